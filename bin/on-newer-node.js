@@ -1,0 +1,45 @@
+// Runs the launcher again on a Node that is new enough: the one from the `node` npm package, when it is installed.
+// Signals are passed on and the exit is the child's own, so that a shell or supervisor sees one process.
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { constants } from "node:os";
+import { dirname, join } from "node:path";
+
+function findNode() {
+  try {
+    const manifest = createRequire(import.meta.url).resolve("node/package.json");
+    const binary = join(dirname(manifest), "bin", "node");
+    return existsSync(binary) ? binary : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export async function reexecute(major, launcher) {
+  const node = process.env.LAZARUS_REEXECUTED ? undefined : findNode();
+  if (!node) {
+    process.stderr.write(
+      `error: Lazarus needs Node ${major} or newer, and this is Node ${process.versions.node}\n` +
+        `  try: npm install --no-save node@${major}   (in ${dirname(dirname(launcher))})\n`,
+    );
+    process.exitCode = 1;
+    return;
+  }
+  const child = spawn(node, [launcher, ...process.argv.slice(2)], {
+    stdio: "inherit",
+    env: { ...process.env, LAZARUS_REEXECUTED: "1" },
+  });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]) process.on(signal, () => child.kill(signal));
+  await new Promise((resolve) => {
+    child.on("error", (error) => {
+      process.stderr.write(`error: ${node} could not be started: ${error.message}\n  try: npm rebuild node\n`);
+      process.exitCode = 1;
+      resolve();
+    });
+    child.on("exit", (code, signal) => {
+      process.exitCode = code ?? 128 + (constants.signals[signal] ?? 0);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,31 @@
+// Time is handed in (INV-9). This is the only file that may read the machine's clocks.
+
+export interface Clock {
+  /** Wall clock, milliseconds since the epoch. It can jump: never subtract two readings to measure a wait. */
+  nowMs(): number;
+  /** A clock that only moves forward and stands still while the host sleeps (on Linux). */
+  monotonicMs(): number;
+  /** Resolves after `ms`, or at once when the signal aborts. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const timer = setTimeout(done, ms);
+      function done() {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", done);
+        resolve();
+      }
+      signal?.addEventListener("abort", done, { once: true });
+    }),
+};
+
+/** Epoch seconds with millisecond precision: how cells and job heartbeats write time. */
+export function epochSeconds(clock: Clock): number {
+  return clock.nowMs() / 1000;
+}

@@ -1,0 +1,45 @@
+// The few file-system calls that durability is made of, as a seam: production hands in `systemDisk`, tests hand in
+// a disk that is full, fails, or loses power (INV-9). All calls are synchronous: the order of writes is the order
+// of lines. Reading does not go through here.
+import fs from "node:fs";
+
+export type FilePath = string | Buffer;
+
+export interface Disk {
+  /** Opens for writing; `exclusive` fails with EEXIST when the name is taken. */
+  create(path: FilePath, mode: number): number;
+  openAppend(path: FilePath, mode: number): number;
+  write(fd: number, data: Uint8Array): void;
+  fsync(fd: number): void;
+  close(fd: number): void;
+  rename(from: FilePath, to: FilePath): void;
+  /** Gives `to` as a second name to `from`; EEXIST when `to` is taken: the atomic "create if absent". */
+  link(from: FilePath, to: FilePath): void;
+  unlink(path: FilePath): void;
+  mkdir(path: FilePath, mode: number): void;
+  /** Makes the names in a directory durable. */
+  fsyncDirectory(path: FilePath): void;
+}
+
+export const systemDisk: Disk = {
+  create: (path, mode) => fs.openSync(path, "wx", mode),
+  openAppend: (path, mode) => fs.openSync(path, "a", mode),
+  write(fd, data) {
+    let offset = 0;
+    while (offset < data.length) offset += fs.writeSync(fd, data, offset, data.length - offset);
+  },
+  fsync: (fd) => fs.fsyncSync(fd),
+  close: (fd) => fs.closeSync(fd),
+  rename: (from, to) => fs.renameSync(from, to),
+  link: (from, to) => fs.linkSync(from, to),
+  unlink: (path) => fs.unlinkSync(path),
+  mkdir: (path, mode) => fs.mkdirSync(path, { mode }),
+  fsyncDirectory(path) {
+    const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_DIRECTORY);
+    try {
+      fs.fsyncSync(fd);
+    } finally {
+      fs.closeSync(fd);
+    }
+  },
+};

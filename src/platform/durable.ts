@@ -1,0 +1,143 @@
+// Durable means durable (INV-1): what a function here returned from survives SIGKILL and power loss.
+// Order of every write: temporary file beside the target → fsync → rename (or link) → fsync of the directory.
+// A reader sees the old content or the new, never a part. A killed writer leaves at most one temporary file,
+// whose name carries the writer's pid so that `sweepTemporaries` can tell it is orphaned.
+import { readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { crashPoint } from "./crash-point.ts";
+import type { Disk } from "./disk.ts";
+import { systemErrorCode } from "./errors.ts";
+
+export interface WriteOptions {
+  /** Permission bits; 0600 unless said otherwise (INV-7). */
+  readonly mode?: number;
+}
+
+const PRIVATE_FILE = 0o600;
+const PRIVATE_DIRECTORY = 0o700;
+const TEMPORARY = /^\.(.+)\.(\d+)\.\d+\.tmp$/;
+let temporaryCount = 0;
+
+/** Replaces the content of `path`, or creates it. */
+export function replaceFile(disk: Disk, path: string, data: string | Uint8Array, options: WriteOptions = {}): void {
+  const temporary = writeTemporary(disk, path, data, options);
+  try {
+    disk.rename(temporary, path);
+  } catch (error) {
+    discard(disk, temporary);
+    throw error;
+  }
+  crashPoint("durable.replace.renamed");
+  disk.fsyncDirectory(dirname(path));
+  crashPoint("durable.replace.directory-synced");
+}
+
+/** Creates `path` with its whole content, unless it exists. Returns whether this call created it. */
+export function createFile(disk: Disk, path: string, data: string | Uint8Array, options: WriteOptions = {}): boolean {
+  const temporary = writeTemporary(disk, path, data, options);
+  let created = true;
+  try {
+    disk.link(temporary, path);
+  } catch (error) {
+    if (systemErrorCode(error) !== "EEXIST") {
+      discard(disk, temporary);
+      throw error;
+    }
+    created = false;
+  }
+  crashPoint("durable.create.linked");
+  disk.unlink(temporary);
+  disk.fsyncDirectory(dirname(path));
+  crashPoint("durable.create.directory-synced");
+  return created;
+}
+
+/** Removes a file for good. Returns false when there was none. */
+export function removeFile(disk: Disk, path: string): boolean {
+  try {
+    disk.unlink(path);
+  } catch (error) {
+    if (systemErrorCode(error) === "ENOENT") return false;
+    throw error;
+  }
+  crashPoint("durable.remove.unlinked");
+  disk.fsyncDirectory(dirname(path));
+  return true;
+}
+
+/** Adds a line at the end of a log file. A crash can cut the last line, never an earlier one. */
+export function appendLine(disk: Disk, path: string, line: string, options: WriteOptions = {}): void {
+  const fd = disk.openAppend(path, options.mode ?? PRIVATE_FILE);
+  try {
+    disk.write(fd, Buffer.from(`${line}\n`));
+    disk.fsync(fd);
+  } finally {
+    disk.close(fd);
+  }
+}
+
+/** Makes `path` and its missing parents. Returns whether `path` itself was made by this call. */
+export function makeDirectory(disk: Disk, path: string, mode: number = PRIVATE_DIRECTORY): boolean {
+  try {
+    disk.mkdir(path, mode);
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === "EEXIST") return false;
+    if (code !== "ENOENT" || dirname(path) === path) throw error;
+    makeDirectory(disk, dirname(path), mode);
+    return makeDirectory(disk, path, mode);
+  }
+  crashPoint("durable.make-directory.made");
+  disk.fsyncDirectory(dirname(path));
+  return true;
+}
+
+/** Removes temporaries in `directory` whose writer is gone. Returns their names. */
+export function sweepTemporaries(disk: Disk, directory: string, isAlive: (pid: number) => boolean): string[] {
+  const swept: string[] = [];
+  for (const name of readdirSync(directory)) {
+    const pid = TEMPORARY.exec(name)?.[2];
+    if (pid === undefined || isAlive(Number(pid))) continue;
+    if (removeFile(disk, join(directory, name))) swept.push(name);
+  }
+  return swept;
+}
+
+function writeTemporary(disk: Disk, path: string, data: string | Uint8Array, options: WriteOptions): string {
+  const bytes = typeof data === "string" ? Buffer.from(data) : data;
+  const { temporary, fd } = createTemporary(disk, path, options.mode ?? PRIVATE_FILE);
+  crashPoint("durable.temporary.created");
+  try {
+    try {
+      disk.write(fd, bytes);
+      crashPoint("durable.temporary.written");
+      disk.fsync(fd);
+    } finally {
+      disk.close(fd);
+    }
+  } catch (error) {
+    discard(disk, temporary);
+    throw error;
+  }
+  crashPoint("durable.temporary.synced");
+  return temporary;
+}
+
+function createTemporary(disk: Disk, path: string, mode: number): { temporary: string; fd: number } {
+  for (;;) {
+    const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.${temporaryCount++}.tmp`);
+    try {
+      return { temporary, fd: disk.create(temporary, mode) };
+    } catch (error) {
+      // A namesake left by a dead process that had our pid: take the next number.
+      if (systemErrorCode(error) !== "EEXIST") throw error;
+    }
+  }
+}
+
+/** Best effort: the error that is already under way matters more than a left-over temporary. */
+function discard(disk: Disk, temporary: string): void {
+  try {
+    disk.unlink(temporary);
+  } catch {}
+}

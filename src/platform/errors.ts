@@ -1,0 +1,137 @@
+// The one error of the house and the one table of its codes. An error says what happened to which object
+// (message), what to type next (hint), and its identity is the code, since errors are stored and revived.
+// The table alone decides exit codes and HTTP statuses; nothing else maps errors to numbers.
+
+export type ErrorKind =
+  | "internal"
+  | "usage"
+  | "alert"
+  | "unknown-outcome"
+  | "degraded"
+  | "missing"
+  | "conflict"
+  | "damaged"
+  | "machine"
+  | "busy"
+  | "unsupported"
+  | "config"
+  | "interrupted";
+
+interface KindTraits {
+  readonly exit: number;
+  readonly http: number;
+  /** True when the same call may succeed later without anyone changing anything. */
+  readonly retry: boolean;
+  readonly meaning: string;
+}
+
+export const ERROR_KINDS: Readonly<Record<ErrorKind, KindTraits>> = {
+  internal: { exit: 1, http: 500, retry: false, meaning: "failed for a reason Lazarus did not expect" },
+  usage: { exit: 2, http: 400, retry: false, meaning: "wrong command line or request" },
+  alert: { exit: 3, http: 200, retry: false, meaning: "the check ran and found something" },
+  "unknown-outcome": { exit: 4, http: 409, retry: false, meaning: "an effect has an unknown outcome" },
+  degraded: { exit: 5, http: 200, retry: false, meaning: "done, but part of it is skipped, torn or degraded" },
+  missing: { exit: 6, http: 404, retry: false, meaning: "no such mission, checkpoint, flow, run or file" },
+  conflict: { exit: 7, http: 409, retry: false, meaning: "refused: it would undo or repeat something" },
+  damaged: { exit: 8, http: 500, retry: false, meaning: "stored data is damaged" },
+  machine: { exit: 9, http: 507, retry: true, meaning: "disk full, read-only, no permission, I/O error" },
+  busy: { exit: 10, http: 423, retry: true, meaning: "someone else holds it right now" },
+  unsupported: { exit: 11, http: 501, retry: false, meaning: "this machine or version cannot do it" },
+  config: { exit: 78, http: 500, retry: false, meaning: "broken configuration" },
+  interrupted: { exit: 130, http: 499, retry: true, meaning: "stopped by a signal" },
+};
+
+export const ERROR_CODES = {
+  INTERNAL: "internal",
+  USAGE: "usage",
+  MISSION_ID_INVALID: "usage",
+  MISSION_UNKNOWN: "missing",
+  MISSION_OUTSIDE_ROOT: "conflict",
+  CELL_DAMAGED: "damaged",
+  WORKTREE_NOT_EMPTY: "conflict",
+  GIT_FAILED: "machine",
+  CONFIG_INVALID: "config",
+  CONFIG_MISSING: "config",
+  JOB_UNKNOWN: "missing",
+  REGISTRY_NEWER: "unsupported",
+  REGISTRY_FOREIGN: "conflict",
+  REGISTRY_DAMAGED: "damaged",
+  LOCK_HELD: "busy",
+  PLATFORM_UNSUPPORTED: "unsupported",
+  DISK_FULL: "machine",
+  DISK_READ_ONLY: "machine",
+  DISK_IO: "machine",
+  PERMISSION: "machine",
+  TOO_MANY_FILES: "machine",
+  NOT_FOUND: "missing",
+  INTERRUPTED: "interrupted",
+} as const satisfies Record<string, ErrorKind>;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+export interface ErrorExtras {
+  readonly hint?: string | undefined;
+  readonly details?: Readonly<Record<string, unknown>> | undefined;
+  readonly cause?: unknown;
+}
+
+export class LazarusError extends Error {
+  override readonly name = "LazarusError";
+  readonly code: ErrorCode;
+  readonly hint: string | undefined;
+  readonly details: Readonly<Record<string, unknown>>;
+
+  constructor(code: ErrorCode, message: string, extras: ErrorExtras = {}) {
+    super(message, extras.cause === undefined ? undefined : { cause: extras.cause });
+    this.code = code;
+    this.hint = extras.hint;
+    this.details = extras.details ?? {};
+  }
+
+  get kind(): ErrorKind {
+    return ERROR_CODES[this.code];
+  }
+
+  get exitCode(): number {
+    return ERROR_KINDS[this.kind].exit;
+  }
+
+  toJSON(): { code: ErrorCode; message: string; hint: string | null; details: Readonly<Record<string, unknown>> } {
+    return { code: this.code, message: this.message, hint: this.hint ?? null, details: this.details };
+  }
+}
+
+const SYSTEM_ERRORS: Readonly<Record<string, { code: ErrorCode; says: string; hint: string }>> = {
+  ENOSPC: { code: "DISK_FULL", says: "the disk is full", hint: "df -h DIR, free some space, then run the same command again" },
+  EDQUOT: { code: "DISK_FULL", says: "the disk quota is used up", hint: "quota -s, free some space, then run the same command again" },
+  EROFS: { code: "DISK_READ_ONLY", says: "the file system is read-only", hint: "mount | grep ro, or point LAZARUS_HOME at a writable directory" },
+  EIO: { code: "DISK_IO", says: "the disk reports an I/O error", hint: "dmesg | tail, and check the disk before you trust it" },
+  EACCES: { code: "PERMISSION", says: "permission denied", hint: "ls -ld DIR, or run as the user who owns it" },
+  EPERM: { code: "PERMISSION", says: "operation not permitted", hint: "ls -ld DIR, or run as the user who owns it" },
+  EMFILE: { code: "TOO_MANY_FILES", says: "this process has too many open files", hint: "ulimit -n 4096, then run the same command again" },
+  ENFILE: { code: "TOO_MANY_FILES", says: "the system has too many open files", hint: "run the same command again in a moment" },
+  ENOENT: { code: "NOT_FOUND", says: "no such file or directory", hint: "ls -la DIR" },
+};
+
+/** The code of a system error (`ENOSPC` …), or undefined for any other value. */
+export function systemErrorCode(error: unknown): string | undefined {
+  if (error instanceof Error && "code" in error && typeof error.code === "string") return error.code;
+  return undefined;
+}
+
+/**
+ * Turns whatever was thrown into a LazarusError. `doing` says what was being done to which object
+ * ("writing /x/heartbeat.json"), `directory` completes the hint.
+ */
+export function asLazarusError(error: unknown, doing: string, directory = "."): LazarusError {
+  if (error instanceof LazarusError) return error;
+  const known = SYSTEM_ERRORS[systemErrorCode(error) ?? ""];
+  if (known) {
+    return new LazarusError(known.code, `${doing}: ${known.says}`, {
+      hint: known.hint.replace("DIR", directory),
+      cause: error,
+    });
+  }
+  const text = error instanceof Error ? error.message : String(error);
+  return new LazarusError("INTERNAL", `${doing}: ${text}`, { cause: error });
+}

@@ -1,0 +1,98 @@
+// Kernel locks: the kernel releases them when their holder dies, so no lock is ever stale and none is ever aged out.
+// The lock file stays; its content is a note for humans about who holds it and is never used to decide.
+import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
+import { LazarusError } from "./errors.ts";
+import type { Machine } from "./machine.ts";
+import { posixSupport } from "./posix.ts";
+
+export interface LockOwner {
+  readonly pid: number;
+  readonly host: string;
+  /** What the holder is doing, in words: "checkpoint of deploy-42". */
+  readonly purpose: string;
+  /** Epoch seconds. */
+  readonly since: number;
+}
+
+export interface Lock extends Disposable {
+  readonly path: string;
+}
+
+export interface LockRequest {
+  readonly purpose: string;
+  /** How long to wait for a holder to finish; 0 tries once. */
+  readonly waitMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+const POLL_MS = 25;
+
+/** Takes the lock, waiting up to `waitMs`. Throws LOCK_HELD with the holder's name when time is up. */
+export async function acquireLock(machine: Machine, path: string, request: LockRequest): Promise<Lock> {
+  const deadline = machine.clock.monotonicMs() + (request.waitMs ?? 0);
+  for (;;) {
+    const lock = tryAcquireLock(machine, path, request.purpose);
+    if (lock !== undefined) return lock;
+    if (machine.clock.monotonicMs() >= deadline || request.signal?.aborted) throw lockHeld(path, request.purpose);
+    await machine.clock.sleep(POLL_MS, request.signal);
+  }
+}
+
+/** Takes the lock now, or returns undefined when someone else has it. */
+export function tryAcquireLock(machine: Machine, path: string, purpose: string): Lock | undefined {
+  const support = posixSupport();
+  if (!support.ok) {
+    throw new LazarusError("PLATFORM_UNSUPPORTED", `kernel locks are not available here: ${support.reason}`, {
+      hint: "npm rebuild koffi, then lazarus doctor",
+    });
+  }
+  const { posix } = support;
+  const fd = openSync(path, "a+", 0o600);
+  if (!posix.tryLock(fd)) {
+    closeSync(fd);
+    return undefined;
+  }
+  const owner: LockOwner = {
+    pid: process.pid,
+    host: machine.processes.hostName(),
+    purpose,
+    since: machine.clock.nowMs() / 1000,
+  };
+  noteOwner(fd, JSON.stringify(owner));
+  let held = true;
+  return {
+    path,
+    [Symbol.dispose]() {
+      if (!held) return;
+      held = false;
+      noteOwner(fd, "");
+      closeSync(fd);
+    },
+  };
+}
+
+/** Who last wrote their name into a lock file; undefined when nobody holds it or the note is unreadable. */
+export function readLockOwner(path: string): LockOwner | undefined {
+  try {
+    return JSON.parse(readFileSync(path, "utf8")) as LockOwner;
+  } catch {
+    return undefined;
+  }
+}
+
+function lockHeld(path: string, purpose: string): LazarusError {
+  const owner = readLockOwner(path);
+  const who = owner ? `process ${owner.pid} on ${owner.host} (${owner.purpose})` : "another process";
+  return new LazarusError("LOCK_HELD", `${purpose}: ${who} holds the lock ${path}`, {
+    hint: owner ? `wait for it, or look at it with: ps -p ${owner.pid} -f` : "wait, then run the same command again",
+    details: { path, owner: owner ?? null },
+  });
+}
+
+/** The note is a courtesy: a full disk must not cost anyone the lock. */
+function noteOwner(fd: number, text: string): void {
+  try {
+    ftruncateSync(fd, 0);
+    if (text !== "") writeSync(fd, text);
+  } catch {}
+}

@@ -1,0 +1,20 @@
+// Everything non-deterministic in one value that is handed in (INV-9): time, randomness, processes, durable writes.
+// Production uses `systemMachine`; `lazarus/testing` makes simulated ones.
+import { type Clock, systemClock } from "./clock.ts";
+import { type Disk, systemDisk } from "./disk.ts";
+import { type IdSource, systemIds } from "./ids.ts";
+import { type Processes, systemProcesses } from "./process-identity.ts";
+
+export interface Machine {
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly disk: Disk;
+  readonly processes: Processes;
+}
+
+export const systemMachine: Machine = {
+  clock: systemClock,
+  ids: systemIds,
+  disk: systemDisk,
+  processes: systemProcesses,
+};

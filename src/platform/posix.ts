@@ -1,0 +1,190 @@
+// POSIX calls that Node lacks, through libc: flock, times in nanoseconds, xattrs, FIFOs, holes, subreaper.
+// Loading costs about 10 ms, so it happens at the first call and never on the CLI's hot path. Where the library or
+// the call is absent, `posix()` says why and callers degrade in the open (INV-6). Paths are bytes: names that are
+// not UTF-8 pass through unharmed.
+import { createRequire } from "node:module";
+import type { FilePath } from "./disk.ts";
+
+export interface Xattr {
+  readonly name: string;
+  readonly value: Buffer;
+}
+
+export interface Posix {
+  /** Tries to take the exclusive kernel lock of an open file. False when someone else has it. */
+  tryLock(fd: number): boolean;
+  unlock(fd: number): void;
+  /** Sets access and modification time to the nanosecond; never follows a link. */
+  setTimes(path: FilePath, atimeNs: bigint, mtimeNs: bigint): void;
+  /** All extended attributes that this user may read; never follows a link. */
+  listXattrs(path: FilePath): Xattr[];
+  setXattr(path: FilePath, name: string, value: Uint8Array): void;
+  removeXattr(path: FilePath, name: string): void;
+  makeFifo(path: FilePath, mode: number): void;
+  /** Start of the next data at or after `offset`, and where it ends; undefined when only a hole follows. */
+  nextData(fd: number, offset: number): { start: number; end: number } | undefined;
+  /** From now on, orphaned descendants of this process become its children (Linux only). */
+  becomeSubreaper(): void;
+}
+
+export type PosixSupport = { readonly ok: true; readonly posix: Posix } | { readonly ok: false; readonly reason: string };
+
+class PosixError extends Error {
+  readonly code: string;
+  constructor(call: string, code: string, path?: FilePath) {
+    super(`${code}: ${call}${path === undefined ? "" : ` '${path.toString()}'`}`);
+    this.code = code;
+  }
+}
+
+let support: PosixSupport | undefined;
+
+/** What this machine gives. The first call loads the library. */
+export function posixSupport(): PosixSupport {
+  support ??= loadPosix();
+  return support;
+}
+
+function loadPosix(): PosixSupport {
+  const { platform } = process;
+  if (platform !== "linux" && platform !== "darwin") return { ok: false, reason: `no libc bindings for ${platform}` };
+  try {
+    return { ok: true, posix: bind(createRequire(import.meta.url)("koffi"), platform) };
+  } catch (error) {
+    return { ok: false, reason: `koffi could not be loaded: ${error instanceof Error ? error.message : String(error)}` };
+  }
+}
+
+const LOCK_EX = 2;
+const LOCK_NB = 4;
+const LOCK_UN = 8;
+const XATTR_NOFOLLOW_DARWIN = 1;
+const PR_SET_CHILD_SUBREAPER = 36;
+
+// biome-ignore lint/suspicious/noExplicitAny: koffi describes C functions at run time.
+type Koffi = any;
+
+function bind(koffi: Koffi, platform: "linux" | "darwin"): Posix {
+  const darwin = platform === "darwin";
+  const libc = koffi.load(darwin ? "libSystem.B.dylib" : null);
+  const codeOf = new Map<number, string>();
+  for (const [name, number] of Object.entries(koffi.os.errno as Record<string, number>)) codeOf.set(number, name);
+  const lastCode = () => codeOf.get(koffi.errno()) ?? `errno ${koffi.errno()}`;
+  const fail = (call: string, path?: FilePath): never => {
+    throw new PosixError(call, lastCode(), path);
+  };
+  const cPath = (path: FilePath) => Buffer.concat([typeof path === "string" ? Buffer.from(path) : path, Buffer.of(0)]);
+
+  const flock = libc.func("int flock(int fd, int operation)");
+  const utimensat = libc.func("int utimensat(int dirfd, const void *path, const void *times, int flags)");
+  const mkfifo = libc.func("int mkfifo(const void *path, uint mode)");
+  const lseek = libc.func("int64_t lseek(int fd, int64_t offset, int whence)");
+  // macOS adds a position and puts "do not follow" into options; Linux has l-variants.
+  const listxattr = darwin
+    ? libc.func("int64_t listxattr(const void *path, void *list, size_t size, int options)")
+    : libc.func("int64_t llistxattr(const void *path, void *list, size_t size)");
+  const getxattr = darwin
+    ? libc.func("int64_t getxattr(const void *path, const char *name, void *value, size_t size, uint32_t position, int options)")
+    : libc.func("int64_t lgetxattr(const void *path, const char *name, void *value, size_t size)");
+  const setxattr = darwin
+    ? libc.func("int setxattr(const void *path, const char *name, const void *value, size_t size, uint32_t position, int options)")
+    : libc.func("int lsetxattr(const void *path, const char *name, const void *value, size_t size, int flags)");
+  const removexattr = darwin
+    ? libc.func("int removexattr(const void *path, const char *name, int options)")
+    : libc.func("int lremovexattr(const void *path, const char *name)");
+  const noFollow = darwin ? [XATTR_NOFOLLOW_DARWIN] : [];
+
+  const AT_FDCWD = darwin ? -2 : -100;
+  const AT_SYMLINK_NOFOLLOW = darwin ? 0x20 : 0x100;
+  const SEEK_DATA = darwin ? 4 : 3;
+  const SEEK_HOLE = darwin ? 3 : 4;
+  const NS_PER_SECOND = 1_000_000_000n;
+  const timespecs = Buffer.alloc(32);
+  let names = Buffer.alloc(4096);
+  let scratch = Buffer.alloc(4096);
+
+  const putTime = (offset: number, ns: bigint) => {
+    // Floor division, so that times before 1970 keep a non-negative nanosecond part.
+    let seconds = ns / NS_PER_SECOND;
+    let rest = ns % NS_PER_SECOND;
+    if (rest < 0n) {
+      seconds -= 1n;
+      rest += NS_PER_SECOND;
+    }
+    timespecs.writeBigInt64LE(seconds, offset);
+    timespecs.writeBigInt64LE(rest, offset + 8);
+  };
+
+  const readXattr = (path: Buffer, name: string): Buffer | undefined => {
+    for (;;) {
+      const rest = darwin ? [0, XATTR_NOFOLLOW_DARWIN] : [];
+      const size = Number(getxattr(path, name, scratch, scratch.length, ...rest));
+      if (size >= 0) return Buffer.from(scratch.subarray(0, size));
+      const code = lastCode();
+      // Vanished, or not for us to read (trusted.*): as if it were not there.
+      if (code !== "ERANGE") return undefined;
+      scratch = Buffer.alloc(scratch.length * 4);
+    }
+  };
+
+  return {
+    tryLock(fd) {
+      if (flock(fd, LOCK_EX | LOCK_NB) === 0) return true;
+      const code = lastCode();
+      if (code === "EAGAIN" || code === "EWOULDBLOCK") return false;
+      throw new PosixError("flock", code);
+    },
+    unlock(fd) {
+      if (flock(fd, LOCK_UN) !== 0) fail("flock");
+    },
+    setTimes(path, atimeNs, mtimeNs) {
+      putTime(0, atimeNs);
+      putTime(16, mtimeNs);
+      if (utimensat(AT_FDCWD, cPath(path), timespecs, AT_SYMLINK_NOFOLLOW) !== 0) fail("utimensat", path);
+    },
+    listXattrs(path) {
+      const bytes = cPath(path);
+      let size = Number(listxattr(bytes, names, names.length, ...noFollow));
+      while (size < 0) {
+        const code = lastCode();
+        if (code === "ENOTSUP" || code === "EOPNOTSUPP") return [];
+        if (code !== "ERANGE") fail("llistxattr", path);
+        names = Buffer.alloc(names.length * 4);
+        size = Number(listxattr(bytes, names, names.length, ...noFollow));
+      }
+      if (size === 0) return [];
+      const found: Xattr[] = [];
+      for (const name of names.toString("utf8", 0, size - 1).split("\0")) {
+        const value = readXattr(bytes, name);
+        if (value !== undefined) found.push({ name, value });
+      }
+      return found;
+    },
+    setXattr(path, name, value) {
+      const rest = darwin ? [0, XATTR_NOFOLLOW_DARWIN] : [0];
+      if (setxattr(cPath(path), name, value, value.length, ...rest) !== 0) fail(`setxattr ${name}`, path);
+    },
+    removeXattr(path, name) {
+      if (removexattr(cPath(path), name, ...noFollow) !== 0) fail(`removexattr ${name}`, path);
+    },
+    makeFifo(path, mode) {
+      if (mkfifo(cPath(path), mode) !== 0) fail("mkfifo", path);
+    },
+    nextData(fd, offset) {
+      const start = Number(lseek(fd, offset, SEEK_DATA));
+      if (start < 0) {
+        const code = lastCode();
+        if (code === "ENXIO") return undefined;
+        throw new PosixError("lseek", code);
+      }
+      const end = Number(lseek(fd, start, SEEK_HOLE));
+      if (end < 0) fail("lseek");
+      return { start, end };
+    },
+    becomeSubreaper() {
+      if (darwin) throw new PosixError("prctl", "ENOSYS");
+      const prctl = libc.func("int prctl(int option, ulong a, ulong b, ulong c, ulong d)");
+      if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) !== 0) fail("prctl");
+    },
+  };
+}
