@@ -30,10 +30,13 @@ export async function reexecute(major, launcher) {
     stdio: "inherit",
     env: { ...process.env, LAZARUS_REEXECUTED: "1" },
   });
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]) process.on(signal, () => child.kill(signal));
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])
+    process.on(signal, () => child.kill(signal));
   await new Promise((resolve) => {
     child.on("error", (error) => {
-      process.stderr.write(`error: ${node} could not be started: ${error.message}\n  try: npm rebuild node\n`);
+      process.stderr.write(
+        `error: ${node} could not be started: ${error.message}\n  try: npm rebuild node\n`,
+      );
       process.exitCode = 1;
       resolve();
     });

@@ -9,13 +9,21 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** What setTimeout can hold; more would fire at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve();
-      const timer = setTimeout(done, ms);
+      let timer: NodeJS.Timeout;
+      wait(ms);
+      function wait(leftMs: number) {
+        if (leftMs <= LONGEST_TIMER_MS) timer = setTimeout(done, leftMs);
+        else timer = setTimeout(wait, LONGEST_TIMER_MS, leftMs - LONGEST_TIMER_MS);
+      }
       function done() {
         clearTimeout(timer);
         signal?.removeEventListener("abort", done);

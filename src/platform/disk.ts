@@ -1,15 +1,17 @@
 // The few file-system calls that durability is made of, as a seam: production hands in `systemDisk`, tests hand in
 // a disk that is full, fails, or loses power (INV-9). All calls are synchronous: the order of writes is the order
-// of lines. Reading does not go through here.
+// of lines. Reading does not go through here, but for the one byte that says whether a log was cut.
 import fs from "node:fs";
 
 export type FilePath = string | Buffer;
 
 export interface Disk {
-  /** Opens for writing; `exclusive` fails with EEXIST when the name is taken. */
+  /** Makes a new file and opens it for writing; EEXIST when the name is taken. */
   create(path: FilePath, mode: number): number;
   openAppend(path: FilePath, mode: number): number;
   write(fd: number, data: Uint8Array): void;
+  /** The last byte of a file opened with `openAppend`; undefined when it is empty. */
+  lastByte(fd: number): number | undefined;
   fsync(fd: number): void;
   close(fd: number): void;
   rename(from: FilePath, to: FilePath): void;
@@ -23,10 +25,15 @@ export interface Disk {
 
 export const systemDisk: Disk = {
   create: (path, mode) => fs.openSync(path, "wx", mode),
-  openAppend: (path, mode) => fs.openSync(path, "a", mode),
+  openAppend: (path, mode) => fs.openSync(path, "a+", mode),
   write(fd, data) {
     let offset = 0;
     while (offset < data.length) offset += fs.writeSync(fd, data, offset, data.length - offset);
+  },
+  lastByte(fd) {
+    const byte = Buffer.alloc(1);
+    const { size } = fs.fstatSync(fd);
+    return size > 0 && fs.readSync(fd, byte, 0, 1, size - 1) === 1 ? byte[0] : undefined;
   },
   fsync: (fd) => fs.fsyncSync(fd),
   close: (fd) => fs.closeSync(fd),

@@ -16,10 +16,16 @@ export interface WriteOptions {
 const PRIVATE_FILE = 0o600;
 const PRIVATE_DIRECTORY = 0o700;
 const TEMPORARY = /^\.(.+)\.(\d+)\.\d+\.tmp$/;
+const NEWLINE = 0x0a;
 let temporaryCount = 0;
 
 /** Replaces the content of `path`, or creates it. */
-export function replaceFile(disk: Disk, path: string, data: string | Uint8Array, options: WriteOptions = {}): void {
+export function replaceFile(
+  disk: Disk,
+  path: string,
+  data: string | Uint8Array,
+  options: WriteOptions = {},
+): void {
   const temporary = writeTemporary(disk, path, data, options);
   try {
     disk.rename(temporary, path);
@@ -33,7 +39,12 @@ export function replaceFile(disk: Disk, path: string, data: string | Uint8Array,
 }
 
 /** Creates `path` with its whole content, unless it exists. Returns whether this call created it. */
-export function createFile(disk: Disk, path: string, data: string | Uint8Array, options: WriteOptions = {}): boolean {
+export function createFile(
+  disk: Disk,
+  path: string,
+  data: string | Uint8Array,
+  options: WriteOptions = {},
+): boolean {
   const temporary = writeTemporary(disk, path, data, options);
   let created = true;
   try {
@@ -46,7 +57,7 @@ export function createFile(disk: Disk, path: string, data: string | Uint8Array, 
     created = false;
   }
   crashPoint("durable.create.linked");
-  disk.unlink(temporary);
+  discard(disk, temporary);
   disk.fsyncDirectory(dirname(path));
   crashPoint("durable.create.directory-synced");
   return created;
@@ -57,23 +68,31 @@ export function removeFile(disk: Disk, path: string): boolean {
   try {
     disk.unlink(path);
   } catch (error) {
-    if (systemErrorCode(error) === "ENOENT") return false;
-    throw error;
+    if (systemErrorCode(error) !== "ENOENT") throw error;
+    syncEarlierWork(disk, dirname(path));
+    return false;
   }
   crashPoint("durable.remove.unlinked");
   disk.fsyncDirectory(dirname(path));
   return true;
 }
 
-/** Adds a line at the end of a log file. A crash can cut the last line, never an earlier one. */
+/**
+ * Adds a line at the end of a log file. A crash can cut the last line, never an earlier one; a cut line is closed by
+ * the next call, so that it takes no later line down with it.
+ */
 export function appendLine(disk: Disk, path: string, line: string, options: WriteOptions = {}): void {
   const fd = disk.openAppend(path, options.mode ?? PRIVATE_FILE);
   try {
-    disk.write(fd, Buffer.from(`${line}\n`));
+    const last = disk.lastByte(fd);
+    const torn = last !== undefined && last !== NEWLINE;
+    disk.write(fd, Buffer.from(`${torn ? "\n" : ""}${line}\n`));
     disk.fsync(fd);
   } finally {
     disk.close(fd);
   }
+  // Each time, not only for a new file: whoever made it may have been killed before this line. 40 µs when clean.
+  disk.fsyncDirectory(dirname(path));
 }
 
 /** Makes `path` and its missing parents. Returns whether `path` itself was made by this call. */
@@ -82,13 +101,18 @@ export function makeDirectory(disk: Disk, path: string, mode: number = PRIVATE_D
     disk.mkdir(path, mode);
   } catch (error) {
     const code = systemErrorCode(error);
-    if (code === "EEXIST") return false;
+    if (code === "EEXIST") {
+      syncEarlierWork(disk, dirname(path));
+      return false;
+    }
     if (code !== "ENOENT" || dirname(path) === path) throw error;
     makeDirectory(disk, dirname(path), mode);
     return makeDirectory(disk, path, mode);
   }
   crashPoint("durable.make-directory.made");
   disk.fsyncDirectory(dirname(path));
+  // The parent's own name: it was there already, perhaps from someone who was killed between these lines.
+  syncEarlierWork(disk, dirname(dirname(path)));
   return true;
 }
 
@@ -135,7 +159,20 @@ function createTemporary(disk: Disk, path: string, mode: number): { temporary: s
   }
 }
 
-/** Best effort: the error that is already under way matters more than a left-over temporary. */
+/**
+ * Makes durable what another process may have done in `directory` before it was killed: relying on it is a promise,
+ * too. A directory that is absent or not ours to open holds no such work.
+ */
+function syncEarlierWork(disk: Disk, directory: string): void {
+  try {
+    disk.fsyncDirectory(directory);
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code !== "ENOENT" && code !== "EACCES") throw error;
+  }
+}
+
+/** Best effort: the error under way, or the file just created, matters more than a left-over temporary. */
 function discard(disk: Disk, temporary: string): void {
   try {
     disk.unlink(temporary);

@@ -30,7 +30,12 @@ export const ERROR_KINDS: Readonly<Record<ErrorKind, KindTraits>> = {
   usage: { exit: 2, http: 400, retry: false, meaning: "wrong command line or request" },
   alert: { exit: 3, http: 200, retry: false, meaning: "the check ran and found something" },
   "unknown-outcome": { exit: 4, http: 409, retry: false, meaning: "an effect has an unknown outcome" },
-  degraded: { exit: 5, http: 200, retry: false, meaning: "done, but part of it is skipped, torn or degraded" },
+  degraded: {
+    exit: 5,
+    http: 200,
+    retry: false,
+    meaning: "done, but part of it is skipped, torn or degraded",
+  },
   missing: { exit: 6, http: 404, retry: false, meaning: "no such mission, checkpoint, flow, run or file" },
   conflict: { exit: 7, http: 409, retry: false, meaning: "refused: it would undo or repeat something" },
   damaged: { exit: 8, http: 500, retry: false, meaning: "stored data is damaged" },
@@ -96,27 +101,68 @@ export class LazarusError extends Error {
     return ERROR_KINDS[this.kind].exit;
   }
 
-  toJSON(): { code: ErrorCode; message: string; hint: string | null; details: Readonly<Record<string, unknown>> } {
+  toJSON(): {
+    code: ErrorCode;
+    message: string;
+    hint: string | null;
+    details: Readonly<Record<string, unknown>>;
+  } {
     return { code: this.code, message: this.message, hint: this.hint ?? null, details: this.details };
   }
 }
 
 const SYSTEM_ERRORS: Readonly<Record<string, { code: ErrorCode; says: string; hint: string }>> = {
-  ENOSPC: { code: "DISK_FULL", says: "the disk is full", hint: "df -h DIR, free some space, then run the same command again" },
-  EDQUOT: { code: "DISK_FULL", says: "the disk quota is used up", hint: "quota -s, free some space, then run the same command again" },
-  EROFS: { code: "DISK_READ_ONLY", says: "the file system is read-only", hint: "mount | grep ro, or point LAZARUS_HOME at a writable directory" },
-  EIO: { code: "DISK_IO", says: "the disk reports an I/O error", hint: "dmesg | tail, and check the disk before you trust it" },
-  EACCES: { code: "PERMISSION", says: "permission denied", hint: "ls -ld DIR, or run as the user who owns it" },
-  EPERM: { code: "PERMISSION", says: "operation not permitted", hint: "ls -ld DIR, or run as the user who owns it" },
-  EMFILE: { code: "TOO_MANY_FILES", says: "this process has too many open files", hint: "ulimit -n 4096, then run the same command again" },
-  ENFILE: { code: "TOO_MANY_FILES", says: "the system has too many open files", hint: "run the same command again in a moment" },
+  ENOSPC: {
+    code: "DISK_FULL",
+    says: "the disk is full",
+    hint: "df -h DIR, free some space, then run the same command again",
+  },
+  EDQUOT: {
+    code: "DISK_FULL",
+    says: "the disk quota is used up",
+    hint: "quota -s, free some space, then run the same command again",
+  },
+  EROFS: {
+    code: "DISK_READ_ONLY",
+    says: "the file system is read-only",
+    hint: "mount | grep ro, or point LAZARUS_HOME at a writable directory",
+  },
+  EIO: {
+    code: "DISK_IO",
+    says: "the disk reports an I/O error",
+    hint: "dmesg | tail, and check the disk before you trust it",
+  },
+  EACCES: {
+    code: "PERMISSION",
+    says: "permission denied",
+    hint: "ls -ld DIR, or run as the user who owns it",
+  },
+  EPERM: {
+    code: "PERMISSION",
+    says: "operation not permitted",
+    hint: "ls -ld DIR, or run as the user who owns it",
+  },
+  EMFILE: {
+    code: "TOO_MANY_FILES",
+    says: "this process has too many open files",
+    hint: "ulimit -n 4096, then run the same command again",
+  },
+  ENFILE: {
+    code: "TOO_MANY_FILES",
+    says: "the system has too many open files",
+    hint: "run the same command again in a moment",
+  },
   ENOENT: { code: "NOT_FOUND", says: "no such file or directory", hint: "ls -la DIR" },
 };
 
 /** The code of a system error (`ENOSPC` …), or undefined for any other value. */
 export function systemErrorCode(error: unknown): string | undefined {
-  if (error instanceof Error && "code" in error && typeof error.code === "string") return error.code;
-  return undefined;
+  if (!(error instanceof Error && "code" in error && typeof error.code === "string")) return undefined;
+  if (!error.code.startsWith("Unknown system error")) return error.code;
+  // libuv has no name for some errors, EDQUOT among them; the errno is right all the same.
+  const number = "errno" in error && typeof error.errno === "number" ? Math.abs(error.errno) : undefined;
+  const names = Object.entries(process.getBuiltinModule("node:os").constants.errno);
+  return names.find(([, value]) => value === number)?.[0] ?? error.code;
 }
 
 /**
@@ -128,7 +174,8 @@ export function asLazarusError(error: unknown, doing: string, directory = "."): 
   const known = SYSTEM_ERRORS[systemErrorCode(error) ?? ""];
   if (known) {
     return new LazarusError(known.code, `${doing}: ${known.says}`, {
-      hint: known.hint.replace("DIR", directory),
+      // A function, since `$&` in a directory's name would be read as a pattern.
+      hint: known.hint.replace("DIR", () => directory),
       cause: error,
     });
   }

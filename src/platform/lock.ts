@@ -33,7 +33,8 @@ export async function acquireLock(machine: Machine, path: string, request: LockR
   for (;;) {
     const lock = tryAcquireLock(machine, path, request.purpose);
     if (lock !== undefined) return lock;
-    if (machine.clock.monotonicMs() >= deadline || request.signal?.aborted) throw lockHeld(path, request.purpose);
+    if (machine.clock.monotonicMs() >= deadline || request.signal?.aborted)
+      throw lockHeld(path, request.purpose);
     await machine.clock.sleep(POLL_MS, request.signal);
   }
 }
@@ -71,10 +72,14 @@ export function tryAcquireLock(machine: Machine, path: string, purpose: string):
   };
 }
 
-/** Who last wrote their name into a lock file; undefined when nobody holds it or the note is unreadable. */
+/**
+ * Who last wrote their name into a lock file; undefined when they let go of it or the note is unreadable. A holder
+ * that was killed is still named: only taking the lock tells whether it is held.
+ */
 export function readLockOwner(path: string): LockOwner | undefined {
   try {
-    return JSON.parse(readFileSync(path, "utf8")) as LockOwner;
+    const owner: Partial<LockOwner> | null = JSON.parse(readFileSync(path, "utf8"));
+    return typeof owner?.pid === "number" ? (owner as LockOwner) : undefined;
   } catch {
     return undefined;
   }
@@ -84,7 +89,9 @@ function lockHeld(path: string, purpose: string): LazarusError {
   const owner = readLockOwner(path);
   const who = owner ? `process ${owner.pid} on ${owner.host} (${owner.purpose})` : "another process";
   return new LazarusError("LOCK_HELD", `${purpose}: ${who} holds the lock ${path}`, {
-    hint: owner ? `wait for it, or look at it with: ps -p ${owner.pid} -f` : "wait, then run the same command again",
+    hint: owner
+      ? `wait for it, or look at it with: ps -p ${owner.pid} -f`
+      : "wait, then run the same command again",
     details: { path, owner: owner ?? null },
   });
 }

@@ -27,7 +27,9 @@ export interface Posix {
   becomeSubreaper(): void;
 }
 
-export type PosixSupport = { readonly ok: true; readonly posix: Posix } | { readonly ok: false; readonly reason: string };
+export type PosixSupport =
+  | { readonly ok: true; readonly posix: Posix }
+  | { readonly ok: false; readonly reason: string };
 
 class PosixError extends Error {
   readonly code: string;
@@ -47,11 +49,15 @@ export function posixSupport(): PosixSupport {
 
 function loadPosix(): PosixSupport {
   const { platform } = process;
-  if (platform !== "linux" && platform !== "darwin") return { ok: false, reason: `no libc bindings for ${platform}` };
+  if (platform !== "linux" && platform !== "darwin")
+    return { ok: false, reason: `no libc bindings for ${platform}` };
   try {
     return { ok: true, posix: bind(createRequire(import.meta.url)("koffi"), platform) };
   } catch (error) {
-    return { ok: false, reason: `koffi could not be loaded: ${error instanceof Error ? error.message : String(error)}` };
+    return {
+      ok: false,
+      reason: `koffi could not be loaded: ${error instanceof Error ? error.message : String(error)}`,
+    };
   }
 }
 
@@ -68,12 +74,14 @@ function bind(koffi: Koffi, platform: "linux" | "darwin"): Posix {
   const darwin = platform === "darwin";
   const libc = koffi.load(darwin ? "libSystem.B.dylib" : null);
   const codeOf = new Map<number, string>();
-  for (const [name, number] of Object.entries(koffi.os.errno as Record<string, number>)) codeOf.set(number, name);
+  for (const [name, number] of Object.entries(koffi.os.errno as Record<string, number>))
+    codeOf.set(number, name);
   const lastCode = () => codeOf.get(koffi.errno()) ?? `errno ${koffi.errno()}`;
   const fail = (call: string, path?: FilePath): never => {
     throw new PosixError(call, lastCode(), path);
   };
-  const cPath = (path: FilePath) => Buffer.concat([typeof path === "string" ? Buffer.from(path) : path, Buffer.of(0)]);
+  const cPath = (path: FilePath) =>
+    Buffer.concat([typeof path === "string" ? Buffer.from(path) : path, Buffer.of(0)]);
 
   const flock = libc.func("int flock(int fd, int operation)");
   const utimensat = libc.func("int utimensat(int dirfd, const void *path, const void *times, int flags)");
@@ -84,11 +92,17 @@ function bind(koffi: Koffi, platform: "linux" | "darwin"): Posix {
     ? libc.func("int64_t listxattr(const void *path, void *list, size_t size, int options)")
     : libc.func("int64_t llistxattr(const void *path, void *list, size_t size)");
   const getxattr = darwin
-    ? libc.func("int64_t getxattr(const void *path, const char *name, void *value, size_t size, uint32_t position, int options)")
+    ? libc.func(
+        "int64_t getxattr(const void *path, const char *name, void *value, size_t size, uint32_t position, int options)",
+      )
     : libc.func("int64_t lgetxattr(const void *path, const char *name, void *value, size_t size)");
   const setxattr = darwin
-    ? libc.func("int setxattr(const void *path, const char *name, const void *value, size_t size, uint32_t position, int options)")
-    : libc.func("int lsetxattr(const void *path, const char *name, const void *value, size_t size, int flags)");
+    ? libc.func(
+        "int setxattr(const void *path, const char *name, const void *value, size_t size, uint32_t position, int options)",
+      )
+    : libc.func(
+        "int lsetxattr(const void *path, const char *name, const void *value, size_t size, int flags)",
+      );
   const removexattr = darwin
     ? libc.func("int removexattr(const void *path, const char *name, int options)")
     : libc.func("int lremovexattr(const void *path, const char *name)");

@@ -1,0 +1,218 @@
+// The configuration: defaults, one file that overrides them key by key, and LAZARUS_HOME, which moves every place
+// below one directory. Every effective value knows where it came from. The environment is handed in; nothing here
+// reads it from the process.
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { join, resolve } from "node:path";
+import { LazarusError } from "../platform/errors.ts";
+import { type JsonObject, readJsonFile } from "../platform/json-file.ts";
+
+export const REQUIRED_SUBDIRS = ["meta", "config", "state", "logs", "artifacts", "worktree"] as const;
+
+export interface Config {
+  readonly missions_root: string;
+  readonly heartbeat_job: string;
+  readonly heartbeat_interval_seconds: number;
+  readonly stale_after_seconds: number;
+  readonly required_subdirs: readonly string[];
+  readonly heartbeat_file: string;
+  /** Where checkpoints are kept: one OCI layout per mission. */
+  readonly vault_root: string;
+  /** Where jobs leave their pulse. */
+  readonly heartbeat_dir: string;
+  readonly registry_file: string;
+  /** Sockets, locks and other things of running processes. */
+  readonly run_dir: string;
+}
+
+export type ConfigKey = keyof Config;
+
+export interface EffectiveConfig {
+  readonly config: Config;
+  /** For each key, what decided it: `default`, `LAZARUS_HOME`, or the config file's path. */
+  readonly origins: Readonly<Record<ConfigKey, string>>;
+  /** The file that was read, if any. */
+  readonly file: string | undefined;
+  /** Keys that no room knows; shown, never dropped in silence. */
+  readonly warnings: readonly string[];
+  /** The whole file, for rooms that keep sections of their own in it. */
+  readonly document: JsonObject;
+}
+
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly isRoot: boolean;
+}
+
+/** What kind of value each key takes, in the words of the error message. */
+const KEYS: Readonly<Record<ConfigKey, "path" | "name" | "seconds" | "names" | "relative path">> = {
+  missions_root: "path",
+  heartbeat_job: "name",
+  heartbeat_interval_seconds: "seconds",
+  stale_after_seconds: "seconds",
+  required_subdirs: "names",
+  heartbeat_file: "relative path",
+  vault_root: "path",
+  heartbeat_dir: "path",
+  registry_file: "path",
+  run_dir: "path",
+};
+
+/** Sections that other rooms own; they check them themselves. */
+const SECTIONS = new Set(["retention", "secrets", "snapshot", "pit", "alerts", "flow", "remote", "$schema"]);
+
+/** Finds, reads and checks the configuration. `explicitFile` is the `--config` of the command line. */
+export function loadConfig(surroundings: Surroundings, explicitFile?: string): EffectiveConfig {
+  const file = findConfigFile(surroundings, explicitFile);
+  return resolveConfig(surroundings, file, file === undefined ? {} : readConfigFile(file));
+}
+
+/** The pure part: places and defaults, then the file's values, then LAZARUS_HOME. */
+export function resolveConfig(
+  surroundings: Surroundings,
+  file: string | undefined,
+  document: JsonObject,
+): EffectiveConfig {
+  const home = lazarusHome(surroundings);
+  const config: Record<string, unknown> = defaultConfig(surroundings);
+  const origins = Object.fromEntries(Object.keys(KEYS).map((key) => [key, "default"])) as Record<
+    ConfigKey,
+    string
+  >;
+  const warnings: string[] = [];
+  for (const [key, value] of Object.entries(document)) {
+    if (!isConfigKey(key)) {
+      if (!SECTIONS.has(key)) warnings.push(`${file}: unknown key ${JSON.stringify(key)} is not used`);
+      continue;
+    }
+    const checked = checkValue(key, value, file ?? "config");
+    // An empty list falls back to the six, as the contract says.
+    if (key === "required_subdirs" && (checked as string[]).length === 0) continue;
+    config[key] = KEYS[key] === "path" ? resolve(surroundings.cwd, checked as string) : checked;
+    origins[key] = file ?? "config";
+  }
+  if (home !== undefined) {
+    for (const [key, place] of Object.entries(placesBelow(home))) {
+      if (origins[key as ConfigKey] !== "default") {
+        warnings.push(`${file}: ${key} is not used, since LAZARUS_HOME moves everything to ${home}`);
+      }
+      config[key] = place;
+      origins[key as ConfigKey] = "LAZARUS_HOME";
+    }
+  }
+  return { config: config as unknown as Config, origins, file, warnings, document };
+}
+
+export function isConfigKey(key: string): key is ConfigKey {
+  return Object.hasOwn(KEYS, key);
+}
+
+function lazarusHome(surroundings: Surroundings): string | undefined {
+  const home = surroundings.env.LAZARUS_HOME;
+  return home ? resolve(surroundings.cwd, home) : undefined;
+}
+
+function placesBelow(home: string) {
+  return {
+    missions_root: join(home, "missions"),
+    vault_root: join(home, "vault"),
+    heartbeat_dir: join(home, "heartbeats"),
+    registry_file: join(home, "registry.db"),
+    run_dir: join(home, "run"),
+  };
+}
+
+function defaultConfig(surroundings: Surroundings): Config & Record<string, unknown> {
+  const dataHome = surroundings.isRoot
+    ? "/var/lib/lazarus"
+    : join(surroundings.env.XDG_DATA_HOME || join(userHome(surroundings), ".local", "share"), "lazarus");
+  const places = placesBelow(dataHome);
+  return {
+    ...places,
+    missions_root: surroundings.isRoot ? "/var/missions" : places.missions_root,
+    heartbeat_job: "lazarus_pit",
+    heartbeat_interval_seconds: 60,
+    stale_after_seconds: 180,
+    required_subdirs: REQUIRED_SUBDIRS,
+    heartbeat_file: "state/heartbeat.json",
+  };
+}
+
+function userHome(surroundings: Surroundings): string {
+  return surroundings.env.HOME || homedir();
+}
+
+/** The first that exists; one named by hand must exist. */
+function findConfigFile(surroundings: Surroundings, explicitFile: string | undefined): string | undefined {
+  const { env, cwd } = surroundings;
+  for (const [named, from] of [
+    [explicitFile, "--config"],
+    [env.LAZARUS_CONFIG, "LAZARUS_CONFIG"],
+  ] as const) {
+    if (!named) continue;
+    const path = resolve(cwd, named);
+    if (existsSync(path)) return path;
+    throw new LazarusError("CONFIG_MISSING", `the config file ${path} named by ${from} does not exist`, {
+      hint: `ls -l ${path}, or leave ${from} out to use the defaults`,
+    });
+  }
+  const home = lazarusHome(surroundings);
+  const candidates = [join(cwd, "lazarus.json")];
+  if (home !== undefined) candidates.push(join(home, "config.json"));
+  else {
+    candidates.push(
+      join(env.XDG_CONFIG_HOME || join(userHome(surroundings), ".config"), "lazarus", "config.json"),
+    );
+    candidates.push("/etc/lazarus/config.json");
+  }
+  return candidates.find((path) => existsSync(path));
+}
+
+function readConfigFile(file: string): JsonObject {
+  const reading = readJsonFile(file);
+  if (reading.ok) return reading.value;
+  throw new LazarusError("CONFIG_INVALID", `${file}: ${reading.reason}; expected a JSON object`, {
+    hint: `lazarus config --config ${file} after mending it`,
+    details: { file },
+  });
+}
+
+function checkValue(key: ConfigKey, value: unknown, file: string): unknown {
+  const expected = KEYS[key];
+  const fits = {
+    path: typeof value === "string" && value !== "" && !value.includes("\0"),
+    name: typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(value),
+    seconds: typeof value === "number" && Number.isFinite(value) && value > 0,
+    names: Array.isArray(value) && value.every((name) => typeof name === "string" && isPlainName(name)),
+    "relative path": typeof value === "string" && value !== "" && value.split("/").every(isPlainName),
+  }[expected];
+  if (fits) return value;
+  throw new LazarusError(
+    "CONFIG_INVALID",
+    `${file}: ${key} is ${describe(value)}; expected ${EXPECTED_WORDS[expected]}`,
+    {
+      hint: `edit ${key} in ${file}, then: lazarus config`,
+      details: { file, key, expected: EXPECTED_WORDS[expected] },
+    },
+  );
+}
+
+const EXPECTED_WORDS = {
+  path: "a path (string)",
+  name: "a name of letters, digits, '.', '_' and '-' (string)",
+  seconds: "a number of seconds above 0",
+  names: "a list of directory names (strings without '/')",
+  "relative path": "a path below the cell (string without '..')",
+} as const;
+
+function isPlainName(name: string): boolean {
+  return name !== "" && name !== "." && name !== ".." && !name.includes("/") && !name.includes("\0");
+}
+
+function describe(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a list";
+  const text = JSON.stringify(value) ?? String(value);
+  return `${typeof value} ${text.length > 60 ? `${text.slice(0, 60)}…` : text}`;
+}

@@ -1,0 +1,63 @@
+// The shape of a cell on disk, and the seed files that other tools read. Names and fields are a fixed contract
+// (docs/cells.md); this file only builds paths and plain values, it does no I/O.
+import { join } from "node:path";
+import type { Config } from "./config.ts";
+import { cellRoot, type MissionId } from "./mission-id.ts";
+
+export interface CellPaths {
+  readonly root: string;
+  readonly missionFile: string;
+  readonly configFile: string;
+  readonly heartbeatFile: string;
+  readonly logFile: string;
+  readonly worktree: string;
+  readonly artifacts: string;
+}
+
+export function cellPaths(config: Config, mission: MissionId): CellPaths {
+  return pathsBelow(config, cellRoot(config.missions_root, mission));
+}
+
+export function pathsBelow(config: Config, root: string): CellPaths {
+  return {
+    root,
+    missionFile: join(root, "meta", "mission.json"),
+    configFile: join(root, "config", "cell.json"),
+    heartbeatFile: join(root, config.heartbeat_file),
+    logFile: join(root, "logs", "daemon.log"),
+    worktree: join(root, "worktree"),
+    artifacts: join(root, "artifacts"),
+  };
+}
+
+/** A heartbeat; other tools may add fields, and a rewrite keeps them. */
+export interface Heartbeat {
+  readonly mission_id: string;
+  /** Epoch seconds. */
+  readonly timestamp: number;
+  readonly status: string;
+  readonly [extra: string]: unknown;
+}
+
+export const BOOTSTRAPPED = "bootstrapped";
+
+/** The seed files in the order they are written: the heartbeat last, since it makes the cell count as initialized. */
+export function seedFiles(
+  mission: MissionId,
+  paths: CellPaths,
+  nowSeconds: number,
+): [path: string, value: unknown][] {
+  return [
+    [paths.missionFile, { mission_id: mission, created_at: nowSeconds, status: BOOTSTRAPPED }],
+    [
+      paths.configFile,
+      {
+        mission_id: mission,
+        worktree: paths.worktree,
+        artifacts: paths.artifacts,
+        heartbeat_file: paths.heartbeatFile,
+      },
+    ],
+    [paths.heartbeatFile, { mission_id: mission, timestamp: nowSeconds, status: BOOTSTRAPPED }],
+  ];
+}

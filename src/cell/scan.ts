@@ -1,0 +1,149 @@
+// Looks at every cell below the missions root and reports its state. Read-only and synchronous: with one readdir and
+// one bounded read per cell, 10,000 cells take a fraction of a second. One bad cell never stops the scan of the rest,
+// and nothing is left out in silence (INV-6).
+import { type Dirent, readdirSync, realpathSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { asLazarusError, systemErrorCode } from "../platform/errors.ts";
+import { readJsonFile } from "../platform/json-file.ts";
+import { type CellSighting, type CellStatus, classifyCell } from "./classify.ts";
+import type { Config } from "./config.ts";
+import { HEARTBEAT_LIMIT_BYTES } from "./heartbeat.ts";
+import { isInside } from "./mission-id.ts";
+
+export interface CellReport {
+  readonly mission_id: string;
+  readonly root: string;
+  readonly status: CellStatus;
+  readonly age_seconds: number | null;
+  readonly last_timestamp: number | null;
+  readonly missing_paths: readonly string[];
+  readonly skew_seconds: number | null;
+  readonly reason: string | null;
+}
+
+export interface ScanReport {
+  readonly missions_root: string;
+  readonly heartbeat_job: string;
+  readonly heartbeat_interval_seconds: number;
+  readonly summary: { total_cells: number } & Record<CellStatus, number>;
+  readonly cells: readonly CellReport[];
+  /** Entries that look like cells and are not counted, each with its reason. */
+  readonly skipped: readonly { name: string; reason: string }[];
+}
+
+/** Work in progress of Lazarus itself; never a legal mission id. */
+const OWN_PREFIX = ".lazarus-";
+
+export function scanCells(config: Config, nowSeconds: number): ScanReport {
+  const summary = { total_cells: 0, healthy: 0, stale: 0, incomplete: 0, uninitialized: 0 };
+  const cells: CellReport[] = [];
+  const skipped: { name: string; reason: string }[] = [];
+  for (const entry of listRoot(config.missions_root)) {
+    const { name } = entry;
+    if (name.startsWith(OWN_PREFIX)) continue;
+    const root = join(config.missions_root, name);
+    if (!entry.isDirectory()) {
+      if (!entry.isSymbolicLink() || !isDirectory(root)) continue;
+      const reason = leadsOutside(config.missions_root, root);
+      if (reason !== undefined) {
+        skipped.push({ name, reason });
+        continue;
+      }
+    }
+    const cell = reportCell(config, name, root, nowSeconds);
+    if (cell === undefined) {
+      skipped.push({ name, reason: "vanished during the scan" });
+      continue;
+    }
+    cells.push(cell);
+    summary.total_cells += 1;
+    summary[cell.status] += 1;
+  }
+  return {
+    missions_root: config.missions_root,
+    heartbeat_job: config.heartbeat_job,
+    heartbeat_interval_seconds: config.heartbeat_interval_seconds,
+    summary,
+    cells,
+    skipped,
+  };
+}
+
+/** One cell's report; undefined when its directory is gone. */
+export function reportCell(
+  config: Config,
+  name: string,
+  root: string,
+  nowSeconds: number,
+): CellReport | undefined {
+  const sighting = sightCell(config, root);
+  if (sighting === undefined) return undefined;
+  const found = classifyCell(sighting, nowSeconds, config.stale_after_seconds);
+  return {
+    mission_id: name,
+    root,
+    status: found.status,
+    age_seconds: found.ageSeconds,
+    last_timestamp: "timestamp" in sighting.heartbeat ? sighting.heartbeat.timestamp : null,
+    missing_paths: sighting.missing,
+    skew_seconds: found.skewSeconds,
+    reason: found.reason,
+  };
+}
+
+function listRoot(missionsRoot: string): Dirent[] {
+  try {
+    const entries = readdirSync(missionsRoot, { withFileTypes: true });
+    return entries.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  } catch (error) {
+    if (systemErrorCode(error) === "ENOENT") return [];
+    throw asLazarusError(error, `reading the missions root ${missionsRoot}`, missionsRoot);
+  }
+}
+
+function sightCell(config: Config, root: string): CellSighting | undefined {
+  let entries: Map<string, Dirent>;
+  try {
+    entries = new Map(readdirSync(root, { withFileTypes: true }).map((entry) => [entry.name, entry]));
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === "ENOENT") return undefined;
+    // Nothing inside can be seen, so nothing inside can be shown to be there.
+    return { missing: config.required_subdirs, heartbeat: { absent: `the cell cannot be read (${code})` } };
+  }
+  const missing = config.required_subdirs.filter((name) => {
+    const entry = entries.get(name);
+    return !(entry?.isDirectory() || (entry?.isSymbolicLink() && isDirectory(join(root, name))));
+  });
+  return { missing, heartbeat: sightHeartbeat(config, root, entries) };
+}
+
+function sightHeartbeat(
+  config: Config,
+  root: string,
+  entries: Map<string, Dirent>,
+): CellSighting["heartbeat"] {
+  const top = config.heartbeat_file.split("/")[0]!;
+  if (entries.get(top)?.isSymbolicLink()) {
+    const reason = leadsOutside(root, join(root, top));
+    if (reason !== undefined) return { absent: reason };
+  }
+  const reading = readJsonFile(`${root}/${config.heartbeat_file}`, HEARTBEAT_LIMIT_BYTES);
+  if (!reading.ok) return { absent: reading.reason };
+  const timestamp = reading.value.timestamp;
+  if (typeof timestamp !== "number" || !Number.isFinite(timestamp)) return { absent: "has no timestamp" };
+  return { timestamp };
+}
+
+function leadsOutside(root: string, link: string): string | undefined {
+  try {
+    const target = realpathSync(link);
+    return isInside(realpathSync(root), target) ? undefined : `a link that leads outside, to ${target}`;
+  } catch (error) {
+    return `a link that cannot be followed (${systemErrorCode(error)})`;
+  }
+}
+
+function isDirectory(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}

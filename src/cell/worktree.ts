@@ -1,0 +1,70 @@
+// Fills a cell's empty worktree from a repository: a clone, or a linked worktree of a local one. A failed or killed
+// clone leaves the worktree empty, since it is made beside and renamed into place.
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { crashPoint } from "../platform/crash-point.ts";
+import { LazarusError, systemErrorCode } from "../platform/errors.ts";
+
+export interface RepositorySource {
+  /** A URL or a local path, as git takes it. */
+  readonly repo: string;
+  readonly branch?: string | undefined;
+  /** Add a linked worktree of a local repository instead of cloning it. */
+  readonly link?: boolean | undefined;
+}
+
+const STAGING_PREFIX = ".lazarus-clone-";
+
+export function fillWorktree(worktree: string, source: RepositorySource, cwd: string): void {
+  if (readdirSync(worktree).length > 0) {
+    throw new LazarusError(
+      "WORKTREE_NOT_EMPTY",
+      `the worktree ${worktree} already holds files; nothing was cloned over them`,
+      {
+        hint: `git -C ${worktree} status, or choose another mission`,
+      },
+    );
+  }
+  const repo = existsSync(resolve(cwd, source.repo)) ? resolve(cwd, source.repo) : source.repo;
+  if (source.link) linkWorktree(worktree, repo, source.branch);
+  else clone(worktree, repo, source.branch);
+}
+
+function linkWorktree(worktree: string, repo: string, branch: string | undefined): void {
+  // Without a branch of its own the new worktree is detached: two worktrees cannot share one branch.
+  git(["-C", repo, "worktree", "add", ...(branch ? [worktree, branch] : ["--detach", worktree])], repo);
+}
+
+function clone(worktree: string, repo: string, branch: string | undefined): void {
+  const cell = dirname(worktree);
+  for (const name of readdirSync(cell)) {
+    if (name.startsWith(STAGING_PREFIX)) rmSync(join(cell, name), { recursive: true, force: true });
+  }
+  const staging = join(cell, `${STAGING_PREFIX}${process.pid}`);
+  try {
+    git(["clone", "--quiet", ...(branch ? ["--branch", branch] : []), "--", repo, staging], repo);
+    crashPoint("cell.worktree.cloned");
+    renameSync(staging, worktree);
+  } catch (error) {
+    rmSync(staging, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+function git(args: string[], repo: string): void {
+  try {
+    execFileSync("git", args, { stdio: ["ignore", "ignore", "pipe"] });
+  } catch (error) {
+    if (systemErrorCode(error) === "ENOENT") {
+      throw new LazarusError("GIT_FAILED", "git is not installed", {
+        hint: "install git, then run the same command again",
+      });
+    }
+    const stderr = error instanceof Error && "stderr" in error ? String(error.stderr).trim() : String(error);
+    throw new LazarusError("GIT_FAILED", `git could not take ${repo} into the worktree: ${stderr}`, {
+      hint: `git ls-remote ${repo}`,
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,83 @@
+// What a command is given: the machine, the configuration, and the two ways to speak. Built once by `main` from the
+// process; commands never touch the process themselves, so tests can run them in memory.
+import { type EffectiveConfig, loadConfig, type Surroundings } from "../cell/config.ts";
+import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
+import type { Machine } from "../platform/machine.ts";
+import type { NewEvent } from "../registry/registry.ts";
+import type { GlobalValues } from "./parse.ts";
+import { createPainter, type Painter } from "./render/paint.ts";
+import type { Terminal } from "./terminal.ts";
+
+export interface CliContext {
+  readonly machine: Machine;
+  readonly surroundings: Surroundings;
+  readonly terminal: Terminal;
+  readonly globals: GlobalValues;
+  /** Aborts when the user interrupts. Asking for it installs the signal handlers. */
+  readonly signal: AbortSignal;
+  /** The effective configuration, read at first use. */
+  readonly config: EffectiveConfig;
+  readonly paint: Painter;
+  mission(text: string): MissionId;
+  /** Prints the result: one JSON document with `--json`, else the human text. */
+  emit(schema: string, document: object, human: () => string): void;
+  /** A line of talk; silent with --quiet. */
+  say(line: string): void;
+  /** A line of talk that --quiet does not silence. */
+  warn(line: string): void;
+  /** Enters an event in the registry's log. A registry that cannot be written costs a warning, never the command. */
+  record(event: NewEvent): Promise<void>;
+}
+
+export interface ContextParts {
+  readonly machine: Machine;
+  readonly surroundings: Surroundings;
+  readonly terminal: Terminal;
+  readonly signal: () => AbortSignal;
+}
+
+export function createContext(parts: ContextParts, globals: GlobalValues): CliContext {
+  const { machine, surroundings, terminal } = parts;
+  let config: EffectiveConfig | undefined;
+  let paint: Painter | undefined;
+  const context: CliContext = {
+    machine,
+    surroundings,
+    terminal,
+    globals,
+    get signal() {
+      return parts.signal();
+    },
+    get config() {
+      config ??= loadConfig(surroundings, globals.config);
+      return config;
+    },
+    get paint() {
+      paint ??= createPainter(surroundings.env, terminal);
+      return paint;
+    },
+    mission: parseMissionId,
+    emit(schema, document, human) {
+      if (globals.json) terminal.out(`${JSON.stringify({ schema: `lazarus.${schema}`, ...document })}\n`);
+      else terminal.out(human());
+    },
+    say(line) {
+      if (!globals.quiet && !globals.json) terminal.err(`${line}\n`);
+    },
+    warn(line) {
+      terminal.err(`${context.paint.yellow("warning")}: ${line}\n`);
+    },
+    async record(event) {
+      try {
+        const { openRegistry } = await import("../registry/registry.ts");
+        using registry = openRegistry(machine, context.config.config.registry_file);
+        registry.append(event);
+      } catch (error) {
+        context.warn(
+          `the event log was not written: ${error instanceof Error ? error.message : String(error)}`,
+        );
+      }
+    },
+  };
+  return context;
+}

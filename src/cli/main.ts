@@ -1,0 +1,29 @@
+// The entry point of the CLI: the only file that reads the process's arguments, environment and signals.
+import { systemMachine } from "../platform/machine.ts";
+import { runLine } from "./run-line.ts";
+import { processTerminal } from "./terminal.ts";
+
+/** Handlers only when someone listens: a hot-path command neither needs nor pays for them. */
+function createInterruptSignal(): () => AbortSignal {
+  let controller: AbortController | undefined;
+  return () => {
+    if (controller === undefined) {
+      controller = new AbortController();
+      const interrupt = () => {
+        // A second signal does not wait for manners.
+        if (controller?.signal.aborted) process.exit(130);
+        controller?.abort();
+      };
+      process.on("SIGINT", interrupt);
+      process.on("SIGTERM", interrupt);
+    }
+    return controller.signal;
+  };
+}
+
+process.exitCode = await runLine(process.argv.slice(2), {
+  machine: systemMachine,
+  surroundings: { env: process.env, cwd: process.cwd(), isRoot: process.getuid?.() === 0 },
+  terminal: processTerminal,
+  signal: createInterruptSignal(),
+});

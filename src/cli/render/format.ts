@@ -1,0 +1,39 @@
+// One way to say time, durations and sizes, everywhere.
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
+
+/** 1536 → "1.5 KiB" */
+export function formatBytes(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
+}
+
+/** 3725 → "1h 2m"; the two largest units that matter. */
+export function formatDuration(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  const parts: [number, string][] = [
+    [Math.floor(whole / 86_400), "d"],
+    [Math.floor(whole / 3600) % 24, "h"],
+    [Math.floor(whole / 60) % 60, "m"],
+    [whole % 60, "s"],
+  ];
+  const first = parts.findIndex(([value]) => value > 0);
+  if (first < 0) return "0s";
+  return parts
+    .slice(first, first + 2)
+    .filter(([value]) => value > 0)
+    .map(([value, unit]) => `${value}${unit}`)
+    .join(" ");
+}
+
+/** UTC to the second: "2026-11-15 23:53:01Z". */
+export function formatTime(ms: number): string {
+  const date = new Date(ms);
+  if (Number.isNaN(date.getTime())) return "no valid time";
+  return `${date.toISOString().slice(0, 19).replace("T", " ")}Z`;
+}

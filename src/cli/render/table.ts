@@ -1,0 +1,59 @@
+// Tables for people: columns aligned, fitted to the terminal's width by shortening the columns that allow it.
+import { harmless } from "./paint.ts";
+
+export interface Column<Row> {
+  readonly head: string;
+  cell(row: Row): string;
+  /** Applied after fitting, so that colours never count as width. */
+  paint?(text: string, row: Row): string;
+  readonly alignRight?: boolean;
+  /** May be shortened to fit, down to a few characters; the widest such column gives first. */
+  readonly shrinks?: boolean;
+}
+
+const GAP = "  ";
+const LEAST = 8;
+
+export function renderTable<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  width: number,
+): string {
+  const cells = rows.map((row) => columns.map((column) => harmless(column.cell(row))));
+  const widths = columns.map((column, i) =>
+    cells.reduce((widest, row) => Math.max(widest, row[i]!.length), column.head.length),
+  );
+  fit(widths, columns, width);
+  const line = (texts: readonly string[], paint: (text: string, i: number) => string) =>
+    texts
+      .map((text, i) => {
+        const short = shorten(text, widths[i]!);
+        const pad = " ".repeat(widths[i]! - short.length);
+        const painted = paint(short, i);
+        if (columns[i]!.alignRight) return pad + painted;
+        return i === columns.length - 1 ? painted : painted + pad;
+      })
+      .join(GAP);
+  const head = line(
+    columns.map((column) => column.head),
+    (text) => text,
+  );
+  const body = cells.map((texts, r) => line(texts, (text, i) => columns[i]!.paint?.(text, rows[r]!) ?? text));
+  return [head, ...body].map((text) => `${text.trimEnd()}\n`).join("");
+}
+
+function fit<Row>(widths: number[], columns: readonly Column<Row>[], width: number): void {
+  const total = () => widths.reduce((sum, each) => sum + each, 0) + GAP.length * (widths.length - 1);
+  while (total() > width) {
+    let widest = -1;
+    for (const [i, column] of columns.entries()) {
+      if (column.shrinks && widths[i]! > LEAST && (widest < 0 || widths[i]! > widths[widest]!)) widest = i;
+    }
+    if (widest < 0) return;
+    widths[widest]! -= 1;
+  }
+}
+
+function shorten(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, width - 1)}…`;
+}

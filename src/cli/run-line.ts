@@ -1,0 +1,86 @@
+// Finds the command, runs it, and maps every ending to an exit code. Works on what it is handed, so that tests can
+// run whole command lines in memory.
+import { asLazarusError, type LazarusError } from "../platform/errors.ts";
+import { CATALOGUE, findCommand, subcommands } from "./catalogue.ts";
+import { type ContextParts, createContext } from "./context.ts";
+import { parseLine, usage } from "./parse.ts";
+import { createPainter, harmless } from "./render/paint.ts";
+import { OutputClosed, type Terminal } from "./terminal.ts";
+import { VERSION } from "./version.ts";
+
+export async function runLine(words: readonly string[], parts: ContextParts): Promise<number> {
+  const { terminal } = parts;
+  try {
+    return await dispatch(words, parts);
+  } catch (error) {
+    if (error instanceof OutputClosed) return 0;
+    const failure = asLazarusError(error, "lazarus");
+    // With --json even a failure is exactly one document on stdout.
+    if (words.includes("--json"))
+      terminal.out(`${JSON.stringify({ schema: "lazarus.error/1", ...failure.toJSON() })}\n`);
+    else printError(failure, parts);
+    return failure.exitCode;
+  }
+}
+
+async function dispatch(words: readonly string[], parts: ContextParts): Promise<number> {
+  const [first = "--help"] = words;
+  if (first === "--version" || first === "-V" || first === "version") {
+    parts.terminal.out(`${VERSION}\n`);
+    return 0;
+  }
+  if (first === "--help" || first === "-h" || first === "help") return help(words.slice(1), parts.terminal);
+  const found = findCommand(words);
+  if (found === undefined) throw await unknownCommand(words);
+  const { command } = await found.entry.load();
+  const { globals, input } = parseLine(found.name, command, found.rest);
+  if (globals.help) return help([found.name], parts.terminal);
+  return (await command.run(createContext(parts, globals), input)) ?? 0;
+}
+
+async function help(words: readonly string[], terminal: Terminal): Promise<number> {
+  const { commandHelp, overview } = await import("./help.ts");
+  const name = words.join(" ");
+  const entry = Object.hasOwn(CATALOGUE, name) ? CATALOGUE[name] : undefined;
+  if (name === "") terminal.out(overview(VERSION));
+  else if (entry) terminal.out(commandHelp(name, (await entry.load()).command));
+  else if (subcommands(name).length > 0) {
+    for (const each of subcommands(name)) terminal.out(`lazarus ${each}: ${CATALOGUE[each]!.summary}\n`);
+  } else throw await unknownCommand(words);
+  return 0;
+}
+
+async function unknownCommand(words: readonly string[]): Promise<LazarusError> {
+  const [first = "", second] = words;
+  const below = subcommands(first);
+  if (below.length > 0) {
+    const list = below.map((name) => name.slice(first.length + 1)).join(", ");
+    return usage(
+      first,
+      second === undefined || second.startsWith("-")
+        ? `lazarus ${first} needs one of: ${list}`
+        : `lazarus ${first} has no ${JSON.stringify(second)}; it has: ${list}`,
+    );
+  }
+  const { nearest } = await import("./suggest.ts");
+  const firsts = [...new Set(Object.keys(CATALOGUE).map((name) => name.split(" ")[0]!))];
+  const close = nearest(first, firsts);
+  return usage(
+    "",
+    `there is no command ${JSON.stringify(first.slice(0, 80))}${close ? `; did you mean ${close}?` : ""}`,
+  );
+}
+
+function printError(error: LazarusError, parts: ContextParts): void {
+  const { red, dim } = createPainter(parts.surroundings.env, parts.terminal);
+  let text = `${red("error")}: ${harmless(error.message)}\n`;
+  let cause = error.cause;
+  while (cause instanceof Error) {
+    // A stack is shown only for what nobody foresaw: it is what a bug report needs.
+    const words = error.code === "INTERNAL" && cause.stack ? cause.stack : harmless(cause.message);
+    text += `  ${dim("caused by")}: ${words}\n`;
+    cause = cause.cause;
+  }
+  if (error.hint) text += `  ${dim("try")}: ${harmless(error.hint)}\n`;
+  parts.terminal.err(text);
+}

@@ -1,0 +1,9 @@
+// The version, taken from package.json at build time and read from it when the sources run directly.
+import { readFileSync } from "node:fs";
+
+declare const LAZARUS_VERSION: string | undefined;
+
+export const VERSION: string =
+  typeof LAZARUS_VERSION === "string"
+    ? LAZARUS_VERSION
+    : JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;

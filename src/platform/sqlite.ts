@@ -1,0 +1,121 @@
+// The one place that opens SQLite. WAL, synchronous=FULL (INV-1), a schema number that only grows, and plain words
+// for a database that is newer, foreign or damaged. SQL stays in the rooms.
+import { chmodSync, existsSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { makeDirectory } from "./durable.ts";
+import { asLazarusError, type ErrorCode, LazarusError } from "./errors.ts";
+import type { Machine } from "./machine.ts";
+
+export type { DatabaseSync, StatementSync };
+
+export interface DatabaseSpec {
+  /** What it is, for messages: "the registry". */
+  readonly what: string;
+  /** Stamped into the file, so that a stranger's database is never written to. */
+  readonly applicationId: number;
+  /** Migration n leads from schema n to n + 1. Written once, never edited. */
+  readonly migrations: readonly string[];
+  readonly newer: ErrorCode;
+  readonly foreign: ErrorCode;
+  readonly damaged: ErrorCode;
+}
+
+const BUSY_TIMEOUT_MS = 10_000;
+
+export function openDatabase(machine: Machine, path: string, spec: DatabaseSpec): DatabaseSync {
+  const fresh = !existsSync(path);
+  let database: DatabaseSync | undefined;
+  try {
+    makeDirectory(machine.disk, dirname(path));
+    database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+    if (fresh) chmodSync(path, 0o600);
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;");
+    migrate(database, path, spec);
+    return database;
+  } catch (error) {
+    database?.close();
+    throw databaseError(error, path, spec);
+  }
+}
+
+function migrate(database: DatabaseSync, path: string, spec: DatabaseSpec): void {
+  if (readPragma(database, "user_version") === spec.migrations.length) {
+    if (readPragma(database, "application_id") === spec.applicationId) return;
+  }
+  inTransaction(database, () => {
+    const version = readPragma(database, "user_version");
+    const applicationId = readPragma(database, "application_id");
+    const tables = database.prepare("SELECT count(*) AS n FROM sqlite_schema").get() as { n: number };
+    if (applicationId !== spec.applicationId && (applicationId !== 0 || tables.n > 0)) {
+      throw new LazarusError(spec.foreign, `${path} is a database of another program, not ${spec.what}`, {
+        hint: `move it away: mv ${path} ${path}.other`,
+      });
+    }
+    if (version > spec.migrations.length) {
+      throw new LazarusError(
+        spec.newer,
+        `${spec.what} ${path} has schema ${version}; this Lazarus knows up to ${spec.migrations.length} and will not touch it`,
+        { hint: "upgrade Lazarus on this machine: npm install -g lazarus@latest" },
+      );
+    }
+    for (let next = version; next < spec.migrations.length; next += 1) database.exec(spec.migrations[next]!);
+    database.exec(
+      `PRAGMA application_id = ${spec.applicationId}; PRAGMA user_version = ${spec.migrations.length};`,
+    );
+  });
+}
+
+/** Runs `work` in one immediate transaction: all of it is durable at return, or none of it happened. */
+export function inTransaction<T>(database: DatabaseSync, work: () => T): T {
+  database.exec("BEGIN IMMEDIATE");
+  try {
+    const result = work();
+    database.exec("COMMIT");
+    return result;
+  } catch (error) {
+    if (database.isTransaction) database.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+function readPragma(database: DatabaseSync, name: "user_version" | "application_id"): number {
+  const row = database.prepare(`PRAGMA ${name}`).get() as Record<string, number>;
+  return row[name]!;
+}
+
+const SQLITE_FULL = 13;
+const SQLITE_CORRUPT = 11;
+const SQLITE_NOTADB = 26;
+const SQLITE_READONLY = 8;
+const SQLITE_CANTOPEN = 14;
+
+function databaseError(error: unknown, path: string, spec: DatabaseSpec): LazarusError {
+  const number = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : undefined;
+  const because = error instanceof Error ? error.message : String(error);
+  switch (number) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return new LazarusError(spec.damaged, `${spec.what} ${path} is damaged: ${because}`, {
+        hint: `move it away: mv ${path} ${path}.damaged`,
+        cause: error,
+      });
+    case SQLITE_FULL:
+      return new LazarusError("DISK_FULL", `${spec.what} ${path}: the disk is full`, {
+        hint: `df -h ${dirname(path)}`,
+        cause: error,
+      });
+    case SQLITE_READONLY:
+      return new LazarusError("DISK_READ_ONLY", `${spec.what} ${path} is read-only`, {
+        hint: `ls -l ${path}`,
+        cause: error,
+      });
+    case SQLITE_CANTOPEN:
+      return new LazarusError("PERMISSION", `${spec.what} ${path} cannot be opened`, {
+        hint: `ls -ld ${dirname(path)}`,
+        cause: error,
+      });
+    default:
+      return asLazarusError(error, `opening ${spec.what} ${path}`, dirname(path));
+  }
+}

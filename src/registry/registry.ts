@@ -1,0 +1,103 @@
+// The registry: an append-only log of what happened to missions, and an index of their checkpoints. It is a cache of
+// the vaults plus a diary: losing it loses no checkpoint, and nothing in a cell depends on it.
+import type { Machine } from "../platform/machine.ts";
+import { type DatabaseSync, openDatabase } from "../platform/sqlite.ts";
+import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
+
+export const EVENT_KINDS = [
+  "init",
+  "heartbeat-gap",
+  "checkpoint",
+  "restore",
+  "undo",
+  "prune",
+  "verify",
+  "start",
+  "departure",
+  "death",
+  "stall",
+  "revival",
+  "stop",
+  "tombstone",
+  "alert",
+] as const;
+
+export type EventKind = (typeof EVENT_KINDS)[number];
+
+export interface NewEvent {
+  readonly kind: EventKind;
+  /** Null for what concerns the whole machine. */
+  readonly mission: string | null;
+  readonly data?: Readonly<Record<string, unknown>>;
+}
+
+export interface Event {
+  readonly seq: number;
+  readonly time_ms: number;
+  readonly mission: string | null;
+  readonly kind: EventKind;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface EventQuery {
+  readonly mission?: string | undefined;
+  /** Only events after this number. */
+  readonly afterSeq?: number;
+  /** The newest so many, in the order they happened. */
+  readonly last?: number;
+}
+
+export interface Registry extends Disposable {
+  readonly path: string;
+  /** Durable at return. Gives the event its number. */
+  append(event: NewEvent): Event;
+  events(query: EventQuery): Event[];
+  /** The raw database, for the rooms that own tables in it. */
+  readonly database: DatabaseSync;
+}
+
+interface EventRow {
+  seq: number;
+  time_ms: number;
+  mission: string | null;
+  kind: EventKind;
+  data: string;
+}
+
+const NO_LIMIT = -1;
+
+export function openRegistry(machine: Machine, path: string): Registry {
+  const database = openDatabase(machine, path, {
+    what: "the registry",
+    applicationId: APPLICATION_ID,
+    migrations: MIGRATIONS,
+    newer: "REGISTRY_NEWER",
+    foreign: "REGISTRY_FOREIGN",
+    damaged: "REGISTRY_DAMAGED",
+  });
+  const insert = database.prepare(
+    "INSERT INTO event (time_ms, mission, kind, data) VALUES (?, ?, ?, ?) RETURNING seq, time_ms, mission, kind, data",
+  );
+  const select = database.prepare(`
+    SELECT * FROM (
+      SELECT seq, time_ms, mission, kind, data FROM event
+      WHERE seq > :after AND (:mission IS NULL OR mission = :mission)
+      ORDER BY seq DESC LIMIT :last
+    ) ORDER BY seq`);
+  const toEvent = (row: EventRow): Event => ({ ...row, data: JSON.parse(row.data) });
+  return {
+    path,
+    database,
+    append({ kind, mission, data }) {
+      const row = insert.get(machine.clock.nowMs(), mission, kind, JSON.stringify(data ?? {}));
+      return toEvent(row as unknown as EventRow);
+    },
+    events({ mission, afterSeq, last }) {
+      const rows = select.all({ after: afterSeq ?? 0, mission: mission ?? null, last: last ?? NO_LIMIT });
+      return (rows as unknown as EventRow[]).map(toEvent);
+    },
+    [Symbol.dispose]() {
+      database.close();
+    },
+  };
+}

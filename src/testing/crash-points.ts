@@ -1,0 +1,46 @@
+// Finds the crash points by reading the sources, so that a new one joins the kill loop by being written.
+// Refuses what the loop could not reach by name: a name that is not a literal, and one name at two places.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+export interface CrashPoint {
+  readonly name: string;
+  readonly file: string;
+  readonly line: number;
+}
+
+const CALL = /(?<!function )\bcrashPoint\(\s*(?:"([^"\\\n]+)"|'([^'\\\n]+)')?/g;
+const COMMENT = /^\s*(?:\/\/|\/?\*)/;
+
+/** Every crash point in the TypeScript files below `sourceDirectory` (tests excluded), in order of name. */
+export function listCrashPoints(sourceDirectory: string): CrashPoint[] {
+  const found = new Map<string, CrashPoint>();
+  for (const name of readdirSync(sourceDirectory, { recursive: true, encoding: "utf8" }).sort()) {
+    if (!name.endsWith(".ts") || name.endsWith(".test.ts") || name.endsWith(".d.ts")) continue;
+    const file = join(sourceDirectory, name);
+    for (const point of crashPointsOf(file, readFileSync(file, "utf8"))) {
+      const twin = found.get(point.name);
+      if (twin) throw new Error(`${place(point)}: crash point ${point.name} is already at ${place(twin)}`);
+      found.set(point.name, point);
+    }
+  }
+  return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+function crashPointsOf(file: string, source: string): CrashPoint[] {
+  // Comments may speak of crash points; emptied, not removed, so that line numbers stay right.
+  const code = source
+    .split("\n")
+    .map((line) => (COMMENT.test(line) ? "" : line))
+    .join("\n");
+  return [...code.matchAll(CALL)].map((match) => {
+    const line = code.slice(0, match.index).split("\n").length;
+    const name = match[1] ?? match[2];
+    if (name === undefined) throw new Error(`${file}:${line}: the name of a crash point must be a literal`);
+    return { name, file, line };
+  });
+}
+
+function place({ file, line }: CrashPoint): string {
+  return `${file}:${line}`;
+}

@@ -1,0 +1,25 @@
+// lazarus/testing: what one needs to replay a race, a crash or a power loss from a seed (INV-9). For tests of
+// Lazarus and of agents built on it; production code never imports from here.
+// arm-crash-point.ts is not re-exported: importing it arms this process. Load it through `node --import`.
+export { type CrashPoint, listCrashPoints } from "./crash-points.ts";
+export {
+  createFaultyDisk,
+  type DiskCall,
+  type Fault,
+  type FaultCode,
+  type FaultyDisk,
+} from "./faulty-disk.ts";
+export { createRandom, createSeededIds, type Random } from "./seeded-ids.ts";
+export { createSimulatedClock, SIMULATED_START_MS, type SimulatedClock } from "./simulated-clock.ts";
+export { createSimulatedDisk, type SimulatedDisk } from "./simulated-disk.ts";
+export {
+  createSimulatedMachine,
+  type SimulatedMachine,
+  type SimulatedMachineOptions,
+} from "./simulated-machine.ts";
+export {
+  createSimulatedProcesses,
+  type SimulatedProcesses,
+  type SimulatedProcessesOptions,
+} from "./simulated-processes.ts";
+export { createSystemError, type SystemError, type SystemErrorPlace } from "./system-error.ts";

@@ -1,0 +1,47 @@
+// Randomness from a seed (INV-9): the same seed gives the same run, so a failure that prints its seed can be replayed.
+// For tests only: predictable by design, never a source of ids in production.
+import type { IdSource } from "../platform/ids.ts";
+
+export interface Random {
+  readonly seed: number;
+  /** A whole number from `min` to `max`, both included. */
+  int(min: number, max: number): number;
+  pick<T>(items: readonly T[]): T;
+  /** True with probability `p`. */
+  chance(p: number): boolean;
+  bytes(n: number): Uint8Array;
+}
+
+/** mulberry32: 32 bits of state, passes gjrand's small-state tests, and is short enough to read. */
+function mulberry32(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return (mixed ^ (mixed >>> 14)) >>> 0;
+  };
+}
+
+export function createRandom(seed: number): Random {
+  const next = mulberry32(seed);
+  const int = (min: number, max: number) => {
+    if (!(max >= min)) throw new RangeError(`no whole number from ${min} to ${max}`);
+    return min + Math.floor((next() / 2 ** 32) * (max - min + 1));
+  };
+  return {
+    seed,
+    int,
+    pick(items) {
+      if (items.length === 0) throw new RangeError("nothing to pick from");
+      return items[int(0, items.length - 1)] as (typeof items)[number];
+    },
+    chance: (p) => next() / 2 ** 32 < p,
+    bytes: (n) => Uint8Array.from({ length: n }, () => next() >>> 24),
+  };
+}
+
+export function createSeededIds(seed: number): IdSource {
+  const random = createRandom(seed);
+  return { bytes: (n) => random.bytes(n) };
+}

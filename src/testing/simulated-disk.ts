@@ -1,0 +1,352 @@
+// An in-memory Disk that can lose power (INV-1, INV-9). It promises what POSIX promises and nothing more: fsync of a
+// file saves its content, only fsync of a directory saves the names in it, and a new directory is itself a name in
+// its parent. `crash` yields a disk as it may look afterwards; what was synced is always there, unchanged.
+// Never touches the real file system. Its reading side is for assertions, and for looking at what a crash left.
+import { posix } from "node:path";
+import type { Disk, FilePath } from "../platform/disk.ts";
+import type { Random } from "./seeded-ids.ts";
+import { createSystemError } from "./system-error.ts";
+
+export interface SimulatedDisk extends Disk {
+  /** The disk as it may look after power loss now. This one stays as it is and can lose power again. */
+  crash(random: Random): SimulatedDisk;
+  /** Lets `calls` more calls through; every one after that fails with EIO and does nothing: the power is off. */
+  cutPowerAfter(calls: number): void;
+  /** Power is back: for a process that was killed while the machine went on. Open files are closed. */
+  restorePower(): void;
+  /** How many calls have been made so far, failed ones included. */
+  readonly calls: number;
+  readFile(path: FilePath): Buffer;
+  /** Names in a directory, sorted. */
+  list(path: FilePath): string[];
+  /** What is there now: undefined when nothing. */
+  kindOf(path: FilePath): "file" | "directory" | undefined;
+  modeOf(path: FilePath): number;
+}
+
+interface PendingWrite {
+  readonly offset: number;
+  readonly data: Buffer;
+}
+
+interface FileNode {
+  readonly kind: "file";
+  readonly mode: number;
+  content: Buffer;
+  synced: Buffer;
+  pending: PendingWrite[];
+}
+
+/** Names that one operation takes away and gives, in one directory. Both happen or neither does. */
+interface NameChange {
+  readonly removed?: string;
+  readonly added?: { readonly name: string; readonly node: Node };
+  /** Shared by the two halves of a rename across directories. */
+  readonly operation: object;
+}
+
+interface DirectoryNode {
+  readonly kind: "directory";
+  readonly mode: number;
+  readonly names: Map<string, Node>;
+  synced: Map<string, Node>;
+  pending: NameChange[];
+}
+
+type Node = FileNode | DirectoryNode;
+
+interface OpenFile {
+  readonly node: FileNode;
+  readonly append: boolean;
+  position: number;
+}
+
+const FIRST_FD = 100;
+
+export function createSimulatedDisk(): SimulatedDisk {
+  return diskOver(createDirectory(0o755));
+}
+
+function diskOver(root: DirectoryNode): SimulatedDisk {
+  const open = new Map<number, OpenFile>();
+  let nextFd = FIRST_FD;
+  let calls = 0;
+  let callsLeft = Number.POSITIVE_INFINITY;
+
+  const begin = (syscall: string, path?: FilePath, dest?: FilePath) => {
+    calls += 1;
+    callsLeft -= 1;
+    if (callsLeft < 0)
+      throw createSystemError("EIO", { syscall, path: path?.toString(), dest: dest?.toString() });
+  };
+
+  const lookUp = (key: string, fail: (code: string) => never): Node => {
+    let node: Node = root;
+    for (const name of key.split("/")) {
+      if (name === "") continue;
+      if (node.kind !== "directory") return fail("ENOTDIR");
+      const next: Node | undefined = node.names.get(name);
+      if (next === undefined) return fail("ENOENT");
+      node = next;
+    }
+    return node;
+  };
+
+  const find = (path: FilePath, syscall: string, dest?: FilePath): Node =>
+    lookUp(keyOf(path), (code) => {
+      throw createSystemError(code, { syscall, path: path.toString(), dest: dest?.toString() });
+    });
+
+  /** The directory that holds the last name of `path`, whether or not that name exists. */
+  const parentOf = (path: FilePath, fail: (code: string) => never) => {
+    const key = keyOf(path);
+    const parent = lookUp(posix.dirname(key), fail);
+    if (parent.kind !== "directory") return fail("ENOTDIR");
+    const name = posix.basename(key);
+    return { parent, name, node: name === "" ? (root as Node) : parent.names.get(name) };
+  };
+
+  const openFile = (node: FileNode, append: boolean): number => {
+    const fd = nextFd++;
+    open.set(fd, { node, append, position: 0 });
+    return fd;
+  };
+
+  const opened = (fd: number, syscall: string): OpenFile => {
+    const file = open.get(fd);
+    if (file === undefined) throw createSystemError("EBADF", { syscall });
+    return file;
+  };
+
+  return {
+    create(path, mode) {
+      begin("open", path);
+      const fail = failing("open", path);
+      const { parent, name, node } = parentOf(path, fail);
+      if (node !== undefined) return fail("EEXIST");
+      const file = createFile(mode);
+      change(parent, { added: { name, node: file }, operation: {} });
+      return openFile(file, false);
+    },
+    openAppend(path, mode) {
+      begin("open", path);
+      const fail = failing("open", path);
+      const { parent, name, node } = parentOf(path, fail);
+      if (node?.kind === "directory") return fail("EISDIR");
+      if (node !== undefined) return openFile(node, true);
+      const file = createFile(mode);
+      change(parent, { added: { name, node: file }, operation: {} });
+      return openFile(file, true);
+    },
+    write(fd, data) {
+      begin("write");
+      const file = opened(fd, "write");
+      const offset = file.append ? file.node.content.length : file.position;
+      const write = { offset, data: Buffer.from(data) };
+      file.node.content = applyWrite(file.node.content, write);
+      file.node.pending.push(write);
+      file.position = offset + data.length;
+    },
+    lastByte(fd) {
+      begin("read");
+      return opened(fd, "read").node.content.at(-1);
+    },
+    fsync(fd) {
+      begin("fsync");
+      const { node } = opened(fd, "fsync");
+      node.synced = node.content;
+      node.pending = [];
+    },
+    close(fd) {
+      begin("close");
+      opened(fd, "close");
+      open.delete(fd);
+    },
+    rename(from, to) {
+      begin("rename", from, to);
+      const fail = failing("rename", from, to);
+      const source = parentOf(from, fail);
+      const target = parentOf(to, fail);
+      const moved = source.node ?? fail("ENOENT");
+      // POSIX: two names of one file; the rename succeeds and does nothing.
+      if (moved === target.node) return;
+      if (target.node !== undefined) {
+        if (moved.kind === "file" && target.node.kind === "directory") return fail("EISDIR");
+        if (moved.kind === "directory" && target.node.kind === "file") return fail("ENOTDIR");
+        if (target.node.kind === "directory" && target.node.names.size > 0) return fail("ENOTEMPTY");
+      }
+      if (moved.kind === "directory" && `${keyOf(to)}/`.startsWith(`${keyOf(from)}/`)) return fail("EINVAL");
+      const operation = {};
+      const added = { name: target.name, node: moved };
+      if (source.parent === target.parent) {
+        change(source.parent, { removed: source.name, added, operation });
+      } else {
+        change(target.parent, { added, operation });
+        change(source.parent, { removed: source.name, operation });
+      }
+    },
+    link(from, to) {
+      begin("link", from, to);
+      const fail = failing("link", from, to);
+      const node = find(from, "link", to);
+      const target = parentOf(to, fail);
+      if (target.node !== undefined) return fail("EEXIST");
+      if (node.kind === "directory") return fail("EPERM");
+      change(target.parent, { added: { name: target.name, node }, operation: {} });
+    },
+    unlink(path) {
+      begin("unlink", path);
+      const fail = failing("unlink", path);
+      const { parent, name, node } = parentOf(path, fail);
+      if (node === undefined) return fail("ENOENT");
+      if (node.kind === "directory") return fail("EISDIR");
+      change(parent, { removed: name, operation: {} });
+    },
+    mkdir(path, mode) {
+      begin("mkdir", path);
+      const fail = failing("mkdir", path);
+      const { parent, name, node } = parentOf(path, fail);
+      if (node !== undefined) return fail("EEXIST");
+      change(parent, { added: { name, node: createDirectory(mode) }, operation: {} });
+    },
+    fsyncDirectory(path) {
+      begin("fsync", path);
+      const node = find(path, "open");
+      if (node.kind !== "directory")
+        throw createSystemError("ENOTDIR", { syscall: "open", path: path.toString() });
+      node.synced = new Map(node.names);
+      node.pending = [];
+    },
+
+    crash: (random) => diskOver(survivor(root, random)),
+    cutPowerAfter(calls) {
+      callsLeft = calls;
+    },
+    restorePower() {
+      callsLeft = Number.POSITIVE_INFINITY;
+      open.clear();
+    },
+    get calls() {
+      return calls;
+    },
+
+    readFile(path) {
+      const node = find(path, "open");
+      if (node.kind === "directory") throw createSystemError("EISDIR", { syscall: "read" });
+      return Buffer.from(node.content);
+    },
+    list(path) {
+      const node = find(path, "scandir");
+      if (node.kind !== "directory")
+        throw createSystemError("ENOTDIR", { syscall: "scandir", path: path.toString() });
+      return [...node.names.keys()].map((name) => Buffer.from(name, "latin1").toString()).sort();
+    },
+    kindOf(path) {
+      try {
+        return find(path, "stat").kind;
+      } catch {
+        return undefined;
+      }
+    },
+    modeOf: (path) => find(path, "stat").mode,
+  };
+}
+
+/** Names are bytes, so keys hold one character per byte: names that are not UTF-8 stay apart. */
+function keyOf(path: FilePath): string {
+  const bytes = typeof path === "string" ? Buffer.from(path) : path;
+  return posix.resolve("/", bytes.toString("latin1"));
+}
+
+function failing(syscall: string, path: FilePath, dest?: FilePath): (code: string) => never {
+  return (code) => {
+    throw createSystemError(code, { syscall, path: path.toString(), dest: dest?.toString() });
+  };
+}
+
+function createFile(mode: number): FileNode {
+  return { kind: "file", mode, content: Buffer.alloc(0), synced: Buffer.alloc(0), pending: [] };
+}
+
+function createDirectory(mode: number): DirectoryNode {
+  return { kind: "directory", mode, names: new Map(), synced: new Map(), pending: [] };
+}
+
+function change(directory: DirectoryNode, { removed, added, operation }: NameChange): void {
+  const entry: NameChange = {
+    ...(removed === undefined ? {} : { removed }),
+    ...(added === undefined ? {} : { added }),
+    operation,
+  };
+  applyChange(directory.names, entry);
+  directory.pending.push(entry);
+}
+
+function applyChange(names: Map<string, Node>, { removed, added }: NameChange): void {
+  if (removed !== undefined) names.delete(removed);
+  if (added !== undefined) names.set(added.name, added.node);
+}
+
+/** A write past the end leaves zeros between, as a file system's hole reads. */
+function applyWrite(content: Buffer, { offset, data }: PendingWrite): Buffer {
+  const result = Buffer.alloc(Math.max(content.length, offset + data.length));
+  content.copy(result);
+  data.copy(result, offset);
+  return result;
+}
+
+/**
+ * What one power loss leaves of a tree. Everything that has no fsync behind it is decided by `random`, one thing at a
+ * time: later changes can survive earlier ones, since POSIX orders nothing. A rename within one directory is
+ * atomic; one across two directories is decided as a whole as long as neither directory has been synced since.
+ */
+function survivor(root: DirectoryNode, random: Random): DirectoryNode {
+  const kept = new Map<object, boolean>();
+  const done = new Map<Node, Node>();
+  const isKept = (operation: object): boolean => {
+    const decided = kept.get(operation) ?? random.chance(0.5);
+    kept.set(operation, decided);
+    return decided;
+  };
+
+  const surviveFile = (file: FileNode): FileNode => {
+    let content = file.synced;
+    for (const write of file.pending) content = surviveWrite(content, write, random);
+    return { ...createFile(file.mode), content, synced: content };
+  };
+  const surviveDirectory = (directory: DirectoryNode): DirectoryNode => {
+    const names = new Map(directory.synced);
+    for (const entry of directory.pending) if (isKept(entry.operation)) applyChange(names, entry);
+    const survived = new Map<string, Node>();
+    for (const [name, node] of names) survived.set(name, survive(node));
+    return { ...createDirectory(directory.mode), names: survived, synced: new Map(survived) };
+  };
+  const survive = (node: Node): Node => {
+    // A file with two names is one file afterwards, too.
+    const before = done.get(node);
+    if (before !== undefined) return before;
+    const after = node.kind === "file" ? surviveFile(node) : surviveDirectory(node);
+    done.set(node, after);
+    return after;
+  };
+  return survive(root) as DirectoryNode;
+}
+
+function surviveWrite(content: Buffer, write: PendingWrite, random: Random): Buffer {
+  const { offset, data } = write;
+  switch (random.pick(["kept", "dropped", "cut", "garbled", "zeroed"] as const)) {
+    case "kept":
+      return applyWrite(content, write);
+    case "dropped":
+      return content;
+    case "cut":
+      return data.length === 0
+        ? content
+        : applyWrite(content, { offset, data: data.subarray(0, random.int(0, data.length - 1)) });
+    case "garbled":
+      return applyWrite(content, { offset, data: Buffer.from(random.bytes(data.length)) });
+    // The length reached the disk and the blocks did not: what ext4 and XFS really leave.
+    case "zeroed":
+      return applyWrite(content, { offset, data: Buffer.alloc(data.length) });
+  }
+}

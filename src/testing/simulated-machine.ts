@@ -1,0 +1,31 @@
+// A whole machine from one seed: simulated time, ids and processes. The disk is the caller's choice, since code
+// that reads through node:fs needs a real one, and only durable writes can be tested on a simulated one.
+import type { Disk } from "../platform/disk.ts";
+import type { Machine } from "../platform/machine.ts";
+import { createSeededIds } from "./seeded-ids.ts";
+import { createSimulatedClock, type SimulatedClock } from "./simulated-clock.ts";
+import { createSimulatedProcesses, type SimulatedProcesses } from "./simulated-processes.ts";
+
+export interface SimulatedMachine extends Machine {
+  readonly clock: SimulatedClock;
+  readonly processes: SimulatedProcesses;
+}
+
+export interface SimulatedMachineOptions {
+  readonly disk: Disk;
+  readonly seed?: number;
+  readonly startMs?: number;
+}
+
+export function createSimulatedMachine({
+  disk,
+  seed = 1,
+  startMs,
+}: SimulatedMachineOptions): SimulatedMachine {
+  return {
+    clock: createSimulatedClock(startMs),
+    ids: createSeededIds(seed),
+    disk,
+    processes: createSimulatedProcesses(),
+  };
+}

@@ -1,0 +1,73 @@
+// A process table that a test can edit: start, end, reuse a pid, reboot (INV-9). Signals nothing and asks the
+// machine nothing. Start times begin again at every boot, so only the boot id tells two boots' processes apart.
+import type { Processes, ProcessIdentity } from "../platform/process-identity.ts";
+
+export interface SimulatedProcesses extends Processes {
+  /** Starts a process, with the next free pid unless told; throws when the pid is taken. */
+  start(pid?: number): ProcessIdentity;
+  /** Ends a process. Ending one that is not there is an error of the test. */
+  end(pid: number): void;
+  /** Ends whoever has this pid and starts another process with it. */
+  reuse(pid: number): ProcessIdentity;
+  /** Ends everyone and boots again. This code's own process is started anew with its old pid. */
+  reboot(): void;
+}
+
+export interface SimulatedProcessesOptions {
+  readonly selfPid?: number;
+  readonly hostName?: string;
+}
+
+const FIRST_FREE_PID = 2000;
+
+export function createSimulatedProcesses(options: SimulatedProcessesOptions = {}): SimulatedProcesses {
+  const { selfPid = 1000, hostName = "simulated-host" } = options;
+  const table = new Map<number, ProcessIdentity>();
+  let boots = 0;
+  let ticks = 0;
+  let nextPid = FIRST_FREE_PID;
+
+  const bootId = () => `00000000-0000-4000-8000-${String(boots).padStart(12, "0")}`;
+  const add = (pid: number): ProcessIdentity => {
+    ticks += 1;
+    const identity = { pid, startTime: String(ticks), bootId: bootId() };
+    table.set(pid, identity);
+    return identity;
+  };
+  const remove = (pid: number) => {
+    if (!table.delete(pid)) throw new Error(`no simulated process has pid ${pid}`);
+  };
+  const reboot = () => {
+    table.clear();
+    boots += 1;
+    ticks = 0;
+    nextPid = FIRST_FREE_PID;
+    add(selfPid);
+  };
+  reboot();
+
+  return {
+    self() {
+      const identity = table.get(selfPid);
+      if (identity === undefined) throw new Error("the simulated process that runs this code has ended");
+      return identity;
+    },
+    identify: (pid) => table.get(pid),
+    bootId,
+    hostName: () => hostName,
+    start(pid) {
+      if (pid === undefined) {
+        while (table.has(nextPid)) nextPid += 1;
+        return add(nextPid++);
+      }
+      if (table.has(pid)) throw new Error(`pid ${pid} is taken: use reuse(${pid})`);
+      return add(pid);
+    },
+    end: remove,
+    reuse(pid) {
+      remove(pid);
+      return add(pid);
+    },
+    reboot,
+  };
+}

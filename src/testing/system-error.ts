@@ -1,0 +1,40 @@
+// Errors shaped like those that node:fs throws, for disks that only pretend to fail. Message, code, errno and
+// syscall are Node's own, so that code under test cannot tell the difference.
+import { constants } from "node:os";
+import { getSystemErrorMap } from "node:util";
+
+export interface SystemError extends Error {
+  readonly code: string;
+  readonly errno: number;
+  readonly syscall: string;
+  readonly path?: string;
+  readonly dest?: string;
+}
+
+export interface SystemErrorPlace {
+  readonly syscall: string;
+  /** Absent for calls on an open file: Node does not know the path there either. */
+  readonly path?: string | undefined;
+  readonly dest?: string | undefined;
+}
+
+export function createSystemError(code: string, { syscall, path, dest }: SystemErrorPlace): SystemError {
+  const { errno, name, text } = describe(code);
+  const where = path === undefined ? "" : ` '${path}'${dest === undefined ? "" : ` -> '${dest}'`}`;
+  return Object.assign(new Error(`${name}: ${text}, ${syscall}${where}`), {
+    errno,
+    code: name,
+    syscall,
+    ...(path === undefined ? {} : { path }),
+    ...(dest === undefined ? {} : { dest }),
+  });
+}
+
+function describe(code: string): { errno: number; name: string; text: string } {
+  for (const [errno, [name, text]] of getSystemErrorMap()) if (name === code) return { errno, name, text };
+  // Errors that the kernel has and libuv has not, such as EDQUOT: Node shows them under this name.
+  const number: number | undefined = (constants.errno as Record<string, number>)[code];
+  if (number === undefined) throw new RangeError(`${code} is not a system error of this platform`);
+  const name = `Unknown system error -${number}`;
+  return { errno: -number, name, text: name };
+}
