@@ -170,12 +170,12 @@ function diskOver(root: DirectoryNode): SimulatedDisk {
       const moved = source.node ?? fail("ENOENT");
       // POSIX: two names of one file; the rename succeeds and does nothing.
       if (moved === target.node) return;
+      if (moved.kind === "directory" && `${keyOf(to)}/`.startsWith(`${keyOf(from)}/`)) return fail("EINVAL");
       if (target.node !== undefined) {
         if (moved.kind === "file" && target.node.kind === "directory") return fail("EISDIR");
         if (moved.kind === "directory" && target.node.kind === "file") return fail("ENOTDIR");
         if (target.node.kind === "directory" && target.node.names.size > 0) return fail("ENOTEMPTY");
       }
-      if (moved.kind === "directory" && `${keyOf(to)}/`.startsWith(`${keyOf(from)}/`)) return fail("EINVAL");
       const operation = {};
       const added = { name: target.name, node: moved };
       if (source.parent === target.parent) {
