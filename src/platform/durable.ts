@@ -87,6 +87,7 @@ export function appendLine(disk: Disk, path: string, line: string, options: Writ
     const last = disk.lastByte(fd);
     const torn = last !== undefined && last !== NEWLINE;
     disk.write(fd, Buffer.from(`${torn ? "\n" : ""}${line}\n`));
+    crashPoint("durable.append.written");
     disk.fsync(fd);
   } finally {
     disk.close(fd);
