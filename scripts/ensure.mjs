@@ -22,8 +22,10 @@ function run(command, args) {
 const node = at("node_modules", "node", "bin", "node");
 const installed = at("node_modules", ".package-lock.json");
 if (!existsSync(node) || modified(installed) < modified(at("package-lock.json"))) {
-  process.stderr.write("lazarus: installing dependencies and Node 24 into node_modules (npm ci)\n");
-  run("npm", ["ci", "--loglevel=error", "--no-audit", "--no-fund"]);
+  process.stderr.write("lazarus: installing dependencies and Node 24 into node_modules (npm install)\n");
+  // Not `npm ci`: it refuses a lock file made where the packages of other platforms could not be seen. This installs
+  // the same locked versions, and --no-save leaves the lock file as it is.
+  run("npm", ["install", "--no-save", "--loglevel=error", "--no-audit", "--no-fund"]);
 }
 
 function newest(directory) {
