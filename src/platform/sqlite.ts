@@ -19,6 +19,10 @@ export interface DatabaseSpec {
   readonly newer: ErrorCode;
   readonly foreign: ErrorCode;
   readonly damaged: ErrorCode;
+  /** Page size of a new file; SQLite's 4,096 unless told. Rows of about half a page waste the other half. */
+  readonly pageBytes?: number;
+  /** How large the write-ahead log may grow before it is folded into the file; SQLite's 1,000 pages unless told. */
+  readonly walBytes?: number;
 }
 
 const BUSY_TIMEOUT_MS = 10_000;
@@ -30,13 +34,22 @@ export function openDatabase(machine: Machine, path: string, spec: DatabaseSpec)
     makeDirectory(machine.disk, dirname(path));
     database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
     if (fresh) chmodSync(path, 0o600);
+    if (fresh && spec.pageBytes !== undefined) database.exec(`PRAGMA page_size = ${spec.pageBytes};`);
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;");
+    if (spec.walBytes !== undefined) limitWal(database, spec.walBytes);
     migrate(database, path, spec);
     return database;
   } catch (error) {
     database?.close();
     throw databaseError(error, path, spec);
   }
+}
+
+function limitWal(database: DatabaseSync, walBytes: number): void {
+  const { page_size: pageBytes } = database.prepare("PRAGMA page_size").get() as { page_size: number };
+  database.exec(
+    `PRAGMA wal_autocheckpoint = ${Math.ceil(walBytes / pageBytes)}; PRAGMA journal_size_limit = ${walBytes};`,
+  );
 }
 
 function migrate(database: DatabaseSync, path: string, spec: DatabaseSpec): void {
@@ -90,7 +103,8 @@ const SQLITE_NOTADB = 26;
 const SQLITE_READONLY = 8;
 const SQLITE_CANTOPEN = 14;
 
-function databaseError(error: unknown, path: string, spec: DatabaseSpec): LazarusError {
+/** Says in plain words what SQLite reported about the database at `path`. */
+export function databaseError(error: unknown, path: string, spec: DatabaseSpec): LazarusError {
   const number = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : undefined;
   const because = error instanceof Error ? error.message : String(error);
   switch (number) {
@@ -116,6 +130,6 @@ function databaseError(error: unknown, path: string, spec: DatabaseSpec): Lazaru
         cause: error,
       });
     default:
-      return asLazarusError(error, `opening ${spec.what} ${path}`, dirname(path));
+      return asLazarusError(error, `${spec.what} ${path}`, dirname(path));
   }
 }
