@@ -1,0 +1,173 @@
+// The two ways a layer is compressed, gzip and zstd. A layer is a sequence of *members* (gzip members, zstd frames),
+// each of which inflates on its own, followed by the table of contents in a place that standard readers skip, and a
+// footer of fixed size that says where the table is. Pure: bytes in, bytes out.
+import zlib from "node:zlib";
+
+export interface Codec {
+  readonly name: "gzip" | "zstd";
+  readonly mediaType: string;
+  /** For layers that no push may take. */
+  readonly localMediaType: string;
+  readonly footerLength: number;
+  compress(raw: Uint8Array): Buffer;
+  /** Inflates one member; never more than `rawLength` bytes, whatever the member claims. */
+  decompress(member: Uint8Array, rawLength: number): Buffer;
+  /** Makes bytes invisible to readers of the format. */
+  hide(payload: Uint8Array): Buffer;
+  /** The way back: the payload of what `hide` made. */
+  reveal(hidden: Uint8Array): Buffer;
+  encodeFooter(footer: Footer): Buffer;
+  decodeFooter(bytes: Uint8Array): Footer | undefined;
+}
+
+/** Where the hidden table of contents lies in the layer file. */
+export interface Footer {
+  readonly tocOffset: number;
+  readonly tocLength: number;
+}
+
+const LEVEL = 1;
+const SAMPLE_BYTES = 4096;
+const SAMPLES = 3;
+/** Above this ratio squeezing costs more than it saves: such data is stored. */
+const INCOMPRESSIBLE = 0.96;
+
+/** Whether a few samples say that deflate would gain nothing (packed, encrypted or random data). */
+export function looksIncompressible(raw: Uint8Array): boolean {
+  if (raw.length < SAMPLE_BYTES * SAMPLES * 2) return false;
+  const stride = Math.floor((raw.length - SAMPLE_BYTES) / (SAMPLES - 1));
+  for (let i = 0; i < SAMPLES; i += 1) {
+    const sample = raw.subarray(i * stride, i * stride + SAMPLE_BYTES);
+    if (zlib.deflateRawSync(sample, { level: LEVEL }).length < SAMPLE_BYTES * INCOMPRESSIBLE) return false;
+  }
+  return true;
+}
+
+// gzip: the table travels in the extra fields of empty members, as in eStargz' footer; every gunzip skips them.
+const GZIP_EXTRA_LIMIT = 65_535 - 4;
+const GZIP_HEAD = Buffer.from([0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff]);
+const GZIP_EMPTY_BODY = Buffer.from([3, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+const GZIP_FRAME = GZIP_HEAD.length + 2 + 4 + GZIP_EMPTY_BODY.length;
+const TOC_TAG = "LZ";
+const FOOTER_TAG = "LF";
+const FOOTER_BYTES = 24;
+const FOOTER_MAGIC = 0x31_52_5a_4c; // "LZR1"
+
+function gzipHidden(tag: string, payload: Uint8Array): Buffer {
+  const lengths = Buffer.alloc(6);
+  lengths.writeUInt16LE(payload.length + 4, 0);
+  lengths.write(tag, 2, "latin1");
+  lengths.writeUInt16LE(payload.length, 4);
+  return Buffer.concat([GZIP_HEAD, lengths, payload, GZIP_EMPTY_BODY]);
+}
+
+function footerPayload({ tocOffset, tocLength }: Footer): Buffer {
+  const bytes = Buffer.alloc(FOOTER_BYTES);
+  bytes.writeBigUInt64LE(BigInt(tocOffset), 0);
+  bytes.writeBigUInt64LE(BigInt(tocLength), 8);
+  bytes.writeUInt32LE(FOOTER_MAGIC, 16);
+  bytes.writeUInt32LE(zlib.crc32(bytes.subarray(0, 20)), 20);
+  return bytes;
+}
+
+function parseFooterPayload(bytes: Buffer): Footer | undefined {
+  if (bytes.length !== FOOTER_BYTES || bytes.readUInt32LE(16) !== FOOTER_MAGIC) return undefined;
+  if (bytes.readUInt32LE(20) !== zlib.crc32(bytes.subarray(0, 20))) return undefined;
+  return { tocOffset: Number(bytes.readBigUInt64LE(0)), tocLength: Number(bytes.readBigUInt64LE(8)) };
+}
+
+export const gzipCodec: Codec = {
+  name: "gzip",
+  mediaType: "application/vnd.oci.image.layer.v1.tar+gzip",
+  localMediaType: "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
+  footerLength: GZIP_FRAME + FOOTER_BYTES,
+  compress: (raw) => zlib.gzipSync(raw, { level: looksIncompressible(raw) ? 0 : LEVEL }),
+  decompress: (member, rawLength) => zlib.gunzipSync(member, { maxOutputLength: Math.max(1, rawLength) }),
+  hide(payload) {
+    const parts: Buffer[] = [];
+    for (let at = 0; at < payload.length; at += GZIP_EXTRA_LIMIT) {
+      parts.push(gzipHidden(TOC_TAG, payload.subarray(at, at + GZIP_EXTRA_LIMIT)));
+    }
+    return Buffer.concat(parts);
+  },
+  reveal(hidden) {
+    const bytes = asBuffer(hidden);
+    const parts: Buffer[] = [];
+    for (let at = 0; at < bytes.length; ) {
+      const length = bytes.readUInt16LE(at + GZIP_HEAD.length + 4);
+      const start = at + GZIP_HEAD.length + 6;
+      parts.push(bytes.subarray(start, start + length));
+      at += GZIP_FRAME + length;
+    }
+    return Buffer.concat(parts);
+  },
+  encodeFooter: (footer) => gzipHidden(FOOTER_TAG, footerPayload(footer)),
+  decodeFooter(bytes) {
+    const buffer = asBuffer(bytes);
+    if (buffer.length !== GZIP_FRAME + FOOTER_BYTES) return undefined;
+    if (buffer.toString("latin1", 12, 14) !== FOOTER_TAG) return undefined;
+    return parseFooterPayload(buffer.subarray(16, 16 + FOOTER_BYTES));
+  },
+};
+
+// zstd: the table travels in skippable frames.
+const ZSTD_SKIPPABLE = 0x184d2a5b;
+const ZSTD_FRAME = 8;
+const ZSTD_SKIPPABLE_LIMIT = 1 << 24;
+
+function zstdHidden(payload: Uint8Array): Buffer {
+  const head = Buffer.alloc(ZSTD_FRAME);
+  head.writeUInt32LE(ZSTD_SKIPPABLE, 0);
+  head.writeUInt32LE(payload.length, 4);
+  return Buffer.concat([head, payload]);
+}
+
+const ZSTD_PARAMS = { [zlib.constants.ZSTD_c_compressionLevel]: 1, [zlib.constants.ZSTD_c_checksumFlag]: 1 };
+
+export const zstdCodec: Codec = {
+  name: "zstd",
+  mediaType: "application/vnd.oci.image.layer.v1.tar+zstd",
+  localMediaType: "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
+  footerLength: ZSTD_FRAME + FOOTER_BYTES,
+  compress: (raw) => zlib.zstdCompressSync(raw, { params: ZSTD_PARAMS }),
+  decompress: (member, rawLength) =>
+    zlib.zstdDecompressSync(member, { maxOutputLength: Math.max(1, rawLength) }),
+  hide(payload) {
+    const parts: Buffer[] = [];
+    for (let at = 0; at < payload.length; at += ZSTD_SKIPPABLE_LIMIT) {
+      parts.push(zstdHidden(payload.subarray(at, at + ZSTD_SKIPPABLE_LIMIT)));
+    }
+    return Buffer.concat(parts);
+  },
+  reveal(hidden) {
+    const bytes = asBuffer(hidden);
+    const parts: Buffer[] = [];
+    for (let at = 0; at < bytes.length; ) {
+      const length = bytes.readUInt32LE(at + 4);
+      parts.push(bytes.subarray(at + ZSTD_FRAME, at + ZSTD_FRAME + length));
+      at += ZSTD_FRAME + length;
+    }
+    return Buffer.concat(parts);
+  },
+  encodeFooter: (footer) => zstdHidden(footerPayload(footer)),
+  decodeFooter(bytes) {
+    const buffer = asBuffer(bytes);
+    if (buffer.length !== ZSTD_FRAME + FOOTER_BYTES || buffer.readUInt32LE(0) !== ZSTD_SKIPPABLE)
+      return undefined;
+    return parseFooterPayload(buffer.subarray(ZSTD_FRAME));
+  },
+};
+
+export const CODECS: readonly Codec[] = [gzipCodec, zstdCodec];
+
+export function codecOf(mediaType: string): Codec | undefined {
+  return CODECS.find((codec) => codec.mediaType === mediaType || codec.localMediaType === mediaType);
+}
+
+export function isLocalOnly(mediaType: string): boolean {
+  return CODECS.some((codec) => codec.localMediaType === mediaType);
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,182 @@
+// A layer's table of contents: which paths it sets or removes, and where each file's bytes are. JSON lines: a head, the
+// members, then a row per path. It is what Lazarus restores from; the tar stream beside it is for everyone else.
+import zlib from "node:zlib";
+import type { Entry, EntryType } from "../entry.ts";
+
+export interface Toc {
+  /** Compressed and raw length of each member, in order; offsets are their running sums. */
+  readonly members: readonly Member[];
+  /** Paths that this layer sets, in path order. Locations carry no layer yet. */
+  readonly entries: readonly TocEntry[];
+  /** Paths of lower layers that this layer removes, each one by itself. */
+  readonly removed: readonly string[];
+}
+
+export interface Member {
+  readonly stored: number;
+  readonly raw: number;
+}
+
+export type TocEntry = Omit<Entry, "location"> & { readonly at?: number; readonly length?: number };
+
+interface Extra {
+  target?: string;
+  group?: string;
+  xattrs?: NonNullable<Entry["xattrs"]>;
+  extents?: NonNullable<Entry["extents"]>;
+  /** Bytes stored, where they differ from the size (sparse files). */
+  stored?: number;
+}
+
+/** path, type, mode, uid, gid, mtime seconds, mtime nanoseconds, size, sha256, at, extra */
+type Row =
+  | [string, string, number, number, number, number, number, number, string, number, Extra?]
+  | [string];
+
+const VERSION = 1;
+const CODE_OF: Readonly<Record<EntryType, string>> = { file: "f", directory: "d", symlink: "l", fifo: "p" };
+const TYPE_OF: Readonly<Record<string, EntryType>> = { f: "file", d: "directory", l: "symlink", p: "fifo" };
+const NO_BYTES = -1;
+const PARSE_ROWS = 4096;
+
+export class TocError extends Error {}
+
+export function encodeToc(toc: Toc): Buffer {
+  const lines = [
+    JSON.stringify({ "lazarus-toc": VERSION, entries: toc.entries.length, removed: toc.removed.length }),
+    JSON.stringify(toc.members.flatMap(({ stored, raw }) => [stored, raw])),
+  ];
+  for (const entry of toc.entries) lines.push(JSON.stringify(toRow(entry)));
+  for (const path of toc.removed) lines.push(JSON.stringify([path]));
+  return zlib.gzipSync(Buffer.from(`${lines.join("\n")}\n`), { level: 1 });
+}
+
+/** Reads a table; throws TocError on anything that is not exactly one. `limitBytes` bounds what it inflates to. */
+export function decodeToc(payload: Uint8Array, limitBytes: number): Toc {
+  const lines = inflate(payload, limitBytes).split("\n");
+  const head = parse(lines[0]) as Record<string, unknown>;
+  if (head?.["lazarus-toc"] !== VERSION) {
+    throw new TocError(
+      `table of contents version ${String(head?.["lazarus-toc"])}; this Lazarus reads ${VERSION}`,
+    );
+  }
+  const flat = parse(lines[1]) as number[];
+  if (!Array.isArray(flat) || flat.length % 2 !== 0 || !flat.every(isCount))
+    throw new TocError("bad member table");
+  const members: Member[] = [];
+  for (let i = 0; i < flat.length; i += 2) members.push({ stored: flat[i]!, raw: flat[i + 1]! });
+  const entries: TocEntry[] = [];
+  const removed: string[] = [];
+  for (let i = 2; i < lines.length - 1; i += PARSE_ROWS) {
+    const end = Math.min(i + PARSE_ROWS, lines.length - 1);
+    // One parse for thousands of rows: three times faster than one for each.
+    const rows = parse(`[${lines.slice(i, end).join(",")}]`) as Row[];
+    for (const row of rows) {
+      if (!Array.isArray(row) || typeof row[0] !== "string") throw new TocError("bad row");
+      if (row.length === 1) removed.push(checkPath(row[0]));
+      else entries.push(fromRow(row));
+    }
+  }
+  if (entries.length !== head["entries"] || removed.length !== head["removed"])
+    throw new TocError("rows are missing");
+  return { members, entries, removed };
+}
+
+function inflate(payload: Uint8Array, limitBytes: number): string {
+  try {
+    return zlib.gunzipSync(payload, { maxOutputLength: limitBytes }).toString("utf8");
+  } catch (error) {
+    throw new TocError(
+      `the table of contents does not inflate: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+}
+
+function parse(text: string | undefined): unknown {
+  try {
+    return JSON.parse(text ?? "");
+  } catch {
+    throw new TocError("the table of contents is not JSON lines");
+  }
+}
+
+function toRow(entry: TocEntry): Row {
+  const extra: Extra = {};
+  if (entry.target !== undefined) extra.target = entry.target;
+  if (entry.group !== undefined) extra.group = entry.group;
+  if (entry.xattrs !== undefined && entry.xattrs.length > 0) extra.xattrs = entry.xattrs;
+  if (entry.extents !== undefined) extra.extents = entry.extents;
+  if (entry.length !== undefined && entry.length !== entry.size) extra.stored = entry.length;
+  const row: Row = [
+    entry.path,
+    CODE_OF[entry.type],
+    entry.mode,
+    entry.uid,
+    entry.gid,
+    entry.mtimeSec,
+    entry.mtimeNs,
+    entry.size,
+    entry.sha256,
+    entry.at ?? NO_BYTES,
+  ];
+  if (Object.keys(extra).length > 0) row.push(extra);
+  return row;
+}
+
+function fromRow(row: Row): TocEntry {
+  const [path, code, mode, uid, gid, mtimeSec, mtimeNs, size, sha256, at, extra] = row as Exclude<
+    Row,
+    [string]
+  >;
+  const type = TYPE_OF[code];
+  const plain =
+    type !== undefined &&
+    isCount(mode) &&
+    mode <= 0o7777 &&
+    isCount(uid) &&
+    isCount(gid) &&
+    Number.isSafeInteger(mtimeSec) &&
+    isCount(mtimeNs) &&
+    mtimeNs < 1_000_000_000 &&
+    isCount(size) &&
+    typeof sha256 === "string" &&
+    (at === NO_BYTES || isCount(at));
+  if (!plain) throw new TocError(`bad row for ${JSON.stringify(path)}`);
+  const base = { path: checkPath(path), type, mode, uid, gid, mtimeSec, mtimeNs, size, sha256 };
+  if (extra === undefined) return at === NO_BYTES ? base : { ...base, at, length: size };
+  const { stored, ...known } = checkExtra(path, extra);
+  return at === NO_BYTES ? { ...base, ...known } : { ...base, ...known, at, length: stored ?? size };
+}
+
+/** Layers are hostile input: no path may leave the cell. */
+export function checkPath(path: string): string {
+  if (path === ".") return path;
+  const bad =
+    path === "" ||
+    path.startsWith("/") ||
+    path.includes("\0") ||
+    path.split("/").some((name) => name === "" || name === "." || name === "..");
+  if (bad) throw new TocError(`the path ${JSON.stringify(path.slice(0, 200))} leaves the cell`);
+  return path;
+}
+
+function checkExtra(path: string, extra: Extra): Extra {
+  const { target, group, xattrs, extents, stored } = extra;
+  const fits =
+    (target === undefined || typeof target === "string") &&
+    (group === undefined || typeof group === "string") &&
+    (stored === undefined || isCount(stored)) &&
+    (xattrs === undefined ||
+      (Array.isArray(xattrs) &&
+        xattrs.every(
+          (pair) => pair.length === 2 && pair.every((text: unknown) => typeof text === "string"),
+        ))) &&
+    (extents === undefined ||
+      (Array.isArray(extents) && extents.every((pair) => pair.length === 2 && pair.every(isCount))));
+  if (!fits) throw new TocError(`bad details for ${JSON.stringify(path)}`);
+  return extra;
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}

@@ -1,0 +1,81 @@
+// Names of files are bytes; in memory they are strings. Valid UTF-8 stands for itself; any other byte 0xNN becomes
+// the lone surrogate U+DCNN, which no valid text contains (Python's surrogateescape), so that the way back is exact
+// and JSON carries it as an escape. Paths are relative to the cell, with `/`, and the cell itself is ".".
+
+const REPLACEMENT = "\ufffd";
+const ESCAPED = /[\udc80-\udcff]/;
+const strict = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+export function decodePath(bytes: Uint8Array): string {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  return text.includes(REPLACEMENT) ? decodeExactly(bytes) : text;
+}
+
+export function encodePath(path: string): Buffer {
+  if (!ESCAPED.test(path)) return Buffer.from(path);
+  const parts: Buffer[] = [];
+  let start = 0;
+  for (let i = 0; i < path.length; i += 1) {
+    const unit = path.charCodeAt(i);
+    if (unit < 0xd800 || unit > 0xdfff) continue;
+    if (unit < 0xdc00) {
+      i += 1; // the high half of a pair: skip the low half, which is not an escape
+      continue;
+    }
+    parts.push(Buffer.from(path.slice(start, i)), Buffer.of(unit - 0xdc00));
+    start = i + 1;
+  }
+  parts.push(Buffer.from(path.slice(start)));
+  return Buffer.concat(parts);
+}
+
+/** What to hand to a file-system call: a string unless the name needs its exact bytes. */
+export function systemPath(path: string): string | Buffer {
+  return ESCAPED.test(path) ? encodePath(path) : path;
+}
+
+/** Below the cell: "." is the cell itself. */
+export function joinPath(directory: string, name: string): string {
+  return directory === "." ? name : `${directory}/${name}`;
+}
+
+export function parentPath(path: string): string {
+  const slash = path.lastIndexOf("/");
+  return slash < 0 ? "." : path.slice(0, slash);
+}
+
+/** In the order of their bytes, parents before their children: the order of entries in a layer. */
+export function comparePaths(a: string, b: string): number {
+  if (a === b) return 0;
+  if (a === ".") return -1;
+  if (b === ".") return 1;
+  return a < b ? -1 : 1;
+}
+
+function decodeExactly(bytes: Uint8Array): string {
+  let text = "";
+  let i = 0;
+  while (i < bytes.length) {
+    const length = sequenceLength(bytes, i);
+    if (length === 0) {
+      text += String.fromCharCode(0xdc00 + bytes[i]!);
+      i += 1;
+    } else {
+      text += strict.decode(bytes.subarray(i, i + length));
+      i += length;
+    }
+  }
+  return text;
+}
+
+/** Length of the valid UTF-8 sequence that starts here; 0 when there is none. */
+function sequenceLength(bytes: Uint8Array, at: number): number {
+  const first = bytes[at]!;
+  const length = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  try {
+    strict.decode(bytes.subarray(at, at + length));
+    return at + length <= bytes.length ? length : 0;
+  } catch {
+    return 0;
+  }
+}
