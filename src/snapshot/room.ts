@@ -1,0 +1,67 @@
+// What every operation on a mission's checkpoints works with, gathered once.
+import { join, sep } from "node:path";
+import type { Config, EffectiveConfig } from "../cell/config.ts";
+import { cellRoot, type MissionId } from "../cell/mission-id.ts";
+import { LazarusError } from "../platform/errors.ts";
+import type { Machine } from "../platform/machine.ts";
+import { openVault, type Vault } from "./oci/vault.ts";
+import { readSettings, type SnapshotSettings } from "./settings.ts";
+
+export interface Room {
+  readonly machine: Machine;
+  readonly config: Config;
+  readonly settings: SnapshotSettings;
+  readonly mission: MissionId;
+  readonly cellRoot: string;
+  readonly vault: Vault;
+  /** What may be deleted at any time: stat cache, private git index. */
+  readonly cacheDirectory: string;
+  /** Version of Lazarus, for the metadata. */
+  readonly version: string;
+  readonly onProgress: (progress: Progress) => void;
+}
+
+export interface Progress {
+  /** What is being done: "reading", "restoring", "verifying" … */
+  readonly phase: string;
+  readonly done: number;
+  readonly total: number;
+  readonly unit: "files" | "bytes";
+}
+
+export interface RoomOptions {
+  readonly version: string;
+  readonly onProgress?: (progress: Progress) => void;
+}
+
+export function openRoom(
+  machine: Machine,
+  effective: EffectiveConfig,
+  mission: MissionId,
+  options: RoomOptions,
+): Room {
+  const { config } = effective;
+  const root = cellRoot(config.missions_root, mission);
+  const vault = openVault(machine, config.vault_root, mission);
+  refuseOverlap(root, vault.root);
+  return {
+    machine,
+    config,
+    settings: readSettings(effective.document, effective.file),
+    mission,
+    cellRoot: root,
+    vault,
+    cacheDirectory: join(config.run_dir, "cache", mission),
+    version: options.version,
+    onProgress: options.onProgress ?? (() => {}),
+  };
+}
+
+/** A vault inside its cell would capture itself for ever; a cell inside its vault would be pruned. */
+function refuseOverlap(cell: string, vault: string): void {
+  const inside = (outer: string, inner: string) => inner === outer || inner.startsWith(outer + sep);
+  if (!inside(cell, vault) && !inside(vault, cell)) return;
+  throw new LazarusError("VAULT_MISPLACED", `the vault ${vault} and the cell ${cell} lie inside each other`, {
+    hint: "set vault_root to a directory outside missions_root, then: lazarus config",
+  });
+}

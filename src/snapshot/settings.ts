@@ -1,0 +1,133 @@
+// The `snapshot`, `retention` and `secrets` sections of the config file, checked. Patterns are globs over paths
+// relative to the cell: `*` stays within a name, `**` crosses names; one without a slash matches a name at any depth.
+import { LazarusError } from "../platform/errors.ts";
+import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
+
+export interface Retention {
+  readonly keep_last: number;
+  readonly keep_hourly: number;
+  readonly keep_daily: number;
+  readonly keep_weekly: number;
+  /** Everything younger than this stays. */
+  readonly keep_within_seconds: number;
+  /** 0 means no limit. */
+  readonly max_bytes: number;
+}
+
+export interface SnapshotSettings {
+  readonly compression: "gzip" | "zstd";
+  /** Left out of checkpoints; restore never removes what they match. */
+  readonly exclude: readonly string[];
+  /** Captured into local-only layers that no push will take. */
+  readonly secrets: readonly string[];
+  readonly retention: Retention;
+  /** Prune after each checkpoint. */
+  readonly autoPrune: boolean;
+}
+
+export const DEFAULT_RETENTION: Retention = {
+  keep_last: 20,
+  keep_hourly: 24,
+  keep_daily: 14,
+  keep_weekly: 8,
+  keep_within_seconds: 3600,
+  max_bytes: 0,
+};
+
+export const DEFAULT_SECRETS: readonly string[] = [
+  ".env",
+  ".env.*",
+  "*.pem",
+  "*.key",
+  "*.p12",
+  "*.pfx",
+  "*.keystore",
+  "*.jks",
+  "id_rsa",
+  "id_dsa",
+  "id_ecdsa",
+  "id_ed25519",
+  ".netrc",
+  ".npmrc",
+  ".pypirc",
+  ".pgpass",
+  ".git-credentials",
+  "credentials.json",
+  "service-account*.json",
+  "**/.aws/credentials",
+  "**/.ssh/**",
+  "**/.gnupg/**",
+  "**/.docker/config.json",
+  "**/.kube/config",
+];
+
+const RETENTION_KEYS = Object.keys(DEFAULT_RETENTION) as (keyof Retention)[];
+
+export function readSettings(document: JsonObject, file: string | undefined): SnapshotSettings {
+  const invalid = (key: string, expected: string) =>
+    new LazarusError("CONFIG_INVALID", `${file ?? "config"}: ${key} is not ${expected}`, {
+      hint: `edit ${key} in ${file ?? "the config"}, then: lazarus config`,
+      details: { file: file ?? null, key, expected },
+    });
+  const section = (name: string): JsonObject => {
+    const value = document[name] ?? {};
+    if (!isJsonObject(value)) throw invalid(name, "an object");
+    return value;
+  };
+  const patterns = (owner: JsonObject, key: string, name: string, fallback: readonly string[]) => {
+    const value = owner[key] ?? fallback;
+    if (!Array.isArray(value) || !value.every((item) => typeof item === "string"))
+      throw invalid(name, "a list of patterns");
+    return value as readonly string[];
+  };
+  const snapshot = section("snapshot");
+  const retention = section("retention");
+  const compression = snapshot["compression"] ?? "gzip";
+  if (compression !== "gzip" && compression !== "zstd")
+    throw invalid("snapshot.compression", '"gzip" or "zstd"');
+  const autoPrune = retention["auto"] ?? true;
+  if (typeof autoPrune !== "boolean") throw invalid("retention.auto", "true or false");
+  const kept: Record<string, number> = { ...DEFAULT_RETENTION };
+  for (const key of RETENTION_KEYS) {
+    const value = retention[key] ?? DEFAULT_RETENTION[key];
+    if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0)
+      throw invalid(`retention.${key}`, "a whole number, 0 or more");
+    kept[key] = value;
+  }
+  return {
+    compression,
+    exclude: patterns(snapshot, "exclude", "snapshot.exclude", []),
+    secrets: patterns(section("secrets"), "patterns", "secrets.patterns", DEFAULT_SECRETS),
+    retention: kept as unknown as Retention,
+    autoPrune,
+  };
+}
+
+/** A fast test for "does any pattern match this path". */
+export function createMatcher(patterns: readonly string[]): (path: string) => boolean {
+  const exact = new Set<string>();
+  const names: string[] = [];
+  const paths: string[] = [];
+  for (const pattern of patterns) {
+    if (pattern.includes("/")) paths.push(pattern);
+    else if (/[*?[{]/.test(pattern)) names.push(pattern);
+    else exact.add(pattern);
+  }
+  // One compiled expression for all name globs: path.matchesGlob costs microseconds, too much for 100,000 files.
+  const name = names.length === 0 ? undefined : new RegExp(`^(?:${names.map(globSource).join("|")})$`, "s");
+  const whole = paths.length === 0 ? undefined : new RegExp(`^(?:${paths.map(globSource).join("|")})$`, "s");
+  return (path) => {
+    const base = path.slice(path.lastIndexOf("/") + 1);
+    return exact.has(base) || (name?.test(base) ?? false) || (whole?.test(path) ?? false);
+  };
+}
+
+function globSource(glob: string): string {
+  return glob.replace(/[.+^$()|\\]/g, "\\$&").replace(/\*\*\/|\*\*|\*|\?|\{[^}]*\}/g, (token) => {
+    if (token === "**/") return "(?:.*/)?";
+    if (token === "**") return ".*";
+    if (token === "*") return "[^/]*";
+    if (token === "?") return "[^/]";
+    return `(?:${token.slice(1, -1).split(",").map(globSource).join("|")})`;
+  });
+}
