@@ -1,6 +1,6 @@
 // A checkpoint opened for reading: its whole listing, merged from its layers, and the bytes of any file in it, checked
 // against their digest as they pass. Closing it closes the layer files.
-import { createHash, type Hash } from "node:crypto";
+import { createHash } from "node:crypto";
 import { LazarusError } from "../platform/errors.ts";
 import type { Entry, Listing } from "./entry.ts";
 import type { Layer } from "./oci/layer-reader.ts";
@@ -49,15 +49,13 @@ function createContents(vault: Vault, listing: Listing, open: ReadonlyMap<string
     listing,
     read(entry, use) {
       const hash = createHash("sha256");
-      const feed = createFeeder(entry, hash);
       if (entry.location !== undefined) {
         const { layer, at, length } = entry.location;
         open.get(layer)!.read(at, length, (chunk) => {
-          feed.data(chunk);
+          hash.update(chunk);
           use(chunk);
         });
       }
-      feed.end();
       if (hash.digest("hex") !== entry.sha256) {
         throw new LazarusError(
           "CHECKPOINT_DAMAGED",
@@ -72,42 +70,5 @@ function createContents(vault: Vault, listing: Listing, open: ReadonlyMap<string
     [Symbol.dispose]() {
       for (const layer of open.values()) layer[Symbol.dispose]();
     },
-  };
-}
-
-const ZEROS = Buffer.alloc(1 << 16);
-
-/** Feeds a hash with the content as a reader sees it: extents where they lie, holes as zeros. */
-export function createFeeder(
-  entry: Pick<Entry, "size" | "extents">,
-  hash: Hash,
-): { data(chunk: Uint8Array): void; end(): void } {
-  const { extents, size } = entry;
-  if (extents === undefined) return { data: (chunk) => void hash.update(chunk), end: () => {} };
-  let position = 0;
-  let index = 0;
-  let left = extents[0]?.[1] ?? 0;
-  const zeros = (until: number) => {
-    while (position < until) {
-      const count = Math.min(ZEROS.length, until - position);
-      hash.update(ZEROS.subarray(0, count));
-      position += count;
-    }
-  };
-  return {
-    data(chunk) {
-      let rest = chunk;
-      while (rest.length > 0 && index < extents.length) {
-        const [offset, length] = extents[index]!;
-        if (left === length) zeros(offset);
-        const part = rest.subarray(0, left);
-        hash.update(part);
-        position += part.length;
-        left -= part.length;
-        rest = rest.subarray(part.length);
-        if (left === 0) left = extents[++index]?.[1] ?? 0;
-      }
-    },
-    end: () => zeros(size),
   };
 }

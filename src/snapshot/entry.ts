@@ -24,7 +24,7 @@ export interface Entry {
   readonly mtimeNs: number;
   /** Files only; 0 for the rest. */
   readonly size: number;
-  /** Hex digest of the whole content, holes as zeros; files only, else "". */
+  /** Hex digest of the stored bytes: the whole content, or the extents of a sparse file end to end. Files only, else "". */
   readonly sha256: string;
   /** Symlinks only. */
   readonly target?: string;
