@@ -1,5 +1,8 @@
-// The table of commands: name, group, one line about each, and how to load it. Only the command that runs is loaded.
+// The table of commands: name, group, one line about each, and how to load it. Only the command that runs is loaded,
+// but for the two that agents and cron jobs call all day: they come with the core, which saves a file each (0.5 ms).
 import type { AnyCommand } from "./command.ts";
+import * as heartbeat from "./commands/heartbeat.ts";
+import * as jobBeat from "./commands/job-beat.ts";
 
 export const GROUPS = {
   cells: "Cells and their heartbeat",
@@ -20,10 +23,10 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
   heartbeat: {
     group: "cells",
     summary: "say that a mission is alive",
-    load: () => import("./commands/heartbeat.ts"),
+    load: async () => heartbeat,
   },
   scan: { group: "cells", summary: "state of every cell", load: () => import("./commands/scan.ts") },
-  "job beat": { group: "cells", summary: "say that a job ran", load: () => import("./commands/job-beat.ts") },
+  "job beat": { group: "cells", summary: "say that a job ran", load: async () => jobBeat },
   "job check": {
     group: "cells",
     summary: "list jobs whose pulse is stale",

@@ -5,6 +5,7 @@ import { CATALOGUE, findCommand, subcommands } from "./catalogue.ts";
 import { type ContextParts, createContext } from "./context.ts";
 import { parseLine, usage } from "./parse.ts";
 import { createPainter, harmless } from "./render/paint.ts";
+import { nearest } from "./suggest.ts";
 import { OutputClosed, type Terminal } from "./terminal.ts";
 import { VERSION } from "./version.ts";
 
@@ -31,7 +32,7 @@ async function dispatch(words: readonly string[], parts: ContextParts): Promise<
   }
   if (first === "--help" || first === "-h" || first === "help") return help(words.slice(1), parts.terminal);
   const found = findCommand(words);
-  if (found === undefined) throw await unknownCommand(words);
+  if (found === undefined) throw unknownCommand(words);
   const { command } = await found.entry.load();
   const { globals, input } = parseLine(found.name, command, found.rest);
   if (globals.help) return help([found.name], parts.terminal);
@@ -46,11 +47,11 @@ async function help(words: readonly string[], terminal: Terminal): Promise<numbe
   else if (entry) terminal.out(commandHelp(name, (await entry.load()).command));
   else if (subcommands(name).length > 0) {
     for (const each of subcommands(name)) terminal.out(`lazarus ${each}: ${CATALOGUE[each]!.summary}\n`);
-  } else throw await unknownCommand(words);
+  } else throw unknownCommand(words);
   return 0;
 }
 
-async function unknownCommand(words: readonly string[]): Promise<LazarusError> {
+function unknownCommand(words: readonly string[]): LazarusError {
   const [first = "", second] = words;
   const below = subcommands(first);
   if (below.length > 0) {
@@ -62,7 +63,6 @@ async function unknownCommand(words: readonly string[]): Promise<LazarusError> {
         : `lazarus ${first} has no ${JSON.stringify(second)}; it has: ${list}`,
     );
   }
-  const { nearest } = await import("./suggest.ts");
   const firsts = [...new Set(Object.keys(CATALOGUE).map((name) => name.split(" ")[0]!))];
   const close = nearest(first, firsts);
   return usage(

@@ -1,6 +1,6 @@
 // The two streams of a command: data on stdout, talk on stderr. Writes are synchronous and straight to the descriptor:
 // nothing is lost at exit, and the hot path does not pay for Node's stream machinery.
-import { writeSync } from "node:fs";
+import { fstatSync, writeSync } from "node:fs";
 import { systemErrorCode } from "../platform/errors.ts";
 
 export interface Terminal {
@@ -37,9 +37,17 @@ export const processTerminal: Terminal = {
   },
 };
 
-/** node:tty costs 3 ms to load; commands that print nothing never ask. */
+/** node:tty costs 3 ms to load, and what is no device is no terminal. */
 function isatty(fd: number): boolean {
-  return process.getBuiltinModule("node:tty").isatty(fd);
+  return isDevice(fd) && process.getBuiltinModule("node:tty").isatty(fd);
+}
+
+function isDevice(fd: number): boolean {
+  try {
+    return fstatSync(fd).isCharacterDevice();
+  } catch {
+    return false;
+  }
 }
 
 function writeAll(fd: number, text: string): void {
