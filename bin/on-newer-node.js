@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 function findNode() {
   try {
@@ -16,8 +17,9 @@ function findNode() {
   }
 }
 
-export async function reexecute(major, launcher) {
-  const node = process.env.LAZARUS_REEXECUTED ? undefined : findNode();
+export async function reexecute(major, launcherUrl) {
+  const launcher = fileURLToPath(launcherUrl);
+  const node = process.env.LAZARUS_CALLER_PID ? undefined : findNode();
   if (!node) {
     process.stderr.write(
       `error: Lazarus needs Node ${major} or newer, and this is Node ${process.versions.node}\n` +
@@ -28,10 +30,14 @@ export async function reexecute(major, launcher) {
   }
   const child = spawn(node, [launcher, ...process.argv.slice(2)], {
     stdio: "inherit",
-    env: { ...process.env, LAZARUS_REEXECUTED: "1" },
+    // Says who called, since the child's parent is only this relay; and stops a second relay.
+    env: { ...process.env, LAZARUS_CALLER_PID: String(process.ppid) },
   });
-  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])
-    process.on(signal, () => child.kill(signal));
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]) {
+    // What a terminal sends reaches its whole foreground group: passed on, the child would get it twice.
+    const fromTerminal = process.stdin.isTTY && signal !== "SIGTERM";
+    process.on(signal, () => fromTerminal || child.kill(signal));
+  }
   await new Promise((resolve) => {
     child.on("error", (error) => {
       process.stderr.write(

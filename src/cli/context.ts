@@ -13,6 +13,8 @@ export interface CliContext {
   readonly surroundings: Surroundings;
   readonly terminal: Terminal;
   readonly globals: GlobalValues;
+  /** The process that called this command. */
+  readonly callerPid: number;
   /** Aborts when the user interrupts. Asking for it installs the signal handlers. */
   readonly signal: AbortSignal;
   /** The effective configuration, read at first use. */
@@ -33,6 +35,7 @@ export interface ContextParts {
   readonly machine: Machine;
   readonly surroundings: Surroundings;
   readonly terminal: Terminal;
+  readonly callerPid: number;
   readonly signal: () => AbortSignal;
 }
 
@@ -45,6 +48,7 @@ export function createContext(parts: ContextParts, globals: GlobalValues): CliCo
     surroundings,
     terminal,
     globals,
+    callerPid: parts.callerPid,
     get signal() {
       return parts.signal();
     },

@@ -21,8 +21,16 @@ function createInterruptSignal(): () => AbortSignal {
   };
 }
 
+/** Who called: the parent, or the one that the launcher names when it stands between. Not for our own children. */
+function takeCallerPid(): number {
+  const named = Number(process.env.LAZARUS_CALLER_PID);
+  delete process.env.LAZARUS_CALLER_PID;
+  return named || process.ppid;
+}
+
 process.exitCode = await runLine(process.argv.slice(2), {
   machine: systemMachine,
+  callerPid: takeCallerPid(),
   surroundings: { env: process.env, cwd: process.cwd(), isRoot: process.getuid?.() === 0 },
   terminal: processTerminal,
   signal: createInterruptSignal(),

@@ -45,6 +45,7 @@ async function tour(context: CliContext, home: string): Promise<void> {
     terminal.out(`\n${paint.bold(title)}\n${paint.cyan(`$ lazarus ${words.join(" ")}`)}\n`);
     await runLine(words, {
       machine: context.machine,
+      callerPid: context.callerPid,
       terminal,
       signal: () => context.signal,
       surroundings: {

@@ -21,7 +21,7 @@ export const command = defineCommand({
     const { config } = context.config;
     const { path, error } = beatJob(context.machine, config, job, {
       intervalSeconds: options.interval || config.heartbeat_interval_seconds,
-      pid: options.pid ?? process.ppid,
+      pid: options.pid ?? context.callerPid,
       ...(options.status === undefined ? {} : { status: options.status }),
     });
     if (error) context.warn(`${error.message}${error.hint ? `; try: ${error.hint}` : ""}`);
