@@ -1,0 +1,120 @@
+// Side-by-side measurement: ours and a peer take turns within one run, so that a noisy neighbour slows both. The
+// figure that counts is the ratio, the median over rounds of ours ÷ peer of the same round; the times are medians
+// for orientation. Nothing here knows what is measured.
+import { spawnSync } from "node:child_process";
+
+export interface Contender {
+  readonly name: string;
+  run(): unknown;
+}
+
+export interface Contest {
+  readonly name: string;
+  readonly ours: Contender;
+  readonly peer: Contender;
+  /** The highest ratio that still is good; absent for a figure that only informs. */
+  readonly goal?: number;
+  readonly rounds: number;
+  /** Untimed, before every turn of either side. */
+  before?(): unknown;
+}
+
+/** What a `*.bench.ts` exports as `bench`. */
+export interface Bench {
+  /** One paragraph for the document: what is measured and on what. */
+  readonly about: string;
+  /** Makes the contests; `directory` is empty and removed afterwards. */
+  prepare(directory: string): Contest[] | Promise<Contest[]>;
+}
+
+export interface Score {
+  readonly name: string;
+  readonly ours: string;
+  readonly oursMs: number;
+  readonly peer: string;
+  readonly peerMs: number;
+  readonly ratio: number;
+  readonly goal: number | undefined;
+  readonly rounds: number;
+}
+
+const WARM_UPS = 2;
+
+export async function compete(contest: Contest): Promise<Score> {
+  const oursMs: number[] = [];
+  const peerMs: number[] = [];
+  const turn = async ({ run }: Contender): Promise<number> => {
+    await contest.before?.();
+    const start = performance.now();
+    await run();
+    return performance.now() - start;
+  };
+  for (let round = -WARM_UPS; round < contest.rounds; round += 1) {
+    // Who goes first alternates: the second finds warmer caches.
+    const oursFirst = round % 2 === 0;
+    const first = await turn(oursFirst ? contest.ours : contest.peer);
+    const second = await turn(oursFirst ? contest.peer : contest.ours);
+    if (round < 0) continue;
+    oursMs.push(oursFirst ? first : second);
+    peerMs.push(oursFirst ? second : first);
+  }
+  return {
+    name: contest.name,
+    ours: contest.ours.name,
+    oursMs: median(oursMs),
+    peer: contest.peer.name,
+    peerMs: median(peerMs),
+    ratio: median(oursMs.map((ms, round) => ms / peerMs[round]!)),
+    goal: contest.goal,
+    rounds: contest.rounds,
+  };
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+export function isMet({ ratio, goal }: Score): boolean {
+  return goal === undefined || ratio <= goal;
+}
+
+export function formatScores(scores: readonly Score[]): string {
+  const rows = scores.map((score) => [
+    score.name,
+    `\`${score.ours}\``,
+    formatMs(score.oursMs),
+    `\`${score.peer}\``,
+    formatMs(score.peerMs),
+    score.ratio.toFixed(2),
+    score.goal === undefined ? "–" : `≤ ${score.goal}`,
+    score.goal === undefined ? "–" : isMet(score) ? "met" : "**missed**",
+    String(score.rounds),
+  ]);
+  const head = ["what", "ours", "ms", "peer", "ms", "ratio", "goal", "verdict", "rounds"];
+  const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |\n`;
+  return line(head) + line(head.map(() => "---")) + rows.map(line).join("");
+}
+
+function formatMs(ms: number): string {
+  return ms >= 100 ? ms.toFixed(0) : ms.toFixed(1);
+}
+
+/** Runs a program to its end; a failure is a failure of the bench, never a fast result. */
+export function runProgram(
+  program: string,
+  args: readonly string[],
+  options: { env?: Record<string, string>; cwd?: string; output?: boolean } = {},
+): string {
+  const { status, error, stdout, stderr } = spawnSync(program, args, {
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+    ...(options.env === undefined ? {} : { env: options.env }),
+    stdio: ["ignore", options.output ? "pipe" : "ignore", "pipe"],
+    maxBuffer: 2 ** 30,
+    encoding: "utf8",
+  });
+  if (error) throw error;
+  if (status !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${status}: ${stderr}`);
+  return stdout;
+}

@@ -1,0 +1,72 @@
+// `npm run bench -- [room…] [--write] [--rounds N]`: runs bench/<room>.bench.ts, all of them when no room is named,
+// and prints a table. --write puts it into docs/bench/<room>.md with the command that made it. Exit 1 when a goal
+// is missed.
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpus, release, totalmem, type } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { type Bench, compete, formatScores, isMet, type Score } from "./harness.ts";
+
+const BENCH = import.meta.dirname;
+const ROOT = join(BENCH, "..");
+const SUFFIX = ".bench.ts";
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { write: { type: "boolean", default: false }, rounds: { type: "string" } },
+});
+const known = readdirSync(BENCH)
+  .filter((name) => name.endsWith(SUFFIX))
+  .map((name) => name.slice(0, -SUFFIX.length))
+  .sort();
+const unknown = positionals.filter((room) => !known.includes(room));
+if (unknown.length > 0) {
+  process.stderr.write(`no bench for ${unknown.join(", ")}; there are: ${known.join(", ")}\n`);
+  process.exit(2);
+}
+
+let missed = 0;
+for (const room of positionals.length > 0 ? positionals : known) {
+  process.stderr.write(`bench ${room}\n`);
+  const { bench } = (await import(`./${room}${SUFFIX}`)) as { bench: Bench };
+  const scores = await runBench(room, bench);
+  missed += scores.filter((score) => !isMet(score)).length;
+  process.stdout.write(`${formatScores(scores)}\n`);
+  if (values.write) writeDocument(room, bench, scores);
+}
+process.exitCode = missed > 0 ? 1 : 0;
+
+async function runBench(room: string, bench: Bench): Promise<Score[]> {
+  const directory = join(BENCH, ".work", `${room}-${process.pid}`);
+  mkdirSync(directory, { recursive: true });
+  try {
+    const scores: Score[] = [];
+    for (const contest of await bench.prepare(directory)) {
+      process.stderr.write(`  ${contest.name} …\n`);
+      const rounds = values.rounds === undefined ? contest.rounds : Number(values.rounds);
+      scores.push(await compete({ ...contest, rounds }));
+    }
+    return scores;
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+function writeDocument(room: string, bench: Bench, scores: readonly Score[]): void {
+  const machine = `${cpus().length} × ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release().split(/[-+]/)[0]}`;
+  const path = join(ROOT, "docs", "bench", `${room}.md`);
+  mkdirSync(join(ROOT, "docs", "bench"), { recursive: true });
+  writeFileSync(
+    path,
+    `# Bench: ${room}
+
+${bench.about}
+
+Made by \`npm run bench -- ${room} --write\` with Node ${process.versions.node}
+on ${machine}.
+Ours and the peer take turns in one run; the ratio is the median over rounds of ours ÷ peer, the times are medians.
+
+${formatScores(scores)}`,
+  );
+  process.stderr.write(`  written to ${path.slice(ROOT.length + 1)}\n`);
+}
