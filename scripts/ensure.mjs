@@ -10,8 +10,9 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const at = (...parts) => join(root, ...parts);
 const modified = (path) => (existsSync(path) ? statSync(path).mtimeMs : 0);
 
+/** Their talk about success is not ours; their errors come on stderr. */
 function run(command, args) {
-  const { status, error } = spawnSync(command, args, { cwd: root, stdio: ["ignore", "inherit", "inherit"] });
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
   if (error) throw error;
   if (status !== 0) {
     process.stderr.write(`lazarus: ${command} ${args.join(" ")} failed with exit code ${status}\n`);
