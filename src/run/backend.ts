@@ -1,0 +1,162 @@
+// The seam between a run store and a database: rows of text in, rows of text out. A backend knows SQL and fencing; it
+// knows nothing of JSON, secrets or keys, which the store above it handles once for all of them.
+// A new database implements this and runs the conformance suite of lazarus/testing.
+import type { EffectClass, EffectState, RunStatus } from "./types.ts";
+
+/** The newest layout of a row's text that this code writes and understands. */
+export const ROW_FORMAT = 1;
+
+export interface RunRow {
+  readonly id: string;
+  readonly agentId: string;
+  readonly parentRunId: string | null;
+  /** `stub`: only its messages are left, for the forks that need them. */
+  readonly status: RunStatus | "stub";
+  readonly epoch: number;
+  readonly owner: string | null;
+  readonly leaseUntilMs: number;
+  readonly seq: number;
+  readonly step: number;
+  readonly phase: number;
+  readonly info: string;
+  readonly output: string | null;
+  readonly error: string | null;
+  readonly forkOf: string | null;
+  /** How many messages of `forkOf` belong to this run too. */
+  readonly forkSeq: number;
+  readonly forkStep: number | null;
+  readonly redactions: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly format: number;
+  readonly createdMs: number;
+  readonly updatedMs: number;
+}
+
+export interface MessageRow {
+  readonly seq: number;
+  readonly step: number;
+  readonly phase: number;
+  readonly body: string;
+}
+
+export interface EffectRow {
+  readonly step: number;
+  readonly call: number;
+  readonly callId: string;
+  readonly tool: string;
+  readonly class: EffectClass;
+  readonly state: EffectState;
+  readonly attempts: number;
+  readonly preparedMs: number;
+  readonly startedMs: number | null;
+  readonly endedMs: number | null;
+  readonly output: string | null;
+  readonly error: string | null;
+  readonly inputRedacted: boolean;
+}
+
+export interface PhaseRow {
+  readonly position: number;
+  readonly body: string;
+}
+
+/** One owner's write: all of it in one transaction, or none. */
+export interface StepWrite {
+  readonly runId: string;
+  readonly epoch: number;
+  readonly nowMs: number;
+  /** The lease lasts until then; 0 gives it back. */
+  readonly leaseUntilMs: number;
+  /** How many messages the run has before this write. */
+  readonly fromSeq: number;
+  readonly messages: readonly MessageRow[];
+  readonly step: number;
+  readonly phase: number;
+  readonly effects: readonly EffectRow[];
+  readonly phases: readonly PhaseRow[];
+  readonly redactions: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly status: RunStatus;
+  readonly output: string | null;
+  readonly error: string | null;
+}
+
+/**
+ * `written`: durable now, be it by this call or by an earlier one whose answer was lost. `stale`: a later epoch owns
+ * the run, or it ended; nothing was written. `out-of-order`: the run has other messages there; nothing was written.
+ */
+export type WriteVerdict = "written" | "stale" | "out-of-order" | "missing";
+
+export interface RunQuery {
+  readonly statuses?: readonly RunStatus[] | undefined;
+  readonly agentId?: string | undefined;
+  readonly limit?: number | undefined;
+}
+
+export interface LeaseSwap {
+  readonly runId: string;
+  /** The epoch that was seen; the swap happens only if it is still the one. */
+  readonly seenEpoch: number;
+  readonly owner: string;
+  readonly leaseUntilMs: number;
+  readonly nowMs: number;
+}
+
+export interface EffectChange {
+  readonly runId: string;
+  readonly step: number;
+  readonly call: number;
+  readonly seenEpoch: number;
+  readonly state: EffectState;
+  readonly output: string | null;
+  readonly error: string | null;
+  readonly nowMs: number;
+}
+
+/** What retention may take away, decided by `planPrune`; see there for why stubs exist. */
+export interface PruneRows {
+  readonly remove: readonly string[];
+  /** Runs that stay only for the messages that forks of them need, with how many those are. */
+  readonly stub: readonly { readonly runId: string; readonly keepSeq: number }[];
+}
+
+export interface LineageRow {
+  readonly id: string;
+  readonly status: RunStatus | "stub";
+  readonly updatedMs: number;
+  readonly leaseUntilMs: number;
+  readonly forkOf: string | null;
+  readonly forkSeq: number;
+  readonly unknownEffects: number;
+}
+
+export interface RunBackend extends AsyncDisposable {
+  readonly kind: "memory" | "sqlite" | "postgres";
+  /** Where it keeps runs, for messages. */
+  readonly place: string;
+  /** Whether runs outlive the process. */
+  readonly survives: boolean;
+  /** Enters a run with its first messages. False when the id is taken. */
+  insert(row: RunRow, messages: readonly MessageRow[], phases: readonly PhaseRow[]): Promise<boolean>;
+  write(write: StepWrite): Promise<WriteVerdict>;
+  readRun(runId: string): Promise<RunRow | undefined>;
+  /** In order, through all the runs it was forked from. */
+  readMessages(runId: string): Promise<MessageRow[]>;
+  readEffects(runId: string): Promise<EffectRow[]>;
+  readPhases(runId: string): Promise<PhaseRow[]>;
+  /** Newest first. */
+  listRuns(query: RunQuery): Promise<RunRow[]>;
+  /** Raises the epoch and changes the owner, if the epoch is still the one seen and the run is `running`. */
+  swapLease(swap: LeaseSwap): Promise<boolean>;
+  renewLease(runId: string, epoch: number, leaseUntilMs: number): Promise<boolean>;
+  releaseLease(runId: string, epoch: number): Promise<boolean>;
+  /** Settles an effect of a run that nobody owns; the run goes back to `running` when none is unknown any more. */
+  settleEffect(change: EffectChange): Promise<boolean>;
+  listLineage(): Promise<LineageRow[]>;
+  /** Takes rows away, then lets `prove` load what must still load, all in one transaction that a throw undoes. */
+  prune(rows: PruneRows, prove: readonly { readonly runId: string; readonly seq: number }[]): Promise<void>;
+  /** Bytes on disk, write-ahead log included; 0 when it has none. */
+  sizeBytes(): Promise<number>;
+}

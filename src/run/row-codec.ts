@@ -1,0 +1,152 @@
+// Between rows of text and the words of a run. Bytes in messages (pictures, files) become base64 and come back as bytes;
+// a row of a newer format is refused in plain words. Every text passes the seal, in both directions.
+import type { ModelMessage } from "ai";
+import { LazarusError } from "../platform/errors.ts";
+import { type EffectRow, type MessageRow, type PhaseRow, ROW_FORMAT, type RunRow } from "./backend.ts";
+import { effectId } from "./ledger.ts";
+import type { Seal } from "./seal.ts";
+import type { Effect, Json, PhaseOutput, RunHead, RunStatus, TranscriptEntry } from "./types.ts";
+
+const BYTES = "$bytes";
+
+/** Where a text lies, in the words that the seal binds it to. */
+export const PLACES = {
+  info: (runId: string) => `run ${runId}, info`,
+  output: (runId: string) => `run ${runId}, output`,
+  error: (runId: string) => `run ${runId}, error`,
+  message: (runId: string, seq: number) => `run ${runId}, message ${seq}`,
+  effect: (id: string) => `effect ${id}, output`,
+  effectError: (id: string) => `effect ${id}, error`,
+  phase: (runId: string, position: number) => `run ${runId}, phase ${position}`,
+} as const;
+
+export function headOf(row: RunRow): RunHead {
+  return {
+    runId: row.id,
+    agentId: row.agentId,
+    parentRunId: row.parentRunId,
+    status: row.status as RunStatus,
+    step: row.step,
+    phase: row.phase,
+    messageCount: row.seq,
+    epoch: row.epoch,
+    owner: row.owner,
+    leaseUntilMs: row.leaseUntilMs,
+    forkOf: row.forkOf,
+    forkStep: row.forkStep,
+    redactions: row.redactions,
+    usage: { inputTokens: row.inputTokens, outputTokens: row.outputTokens },
+    createdAtMs: row.createdMs,
+    updatedAtMs: row.updatedMs,
+  };
+}
+
+/** Throws RUN_NEWER for a row that a newer Lazarus wrote. */
+export function checkFormat(row: RunRow): void {
+  const why = newerFormat(row);
+  if (why !== null) {
+    throw new LazarusError("RUN_NEWER", why, {
+      hint: "upgrade Lazarus on this machine: npm install lazarus@latest",
+    });
+  }
+}
+
+export function newerFormat(row: RunRow): string | null {
+  if (row.format <= ROW_FORMAT) return null;
+  return `run ${row.id} has format ${row.format}; this Lazarus knows up to ${ROW_FORMAT} and will not touch it`;
+}
+
+/** Messages as rows, and how many secrets each lost. */
+export async function messageRows(
+  seal: Seal,
+  runId: string,
+  fromSeq: number,
+  entries: readonly TranscriptEntry[],
+): Promise<{ rows: MessageRow[]; redactions: number[] }> {
+  const sealed = await Promise.all(
+    entries.map(({ message }, i) => seal.seal(PLACES.message(runId, fromSeq + i), encodeBytes(message))),
+  );
+  return {
+    rows: entries.map(({ step, phase }, i) => ({ seq: fromSeq + i, step, phase, body: sealed[i]!.text })),
+    redactions: sealed.map(({ redactions }) => redactions),
+  };
+}
+
+/** `owner` is the run that the row lies in: a fork's first messages lie in the run it came from. */
+export function entryOf(seal: Seal, owner: string, row: MessageRow): TranscriptEntry {
+  const value = decodeBytes(seal.open(PLACES.message(owner, row.seq), row.body));
+  if (typeof value !== "object" || value === null || !("role" in value)) {
+    throw new LazarusError("RUN_DAMAGED", `${PLACES.message(owner, row.seq)} is not a message`);
+  }
+  return { step: row.step, phase: row.phase, message: value as ModelMessage };
+}
+
+export async function effectRow(seal: Seal, effect: Effect, inputRedacted: boolean): Promise<EffectRow> {
+  const { output, error, id } = effect;
+  return {
+    step: effect.step,
+    call: effect.call,
+    callId: effect.callId,
+    tool: effect.tool,
+    class: effect.class,
+    state: effect.state,
+    attempts: effect.attempts,
+    preparedMs: effect.preparedAtMs,
+    startedMs: effect.startedAtMs,
+    endedMs: effect.endedAtMs,
+    output: output === null ? null : (await seal.seal(PLACES.effect(id), output)).text,
+    error: error === null ? null : (await seal.seal(PLACES.effectError(id), error)).text,
+    inputRedacted: effect.inputRedacted || inputRedacted,
+  };
+}
+
+export function effectOf(seal: Seal, runId: string, row: EffectRow): Effect {
+  const id = effectId(runId, row.step, row.call);
+  return {
+    id,
+    runId,
+    step: row.step,
+    call: row.call,
+    callId: row.callId,
+    tool: row.tool,
+    class: row.class,
+    state: row.state,
+    attempts: row.attempts,
+    preparedAtMs: row.preparedMs,
+    startedAtMs: row.startedMs,
+    endedAtMs: row.endedMs,
+    output: row.output === null ? null : (seal.open(PLACES.effect(id), row.output) as Json),
+    error: row.error === null ? null : String(seal.open(PLACES.effectError(id), row.error)),
+    inputRedacted: row.inputRedacted,
+  };
+}
+
+export async function phaseRow(seal: Seal, runId: string, phase: PhaseOutput): Promise<PhaseRow> {
+  const { position, ...body } = phase;
+  return { position, body: (await seal.seal(PLACES.phase(runId, position), body)).text };
+}
+
+export function phaseOf(seal: Seal, runId: string, row: PhaseRow): PhaseOutput {
+  const body = seal.open(PLACES.phase(runId, row.position), row.body) as Omit<PhaseOutput, "position">;
+  return { position: row.position, name: body.name, output: body.output, fellBack: body.fellBack };
+}
+
+function encodeBytes(value: unknown): unknown {
+  if (value instanceof Uint8Array) return { [BYTES]: Buffer.from(value).toString("base64") };
+  if (value instanceof ArrayBuffer) return { [BYTES]: Buffer.from(value).toString("base64") };
+  if (Array.isArray(value)) return value.map(encodeBytes);
+  if (typeof value !== "object" || value === null || value instanceof URL || value instanceof Date)
+    return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, encodeBytes(each)]));
+}
+
+function decodeBytes(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(decodeBytes);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value);
+  const [only] = entries;
+  if (entries.length === 1 && only![0] === BYTES && typeof only![1] === "string") {
+    return new Uint8Array(Buffer.from(only![1], "base64"));
+  }
+  return Object.fromEntries(entries.map(([key, each]) => [key, decodeBytes(each)]));
+}

@@ -1,0 +1,363 @@
+// A run store on any backend: checks, redacts and seals on the way in, opens and checks on the way out, and turns the
+// backend's verdicts into the house's errors. Decisions are those of lease.ts, ledger.ts and retention.ts.
+import { LazarusError } from "../platform/errors.ts";
+import { timeOrderedId } from "../platform/ids.ts";
+import { type Machine, systemMachine } from "../platform/machine.ts";
+import { type PhaseRow, ROW_FORMAT, type RunBackend, type RunRow, type StepWrite } from "./backend.ts";
+import { forkAt, lastStepOf } from "./fork.ts";
+import { DEFAULT_LEASE_MS, isOwnerDead, judgeLease, ownerName } from "./lease.ts";
+import { parseEffectId } from "./ledger.ts";
+import { choosePrunable, planPrune } from "./retention.ts";
+import {
+  checkFormat,
+  effectOf,
+  effectRow,
+  entryOf,
+  headOf,
+  messageRows,
+  newerFormat,
+  PLACES,
+  phaseOf,
+  phaseRow,
+} from "./row-codec.ts";
+import { createSeal, type SealOptions } from "./seal.ts";
+import type { InterruptedRun, RunChange, RunClosing, RunStore, SaveReceipt } from "./store.ts";
+import type { Effect, Json, Lease, RunInfo, RunRecord, StoredError, TranscriptEntry } from "./types.ts";
+
+export interface RunStoreOptions extends SealOptions {
+  readonly machine?: Machine;
+  /** How long this process owns a run without a word; every save renews it. 30 s unless told. */
+  readonly leaseMs?: number;
+}
+
+/** Puts the run store's contract on a backend. */
+export function createRunStore(backend: RunBackend, options: RunStoreOptions = {}): RunStore {
+  const machine = options.machine ?? systemMachine;
+  const leaseMs = options.leaseMs ?? DEFAULT_LEASE_MS;
+  const seal = createSeal(machine.ids, options);
+  const nowMs = () => Math.floor(machine.clock.nowMs());
+  const owner = ownerName(machine.processes);
+
+  const findRow = async (runId: string): Promise<RunRow | undefined> => {
+    const row = await backend.readRun(runId);
+    return row === undefined || row.status === "stub" ? undefined : row;
+  };
+  const existing = async (runId: string): Promise<RunRow> => {
+    const row = await findRow(runId);
+    if (row !== undefined) return row;
+    throw new LazarusError("RUN_UNKNOWN", `there is no run ${JSON.stringify(runId)} in ${backend.place}`, {
+      hint: "lazarus runs",
+    });
+  };
+  const verdictOnLease = (row: RunRow) =>
+    judgeLease(
+      row,
+      nowMs(),
+      row.owner !== null && row.owner !== owner && isOwnerDead(machine.processes, row.owner),
+    );
+  const refuseOwned = (row: RunRow) => {
+    if (row.status !== "running" || verdictOnLease(row) !== "held") return;
+    throw new LazarusError("RUN_BUSY", `run ${row.id} is being worked on by ${row.owner}`, {
+      hint: "stop that process, or wait until its lease ends",
+    });
+  };
+  /** The run that a message of `row`'s transcript lies in: its place is what the seal is bound to. */
+  const ownersOf = async (row: RunRow): Promise<(seq: number) => string> => {
+    const chain: { id: string; forkSeq: number }[] = [];
+    for (let each: RunRow | undefined = row; each !== undefined; ) {
+      chain.push({ id: each.id, forkSeq: each.forkOf === null ? 0 : each.forkSeq });
+      each = each.forkOf === null ? undefined : await backend.readRun(each.forkOf);
+    }
+    return (seq) => chain.find(({ forkSeq }) => seq >= forkSeq)!.id;
+  };
+  const readEntries = async (row: RunRow, fromCount: number): Promise<TranscriptEntry[]> => {
+    const ownerOf = await ownersOf(row);
+    const rows = await backend.readMessages(row.id);
+    const gap = rows.findIndex(({ seq }, i) => seq !== i);
+    if (gap >= 0 || rows.length !== row.seq) {
+      throw new LazarusError("RUN_DAMAGED", `run ${row.id} has ${rows.length} of its ${row.seq} messages`, {
+        hint: "restore the store from a checkpoint of its cell",
+        details: { runId: row.id },
+      });
+    }
+    return rows.slice(fromCount).map((each) => entryOf(seal, ownerOf(each.seq), each));
+  };
+  const readEffects = async (runId: string): Promise<Effect[]> =>
+    (await backend.readEffects(runId)).map((each) => effectOf(seal, runId, each));
+
+  const write = async (lease: Lease, change: RunChange, closing?: RunClosing): Promise<SaveReceipt> => {
+    const { rows: messages, redactions } = await messageRows(
+      seal,
+      lease.runId,
+      change.fromCount,
+      change.messages,
+    );
+    const dirtySteps = new Set(change.messages.flatMap(({ step }, i) => (redactions[i]! > 0 ? [step] : [])));
+    const redactedInputs = (change.effects ?? []).filter(
+      ({ step, state, attempts }) => state === "prepared" && attempts === 0 && dirtySteps.has(step),
+    );
+    const sealText = async (where: string, value: string | StoredError | null) =>
+      value === null ? null : (await seal.seal(where, value)).text;
+    const ended = closing !== undefined && closing.status !== "interrupted";
+    const step: StepWrite = {
+      runId: lease.runId,
+      epoch: lease.epoch,
+      nowMs: nowMs(),
+      leaseUntilMs: closing === undefined ? nowMs() + leaseMs : 0,
+      fromSeq: change.fromCount,
+      messages,
+      step: change.step,
+      phase: change.phase,
+      effects: await Promise.all(
+        (change.effects ?? []).map((effect) => effectRow(seal, effect, redactedInputs.includes(effect))),
+      ),
+      phases: await Promise.all((change.phases ?? []).map((phase) => phaseRow(seal, lease.runId, phase))),
+      redactions: redactions.reduce((sum, each) => sum + each, 0),
+      inputTokens: change.usage.inputTokens,
+      outputTokens: change.usage.outputTokens,
+      status: ended ? closing.status : "running",
+      output: await sealText(
+        PLACES.output(lease.runId),
+        ended && "output" in closing ? closing.output : null,
+      ),
+      error: await sealText(PLACES.error(lease.runId), ended ? closing.error : null),
+    };
+    const verdict = await backend.write(step);
+    if (verdict === "written") {
+      return { redactions: step.redactions, redactedInputs: redactedInputs.map(({ id }) => id) };
+    }
+    throw refusal(verdict, lease, backend.place);
+  };
+
+  const store: RunStore = {
+    kind: backend.kind,
+    place: backend.place,
+    survives: backend.survives,
+    async begin(info, entries) {
+      const { rows, redactions } = await messageRows(seal, info.runId, 0, entries);
+      const sealedInfo = await seal.seal(PLACES.info(info.runId), info);
+      const now = nowMs();
+      const row: RunRow = {
+        ...{
+          id: info.runId,
+          agentId: info.agentId,
+          parentRunId: info.parentRunId,
+          status: "running",
+          epoch: 1,
+        },
+        ...{ owner, leaseUntilMs: now + leaseMs, seq: rows.length, step: 0, phase: 0, info: sealedInfo.text },
+        ...{
+          output: null,
+          error: null,
+          forkOf: null,
+          forkSeq: 0,
+          forkStep: null,
+          inputTokens: 0,
+          outputTokens: 0,
+        },
+        redactions: redactions.reduce((sum, each) => sum + each, 0) + sealedInfo.redactions,
+        ...{ format: ROW_FORMAT, createdMs: now, updatedMs: now },
+      };
+      if (!(await backend.insert(row, rows, []))) {
+        throw new LazarusError("RUN_ID_TAKEN", `there is a run ${info.runId} already in ${backend.place}`, {
+          hint: `lazarus runs show ${info.runId}`,
+        });
+      }
+      return { runId: info.runId, epoch: 1, owner };
+    },
+    save: (lease, change) => write(lease, change),
+    close: (lease, change, closing) => write(lease, change, closing),
+    async load(runId): Promise<RunRecord | undefined> {
+      const row = await findRow(runId);
+      if (row === undefined) return undefined;
+      checkFormat(row);
+      return {
+        head: headOf(row),
+        info: seal.open(PLACES.info(runId), row.info) as RunInfo,
+        transcript: await readEntries(row, 0),
+        phases: (await backend.readPhases(runId)).map((each) => phaseOf(seal, runId, each)),
+        effects: await readEffects(runId),
+        output: row.output === null ? null : String(seal.open(PLACES.output(runId), row.output)),
+        error: row.error === null ? null : (seal.open(PLACES.error(runId), row.error) as StoredError),
+      };
+    },
+    async head(runId) {
+      const row = await findRow(runId);
+      return row === undefined ? undefined : headOf(row);
+    },
+    async list(query = {}) {
+      return (await backend.listRuns(query)).map(headOf);
+    },
+    effects: readEffects,
+    async history(runId, fromCount = 0) {
+      const row = await existing(runId);
+      checkFormat(row);
+      return readEntries(row, fromCount);
+    },
+    async listInterrupted(): Promise<InterruptedRun[]> {
+      const rows = await backend.listRuns({ statuses: ["running"] });
+      return rows
+        .filter((row) => verdictOnLease(row) !== "held")
+        .reverse()
+        .map((row) => ({ head: headOf(row), blocked: newerFormat(row) }));
+    },
+    async claim(runId) {
+      const row = await findRow(runId);
+      if (row === undefined || row.status !== "running" || verdictOnLease(row) === "held") return undefined;
+      checkFormat(row);
+      const now = nowMs();
+      const won = await backend.swapLease({
+        ...{ runId, owner, seenEpoch: row.epoch, leaseUntilMs: now + leaseMs, nowMs: now },
+      });
+      return won ? { runId, epoch: row.epoch + 1, owner } : undefined;
+    },
+    renew: (lease) => backend.renewLease(lease.runId, lease.epoch, nowMs() + leaseMs),
+    async release(lease) {
+      await backend.releaseLease(lease.runId, lease.epoch);
+    },
+    async resolve(id, resolution) {
+      const place = parseEffectId(id);
+      const row = place && (await findRow(place.runId));
+      const effect = place && (await readEffects(place.runId)).find((each) => each.id === id);
+      if (place === undefined || row === undefined || effect === undefined) {
+        throw new LazarusError(
+          "EFFECT_UNKNOWN",
+          `there is no effect ${JSON.stringify(id)} in ${backend.place}`,
+          {
+            hint: "lazarus runs show <run> lists the effects of a run",
+          },
+        );
+      }
+      checkFormat(row);
+      refuseOwned(row);
+      if (effect.state !== "unknown" && effect.state !== "started") {
+        throw new LazarusError(
+          "EFFECT_SETTLED",
+          `effect ${id} is ${effect.state}: there is nothing to resolve`,
+          {
+            hint: `lazarus runs show ${place.runId}`,
+          },
+        );
+      }
+      const settled: Effect = {
+        ...effect,
+        state: ({ done: "done", retry: "prepared", fail: "failed" } as const)[resolution.outcome],
+        output: resolution.outcome === "done" ? ((resolution.output ?? null) as Json) : null,
+        error:
+          resolution.outcome === "fail"
+            ? (resolution.reason ?? "a person said that it did not happen")
+            : null,
+      };
+      const sealed = await effectRow(seal, settled, false);
+      const { state, output, error } = sealed;
+      const won = await backend.settleEffect({
+        ...{ runId: place.runId, step: place.step, call: place.call, seenEpoch: row.epoch, nowMs: nowMs() },
+        ...{ state, output, error },
+      });
+      if (!won) {
+        throw new LazarusError(
+          "RUN_BUSY",
+          `run ${place.runId} changed hands meanwhile; nothing was resolved`,
+          {
+            hint: "run the same command again",
+          },
+        );
+      }
+      return (await readEffects(place.runId)).find((each) => each.id === id)!;
+    },
+    async fork(runId, step) {
+      const row = await existing(runId);
+      checkFormat(row);
+      const cut = forkAt(await readEntries(row, 0), step);
+      if (!cut.ok) {
+        throw new LazarusError(
+          "RUN_STEP_UNKNOWN",
+          `run ${runId} cannot be forked at step ${step}: ${cut.why}`,
+          {
+            hint: `its last whole step is ${lastStepOf(await readEntries(row, 0))}`,
+          },
+        );
+      }
+      const id = timeOrderedId(nowMs(), machine.ids);
+      const info = { ...(seal.open(PLACES.info(runId), row.info) as RunInfo), runId: id, parentRunId: runId };
+      const phases: PhaseRow[] = [];
+      for (const each of await backend.readPhases(runId)) {
+        if (each.position < cut.phase) phases.push(await phaseRow(seal, id, phaseOf(seal, runId, each)));
+      }
+      const now = nowMs();
+      const fork: RunRow = {
+        ...{
+          id,
+          agentId: row.agentId,
+          parentRunId: runId,
+          status: "running",
+          epoch: 0,
+          owner: null,
+          leaseUntilMs: 0,
+        },
+        ...{ seq: cut.count, step, phase: cut.phase, info: (await seal.seal(PLACES.info(id), info)).text },
+        ...{ output: null, error: null, forkOf: runId, forkSeq: cut.count, forkStep: step, redactions: 0 },
+        ...{ inputTokens: 0, outputTokens: 0, format: ROW_FORMAT, createdMs: now, updatedMs: now },
+      };
+      await backend.insert(fork, [], phases);
+      return headOf(fork);
+    },
+    async delete(runId) {
+      const row = await findRow(runId);
+      if (row === undefined) return false;
+      refuseOwned(row);
+      await pruneChosen(new Set([runId]));
+      return true;
+    },
+    async prune(policy) {
+      const chosen = choosePrunable(await backend.listLineage(), policy, nowMs());
+      return pruneChosen(new Set(chosen));
+    },
+    sizeBytes: () => backend.sizeBytes(),
+    [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose](),
+  };
+
+  async function pruneChosen(chosen: ReadonlySet<string>) {
+    const lineage = await backend.listLineage();
+    const plan = planPrune(lineage, chosen);
+    // Forks of what goes are what could break; the rest shares nothing with it.
+    const touched = new Set([...plan.remove, ...plan.stub.map(({ runId }) => runId)]);
+    const prove: { runId: string; seq: number }[] = [];
+    for (const { id, forkOf, status } of lineage) {
+      if (forkOf === null || status === "stub" || chosen.has(id) || touched.size === 0) continue;
+      const row = await backend.readRun(id);
+      if (row !== undefined) prove.push({ runId: id, seq: row.seq });
+    }
+    await backend.prune(plan, prove);
+    return {
+      removed: [...chosen],
+      stubs: plan.stub.map(({ runId }) => runId),
+      freedMessages: plan.remove.length + plan.stub.length > 0,
+    };
+  }
+
+  return store;
+}
+
+function refusal(verdict: "stale" | "out-of-order" | "missing", lease: Lease, place: string): LazarusError {
+  const details = { runId: lease.runId, epoch: lease.epoch };
+  switch (verdict) {
+    case "stale":
+      return new LazarusError(
+        "RUN_STALE_LEASE",
+        `run ${lease.runId} has a newer owner than epoch ${lease.epoch}, or has ended; nothing was written`,
+        { hint: `lazarus runs show ${lease.runId}`, details },
+      );
+    case "out-of-order":
+      return new LazarusError(
+        "RUN_OUT_OF_ORDER",
+        `run ${lease.runId} in ${place} has other messages than this process wrote; nothing was written`,
+        { hint: `lazarus runs show ${lease.runId}`, details },
+      );
+    case "missing":
+      return new LazarusError("RUN_UNKNOWN", `run ${lease.runId} is no longer in ${place}`, {
+        hint: "lazarus runs",
+        details,
+      });
+  }
+}

@@ -1,0 +1,167 @@
+// Runs in memory: what a run without a store gets, and the reference that the other backends are compared with.
+// It says that it does not survive, and it keeps every rule that they keep.
+
+import { LazarusError } from "../../platform/errors.ts";
+import type { EffectRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../backend.ts";
+import { diagnoseWrite } from "../verdict.ts";
+
+interface Entry {
+  row: RunRow;
+  messages: MessageRow[];
+  effects: Map<string, EffectRow>;
+  phases: Map<number, PhaseRow>;
+}
+
+/** Makes an empty backend whose runs end with the process. */
+export function createMemoryBackend(): RunBackend {
+  const entries = new Map<string, Entry>();
+  const messagesOf = (runId: string): MessageRow[] => {
+    const entry = entries.get(runId);
+    if (entry === undefined) return [];
+    const { forkOf, forkSeq } = entry.row;
+    const inherited = forkOf === null ? [] : messagesOf(forkOf).filter(({ seq }) => seq < forkSeq);
+    return [...inherited, ...entry.messages.filter(({ seq }) => seq < entry.row.seq)];
+  };
+  const unknownEffects = (entry: Entry) =>
+    [...entry.effects.values()].filter(({ state }) => state === "unknown").length;
+
+  return {
+    kind: "memory",
+    place: "memory",
+    survives: false,
+    async insert(row, messages, phases) {
+      if (entries.has(row.id)) return false;
+      entries.set(row.id, {
+        row,
+        messages: [...messages],
+        effects: new Map(),
+        phases: new Map(phases.map((phase) => [phase.position, phase])),
+      });
+      return true;
+    },
+    async write(write) {
+      const entry = entries.get(write.runId);
+      const row = entry?.row;
+      const fits =
+        row !== undefined &&
+        row.epoch === write.epoch &&
+        row.seq === write.fromSeq &&
+        row.status === "running";
+      if (!fits || entry === undefined) {
+        const last = write.messages.at(-1);
+        return diagnoseWrite(row, write, entry?.messages.find(({ seq }) => seq === last?.seq)?.body);
+      }
+      entry.messages.push(...write.messages);
+      for (const effect of write.effects) {
+        const name = `${effect.step}.${effect.call}`;
+        const inputRedacted = entry.effects.get(name)?.inputRedacted ?? effect.inputRedacted;
+        entry.effects.set(name, { ...effect, inputRedacted });
+      }
+      for (const phase of write.phases) entry.phases.set(phase.position, phase);
+      const { status, step, phase, leaseUntilMs, output, error, inputTokens, outputTokens } = write;
+      entry.row = {
+        ...entry.row,
+        ...{ status, step, phase, leaseUntilMs, output, error, inputTokens, outputTokens },
+        seq: write.fromSeq + write.messages.length,
+        owner: leaseUntilMs === 0 ? null : entry.row.owner,
+        redactions: entry.row.redactions + write.redactions,
+        updatedMs: write.nowMs,
+      };
+      return "written";
+    },
+    async readRun(runId) {
+      return entries.get(runId)?.row;
+    },
+    async readMessages(runId) {
+      return messagesOf(runId);
+    },
+    async readEffects(runId) {
+      const rows = [...(entries.get(runId)?.effects.values() ?? [])];
+      return rows.sort((a, b) => a.step - b.step || a.call - b.call);
+    },
+    async readPhases(runId) {
+      const rows = [...(entries.get(runId)?.phases.values() ?? [])];
+      return rows.sort((a, b) => a.position - b.position);
+    },
+    async listRuns({ statuses, agentId, limit }) {
+      return [...entries.values()]
+        .map(({ row }) => row)
+        .filter(({ status }) => status !== "stub")
+        .filter((row) => statuses === undefined || statuses.some((status) => status === row.status))
+        .filter((row) => agentId === undefined || row.agentId === agentId)
+        .reverse()
+        .slice(0, limit ?? Number.POSITIVE_INFINITY);
+    },
+    async swapLease({ runId, seenEpoch, owner, leaseUntilMs, nowMs }) {
+      const entry = entries.get(runId);
+      if (entry?.row.epoch !== seenEpoch || entry.row.status !== "running") return false;
+      entry.row = { ...entry.row, epoch: seenEpoch + 1, owner, leaseUntilMs, updatedMs: nowMs };
+      return true;
+    },
+    async renewLease(runId, epoch, leaseUntilMs) {
+      const entry = entries.get(runId);
+      if (entry?.row.epoch !== epoch || entry.row.status !== "running") return false;
+      entry.row = { ...entry.row, leaseUntilMs };
+      return true;
+    },
+    async releaseLease(runId, epoch) {
+      const entry = entries.get(runId);
+      if (entry?.row.epoch !== epoch) return false;
+      entry.row = { ...entry.row, leaseUntilMs: 0, owner: null };
+      return true;
+    },
+    async settleEffect({ runId, step, call, seenEpoch, state, output, error, nowMs }) {
+      const entry = entries.get(runId);
+      const effect = entry?.effects.get(`${step}.${call}`);
+      if (entry?.row.epoch !== seenEpoch || effect === undefined) return false;
+      const endedMs = state === "prepared" ? null : nowMs;
+      entry.effects.set(`${step}.${call}`, { ...effect, state, output, error, endedMs });
+      entry.row = { ...entry.row, epoch: seenEpoch + 1, updatedMs: nowMs };
+      if (entry.row.status === "needs-human" && unknownEffects(entry) === 0) {
+        entry.row = { ...entry.row, status: "running", owner: null, leaseUntilMs: 0 };
+      }
+      return true;
+    },
+    async listLineage() {
+      return [...entries.values()].map((entry) => ({
+        id: entry.row.id,
+        status: entry.row.status,
+        updatedMs: entry.row.updatedMs,
+        leaseUntilMs: entry.row.leaseUntilMs,
+        forkOf: entry.row.forkOf,
+        forkSeq: entry.row.forkSeq,
+        unknownEffects: unknownEffects(entry),
+      }));
+    },
+    async prune(rows, prove) {
+      const before = new Map([...entries].map(([id, entry]) => [id, { ...entry }]));
+      for (const { runId, keepSeq } of rows.stub) {
+        const entry = entries.get(runId)!;
+        entries.set(runId, {
+          row: { ...entry.row, status: "stub", owner: null, leaseUntilMs: 0, epoch: entry.row.epoch + 1 },
+          messages: entry.messages.filter(({ seq }) => seq < keepSeq),
+          effects: new Map(),
+          phases: new Map(),
+        });
+      }
+      for (const runId of rows.remove) entries.delete(runId);
+      for (const { runId, seq } of prove) {
+        const found = messagesOf(runId).length;
+        if (found === seq) continue;
+        entries.clear();
+        for (const [id, entry] of before) entries.set(id, entry);
+        throw new LazarusError(
+          "RUN_DAMAGED",
+          `run ${runId} would load ${found} of its ${seq} messages; nothing was pruned`,
+          { hint: `lazarus runs show ${runId}`, details: { runId, found, expected: seq } },
+        );
+      }
+    },
+    async sizeBytes() {
+      return 0;
+    },
+    async [Symbol.asyncDispose]() {
+      entries.clear();
+    },
+  };
+}
