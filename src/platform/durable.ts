@@ -99,16 +99,22 @@ export function appendLine(disk: Disk, path: string, line: string, options: Writ
 /** Makes `path` and its missing parents. Returns whether `path` itself was made by this call. */
 export function makeDirectory(disk: Disk, path: string, mode: number = PRIVATE_DIRECTORY): boolean {
   try {
+    return makeLastDirectory(disk, path, mode);
+  } catch (error) {
+    if (systemErrorCode(error) !== "ENOENT" || dirname(path) === path) throw error;
+  }
+  makeDirectory(disk, dirname(path), mode);
+  // Once more and no more: a parent that is a link to nothing is there and holds nothing.
+  return makeLastDirectory(disk, path, mode);
+}
+
+function makeLastDirectory(disk: Disk, path: string, mode: number): boolean {
+  try {
     disk.mkdir(path, mode);
   } catch (error) {
-    const code = systemErrorCode(error);
-    if (code === "EEXIST") {
-      syncEarlierWork(disk, dirname(path));
-      return false;
-    }
-    if (code !== "ENOENT" || dirname(path) === path) throw error;
-    makeDirectory(disk, dirname(path), mode);
-    return makeDirectory(disk, path, mode);
+    if (systemErrorCode(error) !== "EEXIST") throw error;
+    syncEarlierWork(disk, dirname(path));
+    return false;
   }
   crashPoint("durable.make-directory.made");
   disk.fsyncDirectory(dirname(path));

@@ -209,6 +209,7 @@ const SYSTEM_ERRORS: Readonly<Record<string, { code: ErrorCode; says: string; hi
     hint: "run the same command again in a moment",
   },
   ENOENT: { code: "NOT_FOUND", says: "no such file or directory", hint: "ls -la DIR" },
+  ENOTDIR: { code: "NOT_FOUND", says: "a part of the path is not a directory", hint: "ls -ld DIR" },
 };
 
 /** The code of a system error (`ENOSPC` …), or undefined for any other value. */

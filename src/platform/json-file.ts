@@ -22,8 +22,27 @@ export function writeJsonFile(disk: Disk, path: string, value: unknown, options?
   replaceFile(disk, path, formatJson(value), options);
 }
 
+/** ES2026, in Node 24; TypeScript does not know it yet. */
+const { rawJSON } = JSON as unknown as { rawJSON(source: string): unknown };
+
+type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
+
+/**
+ * For documents that are rewritten: a number that JavaScript cannot hold, such as a time in nanoseconds, stays as its
+ * author wrote it. It cannot be calculated with.
+ */
+export const exactNumbers: Reviver = (_, value, { source }) => {
+  if (typeof value !== "number" || source === undefined) return value;
+  const held = Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
+  return held ? value : rawJSON(source);
+};
+
 /** Reads a JSON object. Never throws: what is wrong comes back as words. */
-export function readJsonFile(path: string, limitBytes: number = DEFAULT_LIMIT_BYTES): JsonReading {
+export function readJsonFile(
+  path: string,
+  limitBytes: number = DEFAULT_LIMIT_BYTES,
+  reviver?: Reviver,
+): JsonReading {
   let fd: number;
   try {
     fd = openSync(path, OPEN_FLAGS);
@@ -48,7 +67,7 @@ export function readJsonFile(path: string, limitBytes: number = DEFAULT_LIMIT_BY
         reason: `${stat.size} bytes, more than the ${limitBytes} allowed`,
       };
     }
-    return parseObject(readWhole(fd, stat.size));
+    return parseObject(readWhole(fd, stat.size), reviver);
   } catch (error) {
     return { ok: false, why: "unreadable", reason: systemErrorCode(error) ?? String(error) };
   } finally {
@@ -56,10 +75,10 @@ export function readJsonFile(path: string, limitBytes: number = DEFAULT_LIMIT_BY
   }
 }
 
-function parseObject(text: string): JsonReading {
+function parseObject(text: string, reviver: Reviver | undefined): JsonReading {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(text, reviver as Parameters<typeof JSON.parse>[1]);
   } catch {
     return { ok: false, why: "invalid", reason: "not JSON" };
   }
