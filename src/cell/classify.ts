@@ -3,8 +3,10 @@
 export type CellStatus = "healthy" | "stale" | "incomplete" | "uninitialized";
 
 export interface CellSighting {
-  /** Required sub-directories that are not there. */
+  /** Required sub-directories that are not there, or cannot be seen to be. */
   readonly missing: readonly string[];
+  /** Why nothing could be seen, when the cell itself could not be read. */
+  readonly unreadable?: string;
   /** The heartbeat's time in epoch seconds, or why there is none. */
   readonly heartbeat: { readonly timestamp: number } | { readonly absent: string };
 }
@@ -24,11 +26,12 @@ export function classifyCell(
   nowSeconds: number,
   staleAfterSeconds: number,
 ): Classification {
-  const { missing, heartbeat } = sighting;
+  const { missing, heartbeat, unreadable } = sighting;
   const age = "timestamp" in heartbeat ? nowSeconds - heartbeat.timestamp : null;
   const ageSeconds = age === null ? null : Math.max(0, Math.floor(age));
   const skewSeconds = age !== null && age < 0 ? Math.ceil(-age) : null;
   const base = { ageSeconds, skewSeconds };
+  if (unreadable !== undefined) return { ...base, status: "incomplete", reason: unreadable };
   if (missing.length > 0) return { ...base, status: "incomplete", reason: `missing ${missing.join(", ")}` };
   if ("absent" in heartbeat)
     return { ...base, status: "uninitialized", reason: `heartbeat: ${heartbeat.absent}` };

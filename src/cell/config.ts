@@ -1,7 +1,7 @@
 // The configuration: defaults, one file that overrides them key by key, and LAZARUS_HOME, which moves every place
 // below one directory. Every effective value knows where it came from. The environment is handed in; nothing here
 // reads it from the process.
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { LazarusError } from "../platform/errors.ts";
@@ -170,7 +170,8 @@ function findConfigFile(surroundings: Surroundings, explicitFile: string | undef
 }
 
 function readConfigFile(file: string): JsonObject {
-  const reading = readJsonFile(file);
+  // The one file that may be a link: people keep their settings in a repository and link them into place.
+  const reading = readJsonFile(realpathSync(file));
   if (reading.ok) return reading.value;
   throw new LazarusError("CONFIG_INVALID", `${file}: ${reading.reason}; expected a JSON object`, {
     hint: `lazarus config --config ${file} after mending it`,

@@ -1,12 +1,13 @@
 // Proof of life of a mission. Rewrites keep fields that other tools added. This is the CLI's hottest path: an agent
 // calls it between its steps, so it imports nothing heavy and does one durable write.
+import { dirname } from "node:path";
 import { epochSeconds } from "../platform/clock.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
-import { readJsonFile, writeJsonFile } from "../platform/json-file.ts";
+import { exactNumbers, readJsonFile, writeJsonFile } from "../platform/json-file.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { Config } from "./config.ts";
 import { cellPaths, type Heartbeat } from "./layout.ts";
-import type { MissionId } from "./mission-id.ts";
+import { type MissionId, refuseOutside } from "./mission-id.ts";
 
 /** A heartbeat is a few hundred bytes; anything far larger is not one. */
 export const HEARTBEAT_LIMIT_BYTES = 64 * 1024;
@@ -23,7 +24,8 @@ export interface BeatResult {
 export function beat(machine: Machine, config: Config, mission: MissionId, status?: string): BeatResult {
   const paths = cellPaths(config, mission);
   const path = paths.heartbeatFile;
-  const reading = readJsonFile(path, HEARTBEAT_LIMIT_BYTES);
+  refuseOutside(paths.root, dirname(path));
+  const reading = readJsonFile(path, HEARTBEAT_LIMIT_BYTES, exactNumbers);
   const previous = reading.ok ? reading.value : {};
   const timestamp = epochSeconds(machine.clock);
   const lastStatus = previous.status;

@@ -1,16 +1,16 @@
 // Makes a cell, or completes a partial one. It never overwrites: directories and files that are there stay as they
 // are, and every seed file is created atomically, so that two inits at once both succeed and each file has one author.
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { epochSeconds } from "../platform/clock.ts";
 import { crashPoint } from "../platform/crash-point.ts";
 import { createFile, makeDirectory, sweepTemporaries } from "../platform/durable.ts";
-import { asLazarusError } from "../platform/errors.ts";
+import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
 import { formatJson } from "../platform/json-file.ts";
 import type { Machine } from "../platform/machine.ts";
 import { pidInUse } from "../platform/process-identity.ts";
 import type { Config } from "./config.ts";
 import { type CellPaths, cellPaths, seedFiles } from "./layout.ts";
-import type { MissionId } from "./mission-id.ts";
+import { type MissionId, refuseOutside } from "./mission-id.ts";
 
 export interface InitResult {
   readonly paths: CellPaths;
@@ -22,13 +22,17 @@ export function initCell(machine: Machine, config: Config, mission: MissionId): 
   const paths = cellPaths(config, mission);
   const made: string[] = [];
   const relative = (path: string) => path.slice(paths.root.length + 1);
-  const directories = new Set(config.required_subdirs.map((name) => `${paths.root}/${name}`));
   const seeds = seedFiles(mission, paths, epochSeconds(machine.clock));
-  for (const [path] of [...seeds, [paths.logFile] as const]) directories.add(dirname(path));
+  // Ours to write in. The others belong to the agent: a name there that looks like our litter may be work.
+  const seeded = new Set([...seeds.map(([path]) => dirname(path)), dirname(paths.logFile)]);
+  const directories = new Set([...config.required_subdirs.map((name) => join(paths.root, name)), ...seeded]);
   try {
     for (const directory of directories) {
-      if (makeDirectory(machine.disk, directory)) made.push(`${relative(directory)}/`);
-      else sweepTemporaries(machine.disk, directory, pidInUse);
+      const isNew = makeDirectory(machine.disk, directory);
+      if (isNew) made.push(`${relative(directory)}/`);
+      if (isNew || !seeded.has(directory)) continue;
+      refuseOutside(paths.root, directory);
+      sweepTemporaries(machine.disk, directory, pidInUse);
     }
     crashPoint("cell.init.directories-made");
     if (createFile(machine.disk, paths.logFile, "")) made.push(relative(paths.logFile));
@@ -37,7 +41,16 @@ export function initCell(machine: Machine, config: Config, mission: MissionId): 
       crashPoint("cell.init.seed-created");
     }
   } catch (error) {
-    throw asLazarusError(error, `making the cell ${paths.root}`, config.missions_root);
+    throw initError(error, paths.root, config.missions_root);
   }
   return { paths, made };
+}
+
+function initError(error: unknown, root: string, missionsRoot: string): LazarusError {
+  if (systemErrorCode(error) !== "ENOTDIR")
+    return asLazarusError(error, `making the cell ${root}`, missionsRoot);
+  return new LazarusError("CELL_DAMAGED", `the cell ${root} has a file where a directory belongs`, {
+    hint: `ls -la ${root}, and move the file away`,
+    cause: error,
+  });
 }

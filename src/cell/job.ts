@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { epochSeconds } from "../platform/clock.ts";
 import { makeDirectory } from "../platform/durable.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
-import { readJsonFile, writeJsonFile } from "../platform/json-file.ts";
+import { exactNumbers, readJsonFile, writeJsonFile } from "../platform/json-file.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { Config } from "./config.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "./heartbeat.ts";
@@ -57,7 +57,7 @@ export function beatJob(
   const path = join(config.heartbeat_dir, `${job}${SUFFIX}`);
   try {
     makeDirectory(machine.disk, config.heartbeat_dir);
-    const previous = readJsonFile(path, HEARTBEAT_LIMIT_BYTES);
+    const previous = readJsonFile(path, HEARTBEAT_LIMIT_BYTES, exactNumbers);
     const pulse: Pulse = {
       ...(previous.ok ? previous.value : {}),
       job,

@@ -1,6 +1,6 @@
 // Mission ids: checked before a path is built from one, and again against what the path resolves to. An id never
 // names a place outside the missions root, through links included.
-import { realpathSync } from "node:fs";
+import { lstatSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import { LazarusError, systemErrorCode } from "../platform/errors.ts";
 
@@ -23,25 +23,44 @@ export function parseMissionId(text: string): MissionId {
 /** The cell's directory, refused when a link there leads out of the root. The directory need not exist. */
 export function cellRoot(missionsRoot: string, mission: MissionId): string {
   const root = join(missionsRoot, mission);
-  let resolvedRoot: string;
-  let resolved: string;
+  const reason = leadsOutside(missionsRoot, root);
+  if (reason === undefined) return root;
+  throw new LazarusError("MISSION_OUTSIDE_ROOT", `the cell of mission ${mission} is ${reason}`, {
+    hint: `ls -l ${root}, and replace the link with a real directory`,
+  });
+}
+
+/** Refuses to write below a directory of the cell that is a link to somewhere else. */
+export function refuseOutside(root: string, directory: string): void {
+  const reason = leadsOutside(root, directory);
+  if (reason === undefined) return;
+  throw new LazarusError("CELL_DAMAGED", `${directory} is ${reason}; nothing is written through it`, {
+    hint: `ls -l ${directory}, and replace the link with a real directory`,
+  });
+}
+
+/**
+ * Why `path` is not a place below `root`, in words that follow "is"; undefined when it is one. What is not there, or
+ * cannot be looked at, leads nowhere: whoever uses it gets the system's own error.
+ */
+export function leadsOutside(root: string, path: string): string | undefined {
   try {
-    resolvedRoot = realpathSync(missionsRoot);
-    resolved = realpathSync(root);
+    const target = realpathSync.native(path);
+    return isInside(realpathSync.native(root), target)
+      ? undefined
+      : `a link that leads outside, to ${target}`;
   } catch (error) {
-    if (systemErrorCode(error) === "ENOENT") return root;
-    throw error;
+    if (systemErrorCode(error) === "ELOOP") return "a link that leads in a circle";
+    return isLink(path) ? "a link that leads nowhere" : undefined;
   }
-  if (!isInside(resolvedRoot, resolved)) {
-    throw new LazarusError(
-      "MISSION_OUTSIDE_ROOT",
-      `mission ${mission} is a link to ${resolved}, outside ${resolvedRoot}`,
-      {
-        hint: `ls -l ${root}, and replace the link with a real directory`,
-      },
-    );
+}
+
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path).isSymbolicLink();
+  } catch {
+    return false;
   }
-  return root;
 }
 
 /** Whether `path` lies below `root`; both already resolved. */

@@ -1,14 +1,14 @@
 // Looks at every cell below the missions root and reports its state. Read-only and synchronous: with one readdir and
 // one bounded read per cell, 10,000 cells take a fraction of a second. One bad cell never stops the scan of the rest,
 // and nothing is left out in silence (INV-6).
-import { type Dirent, readdirSync, realpathSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { type Dirent, readdirSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { asLazarusError, systemErrorCode } from "../platform/errors.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import { type CellSighting, type CellStatus, classifyCell } from "./classify.ts";
 import type { Config } from "./config.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "./heartbeat.ts";
-import { isInside } from "./mission-id.ts";
+import { leadsOutside } from "./mission-id.ts";
 
 export interface CellReport {
   readonly mission_id: string;
@@ -43,7 +43,7 @@ export function scanCells(config: Config, nowSeconds: number): ScanReport {
     if (name.startsWith(OWN_PREFIX)) continue;
     const root = join(config.missions_root, name);
     if (!entry.isDirectory()) {
-      if (!entry.isSymbolicLink() || !isDirectory(root)) continue;
+      if (!entry.isSymbolicLink() || isKind(root, "isFile")) continue;
       const reason = leadsOutside(config.missions_root, root);
       if (reason !== undefined) {
         skipped.push({ name, reason });
@@ -109,11 +109,12 @@ function sightCell(config: Config, root: string): CellSighting | undefined {
     const code = systemErrorCode(error);
     if (code === "ENOENT") return undefined;
     // Nothing inside can be seen, so nothing inside can be shown to be there.
-    return { missing: config.required_subdirs, heartbeat: { absent: `the cell cannot be read (${code})` } };
+    const unreadable = `the cell cannot be read (${code})`;
+    return { missing: config.required_subdirs, heartbeat: { absent: unreadable }, unreadable };
   }
   const missing = config.required_subdirs.filter((name) => {
     const entry = entries.get(name);
-    return !(entry?.isDirectory() || (entry?.isSymbolicLink() && isDirectory(join(root, name))));
+    return !(entry?.isDirectory() || (entry?.isSymbolicLink() && isKind(join(root, name), "isDirectory")));
   });
   return { missing, heartbeat: sightHeartbeat(config, root, entries) };
 }
@@ -123,10 +124,12 @@ function sightHeartbeat(
   root: string,
   entries: Map<string, Dirent>,
 ): CellSighting["heartbeat"] {
-  const top = config.heartbeat_file.split("/")[0]!;
-  if (entries.get(top)?.isSymbolicLink()) {
-    const reason = leadsOutside(root, join(root, top));
-    if (reason !== undefined) return { absent: reason };
+  const [top = "", ...below] = config.heartbeat_file.split("/");
+  // The usual state/heartbeat.json costs no look of its own: the listing already said that state is no link.
+  if (below.length > 1 || entries.get(top)?.isSymbolicLink()) {
+    const directory = dirname(config.heartbeat_file);
+    const reason = leadsOutside(root, join(root, directory));
+    if (reason !== undefined) return { absent: `${directory} is ${reason}` };
   }
   const reading = readJsonFile(`${root}/${config.heartbeat_file}`, HEARTBEAT_LIMIT_BYTES);
   if (!reading.ok) return { absent: reading.reason };
@@ -135,15 +138,11 @@ function sightHeartbeat(
   return { timestamp };
 }
 
-function leadsOutside(root: string, link: string): string | undefined {
+/** Never throws: a link in a circle, or to where we may not look, is of no kind. */
+function isKind(path: string, kind: "isFile" | "isDirectory"): boolean {
   try {
-    const target = realpathSync(link);
-    return isInside(realpathSync(root), target) ? undefined : `a link that leads outside, to ${target}`;
-  } catch (error) {
-    return `a link that cannot be followed (${systemErrorCode(error)})`;
+    return statSync(path)[kind]();
+  } catch {
+    return false;
   }
-}
-
-function isDirectory(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }

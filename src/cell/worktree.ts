@@ -1,10 +1,12 @@
 // Fills a cell's empty worktree from a repository: a clone, or a linked worktree of a local one. A failed or killed
 // clone leaves the worktree empty, since it is made beside and renamed into place.
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
+import type { Disk } from "../platform/disk.ts";
 import { LazarusError, systemErrorCode } from "../platform/errors.ts";
+import { pidInUse } from "../platform/process-identity.ts";
 
 export interface RepositorySource {
   /** A URL or a local path, as git takes it. */
@@ -16,19 +18,18 @@ export interface RepositorySource {
 
 const STAGING_PREFIX = ".lazarus-clone-";
 
-export function fillWorktree(worktree: string, source: RepositorySource, cwd: string): void {
-  if (readdirSync(worktree).length > 0) {
-    throw new LazarusError(
-      "WORKTREE_NOT_EMPTY",
-      `the worktree ${worktree} already holds files; nothing was cloned over them`,
-      {
-        hint: `git -C ${worktree} status, or choose another mission`,
-      },
-    );
-  }
+export function fillWorktree(disk: Disk, worktree: string, source: RepositorySource, cwd: string): void {
+  if (readdirSync(worktree).length > 0) throw notEmpty(worktree);
   const repo = existsSync(resolve(cwd, source.repo)) ? resolve(cwd, source.repo) : source.repo;
   if (source.link) linkWorktree(worktree, repo, source.branch);
-  else clone(worktree, repo, source.branch);
+  else clone(disk, worktree, repo, source.branch);
+}
+
+function notEmpty(worktree: string): LazarusError {
+  const message = `the worktree ${worktree} already holds files; nothing was cloned over them`;
+  return new LazarusError("WORKTREE_NOT_EMPTY", message, {
+    hint: `git -C ${worktree} status, or choose another mission`,
+  });
 }
 
 function linkWorktree(worktree: string, repo: string, branch: string | undefined): void {
@@ -36,19 +37,24 @@ function linkWorktree(worktree: string, repo: string, branch: string | undefined
   git(["-C", repo, "worktree", "add", ...(branch ? [worktree, branch] : ["--detach", worktree])], repo);
 }
 
-function clone(worktree: string, repo: string, branch: string | undefined): void {
+function clone(disk: Disk, worktree: string, repo: string, branch: string | undefined): void {
   const cell = dirname(worktree);
   for (const name of readdirSync(cell)) {
-    if (name.startsWith(STAGING_PREFIX)) rmSync(join(cell, name), { recursive: true, force: true });
+    // What a killed clone left; a living one is spared.
+    if (!name.startsWith(STAGING_PREFIX) || pidInUse(Number(name.slice(STAGING_PREFIX.length)))) continue;
+    rmSync(join(cell, name), { recursive: true, force: true });
   }
   const staging = join(cell, `${STAGING_PREFIX}${process.pid}`);
   try {
     git(["clone", "--quiet", ...(branch ? ["--branch", branch] : []), "--", repo, staging], repo);
     crashPoint("cell.worktree.cloned");
-    renameSync(staging, worktree);
+    disk.rename(staging, worktree);
+    disk.fsyncDirectory(cell);
   } catch (error) {
     rmSync(staging, { recursive: true, force: true });
-    throw error;
+    const code = systemErrorCode(error);
+    // Someone else filled it meanwhile.
+    throw code === "ENOTEMPTY" || code === "EEXIST" ? notEmpty(worktree) : error;
   }
 }
 

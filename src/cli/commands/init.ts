@@ -20,21 +20,19 @@ export const command = defineCommand({
   async run(context, { args, options }) {
     const mission = context.mission(args.mission);
     const { paths, made } = initCell(context.machine, context.config.config, mission);
-    if (options.repo !== undefined) {
-      const { fillWorktree } = await import("../../cell/worktree.ts");
-      context.say(`${options.link ? "linking" : "cloning"} ${options.repo} into ${paths.worktree} …`);
-      fillWorktree(
-        paths.worktree,
-        { repo: options.repo, branch: options.branch, link: options.link },
-        context.surroundings.cwd,
-      );
-    }
-    if (made.length > 0 || options.repo !== undefined) {
-      await context.record({
-        kind: "init",
-        mission,
-        data: { root: paths.root, made, repo: options.repo ?? null },
-      });
+    let repo: string | null = null;
+    try {
+      if (options.repo !== undefined) {
+        const { fillWorktree } = await import("../../cell/worktree.ts");
+        context.say(`${options.link ? "linking" : "cloning"} ${options.repo} into ${paths.worktree} …`);
+        const source = { repo: options.repo, branch: options.branch, link: options.link };
+        fillWorktree(context.machine.disk, paths.worktree, source, context.surroundings.cwd);
+        repo = options.repo;
+      }
+    } finally {
+      // Also when the clone failed: the cell is there.
+      if (made.length > 0 || repo !== null)
+        await context.record({ kind: "init", mission, data: { root: paths.root, made, repo } });
     }
     context.emit("init/1", { mission_id: mission, root: paths.root, made }, () => `${paths.root}\n`);
     if (made.length === 0) context.say(`the cell of ${mission} was complete already`);
