@@ -6,6 +6,7 @@ import * as jobBeat from "./commands/job-beat.ts";
 
 export const GROUPS = {
   cells: "Cells and their heartbeat",
+  flows: "Flows: restart-safe workflows",
   records: "What happened",
   setup: "Set-up and help",
 } as const;
@@ -31,6 +32,51 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
     group: "cells",
     summary: "list jobs whose pulse is stale",
     load: () => import("./commands/job-check.ts"),
+  },
+  "flow start": {
+    group: "flows",
+    summary: "write down work before it begins",
+    load: () => import("./commands/flow-start.ts"),
+  },
+  "flow update": {
+    group: "flows",
+    summary: "say how far the work is",
+    load: () => import("./commands/flow-update.ts"),
+  },
+  "flow resume": {
+    group: "flows",
+    summary: "take up unfinished work",
+    load: () => import("./commands/flow-resume.ts"),
+  },
+  "flow complete": {
+    group: "flows",
+    summary: "the work is done",
+    load: () => import("./commands/flow-complete.ts"),
+  },
+  "flow fail": {
+    group: "flows",
+    summary: "the work failed",
+    load: () => import("./commands/flow-fail.ts"),
+  },
+  "flow block": {
+    group: "flows",
+    summary: "the work waits for something",
+    load: () => import("./commands/flow-block.ts"),
+  },
+  "flow release": {
+    group: "flows",
+    summary: "let go of the resume lock",
+    load: () => import("./commands/flow-release.ts"),
+  },
+  "flow list": {
+    group: "flows",
+    summary: "all workflows",
+    load: () => import("./commands/flow-list.ts"),
+  },
+  "flow show": {
+    group: "flows",
+    summary: "one workflow",
+    load: () => import("./commands/flow-show.ts"),
   },
   events: {
     group: "records",

@@ -5,7 +5,7 @@ import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { NewEvent } from "../registry/registry.ts";
 import type { GlobalValues } from "./parse.ts";
-import { createPainter, type Painter } from "./render/paint.ts";
+import { createPainter, harmless, type Painter } from "./render/paint.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface CliContext {
@@ -19,6 +19,7 @@ export interface CliContext {
   readonly signal: AbortSignal;
   /** The effective configuration, read at first use. */
   readonly config: EffectiveConfig;
+  /** Colours for stdout. */
   readonly paint: Painter;
   mission(text: string): MissionId;
   /** Prints the result: one JSON document with `--json`, else the human text. */
@@ -57,7 +58,7 @@ export function createContext(parts: ContextParts, globals: GlobalValues): CliCo
       return config;
     },
     get paint() {
-      paint ??= createPainter(surroundings.env, terminal);
+      paint ??= createPainter(surroundings.env, () => terminal.outIsTerminal);
       return paint;
     },
     mission: parseMissionId,
@@ -69,7 +70,8 @@ export function createContext(parts: ContextParts, globals: GlobalValues): CliCo
       if (!globals.quiet && !globals.json) terminal.err(`${line}\n`);
     },
     warn(line) {
-      terminal.err(`${context.paint.yellow("warning")}: ${line}\n`);
+      const { yellow } = createPainter(surroundings.env, () => terminal.errIsTerminal);
+      terminal.err(`${yellow("warning")}: ${harmless(line)}\n`);
     },
     async record(event) {
       try {

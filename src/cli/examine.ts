@@ -1,10 +1,19 @@
 // Asks this machine whether it can keep the promises, by trying: each check does the real thing in a scratch file and
 // says in words what is missing and what to type. It changes nothing that lasts.
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import type { EffectiveConfig } from "../cell/config.ts";
-import { makeDirectory, replaceFile } from "../platform/durable.ts";
+import { replaceFile } from "../platform/durable.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import { tryAcquireLock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
@@ -48,9 +57,10 @@ export function examine(machine: Machine, effective: EffectiveConfig): Finding[]
   ] as const) {
     check(name, () => checkPlace(machine, path));
   }
-  check("file metadata", () => withScratch(machine, config.missions_root, checkMetadata));
-  check("locks", () => withScratch(machine, config.run_dir, (directory) => checkLocks(machine, directory)));
+  check("file metadata", () => withScratch(config.missions_root, checkMetadata));
+  check("locks", () => withScratch(config.run_dir, (directory) => checkLocks(machine, directory)));
   check("registry", () => {
+    if (!existsSync(config.registry_file)) return ok(`${config.registry_file} (not made yet)`);
     using registry = openRegistry(machine, config.registry_file);
     const row = registry.database.prepare("PRAGMA quick_check").get() as Record<string, string>;
     if (Object.values(row)[0] !== "ok")
@@ -90,32 +100,43 @@ function checkGit() {
 }
 
 function checkPlace(machine: Machine, path: string) {
-  makeDirectory(machine.disk, path);
-  replaceFile(machine.disk, join(path, ".lazarus-doctor"), "");
-  machine.disk.unlink(join(path, ".lazarus-doctor"));
-  const { bavail, bsize } = statfsSync(path);
-  const mode = statSync(path).mode & 0o777;
-  if (bavail * bsize < LOW_SPACE_BYTES) {
-    return { status: "warning" as const, note: `${path}: less than 1 GiB is free`, hint: `df -h ${path}` };
-  }
-  if (mode & 0o002) {
-    return {
-      status: "warning" as const,
-      note: `${path} can be written by anyone`,
-      hint: `chmod o-w ${path}`,
-    };
-  }
-  return ok(path);
+  return withScratch(path, (directory, place) => {
+    replaceFile(machine.disk, join(directory, "probe"), "");
+    const { bavail, bsize } = statfsSync(place);
+    if (bavail * bsize < LOW_SPACE_BYTES) {
+      return { status: "warning" as const, note: `${path}: less than 1 GiB is free`, hint: `df -h ${place}` };
+    }
+    if (place !== path) return ok(`${path} (not made yet)`);
+    if (statSync(path).mode & 0o002) {
+      return {
+        status: "warning" as const,
+        note: `${path} can be written by anyone`,
+        hint: `chmod o-w ${path}`,
+      };
+    }
+    return ok(path);
+  });
 }
 
-function withScratch<T>(machine: Machine, place: string, use: (directory: string) => T): T {
-  makeDirectory(machine.disk, place);
-  const directory = mkdtempSync(join(place, ".lazarus-doctor-"));
+/** A directory for one check, in `path` or in what is there of the way to it. Nothing of it stays. */
+function withScratch<T>(path: string, use: (directory: string, place: string) => T): T {
+  let place = path;
   try {
-    return use(directory);
-  } finally {
-    rmSync(directory, { recursive: true, force: true });
+    place = nearestExisting(path);
+    const directory = mkdtempSync(join(place, ".lazarus-doctor-"));
+    try {
+      return use(directory, place);
+    } finally {
+      rmSync(directory, { recursive: true, force: true });
+    }
+  } catch (error) {
+    throw asLazarusError(error, `writing in ${place}`, place);
   }
+}
+
+function nearestExisting(path: string): string {
+  if (statSync(path, { throwIfNoEntry: false }) !== undefined || dirname(path) === path) return path;
+  return nearestExisting(dirname(path));
 }
 
 function checkMetadata(directory: string) {
@@ -164,7 +185,7 @@ function checkClock(machine: Machine, missionsRoot: string) {
   const now = machine.clock.nowMs();
   const ahead = existsSync(missionsRoot)
     ? readdirSync(missionsRoot).filter((name) => {
-        const stat = statSync(join(missionsRoot, name), { throwIfNoEntry: false });
+        const stat = lstatSync(join(missionsRoot, name), { throwIfNoEntry: false });
         return stat !== undefined && stat.mtimeMs > now + 60_000;
       })
     : [];

@@ -67,7 +67,7 @@ function readOption(
   value: string | undefined,
   values: Record<string, unknown>,
 ): void {
-  const spec = specs[key];
+  const spec = Object.hasOwn(specs, key) ? specs[key] : undefined;
   if (spec === undefined) {
     const close = nearest(key, Object.keys(specs));
     throw usage(

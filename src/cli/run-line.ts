@@ -10,29 +10,46 @@ import { OutputClosed, type Terminal } from "./terminal.ts";
 import { VERSION } from "./version.ts";
 
 export async function runLine(words: readonly string[], parts: ContextParts): Promise<number> {
-  const { terminal } = parts;
   try {
     return await dispatch(words, parts);
   } catch (error) {
     if (error instanceof OutputClosed) return 0;
     const failure = asLazarusError(error, "lazarus");
-    // With --json even a failure is exactly one document on stdout.
-    if (words.includes("--json"))
-      terminal.out(`${JSON.stringify({ schema: "lazarus.error/1", ...failure.toJSON() })}\n`);
-    else printError(failure, parts);
+    report(failure, words, parts);
     return failure.exitCode;
+  }
+}
+
+function report(failure: LazarusError, words: readonly string[], parts: ContextParts): void {
+  const end = words.indexOf("--");
+  const ours = end < 0 ? words : words.slice(0, end);
+  try {
+    // With --json even a failure is exactly one document on stdout.
+    if (ours.includes("--json"))
+      parts.terminal.out(`${JSON.stringify({ schema: "lazarus.error/1", ...failure.toJSON() })}\n`);
+    else printError(failure, parts);
+  } catch (error) {
+    // Nobody listens any more; the exit code still speaks.
+    if (!(error instanceof OutputClosed)) throw error;
   }
 }
 
 async function dispatch(words: readonly string[], parts: ContextParts): Promise<number> {
   const [first = "--help"] = words;
   if (first === "--version" || first === "-V" || first === "version") {
-    parts.terminal.out(`${VERSION}\n`);
+    const json = words.includes("--json");
+    parts.terminal.out(
+      json ? `${JSON.stringify({ schema: "lazarus.version/1", version: VERSION })}\n` : `${VERSION}\n`,
+    );
     return 0;
   }
   if (first === "--help" || first === "-h" || first === "help") return help(words.slice(1), parts.terminal);
   const found = findCommand(words);
-  if (found === undefined) throw unknownCommand(words);
+  if (found === undefined) {
+    const asked = words[1] === "--help" || words[1] === "-h";
+    if (asked && subcommands(first).length > 0) return help([first], parts.terminal);
+    throw unknownCommand(words);
+  }
   const { command } = await found.entry.load();
   const { globals, input } = parseLine(found.name, command, found.rest);
   if (globals.help) return help([found.name], parts.terminal);
@@ -63,6 +80,12 @@ function unknownCommand(words: readonly string[]): LazarusError {
         : `lazarus ${first} has no ${JSON.stringify(second)}; it has: ${list}`,
     );
   }
+  if (first.startsWith("-")) {
+    return usage(
+      "",
+      `${JSON.stringify(first.slice(0, 80))} stands before the command; options come after it`,
+    );
+  }
   const firsts = [...new Set(Object.keys(CATALOGUE).map((name) => name.split(" ")[0]!))];
   const close = nearest(first, firsts);
   return usage(
@@ -72,13 +95,13 @@ function unknownCommand(words: readonly string[]): LazarusError {
 }
 
 function printError(error: LazarusError, parts: ContextParts): void {
-  const { red, dim } = createPainter(parts.surroundings.env, parts.terminal);
+  const { red, dim } = createPainter(parts.surroundings.env, () => parts.terminal.errIsTerminal);
   let text = `${red("error")}: ${harmless(error.message)}\n`;
   let cause = error.cause;
   while (cause instanceof Error) {
     // A stack is shown only for what nobody foresaw: it is what a bug report needs.
-    const words = error.code === "INTERNAL" && cause.stack ? cause.stack : harmless(cause.message);
-    text += `  ${dim("caused by")}: ${words}\n`;
+    const words = error.code === "INTERNAL" && cause.stack ? cause.stack : cause.message;
+    text += `  ${dim("caused by")}: ${words.split("\n").map(harmless).join("\n")}\n`;
     cause = cause.cause;
   }
   if (error.hint) text += `  ${dim("try")}: ${harmless(error.hint)}\n`;

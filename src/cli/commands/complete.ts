@@ -16,7 +16,7 @@ export const command = defineCommand({
     const last = rest.at(-1) ?? "";
     const candidates = await candidatesFor(words, last, () => missions(context.config.config.missions_root));
     const fitting = candidates.filter((word) => word.startsWith(last));
-    if (fitting.length > 0) context.terminal.out(`${fitting.join("\n")}\n`);
+    context.emit("complete/1", { candidates: fitting }, () => fitting.map((word) => `${word}\n`).join(""));
     return 0;
   },
 });
@@ -31,7 +31,8 @@ async function candidatesFor(
   const { command } = await found.entry.load();
   const options: Record<string, OptionSpec> = { ...command.options, ...GLOBAL_OPTIONS };
   const before = words.at(-1)?.replace(/^--/, "") ?? "";
-  const valued = words.at(-1)?.startsWith("--") ? options[before] : undefined;
+  const valued =
+    words.at(-1)?.startsWith("--") && Object.hasOwn(options, before) ? options[before] : undefined;
   if (valued && valued.type !== "flag") return [...(valued.choices ?? [])];
   if (last.startsWith("-")) return Object.keys(options).map((key) => `--${key}`);
   const wantsMission = command.positionals.some((spec: PositionalSpec) => spec.name === "mission");

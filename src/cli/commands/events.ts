@@ -24,7 +24,7 @@ export const command = defineCommand({
     const mission = args.mission === undefined ? undefined : context.mission(args.mission);
     using registry = openRegistry(context.machine, context.config.config.registry_file);
     const last = options.last ?? 50;
-    if (!Number.isInteger(last))
+    if (!Number.isSafeInteger(last))
       throw new LazarusError("USAGE", "--last takes a whole number", { hint: "lazarus events --last 20" });
     let seen = options.after ?? 0;
     const show = (events: Event[]) => {

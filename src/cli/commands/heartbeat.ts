@@ -18,7 +18,8 @@ export const command = defineCommand({
     const mission = context.mission(args.mission);
     const { config } = context.config;
     const { heartbeat, path, gapSeconds, replaced } = beat(context.machine, config, mission, options.status);
-    if (replaced !== undefined) context.warn(`the heartbeat ${path} was ${replaced}; it has been replaced`);
+    if (replaced !== undefined)
+      context.warn(`the heartbeat ${path} could not be read (${replaced}); it has been replaced`);
     if (gapSeconds !== null && gapSeconds > config.stale_after_seconds) {
       await context.record({ kind: "heartbeat-gap", mission, data: { gap_seconds: Math.floor(gapSeconds) } });
     }

@@ -1,5 +1,8 @@
+import type { Config } from "../../cell/config.ts";
 import { beatJob, parseJobName } from "../../cell/job.ts";
+import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import { defineCommand } from "../command.ts";
+import type { CliContext } from "../context.ts";
 
 export const command = defineCommand({
   about:
@@ -18,14 +21,26 @@ export const command = defineCommand({
   exits: [],
   run(context, { args, options }) {
     const job = parseJobName(args.job);
-    const { config } = context.config;
-    const { path, error } = beatJob(context.machine, config, job, {
-      intervalSeconds: options.interval || config.heartbeat_interval_seconds,
-      pid: options.pid ?? context.callerPid,
-      ...(options.status === undefined ? {} : { status: options.status }),
-    });
+    const config = readConfig(context);
+    const { path, error } =
+      config instanceof LazarusError
+        ? { path: null, error: config }
+        : beatJob(context.machine, config, job, {
+            intervalSeconds: options.interval || config.heartbeat_interval_seconds,
+            pid: options.pid ?? context.callerPid,
+            ...(options.status === undefined ? {} : { status: options.status }),
+          });
     if (error) context.warn(`${error.message}${error.hint ? `; try: ${error.hint}` : ""}`);
     context.emit("job-beat/1", { job, path, written: error === undefined }, () => "");
     return 0;
   },
 });
+
+/** A config that someone broke must not break every cron job: it costs the pulse, and a warning. */
+function readConfig(context: CliContext): Config | LazarusError {
+  try {
+    return context.config.config;
+  } catch (error) {
+    return asLazarusError(error, "reading the config");
+  }
+}

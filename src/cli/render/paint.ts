@@ -1,5 +1,4 @@
 // Colour for people who want it: a terminal, and no NO_COLOR. Text from outside is made harmless before it is printed.
-import type { Terminal } from "../terminal.ts";
 
 export interface Painter {
   bold(text: string): string;
@@ -10,15 +9,12 @@ export interface Painter {
   cyan(text: string): string;
 }
 
+/** `onTerminal` is about the stream that will be painted: stdout and stderr often differ. */
 export function createPainter(
   env: Readonly<Record<string, string | undefined>>,
-  terminal: Terminal,
+  onTerminal: () => boolean,
 ): Painter {
-  const wanted = env.NO_COLOR
-    ? false
-    : env.FORCE_COLOR
-      ? true
-      : terminal.outIsTerminal && env.TERM !== "dumb";
+  const wanted = wantsColour(env) ?? onTerminal();
   const sgr = (open: number, close: number) => (text: string) =>
     wanted ? `\x1b[${open}m${text}\x1b[${close}m` : text;
   return {
@@ -29,6 +25,13 @@ export function createPainter(
     yellow: sgr(33, 39),
     cyan: sgr(36, 39),
   };
+}
+
+/** What the environment says about colour; undefined when it leaves the choice to the terminal. */
+function wantsColour(env: Readonly<Record<string, string | undefined>>): boolean | undefined {
+  if (env.NO_COLOR) return false;
+  if (env.FORCE_COLOR) return env.FORCE_COLOR !== "0";
+  return env.TERM === "dumb" ? false : undefined;
 }
 
 /** Text from files and strangers: control characters and terminal escapes become visible, harmless marks. */

@@ -1,5 +1,6 @@
 // Tables for people: columns aligned, fitted to the terminal's width by shortening the columns that allow it.
 import { harmless } from "./paint.ts";
+import { displayWidth, shorten } from "./width.ts";
 
 export interface Column<Row> {
   readonly head: string;
@@ -21,14 +22,14 @@ export function renderTable<Row>(
 ): string {
   const cells = rows.map((row) => columns.map((column) => harmless(column.cell(row))));
   const widths = columns.map((column, i) =>
-    cells.reduce((widest, row) => Math.max(widest, row[i]!.length), column.head.length),
+    cells.reduce((widest, row) => Math.max(widest, displayWidth(row[i]!)), column.head.length),
   );
   fit(widths, columns, width);
   const line = (texts: readonly string[], paint: (text: string, i: number) => string) =>
     texts
       .map((text, i) => {
         const short = shorten(text, widths[i]!);
-        const pad = " ".repeat(widths[i]! - short.length);
+        const pad = " ".repeat(widths[i]! - displayWidth(short));
         const painted = paint(short, i);
         if (columns[i]!.alignRight) return pad + painted;
         return i === columns.length - 1 ? painted : painted + pad;
@@ -52,8 +53,4 @@ function fit<Row>(widths: number[], columns: readonly Column<Row>[], width: numb
     if (widest < 0) return;
     widths[widest]! -= 1;
   }
-}
-
-function shorten(text: string, width: number): string {
-  return text.length <= width ? text : `${text.slice(0, width - 1)}…`;
 }
