@@ -29,6 +29,7 @@ export default defineConfig({
     "cli/main": "src/cli/main.ts",
     index: "src/index.ts",
     testing: "src/testing/index.ts",
+    flow: "src/flow/index.ts",
     "arm-crash-point": "src/testing/arm-crash-point.ts",
   },
   platform: "node",
@@ -43,7 +44,13 @@ export default defineConfig({
     chunkFileNames: "chunks/[name]-[hash].js",
     // Loading a chunk costs half a millisecond: what every command needs is one chunk (these two and, by themselves,
     // all their static imports), the rest comes per command.
-    codeSplitting: { groups: [{ name: "core", test: /src\/(cli\/run-line|platform\/machine)\.ts$/ }] },
+    // The same for what an agent calls between its steps: the flow commands and their room are one more chunk.
+    codeSplitting: {
+      groups: [
+        { name: "core", test: /src\/(cli\/run-line|platform\/machine)\.ts$/ },
+        { name: "flow", test: /src\/cli\/commands\/flow-(start|update|resume|complete|fail|block)\.ts$/ },
+      ],
+    },
     minify: { compress: true, mangle: false, codegen: { removeWhitespace: true } },
   },
 });

@@ -1,0 +1,93 @@
+// Changes a flow: update, complete, fail, block. Order: secrets refused → guard → file and lock read → the pure
+// transition → one durable write → the lock let go when the flow is finished. This is the hot path between an
+// agent's steps: it loads nothing that it does not need.
+import { crashPoint } from "../platform/crash-point.ts";
+import { removeFile, replaceFile } from "../platform/durable.ts";
+import { LazarusError } from "../platform/errors.ts";
+import { formatExact } from "./canonical.ts";
+import { type FlowDocument, isUnfinished } from "./document.ts";
+import { guardPath, withGuard } from "./guard.ts";
+import { lockedError, readLock, releaseLock, verdictFor } from "./lock.ts";
+import { type FlowName, findFlow, openFlow } from "./open-flow.ts";
+import type { Owner } from "./owner.ts";
+import { refuseSecrets } from "./secrets.ts";
+import { applyChange, type FlowChange } from "./transition.ts";
+import type { FlowPlace, Workspace } from "./workspace.ts";
+
+export interface Changed {
+  readonly place: FlowPlace;
+  readonly document: FlowDocument;
+  /** What the caller may want to know, in words. */
+  readonly remarks: readonly string[];
+}
+
+export async function changeFlow(
+  workspace: Workspace,
+  name: FlowName,
+  change: FlowChange,
+  me: Owner,
+): Promise<Changed> {
+  const { machine, root } = workspace;
+  const { notes, handoff, step, complete } = change;
+  await refuseSecrets({ complete: complete?.join("\n"), step, notes, handoff });
+  const place = findFlow(root, name);
+  return withGuard(machine, guardPath(place.directory, place.stem), () => {
+    const before = openFlow(root, place);
+    const lock = readLock(place);
+    const verdict = verdictFor(machine, lock, me);
+    if (verdict === "held") throw lockedError(place, lock, "changing");
+    const transition = applyChange(before, change, machine.clock.nowMs());
+    if ("refused" in transition) throw finished(place, transition);
+    const document = "to" in transition ? transition.to : before;
+    if ("to" in transition) {
+      crashPoint("flow.change.before-write");
+      replaceFile(machine.disk, place.file, formatExact(document));
+      crashPoint("flow.change.written");
+    }
+    // After the write: a crash in between leaves a lock on finished work, which hinders nobody.
+    if (!isUnfinished(document) && verdict !== "free") {
+      releaseLock(machine, place, me);
+      crashPoint("flow.change.released");
+    }
+    return { place, document, remarks: transition.remarks };
+  });
+}
+
+/** Lets go of a flow without changing it. A live owner's lock goes only with `force`. */
+export async function releaseFlow(
+  workspace: Workspace,
+  name: FlowName,
+  me: Owner,
+  force = false,
+): Promise<{ place: FlowPlace; released: boolean }> {
+  const { machine, root } = workspace;
+  const place = findFlow(root, name);
+  return withGuard(machine, guardPath(place.directory, place.stem), () => {
+    const lock = readLock(place);
+    if (lock.kind === "none") return { place, released: false };
+    if (verdictFor(machine, lock, me) === "held" && !force) {
+      const error = lockedError(place, lock, "releasing");
+      throw new LazarusError("FLOW_LOCKED", error.message, {
+        hint: `lazarus flow release --workflow ${place.stem} --steal-lock`,
+        details: error.details,
+      });
+    }
+    const released = removeFile(machine.disk, place.lockFile);
+    crashPoint("flow.release.removed");
+    return { place, released };
+  });
+}
+
+function finished(
+  place: FlowPlace,
+  { refused, message }: { refused: string; message: string },
+): LazarusError {
+  const hint =
+    refused === "done"
+      ? `lazarus flow show --workflow ${place.stem}; a new run is a new one: lazarus flow start --workflow ${place.stem} --idempotency NEW-KEY …`
+      : `lazarus flow update --workflow ${place.stem} --status in_progress, to take it up again`;
+  return new LazarusError("FLOW_FINISHED", message, {
+    hint,
+    details: { workflowId: place.stem, status: refused },
+  });
+}

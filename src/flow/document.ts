@@ -1,0 +1,158 @@
+// What a flow file is: its fields, when it is valid, and its hash. The shape is shared with the Python tool and fixed
+// (docs/flows.md); unknown fields belong to their writers and survive. Pure: no I/O, no clock.
+import { isJsonObject } from "../platform/json-file.ts";
+import { canonicalJson, hasNonAscii, TooDeep } from "./canonical.ts";
+import { isFileStem } from "./id.ts";
+import { sha256Hex } from "./sha256.ts";
+
+export const SCHEMA_VERSION = "1.0";
+export const FLOW_STATUSES = ["in_progress", "blocked", "done", "failed"] as const;
+export type FlowStatus = (typeof FLOW_STATUSES)[number];
+
+export interface FlowDocument {
+  readonly schemaVersion: string;
+  readonly workflowId: string;
+  readonly agentId: string;
+  readonly status: FlowStatus;
+  readonly currentStep: string;
+  readonly completedSteps: readonly string[];
+  readonly remainingSteps: readonly string[];
+  readonly handoffTo?: string | null;
+  readonly notes?: string | null;
+  readonly idempotencyKey: string;
+  /** ISO 8601. */
+  readonly updatedAt: string;
+  readonly expiresAt?: string | null;
+  readonly checkpointHash?: string;
+  /** Numbers that JavaScript cannot hold exactly are raw JSON here. */
+  readonly [extra: string]: unknown;
+}
+
+export type Verdict =
+  | { readonly ok: true; readonly document: FlowDocument }
+  | { readonly ok: false; readonly why: "schema" | "hash" | "newer"; readonly reason: string };
+
+const TEXT_FIELDS = ["workflowId", "agentId", "currentStep", "idempotencyKey", "updatedAt"] as const;
+const STEP_FIELDS = ["completedSteps", "remainingSteps"] as const;
+const OPTIONAL_TEXT_FIELDS = ["handoffTo", "notes", "expiresAt"] as const;
+
+/** Schema and hash of a parsed file; `stem` is its name without `.json`. */
+export function judgeDocument(value: unknown, stem: string): Verdict {
+  if (!isJsonObject(value)) return schema("JSON, but not an object");
+  const reason = schemaFault(value, stem);
+  if (reason !== undefined) {
+    const newer = typeof value.schemaVersion === "string" && isNewer(value.schemaVersion);
+    return newer ? { ok: false, why: "newer", reason: newerReason(value.schemaVersion) } : schema(reason);
+  }
+  const document = value as unknown as FlowDocument;
+  const { checkpointHash } = document;
+  try {
+    // Without a hash there is nothing to compare: the field is optional.
+    if (checkpointHash !== undefined && !hashMatches(document, checkpointHash)) {
+      return { ok: false, why: "hash", reason: "checkpointHash does not match the content" };
+    }
+  } catch (error) {
+    if (error instanceof TooDeep) return schema("nested too deeply");
+    throw error;
+  }
+  return { ok: true, document };
+}
+
+/** The document with its hash as the Python tool would compute it. */
+export function seal(document: FlowDocument): FlowDocument {
+  const { checkpointHash: _, ...content } = document;
+  return { ...content, checkpointHash: sha256Hex(canonicalJson(content, true)) } as FlowDocument;
+}
+
+export function isUnfinished(document: FlowDocument): boolean {
+  return document.status === "in_progress" || document.status === "blocked";
+}
+
+export function isExpired(document: FlowDocument, nowMs: number): boolean {
+  const expiry = typeof document.expiresAt === "string" ? parseIsoMs(document.expiresAt) : undefined;
+  return expiry !== undefined && expiry <= nowMs;
+}
+
+function hashMatches(document: FlowDocument, expected: string): boolean {
+  const { checkpointHash: _, ...content } = document;
+  const ascii = canonicalJson(content, true);
+  if (sha256Hex(ascii) === expected) return true;
+  // Writers that set ensure_ascii=False hash the characters themselves.
+  const plain = canonicalJson(content, false);
+  return hasNonAscii(plain) && sha256Hex(plain) === expected;
+}
+
+function schemaFault(value: Record<string, unknown>, stem: string): string | undefined {
+  if (value.schemaVersion !== SCHEMA_VERSION) {
+    return value.schemaVersion === undefined ? "has no schemaVersion" : 'schemaVersion is not "1.0"';
+  }
+  for (const field of TEXT_FIELDS) {
+    if (typeof value[field] !== "string") return field in value ? `${field} is not text` : `has no ${field}`;
+  }
+  if (!(FLOW_STATUSES as readonly unknown[]).includes(value.status)) {
+    return `status is none of ${FLOW_STATUSES.join(", ")}`;
+  }
+  for (const field of STEP_FIELDS) {
+    const steps = value[field];
+    if (!Array.isArray(steps) || !steps.every((step) => typeof step === "string")) {
+      return `${field} is not a list of texts`;
+    }
+  }
+  for (const field of OPTIONAL_TEXT_FIELDS) {
+    const text = value[field];
+    if (text !== undefined && text !== null && typeof text !== "string") return `${field} is not text`;
+  }
+  if (value.checkpointHash !== undefined && typeof value.checkpointHash !== "string") {
+    return "checkpointHash is not text";
+  }
+  if (parseIsoMs(value.updatedAt as string) === undefined) return "updatedAt is not an ISO time";
+  if (typeof value.expiresAt === "string" && parseIsoMs(value.expiresAt) === undefined) {
+    return "expiresAt is not an ISO time";
+  }
+  // A copy under another name would be the same work twice.
+  if (value.workflowId !== stem) return `is named ${stem}.json but holds another workflowId`;
+  if (!isFileStem(stem)) return "has a name that no workflow may have";
+  return undefined;
+}
+
+function schema(reason: string): Verdict {
+  return { ok: false, why: "schema", reason };
+}
+
+function isNewer(version: string): boolean {
+  const match = /^(\d{1,6})\.(\d{1,6})$/.exec(version);
+  return match !== null && (Number(match[1]) > 1 || (match[1] === "1" && Number(match[2]) > 0));
+}
+
+function newerReason(version: unknown): string {
+  return `has schemaVersion ${String(version)}; this Lazarus knows ${SCHEMA_VERSION} and leaves it alone`;
+}
+
+const ISO =
+  /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|z|[+-]\d\d:?\d\d)?)?$/;
+
+/** Milliseconds since the epoch. A time without a zone is UTC, which is what the tools that write these files mean. */
+export function parseIsoMs(text: string): number | undefined {
+  const match = ISO.exec(text);
+  if (match === null) return undefined;
+  const [, year, month, day, hour = "0", minute = "0", second = "0", fraction = "", zone = "Z"] = match;
+  const ms = Date.UTC(
+    Number(year),
+    Number(month) - 1,
+    Number(day),
+    Number(hour),
+    Number(minute),
+    Number(second),
+    Math.floor(Number(`0.${fraction || "0"}`) * 1000),
+  );
+  if (new Date(ms).getUTCDate() !== Number(day) && Number(hour) < 24) return undefined;
+  if (Number(month) > 12 || Number(hour) > 24 || Number(minute) > 59 || Number(second) > 60) return undefined;
+  if (zone === "Z" || zone === "z") return ms;
+  const sign = zone.startsWith("-") ? 1 : -1;
+  return ms + sign * (Number(zone.slice(1, 3)) * 60 + Number(zone.slice(-2))) * 60_000;
+}
+
+/** "+00:00" and not "Z": Python before 3.11 reads only the former. */
+export function formatIso(ms: number): string {
+  return new Date(ms).toISOString().replace("Z", "+00:00");
+}

@@ -1,0 +1,32 @@
+// All flows of a workspace, healthy and bad, in order of directory and name. Reads only: 10,000 files take a fraction of
+// a second. One bad file never hides the rest.
+import type { FlowDocument } from "./document.ts";
+import { type BadFlow, badInPlace, listQuarantine } from "./quarantine.ts";
+import { readFlow } from "./read.ts";
+import { type FlowPlace, listDirectories, listStems, placeOf } from "./workspace.ts";
+
+export interface ListedFlow {
+  readonly place: FlowPlace;
+  readonly document: FlowDocument;
+}
+
+export interface FlowList {
+  readonly flows: readonly ListedFlow[];
+  /** Bad files where they lie, and those in quarantine. */
+  readonly bad: readonly BadFlow[];
+}
+
+export function listFlows(root: string): FlowList {
+  const flows: ListedFlow[] = [];
+  const bad: BadFlow[] = [];
+  for (const directory of listDirectories(root)) {
+    for (const stem of listStems(directory)) {
+      const place = placeOf(directory, stem);
+      const reading = readFlow(place);
+      if (reading.state === "ok") flows.push({ place, document: reading.document });
+      else if (reading.state === "bad") bad.push(badInPlace(place, reading));
+    }
+    bad.push(...listQuarantine(directory));
+  }
+  return { flows, bad };
+}

@@ -1,0 +1,124 @@
+// Who holds something in a flow's directory, and whether that someone can still be there. A pid alone is reused, so an
+// owner is pid + start time + boot, on a host, in a pid namespace. The verdict is a pure function; only `selfOwner`
+// and `ownerOf` look at the machine.
+import { readFileSync, readlinkSync } from "node:fs";
+import type { Processes } from "../platform/process-identity.ts";
+import { sha256Hex } from "./sha256.ts";
+
+export interface Owner {
+  /** A name given by hand (`--owner`), which outlives processes; null when only the process counts. */
+  readonly name: string | null;
+  readonly pid: number;
+  readonly processStart: string;
+  readonly bootId: string;
+  readonly host: string;
+  /** The kernel's number of the pid namespace; pids mean nothing across two of them. Null where there is none. */
+  readonly namespace: string | null;
+  /** What a container keeps over a restart (its root layer), hashed; null outside containers. */
+  readonly container: string | null;
+}
+
+/** `elsewhere`: on a machine or in a container whose processes cannot be seen from here. */
+export type Liveness = "alive" | "dead" | "elsewhere";
+
+/** Whether `owner` lives, as seen by `me`, given who has its pid now (`startTime` undefined for nobody). */
+export function judgeLiveness(owner: Owner, me: Owner, startTime: string | undefined): Liveness {
+  if (owner.host !== me.host) return "elsewhere";
+  if (owner.bootId !== me.bootId) return "dead";
+  if (owner.namespace !== me.namespace) {
+    // The same container after a restart has a new pid namespace and its old root layer: everyone in it died.
+    return owner.container !== null && owner.container === me.container ? "dead" : "elsewhere";
+  }
+  return startTime === owner.processStart ? "alive" : "dead";
+}
+
+export function livenessOf(processes: Processes, owner: Owner, me: Owner): Liveness {
+  return judgeLiveness(owner, me, processes.identify(owner.pid)?.startTime);
+}
+
+/** Whether the two are one: the same name given by hand, or the same process. */
+export function isSameOwner(a: Owner, b: Owner): boolean {
+  if (a.name !== null && b.name !== null) return a.name === b.name;
+  return isSameProcess(a, b);
+}
+
+export function isSameProcess(a: Owner, b: Owner): boolean {
+  return (
+    a.pid === b.pid &&
+    a.processStart === b.processStart &&
+    a.bootId === b.bootId &&
+    a.host === b.host &&
+    a.namespace === b.namespace
+  );
+}
+
+/** This process as an owner. */
+export function selfOwner(processes: Processes, name: string | null = null): Owner {
+  const { pid, startTime, bootId } = processes.self();
+  return { name, pid, processStart: startTime, bootId, host: processes.hostName(), ...place() };
+}
+
+/** Another process as an owner; undefined when there is none with that pid. */
+export function ownerOf(processes: Processes, pid: number, name: string | null = null): Owner | undefined {
+  const identity = processes.identify(pid);
+  if (identity === undefined) return undefined;
+  const { startTime, bootId } = identity;
+  return { name, pid, processStart: startTime, bootId, host: processes.hostName(), ...place() };
+}
+
+/** Reads an owner back from JSON; undefined for anything that is not one. */
+export function parseOwner(value: Readonly<Record<string, unknown>>): Owner | undefined {
+  const { owner, pid, processStart, bootId, host, namespace, container } = value;
+  if (typeof pid !== "number" || !Number.isInteger(pid) || pid <= 0) return undefined;
+  if (typeof processStart !== "string" || typeof bootId !== "string" || typeof host !== "string")
+    return undefined;
+  const textOrNull = (field: unknown) => (typeof field === "string" ? field : null);
+  return {
+    name: textOrNull(owner),
+    pid,
+    processStart,
+    bootId,
+    host,
+    namespace: textOrNull(namespace),
+    container: textOrNull(container),
+  };
+}
+
+/** As it is stored. */
+export function ownerFields(owner: Owner) {
+  const { name, ...rest } = owner;
+  return { owner: name, ...rest };
+}
+
+export function describeOwner(owner: Owner): string {
+  const name = owner.name === null ? "" : `${owner.name}, `;
+  return `${name}process ${owner.pid} on ${owner.host}`;
+}
+
+/** The pid namespace that every Linux boots with (PROC_PID_INIT_INO). */
+const INITIAL_NAMESPACE = "pid:[4026531836]";
+let cachedPlace: Pick<Owner, "namespace" | "container"> | undefined;
+
+function place(): Pick<Owner, "namespace" | "container"> {
+  cachedPlace ??= readPlace();
+  return cachedPlace;
+}
+
+function readPlace(): Pick<Owner, "namespace" | "container"> {
+  if (process.platform !== "linux") return { namespace: null, container: null };
+  try {
+    const namespace = readlinkSync("/proc/self/ns/pid");
+    return { namespace, container: namespace === INITIAL_NAMESPACE ? null : rootLayer() };
+  } catch {
+    return { namespace: null, container: null };
+  }
+}
+
+/** Overlay mounts name their upper directory, which belongs to one container and stays over its restarts. */
+function rootLayer(): string | null {
+  const root = readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .find((line) => line.split(" ")[4] === "/");
+  const upper = /upperdir=([^,\s]+)/.exec(root ?? "")?.[1];
+  return upper === undefined ? null : sha256Hex(upper).slice(0, 16);
+}

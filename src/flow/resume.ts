@@ -1,0 +1,140 @@
+// Finds unfinished work and takes it: schema, hash and expiry verified, the resume lock taken, all inside the flow's
+// guard. Nothing is passed over in silence: every flow that was not resumed comes back with its reason (INV-6), and
+// bad files go to quarantine without hiding the healthy ones.
+import { audit } from "./audit.ts";
+import { type FlowDocument, isExpired, isUnfinished } from "./document.ts";
+import { guardPath, withGuard } from "./guard.ts";
+import { isFlowId, parseStem } from "./id.ts";
+import { describeLock, type LockTaken, lockedError, takeLock } from "./lock.ts";
+import { damaged } from "./open-flow.ts";
+import { describeOwner, type Owner } from "./owner.ts";
+import { type BadFlow, badInPlace, listQuarantine, quarantine } from "./quarantine.ts";
+import { readFlow } from "./read.ts";
+import {
+  type FlowPlace,
+  listDirectories,
+  listStems,
+  locateFlow,
+  placeOf,
+  type Workspace,
+} from "./workspace.ts";
+
+export interface ResumeRequest {
+  readonly workflow?: string | undefined;
+  /** Only flows of this agent, or handed to it. */
+  readonly agent?: string | undefined;
+  readonly me: Owner;
+  readonly stealLock?: boolean;
+}
+
+export interface PassedOver {
+  readonly workflowId: string;
+  readonly why: "finished" | "expired" | "locked" | "other-agent";
+  readonly detail: string;
+}
+
+export interface Resumed {
+  readonly found: { place: FlowPlace; document: FlowDocument; lock: LockTaken } | undefined;
+  readonly passedOver: readonly PassedOver[];
+  /** Bad files that this call came across. */
+  readonly bad: readonly BadFlow[];
+  /** How many lie in quarantine from earlier calls. */
+  readonly quarantinedBefore: number;
+}
+
+export async function resumeFlow(workspace: Workspace, request: ResumeRequest): Promise<Resumed> {
+  const { root } = workspace;
+  const places = candidates(root, request);
+  const directories = listDirectories(root);
+  const quarantinedBefore = directories.reduce((sum, directory) => sum + listQuarantine(directory).length, 0);
+  const passedOver: PassedOver[] = [];
+  const bad: BadFlow[] = [];
+  for (const place of places) {
+    const attempt = await tryResume(workspace, place, request);
+    if (attempt === undefined) continue;
+    if ("document" in attempt) return { found: { place, ...attempt }, passedOver, bad, quarantinedBefore };
+    if ("file" in attempt) bad.push(attempt);
+    else passedOver.push(attempt);
+  }
+  return { found: undefined, passedOver, bad, quarantinedBefore };
+}
+
+function candidates(root: string, { workflow, agent }: ResumeRequest): FlowPlace[] {
+  if (workflow !== undefined) {
+    const place = locateFlow(root, parseStem(workflow), agent);
+    return place === undefined ? [] : [place];
+  }
+  return listDirectories(root).flatMap((directory) =>
+    listStems(directory).map((stem) => placeOf(directory, stem)),
+  );
+}
+
+type Attempt = { document: FlowDocument; lock: LockTaken } | PassedOver | BadFlow | undefined;
+
+async function tryResume(workspace: Workspace, place: FlowPlace, request: ResumeRequest): Promise<Attempt> {
+  const { machine } = workspace;
+  const named = request.workflow !== undefined;
+  // A look without the guard first: finished flows are most of a long-lived workspace.
+  const glance = readFlow(place);
+  if (glance.state === "absent") return undefined;
+  if (glance.state === "ok") {
+    const reason = whyNot(glance.document, request, machine.clock.nowMs());
+    if (reason !== undefined) return reason;
+  }
+  return withGuard(machine, guardPath(place.directory, place.stem), async (): Promise<Attempt> => {
+    const reading = readFlow(place);
+    if (reading.state === "absent") return undefined;
+    if (reading.state === "bad") {
+      const moved = await setAside(workspace, place);
+      if (named) throw damaged(moved?.quarantined ? { ...place, file: moved.file } : place, reading);
+      return moved;
+    }
+    const reason = whyNot(reading.document, request, machine.clock.nowMs());
+    if (reason !== undefined) return reason;
+    const lock = takeLock(machine, place, request.me, request.stealLock ?? false);
+    const stolen = lock.verdict === "held" && request.stealLock === true;
+    if (lock.verdict === "held" && !stolen) {
+      if (named) throw lockedError(place, lock.before, "resuming");
+      return { workflowId: place.stem, why: "locked", detail: `locked by ${describeLock(lock.before)}` };
+    }
+    if (stolen || lock.verdict === "dead") {
+      await audit(workspace, "takeover", {
+        workflowId: place.stem,
+        stolen,
+        from: describeLock(lock.before),
+        to: describeOwner(request.me),
+      });
+    }
+    return { document: reading.document, lock };
+  });
+}
+
+/** A file that cannot be moved, in a read-only directory say, is still reported. */
+async function setAside(workspace: Workspace, place: FlowPlace): Promise<BadFlow | undefined> {
+  try {
+    return await quarantine(workspace, place);
+  } catch {
+    const reading = readFlow(place);
+    return reading.state === "bad" ? badInPlace(place, reading) : undefined;
+  }
+}
+
+/** The pure part: why this flow is not the one to resume; undefined when it is. */
+export function whyNot(
+  document: FlowDocument,
+  { agent }: Pick<ResumeRequest, "agent">,
+  nowMs: number,
+): PassedOver | undefined {
+  const { workflowId } = document;
+  if (!isUnfinished(document)) {
+    return { workflowId, why: "finished", detail: `${document.status} at ${document.updatedAt}` };
+  }
+  if (agent !== undefined && document.agentId !== agent && document.handoffTo !== agent) {
+    const whose = isFlowId(document.agentId) ? document.agentId : JSON.stringify(document.agentId);
+    return { workflowId, why: "other-agent", detail: `belongs to ${whose}` };
+  }
+  if (isExpired(document, nowMs)) {
+    return { workflowId, why: "expired", detail: `expired at ${document.expiresAt}` };
+  }
+  return undefined;
+}

@@ -1,0 +1,150 @@
+// Starts a flow. Order: secrets refused → every used key looked at → the replaced flow's key buried → file written.
+// One start at a time per workspace, so that two flows cannot take one idempotency key at once.
+import { crashPoint } from "../platform/crash-point.ts";
+import { makeDirectory, replaceFile, sweepTemporaries } from "../platform/durable.ts";
+import { LazarusError } from "../platform/errors.ts";
+import { pidInUse } from "../platform/process-identity.ts";
+import { audit } from "./audit.ts";
+import { formatExact } from "./canonical.ts";
+import type { FlowDocument } from "./document.ts";
+import { guardPath, withGuard } from "./guard.ts";
+import { parseFlowId } from "./id.ts";
+import { lockedError, readLock, releaseLock, verdictFor } from "./lock.ts";
+import { damaged } from "./open-flow.ts";
+import type { Owner } from "./owner.ts";
+import { readFlow } from "./read.ts";
+import { refuseSecrets } from "./secrets.ts";
+import { bury, readTombstones } from "./tombstone.ts";
+import {
+  judgeStart,
+  type KnownKey,
+  keyOf,
+  type NewFlow,
+  newDocument,
+  type StartVerdict,
+} from "./transition.ts";
+import {
+  checkpointDirectory,
+  type FlowPlace,
+  listDirectories,
+  listStems,
+  placeOf,
+  requireInside,
+  type Workspace,
+} from "./workspace.ts";
+
+export interface StartOptions {
+  readonly me: Owner;
+  /** Replace an unfinished flow of this name. Done work is not started again even so. */
+  readonly force?: boolean;
+  /** Keep the file below `agents/<agent>/` instead of the workspace's own directory. */
+  readonly perAgent?: boolean;
+}
+
+export interface Started {
+  readonly place: FlowPlace;
+  readonly document: FlowDocument;
+}
+
+export async function startFlow(
+  workspace: Workspace,
+  flow: NewFlow,
+  options: StartOptions,
+): Promise<Started> {
+  const { machine, root } = workspace;
+  const stem = parseFlowId(flow.workflow, "workflow");
+  const agent = parseFlowId(flow.agent, "agent");
+  await refuseSecrets(textsOf(flow));
+  const place = placeOf(checkpointDirectory(root, options.perAgent ? agent : undefined), stem);
+  const shared = checkpointDirectory(root);
+  for (const directory of new Set([shared, place.directory])) {
+    makeDirectory(machine.disk, directory);
+    requireInside(root, directory);
+  }
+  return withGuard(machine, guardPath(shared, "start"), () =>
+    withGuard(machine, guardPath(place.directory, stem), async () => {
+      const existing = readExisting(place, options.force ?? false);
+      const verdict = judgeStart(flow, existing, usedKeys(root), options.force ?? false);
+      if (!verdict.ok) throw refusal(verdict, flow);
+      const lock = readLock(place);
+      if (verdictFor(machine, lock, options.me) === "held" && !options.force) {
+        throw lockedError(place, lock, "starting");
+      }
+      sweepTemporaries(machine.disk, place.directory, pidInUse);
+      const document = newDocument(flow, machine.clock.nowMs());
+      if (existing !== undefined && existing.idempotencyKey !== flow.idempotency) {
+        bury(machine, root, existing);
+        crashPoint("flow.start.buried");
+      }
+      replaceFile(machine.disk, place.file, formatExact(document));
+      crashPoint("flow.start.written");
+      releaseLock(machine, place, options.me, options.force);
+      if (existing !== undefined && options.force) {
+        await audit(workspace, "replace", {
+          workflowId: stem,
+          status: existing.status,
+          step: existing.currentStep,
+        });
+      }
+      return { place, document };
+    }),
+  );
+}
+
+function textsOf(flow: NewFlow): Record<string, string | undefined> {
+  const { step, idempotency, handoff, notes, remaining = [] } = flow;
+  return { step, idempotency, handoff, notes, remaining: remaining.join("\n") };
+}
+
+/** A damaged namesake is not overwritten unless that was asked for: it may be all that is left of the work. */
+function readExisting(place: FlowPlace, force: boolean): FlowDocument | undefined {
+  const reading = readFlow(place);
+  if (reading.state === "ok") return reading.document;
+  if (reading.state === "bad" && !force) throw damaged(place, reading);
+  return undefined;
+}
+
+function usedKeys(root: string): KnownKey[] {
+  const known = readTombstones(root);
+  for (const directory of listDirectories(root)) {
+    for (const stem of listStems(directory)) {
+      const reading = readFlow(placeOf(directory, stem));
+      if (reading.state === "ok") known.push(keyOf(reading.document));
+    }
+  }
+  return known;
+}
+
+function refusal({ why, by }: Extract<StartVerdict, { ok: false }>, flow: NewFlow): LazarusError {
+  const key = JSON.stringify(flow.idempotency);
+  const details = { workflowId: by.workflowId, status: by.status, currentStep: by.currentStep };
+  switch (why) {
+    case "done":
+      return new LazarusError(
+        "FLOW_ALREADY_DONE",
+        `the work with key ${key} is already done: ${by.workflowId}, at ${by.updatedAt}`,
+        { hint: "nothing to do; for another run of the same steps choose a new --idempotency", details },
+      );
+    case "exists":
+      return new LazarusError(
+        "FLOW_EXISTS",
+        `${by.workflowId} is ${by.status} at step ${JSON.stringify(by.currentStep)}`,
+        { hint: `lazarus flow resume --workflow ${by.workflowId}, or start over with --force`, details },
+      );
+    case "key-in-use":
+      return new LazarusError(
+        "FLOW_EXISTS",
+        `key ${key} belongs to ${by.workflowId}, which is ${by.status}`,
+        {
+          hint: `lazarus flow resume --workflow ${by.workflowId}, or choose a new --idempotency`,
+          details,
+        },
+      );
+    case "key-expired":
+      return new LazarusError(
+        "FLOW_EXISTS",
+        `key ${key} belongs to ${by.workflowId}, which was removed unfinished at step ${JSON.stringify(by.currentStep)}`,
+        { hint: "check what that run had done, then start over with --force", details },
+      );
+  }
+}

@@ -1,0 +1,55 @@
+// Idempotency keys outlive their flows: before a flow's file is removed or replaced, its key is entered here, one JSON
+// object a line, so that done work stays known as done. Lines are only ever added.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { appendLine, makeDirectory } from "../platform/durable.ts";
+import { systemErrorCode } from "../platform/errors.ts";
+import { isJsonObject } from "../platform/json-file.ts";
+import type { Machine } from "../platform/machine.ts";
+import { FLOW_STATUSES, type FlowDocument, type FlowStatus, formatIso } from "./document.ts";
+import { type KnownKey, keyOf } from "./transition.ts";
+import { ownDirectory } from "./workspace.ts";
+
+export function tombstoneFile(root: string): string {
+  return join(ownDirectory(root), "tombstones.jsonl");
+}
+
+/** Durable at return: only then may the flow's own file go. */
+export function bury(machine: Machine, root: string, document: FlowDocument): void {
+  makeDirectory(machine.disk, ownDirectory(root));
+  const { pruned: _, ...known } = keyOf(document);
+  const line = JSON.stringify({ ...known, buriedAt: formatIso(machine.clock.nowMs()) });
+  appendLine(machine.disk, tombstoneFile(root), line);
+}
+
+/** Every key that was buried. A torn or foreign line is no key and hides none. */
+export function readTombstones(root: string): KnownKey[] {
+  let text: string;
+  try {
+    text = readFileSync(tombstoneFile(root), "utf8");
+  } catch (error) {
+    if (systemErrorCode(error) === "ENOENT" || systemErrorCode(error) === "ENOTDIR") return [];
+    throw error;
+  }
+  return text.split("\n").flatMap((line) => parseLine(line) ?? []);
+}
+
+function parseLine(line: string): KnownKey | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(value)) return undefined;
+  const { key, workflowId, status, updatedAt, currentStep } = value;
+  if (typeof key !== "string" || !(FLOW_STATUSES as readonly unknown[]).includes(status)) return undefined;
+  return {
+    key,
+    workflowId: String(workflowId),
+    status: status as FlowStatus,
+    updatedAt: String(updatedAt),
+    currentStep: String(currentStep),
+    pruned: true,
+  };
+}

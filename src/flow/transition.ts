@@ -1,0 +1,163 @@
+// How a flow changes: pure functions from a document and a wish to the next document, or to a refusal in words.
+// No I/O and no clock; the shell around them (start.ts, change.ts) reads, decides and writes in one visible order.
+import {
+  type FlowDocument,
+  type FlowStatus,
+  formatIso,
+  isUnfinished,
+  parseIsoMs,
+  SCHEMA_VERSION,
+  seal,
+} from "./document.ts";
+
+export interface NewFlow {
+  readonly workflow: string;
+  readonly agent: string;
+  readonly step: string;
+  readonly idempotency: string;
+  readonly remaining?: readonly string[] | undefined;
+  readonly handoff?: string | undefined;
+  readonly notes?: string | undefined;
+  readonly ttlDays?: number | undefined;
+}
+
+export interface FlowChange {
+  readonly complete?: readonly string[] | undefined;
+  readonly step?: string | undefined;
+  readonly status?: FlowStatus | undefined;
+  readonly notes?: string | undefined;
+  readonly handoff?: string | undefined;
+  /** Moves the expiry to so many days from now. */
+  readonly ttlDays?: number | undefined;
+}
+
+export type Transition =
+  | { readonly to: FlowDocument; readonly remarks: readonly string[] }
+  | { readonly unchanged: true; readonly remarks: readonly string[] }
+  | { readonly refused: "done" | "failed"; readonly message: string };
+
+export const DEFAULT_TTL_DAYS = 7;
+const DAY_MS = 86_400_000;
+
+export function newDocument(flow: NewFlow, nowMs: number): FlowDocument {
+  return seal({
+    schemaVersion: SCHEMA_VERSION,
+    workflowId: flow.workflow,
+    agentId: flow.agent,
+    status: "in_progress",
+    currentStep: flow.step,
+    completedSteps: [],
+    remainingSteps: [...(flow.remaining ?? [])],
+    handoffTo: flow.handoff ?? null,
+    notes: flow.notes ?? "",
+    idempotencyKey: flow.idempotency,
+    updatedAt: formatIso(nowMs),
+    expiresAt: formatIso(nowMs + (flow.ttlDays ?? DEFAULT_TTL_DAYS) * DAY_MS),
+  });
+}
+
+/** Applies a change. A finished flow stays as it is; saying again what is already so is harmless. */
+export function applyChange(flow: FlowDocument, change: FlowChange, nowMs: number): Transition {
+  const refusal = refuse(flow, change);
+  if (refusal !== undefined) return refusal;
+  const remarks: string[] = [];
+  const completed = [...flow.completedSteps];
+  let remaining = [...flow.remainingSteps];
+  let current = flow.currentStep;
+  for (const step of change.complete ?? []) {
+    if (completed.includes(step)) {
+      remarks.push(`${step} was complete already`);
+    } else {
+      if (step !== flow.currentStep && !remaining.includes(step) && remaining.length > 0) {
+        remarks.push(`${step} was not in the list of steps; it is now among the completed ones`);
+      }
+      completed.push(step);
+    }
+    remaining = remaining.filter((other) => other !== step);
+  }
+  // The step at hand is done and nobody named the next one: it is the first that is left.
+  if (change.step !== undefined) current = change.step;
+  else if (completed.includes(current) && change.complete?.includes(current) && remaining[0] !== undefined) {
+    current = remaining[0];
+  }
+  const status = change.status ?? flow.status;
+  const to: Record<string, unknown> = {
+    ...flow,
+    status,
+    currentStep: current,
+    completedSteps: completed,
+    remainingSteps: status === "done" ? [] : remaining,
+    updatedAt: formatIso(Math.max(nowMs, 0)),
+  };
+  if (change.notes !== undefined) to.notes = change.notes;
+  if (change.handoff !== undefined) to.handoffTo = change.handoff;
+  if (change.ttlDays !== undefined) to.expiresAt = formatIso(nowMs + change.ttlDays * DAY_MS);
+  return { to: seal(to as unknown as FlowDocument), remarks };
+}
+
+function refuse(flow: FlowDocument, change: FlowChange): Transition | undefined {
+  if (flow.status === "done") {
+    const asked = change.complete ?? [];
+    const says = `${flow.workflowId} has been done since ${flow.updatedAt}`;
+    const sameAgain =
+      (change.status === undefined || change.status === "done") &&
+      change.step === undefined &&
+      asked.every((step) => flow.completedSteps.includes(step));
+    if (sameAgain) return { unchanged: true, remarks: [`${says}; nothing to change`] };
+    return { refused: "done", message: `${says}; finished work is not reopened` };
+  }
+  if (flow.status === "failed" && change.status === undefined) {
+    return { refused: "failed", message: `${flow.workflowId} failed at ${flow.updatedAt}` };
+  }
+  return undefined;
+}
+
+export type StartVerdict =
+  | { readonly ok: true }
+  | {
+      readonly ok: false;
+      readonly why: "exists" | "done" | "key-in-use" | "key-expired";
+      readonly by: KnownKey;
+    };
+
+/** An idempotency key that has been used: by a flow that is there, or by one that was pruned. */
+export interface KnownKey {
+  readonly key: string;
+  readonly workflowId: string;
+  readonly status: FlowStatus;
+  readonly updatedAt: string;
+  readonly currentStep: string;
+  readonly pruned: boolean;
+}
+
+/**
+ * May this flow start? `known` is every key of the workspace. Done work is never started again under its old key,
+ * `force` or not: a new run is a new key. Unfinished work is replaced only with `force`.
+ */
+export function judgeStart(
+  flow: Pick<NewFlow, "workflow" | "idempotency">,
+  existing: FlowDocument | undefined,
+  known: readonly KnownKey[],
+  force: boolean,
+): StartVerdict {
+  const sameKey = known.filter((entry) => entry.key === flow.idempotency);
+  const done = sameKey.find((entry) => entry.status === "done");
+  if (done !== undefined) return { ok: false, why: "done", by: done };
+  if (force) return { ok: true };
+  if (existing !== undefined && isUnfinished(existing)) {
+    return { ok: false, why: "exists", by: keyOf(existing) };
+  }
+  const open = sameKey.find((entry) => entry.status !== "failed");
+  if (open !== undefined) return { ok: false, why: open.pruned ? "key-expired" : "key-in-use", by: open };
+  return { ok: true };
+}
+
+export function keyOf(document: FlowDocument, pruned = false): KnownKey {
+  const { idempotencyKey: key, workflowId, status, updatedAt, currentStep } = document;
+  return { key, workflowId, status, updatedAt, currentStep, pruned };
+}
+
+/** Whole minutes since the last sign of life; never negative. */
+export function ageMinutes(document: FlowDocument, nowMs: number): number {
+  return Math.max(0, Math.floor((nowMs - (parseIsoMs(document.updatedAt) ?? nowMs)) / 60_000));
+}
