@@ -12,7 +12,7 @@ export function forkAt(entries: readonly TranscriptEntry[], step: number): ForkC
   const last = entries.findLastIndex((entry) => entry.step === step);
   if (last < 0) return { ok: false, why: "it has no such step" };
   const kept = entries.slice(0, last + 1);
-  const phase = kept.at(-1)!.phase;
+  const phase = Math.max(0, kept.at(-1)!.phase);
   if (danglingCalls(kept.filter((entry) => entry.phase === phase)).length > 0) {
     return { ok: false, why: "that step has tool calls without a result" };
   }

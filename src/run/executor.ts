@@ -1,0 +1,346 @@
+// The executor: begins or resumes a run, works it off, and finalises its record on every way out, early errors
+// included. It returns a result for whatever happens; only a mistake in the call itself throws.
+import type { LanguageModel } from "ai";
+import { asLazarusError, LazarusError } from "../platform/errors.ts";
+import { timeOrderedId } from "../platform/ids.ts";
+import { type Machine, systemMachine } from "../platform/machine.ts";
+import { type Agent, checkAgent, inputMessages, type RunInput } from "./agent.ts";
+import type { RunCheckpointer } from "./checkpointer.ts";
+import { decideOutcome, type Ending, type Outcome } from "./outcome.ts";
+import type { ClaimedRun, RunEvent, RunPorts, Watch } from "./ports.ts";
+import { createState, INPUT_PHASE, type RunState, stateOf } from "./state.ts";
+import { RunStopped, ShutdownError } from "./stop.ts";
+import { textOf } from "./transcript.ts";
+import type { Effect, Json, ResultStatus, RunInfo, Usage } from "./types.ts";
+import { type RunWork, workOff } from "./work.ts";
+
+export interface ExecutorDefaults {
+  readonly maxIterations?: number;
+  /** For one model call; ten minutes unless told. */
+  readonly stepTimeoutMs?: number;
+  readonly timeoutMs?: number;
+  /** How long a stopped run waits for an effect in flight; five seconds unless told. */
+  readonly graceMs?: number;
+  /** The AI SDK's own retries of a failing provider. */
+  readonly maxRetries?: number;
+}
+
+export interface ExecutorOptions {
+  readonly model?: LanguageModel;
+  /** Models by tier, for agents that name one. */
+  readonly models?: Readonly<Record<string, LanguageModel>>;
+  readonly ports?: RunPorts;
+  readonly defaults?: ExecutorDefaults;
+  readonly machine?: Machine;
+}
+
+export interface RunOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** A claimed run to go on with; it gets no new input. `recoverInterrupted` makes these. */
+  readonly resume?: ClaimedRun;
+  readonly runId?: string;
+  readonly callerId?: string;
+  readonly channelId?: string;
+  readonly guildId?: string;
+  readonly parentRunId?: string;
+  readonly modelTier?: string;
+  readonly inputs?: Json;
+  readonly maxIterations?: number;
+}
+
+export interface RunResult {
+  readonly runId: string;
+  readonly status: ResultStatus;
+  readonly output: string | null;
+  readonly steps: number;
+  readonly usage: Usage;
+  readonly error: LazarusError | null;
+  /** Whether the run would have survived this process. */
+  readonly durable: boolean;
+  /** Effects of which nobody knows whether they happened. */
+  readonly unknownEffects: readonly Effect[];
+  readonly redactions: number;
+  readonly warnings: readonly string[];
+}
+
+export interface Executor {
+  /** Runs an agent to an end, or as far as it gets. With `resume` the input must be undefined. */
+  run(agent: Agent, input: RunInput | undefined, options?: RunOptions): Promise<RunResult>;
+  /** Stops every run at its next boundary, leaves their records for boot recovery, and waits for them. */
+  shutdown(): Promise<void>;
+  readonly active: number;
+  readonly machine: Machine;
+}
+
+const DEFAULT_ITERATIONS = 50;
+const DEFAULT_STEP_TIMEOUT_MS = 600_000;
+const DEFAULT_GRACE_MS = 5000;
+const PROMPT_LENGTH = 200;
+const RUN_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
+
+/** Makes an executor. Without ports it gives bounded runs in memory. */
+export function createExecutor(options: ExecutorOptions): Executor {
+  const machine = options.machine ?? systemMachine;
+  const goingDown = new AbortController();
+  const running = new Set<Promise<RunResult>>();
+  return {
+    machine,
+    get active() {
+      return running.size;
+    },
+    run(agent, input, runOptions = {}) {
+      const run = runAgent({ ...options, machine }, goingDown.signal, agent, input, runOptions);
+      running.add(run);
+      const done = () => running.delete(run);
+      run.then(done, done);
+      return run;
+    },
+    async shutdown() {
+      goingDown.abort(new ShutdownError());
+      await Promise.allSettled(running);
+    },
+  };
+}
+
+async function runAgent(
+  options: ExecutorOptions & { readonly machine: Machine },
+  goingDown: AbortSignal,
+  agent: Agent,
+  input: RunInput | undefined,
+  run: RunOptions,
+): Promise<RunResult> {
+  const { machine, ports = {}, defaults = {} } = options;
+  const warnings: string[] = [];
+  const state = run.resume ? stateOf(run.resume.record) : begin(machine, agent, input, run, defaults);
+  const { info } = state;
+  const stop = new AbortController();
+  const ended = new AbortController();
+  const warn = (warning: string) => {
+    warnings.push(warning);
+    quietly(() => ports.onWarning?.(info, warning));
+    audit("warning", { warning });
+  };
+  const audit = (kind: RunEvent["kind"], data: Record<string, unknown>) => {
+    const failed = (error: unknown) => warnings.push(`the audit log was not written: ${asText(error)}`);
+    try {
+      Promise.resolve(ports.audit?.record(info, { kind, step: state.step, data })).catch(failed);
+    } catch (error) {
+      failed(error);
+    }
+  };
+  let checkpointer: RunCheckpointer | undefined;
+  let watch: Watch | undefined;
+  let ending: Ending;
+  try {
+    checkpointer = await openRecord(ports, state, run, warn);
+    checkAgent(agent);
+    audit(run.resume ? "resume" : "begin", { agent: info.agentId });
+    const signals = [stop.signal, goingDown, run.signal, checkpointer?.lost].filter(
+      (each) => each !== undefined,
+    );
+    const work: RunWork = {
+      ...{
+        agent,
+        state,
+        ports,
+        signal: AbortSignal.any(signals),
+        clock: machine.clock,
+        nudges: [],
+        extraSteps: 0,
+      },
+      graceMs: defaults.graceMs ?? DEFAULT_GRACE_MS,
+      stepTimeoutMs: agent.stepTimeoutMs ?? defaults.stepTimeoutMs ?? DEFAULT_STEP_TIMEOUT_MS,
+      maxRetries: defaults.maxRetries ?? 2,
+      get watch() {
+        return watch;
+      },
+      ...{ audit, warn, nowMs: () => Math.floor(machine.clock.nowMs()) },
+      modelFor: (tier) => pickModel(options, tier),
+      save: (urgency) => saveState(checkpointer, state, urgency, warn),
+    };
+    watch = startWatch(ports, info, work, stop, warn);
+    limitTime(machine, agent.timeoutMs ?? defaults.timeoutMs, stop, ended.signal);
+    ending = { kind: "finished", output: await workOff(work) };
+  } catch (error) {
+    ending = { kind: "threw", error };
+  }
+  ended.abort();
+  quietly(() => watch?.stop());
+  const outcome = decideOutcome(ending, info.runId);
+  const recorded = await closeRecord(checkpointer, state, outcome, warn);
+  audit("end", { status: recorded.status, error: recorded.error?.code ?? null });
+  return {
+    runId: info.runId,
+    status: recorded.status,
+    output: recorded.output,
+    steps: state.step,
+    usage: state.usage,
+    error: recorded.error,
+    durable: checkpointer !== undefined,
+    unknownEffects: [...state.effects.values()].filter(({ state: is }) => is === "unknown"),
+    redactions: checkpointer?.redactions ?? 0,
+    warnings,
+  };
+}
+
+function begin(
+  machine: Machine,
+  agent: Agent,
+  input: RunInput | undefined,
+  run: RunOptions,
+  defaults: ExecutorDefaults,
+): RunState {
+  if (input === undefined) {
+    throw new LazarusError("USAGE", "a new run needs an input", {
+      hint: 'executor.run(agent, "what to do")',
+    });
+  }
+  if (run.runId !== undefined && !RUN_ID.test(run.runId)) {
+    throw new LazarusError("RUN_ID_INVALID", `${JSON.stringify(run.runId)} is not a run id`, {
+      hint: "use 1 to 128 letters, digits, '_' or '-', or leave it out",
+    });
+  }
+  const messages = inputMessages(input);
+  const nowMs = Math.floor(machine.clock.nowMs());
+  const info: RunInfo = {
+    runId: run.runId ?? timeOrderedId(nowMs, machine.ids),
+    agentId: String(agent?.id ?? ""),
+    agentName: agent?.name ?? String(agent?.id ?? ""),
+    callerId: run.callerId ?? null,
+    channelId: run.channelId ?? null,
+    guildId: run.guildId ?? null,
+    parentRunId: run.parentRunId ?? null,
+    prompt: (messages.map(textOf).find((text) => text !== "") ?? "").slice(0, PROMPT_LENGTH),
+    modelTier: run.modelTier ?? agent?.modelTier ?? null,
+    inputs: run.inputs ?? null,
+    startedAtMs: nowMs,
+    maxIterations: run.maxIterations ?? agent?.maxIterations ?? defaults.maxIterations ?? DEFAULT_ITERATIONS,
+  };
+  const phase = agent?.phases === undefined ? 0 : INPUT_PHASE;
+  return createState(
+    info,
+    messages.map((message) => ({ step: 0, phase, message })),
+  );
+}
+
+/** A run that cannot be made durable goes on without, with a warning, unless its host said otherwise. */
+async function openRecord(
+  ports: RunPorts,
+  state: RunState,
+  run: RunOptions,
+  warn: (warning: string) => void,
+): Promise<RunCheckpointer | undefined> {
+  const factory = ports.checkpointer;
+  if (run.resume !== undefined) {
+    if (factory !== undefined) return factory.resume(run.resume, state);
+    throw new LazarusError("USAGE", "a run is resumed with the checkpointer of the store it lies in", {
+      hint: "createExecutor({ ports: { checkpointer: createCheckpointer(store) } })",
+    });
+  }
+  try {
+    return await factory?.begin(state.info, state);
+  } catch (error) {
+    if (factory?.required || (error instanceof LazarusError && error.code === "RUN_ID_TAKEN")) throw error;
+    warn(`this run is not durable: ${asText(error)}`);
+    return undefined;
+  }
+}
+
+/** A save that no effect waits for may fail: what it held goes out with the next one. */
+async function saveState(
+  checkpointer: RunCheckpointer | undefined,
+  state: RunState,
+  urgency: "now" | "throttled",
+  warn: (warning: string) => void,
+): Promise<void> {
+  try {
+    await checkpointer?.save(state, urgency);
+  } catch (error) {
+    const fatal = error instanceof LazarusError && ["RUN_OUT_OF_ORDER", "RUN_UNKNOWN"].includes(error.code);
+    if (urgency === "now" || fatal || error instanceof RunStopped) throw error;
+    warn(`a step was not saved yet: ${asText(error)}`);
+  }
+}
+
+/** Ends the record. When that fails the record stays interrupted, which is the truth, and the result says so. */
+async function closeRecord(
+  checkpointer: RunCheckpointer | undefined,
+  state: RunState,
+  outcome: Outcome,
+  warn: (warning: string) => void,
+): Promise<Outcome> {
+  if (checkpointer === undefined) return outcome;
+  try {
+    if (outcome.closing === undefined) checkpointer.stop();
+    else await checkpointer.close(state, outcome.closing);
+    return outcome;
+  } catch (error) {
+    checkpointer.stop();
+    if (error instanceof RunStopped) return decideOutcome({ kind: "threw", error }, state.info.runId);
+    warn(`the end of the run was not recorded, and it will be resumed: ${asText(error)}`);
+    if (outcome.status !== "completed") return outcome;
+    return {
+      ...outcome,
+      status: "failed",
+      error: asLazarusError(error, `recording run ${state.info.runId}`),
+    };
+  }
+}
+
+function startWatch(
+  ports: RunPorts,
+  info: RunInfo,
+  work: RunWork,
+  stop: AbortController,
+  warn: (warning: string) => void,
+): Watch | undefined {
+  try {
+    return ports.watchdog?.watch(info, {
+      nudge: (text) => void work.nudges.push(text),
+      kill: (reason) => stop.abort(new RunStopped("killed", reason)),
+      raiseStepsBy: (steps) => {
+        work.extraSteps += Math.max(0, Math.floor(steps));
+      },
+    });
+  } catch (error) {
+    warn(`this run is not watched: ${asText(error)}`);
+    return undefined;
+  }
+}
+
+function limitTime(
+  machine: Machine,
+  timeoutMs: number | undefined,
+  stop: AbortController,
+  ended: AbortSignal,
+): void {
+  if (timeoutMs === undefined) return;
+  void machine.clock.sleep(timeoutMs, ended).then(() => {
+    if (!ended.aborted) stop.abort(new RunStopped("timeout", `it took longer than ${timeoutMs} ms`));
+  });
+}
+
+function pickModel(options: ExecutorOptions, tier: string | undefined): LanguageModel {
+  const model = (tier === undefined ? undefined : options.models?.[tier]) ?? options.model;
+  if (model !== undefined) return model;
+  const tiers = Object.keys(options.models ?? {});
+  throw new LazarusError(
+    "RUN_AGENT_INVALID",
+    `there is no model for tier ${JSON.stringify(tier ?? "default")}`,
+    {
+      hint: tiers.length > 0 ? `this executor has: ${tiers.join(", ")}` : "createExecutor({ model })",
+    },
+  );
+}
+
+function quietly(work: () => void): void {
+  try {
+    work();
+  } catch {
+    // A host's callback must not end the host's run.
+  }
+}
+
+function asText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

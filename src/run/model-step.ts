@@ -1,0 +1,135 @@
+// One model call through the AI SDK, and nothing around it: tools are shown to the model but never run by the SDK, so
+// that every step is a boundary at which the run can be saved. A call is bounded in time and size whatever the model
+// does. The SDK is loaded at first use, since it is an optional peer.
+import type { LanguageModel, LanguageModelUsage, ModelMessage, ToolSet as SdkTools } from "ai";
+import type { Clock } from "../platform/clock.ts";
+import { LazarusError } from "../platform/errors.ts";
+import type { ToolSet } from "./agent.ts";
+import { orStopped } from "./stop.ts";
+import type { Usage } from "./types.ts";
+
+export interface ModelCall {
+  readonly model: LanguageModel;
+  readonly instructions: string | undefined;
+  readonly messages: readonly ModelMessage[];
+  readonly tools: ToolSet;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  readonly maxRetries: number;
+  readonly stream: boolean;
+  onText(text: string): void;
+}
+
+export interface ModelAnswer {
+  readonly messages: readonly ModelMessage[];
+  readonly usage: Usage;
+}
+
+/** Characters after which a streaming answer counts as endless. */
+const LONGEST_ANSWER = 4_000_000;
+
+type Sdk = typeof import("ai");
+let loaded: Promise<Sdk> | undefined;
+
+async function loadSdk(): Promise<Sdk> {
+  loaded ??= import("ai");
+  try {
+    return await loaded;
+  } catch (error) {
+    loaded = undefined;
+    throw new LazarusError(
+      "PEER_MISSING",
+      "durable runs call models through the AI SDK, which is not installed",
+      {
+        hint: "npm install ai",
+        cause: error,
+      },
+    );
+  }
+}
+
+export async function callModel(call: ModelCall): Promise<ModelAnswer> {
+  const sdk = await loadSdk();
+  const stop = new AbortController();
+  const signal = AbortSignal.any([call.signal, stop.signal]);
+  const done = new AbortController();
+  void call.clock.sleep(call.timeoutMs, AbortSignal.any([done.signal, signal])).then(() => {
+    if (done.signal.aborted || signal.aborted) return;
+    stop.abort(
+      new LazarusError("RUN_TIMEOUT", `the model did not answer within ${call.timeoutMs} ms`, {
+        hint: "raise stepTimeoutMs, or look at the provider's status page",
+      }),
+    );
+  });
+  try {
+    return await orStopped((call.stream ? streamAnswer : wholeAnswer)(sdk, call, signal, stop), signal);
+  } finally {
+    done.abort();
+  }
+}
+
+function options(sdk: Sdk, call: ModelCall, signal: AbortSignal) {
+  return {
+    model: call.model,
+    messages: [...call.messages],
+    tools: shownTools(sdk, call.tools),
+    abortSignal: signal,
+    maxRetries: call.maxRetries,
+    // Personas and skills put system text into the transcript of a conversation that began elsewhere.
+    allowSystemInMessages: true,
+    ...(call.instructions === undefined ? {} : { instructions: call.instructions }),
+  };
+}
+
+/** Name, description and schema: no `execute`, so that the SDK hands the calls back. */
+function shownTools(sdk: Sdk, tools: ToolSet): SdkTools {
+  return Object.fromEntries(
+    Object.entries(tools).map(([name, { description, inputSchema }]) => [
+      name,
+      sdk.tool({ ...(description === undefined ? {} : { description }), inputSchema }),
+    ]),
+  ) as SdkTools;
+}
+
+async function wholeAnswer(sdk: Sdk, call: ModelCall, signal: AbortSignal): Promise<ModelAnswer> {
+  const result = await sdk.generateText(options(sdk, call, signal));
+  return { messages: result.responseMessages ?? result.response.messages, usage: usageOf(result.usage) };
+}
+
+async function streamAnswer(
+  sdk: Sdk,
+  call: ModelCall,
+  signal: AbortSignal,
+  stop: AbortController,
+): Promise<ModelAnswer> {
+  let failure: unknown;
+  let length = 0;
+  const result = sdk.streamText({
+    ...options(sdk, call, signal),
+    onError: ({ error }) => {
+      failure ??= error;
+    },
+  });
+  for await (const text of result.textStream) {
+    length += text.length;
+    call.onText(text);
+    if (length > LONGEST_ANSWER) {
+      const endless = new LazarusError(
+        "RUN_MODEL_ENDLESS",
+        `the model has said ${length} characters without an end`,
+        {
+          hint: "lower the model's maximum output, or shorten the task",
+        },
+      );
+      stop.abort(endless);
+      throw endless;
+    }
+  }
+  if (failure !== undefined) throw failure;
+  return { messages: (await result.response).messages, usage: usageOf(await result.usage) };
+}
+
+function usageOf(usage: LanguageModelUsage): Usage {
+  return { inputTokens: usage.inputTokens ?? 0, outputTokens: usage.outputTokens ?? 0 };
+}

@@ -1,0 +1,560 @@
+// The kernel: what a run does, how it ends, and what it leaves behind.
+import { jsonSchema } from "ai";
+import { MockLanguageModelV4, simulateReadableStream } from "ai/test";
+import { describe, expect, test } from "vitest";
+import { systemDisk } from "../../src/platform/disk.ts";
+import {
+  type Agent,
+  createCheckpointer,
+  createExecutor,
+  createMemoryRunStore,
+  type DurableTool,
+  type RunPorts,
+  type RunStore,
+  recoverInterrupted,
+  ShutdownError,
+  UnknownOutcomeError,
+} from "../../src/run/index.ts";
+import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
+import { createScriptedModel, type Line } from "./scripted-model.ts";
+
+const anything = jsonSchema<{ n: number }>({
+  type: "object",
+  properties: { n: { type: "number" } },
+  required: ["n"],
+  additionalProperties: false,
+});
+
+function tool(
+  effect: DurableTool["effect"],
+  execute: DurableTool["execute"],
+  more: Partial<DurableTool> = {},
+): DurableTool {
+  return { description: "d", inputSchema: anything, ...(effect ? { effect } : {}), execute, ...more };
+}
+
+function bench(script: readonly Line[], options: { ports?: RunPorts; throttleMs?: number } = {}) {
+  const machine = createSimulatedMachine({ disk: systemDisk });
+  const store: RunStore = createMemoryRunStore({ machine });
+  const model = createScriptedModel(script);
+  const checkpointer = createCheckpointer(store, { machine, throttleMs: options.throttleMs ?? 0 });
+  const executor = createExecutor({
+    model,
+    machine,
+    ports: { checkpointer, ...options.ports },
+    defaults: { maxRetries: 0 },
+  });
+  return { machine, store, model, executor };
+}
+
+/** A second process on the same store. */
+function reborn(first: ReturnType<typeof bench>, script: readonly Line[]) {
+  const model = createScriptedModel(script);
+  const { machine, store } = first;
+  const executor = createExecutor({
+    model,
+    machine,
+    ports: { checkpointer: createCheckpointer(store, { machine }) },
+    defaults: { maxRetries: 0 },
+  });
+  return { ...first, model, executor };
+}
+
+const call = (name: string, n = 1, id?: string): Line => ({
+  calls: [{ tool: name, input: { n }, ...(id ? { id } : {}) }],
+});
+
+describe("a run", () => {
+  test("without ports ends in memory", async () => {
+    const executor = createExecutor({ model: createScriptedModel(["hello"]) });
+    const result = await executor.run({ id: "a" }, "hi");
+    expect(result).toMatchObject({
+      status: "completed",
+      output: "hello",
+      steps: 1,
+      durable: false,
+      error: null,
+    });
+    expect(result.usage).toEqual({ inputTokens: 10, outputTokens: 5 });
+  });
+
+  test("calls tools one step at a time and records each call before and after", async () => {
+    const seen: string[] = [];
+    const { executor, store } = bench([call("send", 7), "done"]);
+    const send = tool("once", async ({ n }, context) => {
+      const [line] = await store.effects(context.info.runId);
+      seen.push(`${n} ${context.effectId} ${line?.state}`);
+      return { sent: n };
+    });
+    const result = await executor.run({ id: "a", tools: { send } }, "go", { runId: "r" });
+    expect(result).toMatchObject({ status: "completed", output: "done", steps: 2, durable: true });
+    expect(seen).toEqual(["7 r.1.0 started"]);
+    const record = await store.load("r");
+    expect(record?.effects).toMatchObject([
+      { id: "r.1.0", state: "done", attempts: 1, class: "once", output: null },
+    ]);
+    expect(record?.transcript.map(({ message }) => message.role)).toEqual([
+      "user",
+      "assistant",
+      "tool",
+      "assistant",
+    ]);
+    expect(record?.head.status).toBe("completed");
+    expect(record?.output).toBe("done");
+  });
+
+  test("reads in a row run together, effects alone and in order", async () => {
+    let together = 0;
+    let most = 0;
+    const order: string[] = [];
+    const slow = async () => {
+      most = Math.max(most, ++together);
+      await new Promise((resolve) => setImmediate(resolve));
+      together -= 1;
+    };
+    const calls = ["look", "look", "write", "write", "look"].map((name, n) => ({ tool: name, input: { n } }));
+    const { executor } = bench([{ calls }, "end"]);
+    const note = (name: string) => async (input: { n: number }) => {
+      await slow();
+      order.push(`${name}${input.n}`);
+    };
+    const look = tool("read", note("look"));
+    const write = tool("idempotent", note("write"));
+    await executor.run({ id: "a", tools: { look, write } }, "go");
+    expect(most).toBe(2);
+    expect(order).toEqual(["look0", "look1", "write2", "write3", "look4"]);
+  });
+
+  test("is bounded in steps", async () => {
+    const { executor, store } = bench(Array.from({ length: 9 }, () => call("look")));
+    const agent: Agent = { id: "a", maxIterations: 3, tools: { look: tool("read", () => 1) } };
+    const result = await executor.run(agent, "go", { runId: "r" });
+    expect(result).toMatchObject({ status: "failed", steps: 3, error: { code: "RUN_STEPS_EXHAUSTED" } });
+    expect((await store.head("r"))?.status).toBe("failed");
+  });
+
+  test("that cannot be made durable says so and goes on, unless that is forbidden", async () => {
+    const broken = {
+      begin: () => Promise.reject(new Error("no disk")),
+      resume: () => Promise.reject(new Error("x")),
+    };
+    const executor = (required: boolean) =>
+      createExecutor({
+        model: createScriptedModel(["ok"]),
+        ports: { checkpointer: { ...broken, required } },
+      });
+    const soft = await executor(false).run({ id: "a" }, "go");
+    expect(soft).toMatchObject({ status: "completed", durable: false });
+    expect(soft.warnings[0]).toContain("no disk");
+    expect(await executor(true).run({ id: "a" }, "go")).toMatchObject({ status: "failed" });
+  });
+
+  test("survives ports that throw", async () => {
+    const boom = () => {
+      throw new Error("boom");
+    };
+    const ports: RunPorts = {
+      watchdog: { watch: boom },
+      audit: { record: boom },
+      budget: { check: () => undefined, commit: boom },
+      onWarning: boom,
+    };
+    const { executor } = bench(["fine"], { ports });
+    const result = await executor.run({ id: "a" }, "go");
+    expect(result).toMatchObject({ status: "completed", output: "fine" });
+    expect(result.warnings.join()).toContain("boom");
+  });
+
+  test("ends when its budget is spent", async () => {
+    const { executor } = bench(["x"], {
+      ports: { budget: { check: () => "100 tokens of 100", commit: () => {} } },
+    });
+    expect(await executor.run({ id: "a" }, "go")).toMatchObject({
+      status: "failed",
+      error: { code: "RUN_BUDGET_SPENT" },
+    });
+  });
+
+  test("a mistake in the agent ends the record too", async () => {
+    const { executor, store } = bench(["x"]);
+    const agent: Agent = { id: "a", tools: { bad: tool("reconcile", () => 1) } };
+    expect(await executor.run(agent, "go", { runId: "r" })).toMatchObject({
+      error: { code: "RUN_AGENT_INVALID" },
+    });
+    expect((await store.head("r"))?.status).toBe("failed");
+    expect(await store.listInterrupted()).toEqual([]);
+  });
+});
+
+describe("models that misbehave", () => {
+  test("one that throws fails the run", async () => {
+    const { executor, store } = bench([() => Promise.reject(new Error("503"))]);
+    const result = await executor.run({ id: "a" }, "go", { runId: "r" });
+    expect(result).toMatchObject({ status: "failed", error: { code: "RUN_MODEL_FAILED" } });
+    expect((await store.load("r"))?.error?.message).toContain("503");
+  });
+  test("one that hangs is timed out", async () => {
+    const { executor, store, machine } = bench([() => new Promise<string>(() => {})]);
+    const running = executor.run({ id: "a", stepTimeoutMs: 1000 }, "go", { runId: "r" });
+    await machine.clock.advance(1001);
+    expect(await running).toMatchObject({ status: "timeout", error: { code: "RUN_TIMEOUT" } });
+    expect((await store.head("r"))?.status).toBe("timeout");
+  });
+  test.each([
+    ["a tool that does not exist", { calls: [{ tool: "nope", input: { n: 1 } }] }],
+    ["input that is not JSON", { calls: [{ tool: "send", input: "{oops" }] }],
+  ] as [string, Line][])("%s is answered, not run", async (_, line) => {
+    let ran = 0;
+    const { executor, store } = bench([line, "sorry"]);
+    const send = tool("once", () => ++ran);
+    const result = await executor.run({ id: "a", tools: { send } }, "go", { runId: "r" });
+    expect(result).toMatchObject({ status: "completed", output: "sorry" });
+    expect(ran).toBe(0);
+    const answered = (await store.history("r")).filter(({ message }) => message.role === "tool");
+    expect(JSON.stringify(answered)).toContain("error");
+  });
+  test("two calls of one step with the same id both get their result", async () => {
+    const ran: number[] = [];
+    const calls = [1, 2].map((n) => ({ tool: "send", input: { n }, id: "same" }));
+    const { executor } = bench([{ calls }, "ok"]);
+    await executor.run({ id: "a", tools: { send: tool("once", ({ n }) => ran.push(n)) } }, "go");
+    expect(ran.length).toBe(2);
+  });
+  test("one that streams for ever is cut off", async () => {
+    const chunk = "x".repeat(100_000);
+    async function* forever() {
+      yield { type: "stream-start", warnings: [] };
+      yield { type: "text-start", id: "1" };
+      for (;;) yield { type: "text-delta", id: "1", delta: chunk };
+    }
+    const model = new MockLanguageModelV4({
+      doStream: async () => ({ stream: ReadableStream.from(forever()) }) as never,
+    });
+    const result = await createExecutor({ model }).run({ id: "a", stream: true }, "go");
+    expect(result).toMatchObject({ status: "failed", error: { code: "RUN_MODEL_ENDLESS" } });
+  });
+  test("one that streams is heard piece by piece", async () => {
+    const chunks = [
+      { type: "stream-start", warnings: [] },
+      { type: "text-start", id: "1" },
+      { type: "text-delta", id: "1", delta: "hel" },
+      { type: "text-delta", id: "1", delta: "lo" },
+      { type: "text-end", id: "1" },
+      {
+        type: "finish",
+        finishReason: { unified: "stop", raw: undefined },
+        usage: { inputTokens: { total: 1 }, outputTokens: { total: 2 } },
+      },
+    ];
+    const model = new MockLanguageModelV4({
+      doStream: async () => ({ stream: simulateReadableStream({ chunks }) }) as never,
+    });
+    const heard: string[] = [];
+    const executor = createExecutor({ model, ports: { onText: (_, text) => heard.push(text) } });
+    expect(await executor.run({ id: "a", stream: true }, "go")).toMatchObject({
+      status: "completed",
+      output: "hello",
+    });
+    expect(heard).toEqual(["hel", "lo"]);
+  });
+});
+
+describe("tools that misbehave", () => {
+  test.each([
+    ["an error", new Error("no route"), "no route"],
+    ["undefined", undefined, "undefined"],
+    ["a string", "plain", "plain"],
+  ])("one that throws %s is reported to the model", async (_, thrown, text) => {
+    const { executor, store } = bench([call("send"), "I see"]);
+    const send = tool("once", () => {
+      throw thrown;
+    });
+    const result = await executor.run({ id: "a", tools: { send } }, "go", { runId: "r" });
+    expect(result).toMatchObject({ status: "completed", output: "I see" });
+    expect(await store.effects("r")).toMatchObject([
+      { state: "failed", error: expect.stringContaining(text) },
+    ]);
+  });
+  test("a once tool that does not know parks the run, and a human frees it", async () => {
+    const first = bench([call("send"), "sent"]);
+    const send = tool("once", () => {
+      throw new UnknownOutcomeError("timed out after the request went out");
+    });
+    const agent: Agent = { id: "a", tools: { send } };
+    const result = await first.executor.run(agent, "go", { runId: "r" });
+    expect(result).toMatchObject({ status: "needs-human", error: { code: "RUN_NEEDS_HUMAN" } });
+    expect(result.unknownEffects).toMatchObject([{ id: "r.1.0", state: "unknown" }]);
+    expect(await recoverInterrupted(first.executor, first.store, { agentFor: () => agent })).toEqual([]);
+    await first.store.resolve("r.1.0", { outcome: "done", output: "it went through" });
+    const [resumed] = await recoverInterrupted(first.executor, first.store, { agentFor: () => agent });
+    expect(resumed).toMatchObject({ how: "resumed", result: { status: "completed", output: "sent" } });
+    expect(JSON.stringify(await first.store.history("r"))).toContain("it went through");
+  });
+  test("an idempotent tool that does not know is asked again with the same key", async () => {
+    const keys: string[] = [];
+    const { executor } = bench([call("put"), "ok"]);
+    const put = tool("idempotent", (_, { effectId }) => {
+      keys.push(effectId);
+      if (keys.length < 3) throw new UnknownOutcomeError("lost");
+      return 1;
+    });
+    expect(await executor.run({ id: "a", tools: { put } }, "go")).toMatchObject({ status: "completed" });
+    expect(new Set(keys).size).toBe(1);
+    expect(keys.length).toBe(3);
+  });
+});
+
+describe("endings", () => {
+  const hang = tool("read", () => new Promise(() => {}));
+  test.each([
+    ["an abort cancels", new Error("user left"), "cancelled", "cancelled"],
+    ["a shutdown leaves the record", new ShutdownError(), "shutdown", "running"],
+  ])("%s", async (_, reason, status, recorded) => {
+    const { executor, store } = bench([call("hang"), "end"]);
+    const stop = new AbortController();
+    const running = executor.run({ id: "a", tools: { hang } }, "go", { runId: "r", signal: stop.signal });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    stop.abort(reason);
+    expect(await running).toMatchObject({ status });
+    expect((await store.head("r"))?.status).toBe(recorded);
+  });
+  test("time runs out", async () => {
+    const { executor, store, machine } = bench([call("hang"), "end"]);
+    const running = executor.run({ id: "a", tools: { hang }, timeoutMs: 5000 }, "go", { runId: "r" });
+    await machine.clock.advance(5001);
+    expect(await running).toMatchObject({ status: "timeout" });
+    expect((await store.head("r"))?.status).toBe("timeout");
+  });
+  test("a stopped run waits a moment for an effect in flight, and else says that nobody knows", async () => {
+    const first = bench([call("send"), "end"]);
+    const stop = new AbortController();
+    const send = tool("once", () => new Promise(() => {}));
+    const running = first.executor.run({ id: "a", tools: { send } }, "go", {
+      runId: "r",
+      signal: stop.signal,
+    });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    stop.abort();
+    await first.machine.clock.advance(5001);
+    const result = await running;
+    expect(result).toMatchObject({ status: "cancelled", unknownEffects: [{ id: "r.1.0" }] });
+    expect(await first.store.effects("r")).toMatchObject([{ state: "unknown" }]);
+  });
+  test("an effect that ends within the grace is known", async () => {
+    const first = bench([call("send"), "end"]);
+    let finish = (_: unknown) => {};
+    const send = tool("once", () => new Promise((resolve) => (finish = resolve)));
+    const running = first.executor.run({ id: "a", tools: { send } }, "go", { runId: "r" });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const down = first.executor.shutdown();
+    finish("sent");
+    await down;
+    expect(await running).toMatchObject({ status: "shutdown" });
+    expect(await first.store.effects("r")).toMatchObject([{ state: "done" }]);
+    const second = reborn(first, [call("send"), "end"]);
+    const [resumed] = await recoverInterrupted(second.executor, second.store, {
+      agentFor: () => ({ id: "a", tools: { send: tool("once", () => expect.unreachable()) } }),
+    });
+    expect(resumed).toMatchObject({ how: "resumed", result: { status: "completed", output: "end" } });
+  });
+});
+
+describe("resume", () => {
+  async function interrupted(
+    effect: DurableTool["effect"],
+    run: () => unknown,
+    more: Partial<DurableTool> = {},
+  ) {
+    const script = [call("act"), "end"];
+    const first = bench(script);
+    const stop = new AbortController();
+    const act = tool(
+      effect,
+      async () => {
+        await run();
+        stop.abort(new ShutdownError());
+        await new Promise(() => {});
+      },
+      more,
+    );
+    const running = first.executor.run({ id: "a", tools: { act } }, "go", {
+      runId: "r",
+      signal: stop.signal,
+    });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await first.machine.clock.advance(5001);
+    await running;
+    return reborn(first, script);
+  }
+  test("goes on with no new input and without asking the model again", async () => {
+    let ran = 0;
+    const second = await interrupted("idempotent", () => ++ran);
+    const agent: Agent = {
+      id: "a",
+      tools: { act: tool("idempotent", () => ++ran) },
+    };
+    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    expect(resumed).toMatchObject({
+      how: "resumed",
+      result: { status: "completed", output: "end", steps: 2 },
+    });
+    expect(second.model.asked).toBe(1);
+    expect(ran).toBe(2);
+    expect(await second.store.effects("r")).toMatchObject([{ attempts: 2, state: "done" }]);
+  });
+  test("a once call whose outcome is unknown parks the run", async () => {
+    const second = await interrupted("once", () => {});
+    const agent: Agent = { id: "a", tools: { act: tool("once", () => expect.unreachable()) } };
+    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    expect(resumed).toMatchObject({ result: { status: "needs-human", unknownEffects: [{ id: "r.1.0" }] } });
+    expect((await second.store.head("r"))?.status).toBe("needs-human");
+  });
+  test("a tool that was once stays once, whatever a newer agent declares", async () => {
+    const second = await interrupted("once", () => {});
+    const agent: Agent = { id: "a", tools: { act: tool("read", () => expect.unreachable()) } };
+    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    expect(resumed).toMatchObject({ result: { status: "needs-human" } });
+  });
+  test.each([
+    ["done", { outcome: "done", output: "was there" }, "completed", 0],
+    ["not done", { outcome: "not-done" }, "completed", 1],
+    ["unknown", { outcome: "unknown" }, "needs-human", 0],
+  ] as const)("a reconcile tool says: %s", async (_, word, status, runs) => {
+    let ran = 0;
+    const reconcile = () => word;
+    const second = await interrupted("reconcile", () => {}, { reconcile });
+    const agent: Agent = { id: "a", tools: { act: tool("reconcile", () => ++ran, { reconcile }) } };
+    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    expect(resumed).toMatchObject({ result: { status } });
+    expect(ran).toBe(runs);
+  });
+  test("a tool that is gone leaves the question to a human", async () => {
+    const second = await interrupted("idempotent", () => {});
+    const [resumed] = await recoverInterrupted(second.executor, second.store, {
+      agentFor: () => ({ id: "a" }),
+    });
+    expect(resumed).toMatchObject({ result: { status: "needs-human" } });
+  });
+  test("a run without an agent here, or too old, is left with a reason", async () => {
+    const second = await interrupted("read", () => {});
+    const none = await recoverInterrupted(second.executor, second.store, { agentFor: () => undefined });
+    expect(none).toMatchObject([{ how: "skipped", reason: "this host has no agent a" }]);
+    await second.machine.clock.advance(10_000);
+    const old = await recoverInterrupted(second.executor, second.store, {
+      agentFor: () => ({ id: "a" }),
+      maxAgeMs: 100,
+    });
+    expect(old).toMatchObject([{ how: "skipped" }]);
+    expect((await second.store.listInterrupted()).length).toBe(1);
+  });
+  test("two recoveries at once resume every run once", async () => {
+    const machine = createSimulatedMachine({ disk: systemDisk });
+    const store = createMemoryRunStore({ machine });
+    const checkpointer = createCheckpointer(store, { machine });
+    const down = createExecutor({ model: createScriptedModel(["end"]), machine, ports: { checkpointer } });
+    await down.shutdown();
+    for (let i = 0; i < 30; i += 1) await down.run({ id: "a" }, "go", { runId: `r${i}` });
+    const executors = [1, 2].map(() =>
+      createExecutor({ model: createScriptedModel(["end"]), machine, ports: { checkpointer } }),
+    );
+    const all = (
+      await Promise.all(
+        executors.map((each) => recoverInterrupted(each, store, { agentFor: () => ({ id: "a" }) })),
+      )
+    ).flat();
+    const resumed = all.filter(({ how }) => how === "resumed").map(({ runId }) => runId);
+    expect(resumed.length).toBe(30);
+    expect(new Set(resumed).size).toBe(30);
+  });
+  test("an owner that lost its lease writes nothing more and says so", async () => {
+    const first = bench([call("look"), "end"]);
+    let freed = (_: unknown) => {};
+    const look = tool("read", () => new Promise((resolve) => (freed = resolve)));
+    const running = first.executor.run({ id: "a", tools: { look } }, "go", { runId: "r" });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const head = await first.store.head("r");
+    await first.store.release({ runId: "r", epoch: head!.epoch, owner: head!.owner! });
+    const lease = await first.store.claim("r");
+    freed(1);
+    expect(await running).toMatchObject({ status: "failed", error: { code: "RUN_STALE_LEASE" } });
+    expect((await first.store.head("r"))?.epoch).toBe(lease?.epoch);
+    expect((await first.store.head("r"))?.status).toBe("running");
+  });
+});
+
+describe("throttled saves", () => {
+  test("hold back steps without effects, and go out at the end", async () => {
+    const script = [call("look"), call("look"), call("look"), "end"];
+    const { executor, store, machine } = bench(script, { throttleMs: 60_000 });
+    const counts: number[] = [];
+    const look = tool("read", async () => {
+      await machine.clock.advance(1000);
+      counts.push((await store.head("r"))!.messageCount);
+      return 1;
+    });
+    await executor.run({ id: "a", tools: { look } }, "go", { runId: "r" });
+    expect(counts).toEqual([2, 2, 2]);
+    expect((await store.load("r"))?.transcript.length).toBe(8);
+  });
+  test("never hold back what an effect depends on", async () => {
+    const { executor, store } = bench([call("look"), call("send"), "end"], { throttleMs: 60_000 });
+    const send = tool("once", async (_, { info }) => (await store.head(info.runId))!.messageCount);
+    await executor.run({ id: "a", tools: { look: tool("read", () => 1), send } }, "go", { runId: "r" });
+    expect(JSON.stringify(await store.history("r"))).toContain('"value":4');
+  });
+});
+
+describe("phases", () => {
+  const phases = [
+    { name: "plan", prompt: "make a plan" },
+    { name: "same", prompt: "first" },
+    {
+      name: "same",
+      prompt: ({ outputs }: { outputs: readonly { output: string }[] }) => `second after ${outputs.length}`,
+    },
+  ];
+  test("each has its own conversation and hands on its output", async () => {
+    const { executor, store } = bench(["out"]);
+    const result = await executor.run({ id: "a", phases }, "the input", { runId: "r" });
+    expect(result).toMatchObject({ status: "completed", output: "out", steps: 3 });
+    const record = await store.load("r");
+    expect(record?.phases.map(({ position, name }) => [position, name])).toEqual([
+      [0, "plan"],
+      [1, "same"],
+      [2, "same"],
+    ]);
+    const prompts = record?.transcript
+      .filter(({ message }) => message.role === "user")
+      .map(({ message }) => message.content);
+    expect(prompts).toEqual(["the input", "make a plan", "first\n\n## plan\nout", "second after 2"]);
+  });
+  test("one that may fail has a fallback", async () => {
+    const first = bench([() => Promise.reject(new Error("down"))]);
+    const agent: Agent = { id: "a", phases: [{ name: "try", prompt: "p", fallback: "without it" }] };
+    expect(await first.executor.run(agent, "go")).toMatchObject({
+      status: "completed",
+      output: "without it",
+    });
+  });
+  test("a resume skips what is done by position and goes on inside the phase it was in", async () => {
+    const down = new AbortController();
+    const first = bench([call("look"), "out"]);
+    let looked = 0;
+    const look = tool("read", () => {
+      looked += 1;
+      if (looked === 2) down.abort(new ShutdownError());
+      return looked;
+    });
+    const agent: Agent = { id: "a", phases, tools: { look } };
+    expect(await first.executor.run(agent, "in", { runId: "r", signal: down.signal })).toMatchObject({
+      status: "shutdown",
+    });
+    expect((await first.store.head("r"))?.phase).toBe(1);
+    const second = reborn(first, [call("look"), "out"]);
+    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    expect(resumed).toMatchObject({ result: { status: "completed", steps: 6 } });
+    // The read that the shutdown cut short is asked again.
+    expect(looked).toBe(4);
+    expect((await second.store.load("r"))?.phases.length).toBe(3);
+  });
+});
