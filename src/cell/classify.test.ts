@@ -1,0 +1,88 @@
+// Spec "Scan": the four states, decided on plain data.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type CellSighting, classifyCell } from "./classify.ts";
+
+const NOW = 1_800_000_000;
+const LIMIT = 180;
+const beaten = (age: number, missing: string[] = []): CellSighting => ({
+  missing,
+  heartbeat: { timestamp: NOW - age },
+});
+const classify = (sighting: CellSighting) => classifyCell(sighting, NOW, LIMIT);
+
+describe("a cell is", () => {
+  it("incomplete if any required sub-directory is missing, and says which", () => {
+    expect(classify(beaten(0, ["logs", "artifacts"]))).toMatchObject({
+      status: "incomplete",
+      reason: "missing logs, artifacts",
+      ageSeconds: 0,
+    });
+  });
+
+  it("incomplete before it is anything else", () => {
+    expect(classify({ missing: ["state"], heartbeat: { absent: "no such file" } }).status).toBe("incomplete");
+    expect(classify(beaten(LIMIT * 100, ["state"])).status).toBe("incomplete");
+  });
+
+  it("incomplete, with the reason, if it cannot be read at all", () => {
+    const sighting = { missing: ["meta"], heartbeat: { absent: "x" }, unreadable: "cannot be read (EACCES)" };
+    expect(classify(sighting)).toMatchObject({ status: "incomplete", reason: "cannot be read (EACCES)" });
+  });
+
+  it("else uninitialized without a heartbeat's time", () => {
+    expect(classify({ missing: [], heartbeat: { absent: "not JSON" } })).toEqual({
+      status: "uninitialized",
+      ageSeconds: null,
+      skewSeconds: null,
+      reason: "heartbeat: not JSON",
+    });
+  });
+
+  it("else stale if age_seconds > stale_after_seconds", () => {
+    expect(classify(beaten(LIMIT + 0.001))).toMatchObject({ status: "stale", ageSeconds: LIMIT });
+    expect(classify(beaten(LIMIT + 61)).reason).toBe("no heartbeat for 241 s (limit 180 s)");
+  });
+
+  it("else healthy, the limit itself included", () => {
+    expect(classify(beaten(LIMIT))).toEqual({
+      status: "healthy",
+      ageSeconds: LIMIT,
+      skewSeconds: null,
+      reason: null,
+    });
+  });
+
+  it("healthy and reported with its skew when its heartbeat lies in the future", () => {
+    expect(classify(beaten(-30.2))).toEqual({
+      status: "healthy",
+      ageSeconds: 0,
+      skewSeconds: 31,
+      reason: null,
+    });
+  });
+});
+
+it("every sighting has exactly one state, an age in whole seconds that is never negative, and a reason unless healthy", () => {
+  const sightings = fc.record({
+    missing: fc.array(fc.constantFrom("meta", "state", "logs")),
+    heartbeat: fc.oneof(
+      fc.record({ timestamp: fc.double({ noNaN: true, noDefaultInfinity: true }) }),
+      fc.record({ absent: fc.string() }),
+    ),
+  });
+  fc.assert(
+    fc.property(
+      sightings,
+      fc.double({ min: 0, max: 1e11, noNaN: true }),
+      fc.double({ min: 1e-3, max: 1e9, noNaN: true }),
+      (sighting, now, limit) => {
+        const { status, ageSeconds, skewSeconds, reason } = classifyCell(sighting, now, limit);
+        expect(["healthy", "stale", "incomplete", "uninitialized"]).toContain(status);
+        expect(ageSeconds === null || (Number.isInteger(ageSeconds) && ageSeconds >= 0)).toBe(true);
+        expect(skewSeconds === null || skewSeconds > 0).toBe(true);
+        expect(reason === null).toBe(status === "healthy");
+      },
+    ),
+  );
+});
