@@ -43,6 +43,22 @@ export function decodeIndex(text: string, file: string): CheckpointRef[] {
   return index.manifests.map((descriptor) => fromDescriptor(descriptor, damaged));
 }
 
+/** Entries of a damaged index that can still be read, one by one. Nothing about them is certain. */
+export function readLooseEntries(text: string): CheckpointRef[] {
+  const refs: CheckpointRef[] = [];
+  for (const [source] of text.matchAll(LOOSE_ENTRY)) {
+    try {
+      refs.push(fromDescriptor(JSON.parse(source), (what) => new LazarusError("VAULT_DAMAGED", what)));
+    } catch {
+      // Not an entry any more; its manifest speaks for it.
+    }
+  }
+  return refs;
+}
+
+const LOOSE_ENTRY =
+  /\{"mediaType":"[^"]*","digest":"sha256:[0-9a-f]{64}","size":\d+,"annotations":\{[^{}]*\}\}/g;
+
 function toDescriptor(ref: CheckpointRef): Descriptor {
   const own: Record<string, string | null> = {
     reason: ref.reason,
