@@ -83,10 +83,8 @@ export function planRestore(now: Listing, target: Listing, options: PlanOptions)
     if (path === "." || !scope.has(path) || target.has(path) || keeping.keeps(path)) continue;
     removed.push({ path, was: fingerprint(before)! });
   }
-  const removedPaths = new Set(removed.map(({ path }) => path));
   const { directories, place, adjust, changes } = compareListings(now, target, {
     wanted: (path) => scope.has(path) && !keeping.keeps(path),
-    isRemoved: (path) => removedPaths.has(path),
     owners,
   });
 
@@ -138,12 +136,11 @@ export function planRestore(now: Listing, target: Listing, options: PlanOptions)
 
 interface Comparison {
   readonly wanted: (path: string) => boolean;
-  readonly isRemoved: (path: string) => boolean;
   readonly owners: boolean;
 }
 
 /** Every wanted path of the target against now. */
-function compareListings(now: Listing, target: Listing, { wanted, isRemoved, owners }: Comparison) {
+function compareListings(now: Listing, target: Listing, { wanted, owners }: Comparison) {
   const changes = { added: [] as string[], changed: [] as string[], metadata: [] as string[] };
   const directories = new Map<string, DirectoryStep>();
   const place: PlaceStep[] = [];
@@ -181,10 +178,10 @@ function compareListings(now: Listing, target: Listing, { wanted, isRemoved, own
     }
   }
 
-  const survivors = survivingLinks(now, target, wanted, isRemoved);
+  const linked = linkedNames(now, target, wanted);
   for (const unit of units) {
     const first = unit[0]!;
-    const verdict = compareUnit(unit, now, survivors, owners);
+    const verdict = compareUnit(unit, now, linked, owners);
     if (verdict === "content") {
       const inode = place.length;
       for (const entry of unit) put(entry, inode);
@@ -240,7 +237,7 @@ export function isEmptyPlan(plan: RestorePlan): boolean {
 function compareUnit(
   unit: readonly Entry[],
   now: Listing,
-  survivors: (path: string) => readonly Survivor[],
+  linked: (path: string) => readonly string[],
   owners: boolean,
 ): "same" | "metadata" | "content" {
   const [first] = unit;
@@ -252,35 +249,25 @@ function compareUnit(
       return "content";
     if (i > 0 && (entry.group === undefined || entry.group !== one.group)) return "content";
   }
-  // Other names of the same inode that stay: a change through one name would reach them, too.
   const mates = new Set(unit.map(({ path }) => path));
-  const others = survivors(first.path).filter(({ path }) => !mates.has(path));
-  if (others.some(({ planned }) => planned)) return "content";
+  if (!linked(first.path).every((path) => mates.has(path))) return "content";
   if (sameMetadata(one, first, owners)) return "same";
-  return others.length > 0 ? "content" : "metadata";
+  // A linked file may have names that no listing shows, left out or outside the cell: it is replaced, not altered.
+  return one.group === undefined ? "metadata" : "content";
 }
 
-interface Survivor {
-  readonly path: string;
-  /** The restore is about this path, too, and the target says what it shall be. */
-  readonly planned: boolean;
-}
-
-/** For a path of now: all names of its inode that will still be there afterwards. */
-function survivingLinks(
+/** For a path of now: the names of its inode that the target has as files. */
+function linkedNames(
   now: Listing,
   target: Listing,
   wanted: (path: string) => boolean,
-  isRemoved: (path: string) => boolean,
-): (path: string) => readonly Survivor[] {
-  const groups = new Map<string, Survivor[]>();
+): (path: string) => readonly string[] {
+  const groups = new Map<string, string[]>();
   for (const [path, { group }] of now) {
-    if (group === undefined || isRemoved(path)) continue;
-    const planned = wanted(path) && target.has(path);
-    if (planned && target.get(path)?.type !== "file") continue;
+    if (group === undefined || target.get(path)?.type !== "file" || !wanted(path)) continue;
     const mates = groups.get(group);
-    if (mates === undefined) groups.set(group, [{ path, planned }]);
-    else mates.push({ path, planned });
+    if (mates === undefined) groups.set(group, [path]);
+    else mates.push(path);
   }
   return (path) => groups.get(now.get(path)?.group ?? "") ?? [];
 }
