@@ -19,6 +19,8 @@ export interface Room {
   /** Version of Lazarus, for the metadata. */
   readonly version: string;
   readonly onProgress: (progress: Progress) => void;
+  /** What git may know of the caller's environment. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
 export interface Progress {
@@ -32,6 +34,7 @@ export interface Progress {
 export interface RoomOptions {
   readonly version: string;
   readonly onProgress?: (progress: Progress) => void;
+  readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
 export function openRoom(
@@ -54,6 +57,7 @@ export function openRoom(
     cacheDirectory: join(config.run_dir, "cache", mission),
     version: options.version,
     onProgress: options.onProgress ?? (() => {}),
+    environment: options.environment ?? {},
   };
 }
 

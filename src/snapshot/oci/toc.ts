@@ -4,9 +4,9 @@ import zlib from "node:zlib";
 import type { Entry, EntryType } from "../entry.ts";
 
 export interface Toc {
-  /** Compressed and raw length of each member, in order; offsets are their running sums. */
+  /** Compressed length, raw length and entries of each member, in order; offsets are their running sums. */
   readonly members: readonly Member[];
-  /** Paths that this layer sets, in path order. Locations carry no layer yet. */
+  /** Paths that this layer sets, in the order of their headers. Locations carry no layer yet. */
   readonly entries: readonly TocEntry[];
   /** Paths of lower layers that this layer removes, each one by itself. */
   readonly removed: readonly string[];
@@ -15,6 +15,8 @@ export interface Toc {
 export interface Member {
   readonly stored: number;
   readonly raw: number;
+  /** Entries whose header stands in it; entries are listed in the order of their headers. */
+  readonly entries: number;
 }
 
 export type TocEntry = Omit<Entry, "location"> & { readonly at?: number; readonly length?: number };
@@ -44,7 +46,7 @@ export class TocError extends Error {}
 export function encodeToc(toc: Toc): Buffer {
   const lines = [
     JSON.stringify({ "lazarus-toc": VERSION, entries: toc.entries.length, removed: toc.removed.length }),
-    JSON.stringify(toc.members.flatMap(({ stored, raw }) => [stored, raw])),
+    JSON.stringify(toc.members.flatMap(({ stored, raw, entries }) => [stored, raw, entries])),
   ];
   for (const entry of toc.entries) lines.push(JSON.stringify(toRow(entry)));
   for (const path of toc.removed) lines.push(JSON.stringify([path]));
@@ -61,10 +63,11 @@ export function decodeToc(payload: Uint8Array, limitBytes: number): Toc {
     );
   }
   const flat = parse(lines[1]) as number[];
-  if (!Array.isArray(flat) || flat.length % 2 !== 0 || !flat.every(isCount))
+  if (!Array.isArray(flat) || flat.length % 3 !== 0 || !flat.every(isCount))
     throw new TocError("bad member table");
   const members: Member[] = [];
-  for (let i = 0; i < flat.length; i += 2) members.push({ stored: flat[i]!, raw: flat[i + 1]! });
+  for (let i = 0; i < flat.length; i += 3)
+    members.push({ stored: flat[i]!, raw: flat[i + 1]!, entries: flat[i + 2]! });
   const entries: TocEntry[] = [];
   const removed: string[] = [];
   for (let i = 2; i < lines.length - 1; i += PARSE_ROWS) {

@@ -1,0 +1,101 @@
+// Runs capture tasks and hands their results over in the order the tasks were given. A handful of tasks run right here;
+// more are spread over worker threads, with a window that bounds how far the workers may run ahead of the writer, and
+// so the memory.
+import { availableParallelism } from "node:os";
+import type { Worker } from "node:worker_threads";
+import { startWorker } from "../platform/worker-module.ts";
+import type { CaptureTask, TaskResult } from "./capture-item.ts";
+import { runTask } from "./capture-task.ts";
+
+/** Starting workers costs about 30 ms: below this many bytes the main thread is done sooner alone. */
+const INLINE_BYTES = 8 << 20;
+const WINDOW_PER_WORKER = 4;
+
+export interface PoolOptions {
+  /** Total bytes to be read, to choose between here and workers. */
+  readonly totalBytes: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Calls `take` with each result, in task order. */
+export async function runTasks(
+  tasks: readonly CaptureTask[],
+  options: PoolOptions,
+  take: (result: TaskResult, index: number) => void,
+): Promise<void> {
+  if (options.totalBytes < INLINE_BYTES || tasks.length < 3) {
+    for (const [index, task] of tasks.entries()) {
+      options.signal?.throwIfAborted();
+      take(runTask(task), index);
+    }
+    return;
+  }
+  const workers = Array.from({ length: Math.min(availableParallelism(), tasks.length) }, () =>
+    startWorker("capture-worker", import.meta.url),
+  );
+  try {
+    await drive(workers, tasks, options.signal, take);
+  } finally {
+    await Promise.all(workers.map((worker) => worker.terminate()));
+  }
+}
+
+interface Reply {
+  readonly id: number;
+  readonly result?: TaskResult;
+  readonly error?: Error;
+}
+
+function drive(
+  workers: readonly Worker[],
+  tasks: readonly CaptureTask[],
+  signal: AbortSignal | undefined,
+  take: (result: TaskResult, index: number) => void,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const window = workers.length * WINDOW_PER_WORKER;
+    const waiting = new Map<number, TaskResult>();
+    const load = new Map(workers.map((worker) => [worker, 0]));
+    let given = 0;
+    let taken = 0;
+    const feed = () => {
+      for (;;) {
+        if (given >= tasks.length || given - taken >= window) return;
+        // The least loaded worker, never more than two tasks deep: one to do, one to go on with.
+        const [worker, depth] = [...load].reduce((least, next) => (next[1] < least[1] ? next : least));
+        if (depth >= 2) return;
+        load.set(worker, depth + 1);
+        worker.postMessage({ id: given, task: tasks[given] });
+        given += 1;
+      }
+    };
+    const onReply = (worker: Worker, { id, result, error }: Reply) => {
+      if (error !== undefined || result === undefined)
+        return reject(error ?? new Error("a capture worker sent nothing"));
+      load.set(worker, load.get(worker)! - 1);
+      waiting.set(id, result);
+      // The worker goes on before the writer takes what is there.
+      feed();
+      for (let next = waiting.get(taken); next !== undefined; next = waiting.get(taken)) {
+        waiting.delete(taken);
+        take(next, taken);
+        taken += 1;
+      }
+      if (taken === tasks.length) resolve();
+      else feed();
+    };
+    for (const worker of workers) {
+      worker.on("message", (reply: Reply) => {
+        try {
+          onReply(worker, reply);
+        } catch (failure) {
+          reject(failure);
+        }
+      });
+      worker.on("error", reject);
+      worker.on("exit", (code) => reject(new Error(`a capture worker ended with code ${code}`)));
+    }
+    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+    feed();
+  });
+}

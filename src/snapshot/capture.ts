@@ -1,0 +1,231 @@
+// Takes a checkpoint. The order of writes is the order of the lines below: layers → config and manifest → index → stat
+// cache, each durable before the next, so that a checkpoint exists whole or not at all (INV-1, INV-2). Nothing in the
+// cell is changed but refs and objects of its git repository.
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { crashPoint } from "../platform/crash-point.ts";
+import { LazarusError } from "../platform/errors.ts";
+import { timeOrderedId } from "../platform/ids.ts";
+import type { Lock } from "../platform/lock.ts";
+import { runTasks } from "./capture-pool.ts";
+import { pathsOfRows } from "./changes.ts";
+import { compactLayers, planCompaction } from "./compact.ts";
+import { openContents } from "./contents.ts";
+import type { CheckpointMetadata, CheckpointRef, Entry, Flaw, GitPosition, Reason } from "./entry.ts";
+import { commitWorktree, ownGitDirectory } from "./git/commit.ts";
+import { openCache, readHead, saveCache } from "./head.ts";
+import { type Checkpoint, putCheckpoint, readCheckpoint } from "./oci/manifest.ts";
+import { readPositions } from "./positions.ts";
+import type { Room } from "./room.ts";
+import type { StatCache } from "./stat-cache.ts";
+import { countAll, NOTHING_PACKED, storeChanges } from "./store-changes.ts";
+import { OWN_NAMES, type Survey, survey } from "./survey.ts";
+import type { Walk } from "./walk.ts";
+
+export interface CaptureOptions {
+  readonly reason: Reason;
+  readonly message?: string | null;
+  readonly agent?: string | null;
+  /** Set on the safety checkpoint of a restore. */
+  readonly beforeRestoreOf?: string | null;
+  /** The vault's lock, when the caller has it already. */
+  readonly heldLock?: Lock;
+}
+
+export interface CaptureResult {
+  readonly ref: CheckpointRef;
+  readonly checkpoint: Checkpoint;
+  /** unchanged: the same content as the checkpoint before, so only the index grew. */
+  readonly outcome: "captured" | "unchanged";
+  readonly flaws: readonly Flaw[];
+}
+
+export async function captureCell(room: Room, options: CaptureOptions): Promise<CaptureResult> {
+  refuseMissingCell(room);
+  if (options.heldLock !== undefined) return capture(room, options);
+  using _lock = await room.vault.lock(`checkpoint of ${room.mission}`);
+  return await capture(room, options);
+}
+
+/** What is on disk now, as a listing, without writing anything into vault or cell. */
+export async function surveyCell(room: Room): Promise<{ listing: Map<string, Entry>; flaws: Flaw[] }> {
+  refuseMissingCell(room);
+  const scratch = mkdtempSync(join(tmpdir(), "lazarus-survey-"));
+  try {
+    const head = readHead(room);
+    const found = await survey(room, { cache: openCache(room, head), scratch, groupPrefix: "now" });
+    const listing = new Map<string, Entry>();
+    if (head !== undefined) {
+      using contents = openContents(room.vault, head.layers);
+      for (const [path, entry] of contents.listing) listing.set(path, entry);
+    }
+    for (const path of found.removed) listing.delete(path);
+    const { captured } = await describeChanged(room, found);
+    for (const [path, entry] of captured) listing.set(path, entry);
+    return { listing, flaws: found.flaws };
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+async function capture(room: Room, options: CaptureOptions): Promise<CaptureResult> {
+  const createdMs = room.machine.clock.nowMs();
+  const id = timeOrderedId(createdMs, room.machine.ids);
+  const head = readHead(room);
+  const cache = openCache(room, head);
+  let git: GitPosition | undefined;
+  const found = await survey(room, {
+    cache,
+    scratch: room.vault.scratch,
+    groupPrefix: id,
+    defer: gitDirectoryInCell(room),
+    meanwhile: async (walk) => {
+      git = await commit(room, id, createdMs, walk, cache);
+    },
+  });
+  crashPoint("snapshot.capture.surveyed");
+  const flaws = [...found.flaws];
+  if (git!.status === "degraded")
+    flaws.push({ path: "worktree", kind: "degraded", reason: git!.note ?? "git failed" });
+
+  if (
+    head !== undefined &&
+    found.changed.length + found.removed.length === 0 &&
+    samePosition(head.metadata, git!, flaws)
+  ) {
+    const ref = makeRef(options, {
+      id,
+      createdMs,
+      parent: head.ref.id,
+      manifest: { digest: head.ref.manifest, size: head.ref.manifestSize },
+    });
+    room.vault.publish([...room.vault.list(), ref]);
+    if (found.refreshed.size > 0) saveCache(room, found, NOTHING_PACKED, head.ref.manifest);
+    return { ref, checkpoint: { ...head, ref }, outcome: "unchanged", flaws };
+  }
+
+  const stored = await storeChanges(room, found, flaws);
+  const below = head?.layers ?? [];
+  const chain = [...below, ...stored.layers];
+  const from = planCompaction(chain.map((layer) => layer.size));
+  const layers = from === undefined ? chain : compactLayers(room, chain, from);
+  const metadata: CheckpointMetadata = {
+    format: 1,
+    checkpoint_id: id,
+    mission: room.mission,
+    parent: head?.ref.id ?? null,
+    reason: options.reason,
+    message: options.message ?? null,
+    agent: options.agent ?? null,
+    created_ms: createdMs,
+    host: room.machine.processes.hostName(),
+    lazarus_version: room.version,
+    git: git!,
+    counts: countAll(found, stored),
+    ...(await readPositions(room)),
+    flaws,
+    excluded: [OWN_NAMES, ...room.settings.exclude],
+  };
+  const manifest = putCheckpoint(room.vault, metadata, layers);
+  crashPoint("snapshot.capture.manifest-put");
+  const ref = makeRef(options, { id, createdMs, parent: metadata.parent, manifest });
+  room.vault.publish([...room.vault.list(), ref]);
+  saveCache(room, found, stored.packed, manifest.digest);
+  crashPoint("snapshot.capture.cache-written");
+  return { ref, checkpoint: readCheckpoint(room.vault, ref), outcome: "captured", flaws };
+}
+
+function refuseMissingCell(room: Room): void {
+  if (existsSync(room.cellRoot)) return;
+  throw new LazarusError("MISSION_UNKNOWN", `mission ${room.mission} has no cell at ${room.cellRoot}`, {
+    hint:
+      room.vault.list().length > 0
+        ? `lazarus restore ${room.mission} brings it back from its vault`
+        : `lazarus init ${room.mission}`,
+  });
+}
+
+const WORKTREE = "worktree";
+
+/** Relative to the cell, when the repository's own directory lies in it. */
+function gitDirectoryInCell(room: Room): string | undefined {
+  return ownGitDirectory(join(room.cellRoot, WORKTREE)) === undefined ? undefined : `${WORKTREE}/.git`;
+}
+
+function commit(
+  room: Room,
+  id: string,
+  createdMs: number,
+  walk: Walk,
+  cache: StatCache | undefined,
+): Promise<GitPosition> {
+  const inWorktree = (path: string) => path.startsWith(`${WORKTREE}/`) && path !== `${WORKTREE}/.git`;
+  const strip = (path: string) => path.slice(WORKTREE.length + 1);
+  const present = walk.found.filter(
+    ({ path, type, unchanged }) => !unchanged && type !== "directory" && type !== "fifo" && inWorktree(path),
+  );
+  const gone = cache === undefined ? [] : pathsOfRows(cache, walk.gone);
+  return commitWorktree({
+    worktree: join(room.cellRoot, WORKTREE),
+    checkpointId: id,
+    createdMs,
+    cacheDirectory: room.cacheDirectory,
+    environment: room.environment,
+    changes:
+      cache !== undefined
+        ? { present: present.map(({ path }) => strip(path)), removed: gone.filter(inWorktree).map(strip) }
+        : undefined,
+  });
+}
+
+function samePosition(metadata: CheckpointMetadata, git: GitPosition, flaws: readonly Flaw[]): boolean {
+  const { status: _, ...now } = git;
+  const { status: __, ...then } = metadata.git;
+  return (
+    JSON.stringify(now) === JSON.stringify(then) && JSON.stringify(flaws) === JSON.stringify(metadata.flaws)
+  );
+}
+
+function makeRef(
+  options: CaptureOptions,
+  made: { id: string; createdMs: number; parent: string | null; manifest: { digest: string; size: number } },
+): CheckpointRef {
+  return {
+    id: made.id,
+    manifest: made.manifest.digest,
+    manifestSize: made.manifest.size,
+    createdMs: made.createdMs,
+    reason: options.reason,
+    message: options.message ?? null,
+    parent: made.parent,
+    pinned: false,
+    provenMs: null,
+    beforeRestoreOf: options.beforeRestoreOf ?? null,
+  };
+}
+
+async function describeChanged(room: Room, found: Survey): Promise<{ captured: Map<string, Entry> }> {
+  const captured = new Map<string, Entry>();
+  const totalBytes = found.changed.reduce((sum, item) => sum + item.size, 0);
+  const leaders = found.changed.filter((item) => item.linkTo === undefined);
+  const tasks = [];
+  for (let at = 0; at < leaders.length; at += 256) {
+    tasks.push({
+      kind: "hash",
+      codec: "gzip",
+      root: room.cellRoot,
+      items: leaders.slice(at, at + 256),
+    } as const);
+  }
+  await runTasks(tasks, { totalBytes }, (result) => {
+    for (const { entry } of result.captured) captured.set(entry.path, entry);
+    for (const { path, why, reason } of result.missed)
+      if (why !== "vanished") found.flaws.push({ path, kind: "skipped", reason });
+  });
+  for (const { path, linkTo } of found.changed) {
+    const leader = linkTo === undefined ? undefined : captured.get(linkTo);
+    if (leader !== undefined) captured.set(path, { ...leader, path });
+  }
+  return { captured };
+}

@@ -1,0 +1,167 @@
+// Decides what a checkpoint must store, from what the walk found and what the last checkpoint knew. Pure.
+import type { CaptureItem } from "./capture-item.ts";
+import type { Entry } from "./entry.ts";
+import { comparePaths, joinPath } from "./path-bytes.ts";
+import { cachedEntry, type StatCache } from "./stat-cache.ts";
+import type { Found, Walk } from "./walk.ts";
+
+/** A file, or all names of one file: what is stored or left alone as one. */
+export interface Unit {
+  readonly members: readonly Found[];
+  readonly items: readonly CaptureItem[];
+}
+
+export interface Suspects {
+  /** New, or certainly different: to be stored without a further look. */
+  readonly certain: Unit[];
+  /** Known paths whose stat moved: to be looked at before storing them again. */
+  readonly doubtful: Unit[];
+}
+
+export interface SortOptions {
+  readonly walk: Walk;
+  readonly cache: StatCache | undefined;
+  /** Paths that are captured from elsewhere (databases in use). */
+  readonly sources: ReadonlyMap<string, string>;
+  /** Paths that the checkpoint leaves out (sidecars of those databases). */
+  readonly folded: ReadonlySet<string>;
+  /** Makes names for new hard-link groups. */
+  readonly groupPrefix: string;
+}
+
+export function sortSuspects(options: SortOptions): Suspects {
+  const { walk, cache, sources, folded } = options;
+  const certain: Unit[] = [];
+  const doubtful: Unit[] = [];
+  const shared = new Map<string, Found[]>();
+  for (const found of walk.found) {
+    if (found.type === "file" && found.nlink > 1) {
+      const key = `${found.dev}:${found.ino}`;
+      const others = shared.get(key);
+      if (others === undefined) shared.set(key, [found]);
+      else others.push(found);
+      continue;
+    }
+    if (found.unchanged && !sources.has(found.path)) continue;
+    if (folded.has(found.path)) continue;
+    const unit = { members: [found], items: [toItem(found, sources)] };
+    (isDoubtful(cache, found, sources) ? doubtful : certain).push(unit);
+  }
+  const sizes = cache === undefined ? new Map<string, number>() : groupSizes(cache);
+  let number = 0;
+  for (const members of shared.values()) {
+    const group = knownGroup(cache, members, sizes);
+    if (
+      members.length > 1
+        ? group !== undefined && members.every(({ unchanged }) => unchanged)
+        : members[0]!.unchanged
+    )
+      continue;
+    members.sort((a, b) => comparePaths(a.path, b.path));
+    const name = group ?? `${options.groupPrefix}:${number++}`;
+    const items = members.map((found, i) => ({
+      ...toItem(found, sources),
+      ...(members.length > 1 ? { group: name } : {}),
+      ...(i > 0 ? { linkTo: members[0]!.path } : {}),
+    }));
+    const sameNames = members.length > 1 ? group !== undefined : members[0]!.row >= 0;
+    (sameNames && isDoubtful(cache, members[0]!, sources) ? doubtful : certain).push({ members, items });
+  }
+  return { certain, doubtful };
+}
+
+/** In layer order: by the last name of each unit, so that the parents of all its names stand before it. */
+export function orderUnits(units: readonly Unit[]): CaptureItem[] {
+  const sorted = [...units].sort((a, b) => comparePaths(a.items.at(-1)!.path, b.items.at(-1)!.path));
+  return sorted.flatMap((unit) => unit.items);
+}
+
+/** All paths of rows that are gone. */
+export function pathsOfRows(cache: StatCache, rows: readonly number[]): string[] {
+  if (rows.length === 0) return [];
+  const wanted = new Set(rows);
+  const paths: string[] = [];
+  const visit = (row: number, path: string) => {
+    if (wanted.has(row)) paths.push(path);
+    const first = cache.firstChild[row]!;
+    for (let child = first; child < first + cache.childCount[row]!; child += 1)
+      visit(child, joinPath(path, cache.names[child]!));
+  };
+  visit(0, ".");
+  return paths.sort(comparePaths);
+}
+
+/** The removals that need a whiteout: topmost ones whose place is not taken by something new. */
+export function whiteoutsFor(removed: readonly string[], setAnew: ReadonlySet<string>): string[] {
+  const all = new Set(removed);
+  const covered = (path: string): boolean => {
+    for (let slash = path.lastIndexOf("/"); slash > 0; slash = path.lastIndexOf("/", slash - 1)) {
+      if (all.has(path.slice(0, slash))) return true;
+    }
+    return false;
+  };
+  return removed.filter((path) => !setAnew.has(path) && !covered(path));
+}
+
+/** Whether two entries say the same about a path; where the bytes lie does not count. */
+export function sameEntry(a: Omit<Entry, "location">, b: Omit<Entry, "location">): boolean {
+  return (
+    a.type === b.type &&
+    a.mode === b.mode &&
+    a.uid === b.uid &&
+    a.gid === b.gid &&
+    a.mtimeSec === b.mtimeSec &&
+    a.mtimeNs === b.mtimeNs &&
+    a.size === b.size &&
+    a.sha256 === b.sha256 &&
+    a.target === b.target &&
+    a.group === b.group &&
+    sameList(a.xattrs, b.xattrs) &&
+    sameList(a.extents, b.extents)
+  );
+}
+
+function sameList(a: readonly unknown[] | undefined, b: readonly unknown[] | undefined): boolean {
+  return JSON.stringify(a ?? []) === JSON.stringify(b ?? []);
+}
+
+function toItem(found: Found, sources: ReadonlyMap<string, string>): CaptureItem {
+  const source = sources.get(found.path);
+  return {
+    path: found.path,
+    type: found.type,
+    size: found.size,
+    ...(source === undefined ? {} : { source }),
+  };
+}
+
+/** Worth a look: it was there before with this type and, if a file, this size. */
+function isDoubtful(
+  cache: StatCache | undefined,
+  found: Found,
+  sources: ReadonlyMap<string, string>,
+): boolean {
+  if (cache === undefined || found.row < 0) return false;
+  // A database's backup has a size of its own.
+  return found.type !== "file" || cache.sizes[found.row] === found.size || sources.has(found.path);
+}
+
+function groupSizes(cache: StatCache): Map<string, number> {
+  const sizes = new Map<string, number>();
+  for (const { group } of Object.values(cache.extras))
+    if (group !== undefined) sizes.set(group, (sizes.get(group) ?? 0) + 1);
+  return sizes;
+}
+
+/** The group's name in the cache, when exactly these paths were one group there. */
+function knownGroup(
+  cache: StatCache | undefined,
+  members: readonly Found[],
+  sizes: ReadonlyMap<string, number>,
+): string | undefined {
+  const [first] = members;
+  if (cache === undefined || first === undefined || first.row < 0) return undefined;
+  const group = cachedEntry(cache, first.row, first.path).entry.group;
+  if (group === undefined || sizes.get(group) !== members.length) return undefined;
+  return members.every(({ row }) => row >= 0 && cache.extras[row]?.group === group) ? group : undefined;
+}

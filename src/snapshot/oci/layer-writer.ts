@@ -1,0 +1,100 @@
+// Writes one layer: members in order, the end of the tar stream, the hidden table of contents, the footer, fsync. The
+// file becomes a blob only when `finish` has made it durable (INV-1); an unfinished one is scratch that the next lock
+// holder removes.
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { crashPoint } from "../../platform/crash-point.ts";
+import type { Disk } from "../../platform/disk.ts";
+import { asLazarusError } from "../../platform/errors.ts";
+import { BLOCK } from "../tar/header.ts";
+import type { Codec } from "./codec.ts";
+import type { LayerRef } from "./manifest.ts";
+import { encodeToc, type Member, type TocEntry } from "./toc.ts";
+import type { Vault } from "./vault.ts";
+
+export interface LayerWriter {
+  /** Raw bytes written so far: where the next member starts in the tar stream. */
+  readonly rawLength: number;
+  readonly storedLength: number;
+  /** Adds a member in which the headers of `entries` entries stand. */
+  append(stored: Uint8Array, raw: Uint8Array, entries: number): void;
+  /** Ends the layer and puts it into the vault. */
+  finish(entries: readonly TocEntry[], removed: readonly string[]): LayerRef;
+  /** Closes and forgets an unfinished layer. */
+  abandon(): void;
+}
+
+export interface LayerWriterOptions {
+  readonly codec: Codec;
+  readonly localOnly: boolean;
+  /** Name of the scratch file. */
+  readonly name: string;
+}
+
+export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriterOptions): LayerWriter {
+  const { codec } = options;
+  const file = join(vault.scratch, options.name);
+  const members: Member[] = [];
+  const diffHash = createHash("sha256");
+  const layerHash = createHash("sha256");
+  let rawLength = 0;
+  let storedLength = 0;
+  const failing = <T>(work: () => T): T => {
+    try {
+      return work();
+    } catch (error) {
+      throw asLazarusError(error, `writing a layer into the vault ${vault.root}`, vault.root);
+    }
+  };
+  const fd = failing(() => disk.create(file, 0o600));
+  let open = true;
+  const close = () => {
+    if (open) disk.close(fd);
+    open = false;
+  };
+  const write = (bytes: Uint8Array) => {
+    disk.write(fd, bytes);
+    layerHash.update(bytes);
+    storedLength += bytes.length;
+  };
+  const append = (stored: Uint8Array, raw: Uint8Array, entries: number) => {
+    write(stored);
+    diffHash.update(raw);
+    rawLength += raw.length;
+    members.push({ stored: stored.length, raw: raw.length, entries });
+  };
+  return {
+    get rawLength() {
+      return rawLength;
+    },
+    get storedLength() {
+      return storedLength;
+    },
+    append: (stored, raw, entries) => failing(() => append(stored, raw, entries)),
+    finish(entries, removed) {
+      return failing(() => {
+        const end = Buffer.alloc(BLOCK * 2);
+        append(codec.compress(end), end, 0);
+        const hidden = codec.hide(encodeToc({ members, entries, removed }));
+        const footer = codec.encodeFooter({ tocOffset: storedLength, tocLength: hidden.length });
+        write(hidden);
+        write(footer);
+        crashPoint("snapshot.layer.written");
+        disk.fsync(fd);
+        close();
+        crashPoint("snapshot.layer.synced");
+        const digest = `sha256:${layerHash.digest("hex")}`;
+        vault.adopt(file, digest);
+        crashPoint("snapshot.layer.adopted");
+        return {
+          digest,
+          size: storedLength,
+          mediaType: options.localOnly ? codec.localMediaType : codec.mediaType,
+          diffId: `sha256:${diffHash.digest("hex")}`,
+          tocSha256: createHash("sha256").update(hidden).digest("hex"),
+        };
+      });
+    },
+    abandon: close,
+  };
+}

@@ -1,0 +1,248 @@
+// Packs items into a layer: small files together, large ones in pieces, all compressed in parallel and written in
+// order. What could not be read comes back as missed or flawed, never in silence (INV-6).
+import { createHash, type Hash } from "node:crypto";
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
+import type { CapturedItem, CaptureItem, CaptureTask, MissedItem, TaskResult } from "./capture-item.ts";
+import { runTasks } from "./capture-pool.ts";
+import { describe, explainMiss, findExtents, refuseLiveDatabase } from "./capture-task.ts";
+import type { LayerWriter } from "./oci/layer-writer.ts";
+import type { TocEntry } from "./oci/toc.ts";
+import { systemPath } from "./path-bytes.ts";
+import { encodeHeader, encodeSparseMap, encodeWhiteout, padding } from "./tar/header.ts";
+
+export interface Packed {
+  /** In the order of their headers. */
+  readonly entries: TocEntry[];
+  readonly captured: Map<string, CapturedItem>;
+  readonly missed: MissedItem[];
+}
+
+export interface PackRequest {
+  readonly root: string;
+  readonly writer: LayerWriter;
+  readonly codec: "gzip" | "zstd";
+  readonly compress: (raw: Uint8Array) => Buffer;
+  readonly onBytes: (count: number) => void;
+}
+
+/** A member holds about this much: enough to compress well, little enough to inflate for one file. */
+const MEMBER_BYTES = 1 << 20;
+const MEMBER_FILES = 512;
+/** Larger files are cut into pieces, so that all cores work on one of them. */
+const LARGE_BYTES = 4 << 20;
+const PIECE_BYTES = 1 << 20;
+const LARGE_ATTEMPTS = 3;
+
+export function packWhiteouts(request: PackRequest, paths: readonly string[]): void {
+  if (paths.length === 0) return;
+  const raw = Buffer.concat(paths.map(encodeWhiteout));
+  request.writer.append(request.compress(raw), raw, 0);
+}
+
+export async function packItems(request: PackRequest, items: readonly CaptureItem[]): Promise<Packed> {
+  const packed: Packed = { entries: [], captured: new Map(), missed: [] };
+  const { small, large } = divide(items);
+  const totalBytes = items.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0);
+  const tasks: CaptureTask[] = small.map((group) => ({
+    kind: "pack",
+    codec: request.codec,
+    root: request.root,
+    items: group,
+    sizeHint: group.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0),
+  }));
+  await runTasks(tasks, { totalBytes }, (result) => takePacked(request, packed, result));
+  let pending = large;
+  for (let attempt = 1; pending.length > 0; attempt += 1) {
+    pending = await packLarge(request, packed, pending, attempt === LARGE_ATTEMPTS);
+  }
+  return packed;
+}
+
+/** Hard links of a large file follow it; they are packed as headers of their own. */
+interface LargeUnit {
+  readonly leader: CaptureItem;
+  readonly links: readonly CaptureItem[];
+}
+
+function divide(items: readonly CaptureItem[]): { small: CaptureItem[][]; large: LargeUnit[] } {
+  const small: CaptureItem[][] = [];
+  const large: LargeUnit[] = [];
+  let group: CaptureItem[] = [];
+  let bytes = 0;
+  for (let i = 0; i < items.length; i += 1) {
+    const item = items[i]!;
+    const links: CaptureItem[] = [];
+    while (items[i + 1]?.linkTo !== undefined) links.push(items[++i]!);
+    if (item.type === "file" && item.size > LARGE_BYTES) {
+      large.push({ leader: item, links });
+      continue;
+    }
+    group.push(item, ...links);
+    bytes += item.type === "file" ? item.size : 0;
+    if (bytes >= MEMBER_BYTES || group.length >= MEMBER_FILES) {
+      small.push(group);
+      group = [];
+      bytes = 0;
+    }
+  }
+  if (group.length > 0) small.push(group);
+  return { small, large };
+}
+
+function takePacked(request: PackRequest, packed: Packed, result: TaskResult): void {
+  const start = request.writer.rawLength;
+  packed.missed.push(...result.missed);
+  if (result.member === undefined) return;
+  request.writer.append(result.member.stored, result.member.raw, result.captured.length);
+  for (const item of result.captured) {
+    packed.captured.set(item.entry.path, item);
+    packed.entries.push(
+      item.at === undefined ? item.entry : { ...item.entry, at: start + item.at, length: item.stored! },
+    );
+  }
+  request.onBytes(result.member.raw.length);
+}
+
+interface OpenedLarge {
+  readonly unit: LargeUnit;
+  readonly described: Omit<CapturedItem, "entry"> & { entry: Omit<TocEntry, "at" | "length"> };
+  readonly header: Buffer;
+  readonly pieces: readonly (readonly [offset: number, length: number])[];
+  readonly storedSize: number;
+  readonly signature: string;
+  readonly file: string;
+}
+
+/** Packs large files; returns those that moved under our eyes and deserve another attempt. */
+async function packLarge(
+  request: PackRequest,
+  packed: Packed,
+  units: readonly LargeUnit[],
+  last: boolean,
+): Promise<LargeUnit[]> {
+  const opened: OpenedLarge[] = [];
+  for (const unit of units) {
+    try {
+      opened.push(openLarge(request.root, unit));
+    } catch (error) {
+      packed.missed.push(
+        explainMiss(unit.leader, error),
+        ...unit.links.map((link) => explainMiss(link, error)),
+      );
+    }
+  }
+  const tasks: CaptureTask[] = [];
+  const places: { file: OpenedLarge; piece: number }[] = [];
+  for (const file of opened) {
+    for (const [piece, [offset, length]] of file.pieces.entries()) {
+      const isLast = piece === file.pieces.length - 1;
+      tasks.push({
+        kind: "piece",
+        codec: request.codec,
+        file: file.file,
+        offset,
+        length,
+        prefix: piece === 0 ? file.header : new Uint8Array(),
+        suffixLength: isLast ? padding(file.storedSize) : 0,
+      });
+      places.push({ file, piece });
+    }
+  }
+  const again: LargeUnit[] = [];
+  let hash: Hash = createHash("sha256");
+  let at = 0;
+  let moved = false;
+  const totalBytes = opened.reduce((sum, file) => sum + file.storedSize, 0);
+  await runTasks(tasks, { totalBytes }, (result, index) => {
+    const { file, piece } = places[index]!;
+    const { raw, stored } = result.member!;
+    const first = piece === 0;
+    if (first) {
+      hash = createHash("sha256");
+      at = request.writer.rawLength + file.header.length;
+      moved = false;
+    }
+    const start = first ? file.header.length : 0;
+    hash.update(raw.subarray(start, start + file.pieces[piece]![1]));
+    moved ||= result.signature !== file.signature || result.short === true;
+    request.writer.append(stored, raw, first ? 1 : 0);
+    request.onBytes(raw.length);
+    if (piece < file.pieces.length - 1) return;
+    finishLarge(request, packed, file, { sha256: hash.digest("hex"), at, moved });
+    if (moved && !last) again.push(file.unit);
+  });
+  return again;
+}
+
+/** Enters a finished large file and its links. A repeated attempt stands later in the stream and wins. */
+function finishLarge(
+  request: PackRequest,
+  packed: Packed,
+  file: OpenedLarge,
+  found: { sha256: string; at: number; moved: boolean },
+): void {
+  const torn = found.moved ? { torn: "it was written while being read" } : {};
+  const entry = { ...file.described.entry, sha256: found.sha256 };
+  const item: CapturedItem = { ...file.described, entry, ...torn };
+  packed.captured.set(entry.path, item);
+  packed.entries.push({ ...entry, at: found.at, length: file.storedSize });
+  if (file.unit.links.length === 0) return;
+  const headers = file.unit.links.map((link) =>
+    encodeHeader({ ...entry, path: link.path }, { linkTo: entry.path, storedSize: 0 }),
+  );
+  const raw = Buffer.concat(headers);
+  request.writer.append(request.compress(raw), raw, headers.length);
+  for (const link of file.unit.links) {
+    packed.captured.set(link.path, { ...item, entry: { ...entry, path: link.path } });
+    packed.entries.push({ ...entry, path: link.path, at: found.at, length: file.storedSize });
+  }
+}
+
+function openLarge(root: string, unit: LargeUnit): OpenedLarge {
+  const { leader } = unit;
+  const live = systemPath(`${root}/${leader.path}`);
+  const fd = openSync(
+    leader.source ?? live,
+    constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+  );
+  try {
+    const stat = fstatSync(fd, { bigint: true });
+    if (leader.source === undefined) {
+      const head = Buffer.alloc(100);
+      refuseLiveDatabase(live, head.subarray(0, readSync(fd, head, 0, head.length, 0)));
+    }
+    const described = describe(
+      leader,
+      live,
+      leader.source === undefined ? stat : lstatSync(live, { bigint: true }),
+    );
+    const size = Number(stat.size);
+    const extents = findExtents(fd, stat, size);
+    const spans = extents ?? [[0, size] as const];
+    const storedSize = spans.reduce((sum, [, length]) => sum + length, 0);
+    const map = extents === undefined ? Buffer.alloc(0) : encodeSparseMap(extents);
+    const entry = { ...described.entry, size, sha256: "", ...(extents === undefined ? {} : { extents }) };
+    const header = Buffer.concat([encodeHeader(entry, { storedSize: storedSize + map.length }), map]);
+    return {
+      unit,
+      described: { ...described, entry },
+      header,
+      pieces: cut(spans),
+      storedSize,
+      signature: `${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`,
+      file: leader.source ?? `${root}/${leader.path}`,
+    };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Pieces of at most PIECE_BYTES; always at least one, which carries the header. */
+function cut(spans: readonly (readonly [number, number])[]): [number, number][] {
+  const pieces: [number, number][] = [];
+  for (const [start, length] of spans) {
+    for (let done = 0; done < length; done += PIECE_BYTES)
+      pieces.push([start + done, Math.min(PIECE_BYTES, length - done)]);
+  }
+  return pieces.length === 0 ? [[0, 0]] : pieces;
+}

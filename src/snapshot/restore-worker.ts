@@ -1,0 +1,15 @@
+// The shell of a restore worker: takes batches of files to make, says which are done. The layers come with its start.
+import { parentPort, workerData } from "node:worker_threads";
+import { findMeans } from "./restore-make.ts";
+import { decodeOrders, type LayerMembers } from "./restore-order.ts";
+import { type FilesTask, makeFiles, toReport } from "./restore-pool.ts";
+import { createReader } from "./restore-reader.ts";
+
+const { layers, root, replace } = workerData as FilesTask & { layers: readonly LayerMembers[] };
+const port = parentPort!;
+const reader = createReader(layers);
+const means = findMeans();
+
+port.on("message", (orders: string) => {
+  port.postMessage(toReport(() => makeFiles({ root, replace }, decodeOrders(orders, layers), reader, means)));
+});

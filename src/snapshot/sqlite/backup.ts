@@ -1,0 +1,60 @@
+// Captures SQLite databases that are in use through SQLite's own backup, so that a live agent's database is never torn.
+// The copy stands for the database, its -wal, -shm and -journal files being folded into it. Read-only: the database's
+// own files are not changed.
+import { closeSync, constants, existsSync, fstatSync, openSync, readSync, rmSync } from "node:fs";
+import { backup, DatabaseSync } from "node:sqlite";
+import { systemPath } from "../path-bytes.ts";
+
+export const SIDECARS = ["-wal", "-shm", "-journal"] as const;
+
+const MAGIC = "SQLite format 3\0";
+const BUSY_MS = 5000;
+const PAGES_AT_ONCE = 4096;
+
+/** The databases that have a sidecar among these paths, each with the sidecars found. */
+export function findDatabasesInUse(root: string, paths: Iterable<string>): Map<string, string[]> {
+  const databases = new Map<string, string[]>();
+  for (const path of paths) {
+    const suffix = SIDECARS.find((ending) => path.endsWith(ending));
+    if (suffix === undefined) continue;
+    const database = path.slice(0, -suffix.length);
+    const known = databases.get(database);
+    if (known !== undefined) known.push(path);
+    else if (isDatabase(`${root}/${database}`)) databases.set(database, [path]);
+  }
+  return databases;
+}
+
+function isDatabase(file: string): boolean {
+  try {
+    const fd = openSync(systemPath(file), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    try {
+      const head = Buffer.alloc(MAGIC.length);
+      return (
+        fstatSync(fd).isFile() &&
+        readSync(fd, head, 0, head.length, 0) === head.length &&
+        head.toString("latin1") === MAGIC
+      );
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    return false;
+  }
+}
+
+/** Copies the database as of one moment. Returns why not, when SQLite cannot. */
+export async function backupDatabase(file: string, copy: string): Promise<string | undefined> {
+  rmSync(copy, { force: true });
+  let source: DatabaseSync | undefined;
+  try {
+    source = new DatabaseSync(systemPath(file), { readOnly: true, timeout: BUSY_MS });
+    await backup(source, copy, { rate: PAGES_AT_ONCE });
+    return existsSync(copy) ? undefined : "SQLite wrote no copy";
+  } catch (error) {
+    rmSync(copy, { force: true });
+    return error instanceof Error ? error.message : String(error);
+  } finally {
+    source?.close();
+  }
+}

@@ -1,0 +1,260 @@
+// What the last checkpoint saw, in columns: enough to tell by lstat alone that a file is unchanged, and to write the
+// next table of contents without reading the old ones. A cache: lost or stale, everything is hashed again and nothing
+// else happens. It lies outside the vault, since it grows with the cell and not with the change.
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { crc32 } from "node:zlib";
+import { makeDirectory } from "../platform/durable.ts";
+import type { Machine } from "../platform/machine.ts";
+import type { StatMark } from "./capture-item.ts";
+import type { Entry, EntryType } from "./entry.ts";
+import { parentPath } from "./path-bytes.ts";
+
+export interface CachedEntry {
+  readonly entry: Omit<Entry, "location">;
+  readonly mark: StatMark;
+  /** The file could have changed after its stat without a trace: hash it next time whatever stat says. */
+  readonly racy: boolean;
+}
+
+/** Rows in walk order: a directory's children stand together, and `children` finds them. */
+export interface StatCache {
+  /** Manifest digest of the checkpoint this describes. */
+  readonly manifest: string;
+  readonly count: number;
+  readonly names: readonly string[];
+  readonly types: Uint8Array;
+  readonly modes: Uint32Array;
+  readonly uids: Uint32Array;
+  readonly gids: Uint32Array;
+  readonly nlinks: Uint32Array;
+  readonly mtimeNs: Uint32Array;
+  readonly mtimeSecs: Float64Array;
+  readonly ctimesMs: Float64Array;
+  readonly inos: Float64Array;
+  readonly sizes: Float64Array;
+  readonly racy: Uint8Array;
+  /** 32 bytes a row. */
+  readonly digests: Buffer;
+  readonly extras: Readonly<Record<number, Extra>>;
+  /** For a row that is a directory: first child and number of children. */
+  readonly firstChild: Uint32Array;
+  readonly childCount: Uint32Array;
+}
+
+const MAGIC = "LZSTAT03";
+const TYPES: readonly EntryType[] = ["file", "directory", "symlink", "fifo"];
+const COLUMNS = [
+  ["mtimeSecs", Float64Array],
+  ["ctimesMs", Float64Array],
+  ["inos", Float64Array],
+  ["sizes", Float64Array],
+  ["modes", Uint32Array],
+  ["uids", Uint32Array],
+  ["gids", Uint32Array],
+  ["nlinks", Uint32Array],
+  ["mtimeNs", Uint32Array],
+  ["firstChild", Uint32Array],
+  ["childCount", Uint32Array],
+  ["types", Uint8Array],
+  ["racy", Uint8Array],
+] as const;
+
+type ColumnName = (typeof COLUMNS)[number][0];
+
+export const TYPE_CODES: Readonly<Record<EntryType, number>> = { file: 0, directory: 1, symlink: 2, fifo: 3 };
+
+export function cachedEntry(cache: StatCache, row: number, path: string): CachedEntry {
+  const type = TYPES[cache.types[row]!]!;
+  return {
+    entry: {
+      path,
+      type,
+      mode: cache.modes[row]!,
+      uid: cache.uids[row]!,
+      gid: cache.gids[row]!,
+      mtimeSec: cache.mtimeSecs[row]!,
+      mtimeNs: cache.mtimeNs[row]!,
+      size: cache.sizes[row]!,
+      sha256: type === "file" ? cache.digests.toString("hex", row * 32, row * 32 + 32) : "",
+      ...cache.extras[row],
+    },
+    mark: { ctimeMs: cache.ctimesMs[row]!, ino: cache.inos[row]!, nlink: cache.nlinks[row]! },
+    racy: cache.racy[row] === 1,
+  };
+}
+
+export interface StatCacheBuilder {
+  /** Fills a row with a path that was looked at anew. */
+  set(row: number, name: string, seen: CachedEntry): void;
+  /** Fills a row with what an older cache knew. */
+  copy(row: number, from: StatCache, fromRow: number): void;
+  setChildren(row: number, first: number, count: number): void;
+  finish(manifest: string): StatCache;
+}
+
+type Extra = Pick<Entry, "target" | "group" | "xattrs" | "extents">;
+
+export function createStatCacheBuilder(count: number): StatCacheBuilder {
+  const names: string[] = new Array(count);
+  const digests = Buffer.alloc(count * 32);
+  const extras: Record<number, Extra> = {};
+  const columns = Object.fromEntries(
+    COLUMNS.map(([name, Column]) => [name, new Column(count)]),
+  ) as unknown as Pick<StatCache, ColumnName>;
+  return {
+    set(row, name, { entry, mark, racy }) {
+      names[row] = name;
+      columns.types[row] = TYPE_CODES[entry.type];
+      columns.modes[row] = entry.mode;
+      columns.uids[row] = entry.uid;
+      columns.gids[row] = entry.gid;
+      columns.mtimeSecs[row] = entry.mtimeSec;
+      columns.mtimeNs[row] = entry.mtimeNs;
+      columns.sizes[row] = entry.size;
+      columns.ctimesMs[row] = mark.ctimeMs;
+      columns.inos[row] = mark.ino;
+      columns.nlinks[row] = mark.nlink;
+      columns.racy[row] = racy ? 1 : 0;
+      if (entry.sha256 !== "") digests.write(entry.sha256, row * 32, "hex");
+      const extra = pickExtra(entry);
+      if (extra !== undefined) extras[row] = extra;
+    },
+    copy(row, from, fromRow) {
+      names[row] = from.names[fromRow]!;
+      for (const [column] of COLUMNS) columns[column][row] = from[column][fromRow]!;
+      from.digests.copy(digests, row * 32, fromRow * 32, fromRow * 32 + 32);
+      const extra = from.extras[fromRow];
+      if (extra !== undefined) extras[row] = extra;
+    },
+    setChildren(row, first, childCount) {
+      columns.firstChild[row] = first;
+      columns.childCount[row] = childCount;
+    },
+    finish: (manifest) => ({ manifest, count, names, digests, extras, ...columns }),
+  };
+}
+
+/** A cache that knows what a checkpoint holds, and nothing of any stat: every file will be hashed. */
+export function cacheFromListing(
+  manifest: string,
+  listing: ReadonlyMap<string, Omit<Entry, "location">>,
+): StatCache {
+  const children = new Map<string, Omit<Entry, "location">[]>();
+  for (const entry of listing.values()) {
+    if (entry.path === ".") continue;
+    const parent = parentPath(entry.path);
+    const siblings = children.get(parent);
+    if (siblings === undefined) children.set(parent, [entry]);
+    else siblings.push(entry);
+  }
+  const rows: Omit<Entry, "location">[] = [
+    listing.get(".") ?? {
+      path: ".",
+      type: "directory",
+      mode: 0o700,
+      uid: 0,
+      gid: 0,
+      mtimeSec: 0,
+      mtimeNs: 0,
+      size: 0,
+      sha256: "",
+    },
+  ];
+  const ranges: [number, number][] = [];
+  for (let row = 0; row < rows.length; row += 1) {
+    const below = rows[row]!.type === "directory" ? (children.get(rows[row]!.path) ?? []) : [];
+    ranges.push([rows.length, below.length]);
+    for (const child of below) rows.push(child);
+  }
+  const builder = createStatCacheBuilder(rows.length);
+  const unknown: StatMark = { ctimeMs: Number.NaN, ino: 0, nlink: 0 };
+  for (const [row, entry] of rows.entries()) {
+    builder.set(row, baseName(entry.path), { entry, mark: unknown, racy: true });
+    builder.setChildren(row, ...ranges[row]!);
+  }
+  return builder.finish(manifest);
+}
+
+export function baseName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function pickExtra({ target, group, xattrs, extents }: Omit<Entry, "location">) {
+  if (target === undefined && group === undefined && xattrs === undefined && extents === undefined)
+    return undefined;
+  return {
+    ...(target === undefined ? {} : { target }),
+    ...(group === undefined ? {} : { group }),
+    ...(xattrs === undefined ? {} : { xattrs }),
+    ...(extents === undefined ? {} : { extents }),
+  };
+}
+
+export function encodeStatCache(cache: StatCache): Buffer {
+  const names = Buffer.from(cache.names.join("\0"), "utf16le");
+  const extras = Buffer.from(JSON.stringify(cache.extras));
+  const columns = COLUMNS.map(([name]) =>
+    Buffer.from(cache[name].buffer, cache[name].byteOffset, cache[name].byteLength),
+  );
+  const body = Buffer.concat([...columns, cache.digests, names, extras]);
+  const head = {
+    manifest: cache.manifest,
+    count: cache.count,
+    names: names.length,
+    extras: extras.length,
+    crc: crc32(body),
+  };
+  return Buffer.concat([Buffer.from(`${MAGIC}${JSON.stringify(head)}\n`), body]);
+}
+
+/** Undefined for anything that is not a whole cache. */
+export function decodeStatCache(bytes: Buffer): StatCache | undefined {
+  const end = bytes.indexOf(10);
+  if (end < 0 || bytes.toString("latin1", 0, MAGIC.length) !== MAGIC) return undefined;
+  const head = JSON.parse(bytes.toString("utf8", MAGIC.length, end)) as {
+    manifest: string;
+    count: number;
+    names: number;
+    extras: number;
+    crc: number;
+  };
+  if (crc32(bytes.subarray(end + 1)) !== head.crc) return undefined;
+  const { count } = head;
+  let at = end + 1;
+  const take = (length: number) => {
+    const part = bytes.subarray(at, at + length);
+    at += length;
+    return part;
+  };
+  const columns: Record<string, unknown> = {};
+  for (const [name, Column] of COLUMNS) {
+    const part = take(count * Column.BYTES_PER_ELEMENT);
+    // Copied, since a typed array must start at a multiple of its element size.
+    columns[name] = new Column(
+      part.buffer.slice(part.byteOffset, part.byteOffset + part.byteLength) as ArrayBuffer,
+    );
+  }
+  const digests = take(count * 32);
+  const names = take(head.names).toString("utf16le").split("\0");
+  const extras = JSON.parse(take(head.extras).toString("utf8"));
+  if (at !== bytes.length || names.length !== count) return undefined;
+  return { manifest: head.manifest, count, names, digests, extras, ...columns } as unknown as StatCache;
+}
+
+export function readStatCache(file: string, manifest: string): StatCache | undefined {
+  try {
+    const cache = decodeStatCache(readFileSync(file));
+    return cache?.manifest === manifest ? cache : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Not synced: a cache that a power cut tore fails its checksum and is as good as none. */
+export function writeStatCache(machine: Machine, file: string, cache: StatCache): void {
+  makeDirectory(machine.disk, dirname(file));
+  const temporary = `${file}.new`;
+  writeFileSync(temporary, encodeStatCache(cache), { mode: 0o600 });
+  renameSync(temporary, file);
+}

@@ -1,0 +1,191 @@
+// Looks at a cell and says how it differs from the last checkpoint: one walk, then a closer look at what stat calls
+// changed. Databases in use are copied through SQLite first. Writes nothing but those copies.
+import { join } from "node:path";
+import type { CapturedItem, CaptureItem, HashTask } from "./capture-item.ts";
+import { runTasks } from "./capture-pool.ts";
+import { orderUnits, pathsOfRows, sameEntry, sortSuspects, type Unit } from "./changes.ts";
+import type { Flaw } from "./entry.ts";
+import { comparePaths } from "./path-bytes.ts";
+import type { Room } from "./room.ts";
+import { createMatcher } from "./settings.ts";
+import { backupDatabase, findDatabasesInUse } from "./sqlite/backup.ts";
+import { cachedEntry, type StatCache } from "./stat-cache.ts";
+import { createWalker, type Walk } from "./walk.ts";
+
+export interface Survey {
+  readonly cache: StatCache | undefined;
+  readonly walk: Walk;
+  /** When the walk began: what changed after it may have been missed. */
+  readonly scanStartMs: number;
+  /** To be stored anew, in layer order. */
+  readonly changed: CaptureItem[];
+  /** Looked changed and is not: what its stat says now. */
+  readonly refreshed: Map<string, CapturedItem>;
+  /** Was there and is not, in path order. */
+  readonly removed: string[];
+  readonly flaws: Flaw[];
+  /** Databases in use, by path, and the copies that stand for them. */
+  readonly sources: Map<string, string>;
+}
+
+export interface SurveyOptions {
+  readonly cache: StatCache | undefined;
+  /** Where copies of databases go. */
+  readonly scratch: string;
+  readonly groupPrefix: string;
+  /** A directory to walk last, after `meanwhile` has been done with what is known of the rest. */
+  readonly defer?: string | undefined;
+  readonly meanwhile?: ((walk: Walk) => Promise<void>) | undefined;
+}
+
+/** Names that Lazarus itself uses beside a cell's content. */
+export const OWN_NAMES = ".lazarus-*";
+
+export async function survey(room: Room, options: SurveyOptions): Promise<Survey> {
+  const { cache } = options;
+  const scanStartMs = room.machine.clock.nowMs();
+  const walker = createWalker({
+    root: room.cellRoot,
+    cache,
+    isExcluded: createMatcher([OWN_NAMES, ...room.settings.exclude]),
+    ...(options.defer === undefined ? {} : { defer: new Set([options.defer]) }),
+  });
+  const walk = walker.walk();
+  await options.meanwhile?.(walk);
+  for (const path of walk.deferred) walker.resume(path);
+  const flaws: Flaw[] = [...walk.flaws];
+  const { sources, folded } = await copyDatabases(room, walk, options.scratch, flaws);
+  const { certain, doubtful } = sortSuspects({
+    walk,
+    cache,
+    sources,
+    folded,
+    groupPrefix: options.groupPrefix,
+  });
+  const removedRows = [
+    ...walk.gone,
+    ...walk.found.filter(({ path, row }) => row >= 0 && folded.has(path)).map(({ row }) => row),
+  ];
+  const removed = cache === undefined ? [] : pathsOfRows(cache, removedRows);
+  const judged = await judge(room, doubtful, cache, sources, options.scratch, flaws);
+  return {
+    cache,
+    walk,
+    scanStartMs,
+    changed: orderUnits([...certain, ...judged.changed]),
+    refreshed: judged.refreshed,
+    removed: [...removed, ...judged.removed].sort(comparePaths),
+    flaws,
+    sources,
+  };
+}
+
+async function copyDatabases(
+  room: Room,
+  walk: Walk,
+  scratch: string,
+  flaws: Flaw[],
+): Promise<{ sources: Map<string, string>; folded: Set<string> }> {
+  const sources = new Map<string, string>();
+  const folded = new Set<string>();
+  const paths = walk.found.filter(({ type }) => type === "file").map(({ path }) => path);
+  for (const [database, sidecars] of findDatabasesInUse(room.cellRoot, paths)) {
+    if (await copyDatabase(room, database, sources, scratch, flaws))
+      for (const sidecar of sidecars) folded.add(sidecar);
+  }
+  return { sources, folded };
+}
+
+/** Copies one database through SQLite; when it cannot, its files are captured as they are and that is said. */
+export async function copyDatabase(
+  room: Room,
+  database: string,
+  sources: Map<string, string>,
+  scratch: string,
+  flaws: Flaw[],
+): Promise<boolean> {
+  const copy = join(scratch, `database-${sources.size}`);
+  const failure = await backupDatabase(`${room.cellRoot}/${database}`, copy);
+  if (failure === undefined) {
+    sources.set(database, copy);
+    return true;
+  }
+  flaws.push({
+    path: database,
+    kind: "degraded",
+    reason: `SQLite could not copy it (${failure}); captured as plain files`,
+  });
+  return false;
+}
+
+const ITEMS_PER_TASK = 256;
+
+interface Judgement {
+  readonly changed: Unit[];
+  readonly refreshed: Map<string, CapturedItem>;
+  readonly removed: string[];
+}
+
+/** The closer look: hashes what stat doubts, and sorts it into changed, the same, and gone. */
+async function judge(
+  room: Room,
+  doubtful: readonly Unit[],
+  cache: StatCache | undefined,
+  sources: Map<string, string>,
+  scratch: string,
+  flaws: Flaw[],
+): Promise<Judgement> {
+  const judgement: Judgement = { changed: [], refreshed: new Map(), removed: [] };
+  if (cache === undefined || doubtful.length === 0) return judgement;
+  const leaders = doubtful.map((unit) => unit.items[0]!);
+  const seen = new Map<string, CapturedItem>();
+  const missed = new Map<string, string>();
+  const tasks: (HashTask & { codec: "gzip" })[] = [];
+  for (let at = 0; at < leaders.length; at += ITEMS_PER_TASK) {
+    tasks.push({
+      kind: "hash",
+      codec: "gzip",
+      root: room.cellRoot,
+      items: leaders.slice(at, at + ITEMS_PER_TASK),
+    });
+  }
+  const totalBytes = leaders.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0);
+  await runTasks(tasks, { totalBytes }, (result) => {
+    for (const item of result.captured) seen.set(item.entry.path, item);
+    for (const item of result.missed) missed.set(item.path, item.why);
+  });
+  for (const unit of doubtful) {
+    const leader = unit.items[0]!;
+    if (missed.get(leader.path) === "vanished") judgement.removed.push(...unit.items.map(({ path }) => path));
+    else if (missed.get(leader.path) === "database")
+      judgement.changed.push(await fromCopy(room, unit, sources, scratch, flaws));
+    else if (isSame(unit, seen.get(leader.path), cache)) {
+      for (const item of unit.items)
+        judgement.refreshed.set(item.path, renamed(seen.get(leader.path)!, item.path));
+    } else judgement.changed.push(unit);
+  }
+  return judgement;
+}
+
+async function fromCopy(
+  room: Room,
+  unit: Unit,
+  sources: Map<string, string>,
+  scratch: string,
+  flaws: Flaw[],
+): Promise<Unit> {
+  const [leader, ...rest] = unit.items;
+  if (!(await copyDatabase(room, leader!.path, sources, scratch, flaws))) return unit;
+  return { members: unit.members, items: [{ ...leader!, source: sources.get(leader!.path)! }, ...rest] };
+}
+
+function isSame(unit: Unit, seen: CapturedItem | undefined, cache: StatCache): boolean {
+  if (seen === undefined || seen.torn !== undefined) return false;
+  return unit.members.every(({ row, path }) =>
+    sameEntry(cachedEntry(cache, row, path).entry, { ...seen.entry, path }),
+  );
+}
+
+function renamed(item: CapturedItem, path: string): CapturedItem {
+  return { ...item, entry: { ...item.entry, path } };
+}

@@ -1,0 +1,238 @@
+// One synchronous walk of a cell, compared with the stat cache as it goes. A directory whose own stat is unchanged is
+// not read again: its names are known. Unchanged files cost one lstat and no object (0.4 s for 100,000 files; with
+// Promises it takes four times that). Nothing is opened here but directories.
+import { constants, lstatSync, readdirSync, type Stats } from "node:fs";
+import { systemErrorCode } from "../platform/errors.ts";
+import type { EntryType, Flaw } from "./entry.ts";
+import { decodePath, encodePath, joinPath, systemPath } from "./path-bytes.ts";
+import type { StatCache } from "./stat-cache.ts";
+import { TYPE_CODES } from "./stat-cache.ts";
+
+/** A path that is there. `row` is its place in the cache when it was there last time with the same type. */
+export interface Found {
+  readonly path: string;
+  readonly type: EntryType;
+  readonly row: number;
+  /** Stat says nothing changed since the cache was written, and that can be believed. */
+  readonly unchanged: boolean;
+  readonly size: number;
+  readonly dev: number;
+  readonly ino: number;
+  readonly nlink: number;
+}
+
+/** The children of one directory, which stand together in `found`. */
+export interface Run {
+  readonly directory: number;
+  readonly first: number;
+  readonly count: number;
+}
+
+export interface Walk {
+  /** The cell's root first; children after their directory, siblings together. */
+  readonly found: Found[];
+  readonly runs: Run[];
+  /** Rows of the cache that are no longer there (or changed type). */
+  readonly gone: number[];
+  readonly flaws: Flaw[];
+  /** Directories that were put off. */
+  readonly deferred: string[];
+}
+
+export interface WalkOptions {
+  readonly root: string;
+  readonly cache: StatCache | undefined;
+  readonly isExcluded: (path: string) => boolean;
+  /** Directories to leave for a later `walkBelow`: git writes into its own directory while we look elsewhere. */
+  readonly defer?: ReadonlySet<string>;
+}
+
+export interface Walker {
+  /** Walks the whole cell, deferred directories excepted. */
+  walk(): Walk;
+  /** Walks one deferred directory and adds to the same result. */
+  resume(path: string): Walk;
+}
+
+const REPLACEMENT = "\ufffd";
+const { S_IFMT, S_IFREG, S_IFDIR, S_IFLNK, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK } = constants;
+const TYPE_OF_MODE = new Map<number, EntryType>([
+  [S_IFREG, "file"],
+  [S_IFDIR, "directory"],
+  [S_IFLNK, "symlink"],
+  [S_IFIFO, "fifo"],
+]);
+const SKIPPED_TYPES = new Map([
+  [S_IFSOCK, "a socket"],
+  [S_IFCHR, "a character device"],
+  [S_IFBLK, "a block device"],
+]);
+
+export function createWalker({ root, cache, isExcluded, defer }: WalkOptions): Walker {
+  const found: Found[] = [];
+  const gone: number[] = [];
+  const flaws: Flaw[] = [];
+  const deferred: string[] = [];
+  const runs: Run[] = [];
+  const putOff = new Map<string, number>();
+  const result: Walk = { found, runs, gone, flaws, deferred };
+
+  const look = (path: string, row: number): Found | undefined => {
+    let stat: Stats | undefined;
+    try {
+      stat = lstatSync(systemPath(path === "." ? root : `${root}/${path}`), { throwIfNoEntry: false });
+    } catch (error) {
+      const code = systemErrorCode(error);
+      if (code !== "ENOTDIR") flaws.push({ path, kind: "skipped", reason: `cannot be looked at (${code})` });
+    }
+    if (stat === undefined) {
+      forget(row);
+      return undefined;
+    }
+    const type = TYPE_OF_MODE.get(stat.mode & S_IFMT);
+    if (type === undefined) {
+      flaws.push({
+        path,
+        kind: "skipped",
+        reason: SKIPPED_TYPES.get(stat.mode & S_IFMT) ?? "of an unknown type",
+      });
+      forget(row);
+      return undefined;
+    }
+    let known = row;
+    if (known >= 0 && cache!.types[known] !== TYPE_CODES[type]) {
+      forget(known);
+      known = -1;
+    }
+    const unchanged = known >= 0 && isUnchanged(cache!, known, stat);
+    return {
+      path,
+      type,
+      row: known,
+      unchanged,
+      size: stat.size,
+      dev: stat.dev,
+      ino: stat.ino,
+      nlink: stat.nlink,
+    };
+  };
+
+  /** Looks at a child and adds it; directories are noted for the descent. */
+  const add = (path: string, row: number, subdirectories: number[]) => {
+    const seen = look(path, row);
+    if (seen === undefined) return;
+    if (seen.type === "directory") subdirectories.push(found.length);
+    found.push(seen);
+  };
+
+  /** A row that is gone takes everything below it along. */
+  const forget = (row: number) => {
+    if (row < 0) return;
+    gone.push(row);
+    const first = cache!.firstChild[row]!;
+    for (let child = first; child < first + cache!.childCount[row]!; child += 1) forget(child);
+  };
+
+  const enter = (top: number) => {
+    const pending = [top];
+    for (let index = pending.pop(); index !== undefined; index = pending.pop()) {
+      const directory = found[index]!;
+      if (defer?.has(directory.path) && !putOff.has(directory.path)) {
+        putOff.set(directory.path, index);
+        deferred.push(directory.path);
+        continue;
+      }
+      const first = found.length;
+      const subdirectories = directory.unchanged ? rewalk(directory) : readAnew(directory);
+      runs.push({ directory: index, first, count: found.length - first });
+      for (let i = subdirectories.length - 1; i >= 0; i -= 1) pending.push(subdirectories[i]!);
+    }
+  };
+
+  /** The directory itself is unchanged, so its names are those of last time: no readdir. */
+  const rewalk = (directory: Found): number[] => {
+    const subdirectories: number[] = [];
+    const first = cache!.firstChild[directory.row]!;
+    for (let row = first; row < first + cache!.childCount[directory.row]!; row += 1) {
+      const path = joinPath(directory.path, cache!.names[row]!);
+      if (isExcluded(path)) {
+        forget(row);
+        continue;
+      }
+      add(path, row, subdirectories);
+    }
+    return subdirectories;
+  };
+
+  const readAnew = (directory: Found): number[] => {
+    const known = new Map<string, number>();
+    if (directory.row >= 0) {
+      const first = cache!.firstChild[directory.row]!;
+      for (let row = first; row < first + cache!.childCount[directory.row]!; row += 1)
+        known.set(cache!.names[row]!, row);
+    }
+    let names: string[];
+    try {
+      names = readNames(directory.path === "." ? root : `${root}/${directory.path}`);
+    } catch (error) {
+      const code = systemErrorCode(error);
+      if (code !== "ENOENT")
+        flaws.push({
+          path: directory.path,
+          kind: "skipped",
+          reason: `the directory cannot be read (${code}), nor what is in it`,
+        });
+      names = [];
+    }
+    const subdirectories: number[] = [];
+    for (const name of names) {
+      const path = joinPath(directory.path, name);
+      if (isExcluded(path)) continue;
+      const row = known.get(name) ?? -1;
+      known.delete(name);
+      add(path, row, subdirectories);
+    }
+    for (const row of known.values()) forget(row);
+    return subdirectories;
+  };
+
+  return {
+    walk() {
+      const top = look(".", cache === undefined ? -1 : 0);
+      if (top !== undefined) {
+        found.push(top);
+        enter(0);
+      }
+      return result;
+    },
+    resume(path) {
+      const index = putOff.get(path);
+      if (index === undefined) return result;
+      // Looked at once more: it has changed meanwhile.
+      const now = look(path, found[index]!.row);
+      if (now?.type === "directory") {
+        found[index] = now;
+        enter(index);
+      }
+      return result;
+    },
+  };
+}
+
+function isUnchanged(cache: StatCache, row: number, stat: Stats): boolean {
+  return (
+    cache.racy[row] === 0 &&
+    cache.ctimesMs[row] === stat.ctimeMs &&
+    cache.sizes[row] === (cache.types[row] === 0 ? stat.size : 0) &&
+    cache.mtimeSecs[row]! * 1000 + cache.mtimeNs[row]! / 1_000_000 === stat.mtimeMs &&
+    cache.inos[row] === stat.ino &&
+    cache.modes[row] === (stat.mode & 0o7777)
+  );
+}
+
+/** Names as strings, exact even when they are not UTF-8. */
+function readNames(directory: string): string[] {
+  const names = readdirSync(systemPath(directory));
+  if (!names.some((name) => name.includes(REPLACEMENT))) return names;
+  return readdirSync(encodePath(directory), { encoding: "buffer" }).map(decodePath);
+}
