@@ -30,6 +30,7 @@ export default defineConfig({
     index: "src/index.ts",
     testing: "src/testing/index.ts",
     flow: "src/flow/index.ts",
+    "capture-worker": "src/snapshot/capture-worker.ts",
     "arm-crash-point": "src/testing/arm-crash-point.ts",
   },
   platform: "node",

@@ -6,6 +6,7 @@ import * as jobBeat from "./commands/job-beat.ts";
 
 export const GROUPS = {
   cells: "Cells and their heartbeat",
+  checkpoints: "Checkpoints",
   flows: "Flows: restart-safe workflows",
   records: "What happened",
   setup: "Set-up and help",
@@ -32,6 +33,11 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
     group: "cells",
     summary: "list jobs whose pulse is stale",
     load: () => import("./commands/job-check.ts"),
+  },
+  checkpoint: {
+    group: "checkpoints",
+    summary: "save a cell: files, git commit, flows and runs",
+    load: () => import("./commands/checkpoint.ts"),
   },
   "flow start": {
     group: "flows",

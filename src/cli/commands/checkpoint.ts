@@ -1,0 +1,89 @@
+import { ERROR_KINDS } from "../../platform/errors.ts";
+import { indexCheckpoint } from "../../registry/checkpoints.ts";
+import { openRegistry } from "../../registry/registry.ts";
+import { type CaptureResult, captureCell } from "../../snapshot/capture.ts";
+import { REASONS, type Reason } from "../../snapshot/entry.ts";
+import { defineCommand } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { openCliRoom } from "../open-room.ts";
+import { describeFlaws } from "../render/flaws.ts";
+import { formatBytes } from "../render/format.ts";
+
+export const command = defineCommand({
+  about:
+    "Saves the whole cell: every file as it is, a git commit of the worktree, and where its flows and runs stand. Only " +
+    "what changed since the last checkpoint is stored. What could not be captured exactly is listed, and the exit code " +
+    "is then 5.",
+  positionals: [{ name: "mission", summary: "id of the mission" }],
+  options: {
+    message: { type: "text", short: "m", value: "TEXT", summary: "what this checkpoint is for" },
+    reason: { type: "text", value: "WHY", choices: [...REASONS], summary: "why it is taken (manual)" },
+    agent: { type: "text", value: "NAME", summary: "who works in the cell" },
+  },
+  examples: [
+    ["lazarus checkpoint tidy-inbox", "save it now"],
+    ['lazarus checkpoint tidy-inbox -m "before the migration"', "with a word why"],
+  ],
+  exits: ["degraded", "missing", "machine", "busy", "damaged"],
+  async run(context, { args, options }) {
+    using room = openCliRoom(context, context.mission(args.mission));
+    const result = await captureCell(room, {
+      reason: (options.reason ?? "manual") as Reason,
+      message: options.message ?? null,
+      agent: options.agent ?? null,
+    });
+    room.endProgress();
+    await enter(context, result);
+    const { metadata } = result.checkpoint;
+    const flawed = result.flaws.length > 0;
+    context.emit(
+      "checkpoint/1",
+      {
+        mission_id: metadata.mission,
+        checkpoint_id: result.ref.id,
+        outcome: result.outcome,
+        parent: result.ref.parent,
+        counts: metadata.counts,
+        git: metadata.git,
+        flaws: result.flaws,
+      },
+      () => `${result.ref.id}\n`,
+    );
+    context.say(summary(result));
+    for (const line of describeFlaws(result.flaws)) context.say(line);
+    return flawed ? ERROR_KINDS.degraded.exit : 0;
+  },
+});
+
+/** The registry is a cache: when it cannot be written the checkpoint still stands, and a warning says so. */
+async function enter(context: CliContext, result: CaptureResult): Promise<void> {
+  const { metadata } = result.checkpoint;
+  try {
+    using registry = openRegistry(context.machine, context.config.config.registry_file);
+    indexCheckpoint(registry, metadata.mission, result.ref, metadata);
+    registry.append({
+      kind: "checkpoint",
+      mission: metadata.mission,
+      data: {
+        checkpoint: result.ref.id,
+        reason: result.ref.reason,
+        outcome: result.outcome,
+        flaws: result.flaws.length,
+      },
+    });
+  } catch (error) {
+    context.warn(
+      `the registry was not written: ${error instanceof Error ? error.message : String(error)}; try: lazarus registry rebuild`,
+    );
+  }
+}
+
+function summary({ outcome, ref, checkpoint }: CaptureResult): string {
+  const { counts, git } = checkpoint.metadata;
+  const whole = `${counts.files} files, ${formatBytes(counts.bytes)}`;
+  if (outcome === "unchanged")
+    return `nothing changed since ${ref.parent}; it is saved again under a new name (${whole})`;
+  const stored = `${counts.changed} paths stored, ${counts.removed} removed, ${formatBytes(counts.stored_bytes)} added to the vault`;
+  const commit = git.commit === null ? "" : `\ngit commit ${git.commit.slice(0, 12)} at ${git.ref}`;
+  return `saved ${whole}: ${stored}${commit}`;
+}
