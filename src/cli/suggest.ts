@@ -1,11 +1,15 @@
 // The nearest known word to a mistyped one.
 
+/** Far longer than any word we know; what follows changes nothing. */
+const LONGEST = 40;
+
 /** The closest of `words`, when it is close enough to be meant. */
 export function nearest(typed: string, words: readonly string[]): string | undefined {
+  const start = typed.slice(0, LONGEST);
   let best: string | undefined;
-  let bestDistance = Math.max(1, Math.floor(typed.length / 3)) + 1;
+  let bestDistance = Math.max(1, Math.floor(start.length / 3)) + 1;
   for (const word of words) {
-    const distance = editDistance(typed.slice(0, 40), word);
+    const distance = editDistance(start, word);
     if (distance < bestDistance) {
       best = word;
       bestDistance = distance;

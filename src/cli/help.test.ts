@@ -1,0 +1,61 @@
+// Help is made from the commands' own data: it fits, it is complete, and its examples would run.
+import { describe, expect, it } from "vitest";
+import { ERROR_KINDS } from "../platform/errors.ts";
+import { CATALOGUE, findCommand } from "./catalogue.ts";
+import { commandHelp, overview, wrap } from "./help.ts";
+import { GLOBAL_OPTIONS, parseLine } from "./parse.ts";
+
+const names = Object.keys(CATALOGUE);
+const load = async (name: string) => (await CATALOGUE[name]!.load()).command;
+
+describe("the overview", () => {
+  it("names every command that is not hidden, and fits 80 columns", () => {
+    const text = overview("1.2.3");
+    for (const [name, { hidden, summary }] of Object.entries(CATALOGUE)) {
+      const line = text.split("\n").find((each) => each.trimStart().startsWith(`${name} `));
+      if (hidden) expect(line).toBeUndefined();
+      else expect(line).toContain(summary.slice(0, 20));
+    }
+    for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+  });
+});
+
+describe.each(names)("help of %s", (name) => {
+  it("fits 80 columns, but for example lines, which must stay in one piece to be pasted", async () => {
+    const command = await load(name);
+    const examples = new Set(command.examples.map(([line]) => `  ${line}`));
+    for (const line of commandHelp(name, command).split("\n")) {
+      if (!examples.has(line)) expect(line.length, line).toBeLessThanOrEqual(80);
+    }
+  });
+
+  it("shows usage, every option, an example and the exit codes", async () => {
+    const command = await load(name);
+    const text = commandHelp(name, command);
+    expect(text).toContain(`Usage: lazarus ${name}`);
+    for (const key of Object.keys({ ...command.options, ...GLOBAL_OPTIONS }))
+      expect(text).toContain(`--${key}`);
+    expect(command.examples.length).toBeGreaterThan(0);
+    for (const kind of command.exits) expect(text).toContain(ERROR_KINDS[kind].meaning.slice(0, 30));
+  });
+
+  it("has examples that parse: their commands and options are those of the catalogue", async () => {
+    const command = await load(name);
+    for (const [line] of command.examples) {
+      const calls = [...line.matchAll(/(?:^|\$\(|\|\| |; )(?:[A-Z_]+=\S+ )?lazarus ([^|>)";]*)/g)];
+      expect(calls.length, line).toBeGreaterThan(0);
+      for (const [, rest = ""] of calls) {
+        const found = findCommand(rest.trim().split(/\s+/));
+        expect(found, line).toBeDefined();
+        const called = (await found!.entry.load()).command;
+        expect(() => parseLine(found!.name, called, found!.rest), line).not.toThrow();
+      }
+    }
+  });
+});
+
+it("text is wrapped at words", () => {
+  expect(wrap("one two three", 7)).toEqual(["one two", "three"]);
+  expect(wrap("unbreakable", 3)).toEqual(["unbreakable"]);
+  expect(wrap("")).toEqual([]);
+});

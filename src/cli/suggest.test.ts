@@ -1,0 +1,51 @@
+// The nearest known word, when it is near enough to be meant.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { CATALOGUE } from "./catalogue.ts";
+import { editDistance, nearest } from "./suggest.ts";
+
+describe("a typo", () => {
+  it.each([
+    ["scna", "scan"],
+    ["sacn", "scan"],
+    ["heartbeet", "heartbeat"],
+    ["hearbeat", "heartbeat"],
+    ["intit", "init"],
+    ["confg", "config"],
+    ["docter", "doctor"],
+  ])("%s is %s", (typed, meant) => {
+    expect(nearest(typed, Object.keys(CATALOGUE))).toBe(meant);
+  });
+
+  it.each([
+    ["nothing", ""],
+    ["a letter", "x"],
+    ["another word", "frobnicate"],
+    ["something endless", "a".repeat(10_000)],
+  ])("is not %s: that is no word we know", (_, typed) => {
+    expect(nearest(typed, Object.keys(CATALOGUE))).toBeUndefined();
+  });
+});
+
+describe("the distance", () => {
+  it("counts insertions, deletions, substitutions and swaps of neighbours as one", () => {
+    expect(editDistance("scan", "scan")).toBe(0);
+    expect(editDistance("scan", "scn")).toBe(1);
+    expect(editDistance("scan", "sscan")).toBe(1);
+    expect(editDistance("scan", "scat")).toBe(1);
+    expect(editDistance("scan", "sacn")).toBe(1);
+    expect(editDistance("", "abc")).toBe(3);
+  });
+
+  it("is the same both ways, 0 only for equals, and never more than the longer word", () => {
+    const word = fc.string({ maxLength: 12 });
+    fc.assert(
+      fc.property(word, word, (a, b) => {
+        const distance = editDistance(a, b);
+        expect(distance).toBe(editDistance(b, a));
+        expect(distance === 0).toBe(a === b);
+        expect(distance).toBeLessThanOrEqual(Math.max(a.length, b.length));
+      }),
+    );
+  });
+});
