@@ -48,4 +48,6 @@ export type {
   RunStore,
   SaveReceipt,
 } from "./store.ts";
+export { openPostgresRunStore } from "./stores/postgres.ts";
+export type { PostgresOptions } from "./stores/postgres-pool.ts";
 export type * from "./types.ts";

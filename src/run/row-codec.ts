@@ -86,8 +86,9 @@ export async function effectRow(seal: Seal, effect: Effect, inputRedacted: boole
   return {
     step: effect.step,
     call: effect.call,
-    callId: effect.callId,
-    tool: effect.tool,
+    // A model may say anything; PostgreSQL's text cannot hold a zero byte.
+    callId: effect.callId.replaceAll("\u0000", "\ufffd"),
+    tool: effect.tool.replaceAll("\u0000", "\ufffd"),
     class: effect.class,
     state: effect.state,
     attempts: effect.attempts,

@@ -1,0 +1,121 @@
+// Runs in PostgreSQL, for many machines. Every save is one statement and one commit; the epoch is checked in it
+// (INV-4). A call that finds the server away waits for it and is repeated; a repeated write counts once.
+import { LazarusError } from "../../platform/errors.ts";
+import { type Machine, systemMachine } from "../../platform/machine.ts";
+import type { EffectRow, LineageRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../backend.ts";
+import { createRunStore, type RunStoreOptions } from "../run-store.ts";
+import type { RunStore } from "../store.ts";
+import { diagnoseWrite } from "../verdict.ts";
+import { openPostgresPool, type PostgresOptions } from "./postgres-pool.ts";
+import { PG_MIGRATIONS, PG_SQL } from "./postgres-schema.ts";
+
+const ROOM = { what: "the run store", room: "run", migrations: PG_MIGRATIONS };
+
+/** Runs in the database that `connection` (postgres://…) names. */
+export async function openPostgresRunStore(
+  connection: string,
+  options: RunStoreOptions & PostgresOptions = {},
+): Promise<RunStore> {
+  const backend = await openPostgresBackend(options.machine ?? systemMachine, connection, options);
+  return createRunStore(backend, options);
+}
+
+export async function openPostgresBackend(
+  machine: Machine,
+  connection: string,
+  options: PostgresOptions = {},
+): Promise<RunBackend> {
+  const pool = await openPostgresPool(machine.clock, connection, ROOM, options);
+  const ask = <Row extends object>(name: keyof typeof PG_SQL, ...values: readonly unknown[]) =>
+    pool.query<Row>(name, PG_SQL[name], values);
+  const readRun = async (runId: string) => (await ask<RunRow>("readRun", runId)).rows[0];
+
+  return {
+    kind: "postgres",
+    place: pool.place,
+    survives: true,
+    async insert(row, messages, phases) {
+      const { rows, repeated } = await ask(
+        "insert",
+        ...[
+          row.id,
+          row.agentId,
+          row.parentRunId,
+          row.forkOf,
+          row.forkSeq,
+          row.forkStep,
+          row.format,
+          row.createdMs,
+        ],
+        ...[row.info, row.status, row.epoch, row.owner, row.leaseUntilMs, row.seq, row.step, row.phase],
+        ...[row.redactions, row.inputTokens, row.outputTokens, row.updatedMs, row.output, row.error],
+        ...[messages.map(({ seq }) => seq), messages.map(({ step }) => step)],
+        ...[messages.map(({ phase }) => phase), messages.map(({ body }) => body)],
+        ...[phases.map(({ position }) => position), phases.map(({ body }) => body)],
+      );
+      if (rows.length > 0 || !repeated) return rows.length > 0;
+      // The server may have stopped after the commit and before the answer.
+      const found = await readRun(row.id);
+      return found?.owner === row.owner && found.createdMs === row.createdMs && found.info === row.info;
+    },
+    async write(write) {
+      const { messages, effects, phases } = write;
+      const { rows } = await ask(
+        "write",
+        ...[
+          write.runId,
+          write.epoch,
+          write.fromSeq,
+          write.step,
+          write.phase,
+          write.status,
+          write.leaseUntilMs,
+        ],
+        ...[write.redactions, write.inputTokens, write.outputTokens, write.nowMs, write.output, write.error],
+        JSON.stringify(effects),
+        ...[messages.map(({ seq }) => seq), messages.map(({ step }) => step)],
+        ...[messages.map(({ phase }) => phase), messages.map(({ body }) => body)],
+        ...[phases.map(({ position }) => position), phases.map(({ body }) => body)],
+      );
+      if (rows.length > 0) return "written";
+      const last = messages.at(-1);
+      const stored = last && (await ask<{ body: string }>("readBody", write.runId, last.seq)).rows[0];
+      return diagnoseWrite(await readRun(write.runId), write, stored?.body);
+    },
+    readRun,
+    readMessages: async (runId) => (await ask<MessageRow>("readMessages", runId)).rows,
+    readEffects: async (runId) => (await ask<EffectRow>("readEffects", runId)).rows,
+    readPhases: async (runId) => (await ask<PhaseRow>("readPhases", runId)).rows,
+    listRuns: async ({ statuses, agentId, limit }) =>
+      (await ask<RunRow>("listRuns", statuses ?? null, agentId ?? null, limit ?? null)).rows,
+    swapLease: async ({ runId, seenEpoch, owner, leaseUntilMs, nowMs }) =>
+      (await ask("swapLease", runId, seenEpoch, owner, leaseUntilMs, nowMs)).count === 1,
+    renewLease: async (runId, epoch, leaseUntilMs) =>
+      (await ask("renewLease", runId, epoch, leaseUntilMs)).count === 1,
+    releaseLease: async (runId, epoch) => (await ask("releaseLease", runId, epoch)).count === 1,
+    settleEffect: async ({ runId, seenEpoch, step, call, state, output, error, nowMs }) =>
+      (await ask("settleEffect", runId, seenEpoch, step, call, state, output, error, nowMs)).count === 1,
+    listLineage: async () => (await ask<LineageRow>("listLineage")).rows,
+    prune: ({ remove, stub }, prove) =>
+      pool.inTransaction(async (client) => {
+        const run = (name: keyof typeof PG_SQL, ...values: readonly unknown[]) =>
+          client.query(PG_SQL[name].replaceAll("%.", `${pool.schema}.`), [...values]);
+        for (const { runId, keepSeq } of stub) await run("stub", runId, keepSeq);
+        for (const runId of remove) {
+          await run("removeContent", runId);
+          await run("removeRun", runId);
+        }
+        for (const { runId, seq } of prove) {
+          const found: number = (await run("countMessages", runId)).rows[0].n;
+          if (found === seq) continue;
+          throw new LazarusError(
+            "RUN_DAMAGED",
+            `run ${runId} would load ${found} of its ${seq} messages; nothing was pruned`,
+            { hint: `lazarus runs show ${runId}`, details: { runId, found, expected: seq } },
+          );
+        }
+      }),
+    sizeBytes: async () => (await ask<{ n: number }>("sizeBytes", pool.schema)).rows[0]!.n,
+    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
+  };
+}
