@@ -30,16 +30,19 @@ export interface HeaderOptions {
   readonly linkTo?: string;
   /** Bytes that follow the header; 0 for anything but a file with content. */
   readonly storedSize: number;
+  /** For a plain archive, which knows no whiteouts: names beginning with `.wh.` stand for themselves. */
+  readonly plainNames?: boolean;
 }
 
 /** The header of one entry, PAX part included. */
 export function encodeHeader(entry: Entry, options: HeaderOptions): Buffer {
   const records: [string, Buffer][] = [];
-  const name = tarName(entry.path, entry.type === "directory");
+  const spell = options.plainNames ? (path: string) => path : tarPath;
+  const name = tarName(entry.path, entry.type === "directory", spell);
   const link =
     entry.type === "symlink"
       ? encodePath(entry.target ?? "")
-      : encodePath(options.linkTo ? tarPath(options.linkTo) : "");
+      : encodePath(options.linkTo ? spell(options.linkTo) : "");
   const note = (key: string, value: string | Buffer) => records.push([key, Buffer.from(value)]);
   const sparse = entry.extents !== undefined && options.linkTo === undefined;
   if (sparse) {
@@ -122,9 +125,9 @@ function encodeRaw(entry: Entry): Buffer {
   return Buffer.concat([head, body, Buffer.alloc(padding(body.length)), main]);
 }
 
-function tarName(path: string, isDirectory: boolean): Buffer {
+function tarName(path: string, isDirectory: boolean, spell: (path: string) => string): Buffer {
   if (path === ".") return Buffer.from("./");
-  return encodePath(isDirectory ? `${tarPath(path)}/` : tarPath(path));
+  return encodePath(isDirectory ? `${spell(path)}/` : spell(path));
 }
 
 function ustar(name: Buffer, link: Buffer, flag: string, entry: Entry, size: number): Buffer {
