@@ -150,6 +150,14 @@ describe.skipIf(!support.ok)(`posix calls${support.ok ? "" : ` (${support.reason
     expect(codeOf(() => posix.makeFifo(path, 0o600))).toBe("EEXIST");
   });
 
+  it("syncFileSystem takes an open file or directory, and refuses a closed one", (context) => {
+    const fd = fs.openSync(directory, "r");
+    posix.syncFileSystem(fd);
+    fs.closeSync(fd);
+    if (process.platform === "darwin") context.skip("sync() of macOS takes no descriptor");
+    expect(() => posix.syncFileSystem(-1)).toThrow(expect.objectContaining({ code: "EBADF" }));
+  });
+
   describe("nextData", () => {
     const extents = (path: string) => {
       const fd = fs.openSync(path, "r");
