@@ -169,7 +169,7 @@ function packFileOnce(item: CaptureItem, live: string | Buffer, tar: TarBuffer):
     const size = Number(before.size);
     const extents = findExtents(fd, before, size);
     const storedSize = extents === undefined ? size : extents.reduce((sum, [, length]) => sum + length, 0);
-    const map = extents === undefined ? undefined : encodeSparseMap(extents);
+    const map = extents === undefined ? undefined : encodeSparseMap(extents, size);
     const shape = { ...described.entry, size, sha256: "", ...(extents === undefined ? {} : { extents }) };
     tar.append(encodeHeader(shape, { storedSize: storedSize + (map?.length ?? 0) }));
     if (map !== undefined) tar.append(map);

@@ -156,7 +156,7 @@ function rewrite(
   for (const entry of inside) {
     const linkTo = entry.group === undefined ? undefined : leaders.get(entry.group);
     const map =
-      entry.extents === undefined || linkTo !== undefined ? Buffer.alloc(0) : encodeSparseMap(entry.extents);
+      entry.extents === undefined || linkTo !== undefined ? Buffer.alloc(0) : encodeSparseMap(entry.extents, entry.size);
     const length = linkTo === undefined ? (entry.length ?? 0) : 0;
     const header = encodeHeader(entry, {
       storedSize: length === 0 && map.length === 0 ? 0 : length + map.length,

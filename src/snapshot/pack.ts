@@ -220,7 +220,7 @@ function openLarge(root: string, unit: LargeUnit): OpenedLarge {
     const extents = findExtents(fd, stat, size);
     const spans = extents ?? [[0, size] as const];
     const storedSize = spans.reduce((sum, [, length]) => sum + length, 0);
-    const map = extents === undefined ? Buffer.alloc(0) : encodeSparseMap(extents);
+    const map = extents === undefined ? Buffer.alloc(0) : encodeSparseMap(extents, size);
     const entry = { ...described.entry, size, sha256: "", ...(extents === undefined ? {} : { extents }) };
     const header = Buffer.concat([encodeHeader(entry, { storedSize: storedSize + map.length }), map]);
     return {

@@ -83,7 +83,7 @@ export function makeLayer(
   for (const [i, draft] of drafts.entries()) {
     const entry = draftEntry(draft);
     const content = Buffer.from(draft.content ?? "", "latin1");
-    const map = entry.extents === undefined ? Buffer.alloc(0) : encodeSparseMap(entry.extents);
+    const map = entry.extents === undefined ? Buffer.alloc(0) : encodeSparseMap(entry.extents, entry.size);
     const stored = draft.linkTo === undefined ? map.length + content.length : 0;
     const header = encodeHeader(entry, {
       storedSize: stored,

@@ -12,6 +12,7 @@ export const TYPE_FLAGS = {
   directory: "5",
   fifo: "6",
   pax: "x",
+  global: "g",
 } as const;
 
 /** OCI reads a name with this prefix as "delete": real files with such names travel under an escape. */
@@ -81,10 +82,29 @@ export function encodeWhiteout(path: string): Buffer {
   return encodeRaw(entry);
 }
 
-/** The map that stands before the data of a sparse file (GNU format 1.0), padded to a block. */
-export function encodeSparseMap(extents: NonNullable<Entry["extents"]>): Buffer {
-  const lines = [extents.length, ...extents.flat()].map((number) => `${number}\n`).join("");
+/**
+ * The map that stands before the data of a sparse file (GNU format 1.0), padded to a block. A hole at the end is closed
+ * by an empty extent, as GNU tar does: without it `tar x` would cut the file after its last byte of data.
+ */
+export function encodeSparseMap(extents: NonNullable<Entry["extents"]>, size: number): Buffer {
+  const last = extents.at(-1);
+  const closed =
+    last !== undefined && last[0] + last[1] === size ? extents : [...extents, [size, 0] as const];
+  const lines = [closed.length, ...closed.flat()].map((number) => `${number}\n`).join("");
   return Buffer.concat([Buffer.from(lines), Buffer.alloc(padding(lines.length))]);
+}
+
+/** A note at the head of an archive that every reader skips. */
+export function encodeGlobalComment(text: string): Buffer {
+  const body = paxRecord("comment", Buffer.from(text));
+  const head = ustar(
+    Buffer.from("PaxHeaders/global"),
+    Buffer.alloc(0),
+    TYPE_FLAGS.global,
+    PAX_OWNER,
+    body.length,
+  );
+  return Buffer.concat([head, body, Buffer.alloc(padding(body.length))]);
 }
 
 /** The path as it stands in a layer: whiteout look-alikes escaped in every component. */

@@ -58,7 +58,7 @@ const plain: Entry = {
 };
 
 function member(entry: Entry, content = "", linkTo?: string): Buffer {
-  const map = entry.extents === undefined ? Buffer.alloc(0) : encodeSparseMap(entry.extents);
+  const map = entry.extents === undefined ? Buffer.alloc(0) : encodeSparseMap(entry.extents, entry.size);
   const stored = map.length + content.length;
   const header = encodeHeader(entry, { storedSize: stored, ...(linkTo === undefined ? {} : { linkTo }) });
   return Buffer.concat([header, map, Buffer.from(content, "latin1"), Buffer.alloc(padding(stored))]);
