@@ -4,10 +4,10 @@ import { fstatSync, writeSync } from "node:fs";
 import { systemErrorCode } from "../platform/errors.ts";
 
 export interface Terminal {
-  /** Data: what the caller asked for. */
-  out(text: string): void;
+  /** Data: what the caller asked for. Bytes are what another program printed, passed on as they are. */
+  out(text: string | Uint8Array): void;
   /** Talk: what a person wants to know meanwhile. */
-  err(text: string): void;
+  err(text: string | Uint8Array): void;
   readonly isInteractive: boolean;
   readonly outIsTerminal: boolean;
   readonly errIsTerminal: boolean;
@@ -50,8 +50,8 @@ function isDevice(fd: number): boolean {
   }
 }
 
-function writeAll(fd: number, text: string): void {
-  const bytes = Buffer.from(text);
+function writeAll(fd: number, text: string | Uint8Array): void {
+  const bytes = typeof text === "string" ? Buffer.from(text) : text;
   let offset = 0;
   while (offset < bytes.length) {
     try {
