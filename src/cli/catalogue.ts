@@ -84,6 +84,41 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
     summary: "one workflow",
     load: () => import("./commands/flow-show.ts"),
   },
+  "flow once": {
+    group: "flows",
+    summary: "run a command at most once",
+    load: () => import("./commands/flow-once.ts"),
+  },
+  "flow exec": {
+    group: "flows",
+    summary: "run a list of steps, each at most once",
+    load: () => import("./commands/flow-exec.ts"),
+  },
+  "flow selfcheck": {
+    group: "flows",
+    summary: "find work that has gone stale",
+    load: () => import("./commands/flow-selfcheck.ts"),
+  },
+  "flow prune": {
+    group: "flows",
+    summary: "remove expired and old workflows",
+    load: () => import("./commands/flow-prune.ts"),
+  },
+  "flow mend": {
+    group: "flows",
+    summary: "take a quarantined workflow back",
+    load: () => import("./commands/flow-mend.ts"),
+  },
+  "flow install": {
+    group: "flows",
+    summary: "AGENTS.md section, scheduled self-check, skill",
+    load: () => import("./commands/flow-install.ts"),
+  },
+  "flow uninstall": {
+    group: "flows",
+    summary: "take those away again",
+    load: () => import("./commands/flow-uninstall.ts"),
+  },
   events: {
     group: "records",
     summary: "the log of what happened",

@@ -78,12 +78,11 @@ export function required(command: string, option: string, value: string | undefi
 }
 
 export function warnBad(context: CliContext, bad: readonly BadFlow[]): void {
-  for (const { workflowId, file, reason, quarantined } of bad) {
-    const where = quarantined
-      ? `; it is in quarantine now: ${harmless(file)}`
-      : `; it stays at ${harmless(file)}`;
-    context.warn(`${harmless(workflowId)} was not resumed: its file ${harmless(reason)}${where}`);
-    context.say(`  look at it, then: lazarus flow mend --workflow ${harmless(workflowId)}`);
+  for (const { workflowId, file, why, reason, quarantined } of bad) {
+    const where = quarantined ? `it is in quarantine now: ${shown(file)}` : `it stays at ${shown(file)}`;
+    context.warn(`${shown(workflowId)} was not resumed: its file ${shown(reason)}; ${where}`);
+    if (why === "newer") context.say("  upgrade Lazarus on this machine: npm install -g lazarus@latest");
+    else context.say(`  look at it, then: lazarus flow mend --workflow ${shown(workflowId)}`);
   }
 }
 

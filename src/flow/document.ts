@@ -38,7 +38,7 @@ const OPTIONAL_TEXT_FIELDS = ["handoffTo", "notes", "expiresAt"] as const;
 
 /** Schema and hash of a parsed file; `stem` is its name without `.json`. */
 export function judgeDocument(value: unknown, stem: string): Verdict {
-  if (!isJsonObject(value)) return schema("JSON, but not an object");
+  if (!isJsonObject(value)) return schema("is JSON, but not an object");
   const reason = schemaFault(value, stem);
   if (reason !== undefined) {
     const newer = typeof value.schemaVersion === "string" && isNewer(value.schemaVersion);
@@ -49,10 +49,10 @@ export function judgeDocument(value: unknown, stem: string): Verdict {
   try {
     // Without a hash there is nothing to compare: the field is optional.
     if (checkpointHash !== undefined && !hashMatches(document, checkpointHash)) {
-      return { ok: false, why: "hash", reason: "checkpointHash does not match the content" };
+      return { ok: false, why: "hash", reason: "has a checkpointHash that does not match its content" };
     }
   } catch (error) {
-    if (error instanceof TooDeep) return schema("nested too deeply");
+    if (error instanceof TooDeep) return schema("is nested too deeply");
     throw error;
   }
   return { ok: true, document };
@@ -84,35 +84,41 @@ function hashMatches(document: FlowDocument, expected: string): boolean {
 
 function schemaFault(value: Record<string, unknown>, stem: string): string | undefined {
   if (value.schemaVersion !== SCHEMA_VERSION) {
-    return value.schemaVersion === undefined ? "has no schemaVersion" : 'schemaVersion is not "1.0"';
+    return value.schemaVersion === undefined
+      ? "has no schemaVersion"
+      : 'has a schemaVersion that is not "1.0"';
   }
   for (const field of TEXT_FIELDS) {
-    if (typeof value[field] !== "string") return field in value ? `${field} is not text` : `has no ${field}`;
+    if (typeof value[field] !== "string") return field in value ? notText(field) : `has no ${field}`;
   }
   if (!(FLOW_STATUSES as readonly unknown[]).includes(value.status)) {
-    return `status is none of ${FLOW_STATUSES.join(", ")}`;
+    return `has a status that is none of ${FLOW_STATUSES.join(", ")}`;
   }
   for (const field of STEP_FIELDS) {
     const steps = value[field];
     if (!Array.isArray(steps) || !steps.every((step) => typeof step === "string")) {
-      return `${field} is not a list of texts`;
+      return `has a ${field} that is not a list of texts`;
     }
   }
   for (const field of OPTIONAL_TEXT_FIELDS) {
     const text = value[field];
-    if (text !== undefined && text !== null && typeof text !== "string") return `${field} is not text`;
+    if (text !== undefined && text !== null && typeof text !== "string") return notText(field);
   }
   if (value.checkpointHash !== undefined && typeof value.checkpointHash !== "string") {
-    return "checkpointHash is not text";
+    return notText("checkpointHash");
   }
-  if (parseIsoMs(value.updatedAt as string) === undefined) return "updatedAt is not an ISO time";
+  if (parseIsoMs(value.updatedAt as string) === undefined) return "has an updatedAt that is not an ISO time";
   if (typeof value.expiresAt === "string" && parseIsoMs(value.expiresAt) === undefined) {
-    return "expiresAt is not an ISO time";
+    return "has an expiresAt that is not an ISO time";
   }
   // A copy under another name would be the same work twice.
   if (value.workflowId !== stem) return `is named ${stem}.json but holds another workflowId`;
   if (!isFileStem(stem)) return "has a name that no workflow may have";
   return undefined;
+}
+
+function notText(field: string): string {
+  return `has a ${field} that is not text`;
 }
 
 function schema(reason: string): Verdict {

@@ -117,10 +117,11 @@ function listAgents(root: string): string[] {
   return readdirSync(agents).filter(isFlowId).sort();
 }
 
-function staysInside(root: string, directory: string): boolean {
+/** Whether a path that exists lies in the workspace when all links are followed. */
+export function staysInside(root: string, path: string): boolean {
   try {
     const real = realpathSync.native(root);
-    return realpathSync.native(directory).startsWith(real.endsWith(sep) ? real : real + sep);
+    return realpathSync.native(path).startsWith(real.endsWith(sep) ? real : real + sep);
   } catch {
     return false;
   }

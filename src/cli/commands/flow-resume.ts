@@ -58,6 +58,7 @@ export const command = defineCommand({
       () => (found === undefined ? "NO_CHECKPOINT\n" : formatExact(found.document)),
     );
     // Nothing to resume because the only candidates are damaged is not "nothing to do".
-    return found === undefined && bad.length > 0 ? ERROR_KINDS.damaged.exit : 0;
+    if (found !== undefined || bad.length === 0) return 0;
+    return ERROR_KINDS[bad.every(({ why }) => why === "newer") ? "unsupported" : "damaged"].exit;
   },
 });

@@ -1,0 +1,135 @@
+// The record of one at-most-once command (INV-5): entered as started before it starts, as ended after it ends. What to
+// do with a record that is found is a pure decision. Keys are any text; the file's name is their hash, together with
+// the flow's idempotency key, so that a new run of the same steps has records of its own.
+import { closeSync, constants, openSync, readFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { systemErrorCode } from "../platform/errors.ts";
+import { type JsonObject, readJsonFile } from "../platform/json-file.ts";
+import { type Liveness, type Owner, parseOwner } from "./owner.ts";
+import { sha256Hex } from "./sha256.ts";
+import { type FlowPlace, OWN_DIRECTORY } from "./workspace.ts";
+
+export interface OnceRecord {
+  readonly state: "started" | "ended";
+  readonly attempt: number;
+  readonly owner: Owner;
+  readonly startedAt: string;
+  readonly commandHash: string;
+  readonly exitCode: number | null;
+  readonly document: JsonObject;
+}
+
+/** What became of the command, as far as its pid file tells. */
+export type Trace =
+  | { readonly state: "never-began" | "gone" }
+  | { readonly state: "running"; readonly pid: number };
+
+export type OnceDecision =
+  | { readonly act: "run"; readonly attempt: number }
+  | { readonly act: "replay"; readonly record: OnceRecord }
+  | { readonly act: "busy"; readonly why: "owner-alive" | "elsewhere" }
+  | { readonly act: "busy"; readonly why: "command-running"; readonly pid: number }
+  | { readonly act: "unknown" };
+
+export interface OnceWishes {
+  readonly retryUnknown?: boolean | undefined;
+  /** Run a command again that ended with an exit code other than 0 by itself. */
+  readonly retryFailed?: boolean | undefined;
+}
+
+/**
+ * The rule. A finished command is replayed. A started one is left alone while its owner or itself lives, runs again
+ * only when it provably never began, and is otherwise unknown: never run again unless someone says so.
+ */
+export function decideOnce(
+  record: OnceRecord | "absent" | "unreadable",
+  owner: Liveness,
+  trace: Trace,
+  wishes: OnceWishes,
+): OnceDecision {
+  if (record === "absent") return { act: "run", attempt: 1 };
+  if (record === "unreadable") return wishes.retryUnknown ? { act: "run", attempt: 1 } : { act: "unknown" };
+  const again = { act: "run", attempt: record.attempt + 1 } as const;
+  if (record.state === "ended") {
+    if (!wishes.retryFailed || record.exitCode === 0) return { act: "replay", record };
+    // Ended by a signal: it did not say itself that it failed, so nobody knows how far it got.
+    return wasKilled(record.exitCode ?? 0) && !wishes.retryUnknown ? { act: "unknown" } : again;
+  }
+  if (owner === "alive") return { act: "busy", why: "owner-alive" };
+  if (owner === "elsewhere") return wishes.retryUnknown ? again : { act: "busy", why: "elsewhere" };
+  if (trace.state === "running") return { act: "busy", why: "command-running", pid: trace.pid };
+  if (trace.state === "never-began" || wishes.retryUnknown) return again;
+  return { act: "unknown" };
+}
+
+/** 128 + a signal's number, as shells report it. */
+export function wasKilled(exitCode: number): boolean {
+  return exitCode > 128 && exitCode <= 128 + 64;
+}
+
+export interface OncePaths {
+  readonly directory: string;
+  readonly record: string;
+  pidFile(attempt: number): string;
+}
+
+export function onceDirectory(directory: string, stem: string): string {
+  return join(directory, OWN_DIRECTORY, "once", stem);
+}
+
+export function oncePaths(place: FlowPlace, idempotencyKey: string, key: string): OncePaths {
+  const directory = onceDirectory(place.directory, place.stem);
+  // Lengths first, so that no two pairs of texts run together.
+  const name = sha256Hex(`${idempotencyKey.length}:${idempotencyKey}${key}`).slice(0, 40);
+  return {
+    directory,
+    record: join(directory, `${name}.json`),
+    pidFile: (attempt) => join(directory, `${name}.${attempt}.pid`),
+  };
+}
+
+const RECORD_LIMIT_BYTES = 8 * 1024 * 1024;
+
+export function readRecord(path: string): OnceRecord | "absent" | "unreadable" {
+  const reading = readJsonFile(path, RECORD_LIMIT_BYTES);
+  if (!reading.ok) return reading.why === "absent" ? "absent" : "unreadable";
+  const { state, attempt, startedAt, commandHash, exitCode } = reading.value;
+  const owner = parseOwner(reading.value);
+  if (owner === undefined || (state !== "started" && state !== "ended")) return "unreadable";
+  if (typeof attempt !== "number" || (state === "ended" && typeof exitCode !== "number")) return "unreadable";
+  return {
+    state,
+    attempt,
+    owner,
+    startedAt: String(startedAt),
+    commandHash: String(commandHash),
+    exitCode: typeof exitCode === "number" ? exitCode : null,
+    document: reading.value,
+  };
+}
+
+const VOID = "void";
+
+/**
+ * What the pid file tells, decided for good: when there is none, one is made here, after which that attempt cannot
+ * begin any more. Only true within one boot: a power loss may have taken the file with it.
+ */
+export function settleTrace(pidFile: string, startTimeOf: (pid: number) => string | undefined): Trace {
+  try {
+    const fd = openSync(pidFile, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
+    writeSync(fd, VOID);
+    closeSync(fd);
+    return { state: "never-began" };
+  } catch (error) {
+    if (systemErrorCode(error) !== "EEXIST") throw error;
+  }
+  const text = readFileSync(pidFile, "latin1");
+  if (text === VOID) return { state: "never-began" };
+  const pid = Number.parseInt(text, 10);
+  // Not written yet, or cut: it began, and that is all one can say.
+  if (!(pid > 0)) return { state: "gone" };
+  const started = text.slice(text.lastIndexOf(")") + 2).split(" ")[19];
+  const now = startTimeOf(pid);
+  if (now === undefined) return { state: "gone" };
+  return started === undefined || started === now ? { state: "running", pid } : { state: "gone" };
+}

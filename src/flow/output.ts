@@ -1,0 +1,84 @@
+// Keeps what a command printed, bounded: the beginning and the end, and how much was left out between. Text is stored
+// as text when it is UTF-8, else as base64, so that a replay gives the same bytes.
+
+const HEAD_BYTES = 128 * 1024;
+const TAIL_BYTES = 128 * 1024;
+
+/** Captured output as it is recorded. */
+export interface Captured {
+  readonly encoding: "utf8" | "base64";
+  readonly head: string;
+  readonly tail: string;
+  /** Bytes between head and tail that were not kept. */
+  readonly omittedBytes: number;
+}
+
+export interface OutputCapture {
+  add(chunk: Buffer): void;
+  finish(): Captured;
+}
+
+export function createCapture(headBytes = HEAD_BYTES, tailBytes = TAIL_BYTES): OutputCapture {
+  const head: Buffer[] = [];
+  let headLength = 0;
+  let tail: Buffer[] = [];
+  let tailLength = 0;
+  let omittedBytes = 0;
+  return {
+    add(chunk) {
+      const forHead = chunk.subarray(0, headBytes - headLength);
+      if (forHead.length > 0) {
+        // A copy: the stream may reuse its buffer.
+        head.push(Buffer.from(forHead));
+        headLength += forHead.length;
+      }
+      const rest = chunk.subarray(forHead.length);
+      if (rest.length === 0) return;
+      tail.push(Buffer.from(rest));
+      tailLength += rest.length;
+      // Not at every chunk: copying the tail once per doubling keeps this linear.
+      if (tailLength > 2 * tailBytes) shrink();
+    },
+    finish() {
+      if (tailLength > tailBytes) shrink();
+      const first = Buffer.concat(head);
+      const last = Buffer.concat(tail);
+      const isText =
+        omittedBytes === 0 ? isUtf8(Buffer.concat([first, last])) : isUtf8(first) && isUtf8(last);
+      if (isText && (omittedBytes > 0 || isUtf8(first))) {
+        return { encoding: "utf8", head: first.toString(), tail: last.toString(), omittedBytes };
+      }
+      const encoding = "base64";
+      return { encoding, head: first.toString(encoding), tail: last.toString(encoding), omittedBytes };
+    },
+  };
+
+  function shrink(): void {
+    const all = Buffer.concat(tail);
+    const kept = all.subarray(all.length - tailBytes);
+    omittedBytes += all.length - kept.length;
+    tail = [kept];
+    tailLength = kept.length;
+  }
+}
+
+function isUtf8(bytes: Buffer): boolean {
+  return process.getBuiltinModule("node:buffer").isUtf8(bytes);
+}
+
+/** The bytes to print again, with a line in the gap that says what is missing. */
+export function replayBytes({ encoding, head, tail, omittedBytes }: Captured): Buffer {
+  const gap = omittedBytes > 0 ? `\n[… ${omittedBytes} bytes were not recorded …]\n` : "";
+  return Buffer.concat([Buffer.from(head, encoding), Buffer.from(gap), Buffer.from(tail, encoding)]);
+}
+
+/** Reads it back from a record; anything else is empty output. */
+export function parseCaptured(value: unknown): Captured {
+  const { encoding, head, tail, omittedBytes } = (value ?? {}) as Record<string, unknown>;
+  return {
+    encoding: encoding === "base64" ? "base64" : "utf8",
+    head: typeof head === "string" ? head : "",
+    tail: typeof tail === "string" ? tail : "",
+    omittedBytes: typeof omittedBytes === "number" ? omittedBytes : 0,
+  };
+}
