@@ -17,6 +17,7 @@ import { commitWorktree, ownGitDirectory } from "./git/commit.ts";
 import { openCache, readHead, saveCache } from "./head.ts";
 import { type Checkpoint, putCheckpoint, readCheckpoint } from "./oci/manifest.ts";
 import { readPositions } from "./positions.ts";
+import { pruneIfDue } from "./prune.ts";
 import type { Room } from "./room.ts";
 import type { StatCache } from "./stat-cache.ts";
 import { countAll, NOTHING_PACKED, storeChanges } from "./store-changes.ts";
@@ -44,8 +45,10 @@ export interface CaptureResult {
 export async function captureCell(room: Room, options: CaptureOptions): Promise<CaptureResult> {
   refuseMissingCell(room);
   if (options.heldLock !== undefined) return capture(room, options);
-  using _lock = await room.vault.lock(`checkpoint of ${room.mission}`);
-  return await capture(room, options);
+  using lock = await room.vault.lock(`checkpoint of ${room.mission}`);
+  const result = await capture(room, options);
+  await pruneIfDue(room, lock);
+  return result;
 }
 
 /** What is on disk now, as a listing, without writing anything into vault or cell. */
@@ -123,7 +126,7 @@ async function capture(room: Room, options: CaptureOptions): Promise<CaptureResu
     lazarus_version: room.version,
     git: git!,
     counts: countAll(found, stored),
-    ...(await readPositions(room)),
+    ...readPositions(room.cellRoot),
     flaws,
     excluded: [OWN_NAMES, ...room.settings.exclude],
   };

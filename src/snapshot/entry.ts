@@ -1,4 +1,6 @@
 // What a checkpoint knows about one path, and about one checkpoint as a whole. Plain data, no I/O.
+import type { FlowPosition } from "../flow/positions.ts";
+import type { RunPosition } from "../run/positions.ts";
 
 export type EntryType = "file" | "directory" | "symlink" | "fifo";
 
@@ -99,8 +101,8 @@ export interface CheckpointMetadata {
     readonly changed_bytes: number;
     readonly stored_bytes: number;
   };
-  readonly flows: readonly unknown[];
-  readonly runs: readonly unknown[];
+  readonly flows: readonly FlowPosition[];
+  readonly runs: readonly RunPosition[];
   readonly flaws: readonly Flaw[];
   /** Patterns of paths that were left out on purpose; restore never removes what they match. */
   readonly excluded: readonly string[];

@@ -1,8 +1,9 @@
 // Where a cell's flows and runs stand, for the metadata of its checkpoint: files, steps and conversation are saved
-// together, and so is the knowledge of how far they were.
+// together, and so is the knowledge of how far they were. Read from the cell's own files, never from a server.
+import { readFlowPositions } from "../flow/positions.ts";
+import { readRunPositions } from "../run/positions.ts";
 import type { CheckpointMetadata } from "./entry.ts";
-import type { Room } from "./room.ts";
 
-export async function readPositions(_room: Room): Promise<Pick<CheckpointMetadata, "flows" | "runs">> {
-  return { flows: [], runs: [] };
+export function readPositions(cellRoot: string): Pick<CheckpointMetadata, "flows" | "runs"> {
+  return { flows: readFlowPositions(cellRoot), runs: readRunPositions(cellRoot) };
 }

@@ -58,6 +58,14 @@ export async function prune(room: Room, options: PruneOptions = {}): Promise<Pru
   return decision;
 }
 
+/** After a checkpoint: prunes when the policy lets something go. Costs a look at the index otherwise. */
+export async function pruneIfDue(room: Room, heldLock: Lock): Promise<PruneResult | undefined> {
+  const { autoPrune, retention } = room.settings;
+  if (!autoPrune) return undefined;
+  const { remove } = retain(room.vault.list(), retention, room.machine.clock.nowMs(), () => []);
+  return remove.length > 0 || retention.max_bytes > 0 ? await prune(room, { heldLock }) : undefined;
+}
+
 type Decision = PruneResult & {
   readonly garbage: readonly SizedBlob[];
   /** Names below refs/lazarus/checkpoints/ that nobody kept needs. */
