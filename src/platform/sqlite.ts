@@ -1,8 +1,10 @@
 // The one place that opens SQLite. WAL, synchronous=FULL (INV-1), a schema number that only grows, and plain words
 // for a database that is newer, foreign or damaged. SQL stays in the rooms.
-import { chmodSync, existsSync } from "node:fs";
-import { dirname } from "node:path";
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
 import { makeDirectory } from "./durable.ts";
 import { asLazarusError, type ErrorCode, LazarusError } from "./errors.ts";
 import type { Machine } from "./machine.ts";
@@ -131,5 +133,42 @@ export function databaseError(error: unknown, path: string, spec: DatabaseSpec):
       });
     default:
       return asLazarusError(error, `${spec.what} ${path}`, dirname(path));
+  }
+}
+
+/** Databases whose log has no index are copied to be read; larger ones are read without their newest pages. */
+const LARGEST_COPY_BYTES = 256 * 1024 * 1024;
+
+/**
+ * Reads a database that belongs to someone else: nothing is created, changed or folded in beside it, and its writer is
+ * not held up. Undefined when there is none.
+ */
+export function readDatabase<T>(path: string, use: (database: DatabaseSync) => T): T | undefined {
+  if (!existsSync(path)) return undefined;
+  const walBytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  if (walBytes > 0 && existsSync(`${path}-shm`)) return withDatabase(path, use);
+  // Without a log the file is complete. `immutable` keeps SQLite from making one beside it.
+  const alone = (file: string) => {
+    const url = pathToFileURL(file);
+    url.search = "?immutable=1";
+    return url;
+  };
+  if (walBytes === 0 || statSync(path).size + walBytes > LARGEST_COPY_BYTES)
+    return withDatabase(alone(path), use);
+  const directory = mkdtempSync(join(tmpdir(), "lazarus-read-"));
+  try {
+    for (const suffix of ["", "-wal"]) copyFileSync(path + suffix, join(directory, `copy.db${suffix}`));
+    return withDatabase(join(directory, "copy.db"), use);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+function withDatabase<T>(location: string | URL, use: (database: DatabaseSync) => T): T {
+  const database = new DatabaseSync(location, { readOnly: true, timeout: 1000 });
+  try {
+    return use(database);
+  } finally {
+    database.close();
   }
 }

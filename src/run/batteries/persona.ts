@@ -1,0 +1,65 @@
+// Personas: named agent definitions in Markdown files, one per agent: a head with name, description, tools and limits,
+// and the instructions below it. Tools are picked by name from those that the host offers.
+import { existsSync, readdirSync } from "node:fs";
+import { basename, join } from "node:path";
+import { LazarusError } from "../../platform/errors.ts";
+import type { Agent, ToolSet } from "../agent.ts";
+import { readFrontMatter, textOf } from "./front-matter.ts";
+
+export interface Persona {
+  readonly name: string;
+  readonly description: string;
+  readonly agent: Agent;
+}
+
+/** Reads every `*.md` of a directory; none when it does not exist. Throws PERSONA_INVALID naming the file. */
+export function loadPersonas(directory: string, tools: ToolSet = {}): Map<string, Persona> {
+  const personas = new Map<string, Persona>();
+  if (!existsSync(directory)) return personas;
+  for (const file of readdirSync(directory).sort()) {
+    if (!file.endsWith(".md")) continue;
+    const persona = loadPersona(join(directory, file), tools);
+    if (personas.has(persona.name)) {
+      throw invalid(join(directory, file), `another file already names the persona ${persona.name}`);
+    }
+    personas.set(persona.name, persona);
+  }
+  return personas;
+}
+
+export function loadPersona(path: string, tools: ToolSet = {}): Persona {
+  const { head, text } = readFrontMatter(path, "PERSONA_INVALID");
+  const name = textOf(head, "name") ?? basename(path, ".md");
+  const wanted = head.tools === undefined ? Object.keys(tools) : head.tools;
+  if (!Array.isArray(wanted) || !wanted.every((each) => typeof each === "string")) {
+    throw invalid(path, "tools must be a list of names");
+  }
+  const missing = wanted.find((each) => !Object.hasOwn(tools, each));
+  if (missing !== undefined) {
+    throw invalid(
+      path,
+      `it wants the tool ${missing}; this host has: ${Object.keys(tools).join(", ") || "none"}`,
+    );
+  }
+  const maxIterations = head.max_iterations;
+  if (maxIterations !== undefined && !(Number.isInteger(maxIterations) && (maxIterations as number) > 0)) {
+    throw invalid(path, "max_iterations must be a whole number above 0");
+  }
+  const tier = textOf(head, "model");
+  return {
+    name,
+    description: textOf(head, "description") ?? "",
+    agent: {
+      id: name,
+      name,
+      instructions: text,
+      tools: Object.fromEntries(wanted.map((each) => [each, tools[each]!])),
+      ...(tier === undefined ? {} : { modelTier: tier }),
+      ...(maxIterations === undefined ? {} : { maxIterations: maxIterations as number }),
+    },
+  };
+}
+
+function invalid(path: string, what: string): LazarusError {
+  return new LazarusError("PERSONA_INVALID", `${path}: ${what}`, { hint: `edit ${path}` });
+}

@@ -1,0 +1,70 @@
+// Where the runs of a cell stand, for whoever checkpoints or restores the cell (promise 7 of runs: files and
+// conversation go back to the same step). Only reads, is bounded, never throws, and makes nothing beside the database.
+import { join } from "node:path";
+import { readDatabase } from "../platform/sqlite.ts";
+import { CELL_RUNS } from "./open.ts";
+import { RUNS_DATABASE } from "./stores/sqlite-schema.ts";
+import type { RunStatus } from "./types.ts";
+
+export interface RunPosition {
+  /** The database, below the cell's root. */
+  readonly store: string;
+  readonly runId: string;
+  readonly agentId: string;
+  readonly status: RunStatus;
+  readonly step: number;
+  readonly phase: number;
+  /** Effects of which nobody knows whether they happened. */
+  readonly unknownEffects: number;
+  readonly updatedAtMs: number;
+}
+
+const MOST_POSITIONS = 1000;
+
+const POSITIONS = `
+  SELECT run.id AS runId, run.agent_id AS agentId, head.status, head.step, head.phase,
+         (SELECT count(*) FROM effect WHERE effect.key = run.key AND state IN ('unknown', 'started')) AS unknownEffects,
+         head.updated_ms AS updatedAtMs
+  FROM run JOIN head USING (key) WHERE head.status <> 'stub'
+  ORDER BY head.status IN ('running', 'needs-human') DESC, head.updated_ms DESC LIMIT ${MOST_POSITIONS}`;
+
+/** The positions of a cell's runs, open ones first; none when there is no store or it cannot be read. */
+export function readRunPositions(cellRoot: string): RunPosition[] {
+  try {
+    const rows = readDatabase(join(cellRoot, CELL_RUNS), (database) => {
+      const { application_id: id } = database.prepare("PRAGMA application_id").get() as {
+        application_id: number;
+      };
+      return id === RUNS_DATABASE.applicationId ? database.prepare(POSITIONS).all() : [];
+    });
+    return ((rows ?? []) as unknown as Omit<RunPosition, "store">[]).map((row) => ({
+      store: CELL_RUNS,
+      ...row,
+    }));
+  } catch {
+    return [];
+  }
+}
+
+/** What a restore did to the runs, in words; empty when they stand where they stood. */
+export function describeRunMove(before: readonly RunPosition[], after: readonly RunPosition[]): string {
+  const was = new Map(before.map((run) => [run.runId, run]));
+  const is = new Map(after.map((run) => [run.runId, run]));
+  const sentences: string[] = [];
+  for (const run of after) {
+    const name = `run ${run.runId} (${run.agentId})`;
+    const old = was.get(run.runId);
+    if (old === undefined) sentences.push(`${name} is back, at step ${run.step}.`);
+    else if (run.step < old.step) {
+      sentences.push(
+        `${name} went back from step ${old.step} to step ${run.step}: what it did to the outside world after that step ` +
+          "stays done, and a resume may do it again with the same effect ids.",
+      );
+    } else if (run.step > old.step) sentences.push(`${name} went from step ${old.step} to step ${run.step}.`);
+    else if (run.status !== old.status) sentences.push(`${name} is ${run.status} again at step ${run.step}.`);
+  }
+  for (const run of before) {
+    if (!is.has(run.runId)) sentences.push(`run ${run.runId} (${run.agentId}) is gone: it began later.`);
+  }
+  return sentences.join(" ");
+}
