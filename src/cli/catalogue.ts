@@ -39,6 +39,51 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
     summary: "save a cell: files, git commit, flows and runs",
     load: () => import("./commands/checkpoint.ts"),
   },
+  checkpoints: {
+    group: "checkpoints",
+    summary: "list the checkpoints of a mission",
+    load: () => import("./commands/checkpoints.ts"),
+  },
+  show: {
+    group: "checkpoints",
+    summary: "everything about one checkpoint",
+    load: () => import("./commands/show.ts"),
+  },
+  diff: {
+    group: "checkpoints",
+    summary: "what differs between checkpoints, or from now",
+    load: () => import("./commands/diff.ts"),
+  },
+  verify: {
+    group: "checkpoints",
+    summary: "check that checkpoints can be restored",
+    load: () => import("./commands/verify.ts"),
+  },
+  pin: {
+    group: "checkpoints",
+    summary: "keep a checkpoint from being pruned",
+    load: () => import("./commands/pin.ts"),
+  },
+  unpin: {
+    group: "checkpoints",
+    summary: "let the retention policy decide again",
+    load: () => import("./commands/unpin.ts"),
+  },
+  prune: {
+    group: "checkpoints",
+    summary: "remove checkpoints by the retention policy",
+    load: () => import("./commands/prune.ts"),
+  },
+  export: {
+    group: "checkpoints",
+    summary: "one checkpoint as a plain .tar.gz",
+    load: () => import("./commands/export.ts"),
+  },
+  "registry rebuild": {
+    group: "checkpoints",
+    summary: "fill the registry again from the vaults",
+    load: () => import("./commands/registry-rebuild.ts"),
+  },
   "flow start": {
     group: "flows",
     summary: "write down work before it begins",

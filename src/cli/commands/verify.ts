@@ -1,0 +1,93 @@
+import { ERROR_KINDS } from "../../platform/errors.ts";
+import { listVaults } from "../../registry/rebuild.ts";
+import { type Verification, verifyVault } from "../../snapshot/verify.ts";
+import { defineCommand } from "../command.ts";
+import type { CliContext } from "../context.ts";
+import { openCliRoom } from "../open-room.ts";
+import { formatBytes } from "../render/format.ts";
+import { harmless } from "../render/paint.ts";
+
+export const command = defineCommand({
+  about:
+    "Checks that checkpoints can be restored: the index, every manifest and config by digest, every layer by presence, " +
+    "size and table of contents. With --deep every byte of every layer and file is read and hashed. Names each damaged " +
+    "object, the checkpoints that it hurts, and the newest that is still good.",
+  positionals: [{ name: "mission", summary: "only this mission (all that have a vault)", optional: true }],
+  options: { deep: { type: "flag", summary: "read and hash every byte" } },
+  examples: [
+    ["lazarus verify", "a quick look at every vault"],
+    ["lazarus verify tidy-inbox --deep", "every byte of one"],
+  ],
+  exits: ["damaged", "machine", "interrupted"],
+  async run(context, { args, options }) {
+    const missions =
+      args.mission === undefined
+        ? listVaults(context.config.config.vault_root)
+        : [context.mission(args.mission)];
+    const results: Verification[] = [];
+    for (const mission of missions) results.push(await verifyOne(context, mission, options.deep));
+    context.emit(
+      "verify/1",
+      {
+        deep: options.deep,
+        damaged: results.some(({ findings }) => findings.length > 0),
+        missions: results.map(({ mission, ...rest }) => ({
+          mission_id: mission,
+          checkpoints: rest.checkpoints,
+          blobs: rest.blobs,
+          bytes: rest.bytes,
+          findings: rest.findings,
+          good: rest.good,
+          hurt: rest.hurt,
+          newest_good: rest.newestGood,
+        })),
+      },
+      () => results.map((result) => describe(context, result)).join(""),
+    );
+    if (results.length === 0) context.say(`no vaults below ${context.config.config.vault_root}`);
+    return results.some(({ findings }) => findings.length > 0) ? ERROR_KINDS.damaged.exit : 0;
+  },
+});
+
+async function verifyOne(context: CliContext, mission: string, deep: boolean): Promise<Verification> {
+  using room = openCliRoom(context, context.mission(mission));
+  const result = await verifyVault(room.vault, { deep, onProgress: room.onProgress, signal: context.signal });
+  room.endProgress();
+  if (result.findings.length > 0) {
+    const data = { deep, findings: result.findings.length, newest_good: result.newestGood };
+    await context.record({ kind: "verify", mission, data });
+  }
+  return result;
+}
+
+function describe(context: CliContext, result: Verification): string {
+  const { green, red } = context.paint;
+  const { mission, checkpoints, findings, deep, hurt, newestGood } = result;
+  const looked = deep ? `, ${formatBytes(result.bytes)} read` : "";
+  if (findings.length === 0)
+    return `${green("good")}  ${mission}: ${checkpoints} checkpoints, ${result.blobs} blobs${looked}\n`;
+  const lines = [`${red("damaged")}  ${mission}: ${hurt.length} of ${checkpoints} checkpoints hurt${looked}`];
+  for (const { object, problem, hurts, paths } of findings) {
+    lines.push(`  ${harmless(object)}`, `    ${harmless(problem)}`);
+    if (paths.length > 0) lines.push(`    files: ${paths.map(harmless).join(", ")}`);
+    if (hurts.length > 0) lines.push(`    hurts: ${shorten(hurts)}`);
+  }
+  lines.push(newestGood === null ? "  no checkpoint is good" : `  newest that is good: ${newestGood}`);
+  lines.push(`  try: ${nextCommand(result)}`);
+  return `${lines.join("\n")}\n`;
+}
+
+function nextCommand({ mission, findings, newestGood }: Verification): string {
+  if (findings.some(({ object }) => object === "index.json" || object === "oci-layout"))
+    return "lazarus registry rebuild";
+  if (newestGood === null) return `lazarus checkpoint ${mission}, which stores the cell anew`;
+  return `lazarus restore ${mission} ${newestGood} --dry-run, or lazarus checkpoint ${mission}`;
+}
+
+const SHOWN = 4;
+
+function shorten(ids: readonly string[]): string {
+  return ids.length <= SHOWN
+    ? ids.join(", ")
+    : `${ids.slice(-SHOWN).join(", ")} and ${ids.length - SHOWN} older`;
+}
