@@ -70,7 +70,6 @@ function git(args: string[], repo: string): void {
     const stderr = error instanceof Error && "stderr" in error ? String(error.stderr).trim() : String(error);
     throw new LazarusError("GIT_FAILED", `git could not take ${repo} into the worktree: ${stderr}`, {
       hint: `git ls-remote ${repo}`,
-      cause: error,
     });
   }
 }
