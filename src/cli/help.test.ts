@@ -42,10 +42,10 @@ describe.each(names)("help of %s", (name) => {
   it("has examples that parse: their commands and options are those of the catalogue", async () => {
     const command = await load(name);
     for (const [line] of command.examples) {
-      const calls = [...line.matchAll(/(?:^|\$\(|\|\| |; )(?:[A-Z_]+=\S+ )?lazarus ([^|>)";]*)/g)];
+      const calls = callsOf(line);
       expect(calls.length, line).toBeGreaterThan(0);
-      for (const [, rest = ""] of calls) {
-        const found = findCommand(rest.trim().split(/\s+/));
+      for (const words of calls) {
+        const found = findCommand(words);
         expect(found, line).toBeDefined();
         const called = (await found!.entry.load()).command;
         expect(() => parseLine(found!.name, called, found!.rest), line).not.toThrow();
@@ -53,6 +53,23 @@ describe.each(names)("help of %s", (name) => {
     }
   });
 });
+
+/** The calls of lazarus in a line of shell: their words, without quotes. */
+function callsOf(line: string): string[][] {
+  const inner = [...line.matchAll(/\$\(([^)]*)\)/g)].flatMap(([, script = ""]) => callsOf(script));
+  const words = line.match(/(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'])+/g) ?? [];
+  const calls: string[][] = [];
+  let call: string[] | undefined;
+  for (const word of words) {
+    if (/^(\||\|\||&&|;|<|>|>>)$/.test(word)) call = undefined;
+    else if (call !== undefined) call.push(word.replaceAll(/["']/g, ""));
+    else if (word === "lazarus") {
+      call = [];
+      calls.push(call);
+    }
+  }
+  return [...inner, ...calls];
+}
 
 it("text is wrapped at words", () => {
   expect(wrap("one two three", 7)).toEqual(["one two", "three"]);

@@ -1,0 +1,336 @@
+// The commands about cells and jobs, output and exit code whole.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createWorld, type World } from "./hermetic.ts";
+
+let world: World;
+beforeEach(() => {
+  world = createWorld();
+});
+afterEach(() => world[Symbol.dispose]());
+
+/** A heartbeat as another tool wrote it, so many seconds ago. */
+function beatAgo(mission: string, secondsAgo: number): void {
+  const timestamp = Date.now() / 1000 - secondsAgo;
+  world.write(`home/missions/${mission}/state/heartbeat.json`, JSON.stringify({ timestamp }));
+}
+
+/** Ages as they would be if no time passed between two commands, however busy the machine is. */
+function steady(text: string): string {
+  return text
+    .replaceAll(/(?<= )\d(?=s\b)/g, "0")
+    .replaceAll(/(?<=\b2m )\d+(?=s\b)/g, "10")
+    .replaceAll(/\b(40|13)\d(?=\d? s\b)/g, "$10")
+    .replaceAll(/"age_seconds":\d+/g, '"age_seconds":0');
+}
+
+describe("init", () => {
+  it("makes a cell, and a second time finds it complete", () => {
+    expect(world.show("init tidy-inbox")).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      <world>/home/missions/tidy-inbox
+      ── stderr
+      made the cell of tidy-inbox: meta/ config/ state/ logs/ artifacts/ worktree/ logs/daemon.log meta/mission.json config/cell.json state/heartbeat.json
+      next: lazarus heartbeat tidy-inbox
+      "
+    `);
+    expect(world.show("init tidy-inbox")).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      <world>/home/missions/tidy-inbox
+      ── stderr
+      the cell of tidy-inbox was complete already
+      "
+    `);
+  });
+
+  it("--json gives one document", () => {
+    expect(world.show("init tidy-inbox --json")).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      {"schema":"lazarus.init/1","mission_id":"tidy-inbox","root":"<world>/home/missions/tidy-inbox","made":["meta/","config/","state/","logs/","artifacts/","worktree/","logs/daemon.log","meta/mission.json","config/cell.json","state/heartbeat.json"]}
+      "
+    `);
+  });
+
+  it("--quiet says only where the cell is", () => {
+    expect(world.show("init tidy-inbox -q")).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      <world>/home/missions/tidy-inbox
+      "
+    `);
+  });
+
+  it("--repo fills the worktree from a repository; a second time there is something to lose", () => {
+    const repo = world.path("repo");
+    execFileSync("git", ["init", "--quiet", repo]);
+    execFileSync("git", [
+      "-C",
+      repo,
+      "-c",
+      "user.name=t",
+      "-c",
+      "user.email=t@e",
+      "commit",
+      "--allow-empty",
+      "-qm1",
+    ]);
+    writeFileSync(join(repo, "file"), "");
+    expect(world.show(`init fix-login --repo ${repo} --quiet`)).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      <world>/home/missions/fix-login
+      "
+    `);
+    expect(world.show(`init fix-login --repo ${repo} --quiet`)).toMatchInlineSnapshot(`
+      "exit 7
+      ── stderr
+      error: the worktree <world>/home/missions/fix-login/worktree already holds files; nothing was cloned over them
+        try: git -C <world>/home/missions/fix-login/worktree status, or choose another mission
+      "
+    `);
+    expect(world.json("events --json").data).toMatchObject({ repo });
+  });
+
+  it("--repo that cannot be cloned leaves a cell with an empty worktree, and says why", () => {
+    expect(world.show("init fix-login --repo ./nowhere --quiet")).toMatchInlineSnapshot(`
+      "exit 9
+      ── stderr
+      error: git could not take ./nowhere into the worktree: fatal: repository './nowhere' does not exist
+        try: git ls-remote ./nowhere
+      "
+    `);
+    expect(world.json("scan --json").summary).toMatchObject({ healthy: 1 });
+    expect(world.json("events --json")).toMatchObject({ kind: "init", data: { repo: null } });
+  });
+});
+
+describe("heartbeat", () => {
+  it("says nothing when all is well", () => {
+    world.run(["init", "m1"]);
+    expect(world.show("heartbeat m1 --status sorting")).toMatchInlineSnapshot(`
+      "exit 0
+      "
+    `);
+    expect(JSON.parse(world.read("home/missions/m1/state/heartbeat.json"))).toMatchObject({
+      status: "sorting",
+    });
+  });
+
+  it("--json gives the heartbeat with its path", () => {
+    world.run(["init", "m1"]);
+    expect(world.show("heartbeat m1 --json")).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      {"schema":"lazarus.heartbeat/1","mission_id":"m1","timestamp":<seconds>,"status":"alive","path":"<world>/home/missions/m1/state/heartbeat.json"}
+      "
+    `);
+  });
+
+  it("of a mission without a cell says how to make one", () => {
+    expect(world.show("heartbeat m1")).toMatchInlineSnapshot(`
+      "exit 6
+      ── stderr
+      error: mission m1 has no cell at <world>/home/missions/m1
+        try: lazarus init m1
+      "
+    `);
+    expect(world.show("heartbeat m1 --json")).toMatchInlineSnapshot(`
+      "exit 6
+      ── stdout
+      {"schema":"lazarus.error/1","code":"MISSION_UNKNOWN","message":"mission m1 has no cell at <world>/home/missions/m1","hint":"lazarus init m1","details":{}}
+      "
+    `);
+  });
+
+  it("after a long silence enters the gap in the log", () => {
+    world.run(["init", "m1"]);
+    beatAgo("m1", 500.5);
+    expect(world.show("heartbeat m1")).toMatchInlineSnapshot(`
+      "exit 0
+      "
+    `);
+    const { kind, data } = world.json("events --json --after 1") as {
+      kind: string;
+      data: { gap_seconds: number };
+    };
+    expect(kind).toBe("heartbeat-gap");
+    expect(data.gap_seconds).toBeGreaterThanOrEqual(500);
+  });
+});
+
+describe("scan", () => {
+  it("without cells says what to do", () => {
+    expect(world.show("scan")).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      0 cells in <world>/home/missions: 0 healthy, 0 stale, 0 incomplete, 0 uninitialized
+      no cells yet; make one with: lazarus init <mission>
+      "
+    `);
+    expect(world.show("scan --json")).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      {"schema":"lazarus.scan/1","missions_root":"<world>/home/missions","heartbeat_job":"lazarus_pit","heartbeat_interval_seconds":60,"summary":{"total_cells":0,"healthy":0,"stale":0,"incomplete":0,"uninitialized":0},"cells":[],"skipped":[]}
+      "
+    `);
+  });
+
+  it("shows every state in one line per cell, and a summary line", () => {
+    for (const mission of ["fresh", "old", "partial", "unborn", "ahead"]) world.run(["init", mission]);
+    beatAgo("fresh", 5);
+    beatAgo("old", 4000);
+    beatAgo("ahead", -7300);
+    execFileSync("rm", [
+      "-r",
+      join(world.missions, "partial/logs"),
+      join(world.missions, "unborn/state/heartbeat.json"),
+    ]);
+    symlinkSync("/", join(world.missions, "link"));
+    mkdirSync(join(world.missions, `${"x".repeat(90)}\x1b[31m`));
+    expect(steady(world.show("scan"))).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      MISSION                       STATUS           AGE  NOTE
+      ahead                         healthy           0s  heartbeat is 2h 1m in the f…
+      fresh                         healthy           0s
+      old                           stale          1h 6m  no heartbeat for 4000 s (li…
+      partial                       incomplete        0s  missing logs
+      unborn                        uninitialized      -  heartbeat: no such file
+      xxxxxxxxxxxxxxxxxxxxxxxxxxx…  incomplete         -  missing meta, config, state…
+      skipped link: a link that leads outside, to /
+      6 cells in <world>/home/missions: 2 healthy, 1 stale, 2 incomplete, 1 uninitialized
+      "
+    `);
+    expect(world.run(["scan", "--check"]).exit).toBe(3);
+    for (const line of world.run(["scan"]).stdout.split("\n").slice(0, 7))
+      expect(line.length).toBeLessThanOrEqual(80);
+  });
+
+  it("--json gives the report", () => {
+    world.run(["init", "m1"]);
+    expect(steady(world.show("scan --json"))).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      {"schema":"lazarus.scan/1","missions_root":"<world>/home/missions","heartbeat_job":"lazarus_pit","heartbeat_interval_seconds":60,"summary":{"total_cells":1,"healthy":1,"stale":0,"incomplete":0,"uninitialized":0},"cells":[{"mission_id":"m1","root":"<world>/home/missions/m1","status":"healthy","age_seconds":0,"last_timestamp":<seconds>,"missing_paths":[],"skew_seconds":null,"reason":null}],"skipped":[]}
+      "
+    `);
+  });
+
+  it("--check is content when every cell is healthy", () => {
+    world.run(["init", "m1"]);
+    expect(world.run(["scan", "--check"]).exit).toBe(0);
+  });
+
+  it("--watch scans again until it is interrupted", () => {
+    world.run(["init", "m1"]);
+    const { stdout, exit } = world.shell(
+      "lazarus scan --watch --interval 0.05 --json > out & pid=$!; sleep 1; kill -INT $pid; wait $pid; code=$?; cat out; exit $code",
+      "/bin/bash",
+    );
+    const documents = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(documents.length).toBeGreaterThan(1);
+    expect(documents.at(-1)).toMatchObject({ schema: "lazarus.scan/1", summary: { healthy: 1 } });
+    expect(exit).toBe(0);
+  });
+});
+
+describe("job", () => {
+  it("beat writes a pulse of the caller, and check finds it fresh", () => {
+    expect(world.show("job beat nightly-backup --interval 3600 --status done")).toMatchInlineSnapshot(`
+      "exit 0
+      "
+    `);
+    expect(JSON.parse(world.read("home/heartbeats/nightly-backup.last"))).toMatchObject({
+      job: "nightly-backup",
+      interval_seconds: 3600,
+      pid: process.pid,
+      status: "done",
+    });
+    expect(world.show("job check")).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      1 job checked, 0 stale
+      "
+    `);
+    expect(steady(world.show("job check --all"))).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      JOB             STATUS  AGE  NOTE
+      nightly-backup  fresh    0s  done
+      1 job checked, 0 stale
+      "
+    `);
+    expect(world.show("job beat nightly-backup --json")).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      {"schema":"lazarus.job-beat/1","job":"nightly-backup","path":"<world>/home/heartbeats/nightly-backup.last","written":true}
+      "
+    `);
+  });
+
+  it("check lists stale and unreadable jobs, and says so with exit 3", () => {
+    world.write(
+      "home/heartbeats/old.last",
+      JSON.stringify({ timestamp: Date.now() / 1000 - 130, interval_seconds: 60 }),
+    );
+    world.write("home/heartbeats/broken.last", "{");
+    expect(steady(world.show("job check never-ran old broken"))).toMatchInlineSnapshot(`
+      "exit 3
+      ── stdout
+      JOB        STATUS         AGE  NOTE
+      never-ran  unreadable       -  no such file
+      old        stale       2m 10s  no pulse for 130 s, more than twice its interval…
+      broken     unreadable       -  not JSON
+      3 jobs checked, 3 stale
+      "
+    `);
+    expect(world.json("job check --json")).toMatchObject({
+      schema: "lazarus.job-check/1",
+      status: "alert",
+      stale: 2,
+    });
+  });
+
+  it("beat never breaks its caller: what is wrong is a warning, and the exit is 0", () => {
+    world.write("home/heartbeats", "a file");
+    expect(world.show("job beat j1")).toMatchInlineSnapshot(`
+      "exit 0
+      ── stderr
+      warning: writing the job heartbeat <world>/home/heartbeats/j1.last: a part of the path is not a directory; try: ls -ld <world>/home/heartbeats
+      "
+    `);
+    world.write("cwd/lazarus.json", '{"stale_after_seconds": "soon"}');
+    expect(world.show("job beat j1")).toMatchInlineSnapshot(`
+      "exit 0
+      ── stderr
+      warning: <world>/cwd/lazarus.json: stale_after_seconds is string "soon"; expected a number of seconds above 0; try: edit stale_after_seconds in <world>/cwd/lazarus.json, then: lazarus config
+      "
+    `);
+    expect(world.show("job beat j1 --json")).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      {"schema":"lazarus.job-beat/1","job":"j1","path":null,"written":false}
+      ── stderr
+      warning: <world>/cwd/lazarus.json: stale_after_seconds is string "soon"; expected a number of seconds above 0; try: edit stale_after_seconds in <world>/cwd/lazarus.json, then: lazarus config
+      "
+    `);
+  });
+
+  it("refuses names that are none", () => {
+    expect(world.show("job beat ../x")).toMatchInlineSnapshot(`
+      "exit 2
+      ── stderr
+      error: "../x" is not a job name
+        try: use letters, digits, '.', '_' or '-', beginning with a letter or digit
+      "
+    `);
+  });
+});

@@ -1,0 +1,125 @@
+// A world of its own for the real command line: own HOME, LAZARUS_HOME, working directory, time zone and no colours.
+// Output is compared whole; only what differs from run to run (paths of this world, times, pids) gets a name instead.
+import { type SpawnSyncOptions, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+/** The built checkout that is tested: the copy that the global set-up made. */
+export const BUILT = process.env.LAZARUS_TEST_COPY ?? join(import.meta.dirname, "..", "..");
+export const LAUNCHER = join(BUILT, "bin", "lazarus.js");
+
+export interface Ending {
+  readonly exit: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions extends Pick<SpawnSyncOptions, "uid" | "gid" | "timeout"> {
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+  readonly node?: string;
+  readonly nodeOptions?: readonly string[];
+}
+
+export interface World extends Disposable {
+  readonly directory: string;
+  readonly home: string;
+  readonly missions: string;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Runs a command line to its end; output untouched. */
+  run(words: readonly string[], options?: RunOptions): Ending;
+  /** The whole result as one text, for snapshots: `world.show("scan --json")`. */
+  show(line: string, options?: RunOptions): string;
+  /** Runs a shell script in which `lazarus` is our command. */
+  shell(script: string, program?: string): Ending;
+  json(line: string): Record<string, unknown>;
+  path(...parts: string[]): string;
+  write(path: string, content: string): string;
+  read(path: string): string;
+}
+
+export function createWorld(): World {
+  const directory = realpathSync(mkdtempSync(join(tmpdir(), "lazarus-cli-")));
+  const home = join(directory, "home");
+  const cwd = join(directory, "cwd");
+  const bin = join(directory, "bin");
+  for (const path of [home, cwd, bin, join(directory, "user")]) mkdirSync(path);
+  // For shells: the same Node and launcher under the command's own name.
+  writeFileSync(join(bin, "lazarus"), `#!/bin/sh\nexec "${process.execPath}" "${LAUNCHER}" "$@"\n`, {
+    mode: 0o755,
+  });
+  const env = {
+    HOME: join(directory, "user"),
+    LAZARUS_HOME: home,
+    PATH: `${bin}:/usr/local/bin:/usr/bin:/bin`,
+    TZ: "UTC",
+    LC_ALL: "C",
+    NO_COLOR: "1",
+  };
+  const spawn = (program: string, args: readonly string[], options: RunOptions = {}): Ending => {
+    const { status, stdout, stderr, error } = spawnSync(program, args, {
+      cwd: options.cwd ?? cwd,
+      env: { ...env, ...options.env },
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"],
+      maxBuffer: 2 ** 28,
+      timeout: options.timeout ?? 30_000,
+      ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.gid ?? options.uid }),
+    });
+    if (error) throw error;
+    return { exit: status, stdout, stderr };
+  };
+  const run: World["run"] = (words, options = {}) =>
+    spawn(options.node ?? process.execPath, [...(options.nodeOptions ?? []), LAUNCHER, ...words], options);
+  const normal = (text: string) => normalise(text, directory);
+  return {
+    directory,
+    home,
+    missions: join(home, "missions"),
+    cwd,
+    env,
+    run,
+    show(line, options) {
+      const { exit, stdout, stderr } = run(split(line), options);
+      const parts = [`exit ${exit}`];
+      if (stdout !== "") parts.push(`── stdout\n${normal(stdout).trimEnd()}`);
+      if (stderr !== "") parts.push(`── stderr\n${normal(stderr).trimEnd()}`);
+      return `${parts.join("\n")}\n`;
+    },
+    shell: (script, program = "/bin/sh") => spawn(program, ["-c", script]),
+    json(line) {
+      const { stdout } = run(split(line));
+      return JSON.parse(stdout);
+    },
+    path: (...parts) => join(directory, ...parts),
+    write(path, content) {
+      const file = join(directory, path);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, content);
+      return file;
+    },
+    read: (path) => readFileSync(join(directory, path), "utf8"),
+    [Symbol.dispose]() {
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Words by spaces; 'single quotes' hold one word together. */
+function split(line: string): string[] {
+  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? "");
+}
+
+function normalise(text: string, directory: string): string {
+  return text
+    .replaceAll(directory, "<world>")
+    .replaceAll(BUILT, "<lazarus>")
+    .replaceAll(/\/\S*\/lazarus-demo-\w+/g, "<demo>")
+    .replaceAll(/\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?Z/g, "<time>")
+    .replaceAll(/"(timestamp|created_at|last_timestamp)":\d+(\.\d+)?/g, '"$1":<seconds>')
+    .replaceAll(/"time_ms":\d+/g, '"time_ms":<ms>')
+    .replaceAll(process.versions.node, "<node>")
+    .replaceAll(/git version [\d.]+/g, "git version <git>");
+}

@@ -1,0 +1,20 @@
+// Tests of the command line run the real launcher on dist: built once before any of them, and copied, so that a build
+// meanwhile takes no chunk away from under a running test. The copy lies below node_modules, where imports still
+// find their packages.
+import { execFileSync } from "node:child_process";
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dirname, "..");
+
+export default function setup(): () => void {
+  execFileSync(process.execPath, [join(ROOT, "scripts", "ensure.mjs")], { stdio: "inherit" });
+  mkdirSync(join(ROOT, "node_modules", ".cache"), { recursive: true });
+  const copy = mkdtempSync(join(ROOT, "node_modules", ".cache", "lazarus-test-"));
+  // Tests of permissions run it as another user.
+  chmodSync(copy, 0o755);
+  for (const name of ["bin", "dist", "package.json"])
+    cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+  process.env.LAZARUS_TEST_COPY = copy;
+  return () => rmSync(copy, { recursive: true, force: true });
+}
