@@ -28,6 +28,10 @@ export default defineConfig({
   input: {
     "cli/main": "src/cli/main.ts",
     index: "src/index.ts",
+    run: "src/run/index.ts",
+    batteries: "src/run/batteries/index.ts",
+    critic: "src/critic/index.ts",
+    schedule: "src/schedule/index.ts",
     testing: "src/testing/index.ts",
     flow: "src/flow/index.ts",
     "capture-worker": "src/snapshot/capture-worker.ts",

@@ -8,6 +8,7 @@ export const GROUPS = {
   cells: "Cells and their heartbeat",
   checkpoints: "Checkpoints",
   flows: "Flows: restart-safe workflows",
+  runs: "Durable runs",
   records: "What happened",
   setup: "Set-up and help",
 } as const;
@@ -163,6 +164,27 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
     group: "flows",
     summary: "take those away again",
     load: () => import("./commands/flow-uninstall.ts"),
+  },
+  runs: { group: "runs", summary: "list durable runs", load: () => import("./commands/runs.ts") },
+  "runs show": {
+    group: "runs",
+    summary: "one run: transcript, steps, effects",
+    load: () => import("./commands/runs-show.ts"),
+  },
+  "runs resolve": {
+    group: "runs",
+    summary: "say what became of an unknown effect",
+    load: () => import("./commands/runs-resolve.ts"),
+  },
+  "runs fork": {
+    group: "runs",
+    summary: "a new run from a step of another",
+    load: () => import("./commands/runs-fork.ts"),
+  },
+  "runs prune": {
+    group: "runs",
+    summary: "take away runs that ended long ago",
+    load: () => import("./commands/runs-prune.ts"),
   },
   events: {
     group: "records",
