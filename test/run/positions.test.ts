@@ -1,0 +1,153 @@
+// Files and conversation go back together: what a cell's checkpoint needs to know of its runs, and that a runs.db that
+// is put back resumes at the step it was taken at.
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { jsonSchema } from "ai";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import {
+  createCheckpointer,
+  createExecutor,
+  openCellRunStore,
+  recoverInterrupted,
+  ShutdownError,
+} from "../../src/run/index.ts";
+import { describeRunMove, type RunPosition, readRunPositions } from "../../src/run/positions.ts";
+import { createScriptedModel, type Line } from "./scripted-model.ts";
+
+let cell: string;
+beforeEach(() => {
+  cell = mkdtempSync(join(tmpdir(), "lazarus-positions-"));
+});
+afterEach(() => rmSync(cell, { recursive: true, force: true }));
+
+const step: Line = { calls: [{ tool: "look", input: {} }] };
+
+/** An agent that counts its looks in a file of the cell, and is stopped after `stopAfter` of them. */
+function agentOf(looks: number[], stop: AbortController, stopAfter: number) {
+  const look = {
+    inputSchema: jsonSchema<object>({ type: "object" }),
+    effect: "idempotent" as const,
+    execute: () => {
+      looks.push(looks.length + 1);
+      writeFileSync(join(cell, "notes.txt"), String(looks.length));
+      if (looks.length === stopAfter) stop.abort(new ShutdownError());
+      return looks.length;
+    },
+  };
+  return { id: "scout", tools: { look } };
+}
+
+async function workUntil(stopAfter: number, looks: number[]) {
+  await using store = openCellRunStore(cell);
+  const stop = new AbortController();
+  const model = createScriptedModel([...Array.from({ length: 6 }, () => step), "the end"]);
+  const executor = createExecutor({ model, ports: { checkpointer: createCheckpointer(store) } });
+  const agent = agentOf(looks, stop, stopAfter);
+  if ((await store.list()).length === 0)
+    return await executor.run(agent, "go", { runId: "r1", signal: stop.signal });
+  const [recovered] = await recoverInterrupted(executor, store, {
+    agentFor: () => agent,
+    signal: stop.signal,
+  });
+  return recovered?.how === "resumed" ? recovered.result : recovered;
+}
+
+describe("positions of a cell's runs", () => {
+  test("no store, a foreign or a broken one have none, and nothing is made", () => {
+    expect(readRunPositions(cell)).toEqual([]);
+    expect(readdirSync(cell)).toEqual([]);
+    mkdirSync(join(cell, "state"));
+    writeFileSync(join(cell, "state", "runs.db"), "not a database");
+    expect(readRunPositions(cell)).toEqual([]);
+    expect(readdirSync(join(cell, "state"))).toEqual(["runs.db"]);
+  });
+  test("are read while the store is open, closed, or was killed with a log beside it", async () => {
+    await workUntil(2, []);
+    const position = {
+      runId: "r1",
+      agentId: "scout",
+      status: "running",
+      step: 2,
+      phase: 0,
+      unknownEffects: 0,
+    };
+    const names = () => readdirSync(join(cell, "state")).sort();
+    expect(names()).toEqual(["runs.db"]);
+    expect(readRunPositions(cell)).toMatchObject([{ ...position, store: "state/runs.db" }]);
+    expect(names()).toEqual(["runs.db"]);
+    await using store = openCellRunStore(cell);
+    await store.claim("r1");
+    expect(readRunPositions(cell)).toMatchObject([position]);
+    // As a copy of the files of a killed process has it: a log without its index.
+    const copy = mkdtempSync(join(tmpdir(), "lazarus-positions-"));
+    mkdirSync(join(copy, "state"));
+    for (const name of ["runs.db", "runs.db-wal"]) {
+      copyFileSync(join(cell, "state", name), join(copy, "state", name));
+    }
+    expect(readRunPositions(copy)).toMatchObject([position]);
+    expect(readdirSync(join(copy, "state")).sort()).toEqual(["runs.db", "runs.db-wal"]);
+    rmSync(copy, { recursive: true });
+  });
+  test("are read from a cell that cannot be written", async () => {
+    await workUntil(2, []);
+    chmodSync(join(cell, "state"), 0o500);
+    expect(readRunPositions(cell).length).toBe(1);
+    chmodSync(join(cell, "state"), 0o700);
+  });
+  test("files and conversation that are put back together resume at the same step", async () => {
+    const looks: number[] = [];
+    await workUntil(2, looks);
+    const saved = mkdtempSync(join(tmpdir(), "lazarus-positions-"));
+    cpSync(cell, saved, { recursive: true });
+    const before = readRunPositions(cell);
+    expect(before[0]?.step).toBe(2);
+    await workUntil(5, looks);
+    const later = readRunPositions(cell);
+    expect(later[0]?.step).toBe(5);
+
+    rmSync(cell, { recursive: true });
+    cpSync(saved, cell, { recursive: true });
+    rmSync(saved, { recursive: true });
+    const restored = readRunPositions(cell);
+    expect(restored).toEqual(before);
+    expect(describeRunMove(later, restored)).toContain("run r1 (scout) went back from step 5 to step 2");
+    const again: number[] = [1, 2];
+    expect(await workUntil(99, again)).toMatchObject({ status: "completed", output: "the end", steps: 7 });
+    expect(again.length).toBe(6);
+    expect(existsSync(join(cell, "notes.txt"))).toBe(true);
+  });
+  test("the sentence about a restore says what came back, went, or moved", () => {
+    const run = (runId: string, at: number, status: RunPosition["status"] = "running"): RunPosition => ({
+      ...{
+        store: "state/runs.db",
+        runId,
+        agentId: "a",
+        status,
+        step: at,
+        phase: 0,
+        unknownEffects: 0,
+        updatedAtMs: 1,
+      },
+    });
+    expect(describeRunMove([run("x", 3)], [run("x", 3)])).toBe("");
+    const words = describeRunMove(
+      [run("x", 3), run("new", 1), run("e", 4, "completed")],
+      [run("x", 5), run("old", 2), run("e", 4)],
+    );
+    expect(words).toBe(
+      "run x (a) went from step 3 to step 5. run old (a) is back, at step 2. run e (a) is running again at step 4. " +
+        "run new (a) is gone: it began later.",
+    );
+  });
+});
