@@ -19,12 +19,28 @@ export interface Contest {
   before?(): unknown;
 }
 
+/** A measurement that makes its own rows: several peers in one round, or figures that are not times. */
+export interface Trial {
+  readonly name: string;
+  measure(): Score[] | Promise<Score[]>;
+}
+
+export interface BenchOptions {
+  /** `--large`: also what takes many minutes. */
+  readonly large: boolean;
+}
+
 /** What a `*.bench.ts` exports as `bench`. */
 export interface Bench {
   /** One paragraph for the document: what is measured and on what. */
   readonly about: string;
   /** Makes the contests; `directory` is empty and removed afterwards. */
-  prepare(directory: string): Contest[] | Promise<Contest[]>;
+  prepare(
+    directory: string,
+    options: BenchOptions,
+  ): readonly (Contest | Trial)[] | Promise<readonly (Contest | Trial)[]>;
+  /** What was learnt on the way, asked for after the last contest: lines below the table. */
+  notes?(): readonly string[];
 }
 
 export interface Score {
@@ -36,6 +52,8 @@ export interface Score {
   readonly ratio: number;
   readonly goal: number | undefined;
   readonly rounds: number;
+  /** What the two figures count, when not milliseconds. */
+  readonly unit?: string;
 }
 
 const WARM_UPS = 2;
@@ -84,9 +102,9 @@ export function formatScores(scores: readonly Score[]): string {
   const rows = scores.map((score) => [
     score.name,
     `\`${score.ours}\``,
-    formatMs(score.oursMs),
+    formatFigure(score.oursMs, score.unit),
     `\`${score.peer}\``,
-    formatMs(score.peerMs),
+    formatFigure(score.peerMs, score.unit),
     score.ratio.toFixed(2),
     score.goal === undefined ? "–" : `≤ ${score.goal}`,
     score.goal === undefined ? "–" : isMet(score) ? "met" : "**missed**",
@@ -97,8 +115,9 @@ export function formatScores(scores: readonly Score[]): string {
   return line(head) + line(head.map(() => "---")) + rows.map(line).join("");
 }
 
-function formatMs(ms: number): string {
-  return ms >= 100 ? ms.toFixed(0) : ms.toFixed(1);
+function formatFigure(figure: number, unit: string | undefined): string {
+  const digits = figure >= 100 ? figure.toFixed(0) : figure.toFixed(1);
+  return unit === undefined ? digits : `${digits} ${unit}`;
 }
 
 /** Runs a program to its end; a failure is a failure of the bench, never a fast result. */
