@@ -11,6 +11,7 @@ export interface Fingerprint {
   readonly size: number;
   readonly mtimeSec: number;
   readonly mtimeNs: number;
+  readonly mode: number;
 }
 
 /** A directory that must be there. `set`: it gets the checkpoint's mode, owner and time; else only when it is made. */
@@ -53,6 +54,8 @@ export interface RestorePlan {
   readonly adjust: readonly AdjustStep[];
   /** What the checkpoint does not have; children first. */
   readonly remove: readonly RemoveStep[];
+  /** Listed files that look like the log of a database that is replaced or removed: they have their own steps. */
+  readonly sidecars: readonly string[];
   /** The same in the user's words, each path once, in path order. */
   readonly changes: Changes;
 }
@@ -124,6 +127,11 @@ export function planRestore(now: Listing, target: Listing, options: PlanOptions)
     place,
     adjust,
     remove: remove.sort(childrenFirst),
+    sidecars: listedSidecars(
+      [...place.map(({ entry }) => entry.path), ...remove.map(({ path }) => path)],
+      now,
+      target,
+    ),
     changes: {
       added: changes.added.sort(comparePaths),
       changed: changes.changed.sort(comparePaths),
@@ -132,6 +140,14 @@ export function planRestore(now: Listing, target: Listing, options: PlanOptions)
       kept: [...keeping.kept].sort((a, b) => comparePaths(a.path, b.path)),
     },
   };
+}
+
+/** Files that SQLite keeps beside a database. */
+export const SIDECARS = ["-wal", "-shm", "-journal"] as const;
+
+function listedSidecars(paths: readonly string[], now: Listing, target: Listing): string[] {
+  const names = paths.flatMap((path) => SIDECARS.map((suffix) => path + suffix));
+  return names.filter((name) => now.has(name) || target.has(name));
 }
 
 interface Comparison {
@@ -155,8 +171,10 @@ function compareListings(now: Listing, target: Listing, { wanted, owners }: Comp
   };
 
   for (const [path, entry] of target) {
-    if (!wanted(path)) continue;
     const before = now.get(path);
+    // The same object: both checkpoints have it from the same layer. Groups are looked at as a whole.
+    if (before === entry && entry.group === undefined) continue;
+    if (!wanted(path)) continue;
     if (entry.type === "file") {
       const mates = entry.group === undefined ? undefined : groups.get(entry.group);
       if (mates !== undefined) mates.push(entry);
@@ -245,8 +263,7 @@ function compareUnit(
   const one = before[0];
   if (first === undefined || one === undefined) return "content";
   for (const [i, entry] of before.entries()) {
-    if (entry?.type !== "file" || entry.sha256 !== first.sha256 || entry.size !== first.size)
-      return "content";
+    if (entry?.type !== "file" || !sameContent(entry, first)) return "content";
     if (i > 0 && (entry.group === undefined || entry.group !== one.group)) return "content";
   }
   const mates = new Set(unit.map(({ path }) => path));
@@ -272,6 +289,12 @@ function linkedNames(
   return (path) => groups.get(now.get(path)?.group ?? "") ?? [];
 }
 
+/** The digest of a sparse file is that of its data alone, so that the holes have to be compared, too. */
+function sameContent(a: Entry, b: Entry): boolean {
+  if (a.sha256 !== b.sha256 || a.size !== b.size) return false;
+  return a.extents === b.extents || JSON.stringify(a.extents) === JSON.stringify(b.extents);
+}
+
 export function sameMetadata(a: Entry, b: Entry, owners: boolean): boolean {
   return (
     a.mtimeSec === b.mtimeSec &&
@@ -291,8 +314,8 @@ function sameXattrs(a: Entry["xattrs"] = [], b: Entry["xattrs"] = []): boolean {
 
 function fingerprint(entry: Entry | undefined): Fingerprint | null {
   if (entry === undefined) return null;
-  const { type, size, mtimeSec, mtimeNs } = entry;
-  return { type, size, mtimeSec, mtimeNs };
+  const { type, size, mtimeSec, mtimeNs, mode } = entry;
+  return { type, size, mtimeSec, mtimeNs, mode };
 }
 
 /** A pattern that matches a directory covers all that is in it. */

@@ -3,7 +3,6 @@
 import { createHash, hash } from "node:crypto";
 import { closeSync, openSync, readSync } from "node:fs";
 import { LazarusError } from "../platform/errors.ts";
-import { createFeeder } from "./contents.ts";
 import type { Entry } from "./entry.ts";
 import { type Codec, codecOf } from "./oci/codec.ts";
 import type { Layer } from "./oci/layer-reader.ts";
@@ -71,8 +70,7 @@ export function createReader(layers: readonly LayerMembers[]): Reader {
 
   return {
     read(entry, use) {
-      const whole = entry.extents === undefined ? wholeChunk(entry, byDigest) : false;
-      if (whole) {
+      if (liesInOneMember(entry, byDigest)) {
         chunks(entry, (chunk) => {
           if (hash("sha256", chunk, "hex") !== entry.sha256) throw damagedFile(entry);
           use(chunk);
@@ -80,12 +78,10 @@ export function createReader(layers: readonly LayerMembers[]): Reader {
         return;
       }
       const digest = createHash("sha256");
-      const feed = createFeeder(entry, digest);
       chunks(entry, (chunk) => {
-        feed.data(chunk);
+        digest.update(chunk);
         use(chunk);
       });
-      feed.end();
       if (digest.digest("hex") !== entry.sha256) throw damagedFile(entry);
     },
     [Symbol.dispose]() {
@@ -96,7 +92,7 @@ export function createReader(layers: readonly LayerMembers[]): Reader {
 }
 
 /** Whether the file has bytes and they all lie in one member. */
-function wholeChunk({ location }: Entry, byDigest: ReadonlyMap<string, LayerMembers>): boolean {
+function liesInOneMember({ location }: Entry, byDigest: ReadonlyMap<string, LayerMembers>): boolean {
   if (location === undefined || location.length === 0) return false;
   const { raw } = byDigest.get(location.layer)!;
   return raw[memberAt(raw, location.at) + 1]! >= location.at + location.length;

@@ -1,0 +1,90 @@
+// A mission in a temporary home, and an eye of its own for trees: plain lstat, readlink and digests, none of our code.
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { resolveConfig } from "../../src/cell/config.ts";
+import { initCell } from "../../src/cell/init.ts";
+import { parseMissionId } from "../../src/cell/mission-id.ts";
+import { type Machine, systemMachine } from "../../src/platform/machine.ts";
+import { type CaptureResult, captureCell } from "../../src/snapshot/capture.ts";
+import { openRoom, type Room } from "../../src/snapshot/room.ts";
+
+export interface World extends Disposable {
+  readonly directory: string;
+  readonly room: Room;
+  readonly cell: string;
+  /** Another room on the same mission: other settings, or another machine. */
+  open(options?: { document?: Record<string, unknown>; machine?: Machine; mission?: string }): Room;
+  checkpoint(message?: string): Promise<CaptureResult>;
+  path(name: string): string;
+  write(name: string, content: string | Uint8Array): string;
+}
+
+export function createWorld(options: { home?: string; mission?: string } = {}): World {
+  const directory = options.home ?? fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "lazarus-restore-")));
+  const mission = parseMissionId(options.mission ?? "m");
+  const surroundings = { env: { LAZARUS_HOME: directory, HOME: directory }, cwd: directory, isRoot: false };
+  const open: World["open"] = ({ document = {}, machine = systemMachine, mission: other } = {}) =>
+    openRoom(machine, resolveConfig(surroundings, undefined, document), parseMissionId(other ?? mission), {
+      version: "test",
+      environment: { PATH: process.env.PATH, HOME: directory },
+    });
+  const room = open();
+  initCell(systemMachine, room.config, mission);
+  const path = (name: string) => join(room.cellRoot, name);
+  return {
+    directory,
+    room,
+    cell: room.cellRoot,
+    open,
+    checkpoint: (message) => captureCell(room, { reason: "manual", message: message ?? null }),
+    path,
+    write(name, content) {
+      fs.mkdirSync(join(path(name), ".."), { recursive: true });
+      fs.writeFileSync(path(name), content);
+      return path(name);
+    },
+    [Symbol.dispose]() {
+      fs.rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Every path below `root` with all that lstat, readlink and a digest say; names as latin1, so that bytes stay apart. */
+export function lookAt(root: string): Map<string, string> {
+  const found = new Map<string, string>();
+  const inodes = new Map<bigint, string>();
+  const visit = (path: Buffer, name: string) => {
+    const stat = fs.lstatSync(path, { bigint: true });
+    const facts = [(stat.mode & 0o7777n).toString(8), `${stat.uid}:${stat.gid}`, String(stat.mtimeNs)];
+    if (stat.isFile()) {
+      if (stat.nlink > 1n) facts.push(`=${inodes.get(stat.ino) ?? name}`);
+      if (!inodes.has(stat.ino)) inodes.set(stat.ino, name);
+      facts.unshift(
+        "file",
+        String(stat.size),
+        createHash("sha256").update(fs.readFileSync(path)).digest("hex"),
+      );
+    } else if (stat.isSymbolicLink()) {
+      facts.shift();
+      facts.unshift("link", fs.readlinkSync(path, { encoding: "buffer" }).toString("latin1"));
+    } else facts.unshift(stat.isDirectory() ? "directory" : stat.isFIFO() ? "fifo" : "other");
+    found.set(name, facts.join(" "));
+    if (!stat.isDirectory()) return;
+    for (const child of fs.readdirSync(path, { encoding: "buffer" }).sort(Buffer.compare)) {
+      const text = child.toString("latin1");
+      visit(Buffer.concat([path, Buffer.from("/"), child]), name === "." ? text : `${name}/${text}`);
+    }
+  };
+  visit(Buffer.from(root), ".");
+  return found;
+}
+
+/** Paths in which two looks differ, with both sides. */
+export function differences(a: Map<string, string>, b: Map<string, string>): string[] {
+  const names = new Set([...a.keys(), ...b.keys()]);
+  return [...names]
+    .filter((name) => a.get(name) !== b.get(name))
+    .map((name) => `${name}: ${a.get(name)} / ${b.get(name)}`);
+}

@@ -1,0 +1,67 @@
+// Restore in place, end to end on a real file system: the cell afterwards is the cell that was captured, seen by an eye
+// that is not ours; what should stay stays; nothing is lost that has no other copy.
+import fs from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { restoreCell } from "../../src/snapshot/restore.ts";
+import { undoRestore } from "../../src/snapshot/undo.ts";
+import { createWorld, differences, lookAt, type World } from "./restore-world.ts";
+
+let world: World;
+beforeEach(() => {
+  world = createWorld();
+});
+afterEach(() => world[Symbol.dispose]());
+
+const read = (name: string) => fs.readFileSync(world.path(name), "utf8");
+const leftovers = () => fs.readdirSync(join(world.cell, "..")).filter((name) => name !== "m");
+
+describe("restore in place", () => {
+  it("brings back content, modes, times, links and empty directories, and removes what came later", async () => {
+    world.write("worktree/a.txt", "first");
+    world.write("worktree/sub/b.txt", "stays");
+    fs.chmodSync(world.path("worktree/a.txt"), 0o751);
+    fs.utimesSync(world.path("worktree/a.txt"), 1_000_000_000, 1_111_111_111.25);
+    fs.symlinkSync("a.txt", world.path("worktree/link"));
+    fs.linkSync(world.path("worktree/a.txt"), world.path("worktree/hard"));
+    fs.mkdirSync(world.path("worktree/empty"));
+    const before = lookAt(world.cell);
+    const { ref } = await world.checkpoint();
+
+    world.write("worktree/a.txt", "second, longer");
+    fs.rmSync(world.path("worktree/link"));
+    fs.rmSync(world.path("worktree/hard"));
+    fs.rmdirSync(world.path("worktree/empty"));
+    world.write("worktree/new/deep/file", "later");
+    fs.chmodSync(world.path("worktree/sub/b.txt"), 0o600);
+    const changed = lookAt(world.cell);
+
+    const result = await restoreCell(world.room, { checkpoint: ref.id });
+    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(result.flaws).toEqual([]);
+    expect(result.changes.added).toEqual(["worktree/empty", "worktree/hard", "worktree/link"]);
+    expect(result.changes.changed).toEqual(["worktree/a.txt"]);
+    expect(result.changes.removed).toEqual(["worktree/new", "worktree/new/deep", "worktree/new/deep/file"]);
+    expect(result.changes.metadata).toContain("worktree/sub/b.txt");
+    expect(leftovers()).toEqual([]);
+
+    const undone = await undoRestore(world.room);
+    expect(undone.target.id).toBe(result.safety!.id);
+    expect(undone.undone).toBe(ref.id);
+    expect(differences(changed, lookAt(world.cell))).toEqual([]);
+    await undoRestore(world.room);
+    expect(differences(before, lookAt(world.cell))).toEqual([]);
+  });
+
+  it("does not touch what does not differ", async () => {
+    world.write("worktree/same", "same");
+    world.write("worktree/other", "1");
+    await world.checkpoint();
+    world.write("worktree/other", "2");
+    const inode = fs.statSync(world.path("worktree/same")).ino;
+    const ctime = fs.statSync(world.path("worktree/same")).ctimeMs;
+    await restoreCell(world.room, {});
+    expect(read("worktree/other")).toBe("1");
+    expect(fs.statSync(world.path("worktree/same"))).toMatchObject({ ino: inode, ctimeMs: ctime });
+  });
+});
