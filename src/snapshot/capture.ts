@@ -32,6 +32,8 @@ export interface CaptureOptions {
   readonly beforeRestoreOf?: string | null;
   /** The vault's lock, when the caller has it already. */
   readonly heldLock?: Lock;
+  /** False leaves git alone: the repository of a stranger may name programs that git would run. */
+  readonly git?: boolean;
 }
 
 export interface CaptureResult {
@@ -84,7 +86,7 @@ async function capture(room: Room, options: CaptureOptions): Promise<CaptureResu
     groupPrefix: id,
     defer: gitDirectoryInCell(room),
     meanwhile: async (walk) => {
-      git = await commit(room, id, createdMs, walk, cache);
+      git = options.git === false ? GIT_LEFT_ALONE : await commit(room, id, createdMs, walk, cache);
     },
   });
   crashPoint("snapshot.capture.surveyed");
@@ -150,6 +152,15 @@ function refuseMissingCell(room: Room): void {
 }
 
 const WORKTREE = "worktree";
+
+const GIT_LEFT_ALONE: GitPosition = {
+  status: "none",
+  head: null,
+  branch: null,
+  commit: null,
+  ref: null,
+  note: "git was not asked: the repository came from elsewhere",
+};
 
 /** Relative to the cell, when the repository's own directory lies in it. */
 function gitDirectoryInCell(room: Room): string | undefined {
