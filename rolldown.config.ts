@@ -35,6 +35,7 @@ export default defineConfig({
     testing: "src/testing/index.ts",
     flow: "src/flow/index.ts",
     "capture-worker": "src/snapshot/capture-worker.ts",
+    "restore-worker": "src/snapshot/restore-worker.ts",
     "arm-crash-point": "src/testing/arm-crash-point.ts",
   },
   platform: "node",
