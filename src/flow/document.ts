@@ -60,8 +60,7 @@ export function judgeDocument(value: unknown, stem: string): Verdict {
 
 /** The document with its hash as the Python tool would compute it. */
 export function seal(document: FlowDocument): FlowDocument {
-  const { checkpointHash: _, ...content } = document;
-  return { ...content, checkpointHash: sha256Hex(canonicalJson(content, true)) } as FlowDocument;
+  return { ...document, checkpointHash: sha256Hex(canonicalJson(document, "checkpointHash", true)) };
 }
 
 export function isUnfinished(document: FlowDocument): boolean {
@@ -74,11 +73,9 @@ export function isExpired(document: FlowDocument, nowMs: number): boolean {
 }
 
 function hashMatches(document: FlowDocument, expected: string): boolean {
-  const { checkpointHash: _, ...content } = document;
-  const ascii = canonicalJson(content, true);
-  if (sha256Hex(ascii) === expected) return true;
+  if (sha256Hex(canonicalJson(document, "checkpointHash", true)) === expected) return true;
   // Writers that set ensure_ascii=False hash the characters themselves.
-  const plain = canonicalJson(content, false);
+  const plain = canonicalJson(document, "checkpointHash", false);
   return hasNonAscii(plain) && sha256Hex(plain) === expected;
 }
 
@@ -134,28 +131,21 @@ function newerReason(version: unknown): string {
   return `has schemaVersion ${String(version)}; this Lazarus knows ${SCHEMA_VERSION} and leaves it alone`;
 }
 
-const ISO =
-  /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|z|[+-]\d\d:?\d\d)?)?$/;
+const ISO = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?)?$/;
+const FULL_ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
 
 /** Milliseconds since the epoch. A time without a zone is UTC, which is what the tools that write these files mean. */
 export function parseIsoMs(text: string): number | undefined {
+  const ms = Date.parse(FULL_ISO.test(text) ? text : fullForm(text));
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** The looser forms that Python's isoformat and fromisoformat know, as the one that JavaScript reads alike. */
+function fullForm(text: string): string {
   const match = ISO.exec(text);
-  if (match === null) return undefined;
-  const [, year, month, day, hour = "0", minute = "0", second = "0", fraction = "", zone = "Z"] = match;
-  const ms = Date.UTC(
-    Number(year),
-    Number(month) - 1,
-    Number(day),
-    Number(hour),
-    Number(minute),
-    Number(second),
-    Math.floor(Number(`0.${fraction || "0"}`) * 1000),
-  );
-  if (new Date(ms).getUTCDate() !== Number(day) && Number(hour) < 24) return undefined;
-  if (Number(month) > 12 || Number(hour) > 24 || Number(minute) > 59 || Number(second) > 60) return undefined;
-  if (zone === "Z" || zone === "z") return ms;
-  const sign = zone.startsWith("-") ? 1 : -1;
-  return ms + sign * (Number(zone.slice(1, 3)) * 60 + Number(zone.slice(-2))) * 60_000;
+  if (match === null) return "";
+  const [, date, minutes = "00:00", seconds = ":00", fraction = "0", zone = "Z"] = match;
+  return `${date}T${minutes}${seconds}.${fraction}${/^[+-]\d{4}$/.test(zone) ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone}`;
 }
 
 /** "+00:00" and not "Z": Python before 3.11 reads only the former. */

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import { LazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
-import { describeOwner, livenessOf, type Owner, ownerFields, parseOwner, selfOwner } from "./owner.ts";
+import { livenessOfMark, type Owner, ownerMark, selfOwner } from "./owner.ts";
 
 const WAIT_MS = 10_000;
 const POLL_MS = 3;
@@ -32,19 +32,22 @@ export async function withGuard<T>(machine: Machine, path: string, work: () => T
 async function waitAndTake(machine: Machine, path: string, me: Owner): Promise<void> {
   const deadline = machine.clock.monotonicMs() + WAIT_MS;
   do {
-    const holder = readHolder(path);
-    if (holder !== undefined) {
-      const dead = holder !== "foreign" && livenessOf(machine.processes, holder, me) === "dead";
-      if (dead) await removeDead(machine, path, me);
-      else if (machine.clock.monotonicMs() > deadline) throw stuck(path, holder);
-      else await machine.clock.sleep(POLL_MS);
-    }
+    const mark = readMark(path);
+    if (mark === undefined) continue;
+    if (isDead(machine, mark, me)) await removeDead(machine, path, me);
+    else if (machine.clock.monotonicMs() > deadline) throw stuck(machine, path, mark, me);
+    else await machine.clock.sleep(POLL_MS);
   } while (!tryTake(path, me));
+}
+
+/** A guard that Lazarus did not make has no holder that could be dead. */
+function isDead(machine: Machine, mark: string, me: Owner): boolean {
+  return livenessOfMark(machine.processes, mark, me)?.liveness === "dead";
 }
 
 function tryTake(path: string, me: Owner): boolean {
   try {
-    symlinkSync(JSON.stringify(ownerFields(me)), path);
+    symlinkSync(ownerMark(me), path);
     return true;
   } catch (error) {
     if (systemErrorCode(error) === "EEXIST") return false;
@@ -60,17 +63,12 @@ function release(path: string): void {
   }
 }
 
-function readHolder(path: string): Owner | "foreign" | undefined {
-  let target: string;
+/** Who the guard names; undefined when it is gone, empty when it is no link. */
+function readMark(path: string): string | undefined {
   try {
-    target = readlinkSync(path);
+    return readlinkSync(path);
   } catch (error) {
-    return systemErrorCode(error) === "ENOENT" ? undefined : "foreign";
-  }
-  try {
-    return parseOwner(JSON.parse(target)) ?? "foreign";
-  } catch {
-    return "foreign";
+    return systemErrorCode(error) === "ENOENT" ? undefined : "";
   }
 }
 
@@ -81,17 +79,19 @@ async function removeDead(machine: Machine, path: string, me: Owner): Promise<vo
     purpose: "removing the guard of a process that was killed",
     waitMs: WAIT_MS,
   });
-  const holder = readHolder(path);
-  if (holder === undefined || holder === "foreign") return;
-  if (livenessOf(machine.processes, holder, me) !== "dead") return;
+  const mark = readMark(path);
+  if (mark === undefined || !isDead(machine, mark, me)) return;
   crashPoint("flow.guard.dead-found");
   release(path);
 }
 
-function stuck(path: string, holder: Owner | "foreign"): LazarusError {
-  const who = holder === "foreign" ? "something that Lazarus did not make" : describeOwner(holder);
+function stuck(machine: Machine, path: string, mark: string, me: Owner): LazarusError {
+  const holder = livenessOfMark(machine.processes, mark, me);
+  const where = holder?.liveness === "elsewhere" ? "another machine or container" : "this machine";
+  const who =
+    holder === undefined ? "something that Lazarus did not make" : `process ${holder.pid} on ${where}`;
   return new LazarusError("FLOW_BUSY", `${path} has been held for ${WAIT_MS / 1000} s by ${who}`, {
-    hint: holder === "foreign" ? `ls -l ${path}` : `ps -p ${holder.pid} -f; if it is gone: rm ${path}`,
+    hint: holder === undefined ? `ls -l ${path}` : `ps -p ${holder.pid} -f there; if it is gone: rm ${path}`,
     details: { path },
   });
 }

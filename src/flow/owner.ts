@@ -2,7 +2,7 @@
 // owner is pid + start time + boot, on a host, in a pid namespace. The verdict is a pure function; only `selfOwner`
 // and `ownerOf` look at the machine.
 import { readFileSync, readlinkSync } from "node:fs";
-import type { Processes } from "../platform/process-identity.ts";
+import { type Processes, systemProcesses } from "../platform/process-identity.ts";
 import { sha256Hex } from "./sha256.ts";
 
 export interface Owner {
@@ -52,10 +52,16 @@ export function isSameProcess(a: Owner, b: Owner): boolean {
   );
 }
 
+let cachedSelf: Owner | undefined;
+
 /** This process as an owner. */
 export function selfOwner(processes: Processes, name: string | null = null): Owner {
+  // A real process never becomes another one; asking the kernel again would be a tenth of a library update.
+  if (processes === systemProcesses && cachedSelf !== undefined) return { ...cachedSelf, name };
   const { pid, startTime, bootId } = processes.self();
-  return { name, pid, processStart: startTime, bootId, host: processes.hostName(), ...place() };
+  const self = { name, pid, processStart: startTime, bootId, host: processes.hostName(), ...place() };
+  if (processes === systemProcesses) cachedSelf = self;
+  return self;
 }
 
 /** Another process as an owner; undefined when there is none with that pid. */
@@ -82,6 +88,66 @@ export function parseOwner(value: Readonly<Record<string, unknown>>): Owner | un
     namespace: textOrNull(namespace),
     container: textOrNull(container),
   };
+}
+
+/**
+ * The same in at most 59 characters, which a file system keeps in a symbolic link's own inode: a third of the cost of
+ * a longer one. Host, namespace and container are only compared, so a few bits of each are enough.
+ */
+export function ownerMark(owner: Owner): string {
+  const { pid, processStart, bootId, host, namespace, container } = owner;
+  return [
+    pid,
+    short(processStart, 14),
+    bootId.slice(0, 8),
+    brief(host),
+    brief(namespace),
+    brief(container),
+  ].join("~");
+}
+
+/** Whether the one with this mark can still be there, as seen by `me`; undefined for a text that is no mark. */
+export function livenessOfMark(
+  processes: Processes,
+  mark: string,
+  me: Owner,
+): { pid: number; liveness: Liveness } | undefined {
+  const [pidText = "", processStart = "", bootId = "", host = "", namespace = "", container, ...more] =
+    mark.split("~");
+  const pid = Number(pidText);
+  if (!(pid > 0) || container === undefined || more.length > 0) return undefined;
+  const [, , myBoot = "", myHost = "", myNamespace = "", myContainer = ""] = ownerMark(me).split("~");
+  const seen: Owner = {
+    name: null,
+    pid,
+    processStart,
+    bootId,
+    host,
+    namespace,
+    container: container || null,
+  };
+  const here: Owner = {
+    ...seen,
+    bootId: myBoot,
+    host: myHost,
+    namespace: myNamespace,
+    container: myContainer || null,
+  };
+  const now = processes.identify(pid)?.startTime;
+  return { pid, liveness: judgeLiveness(seen, here, now === undefined ? undefined : short(now, 14)) };
+}
+
+/** The end, where clock ticks differ; words of other systems lose their spaces. */
+function short(text: string, most: number): string {
+  return text.replaceAll(/[^A-Za-z0-9]/g, "").slice(-most);
+}
+
+/** Eight characters that differ when the texts do, but for one chance in four billion (FNV-1a). */
+function brief(text: string | null): string {
+  if (text === null) return "";
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  return (hash >>> 0).toString(16).padStart(8, "0");
 }
 
 /** As it is stored. */

@@ -26,7 +26,8 @@ const SUFFIX = ".json";
 export const OWN_DIRECTORY = ".lazarus";
 
 export function placeOf(directory: string, stem: string): FlowPlace {
-  const base = join(directory, stem);
+  // Not `join`: it would be a tenth of the cost of listing 10,000 files.
+  const base = `${directory}${sep}${stem}`;
   return { directory, stem, file: `${base}${SUFFIX}`, lockFile: `${base}.lock` };
 }
 

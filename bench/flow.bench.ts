@@ -1,0 +1,152 @@
+// Flows: what a command between an agent's steps costs over Node's own start, what a library update costs over the
+// disk's own durability, and 10,000 files against a plain Python script of the same work.
+import { closeSync, fsyncSync, mkdirSync, openSync, unlinkSync, writeFileSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { changeFlow, formatIso, seal, selfOwner, startFlow } from "../src/flow/index.ts";
+import { systemMachine } from "../src/platform/machine.ts";
+import { type Bench, type Contest, runProgram } from "./harness.ts";
+
+const LAUNCHER = join(import.meta.dirname, "..", "bin", "lazarus.js");
+const PYTHON_FLOWS = join(import.meta.dirname, "flow_files.py");
+const FLOWS = 10_000;
+const START_ROUNDS = 200;
+const LIBRARY_ROUNDS = 400;
+const SCAN_ROUNDS = 15;
+const STALE_MINUTES = 10;
+const DAY_MS = 86_400_000;
+
+export const bench: Bench = {
+  about: `\`flow update\` and \`flow resume\` run between an agent's steps: they are held against the start of Node itself,
+durable write, hash and lock included. The library's update is held against one fsync: a new file of the same size written,
+synced and closed, which is the least that durability costs (its own rename makes it two). \`flow list\` and
+\`flow selfcheck\` of ${FLOWS.toLocaleString("en")} files, every schema and hash checked, are held against
+\`bench/flow_files.py\`; process start is included on both sides.`,
+  async prepare(directory) {
+    const env = { HOME: directory, LAZARUS_HOME: join(directory, "home"), PATH: process.env.PATH ?? "" };
+    const lazarus = (...words: string[]) =>
+      runProgram(process.execPath, [LAUNCHER, ...words], { env, cwd: directory });
+    lazarus(
+      ..."flow start -w report --agent anna --idempotency report-11 --step fetch --remaining write send".split(
+        " ",
+      ),
+    );
+    const hot = (...words: string[]): Contest => ({
+      name: `\`${words.slice(0, 2).join(" ")}\``,
+      goal: 1.8,
+      rounds: START_ROUNDS,
+      ours: { name: `lazarus ${words.join(" ")}`, run: () => lazarus(...words) },
+      peer: {
+        name: "node -e 0",
+        run: () => runProgram(process.execPath, ["-e", "0"], { env, cwd: directory }),
+      },
+    });
+    return [
+      hot("flow", "update", "-w", "report", "--complete", "fetch"),
+      hot("flow", "resume", "-w", "report"),
+      await libraryContest(join(directory, "library")),
+      ...manyContests(join(directory, "many"), env),
+    ];
+  },
+};
+
+async function libraryContest(root: string): Promise<Contest> {
+  const workspace = { machine: systemMachine, root };
+  const me = selfOwner(systemMachine.processes);
+  const flow = {
+    workflow: "report",
+    agent: "anna",
+    idempotency: "k",
+    step: "fetch",
+    remaining: ["write", "send"],
+  };
+  mkdirSync(root, { recursive: true });
+  const { document } = await startFlow(workspace, flow, { me });
+  const bytes = Buffer.from(`${JSON.stringify(document, null, 2)}\n`);
+  const probe = join(root, "probe");
+  return {
+    name: "library update",
+    goal: 2,
+    rounds: LIBRARY_ROUNDS,
+    ours: {
+      name: "changeFlow({ complete })",
+      run: () => changeFlow(workspace, { workflow: "report" }, { complete: ["fetch"] }, me),
+    },
+    peer: {
+      name: "write + fsync of a new file",
+      run() {
+        const fd = openSync(probe, "wx");
+        writeSync(fd, bytes);
+        fsyncSync(fd);
+        closeSync(fd);
+      },
+    },
+    before() {
+      try {
+        unlinkSync(probe);
+      } catch {}
+    },
+  };
+}
+
+function manyContests(root: string, env: Record<string, string>): Contest[] {
+  makeFlows(root);
+  const interpreter = runProgram("python3", ["-c", "import sys; print(sys.executable)"], {
+    output: true,
+  }).trim();
+  const python = (output: boolean, ...words: string[]) =>
+    runProgram(interpreter, ["-I", PYTHON_FLOWS, ...words], { env, output });
+  const lazarus = (output: boolean, ...words: string[]) => {
+    // A self-check that finds something ends with 3, which is no failure.
+    const line = `"$0" "$@"; code=$?; [ $code = 0 ] || [ $code = 3 ]`;
+    return runProgram("/bin/sh", ["-c", line, process.execPath, LAUNCHER, "flow", ...words, "--root", root], {
+      env,
+      output,
+    });
+  };
+  const minutes = String(STALE_MINUTES);
+  const stale = /stale_checkpoints=(\d+)/;
+  const ourStale = stale.exec(lazarus(true, "selfcheck", "--stale-min", minutes))?.[1];
+  const ourLines = lazarus(true, "list").split("\n").length;
+  if (ourStale === undefined || ourStale !== stale.exec(python(true, "selfcheck", root, minutes))?.[1]) {
+    throw new Error("the two self-checks disagree");
+  }
+  if (ourLines !== python(true, "list", root).split("\n").length) throw new Error("the two lists disagree");
+  const contest = (name: string, ours: string[], theirs: string[]): Contest => ({
+    name: `\`flow ${name}\` of ${FLOWS.toLocaleString("en")} files`,
+    goal: 0.5,
+    rounds: SCAN_ROUNDS,
+    ours: { name: `lazarus flow ${ours.join(" ")}`, run: () => lazarus(false, ...ours) },
+    peer: { name: `python3 flow_files.py ${name}`, run: () => python(false, ...theirs) },
+  });
+  return [
+    contest("list", ["list"], ["list", root]),
+    contest("selfcheck", ["selfcheck", "--stale-min", minutes], ["selfcheck", root, minutes]),
+  ];
+}
+
+/** One in four is unfinished, one in forty of those stale, one in a thousand damaged. */
+function makeFlows(root: string): void {
+  const directory = join(root, "memory", "checkpoints");
+  mkdirSync(directory, { recursive: true });
+  const nowMs = systemMachine.clock.nowMs();
+  for (let n = 0; n < FLOWS; n += 1) {
+    const workflowId = `flow-${String(n).padStart(5, "0")}`;
+    const unfinished = n % 4 === 0;
+    const document = seal({
+      schemaVersion: "1.0",
+      workflowId,
+      agentId: `agent-${n % 7}`,
+      status: unfinished ? "in_progress" : "done",
+      currentStep: "write the report",
+      completedSteps: ["fetch the mail", "sort it"],
+      remainingSteps: unfinished ? ["write the report", "send it"] : [],
+      handoffTo: null,
+      notes: "waiting for the answer of the second server",
+      idempotencyKey: `key-${n}`,
+      updatedAt: formatIso(n % 160 === 0 ? nowMs - DAY_MS : nowMs + DAY_MS),
+      expiresAt: formatIso(nowMs + 7 * DAY_MS),
+    });
+    const text = `${JSON.stringify(document, null, 2)}\n`;
+    writeFileSync(join(directory, `${workflowId}.json`), n % 1000 === 1 ? text.slice(0, -20) : text);
+  }
+}
