@@ -8,9 +8,14 @@ const port = parentPort!;
 port.on("message", ({ id, task }: { id: number; task: CaptureTask }) => {
   try {
     const result = runTask(task);
-    const transfer = result.member ? [result.member.raw.buffer, result.member.stored.buffer] : [];
-    port.postMessage({ id, result }, [...new Set(transfer)] as ArrayBuffer[]);
+    const parts = result.member === undefined ? [] : [result.member.raw, result.member.stored];
+    port.postMessage({ id, result }, parts.filter(ownsItsMemory).map(({ buffer }) => buffer) as ArrayBuffer[]);
   } catch (error) {
     port.postMessage({ id, error: error instanceof Error ? error : new Error(String(error)) });
   }
 });
+
+/** Small buffers are cut from a pool that others use as well: those are copied, not handed over. */
+function ownsItsMemory({ buffer }: Uint8Array): boolean {
+  return buffer.byteLength !== Buffer.poolSize;
+}
