@@ -1,0 +1,88 @@
+// SIGKILL at every crash point that making a cell or a heartbeat passes, at each of its first passages: what is there
+// is whole, and the same command run again completes it.
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { listCrashPoints } from "../../src/testing/crash-points.ts";
+import { BUILT, createWorld, type World } from "./hermetic.ts";
+
+const points = listCrashPoints(join(import.meta.dirname, "../../src"))
+  .map(({ name }) => name)
+  .filter((name) => name.startsWith("cell.") || name.startsWith("durable."));
+const PASSAGES = [1, 2, 3, 5, 8];
+
+let world: World;
+beforeEach(() => {
+  world = createWorld();
+});
+afterEach(() => world[Symbol.dispose]());
+
+/** Runs a command that dies at the nth passage of a crash point. Returns false when it never came there. */
+function kill(words: readonly string[], point: string, nth: number): boolean {
+  const { exit, stderr } = world.run(words, {
+    nodeOptions: ["--import", join(BUILT, "dist/arm-crash-point.js")],
+    env: { LAZARUS_CRASH_AT: `${point}#${nth}` },
+  });
+  if (exit !== null) expect({ exit, stderr }).toEqual({ exit: 0, stderr: "" });
+  return exit === null;
+}
+
+function expectWhole(mission: string): void {
+  const root = join(world.missions, mission);
+  for (const path of ["meta/mission.json", "config/cell.json", "state/heartbeat.json"]) {
+    expect(JSON.parse(readFileSync(join(root, path), "utf8")).mission_id).toBe(mission);
+  }
+}
+
+function leftovers(mission: string): string[] {
+  const names = readdirSync(join(world.missions, mission), { recursive: true, encoding: "utf8" });
+  return names.filter((name) => name.endsWith(".tmp") || name.includes(".lazarus-"));
+}
+
+it("there are crash points to be killed at", () => {
+  expect(points).toEqual(expect.arrayContaining(["cell.init.seed-created", "cell.worktree.cloned"]));
+});
+
+describe("init --repo", () => {
+  let repo: string;
+  beforeEach(() => {
+    repo = world.path("repo");
+    execFileSync("git", ["init", "--quiet", repo]);
+    writeFileSync(join(repo, "code"), "code");
+    const identity = ["-c", "user.name=t", "-c", "user.email=t@e"];
+    execFileSync("git", ["-C", repo, "add", "."]);
+    execFileSync("git", ["-C", repo, ...identity, "commit", "--quiet", "-m1"]);
+  });
+
+  it.each(points)("killed at %s and run again makes the whole cell and leaves no litter", (point) => {
+    let kills = 0;
+    for (const nth of PASSAGES) {
+      const mission = `m${nth}`;
+      const words = ["init", mission, "--repo", repo, "--quiet"];
+      if (!kill(words, point, nth)) break;
+      kills += 1;
+      expect(world.run(words)).toMatchObject({ exit: 0, stderr: "" });
+      expectWhole(mission);
+      expect(leftovers(mission)).toEqual([]);
+      expect(readFileSync(join(world.missions, mission, "worktree/code"), "utf8")).toBe("code");
+    }
+    expect(world.run(["scan", "--check"]).exit).toBe(0);
+    if (/^cell\.(init|worktree)\./.test(point)) expect(kills).toBeGreaterThan(0);
+  });
+});
+
+it.each(points.filter((name) => /^durable\.(temporary|replace)\./.test(name)))(
+  "a heartbeat killed at %s leaves the old one or the new one, and the next beat works",
+  (point) => {
+    world.run(["init", "m1"]);
+    world.run(["heartbeat", "m1", "--status", "old"]);
+    const file = "home/missions/m1/state/heartbeat.json";
+    kill(["heartbeat", "m1", "--status", "new"], point, 1);
+    expect(JSON.parse(world.read(file))).toMatchObject({ status: expect.stringMatching(/^(old|new)$/) });
+    expect(world.run(["heartbeat", "m1", "--status", "next"]).exit).toBe(0);
+    expect(JSON.parse(world.read(file))).toMatchObject({ status: "next" });
+    world.run(["init", "m1"]);
+    expect(leftovers("m1")).toEqual([]);
+  },
+);
