@@ -33,6 +33,7 @@ export default defineConfig({
     critic: "src/critic/index.ts",
     schedule: "src/schedule/index.ts",
     testing: "src/testing/index.ts",
+    snapshot: "src/snapshot/index.ts",
     flow: "src/flow/index.ts",
     "capture-worker": "src/snapshot/capture-worker.ts",
     "restore-worker": "src/snapshot/restore-worker.ts",

@@ -18,6 +18,7 @@ import { openCache, readHead, saveCache } from "./head.ts";
 import { type Checkpoint, putCheckpoint, readCheckpoint } from "./oci/manifest.ts";
 import { readPositions } from "./positions.ts";
 import { pruneIfDue } from "./prune.ts";
+import { finishInterruptedRestore, type Restored } from "./restore-finish.ts";
 import type { Room } from "./room.ts";
 import type { StatCache } from "./stat-cache.ts";
 import { countAll, NOTHING_PACKED, storeChanges } from "./store-changes.ts";
@@ -42,15 +43,19 @@ export interface CaptureResult {
   /** unchanged: the same content as the checkpoint before, so only the index grew. */
   readonly outcome: "captured" | "unchanged";
   readonly flaws: readonly Flaw[];
+  /** A restore that had been interrupted and was finished first. */
+  readonly finished?: Restored;
 }
 
 export async function captureCell(room: Room, options: CaptureOptions): Promise<CaptureResult> {
   refuseMissingCell(room);
   if (options.heldLock !== undefined) return capture(room, options);
   using lock = await room.vault.lock(`checkpoint of ${room.mission}`);
+  // A cell in the middle of a restore is neither the old nor the new state: it is finished before it is saved.
+  const finished = finishInterruptedRestore(room, lock);
   const result = await capture(room, options);
   await pruneIfDue(room, lock);
-  return result;
+  return finished === undefined ? result : { ...result, finished };
 }
 
 /** What is on disk now, as a listing, without writing anything into vault or cell. */

@@ -49,6 +49,10 @@ export const command = defineCommand({
       },
       () => `${result.ref.id}\n`,
     );
+    if (result.finished !== undefined) {
+      context.warn(`an interrupted restore of ${result.finished.target} was finished first`);
+      for (const line of describeFlaws(result.finished.flaws)) context.warn(line);
+    }
     context.say(summary(result));
     for (const line of describeFlaws(result.flaws)) context.say(line);
     return flawed ? ERROR_KINDS.degraded.exit : 0;

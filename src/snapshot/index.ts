@@ -1,0 +1,30 @@
+// `lazarus/snapshot`: checkpoints of cells as a library. Nothing here touches the terminal, the environment or $HOME.
+export { type CaptureOptions, type CaptureResult, captureCell, surveyCell } from "./capture.ts";
+export { type Contents, openContents } from "./contents.ts";
+export { type Change, type ChangeKind, compareListings } from "./diff.ts";
+export type {
+  CheckpointMetadata,
+  CheckpointRef,
+  Entry,
+  EntryType,
+  Flaw,
+  GitPosition,
+  Listing,
+  Reason,
+} from "./entry.ts";
+export { exportToFile } from "./export.ts";
+export { findCheckpoint } from "./find-checkpoint.ts";
+export { type Checkpoint, type LayerRef, readCheckpoint } from "./oci/manifest.ts";
+export { openVault, type Vault } from "./oci/vault.ts";
+export { setPin } from "./pin.ts";
+export { type PruneOptions, type PruneResult, prune } from "./prune.ts";
+export {
+  previewRestore,
+  type RestoreOptions,
+  type RestoreResult,
+  restoreCell,
+  restoreTo,
+} from "./restore.ts";
+export { openRoom, type Progress, type Room, type RoomOptions } from "./room.ts";
+export { type UndoResult, undoRestore } from "./undo.ts";
+export { type Verification, type VerifyOptions, verifyVault } from "./verify.ts";
