@@ -80,6 +80,11 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
     summary: "one checkpoint as a plain .tar.gz",
     load: () => import("./commands/export.ts"),
   },
+  import: {
+    group: "checkpoints",
+    summary: "a new cell from an archive or an OCI layout",
+    load: () => import("./commands/import.ts"),
+  },
   "registry rebuild": {
     group: "checkpoints",
     summary: "fill the registry again from the vaults",
