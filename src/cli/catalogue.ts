@@ -55,6 +55,26 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
     summary: "what differs between checkpoints, or from now",
     load: () => import("./commands/diff.ts"),
   },
+  restore: {
+    group: "checkpoints",
+    summary: "put a cell back to a checkpoint",
+    load: () => import("./commands/restore.ts"),
+  },
+  undo: {
+    group: "checkpoints",
+    summary: "take the last restore back",
+    load: () => import("./commands/undo.ts"),
+  },
+  fork: {
+    group: "checkpoints",
+    summary: "a new mission from a checkpoint of another",
+    load: () => import("./commands/fork.ts"),
+  },
+  drill: {
+    group: "checkpoints",
+    summary: "prove that a checkpoint can be restored",
+    load: () => import("./commands/drill.ts"),
+  },
   verify: {
     group: "checkpoints",
     summary: "check that checkpoints can be restored",

@@ -246,7 +246,7 @@ function findKept(now: Listing, target: Listing, scope: Scope, options: PlanOpti
   return { kept: [...kept.values()], keeps: (path) => isKept(path) || holders.has(path) };
 }
 
-export function isEmptyPlan(plan: RestorePlan): boolean {
+export function isEmptyPlan(plan: Pick<RestorePlan, "changes">): boolean {
   const { added, changed, metadata, removed } = plan.changes;
   return added.length + changed.length + metadata.length + removed.length === 0;
 }
