@@ -19,7 +19,7 @@ export interface ArchiveLimits {
 }
 
 /** A real cell of text shrinks to a tenth; deflate at its best gives 1,032 to 1. */
-export const DEFAULT_LIMITS: ArchiveLimits = { maxBytes: 2 ** 40, maxRatio: 200, maxEntries: 5_000_000 };
+export const DEFAULT_LIMITS: ArchiveLimits = { maxBytes: 2 ** 40, maxRatio: 200, maxEntries: 2_000_000 };
 
 /** Small archives may shrink as much as they like: they cannot hurt. */
 const RATIO_FREE_BYTES = 64 << 20;

@@ -1,0 +1,335 @@
+// Archives made to escape, to exhaust or to confuse: each is refused or contained, nothing appears outside the cell, and
+// after a refusal there is neither a cell nor a checkpoint nor a left-over.
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LazarusError } from "../../src/platform/errors.ts";
+import type { Entry } from "../../src/snapshot/entry.ts";
+import { type ImportOptions, importCell } from "../../src/snapshot/import.ts";
+import { encodePath } from "../../src/snapshot/path-bytes.ts";
+import type { Room } from "../../src/snapshot/room.ts";
+import { encodeHeader, encodeSparseMap, padding } from "../../src/snapshot/tar/header.ts";
+import { verifyVault } from "../../src/snapshot/verify.ts";
+import { type Draft, draftEntry, handMachine, handRoom } from "./hand-made.ts";
+
+let home: string;
+let outside: string;
+let room: Room;
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "lazarus-hostile-"));
+  outside = join(home, "outside");
+  mkdirSync(outside);
+  writeFileSync(join(outside, "precious"), "do not touch");
+  room = handRoom(handMachine(), join(home, "lazarus"));
+});
+
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+const END = Buffer.alloc(1024);
+
+function tarMember(draft: Draft): Buffer {
+  const entry = draftEntry(draft) as Entry;
+  const map = entry.extents === undefined ? Buffer.alloc(0) : encodeSparseMap(entry.extents, entry.size);
+  const content = Buffer.from(draft.content ?? "", "latin1");
+  const storedSize = draft.linkTo === undefined ? map.length + content.length : 0;
+  const link = draft.linkTo === undefined ? {} : { linkTo: draft.linkTo };
+  const header = encodeHeader(entry, { storedSize, plainNames: true, ...link });
+  return storedSize === 0 ? header : Buffer.concat([header, map, content, Buffer.alloc(padding(storedSize))]);
+}
+
+/** A member of a type that Lazarus never writes. */
+function ofType(draft: Draft, flag: string): Buffer {
+  const bytes = tarMember({ ...draft, mtimeNs: 0 });
+  bytes.write(flag, 156, "latin1");
+  bytes.fill(0x20, 148, 156);
+  const sum = bytes.subarray(0, 512).reduce((total, byte) => total + byte, 0);
+  bytes.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1");
+  return bytes;
+}
+
+function archive(...members: (Draft | Buffer)[]): string {
+  const file = join(home, "archive.tar.gz");
+  const bytes = members.map((member) => (Buffer.isBuffer(member) ? member : tarMember(member)));
+  writeFileSync(file, gzipSync(Buffer.concat([...bytes, END]), { level: 1 }));
+  return file;
+}
+
+const take = (source: string, options: Partial<ImportOptions> = {}) =>
+  importCell(room, { source, owners: process.getuid!() === 0, ...options });
+
+async function refused(source: string, options: Partial<ImportOptions> = {}): Promise<LazarusError> {
+  const error = await take(source, options).then(
+    () => expect.unreachable("it was taken"),
+    (reason) => reason,
+  );
+  expect(error).toBeInstanceOf(LazarusError);
+  expect(["LAYER_HOSTILE", "LAYER_DAMAGED"], error.message).toContain(error.code);
+  expect(existsSync(room.cellRoot)).toBe(false);
+  expect(readdirSync(room.config.missions_root)).toEqual([]);
+  expect(room.vault.list()).toEqual([]);
+  expect(room.vault.blobs()).toEqual([]);
+  return error;
+}
+
+afterEach(() => {
+  expect(readFileSync(join(outside, "precious"), "utf8")).toBe("do not touch");
+  expect(readdirSync(outside)).toEqual(["precious"]);
+  for (const name of ["escaped", "evil"]) expect(existsSync(join(home, name))).toBe(false);
+});
+
+describe("an import refuses", () => {
+  const escapes: [string, () => (Draft | Buffer)[]][] = [
+    ["..", () => [{ path: "../escaped", content: "x" }]],
+    [".. in the middle", () => [{ path: "a/../../../escaped", content: "x" }]],
+    [".. that stays inside", () => [{ path: "a/../b", content: "x" }]],
+    ["an absolute name", () => [{ path: join(outside, "evil"), content: "x" }]],
+    ["a name of nothing but slashes", () => [{ path: "///", content: "x" }]],
+    ["a directory above", () => [{ path: "..", type: "directory" }]],
+    [
+      "a file written through a symbolic link",
+      () => [
+        { path: "door", type: "symlink", target: outside },
+        { path: "door/evil", content: "x" },
+      ],
+    ],
+    [
+      "a file written through a relative link",
+      () => [
+        { path: "d", type: "directory" },
+        { path: "d/door", type: "symlink", target: "../../../outside" },
+        { path: "d/door/evil", content: "x" },
+      ],
+    ],
+    [
+      "a directory made through a link",
+      () => [
+        { path: "door", type: "symlink", target: outside },
+        { path: "door/evil", type: "directory" },
+      ],
+    ],
+    [
+      "a directory replaced by a link, then written into",
+      () => [
+        { path: "d", type: "directory" },
+        { path: "d/f", content: "1" },
+        { path: "d", type: "symlink", target: outside },
+        { path: "d/evil", content: "x" },
+      ],
+    ],
+    ["a hard link to a file outside", () => [{ path: "h", linkTo: "../../outside/precious" }]],
+    ["a hard link to an absolute path", () => [{ path: "h", linkTo: join(outside, "precious") }]],
+    [
+      "a hard link through a symbolic link",
+      () => [
+        { path: "door", type: "symlink", target: outside },
+        { path: "h", linkTo: "door/precious" },
+      ],
+    ],
+    ["a hard link to nothing", () => [{ path: "h", linkTo: "nowhere" }]],
+    [
+      "a hard link to a directory",
+      () => [
+        { path: "d", type: "directory" },
+        { path: "h", linkTo: "d" },
+      ],
+    ],
+    ["a link as its root", () => [{ path: ".", type: "symlink", target: outside }]],
+    ["a name longer than any file system takes", () => [{ path: "n".repeat(300), content: "x" }]],
+    [
+      "a sparse file of four exabytes",
+      () => [{ path: "big", content: "ab", size: 2 ** 52, extents: [[0, 2]] }],
+    ],
+    [
+      "a cell whose meta is a link",
+      () => [
+        { path: "meta", type: "symlink", target: outside },
+        { path: "meta/mission.json", content: "{}" },
+      ],
+    ],
+    ["nothing at all", () => []],
+    ["what is no tar", () => [Buffer.from("Hello, I am no tar archive. ".repeat(100))]],
+  ];
+  for (const [what, members] of escapes) {
+    it(what, async () => {
+      if (what === "a sparse file of four exabytes") {
+        // Some file systems do take such a file: then it is contained, and costs nothing.
+        await take(archive(...members())).catch((error) => expect(error.code).toBe("LAYER_HOSTILE"));
+        return;
+      }
+      await refused(archive(...members()));
+    });
+  }
+
+  it("a cell whose config directory leads elsewhere, before anything is written there", async () => {
+    const cell: Draft[] = [
+      { path: "meta", type: "directory" },
+      { path: "meta/mission.json", content: '{"mission_id":"old"}' },
+      { path: "config", type: "symlink", target: outside },
+    ];
+    await refused(archive(...cell));
+  });
+
+  it("a gzip bomb, while it inflates", async () => {
+    const megabyte = gzipSync(Buffer.alloc(1 << 20), { level: 9 });
+    const head = gzipSync(
+      encodeHeader(draftEntry({ path: "bomb", size: 8 * 2 ** 30 }) as Entry, { storedSize: 8 * 2 ** 30 }),
+    );
+    const file = join(home, "bomb.tar.gz");
+    writeFileSync(file, Buffer.concat([head, ...Array.from({ length: 8192 }, () => megabyte)]));
+    expect(statSync(file).size).toBeLessThan(10 << 20);
+    const error = await refused(file);
+    expect(error.message).toMatch(/inflates to \d+ times its size/);
+    expect(error.hint).toContain("--max-ratio");
+    expect((await refused(file, { limits: { maxRatio: 0, maxBytes: 1 << 26 } })).message).toContain(
+      "more than 67108864 bytes",
+    );
+  });
+
+  it("ten million entries", async () => {
+    const headers = Buffer.concat(
+      Array.from({ length: 2000 }, (_, i) => tarMember({ path: `f${i}`, mtimeNs: 0 })),
+    );
+    const group = gzipSync(headers, { level: 9 });
+    const file = join(home, "many.tar.gz");
+    writeFileSync(file, Buffer.concat(Array.from({ length: 5000 }, () => group)));
+    // The default is two million; a smaller one here, since every entry before the limit is really made.
+    expect((await refused(file, { limits: { maxRatio: 0, maxEntries: 5000 } })).message).toContain(
+      "more than 5000 entries",
+    );
+  });
+
+  it("an archive that is cut short, or whose gzip is damaged", async () => {
+    const file = archive({ path: "a", content: "x".repeat(5000) }, { path: "b", content: "y".repeat(5000) });
+    const whole = readFileSync(file);
+    writeFileSync(file, whole.subarray(0, whole.length >> 1));
+    await refused(file);
+    const flipped = Buffer.from(whole);
+    flipped[whole.length - 6]! ^= 1;
+    writeFileSync(file, flipped);
+    await refused(file);
+  });
+});
+
+describe("an import contains", () => {
+  const worktree = (...parts: string[]) => join(room.cellRoot, "worktree", ...parts);
+
+  it("devices, which it lists and does not make", async () => {
+    const { lost } = await take(
+      archive({ path: "ok", content: "1" }, ofType({ path: "disk" }, "4"), ofType({ path: "tty" }, "3")),
+    );
+    expect(lost).toEqual([
+      { path: "disk", kind: "skipped", reason: "a device" },
+      { path: "tty", kind: "skipped", reason: "a device" },
+    ]);
+    expect(readdirSync(worktree())).toEqual(["ok"]);
+  });
+
+  it("links that point outside: they are kept as words and never followed", async () => {
+    await take(
+      archive(
+        { path: "door", type: "symlink", target: outside },
+        { path: "up", type: "symlink", target: "../../../.." },
+      ),
+    );
+    expect(lstatSync(worktree("door")).isSymbolicLink()).toBe(true);
+  });
+
+  it("duplicate names: the last one wins, whatever came before", async () => {
+    await take(
+      archive(
+        { path: "a", content: "first" },
+        { path: "a", content: "second" },
+        { path: "b", type: "directory" },
+        { path: "b/c", content: "below" },
+        { path: "b", content: "a file now" },
+        { path: "s", type: "symlink", target: join(outside, "precious") },
+        { path: "s", content: "written to the name, not through it" },
+      ),
+    );
+    expect(readFileSync(worktree("a"), "utf8")).toBe("second");
+    expect(readFileSync(worktree("b"), "utf8")).toBe("a file now");
+    expect(readFileSync(worktree("s"), "utf8")).toBe("written to the name, not through it");
+  });
+
+  it("names that are not UTF-8, exactly", async () => {
+    await take(
+      archive({ path: "caf\udce9/\udcff", content: "1" }, { path: "\u001b[31mred\nname", content: "2" }),
+    );
+    const names = readdirSync(worktree(), { encoding: "buffer" }).map((name) => name.toString("latin1"));
+    expect(names.sort()).toEqual(["\u001b[31mred\nname", "caf\u00e9"]);
+    expect(
+      readFileSync(
+        Buffer.concat([encodePath(worktree("caf\udce9")), Buffer.from("/\xff", "latin1")]),
+        "utf8",
+      ),
+    ).toBe("1");
+  });
+
+  it("setuid bits and privileged attributes, unless they are trusted", async () => {
+    const drafts: Draft[] = [
+      { path: "tool", content: "1", mode: 0o4755, xattrs: [["security.capability", "AQAAAg=="]] },
+    ];
+    const { lost } = await take(archive(...drafts));
+    expect(statSync(worktree("tool")).mode & 0o7777).toBe(0o755);
+    expect(lost.map(({ kind, path }) => [kind, path])).toEqual([
+      ["degraded", "tool"],
+      ["degraded", "tool"],
+    ]);
+    const again = handRoom(handMachine(2), join(home, "lazarus"), "mine");
+    await importCell(again, {
+      source: archive({ path: "tool", content: "1", mode: 0o4755 }),
+      owners: false,
+      trusted: true,
+    });
+    expect(statSync(join(again.cellRoot, "worktree", "tool")).mode & 0o7777).toBe(0o4755);
+  });
+
+  it("a repository whose config names programs: git is not run", async () => {
+    const trap = join(home, "evil");
+    await take(
+      archive(
+        { path: ".git", type: "directory" },
+        { path: ".git/HEAD", content: "ref: refs/heads/main\n" },
+        { path: ".git/objects", type: "directory" },
+        { path: ".git/refs", type: "directory" },
+        {
+          path: ".git/config",
+          content: `[core]\n\trepositoryformatversion = 0\n[filter "x"]\n\tclean = touch ${trap}\n`,
+        },
+        { path: ".gitattributes", content: "* filter=x\n" },
+        { path: "file", content: "x" },
+      ),
+    );
+    expect(existsSync(trap)).toBe(false);
+  });
+
+  it("and leaves a vault that verifies, with one checkpoint of reason import", async () => {
+    const { ref } = await take(
+      archive({ path: "d", type: "directory", mode: 0o000 }, { path: "d/f", content: "1" }),
+    );
+    expect(room.vault.list()).toMatchObject([{ id: ref.id, reason: "import" }]);
+    expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
+    expect(readdirSync(room.config.missions_root)).toEqual(["m"]);
+  });
+
+  it("refuses a mission that exists, and leaves it alone", async () => {
+    await take(archive({ path: "f", content: "1" }));
+    await expect(take(archive({ path: "f", content: "2" }))).rejects.toMatchObject({
+      code: "TARGET_NOT_EMPTY",
+    });
+    expect(readFileSync(worktree("f"), "utf8")).toBe("1");
+  });
+});
