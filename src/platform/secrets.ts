@@ -75,15 +75,18 @@ function replaceRanges(text: string, offset: number, ranges: readonly SecretRang
 }
 
 async function load(): Promise<Lint> {
-  const [{ lintSource }, { creator }] = await Promise.all([
+  const [{ lintSource }, preset] = await Promise.all([
     import("@secretlint/core"),
     import("@secretlint/secretlint-rule-preset-recommend"),
   ]);
-  const rule = { id: "@secretlint/secretlint-rule-preset-recommend", rule: creator, options: {} };
+  // The preset's rules but for its comment filter: text that says "secretlint-disable" must disable nothing here.
+  const rules = preset.rules
+    .filter(({ meta }) => !meta.id.endsWith("filter-comments"))
+    .map((rule) => ({ id: rule.meta.id, rule, options: {} }));
   return async (content) => {
     const { messages } = await lintSource({
       source: { content, filePath: "/text.txt", ext: ".txt", contentType: "text" },
-      options: { config: { rules: [rule] }, noPhysicFilePath: true },
+      options: { config: { rules }, noPhysicFilePath: true },
     });
     const found = messages.map(({ ruleId, range: [start, end] }) => ({
       kind: ruleId.replace(/^.*secretlint-rule-/, ""),
