@@ -1,0 +1,138 @@
+// A small real cell with every kind of thing in it, and changes of every kind, for tests that look from outside.
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  closeSync,
+  ftruncateSync,
+  linkSync,
+  lutimesSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
+import { join } from "node:path";
+import { initCell } from "../../src/cell/init.ts";
+import { posixSupport } from "../../src/platform/posix.ts";
+import type { Room } from "../../src/snapshot/room.ts";
+
+const LISTER = join(import.meta.dirname, "list_tree.py");
+
+export interface ListedPath {
+  readonly path: string;
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+/** What the independent lister sees below a directory. */
+export function listTree(root: string, ...skip: string[]): ListedPath[] {
+  const text = execFileSync("python3", [LISTER, root, ...skip], { encoding: "utf8", maxBuffer: 1 << 28 });
+  return text
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+}
+
+export function canList(): boolean {
+  return spawnSync("python3", ["--version"]).status === 0;
+}
+
+/** The programs that are here, and in words which are not. */
+export function findTools(...names: string[]): { has: (name: string) => boolean; missing: string[] } {
+  const missing = names.filter((name) => spawnSync(name, ["--version"]).status !== 0);
+  return { has: (name) => !missing.includes(name), missing };
+}
+
+export function makeRealCell(room: Room): string {
+  initCell(room.machine, room.config, room.mission);
+  const worktree = join(room.cellRoot, "worktree");
+  const at = (...parts: string[]) => join(worktree, ...parts);
+  mkdirSync(at("src", "deep", "er"), { recursive: true });
+  mkdirSync(at("empty"));
+  mkdirSync(at("going", "inside"), { recursive: true });
+  mkdirSync(at("turns"));
+  writeFileSync(at("README"), "hello\n");
+  writeFileSync(at("src", "main.ts"), "export {};\n".repeat(300));
+  writeFileSync(at("src", "deep", "er", "x"), "");
+  writeFileSync(at("going", "inside", "gone"), "gone soon");
+  writeFileSync(at("going", "stays"), "stays");
+  writeFileSync(at("turns", "child"), "child");
+  writeFileSync(at("plain"), "a file that becomes a directory");
+  writeFileSync(at("tool"), "#!/bin/sh\n", { mode: 0o755 });
+  chmodSync(at("tool"), 0o4755);
+  writeFileSync(at("linked"), "one inode, three names\n");
+  linkSync(at("linked"), at("src", "linked-too"));
+  linkSync(at("linked"), at("zz-linked"));
+  symlinkSync("README", at("good-link"));
+  symlinkSync("../../../nowhere/at/all", at("dangling"));
+  writeFileSync(at(".wh.looks-like-a-whiteout"), "and is a file");
+  writeFileSync(Buffer.concat([Buffer.from(at("caf")), Buffer.of(0xe9)]), "latin-1 name");
+  writeFileSync(at("n".repeat(120)), "long name");
+  writeFileSync(at(".env"), "SECRET=1\n");
+  writeFileSync(at("holes"), "");
+  makeHoles(
+    at("holes"),
+    [
+      [0, "start"],
+      [5_000_000, "middle"],
+    ],
+    9_000_000,
+  );
+  makeHoles(at("only-a-hole"), [], 1_000_000);
+  writeFileSync(at("large"), Buffer.alloc(6 << 20, "0123456789abcdef\n"));
+  const support = posixSupport();
+  if (support.ok) {
+    support.posix.makeFifo(at("pipe"), 0o640);
+    support.posix.setXattr(at("README"), "user.lazarus", Buffer.from([0, 1, 2, 0xff]));
+    support.posix.setXattr(at("src"), "user.directory", Buffer.from("yes"));
+    support.posix.setTimes(at("README"), 1_600_000_000_123_456_789n, 1_600_000_000_123_456_789n);
+    support.posix.setTimes(at("good-link"), 1_500_000_000_000_000_001n, 1_500_000_000_000_000_001n);
+  }
+  return worktree;
+}
+
+export function makeHoles(file: string, islands: readonly (readonly [number, string])[], size: number): void {
+  const fd = openSync(file, "w");
+  for (const [offset, text] of islands) writeSync(fd, text, offset);
+  ftruncateSync(fd, size);
+  closeSync(fd);
+}
+
+/** Rounds of change; each is followed by a checkpoint. */
+export const CHANGES: readonly ((worktree: string) => void)[] = [
+  (worktree) => {
+    const at = (...parts: string[]) => join(worktree, ...parts);
+    rmSync(at("going", "inside"), { recursive: true });
+    rmSync(at("turns"), { recursive: true });
+    writeFileSync(at("turns"), "a directory that became a file");
+    rmSync(at("plain"));
+    mkdirSync(at("plain"));
+    writeFileSync(at("plain", "below"), "below");
+    rmSync(at("dangling"));
+    writeFileSync(at("dangling"), "a link that became a file");
+  },
+  (worktree) => {
+    const at = (...parts: string[]) => join(worktree, ...parts);
+    writeFileSync(at("linked"), "changed through one of its names\n");
+    rmSync(at("zz-linked"));
+    renameSync(at("src", "deep"), at("src", "moved"));
+    chmodSync(at("README"), 0o600);
+    utimesSync(at("empty"), 1_400_000_000, 1_400_000_000);
+    makeHoles(at("holes"), [[1_000_000, "elsewhere"]], 7_000_000);
+    rmSync(at(".wh.looks-like-a-whiteout"));
+    writeFileSync(at(".wh.another"), "x");
+  },
+  (worktree) => {
+    const at = (...parts: string[]) => join(worktree, ...parts);
+    linkSync(at("README"), at("readme-too"));
+    rmSync(at("plain"), { recursive: true });
+    symlinkSync("src", at("plain"));
+    writeFileSync(at(".env"), "SECRET=2\n");
+    lutimesSync(at("plain"), 1_300_000_000, 1_300_000_000);
+    writeFileSync(at("turns"), "again\n");
+  },
+];
