@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -6,6 +7,8 @@ export default defineConfig({
     exclude: ["test/soak/**", "node_modules/**"],
     globalSetup: ["test/global-setup.ts"],
     pool: "forks",
+    // Vitest would leave one core idle; tests of the command line mostly wait for processes and disks.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     testTimeout: 30_000,
     hookTimeout: 60_000,
     restoreMocks: true,
