@@ -77,6 +77,7 @@ export const ALLOWED: readonly Allowance[] = [
     path: "src/snapshot/import.ts",
     reason: "puts a synced cell in place, then syncs",
   },
+  { rule: "durable-write", path: "src/snapshot/fork.ts", reason: "puts a synced cell in place, then syncs" },
   {
     rule: "durable-write",
     path: "src/snapshot/unpack.ts",
