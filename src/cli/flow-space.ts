@@ -1,6 +1,7 @@
 // What the flow commands share: which workspace they act on, for whom, and how a flow is shown. Text from flow files is
 // data: it is quoted and made harmless, never printed as it is.
 import { resolve } from "node:path";
+import { refuseFenced } from "../cell/fence.ts";
 import { chooseCaller, readAncestors } from "../flow/caller.ts";
 import { type Owner, ownerOf, selfOwner } from "../flow/owner.ts";
 import type { BadFlow } from "../flow/quarantine.ts";
@@ -59,6 +60,7 @@ export function ownerFor(
   options: { readonly owner: string | undefined; readonly pid: number | undefined },
 ): Owner {
   const { processes } = context.machine;
+  refuseFenced(() => context.config.config, context.surroundings.env);
   const name = options.owner ?? context.surroundings.env.LAZARUS_FLOW_OWNER ?? null;
   if (options.pid !== undefined) {
     const owner = Number.isInteger(options.pid) ? ownerOf(processes, options.pid, name) : undefined;

@@ -16,6 +16,8 @@ export interface LockOwner {
 
 export interface Lock extends Disposable {
   readonly path: string;
+  /** A child process that is given this descriptor holds the lock, too, and keeps it when this one lets go. */
+  readonly fd: number;
 }
 
 export interface LockRequest {
@@ -63,6 +65,7 @@ export function tryAcquireLock(machine: Machine, path: string, purpose: string):
   let held = true;
   return {
     path,
+    fd,
     [Symbol.dispose]() {
       if (!held) return;
       held = false;

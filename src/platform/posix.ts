@@ -27,6 +27,16 @@ export interface Posix {
   syncFileSystem(fd: number): void;
   /** From now on, orphaned descendants of this process become its children (Linux only). */
   becomeSubreaper(): void;
+  /** Lets an open file survive `process.execve`, which closes all but the standard streams. */
+  keepOnExec(fd: number): void;
+  /** Undoes what Node does to a signal at its start; what a process ignores, the program it becomes ignores, too. */
+  restoreSignal(signal: number): void;
+  /** A descriptor that stands for one process and no later one with its pid; undefined when there is none (Linux only). */
+  openProcess(pid: number): number | undefined;
+  /** Which of these processes have ended: one system call for all of them. */
+  endedProcesses(fds: readonly number[]): number[];
+  /** Sends one datagram to a unix socket; a name that begins with `@` is abstract. */
+  sendDatagram(socketPath: string, text: string): void;
 }
 
 export type PosixSupport =
@@ -68,6 +78,13 @@ const LOCK_NB = 4;
 const LOCK_UN = 8;
 const XATTR_NOFOLLOW_DARWIN = 1;
 const PR_SET_CHILD_SUBREAPER = 36;
+const F_SETFD = 2;
+/** The same on every architecture of Linux; glibc has a name for it only since 2.36. */
+const SYS_PIDFD_OPEN = 434;
+const POLLIN = 1;
+const POLLFD_BYTES = 8;
+const AF_UNIX = 1;
+const SOCK_DGRAM = 2;
 
 // biome-ignore lint/suspicious/noExplicitAny: koffi describes C functions at run time.
 type Koffi = any;
@@ -145,6 +162,10 @@ function bind(koffi: Koffi, platform: "linux" | "darwin"): Posix {
     }
   };
 
+  // Asked many times a second: bound once, and only by who asks.
+  const pidfdOpen = once(() => libc.func("long syscall(long number, int pid, uint flags)"));
+  const poll = once(() => libc.func("int poll(void *fds, ulong count, int timeoutMs)"));
+
   return {
     tryLock(fd) {
       if (flock(fd, LOCK_EX | LOCK_NB) === 0) return true;
@@ -208,5 +229,60 @@ function bind(koffi: Koffi, platform: "linux" | "darwin"): Posix {
       const prctl = libc.func("int prctl(int option, ulong a, ulong b, ulong c, ulong d)");
       if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) !== 0) fail("prctl");
     },
+    keepOnExec(fd) {
+      const fcntl = libc.func("int fcntl(int fd, int command, int argument)");
+      if (fcntl(fd, F_SETFD, 0) !== 0) fail("fcntl");
+    },
+    restoreSignal(number) {
+      const signal = libc.func("void *signal(int number, void *handler)");
+      signal(number, null);
+    },
+    openProcess(pid) {
+      if (darwin) throw new PosixError("pidfd_open", "ENOSYS");
+      const fd = Number(pidfdOpen()(SYS_PIDFD_OPEN, pid, 0));
+      if (fd >= 0) return fd;
+      const code = lastCode();
+      if (code === "ESRCH") return undefined;
+      throw new PosixError("pidfd_open", code);
+    },
+    endedProcesses(fds) {
+      if (fds.length === 0) return [];
+      const list = Buffer.alloc(fds.length * POLLFD_BYTES);
+      for (const [i, fd] of fds.entries()) {
+        list.writeInt32LE(fd, i * POLLFD_BYTES);
+        list.writeInt16LE(POLLIN, i * POLLFD_BYTES + 4);
+      }
+      // A signal that cuts it short is no trouble: the next look is a moment away.
+      if (poll()(list, fds.length, 0) <= 0) return [];
+      return fds.filter((_, i) => list.readInt16LE(i * POLLFD_BYTES + 6) !== 0);
+    },
+    sendDatagram(socketPath, text) {
+      const socket = libc.func("int socket(int domain, int type, int protocol)");
+      const close = libc.func("int close(int fd)");
+      const sendto = libc.func(
+        "int64_t sendto(int fd, const void *data, size_t size, int flags, const void *address, uint length)",
+      );
+      const name = Buffer.from(socketPath.replace(/^@/, "\0"));
+      const family = Buffer.alloc(2);
+      if (darwin) family.writeUInt8(AF_UNIX, 1);
+      else family.writeUInt16LE(AF_UNIX);
+      const address = Buffer.concat([family, name, ...(name[0] === 0 ? [] : [Buffer.of(0)])]);
+      const data = Buffer.from(text);
+      const fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+      if (fd < 0) fail("socket");
+      try {
+        if (Number(sendto(fd, data, data.length, 0, address, address.length)) < 0) fail("sendto", socketPath);
+      } finally {
+        close(fd);
+      }
+    },
+  };
+}
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => {
+    made ??= make();
+    return made;
   };
 }
