@@ -1,0 +1,105 @@
+// A prune killed with SIGKILL at every place where it can be: the vault verifies, the checkpoints are those of before or
+// of after, and the next prune finishes the work.
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { prune } from "../../src/snapshot/prune.ts";
+import { verifyVault } from "../../src/snapshot/verify.ts";
+import { listCrashPoints } from "../../src/testing/crash-points.ts";
+import {
+  BASE,
+  handMachine,
+  handRoom,
+  makeLayer,
+  publishCheckpoint,
+  readyRoom,
+} from "../snapshot/hand-made.ts";
+import { runVictim, withCopy } from "./kill.ts";
+
+const POLICY = {
+  keep_last: 1,
+  keep_hourly: 0,
+  keep_daily: 0,
+  keep_weekly: 0,
+  keep_within_seconds: 0,
+  max_bytes: 0,
+};
+const names = listCrashPoints(fileURLToPath(new URL("../../src", import.meta.url))).map(({ name }) => name);
+/** Where the index is written, and what prune itself passes. */
+const points = [
+  ...names.filter((name) => name.startsWith("snapshot.prune.") || name.startsWith("snapshot.publish.")),
+  "durable.temporary.written",
+  "durable.replace.renamed",
+].map((name) => `${name}#1`);
+points.push("snapshot.prune.blob-removed#4");
+
+let home: string;
+let before: string[];
+let after: string[];
+let blobsAfter: string[];
+
+beforeAll(async () => {
+  home = mkdtempSync(join(tmpdir(), "lazarus-prune-kill-"));
+  const machine = handMachine();
+  const room = await readyRoom(machine, home);
+  const base = makeLayer(room, BASE);
+  const delta = makeLayer(room, [{ path: "worktree/a.txt", content: "2" }]);
+  const rebase = makeLayer(room, [...BASE, { path: "worktree/z", content: "z" }]);
+  const keeper = makeLayer(room, [{ path: "worktree/pinned", content: "p" }]);
+  publishCheckpoint(room, [keeper], { pinned: true });
+  for (const layers of [[base], [base, delta], [rebase]]) {
+    await machine.clock.advance(60_000);
+    publishCheckpoint(room, layers);
+  }
+  before = room.vault.list().map(({ id }) => id);
+  await withCopy(home, async (copy) => {
+    const twin = handRoom(systemMachine, copy);
+    await prune(twin, { policy: POLICY });
+    after = twin.vault.list().map(({ id }) => id);
+    blobsAfter = twin.vault
+      .blobs()
+      .map(({ digest }) => digest)
+      .sort();
+  });
+});
+
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+describe.concurrent("a prune killed with SIGKILL", () => {
+  for (const point of points) {
+    it(`at ${point} leaves a whole vault, and the next one finishes`, async () => {
+      await withCopy(home, async (copy) => {
+        const ending = await runVictim(["prune", copy, JSON.stringify(POLICY)], point);
+        expect(ending.signal, `${point} is never passed: ${ending.stderr}`).toBe("SIGKILL");
+        const room = handRoom(systemMachine, copy);
+        const now = room.vault.list().map(({ id }) => id);
+        expect([before, after]).toContainEqual(now);
+        expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
+        await prune(room, { policy: POLICY });
+        expect(room.vault.list().map(({ id }) => id)).toEqual(after);
+        expect(
+          room.vault
+            .blobs()
+            .map(({ digest }) => digest)
+            .sort(),
+        ).toEqual(blobsAfter);
+        expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
+        const litter = readdirSync(room.vault.root, { recursive: true, encoding: "utf8" }).filter((name) =>
+          name.endsWith(".tmp"),
+        );
+        expect(litter).toEqual([]);
+      });
+    });
+  }
+
+  it("removes two checkpoints and keeps two when nobody kills it", async () => {
+    await withCopy(home, async (copy) => {
+      const ending = await runVictim(["prune", copy, JSON.stringify(POLICY)], "never");
+      expect(ending, ending.stderr).toMatchObject({ code: 0, stdout: "done\n" });
+      expect([before.length, after.length]).toEqual([4, 2]);
+    });
+  });
+});
