@@ -32,6 +32,7 @@ export default defineConfig({
     batteries: "src/run/batteries/index.ts",
     critic: "src/critic/index.ts",
     schedule: "src/schedule/index.ts",
+    langgraph: "src/integrations/langgraph/index.ts",
     testing: "src/testing/index.ts",
     snapshot: "src/snapshot/index.ts",
     flow: "src/flow/index.ts",

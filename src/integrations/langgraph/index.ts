@@ -1,0 +1,30 @@
+// lazarus/langgraph: a checkpoint saver for LangGraph on SQLite or PostgreSQL.
+import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
+import { type Machine, systemMachine } from "../../platform/machine.ts";
+import type { PostgresOptions } from "../../run/stores/postgres-pool.ts";
+import { openPostgresRows } from "./postgres-rows.ts";
+import { LazarusSaver } from "./saver.ts";
+import { openSqliteRows } from "./sqlite-rows.ts";
+
+export interface SaverOptions {
+  readonly machine?: Machine;
+  /** LangGraph's JSON serializer unless given. */
+  readonly serde?: SerializerProtocol;
+}
+
+/** A saver in one SQLite file, made if it is not there. In a cell, `state/langgraph.db` is part of its checkpoints. */
+export function openSqliteSaver(path: string, options: SaverOptions = {}): LazarusSaver {
+  const machine = options.machine ?? systemMachine;
+  return new LazarusSaver(openSqliteRows(machine, path), machine.ids, options.serde);
+}
+
+/** A saver in the database that `connection` (postgres://…) names; its tables are made if they are not there. */
+export async function openPostgresSaver(
+  connection: string,
+  options: SaverOptions & PostgresOptions = {},
+): Promise<LazarusSaver> {
+  const machine = options.machine ?? systemMachine;
+  return new LazarusSaver(await openPostgresRows(machine, connection, options), machine.ids, options.serde);
+}
+
+export { LazarusSaver } from "./saver.ts";

@@ -1,0 +1,68 @@
+import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { MemorySaver } from "@langchain/langgraph-checkpoint";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createListSerializer } from "./list-serializer.ts";
+
+const { serde } = new MemorySaver();
+const textOf = ([type, bytes]: [string, Uint8Array]) => `${type} ${Buffer.from(bytes).toString()}`;
+const expectSame = async (lists: ReturnType<typeof createListSerializer>, value: unknown) =>
+  expect(textOf(await lists.dumpsTyped(value))).toBe(textOf(await serde.dumpsTyped(value)));
+
+describe("list serializer", () => {
+  test("says what LangGraph's serializer says, the second time too", async () => {
+    const lists = createListSerializer(serde);
+    const values = [
+      [
+        new HumanMessage("hi"),
+        new AIMessage({ content: "yo", tool_calls: [{ id: "1", name: "t", args: { a: [1] } }] }),
+      ],
+      [new ToolMessage({ content: "r", tool_call_id: "1" }), { plain: { deep: [null, true, 1.5] } }],
+      [new Map([["a", 1]]), new Set([1]), new Error("e"), /x/g],
+      [new Uint8Array([1, 2])],
+      [1, "two", undefined, null],
+      [undefined],
+      [],
+      "text",
+      { not: "a list" },
+      [[1, [2]], [{}]],
+      [{ gone: undefined, kept: 1 }],
+    ];
+    for (const value of values) {
+      await expectSame(lists, value);
+      await expectSame(lists, value);
+    }
+  });
+  test("never misses a change in place", async () => {
+    const lists = createListSerializer(serde);
+    const message = new AIMessage({
+      content: [{ type: "text", text: "one" }],
+      additional_kwargs: { a: { b: 1 } },
+    });
+    const hidden = new Map([["a", 1]]);
+    const list = [message, { list: [1, 2] }, hidden];
+    await lists.dumpsTyped(list);
+    const changes = [
+      () => Object.assign((message.content as { text: string }[])[0]!, { text: "two" }),
+      () => Object.assign(message.additional_kwargs, { c: 2 }),
+      () => (list[1] as { list: number[] }).list.push(3),
+      () => (list[1] as { list: number[] }).list.reverse(),
+      () => delete (list[1] as Partial<{ list: number[] }>).list,
+      () => hidden.set("a", 2),
+      () => Object.assign(message, { id: "new" }),
+    ];
+    for (const change of changes) {
+      change();
+      await expectSame(lists, list);
+    }
+  });
+  test("any JSON, twice", async () => {
+    const lists = createListSerializer(serde);
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.jsonValue()), async (value) => {
+        await expectSame(lists, value);
+        await expectSame(lists, value);
+      }),
+    );
+  });
+});

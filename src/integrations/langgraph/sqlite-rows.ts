@@ -1,0 +1,177 @@
+// The saver's rows in one SQLite file: WAL, synchronous=FULL, each put one transaction (INV-1).
+import { statSync } from "node:fs";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { LazarusError } from "../../platform/errors.ts";
+import type { Machine } from "../../platform/machine.ts";
+import { type DatabaseSpec, databaseError, inTransaction, openDatabase } from "../../platform/sqlite.ts";
+import type { BlobRow, CheckpointRow, SaverRows, WriteRow } from "./rows.ts";
+
+const SAVER_DATABASE: DatabaseSpec = {
+  what: "the graph checkpoints",
+  /** "LAZG" */
+  applicationId: 0x4c415a47,
+  migrations: [
+    `
+    -- The names are long and the rows many: a number stands for them.
+    CREATE TABLE thread (
+      key  INTEGER PRIMARY KEY,
+      name TEXT NOT NULL,
+      ns   TEXT NOT NULL,
+      UNIQUE (name, ns)
+    ) STRICT;
+    CREATE TABLE checkpoint (
+      thread    INTEGER NOT NULL,
+      id        TEXT NOT NULL,
+      parent_id TEXT,
+      body      BLOB NOT NULL,
+      metadata  BLOB NOT NULL,
+      PRIMARY KEY (thread, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE blob (
+      thread  INTEGER NOT NULL,
+      channel TEXT NOT NULL,
+      version TEXT NOT NULL,
+      base    TEXT,
+      depth   INTEGER NOT NULL,
+      keep    INTEGER NOT NULL,
+      tail    INTEGER NOT NULL,
+      type    TEXT NOT NULL,
+      body    BLOB NOT NULL,
+      PRIMARY KEY (thread, channel, version)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE pending (
+      thread     INTEGER NOT NULL,
+      checkpoint TEXT NOT NULL,
+      task_id    TEXT NOT NULL,
+      "index"    INTEGER NOT NULL,
+      channel    TEXT NOT NULL,
+      type       TEXT NOT NULL,
+      body       BLOB NOT NULL,
+      PRIMARY KEY (thread, checkpoint, task_id, "index")
+    ) STRICT, WITHOUT ROWID;
+    `,
+  ],
+  newer: "RUN_STORE_NEWER",
+  foreign: "RUN_STORE_FOREIGN",
+  damaged: "RUN_STORE_DAMAGED",
+  pageBytes: 16_384,
+  walBytes: 1024 * 1024,
+};
+
+export function openSqliteRows(machine: Machine, path: string): SaverRows {
+  const database = openDatabase(machine, path, SAVER_DATABASE);
+  const sql = {
+    findThread: database.prepare("SELECT key FROM thread WHERE name = ? AND ns = ?"),
+    addThread: database.prepare(
+      "INSERT INTO thread (name, ns) VALUES (?, ?) ON CONFLICT DO UPDATE SET ns = excluded.ns RETURNING key",
+    ),
+    putCheckpoint: database.prepare(`
+      INSERT INTO checkpoint (thread, id, parent_id, body, metadata) VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (thread, id) DO UPDATE SET
+        parent_id = excluded.parent_id, body = excluded.body, metadata = excluded.metadata`),
+    putBlob: database.prepare(`
+      INSERT INTO blob (thread, channel, version, base, depth, keep, tail, type, body)
+      VALUES (:thread, :channel, :version, :base, :depth, :keep, :tail, :type, :body)
+      ON CONFLICT (thread, channel, version) DO NOTHING`),
+    putWrite: database.prepare(`
+      INSERT INTO pending (thread, checkpoint, task_id, "index", channel, type, body)
+      VALUES (:thread, :checkpoint, :taskId, :index, :channel, :type, :body)
+      ON CONFLICT (thread, checkpoint, task_id, "index") DO UPDATE SET
+        channel = excluded.channel, type = excluded.type, body = excluded.body WHERE pending."index" < 0`),
+    list: database.prepare(`
+      SELECT thread.name AS thread, thread.ns, id, parent_id AS parentId, body, metadata
+      FROM checkpoint JOIN thread ON thread.key = checkpoint.thread
+      WHERE (:thread IS NULL OR thread.name = :thread) AND (:ns IS NULL OR thread.ns = :ns)
+        AND (:id IS NULL OR id = :id) AND (:beforeId IS NULL OR id < :beforeId)
+      ORDER BY id DESC LIMIT :limit`),
+    chain: database.prepare(`
+      WITH RECURSIVE link AS (
+        SELECT * FROM blob WHERE thread = :thread AND channel = :channel AND version = :version
+        UNION ALL
+        SELECT blob.* FROM link
+        JOIN blob ON blob.thread = link.thread AND blob.channel = link.channel AND blob.version = link.base
+      )
+      SELECT channel, version, base, depth, keep, tail, type, body FROM link ORDER BY depth`),
+    writes: database.prepare(`
+      SELECT task_id AS taskId, "index", channel, type, body FROM pending
+      WHERE thread = ? AND checkpoint = ? ORDER BY task_id, "index"`),
+  };
+  const keyOf = (thread: string, ns: string) =>
+    (sql.findThread.get(thread, ns) as { key: number } | undefined)?.key;
+  const attempt = async <T>(work: () => T): Promise<T> => {
+    try {
+      return work();
+    } catch (error) {
+      throw error instanceof LazarusError ? error : databaseError(error, path, SAVER_DATABASE);
+    }
+  };
+  const list = ({ thread, ns, id, beforeId, limit }: Parameters<SaverRows["list"]>[0]) =>
+    sql.list.all({
+      ...{
+        thread: thread ?? null,
+        ns: ns ?? null,
+        id: id ?? null,
+        beforeId: beforeId ?? null,
+        limit: limit ?? -1,
+      },
+    }) as unknown as CheckpointRow[];
+  const addThread = (thread: string, ns: string) =>
+    keyOf(thread, ns) ?? (sql.addThread.get(thread, ns) as { key: number }).key;
+
+  return {
+    put: (row, blobs) =>
+      attempt(() =>
+        inTransaction(database, () => {
+          const thread = addThread(row.thread, row.ns);
+          for (const blob of blobs) sql.putBlob.run({ thread, ...blob });
+          sql.putCheckpoint.run(thread, row.id, row.parentId, row.body, row.metadata);
+          crashPoint("langgraph.put.uncommitted");
+        }),
+      ),
+    putWrites: (threadName, ns, checkpoint, writes) =>
+      attempt(() =>
+        inTransaction(database, () => {
+          const thread = addThread(threadName, ns);
+          for (const write of writes) sql.putWrite.run({ thread, checkpoint, ...write });
+          crashPoint("langgraph.writes.uncommitted");
+        }),
+      ),
+    find: (thread, ns, id) => attempt(() => list({ thread, ns, id, limit: 1 })[0]),
+    list: (query) => attempt(() => list(query)),
+    chain: (threadName, ns, channel, version) =>
+      attempt(() => {
+        const thread = keyOf(threadName, ns);
+        if (thread === undefined) return [];
+        return sql.chain.all({ thread, channel, version }) as unknown as BlobRow[];
+      }),
+    writes: (threadName, ns, checkpointId) =>
+      attempt(() => {
+        const thread = keyOf(threadName, ns);
+        return thread === undefined ? [] : (sql.writes.all(thread, checkpointId) as unknown as WriteRow[]);
+      }),
+    deleteThread: (name) =>
+      attempt(() =>
+        inTransaction(database, () => {
+          const keys = database.prepare("SELECT key FROM thread WHERE name = ?").all(name) as {
+            key: number;
+          }[];
+          for (const { key } of keys) {
+            for (const table of ["checkpoint", "blob", "pending"]) {
+              database.prepare(`DELETE FROM ${table} WHERE thread = ?`).run(key);
+            }
+            database.prepare("DELETE FROM thread WHERE key = ?").run(key);
+          }
+        }),
+      ),
+    sizeBytes: () =>
+      attempt(() =>
+        ["", "-wal"].reduce(
+          (sum, end) => sum + (statSync(path + end, { throwIfNoEntry: false })?.size ?? 0),
+          0,
+        ),
+      ),
+    async [Symbol.asyncDispose]() {
+      if (database.isOpen) database.close();
+    },
+  };
+}

@@ -1,0 +1,128 @@
+// What the makers' suite lacks: branches that keep their own state, many writers, and growth that is linear.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { AIMessage, HumanMessage } from "@langchain/core/messages";
+import { END, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type LazarusSaver,
+  openPostgresSaver,
+  openSqliteSaver,
+} from "../../src/integrations/langgraph/index.ts";
+import { type PostgresServer, startPostgres } from "./postgres-server.ts";
+
+let server: PostgresServer;
+let directory: string;
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "lazarus-langgraph-"));
+  server = await startPostgres();
+}, 60_000);
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** A graph that says one thing per step, `steps` times. */
+function chatter(saver: LazarusSaver, steps: number, text: (n: number) => string) {
+  return new StateGraph(MessagesAnnotation)
+    .addNode("talk", ({ messages }) => ({ messages: [new AIMessage(text(messages.length))] }))
+    .addEdge(START, "talk")
+    .addConditionalEdges("talk", ({ messages }) => (messages.length > steps ? END : "talk"))
+    .compile({ checkpointer: saver });
+}
+
+const places = {
+  SQLite: async () => {
+    const path = join(mkdtempSync(join(directory, "s-")), "graph.db");
+    return async () => openSqliteSaver(path);
+  },
+  PostgreSQL: async () => {
+    const connection = await server.createDatabase();
+    return () => openPostgresSaver(connection);
+  },
+};
+
+describe.each(Object.entries(places))("saver on %s", (_, createPlace) => {
+  test("two branches forked from one checkpoint read back their own state", async () => {
+    const open = await createPlace();
+    await using saver = await open();
+    const graph = chatter(saver, 3, (n) => `said ${n}`);
+    const thread = { configurable: { thread_id: "t" } };
+    await graph.invoke({ messages: [new HumanMessage("go")] }, thread);
+    const history = [];
+    for await (const state of graph.getStateHistory(thread)) history.push(state);
+    const fork = history.find(({ values }) => values.messages?.length === 2)!.config;
+    const left = await graph.updateState(fork, { messages: [new AIMessage("left")] });
+    const right = await graph.updateState(fork, { messages: [new AIMessage("right")] });
+    // As another process reads it, with nothing remembered.
+    await using fresh = await open();
+    const again = chatter(fresh, 3, (n) => `said ${n}`);
+    const words = async (config: typeof left) =>
+      (await again.getState(config)).values.messages.map(({ content }: { content: string }) => content);
+    expect(await words(left)).toEqual(["go", "said 1", "left"]);
+    expect(await words(right)).toEqual(["go", "said 1", "right"]);
+    expect(await words(history[0]!.config)).toEqual(["go", "said 1", "said 2", "said 3"]);
+  });
+
+  test("twenty writers at once lose nothing", async () => {
+    const open = await createPlace();
+    const savers = await Promise.all(Array.from({ length: 4 }, open));
+    const run = (i: number) =>
+      chatter(savers[i % 4]!, 10, (n) => `thread ${i} says ${n}`).invoke(
+        { messages: [new HumanMessage(`go ${i}`)] },
+        { configurable: { thread_id: `t${i}` } },
+      );
+    await Promise.all(Array.from({ length: 20 }, (_, i) => run(i)));
+    await using fresh = await open();
+    for (let i = 0; i < 20; i += 1) {
+      const { values } = await chatter(fresh, 10, String).getState({ configurable: { thread_id: `t${i}` } });
+      expect(values.messages.length).toBe(11);
+      expect(values.messages.at(-1).content).toBe(`thread ${i} says 10`);
+    }
+    for (const saver of savers) await saver[Symbol.asyncDispose]();
+  });
+
+  test("a deleted thread leaves the others alone", async () => {
+    const open = await createPlace();
+    await using saver = await open();
+    for (const thread_id of ["a", "b"]) {
+      await chatter(saver, 5, String).invoke(
+        { messages: [new HumanMessage("go")] },
+        { configurable: { thread_id } },
+      );
+    }
+    await saver.deleteThread("a");
+    expect(await saver.getTuple({ configurable: { thread_id: "a" } })).toBeUndefined();
+    expect(
+      (await chatter(saver, 5, String).getState({ configurable: { thread_id: "b" } })).values.messages.length,
+    ).toBe(6);
+  });
+});
+
+test("400 steps of 2 KB are at most 3 MB, and every step of them can be read", async () => {
+  const path = join(mkdtempSync(join(directory, "s-")), "graph.db");
+  const saver = openSqliteSaver(path);
+  // Text that packs no better than prose does.
+  let seed = 7;
+  const word = () => {
+    seed = (seed * 1103515245 + 12345) % 2 ** 31;
+    return seed.toString(36);
+  };
+  const prose = () => Array.from({ length: 330 }, word).join(" ").slice(0, 2048);
+  const thread = { configurable: { thread_id: "t" }, recursionLimit: 1000 };
+  await chatter(saver, 400, prose).invoke({ messages: [new HumanMessage("go")] }, thread);
+  await saver[Symbol.asyncDispose]();
+  const again = openSqliteSaver(path);
+  expect(await again.sizeBytes()).toBeLessThan(3_000_000);
+  const started = performance.now();
+  const state = await again.getTuple({ configurable: { thread_id: "t" } });
+  expect(performance.now() - started).toBeLessThan(2000);
+  expect((state!.checkpoint.channel_values.messages as unknown[]).length).toBe(401);
+  const lengths = new Set<number>();
+  for await (const { checkpoint } of again.list({ configurable: { thread_id: "t" } }, { limit: 25 })) {
+    lengths.add((checkpoint.channel_values.messages as unknown[] | undefined)?.length ?? 0);
+  }
+  expect(lengths.size).toBe(25);
+  await again[Symbol.asyncDispose]();
+});
