@@ -260,7 +260,7 @@ describe("version and help", () => {
       Writes the mission's heartbeat: the proof of life that the scan and the pit look
       at. An agent calls it between its steps. Fields that other tools keep in the
       file stay. A beat after a silence longer than stale_after_seconds is entered in
-      the event log as a gap.
+      the event log as a gap. An agent whose successor has been started is refused.
 
       Arguments:
         mission                 id of the mission
@@ -283,6 +283,7 @@ describe("version and help", () => {
         1                       failed for a reason Lazarus did not expect
         2                       wrong command line or request
         6                       no such mission, checkpoint, flow, run or file
+        7                       refused: it would undo or repeat something
         8                       stored data is damaged
         9                       disk full, read-only, no permission, I/O error
         78                      broken configuration
