@@ -32,7 +32,7 @@ import { type CaptureResult, captureCell } from "./capture.ts";
 import type { Flaw } from "./entry.ts";
 import { prune } from "./prune.ts";
 import type { Room } from "./room.ts";
-import { ESCAPED_WHITEOUT_PREFIX, WHITEOUT_PREFIX } from "./tar/header.ts";
+import { fromTarName } from "./tar/header.ts";
 import { createTarReader, TarError } from "./tar/read.ts";
 import { createUnpacker, type Unpacker, type UnpackOptions } from "./unpack.ts";
 
@@ -174,7 +174,7 @@ async function unpackAll(room: Room, tree: string, options: ImportOptions): Prom
   } else {
     let compressedBefore = 0;
     for (const layer of image.layers) {
-      unpacker.withOptions({ ...base, layer: { unescape: image.isOurs ? unescapeOurs : (name) => name } });
+      unpacker.withOptions({ ...base, layer: { unescape: image.isOurs ? fromTarName : (name) => name } });
       await feed(unpacker, (use) => readImageLayer(layer, meter, use, { compressedBefore, signal }));
       compressedBefore += layer.size;
     }
@@ -199,12 +199,6 @@ async function feed(
       cause: error,
     });
   }
-}
-
-function unescapeOurs(name: string): string {
-  return name.startsWith(ESCAPED_WHITEOUT_PREFIX)
-    ? WHITEOUT_PREFIX + name.slice(ESCAPED_WHITEOUT_PREFIX.length)
-    : name;
 }
 
 function notALayout(source: string): LazarusError {

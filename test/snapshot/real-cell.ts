@@ -70,6 +70,7 @@ export function makeRealCell(room: Room): string {
   symlinkSync("README", at("good-link"));
   symlinkSync("../../../nowhere/at/all", at("dangling"));
   writeFileSync(at(".wh.looks-like-a-whiteout"), "and is a file");
+  writeFileSync(at(".lazarus.wh.looks-like-a-whiteout"), "and looks like the escape of one");
   writeFileSync(Buffer.concat([Buffer.from(at("caf")), Buffer.of(0xe9)]), "latin-1 name");
   writeFileSync(at("n".repeat(120)), "long name");
   writeFileSync(at(".env"), "SECRET=1\n");

@@ -17,7 +17,10 @@ export const TYPE_FLAGS = {
 
 /** OCI reads a name with this prefix as "delete": real files with such names travel under an escape. */
 export const WHITEOUT_PREFIX = ".wh.";
-export const ESCAPED_WHITEOUT_PREFIX = ".lazarus.wh.";
+const ESCAPE = ".lazarus";
+/** A name that is a whiteout to others, or is one of our escapes: both get one more escape, so that the way back is exact. */
+const NEEDS_ESCAPE = /^(?:\.lazarus)*\.wh\./;
+const IS_ESCAPED = /^(?:\.lazarus)+\.wh\./;
 
 const MAX_OCTAL_8 = 0o7777777;
 const MAX_OCTAL_12 = 0o77777777777;
@@ -100,17 +103,15 @@ export function tarPath(path: string): string {
   if (!path.includes(WHITEOUT_PREFIX)) return path;
   return path
     .split("/")
-    .map((name) =>
-      name.startsWith(WHITEOUT_PREFIX) ? ESCAPED_WHITEOUT_PREFIX + name.slice(WHITEOUT_PREFIX.length) : name,
-    )
+    .map((name) => (NEEDS_ESCAPE.test(name) ? ESCAPE + name : name))
     .join("/");
 }
 
-const NOTHING = Buffer.alloc(0);
-const PAX_NAME = Buffer.from("PaxHeaders/entry");
-/** Magic, version, no owner's names, device numbers of zero: the same in every header. */
-const MAGIC = `ustar\u000000${"\0".repeat(64)}0000000\u00000000000\0`;
-const MAGIC_SUM = Buffer.from(MAGIC, "latin1").reduce((sum, byte) => sum + byte, 0);
+/** The way back, for one name. */
+export function fromTarName(name: string): string {
+  return IS_ESCAPED.test(name) ? name.slice(ESCAPE.length) : name;
+}
+
 const PAX_OWNER: Entry = {
   path: "",
   type: "file",

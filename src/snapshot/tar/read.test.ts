@@ -15,7 +15,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Entry } from "../entry.ts";
-import { encodeHeader, encodeSparseMap, padding } from "./header.ts";
+import { encodeHeader, encodeSparseMap, fromTarName, padding, tarPath } from "./header.ts";
 import { createTarReader, type TarEntry, TarError } from "./read.ts";
 
 type Read = TarEntry & { data: string };
@@ -308,3 +308,17 @@ function mendSum(bytes: Buffer, at: number): void {
   const sum = block.reduce((total, byte) => total + byte, 0);
   block.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1");
 }
+
+describe("names that look like whiteouts", () => {
+  it("travel under an escape that no other name has, and come back", () => {
+    const part = fc.constantFrom(".wh.", ".lazarus", ".wh..opq", "a", ".", "wh.");
+    const name = fc.array(part, { minLength: 1, maxLength: 5 }).map((parts) => parts.join(""));
+    fc.assert(
+      fc.property(name, name, (a, b) => {
+        expect(tarPath(a).startsWith(".wh.")).toBe(false);
+        expect(fromTarName(tarPath(a))).toBe(a);
+        expect(tarPath(a) === tarPath(b)).toBe(a === b);
+      }),
+    );
+  });
+});
