@@ -31,13 +31,20 @@ export function decodeIndex(text: string, file: string): CheckpointRef[] {
       hint: "lazarus registry rebuild, which reads the manifests themselves and mends the index",
       details: { file },
     });
-  let index: { manifests?: Descriptor[]; annotations?: Record<string, string> };
+  let index: {
+    schemaVersion?: unknown;
+    mediaType?: unknown;
+    manifests?: Descriptor[];
+    annotations?: Record<string, string>;
+  };
   try {
     index = JSON.parse(text);
   } catch {
     throw damaged("it is not JSON");
   }
   if (!Array.isArray(index?.manifests)) throw damaged("it lists no manifests");
+  // The checksum covers the entries; these two are all the rest, and other tools insist on them.
+  if (index.schemaVersion !== 2 || index.mediaType !== INDEX_TYPE) throw damaged("it is not an OCI index");
   const expected = index.annotations?.[CHECKSUM];
   if (expected !== checksum(index.manifests)) throw damaged("its checksum does not match");
   return index.manifests.map((descriptor) => fromDescriptor(descriptor, damaged));
