@@ -94,7 +94,7 @@ function schemaFault(value: Record<string, unknown>, stem: string): string | und
   for (const field of STEP_FIELDS) {
     const steps = value[field];
     if (!Array.isArray(steps) || !steps.every((step) => typeof step === "string")) {
-      return `has a ${field} that is not a list of texts`;
+      return `has no list of texts in ${field}`;
     }
   }
   for (const field of OPTIONAL_TEXT_FIELDS) {
@@ -104,9 +104,9 @@ function schemaFault(value: Record<string, unknown>, stem: string): string | und
   if (value.checkpointHash !== undefined && typeof value.checkpointHash !== "string") {
     return notText("checkpointHash");
   }
-  if (parseIsoMs(value.updatedAt as string) === undefined) return "has an updatedAt that is not an ISO time";
+  if (parseIsoMs(value.updatedAt as string) === undefined) return "has no ISO time in updatedAt";
   if (typeof value.expiresAt === "string" && parseIsoMs(value.expiresAt) === undefined) {
-    return "has an expiresAt that is not an ISO time";
+    return "has no ISO time in expiresAt";
   }
   // A copy under another name would be the same work twice.
   if (value.workflowId !== stem) return `is named ${stem}.json but holds another workflowId`;
@@ -115,7 +115,7 @@ function schemaFault(value: Record<string, unknown>, stem: string): string | und
 }
 
 function notText(field: string): string {
-  return `has a ${field} that is not text`;
+  return `has no text in ${field}`;
 }
 
 function schema(reason: string): Verdict {

@@ -2,7 +2,7 @@
 // symbolic link whose target names its holder: made in one system call, with its content (60 µs a pair, where loading
 // the kernel-lock library would cost 10 ms). Only a holder that was killed needs the kernel lock: whoever removes its
 // guard does so under flock, so that of many takers one removes it and none removes a successor's.
-import { readlinkSync, symlinkSync, unlinkSync } from "node:fs";
+import { readdirSync, readlinkSync, symlinkSync, unlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import { LazarusError, systemErrorCode } from "../platform/errors.ts";
@@ -11,10 +11,11 @@ import { livenessOfMark, type Owner, ownerMark, selfOwner } from "./owner.ts";
 
 const WAIT_MS = 10_000;
 const POLL_MS = 3;
+const SUFFIX = ".guard";
 const BREAKER_NAME = ".guard.lock";
 
 export function guardPath(directory: string, name: string): string {
-  return join(directory, `.${name}.guard`);
+  return join(directory, `.${name}${SUFFIX}`);
 }
 
 /** Runs `work` while no other process runs its own on the same guard. Waits for live holders, clears dead ones. */
@@ -26,6 +27,15 @@ export async function withGuard<T>(machine: Machine, path: string, work: () => T
     return await work();
   } finally {
     release(path);
+  }
+}
+
+/** Removes guards in `directory` whose holders were killed and that nobody has asked for since. */
+export async function clearDeadGuards(machine: Machine, directory: string): Promise<void> {
+  const me = selfOwner(machine.processes);
+  for (const name of readdirSync(directory)) {
+    const mark = name.startsWith(".") && name.endsWith(SUFFIX) ? readMark(join(directory, name)) : undefined;
+    if (mark !== undefined && isDead(machine, mark, me)) await removeDead(machine, join(directory, name), me);
   }
 }
 

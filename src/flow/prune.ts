@@ -8,7 +8,7 @@ import { removeFile, sweepTemporaries } from "../platform/durable.ts";
 import { pidInUse } from "../platform/process-identity.ts";
 import { audit } from "./audit.ts";
 import { type FlowDocument, isExpired, isUnfinished, parseIsoMs } from "./document.ts";
-import { guardPath, withGuard } from "./guard.ts";
+import { clearDeadGuards, guardPath, withGuard } from "./guard.ts";
 import { listFlows } from "./list.ts";
 import { readLock, verdictFor } from "./lock.ts";
 import { onceDirectory } from "./once-record.ts";
@@ -71,7 +71,7 @@ export async function pruneFlows(
     else if (gone) removed.push(entry);
   }
   if (!dryRun) {
-    for (const directory of listDirectories(root)) sweep(workspace, directory, me);
+    for (const directory of listDirectories(root)) await sweep(workspace, directory, me);
     if (removed.length > 0)
       await audit(workspace, "prune", { removed: removed.map(({ workflowId }) => workflowId) });
   }
@@ -101,8 +101,9 @@ async function removeOne(
   });
 }
 
-/** What killed processes left behind: temporaries, records and locks of flows that are gone. */
-function sweep({ machine }: Workspace, directory: string, me: Owner): void {
+/** What killed processes left behind: temporaries, guards, and records and locks of flows that are gone. */
+async function sweep({ machine }: Workspace, directory: string, me: Owner): Promise<void> {
+  await clearDeadGuards(machine, directory);
   sweepTemporaries(machine.disk, directory, pidInUse);
   const stems = new Set(listStems(directory));
   const isGone = (stem: string) => !stems.has(stem) && findQuarantined(directory, stem) === undefined;

@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { type FlowDocument, formatIso, isExpired, judgeDocument, parseIsoMs, seal } from "./document.ts";
+
+const flow: FlowDocument = seal({
+  schemaVersion: "1.0",
+  workflowId: "report",
+  agentId: "anna",
+  status: "in_progress",
+  currentStep: "fetch",
+  completedSteps: [],
+  remainingSteps: ["write"],
+  idempotencyKey: "k",
+  updatedAt: "2026-11-15T23:53:01+00:00",
+});
+const reason = (changes: object, stem = "report") => {
+  const verdict = judgeDocument({ ...flow, ...changes }, stem);
+  return verdict.ok ? "ok" : `${verdict.why}: ${verdict.reason}`;
+};
+
+describe("a flow file is valid", () => {
+  it("with its hash, and without one", () => {
+    expect(reason({})).toBe("ok");
+    const { checkpointHash: _, ...unhashed } = flow;
+    expect(judgeDocument(unhashed, "report").ok).toBe(true);
+  });
+
+  it.for([
+    [{ schemaVersion: undefined }, "schema: has a schemaVersion"],
+    [{ schemaVersion: 1 }, "schema: has a schemaVersion"],
+    [{ schemaVersion: "2.0" }, "newer: has schemaVersion 2.0"],
+    [{ schemaVersion: "1.1" }, "newer: "],
+    [{ agentId: 5 }, "schema: has no text in agentId"],
+    [{ status: "paused" }, "schema: has a status"],
+    [{ completedSteps: [1] }, "schema: has no list of texts in completedSteps"],
+    [{ remainingSteps: "all" }, "schema: has no list of texts in remainingSteps"],
+    [{ notes: {} }, "schema: has no text in notes"],
+    [{ updatedAt: "yesterday" }, "schema: has no ISO time in updatedAt"],
+    [{ expiresAt: "soon" }, "schema: has no ISO time in expiresAt"],
+    [{ checkpointHash: 1 }, "schema: has no text in checkpointHash"],
+    [{ currentStep: "send" }, "hash: "],
+    [{ extra: 1 }, "hash: "],
+  ] as const)("unless %j: %s", ([changes, expected]) => {
+    expect(reason({ ...changes })).toMatch(
+      expected === "schema: has a schemaVersion" ? /^schema: has (a|no) schemaVersion/ : expected,
+    );
+  });
+
+  it("only under its own name: a copy would be the same work twice", () => {
+    expect(reason({}, "report-copy")).toContain("holds another workflowId");
+  });
+
+  it("not when it is no object", () => {
+    for (const value of [null, 5, "x", []]) expect(judgeDocument(value, "report").ok).toBe(false);
+  });
+});
+
+describe("times", () => {
+  it.for([
+    ["2026-11-15T23:53:01.123456+00:00", "2026-11-15T23:53:01.123Z"],
+    ["2026-11-15T23:53:01Z", "2026-11-15T23:53:01.000Z"],
+    ["2026-11-15T23:53:01", "2026-11-15T23:53:01.000Z"],
+    ["2026-11-15 23:53", "2026-11-15T23:53:00.000Z"],
+    ["2026-11-15T23:53:01+02:00", "2026-11-15T21:53:01.000Z"],
+    ["2026-11-15T23:53:01-0530", "2026-11-16T05:23:01.000Z"],
+    ["2026-11-15", "2026-11-15T00:00:00.000Z"],
+  ])("%s is %s", ([text, expected]) => {
+    expect(new Date(parseIsoMs(text!)!).toISOString()).toBe(expected);
+  });
+
+  it.for(["", "soon", "2026-13-01T00:00:00Z", "2026-11-15T25:00:00Z", "15.11.2026", "1"])(
+    "%j is none",
+    (text) => {
+      expect(parseIsoMs(text)).toBeUndefined();
+    },
+  );
+
+  it("are written as old Pythons read them", () => {
+    expect(formatIso(Date.UTC(2026, 10, 15, 23, 53, 1, 7))).toBe("2026-11-15T23:53:01.007+00:00");
+  });
+
+  it("expire at their moment", () => {
+    const expiresAt = "2026-11-15T23:53:01+00:00";
+    const moment = parseIsoMs(expiresAt)!;
+    expect(isExpired({ ...flow, expiresAt }, moment - 1)).toBe(false);
+    expect(isExpired({ ...flow, expiresAt }, moment)).toBe(true);
+    expect(isExpired(flow, moment)).toBe(false);
+    expect(isExpired({ ...flow, expiresAt: null }, moment)).toBe(false);
+  });
+});

@@ -1,0 +1,54 @@
+import { describe, expect, it } from "vitest";
+import { parsePlan } from "./exec-plan.ts";
+
+const GOOD = `
+workflow: nightly
+steps:
+  - key: fetch
+    run: curl example.org
+    retry: safe
+    env: { A: 1 }
+  - key: send
+    run: |
+      ./send.sh
+`;
+
+describe("a plan", () => {
+  it("is read with its defaults", async () => {
+    expect(await parsePlan(GOOD, "p.yaml")).toEqual({
+      workflow: "nightly",
+      agent: "exec",
+      idempotency: "nightly",
+      ttlDays: undefined,
+      steps: [
+        { key: "fetch", run: "curl example.org", retry: "safe", cwd: undefined, env: { A: "1" } },
+        { key: "send", run: "./send.sh\n", retry: "never", cwd: undefined, env: {} },
+      ],
+    });
+  });
+
+  it.for([
+    ["", "expected a mapping"],
+    ["- a", "expected a mapping"],
+    ["workflow: [", "p.yaml: "],
+    ["steps: []", "workflow is missing"],
+    ["workflow: ../x\nsteps: [{key: a, run: b}]", "workflow is missing or no safe id"],
+    ["workflow: x", "steps is missing"],
+    ["workflow: x\nsteps: []", "steps is missing or empty"],
+    ["workflow: x\nsteps: [{key: a}]", "steps[0].run is missing"],
+    ["workflow: x\nsteps: [{run: a}]", "steps[0].key is missing"],
+    ["workflow: x\nsteps: [{key: a, run: b}, {key: a, run: c}]", 'steps[1].key "a" is used twice'],
+    ["workflow: x\nsteps: [{key: a, run: b, retry: maybe}]", "retry is neither"],
+    ["workflow: x\nsteps: [{key: a, run: b, rtry: safe}]", '"rtry" is not known'],
+    ["workflow: x\nworkflow: y\nsteps: [{key: a, run: b}]", "unique"],
+    [
+      "a: &a [1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c]",
+      "alias",
+    ],
+  ])("is refused before anything runs: %j", async ([text, reason]) => {
+    await expect(parsePlan(text!, "p.yaml")).rejects.toMatchObject({
+      code: "FLOW_PLAN_INVALID",
+      message: expect.stringContaining(reason!),
+    });
+  });
+});

@@ -1,0 +1,143 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { FLOW_STATUSES, type FlowDocument, judgeDocument } from "./document.ts";
+import { applyChange, type FlowChange, judgeStart, keyOf, newDocument } from "./transition.ts";
+
+const NOW = Date.UTC(2026, 10, 15);
+const flow = newDocument(
+  {
+    workflow: "report",
+    agent: "anna",
+    idempotency: "k1",
+    step: "fetch",
+    remaining: ["fetch", "write", "send"],
+  },
+  NOW,
+);
+const after = (change: FlowChange, from: FlowDocument = flow): FlowDocument => {
+  const transition = applyChange(from, change, NOW + 1000);
+  if (!("to" in transition)) throw new Error(JSON.stringify(transition));
+  return transition.to;
+};
+
+describe("a change", () => {
+  it("completes a step and goes on to the next", () => {
+    expect(after({ complete: ["fetch"] })).toMatchObject({
+      completedSteps: ["fetch"],
+      remainingSteps: ["write", "send"],
+      currentStep: "write",
+      status: "in_progress",
+    });
+  });
+
+  it("goes where it is told", () => {
+    expect(after({ complete: ["fetch"], step: "send" }).currentStep).toBe("send");
+  });
+
+  it("completes the same step twice without harm", () => {
+    const once = after({ complete: ["fetch"] });
+    const twice = applyChange(once, { complete: ["fetch"] }, NOW + 2000);
+    expect(twice).toMatchObject({
+      remarks: ["fetch was complete already"],
+      to: { completedSteps: ["fetch"] },
+    });
+  });
+
+  it("mentions a step that nobody listed", () => {
+    expect(applyChange(flow, { complete: ["biuld"] }, NOW)).toMatchObject({
+      remarks: [expect.stringContaining("not in the list")],
+    });
+  });
+
+  it("keeps fields that it does not know", () => {
+    expect(after({ complete: ["fetch"] }, { ...flow, custom: { deep: [1] } }).custom).toEqual({ deep: [1] });
+  });
+
+  it("finishes with nothing left", () => {
+    expect(after({ status: "done" })).toMatchObject({ status: "done", remainingSteps: [] });
+  });
+
+  it("does not reopen what is done, and does not mind hearing it again", () => {
+    const done = after({ complete: ["fetch"], status: "done" });
+    expect(applyChange(done, { status: "done" }, NOW)).toMatchObject({ unchanged: true });
+    expect(applyChange(done, { complete: ["fetch"] }, NOW)).toMatchObject({ unchanged: true });
+    for (const change of [
+      { status: "in_progress" },
+      { status: "failed" },
+      { complete: ["send"] },
+      { step: "x" },
+    ] as const) {
+      expect(applyChange(done, change, NOW)).toMatchObject({ refused: "done" });
+    }
+  });
+
+  it("takes a failed flow up again only when told", () => {
+    const failed = after({ status: "failed" });
+    expect(applyChange(failed, { complete: ["fetch"] }, NOW)).toMatchObject({ refused: "failed" });
+    expect(after({ status: "in_progress" }, failed).status).toBe("in_progress");
+  });
+
+  it("always makes a valid document that forgets no completed step", () => {
+    const text = fc.string({ unit: "binary", maxLength: 12 });
+    const change = fc.record(
+      {
+        complete: fc.array(text, { maxLength: 3 }),
+        step: text,
+        status: fc.constantFrom(...FLOW_STATUSES),
+        notes: text,
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(fc.array(change, { maxLength: 8 }), (changes) => {
+        let current = flow;
+        for (const each of changes) {
+          const transition = applyChange(current, each, NOW);
+          if (!("to" in transition)) continue;
+          expect(transition.to.completedSteps).toEqual(expect.arrayContaining([...current.completedSteps]));
+          expect(new Set(transition.to.completedSteps).size).toBe(transition.to.completedSteps.length);
+          current = transition.to;
+        }
+        expect(judgeDocument(JSON.parse(JSON.stringify(current)), "report").ok).toBe(true);
+      }),
+    );
+  });
+});
+
+describe("a start", () => {
+  const wish = { workflow: "report", idempotency: "k1" };
+  const done = { ...flow, status: "done" } as FlowDocument;
+  const failed = { ...flow, status: "failed" } as FlowDocument;
+
+  it("is free when nothing is known", () => {
+    expect(judgeStart(wish, undefined, [], false)).toEqual({ ok: true });
+  });
+
+  it("does not replace unfinished work unless forced", () => {
+    expect(judgeStart(wish, flow, [keyOf(flow)], false)).toMatchObject({ ok: false, why: "exists" });
+    expect(judgeStart(wish, flow, [keyOf(flow)], true)).toEqual({ ok: true });
+  });
+
+  it("never repeats done work under its old key, forced or not, pruned or not", () => {
+    for (const force of [false, true]) {
+      for (const pruned of [false, true]) {
+        expect(judgeStart(wish, undefined, [keyOf(done, pruned)], force)).toMatchObject({
+          ok: false,
+          why: "done",
+        });
+      }
+    }
+  });
+
+  it("lets a new key follow done work, and the same key follow failed work", () => {
+    expect(judgeStart({ ...wish, idempotency: "k2" }, done, [keyOf(done)], false)).toEqual({ ok: true });
+    expect(judgeStart(wish, failed, [keyOf(failed)], false)).toEqual({ ok: true });
+  });
+
+  it("gives one key to one flow at a time", () => {
+    expect(judgeStart({ ...wish, workflow: "other" }, undefined, [keyOf(flow)], false)).toMatchObject({
+      why: "key-in-use",
+    });
+    expect(judgeStart(wish, undefined, [keyOf(flow, true)], false)).toMatchObject({ why: "key-expired" });
+  });
+});

@@ -1,0 +1,136 @@
+// The self-check as a whole: each alert once until it changes, by command and by webhook, and an audit log that
+// rotates. What a stranger wrote into a flow never becomes part of a command line.
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { audit, auditFile } from "../../src/flow/audit.ts";
+import { changeFlow, selfcheck, startFlow } from "../../src/flow/index.ts";
+import { createScene, REPORT } from "./scene.ts";
+
+const HOUR_MS = 3_600_000;
+
+describe("alerts", () => {
+  it("go to a command once, and again when the finding changes or comes back", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    const hostile = { ...REPORT, step: "$(touch pwned); `touch pwned`", notes: "'; touch pwned; '" };
+    await startFlow(scene.workspace, hostile, { me });
+    await scene.machine.clock.advance(HOUR_MS);
+    const out = join(scene.root, "alerts.jsonl");
+    const check = () => selfcheck(scene.workspace, 10, { command: `cat >> '${out}'; echo >> '${out}'` });
+    const sent = () => (existsSync(out) ? readFileSync(out, "utf8").trim().split("\n").length : 0);
+    expect(await check()).toMatchObject({ alerted: 1, problems: [] });
+    expect(await check()).toMatchObject({ alerted: 0 });
+    expect(sent()).toBe(1);
+    expect(JSON.parse(readFileSync(out, "utf8"))).toMatchObject({
+      schema: "lazarus.flow-alert/1",
+      count: 1,
+      findings: [{ workflowId: "report", ageMinutes: 60 }],
+    });
+    await changeFlow(scene.workspace, REPORT, { complete: ["fetch"] }, me);
+    expect(await check()).toMatchObject({ alerted: 0, report: { status: "ok" } });
+    await scene.machine.clock.advance(HOUR_MS);
+    expect(await check()).toMatchObject({ alerted: 1 });
+    scene.write("memory/checkpoints/bad.json", "junk");
+    expect(await check()).toMatchObject({
+      alerted: 1,
+      report: { count: 1, invalid: [{ workflowId: "bad" }] },
+    });
+    expect(sent()).toBe(3);
+    expect(existsSync(join(scene.root, "pwned")) || existsSync("pwned")).toBe(false);
+  });
+
+  it("that were not delivered are tried again, and the address stays secret", async () => {
+    using scene = createScene();
+    await startFlow(scene.workspace, REPORT, { me: scene.owner() });
+    await scene.machine.clock.advance(HOUR_MS);
+    const failing = await selfcheck(scene.workspace, 10, {
+      command: "echo no mail today >&2; exit 9",
+      webhook: "http://127.0.0.1:1/hook?token=hidden",
+    });
+    expect(failing.alerted).toBe(0);
+    expect(failing.problems).toEqual([
+      "the alert command ended with exit code 9: no mail today",
+      expect.stringMatching(/^the webhook cannot be reached/),
+    ]);
+    expect(readFileSync(auditFile(scene.root), "utf8")).not.toContain("hidden");
+    expect(await selfcheck(scene.workspace, 10, { command: "true" })).toMatchObject({ alerted: 1 });
+  });
+
+  it("go to a webhook as JSON", async () => {
+    using scene = createScene();
+    await startFlow(scene.workspace, REPORT, { me: scene.owner() });
+    await scene.machine.clock.advance(HOUR_MS);
+    const bodies: string[] = [];
+    let status = 500;
+    const server = createServer((request, response) => {
+      let body = "";
+      request.on("data", (data) => {
+        body += data;
+      });
+      request.on("end", () => {
+        bodies.push(body);
+        response.writeHead(status).end();
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    try {
+      const webhook = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+      expect(await selfcheck(scene.workspace, 10, { webhook })).toMatchObject({
+        alerted: 0,
+        problems: ["the webhook answered 500"],
+      });
+      status = 204;
+      expect(await selfcheck(scene.workspace, 10, { webhook })).toMatchObject({ alerted: 1, problems: [] });
+      expect(await selfcheck(scene.workspace, 10, { webhook })).toMatchObject({ alerted: 0 });
+      expect(bodies.map((body) => JSON.parse(body).count)).toEqual([1, 1]);
+    } finally {
+      server.close();
+    }
+  });
+});
+
+describe("the audit log", () => {
+  it("has a line per check, and is not begun where there are no flows", async () => {
+    using scene = createScene();
+    await selfcheck(scene.workspace, 10, {});
+    expect(existsSync(join(scene.root, "memory"))).toBe(false);
+    await startFlow(scene.workspace, REPORT, { me: scene.owner() });
+    await selfcheck(scene.workspace, 10, {});
+    await scene.machine.clock.advance(HOUR_MS);
+    await selfcheck(scene.workspace, 10, {});
+    const lines = readFileSync(auditFile(scene.root), "utf8")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(lines).toMatchObject([
+      { kind: "selfcheck", status: "ok", stale: 0, checked: 1 },
+      { kind: "selfcheck", status: "alert", stale: 1 },
+    ]);
+  });
+
+  it("rotates by size and keeps three old files", async () => {
+    using scene = createScene();
+    for (let i = 0; i < 60; i += 1)
+      expect(await audit(scene.workspace, "selfcheck", { i }, 500)).toBeUndefined();
+    const sizes = [0, 1, 2, 3].map((age) => statSync(auditFile(scene.root, age)).size);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(500);
+    expect(existsSync(auditFile(scene.root, 4))).toBe(false);
+    const all = [3, 2, 1, 0].flatMap((age) =>
+      readFileSync(auditFile(scene.root, age), "utf8").trim().split("\n"),
+    );
+    const numbers = all.map((line) => JSON.parse(line).i as number);
+    expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, k) => 60 - numbers.length + k));
+  });
+
+  it("that cannot be written costs words, not the check", async () => {
+    using scene = createScene();
+    await startFlow(scene.workspace, REPORT, { me: scene.owner() });
+    scene.write("memory/checkpoints/.lazarus", "a file in the way");
+    const { report, problems } = await selfcheck(scene.workspace, 10, {});
+    expect(report.status).toBe("ok");
+    expect(problems).toEqual([expect.stringContaining("audit log")]);
+  });
+});

@@ -1,0 +1,226 @@
+// SIGKILL at every flow.* crash point, of start, update, complete, release, resume and take-over, quarantine, mend,
+// once, exec, prune, audit and alerts. After each: files are whole, the same command brings the work to its end, and
+// nothing happened twice in silence. A new crash point joins by being written; one that no scenario reaches fails.
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { listFlows } from "../../src/flow/index.ts";
+import { listCrashPoints } from "../../src/testing/crash-points.ts";
+import { createScene, type Ended, runLine, type Scene } from "./scene.ts";
+
+const SOURCES = join(import.meta.dirname, "..", "..", "src", "flow");
+const POINTS = listCrashPoints(SOURCES).map(({ name }) => name);
+
+interface Scenario {
+  /** Command lines that must have happened before. */
+  readonly before?: readonly string[];
+  prepare?(scene: Scene): void;
+  /** The line that is killed, and that is run again until it ends. */
+  readonly line: string;
+  /** Exit codes that the second run may end with. */
+  readonly ends?: readonly number[];
+  judge?(scene: Scene, second: Ended): void;
+}
+
+const OWNED = "--owner tester";
+const start = `flow start -w report --agent anna --idempotency k1 --step fetch --remaining fetch send ${OWNED}`;
+const log = (scene: Scene) =>
+  existsSync(join(scene.root, "log")) ? readFileSync(join(scene.root, "log"), "utf8") : "";
+
+const SCENARIOS: Record<string, Scenario> = {
+  start: {
+    line: start,
+    // The first run may have written the file before it died: then it is there, and says so.
+    ends: [0, 7],
+    judge: (scene) => expect(scene.read("report").currentStep).toBe("fetch"),
+  },
+  "start after done work": {
+    before: [start, `flow complete -w report ${OWNED}`],
+    line: start.replace("k1", "k2"),
+    ends: [0, 7],
+    judge: (scene) => expect(scene.read("report").idempotencyKey).toBe("k2"),
+  },
+  update: {
+    before: [start],
+    line: `flow update -w report --complete fetch ${OWNED}`,
+    judge: (scene) => expect(scene.read("report").completedSteps).toEqual(["fetch"]),
+  },
+  complete: {
+    before: [start, `flow resume ${OWNED}`],
+    line: `flow complete -w report ${OWNED}`,
+    judge(scene) {
+      expect(scene.read("report").status).toBe("done");
+      expect(existsSync(join(scene.root, "memory/checkpoints/report.lock"))).toBe(false);
+    },
+  },
+  release: { before: [start, `flow resume ${OWNED}`], line: `flow release -w report ${OWNED}` },
+  resume: {
+    before: [start],
+    line: `flow resume -w report ${OWNED}`,
+    judge: (_scene, { stdout }) => expect(JSON.parse(stdout).workflowId).toBe("report"),
+  },
+  "take-over": {
+    before: [start, "flow resume --owner someone"],
+    line: `flow resume -w report --steal-lock ${OWNED}`,
+    judge: (scene) =>
+      expect(readFileSync(join(scene.root, "memory/checkpoints/report.lock"), "utf8")).toContain("tester"),
+  },
+  quarantine: {
+    before: [start],
+    prepare: (scene) => writeFileSync(scene.file("bad"), "junk"),
+    line: `flow resume ${OWNED}`,
+    judge(scene, { stdout }) {
+      expect(JSON.parse(stdout).workflowId).toBe("report");
+      expect(listFlows(scene.root).bad).toMatchObject([
+        { workflowId: "bad", quarantined: true, reason: "is not JSON" },
+      ]);
+    },
+  },
+  mend: {
+    before: [start],
+    prepare: (scene) =>
+      writeFileSync(scene.file("report"), readFileSync(scene.file("report"), "utf8").replace("anna", "ben")),
+    line: "flow mend -w report",
+    // Mended before it died: nothing is left to mend.
+    ends: [0, 6],
+    judge: (scene) => expect(scene.read("report").agentId).toBe("ben"),
+  },
+  once: {
+    before: [start],
+    line: `flow once -w report --key send ${OWNED} -- ./effect send`,
+    ends: [0, 4],
+    judge: judgeEffects(["send"]),
+  },
+  exec: { line: "flow exec plan.yaml", ends: [0, 4], judge: judgeEffects(["a", "b"]) },
+  prune: {
+    before: [start, `flow complete -w report ${OWNED}`],
+    line: `flow prune --keep-days 0 ${OWNED}`,
+    judge(scene) {
+      expect(listFlows(scene.root).flows).toEqual([]);
+      expect(
+        readFileSync(join(scene.root, "memory/checkpoints/.lazarus/tombstones.jsonl"), "utf8"),
+      ).toContain('"k1"');
+    },
+  },
+  audit: {
+    before: [start],
+    prepare: (scene) =>
+      scene.write("memory/checkpoints/.lazarus/audit.jsonl", `${"x".repeat(1024 * 1024)}\n`),
+    line: "flow selfcheck",
+    judge(scene) {
+      const files = readdirSync(join(scene.root, "memory/checkpoints/.lazarus")).filter((name) =>
+        name.startsWith("audit"),
+      );
+      expect(files.length).toBeGreaterThanOrEqual(2);
+    },
+  },
+  alert: {
+    before: [start],
+    line: "flow selfcheck --stale-min 0 --alert-command ./alert",
+    ends: [3],
+    judge: (scene) => expect(log(scene)).toMatch(/^(alert\n){1,2}$/),
+  },
+  "update over a killed one": {
+    before: [start],
+    line: `flow update -w report --complete fetch ${OWNED}`,
+    judge: (scene) => expect(scene.read("report").completedSteps).toEqual(["fetch"]),
+  },
+};
+
+/** Every effect once; or missing or there, and reported unknown by exit code 4. */
+function judgeEffects(names: readonly string[]): NonNullable<Scenario["judge"]> {
+  return (scene, { code }) => {
+    const counts = names.map(
+      (name) =>
+        log(scene)
+          .split("\n")
+          .filter((line) => line === name).length,
+    );
+    if (code === 0) expect(counts).toEqual(names.map(() => 1));
+    else expect(Math.max(...counts)).toBeLessThanOrEqual(1);
+  };
+}
+
+const words = (line: string) => line.split(" ");
+
+async function prepare(scenario: Scenario): Promise<Scene> {
+  const scene = createScene();
+  writeFileSync(join(scene.root, "effect"), '#!/bin/sh\necho "$1" >> log\n', { mode: 0o755 });
+  writeFileSync(join(scene.root, "alert"), "#!/bin/sh\ncat >/dev/null; echo alert >> log\n", { mode: 0o755 });
+  const plan = "workflow: nightly\nsteps:\n  - {key: a, run: ./effect a}\n  - {key: b, run: ./effect b}\n";
+  writeFileSync(join(scene.root, "plan.yaml"), plan);
+  for (const line of scenario.before ?? []) {
+    const { code, stderr } = await runLine(words(line), { cwd: scene.root });
+    expect(code, stderr).toBe(0);
+  }
+  scenario.prepare?.(scene);
+  return scene;
+}
+
+/** Kills the scenario's line at a point. False when it does not pass there. */
+async function killAndRecover(scenario: Scenario, point: string): Promise<boolean> {
+  using scene = await prepare(scenario);
+  const first = await runLine(words(scenario.line), { cwd: scene.root, crashAt: point });
+  if (first.signal !== "SIGKILL") return false;
+  // Whole or not there, at every moment.
+  expect(
+    listFlows(scene.root).bad.filter(
+      ({ workflowId }) => workflowId === "report" && scenario !== SCENARIOS.mend,
+    ),
+  ).toEqual([]);
+  const second = await again(scenario, scene);
+  expect(scenario.ends ?? [0], `${point}: ${second.stderr}`).toContain(second.code);
+  scenario.judge?.(scene, second);
+  await runLine(words(`flow prune ${OWNED}`), { cwd: scene.root });
+  const left = readdirSync(join(scene.root, "memory/checkpoints")).filter((name) =>
+    /\.(guard|tmp)$/.test(name),
+  );
+  expect(left, "what a prune does not clear").toEqual([]);
+  return true;
+}
+
+/** A command that the killed run had started may still be at work. */
+async function again(scenario: Scenario, scene: Scene): Promise<Ended> {
+  for (;;) {
+    const ended = await runLine(words(scenario.line), { cwd: scene.root });
+    if (ended.code !== 10) return ended;
+  }
+}
+
+/** Which scenarios pass which point: by the operation in its name, and everything for what all of them share. */
+const SHARED: Record<string, string[]> = {
+  guard: ["update", "resume"],
+  lock: ["resume", "take-over"],
+  change: ["update", "complete"],
+  start: ["start", "start after done work"],
+  quarantine: ["quarantine"],
+  once: ["once", "exec"],
+  selfcheck: ["alert"],
+};
+
+describe("SIGKILL at every crash point of flows", () => {
+  it.concurrent.for(POINTS.filter((name) => name !== "flow.guard.dead-found"))(
+    "%s",
+    { timeout: 60_000 },
+    async (point, { expect }) => {
+      const operation = point.split(".")[1]!;
+      const names = SHARED[operation] ?? [operation];
+      const killed = await Promise.all(names.map((name) => killAndRecover(SCENARIOS[name]!, point)));
+      expect(killed, `${point} is not reached by ${names.join(", ")}`).toContain(true);
+    },
+  );
+
+  it("flow.guard.dead-found: killed while clearing after one that was killed", {
+    timeout: 60_000,
+  }, async () => {
+    const scenario = SCENARIOS["update over a killed one"]!;
+    using scene = await prepare(scenario);
+    for (const point of ["flow.guard.taken", "flow.guard.dead-found"]) {
+      const { signal } = await runLine(words(scenario.line), { cwd: scene.root, crashAt: point });
+      expect(signal, point).toBe("SIGKILL");
+    }
+    const { code } = await runLine(words(scenario.line), { cwd: scene.root });
+    expect(code).toBe(0);
+    expect(scene.read("report").completedSteps).toEqual(["fetch"]);
+  });
+});

@@ -1,0 +1,68 @@
+// Kills `flow exec` at random moments until it has ended, again and again, and counts what its steps did to an external
+// log. Shared by the short test and the long one.
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createRandom } from "../../src/testing/index.ts";
+import { createScene, runLine } from "./scene.ts";
+
+export interface Tally {
+  readonly kills: number;
+  readonly runs: number;
+  /** Steps that were reported unknown, and settled by looking at the log. */
+  readonly unknown: number;
+}
+
+const STEPS = 6;
+
+/** Runs plans and kills them `kills` times. Throws when a step is missing, or twice without having been reported. */
+export async function killAtRandom(kills: number, seed: number): Promise<Tally> {
+  const random = createRandom(seed);
+  const tally = { kills: 0, runs: 0, unknown: 0 };
+  while (tally.kills < kills) await onePlan(random, tally, kills, seed);
+  return tally;
+}
+
+async function onePlan(
+  random: ReturnType<typeof createRandom>,
+  tally: { kills: number; runs: number; unknown: number },
+  kills: number,
+  seed: number,
+): Promise<void> {
+  using scene = createScene();
+  const log = join(scene.root, "log");
+  const keys = Array.from({ length: STEPS }, (_, i) => `step-${i}`);
+  const steps = keys.map((key) => `  - key: ${key}\n    run: sleep 0.01; echo ${key} >> log; sleep 0.01\n`);
+  writeFileSync(join(scene.root, "plan.yaml"), `workflow: kills\nsteps:\n${steps.join("")}`);
+  writeFileSync(log, "");
+  const logged = () => readFileSync(log, "utf8").split("\n");
+  const count = (key: string) => logged().filter((line) => line === key).length;
+  const exec = (...more: string[]) => ["flow", "exec", "plan.yaml", "--json", ...more];
+  let retry: string[] = [];
+  for (;;) {
+    tally.runs += 1;
+    // Start-up takes about 50 ms and a step 25: every place of a run is hit.
+    const killAfterMs = tally.kills < kills && random.chance(0.9) ? random.int(20, 280) : undefined;
+    const { code, signal, stdout, stderr } = await runLine(exec(...retry), {
+      cwd: scene.root,
+      ...(killAfterMs === undefined ? {} : { killAfterMs }),
+    });
+    const fail = (why: string): never => {
+      throw new Error(`seed ${seed}: ${why}\nlog: ${logged().join(" ")}\n${stdout}${stderr}`);
+    };
+    for (const key of keys) if (count(key) > 1) fail(`${key} happened ${count(key)} times in silence`);
+    retry = [];
+    if (signal === "SIGKILL") {
+      tally.kills += 1;
+    } else if (code === 4) {
+      tally.unknown += 1;
+      // What a person does: look, and say what one saw. The killed command may still have a moment to live.
+      const key = (JSON.parse(stdout) as { details: { key: string } }).details.key;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      if (count(key) === 0) retry = ["--retry-unknown", key];
+      else await runLine(["flow", "update", "-w", "kills", "--complete", key], { cwd: scene.root });
+    } else if (code === 0) {
+      for (const key of keys) if (count(key) !== 1) fail(`${key} is missing`);
+      return;
+    } else if (code !== 10) fail(`ended with ${code}`);
+  }
+}

@@ -1,0 +1,208 @@
+// The four checks that users of restart-safe workflows were promised, by name; and what stands beside them.
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import {
+  changeFlow,
+  checkFlows,
+  listFlows,
+  pruneFlows,
+  releaseFlow,
+  resumeFlow,
+  runOnce,
+  startFlow,
+} from "../../src/flow/index.ts";
+import { createScene, REPORT, type Scene } from "./scene.ts";
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+
+describe("the four promised checks", () => {
+  it("resume after a mid-work restart continues at the last completed step", async () => {
+    using scene = createScene();
+    const first = scene.owner();
+    await startFlow(scene.workspace, REPORT, { me: first });
+    await resumeFlow(scene.workspace, { me: first });
+    await changeFlow(scene.workspace, REPORT, { complete: ["fetch"] }, first);
+    scene.machine.processes.reboot();
+    const { found } = await resumeFlow(scene.workspace, { me: scene.owner() });
+    expect(found?.document).toMatchObject({
+      completedSteps: ["fetch"],
+      currentStep: "write",
+      remainingSteps: ["write", "send"],
+    });
+    expect(found?.lock.verdict).toBe("dead");
+  });
+
+  it("no duplicate side effect", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, REPORT, { me });
+    const log = join(scene.root, "log");
+    const once = () =>
+      runOnce(scene.workspace, {
+        workflow: "report",
+        key: "send",
+        command: ["/bin/sh", "-c", `echo sent | tee -a '${log}'`],
+        cwd: scene.root,
+        env: {},
+        me,
+      });
+    expect(await once()).toMatchObject({ outcome: "ran", exitCode: 0, stdout: { head: "sent\n" } });
+    expect(await once()).toMatchObject({ outcome: "replayed", exitCode: 0, stdout: { head: "sent\n" } });
+    await changeFlow(scene.workspace, REPORT, { status: "done" }, me);
+    expect(await once()).toMatchObject({ outcome: "replayed" });
+    expect(readFileSync(log, "utf8")).toBe("sent\n");
+    await expect(startFlow(scene.workspace, REPORT, { me, force: true })).rejects.toMatchObject({
+      code: "FLOW_ALREADY_DONE",
+    });
+  });
+
+  it("the stale check alerts only past its threshold", async () => {
+    using scene = createScene();
+    const { clock } = scene.machine;
+    await startFlow(scene.workspace, REPORT, { me: scene.owner() });
+    const check = () => checkFlows(scene.root, clock.nowMs(), 10);
+    expect(check()).toMatchObject({ status: "ok", count: 0 });
+    await clock.advance(10 * MINUTE_MS);
+    expect(check()).toMatchObject({ status: "ok", count: 0 });
+    await clock.advance(1);
+    expect(check()).toMatchObject({
+      status: "alert",
+      count: 1,
+      findings: [{ workflowId: "report", agentId: "anna", file: scene.file("report"), ageMinutes: 10 }],
+    });
+    await changeFlow(scene.workspace, REPORT, { complete: ["fetch"] }, scene.owner());
+    expect(check().status).toBe("ok");
+    await clock.advance(11 * MINUTE_MS);
+    await changeFlow(scene.workspace, REPORT, { status: "done" }, scene.owner());
+    expect(check().status).toBe("ok");
+  });
+
+  it("old checkpoints expire", async () => {
+    using scene = createScene();
+    const { clock } = scene.machine;
+    const me = scene.owner();
+    await startFlow(scene.workspace, { ...REPORT, ttlDays: 7 }, { me });
+    await clock.advance(7 * DAY_MS - 1);
+    expect((await resumeFlow(scene.workspace, { me })).found).toBeDefined();
+    await releaseFlow(scene.workspace, REPORT, me);
+    await clock.advance(1);
+    const { found, passedOver } = await resumeFlow(scene.workspace, { me });
+    expect(found).toBeUndefined();
+    expect(passedOver).toMatchObject([{ workflowId: "report", why: "expired" }]);
+    expect(checkFlows(scene.root, clock.nowMs(), 10).status).toBe("ok");
+    expect((await prune(scene)).removed).toMatchObject([{ workflowId: "report", why: "expired" }]);
+    expect(listFlows(scene.root).flows).toEqual([]);
+    await expect(startFlow(scene.workspace, REPORT, { me })).rejects.toMatchObject({ code: "FLOW_EXISTS" });
+  });
+});
+
+const prune = (scene: Scene, keepDays = 30) =>
+  pruneFlows(scene.workspace, { me: scene.owner(), keepDays, dryRun: false });
+
+describe("keys outlive their flows", () => {
+  it("through prune", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, REPORT, { me });
+    await changeFlow(scene.workspace, REPORT, { status: "done" }, me);
+    await scene.machine.clock.advance(8 * DAY_MS);
+    expect((await prune(scene)).removed).toHaveLength(1);
+    await expect(startFlow(scene.workspace, { ...REPORT, workflow: "again" }, { me })).rejects.toMatchObject({
+      code: "FLOW_ALREADY_DONE",
+      message: expect.stringContaining("report"),
+    });
+    await startFlow(scene.workspace, { ...REPORT, idempotency: "report-2" }, { me });
+  });
+
+  it("through a new run of the same name", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, REPORT, { me });
+    await changeFlow(scene.workspace, REPORT, { status: "done" }, me);
+    await startFlow(scene.workspace, { ...REPORT, idempotency: "report-2" }, { me });
+    await expect(startFlow(scene.workspace, { ...REPORT, workflow: "x" }, { me })).rejects.toMatchObject({
+      code: "FLOW_ALREADY_DONE",
+    });
+  });
+
+  it("and a torn line in their book hides no other", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, REPORT, { me });
+    await changeFlow(scene.workspace, REPORT, { status: "done" }, me);
+    await prune(scene, 0);
+    await scene.machine.clock.advance(1);
+    await prune(scene, 0);
+    const book = join(scene.root, "memory/checkpoints/.lazarus/tombstones.jsonl");
+    writeFileSync(book, `${readFileSync(book, "utf8")}{"key":"ha`);
+    await startFlow(scene.workspace, { ...REPORT, idempotency: "k2" }, { me });
+    await expect(startFlow(scene.workspace, { ...REPORT, workflow: "x" }, { me })).rejects.toThrow(
+      "already done",
+    );
+  });
+});
+
+describe("the resume lock", () => {
+  it("keeps others from changing the flow until it is released, by complete and fail too", async () => {
+    using scene = createScene();
+    const [me, other] = [scene.owner(), scene.owner()];
+    await startFlow(scene.workspace, REPORT, { me });
+    for (const end of ["released", "failed", "done"] as const) {
+      await resumeFlow(scene.workspace, { workflow: "report", me });
+      const change = changeFlow(scene.workspace, REPORT, { complete: ["fetch"] }, other);
+      await expect(change).rejects.toMatchObject({
+        code: "FLOW_LOCKED",
+        hint: expect.stringContaining("--steal-lock"),
+      });
+      await expect(resumeFlow(scene.workspace, { workflow: "report", me: other })).rejects.toMatchObject({
+        code: "FLOW_LOCKED",
+      });
+      await expect(releaseFlow(scene.workspace, REPORT, other)).rejects.toMatchObject({
+        code: "FLOW_LOCKED",
+      });
+      if (end === "released") await releaseFlow(scene.workspace, REPORT, me);
+      else await changeFlow(scene.workspace, REPORT, { status: end }, me);
+      if (end !== "done") await changeFlow(scene.workspace, REPORT, { status: "in_progress" }, other);
+    }
+  });
+
+  it("can be taken from a live owner, who then is shut out", async () => {
+    using scene = createScene();
+    const [me, thief] = [scene.owner(), scene.owner()];
+    await startFlow(scene.workspace, REPORT, { me });
+    await resumeFlow(scene.workspace, { me });
+    const { found } = await resumeFlow(scene.workspace, { me: thief, stealLock: true });
+    expect(found?.lock.verdict).toBe("held");
+    await expect(changeFlow(scene.workspace, REPORT, { step: "x" }, me)).rejects.toMatchObject({
+      code: "FLOW_LOCKED",
+    });
+  });
+
+  it("is found by agent and by hand-off", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, { ...REPORT, handoff: "ben" }, { me });
+    const by = (agent: string) => resumeFlow(scene.workspace, { agent, me });
+    expect((await by("carl")).found).toBeUndefined();
+    expect((await by("ben")).found?.document.workflowId).toBe("report");
+    expect((await by("anna")).found?.document.workflowId).toBe("report");
+  });
+});
+
+describe("flows of several agents", () => {
+  it("lie in their own directories and are told apart by name", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, REPORT, { me });
+    const theirs = { ...REPORT, agent: "ben", idempotency: "b" };
+    const { place } = await startFlow(scene.workspace, theirs, { me, perAgent: true });
+    expect(place.file).toBe(join(scene.root, "agents/ben/memory/checkpoints/report.json"));
+    const change = (agent?: string) =>
+      changeFlow(scene.workspace, { workflow: "report", agent }, { step: "x" }, me);
+    await expect(change()).rejects.toMatchObject({ code: "FLOW_AMBIGUOUS" });
+    expect((await change("ben")).place.file).toBe(place.file);
+    expect(listFlows(scene.root).flows).toHaveLength(2);
+  });
+});

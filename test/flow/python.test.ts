@@ -1,0 +1,147 @@
+// Both directions of the file format: what an independent Python script writes opens here unchanged, and what is
+// written here passes its hash rule. The fixtures are its output; with a Python at hand it runs again, live.
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { canonicalJson, parseExact } from "../../src/flow/canonical.ts";
+import { changeFlow, listFlows, resumeFlow, startFlow } from "../../src/flow/index.ts";
+import { sha256Hex } from "../../src/flow/sha256.ts";
+import { createScene, REPORT } from "./scene.ts";
+
+const SCRIPT = join(import.meta.dirname, "python_flows.py");
+const FIXTURES = join(import.meta.dirname, "fixtures", "from-python");
+const OURS = join(import.meta.dirname, "fixtures", "from-lazarus");
+const hasPython =
+  spawnSync("python3", ["-c", "import sys; sys.exit(sys.version_info < (3, 7))"]).status === 0;
+const python = (...args: string[]) => execFileSync("python3", [SCRIPT, ...args], { encoding: "utf8" });
+if (!hasPython)
+  process.stderr.write("skipped: the live half of the Python tests, since there is no python3 here\n");
+
+const inFixtures = (directory: string) => readdirSync(directory).filter((name) => name.endsWith(".json"));
+
+describe("files of the Python tool", () => {
+  it("open unchanged, every hash accepted", () => {
+    using scene = createScene();
+    cpSync(FIXTURES, join(scene.root, "memory", "checkpoints"), { recursive: true });
+    const { flows, bad } = listFlows(scene.root);
+    expect(bad).toEqual([]);
+    expect(flows.map(({ place }) => place.stem)).toEqual(
+      inFixtures(FIXTURES)
+        .map((name) => name.slice(0, -5))
+        .sort(),
+    );
+  });
+
+  it.for(inFixtures(FIXTURES).filter((name) => !name.startsWith("done")))(
+    "%s keeps what Lazarus does not know, digit by digit, through an update",
+    async (name) => {
+      using scene = createScene();
+      cpSync(FIXTURES, join(scene.root, "memory", "checkpoints"), { recursive: true });
+      const workflow = name.slice(0, -5);
+      const before = parseExact(readFileSync(scene.file(workflow), "utf8")) as Record<string, unknown>;
+      await changeFlow(scene.workspace, { workflow }, { complete: ["fetch"] }, scene.owner());
+      const after = parseExact(readFileSync(scene.file(workflow), "utf8")) as Record<string, unknown>;
+      expect(Object.keys(after).sort()).toEqual(
+        [...new Set([...Object.keys(before), "checkpointHash"])].sort(),
+      );
+      for (const key of ["custom", "extension", "zzz", "notes", "idempotencyKey", "expiresAt"]) {
+        expect(JSON.stringify(after[key])).toBe(JSON.stringify(before[key]));
+      }
+      if (hasPython) expect(python("check", scene.file(workflow))).toBe("ok\n");
+    },
+  );
+
+  it("hold a lock without an owner that only --steal-lock takes", async () => {
+    using scene = createScene();
+    cpSync(join(FIXTURES, "plain.json"), scene.file("plain"), { recursive: true });
+    scene.write("memory/checkpoints/plain.lock", "2026-11-15T23:53:01.123456+00:00");
+    const request = { me: scene.owner() };
+    const passed = await resumeFlow(scene.workspace, request);
+    expect(passed.found).toBeUndefined();
+    expect(passed.passedOver[0]).toMatchObject({ workflowId: "plain", why: "locked" });
+    const stolen = await resumeFlow(scene.workspace, { ...request, stealLock: true });
+    expect(stolen.found?.document.workflowId).toBe("plain");
+  });
+});
+
+describe("files of Lazarus", () => {
+  it.skipIf(!hasPython)("pass the Python tool's hash rule: the kept fixtures and fresh ones", async () => {
+    const kept = inFixtures(OURS).map((name) => join(OURS, name));
+    expect(kept.length).toBeGreaterThan(2);
+    expect(
+      python("check", ...kept)
+        .trim()
+        .split("\n")
+        .every((line) => line === "ok"),
+    ).toBe(true);
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, { ...REPORT, notes: "Grüße 😀 \u007f \u2028" }, { me });
+    expect(python("check", scene.file("report"))).toBe("ok\n");
+    await changeFlow(scene.workspace, REPORT, { complete: ["fetch"] }, me);
+    expect(python("check", scene.file("report"))).toBe("ok\n");
+    python("update", scene.file("report"), "write");
+    const { found } = await resumeFlow(scene.workspace, { me });
+    expect(found?.document.completedSteps).toEqual(["fetch", "write"]);
+  });
+
+  it.skipIf(!hasPython)("hash any JSON as Python's json.dumps does", () => {
+    const value = fc.letrec((tie) => ({
+      number: fc.oneof(
+        fc.integer(),
+        fc.double({ noNaN: true }),
+        fc.maxSafeInteger(),
+        fc.bigInt({ min: -(10n ** 40n), max: 10n ** 40n }),
+      ),
+      text: fc.string({ unit: "binary" }),
+      any: fc.oneof(
+        { maxDepth: 3, withCrossShrink: true },
+        tie("text"),
+        tie("number"),
+        fc.boolean(),
+        fc.constant(null),
+        fc.array(tie("any"), { maxLength: 4 }),
+        fc.dictionary(tie("text") as fc.Arbitrary<string>, tie("any"), { maxKeys: 5 }),
+      ),
+    })).any;
+    const object = fc.dictionary(fc.string({ unit: "binary" }), value, { maxKeys: 8 });
+    const texts = fc.sample(object, { numRuns: 600, seed: 20261115 }).map(toJson);
+    // Forms that a number can take in a file and that no serializer above makes.
+    texts.push(
+      ...[
+        "1.0",
+        "-0",
+        "-0.0",
+        "1e5",
+        "1E+5",
+        "1e-5",
+        "1e400",
+        "0.00001",
+        "1e16",
+        "1e15",
+        "123456789.0e3",
+      ].map((n) => `{"n":${n}}`),
+    );
+    const { stdout } = spawnSync("python3", [SCRIPT, "canonical"], {
+      input: texts.join("\n"),
+      encoding: "utf8",
+    });
+    const theirs = stdout.trim().split("\n");
+    expect(theirs.length).toBe(texts.length);
+    for (const [i, text] of texts.entries()) {
+      const ours = sha256Hex(canonicalJson(parseExact(text) as object, "checkpointHash", true));
+      expect(ours, `for ${text}`).toBe(theirs[i]);
+    }
+  });
+});
+
+/** JSON with big integers written out, in ASCII so that line breaks of Unicode cannot split the input. */
+function toJson(value: unknown): string {
+  const raw = JSON as unknown as { rawJSON(text: string): unknown };
+  const text = JSON.stringify(value, (_key, each) =>
+    typeof each === "bigint" ? raw.rawJSON(String(each)) : each,
+  );
+  return text.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}

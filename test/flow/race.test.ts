@@ -1,0 +1,90 @@
+// Many processes at once: one resume lock has one winner, free or left by a dead owner; and updates lose nothing.
+import { readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { ownerFields, ownerOf, selfOwner } from "../../src/flow/owner.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { createScene, runLine, type Scene } from "./scene.ts";
+
+const RACERS = 50;
+const START = "flow start -w report --agent anna --idempotency k --step fetch".split(" ");
+
+async function started(scene: Scene): Promise<void> {
+  const { code, stderr } = await runLine(START, { cwd: scene.root });
+  expect(stderr).toBe("");
+  expect(code).toBe(0);
+}
+
+/** Fifty owners that all live: each racer acts under a name of its own. */
+async function race(scene: Scene): Promise<{ winners: number; losers: number }> {
+  const endings = await Promise.all(
+    Array.from({ length: RACERS }, (_, i) =>
+      runLine(["flow", "resume", "-w", "report", "--owner", `racer-${i}`], { cwd: scene.root }),
+    ),
+  );
+  for (const { code, stderr } of endings) expect([0, 10], stderr).toContain(code);
+  const winners = endings.filter(
+    ({ code, stdout }) => code === 0 && stdout.includes('"workflowId": "report"'),
+  ).length;
+  return { winners, losers: endings.filter(({ code }) => code === 10).length };
+}
+
+describe(`${RACERS} processes race for one resume lock`, () => {
+  it("one wins a free one", { timeout: 60_000 }, async () => {
+    using scene = createScene();
+    await started(scene);
+    expect(await race(scene)).toEqual({ winners: 1, losers: RACERS - 1 });
+  });
+
+  it("one takes over from a dead owner, whose guard lies there too", { timeout: 60_000 }, async () => {
+    using scene = createScene();
+    await started(scene);
+    const dead = { ...selfOwner(systemMachine.processes), pid: 2 ** 22 + 7 };
+    expect(ownerOf(systemMachine.processes, dead.pid)).toBeUndefined();
+    const directory = join(scene.root, "memory", "checkpoints");
+    writeFileSync(join(directory, "report.lock"), JSON.stringify({ ...ownerFields(dead), takenAt: "then" }));
+    // Killed in the middle of an update: its guard stays, for one of the racers to clear.
+    const killed = await runLine(["flow", "update", "-w", "report", "--step", "x"], {
+      cwd: scene.root,
+      crashAt: "flow.guard.taken",
+    });
+    expect(killed.signal).toBe("SIGKILL");
+    expect(readdirSync(directory)).toContain(".report.guard");
+    expect(await race(scene)).toEqual({ winners: 1, losers: RACERS - 1 });
+    expect(readdirSync(directory)).not.toContain(".report.guard");
+  });
+});
+
+it("twenty updates at once lose no step", { timeout: 60_000 }, async () => {
+  using scene = createScene();
+  await started(scene);
+  const steps = Array.from({ length: 20 }, (_, i) => `step-${i}`);
+  const endings = await Promise.all(
+    steps.map((step) => runLine(["flow", "update", "-w", "report", "--complete", step], { cwd: scene.root })),
+  );
+  expect(endings.map(({ code }) => code)).toEqual(steps.map(() => 0));
+  expect([...(scene.read("report").completedSteps as string[])].sort()).toEqual([...steps].sort());
+});
+
+it("ten calls of one key run it once", { timeout: 60_000 }, async () => {
+  using scene = createScene();
+  await started(scene);
+  const words = [
+    "flow",
+    "once",
+    "-w",
+    "report",
+    "--key",
+    "k",
+    "--",
+    "/bin/sh",
+    "-c",
+    "echo x >> log; sleep 0.2",
+  ];
+  const endings = await Promise.all(Array.from({ length: 10 }, () => runLine(words, { cwd: scene.root })));
+  for (const { code } of endings) expect([0, 10]).toContain(code);
+  const { stdout } = await runLine(["flow", "once", "-w", "report", "--key", "cat", "--", "cat", "log"], {
+    cwd: scene.root,
+  });
+  expect(stdout).toBe("x\n");
+});
