@@ -30,37 +30,43 @@ export type SectionChange =
   | { readonly kind: "left-alone"; readonly reason: string };
 
 export function withSection(text: string): SectionChange {
-  const newline = text.includes("\r\n") ? "\r\n" : "\n";
-  const section = `${BEGIN}\n${SECTION}${END}`.replaceAll("\n", newline);
   const found = findSection(text);
   if (found === "unpaired") return leftAlone("its markers do not pair up");
   if (found !== undefined) {
-    const refreshed = text.slice(0, found.start) + section + text.slice(found.end);
+    const refreshed = text.slice(0, found.start) + sectionWith(found.newline) + text.slice(found.end);
     return { kind: refreshed === text ? "unchanged" : "refreshed", text: refreshed };
   }
   if (hasHeading(text)) return leftAlone(`it already has a section "${HEADING}" of its own`);
+  const newline = text.includes("\r\n") ? "\r\n" : "\n";
   // One line break in every case, so that removing the section gives back the file to the byte.
   const gap = text === "" ? "" : newline;
-  return { kind: "added", text: `${text}${gap}${section}${newline}` };
+  return { kind: "added", text: `${text}${gap}${sectionWith(newline)}${newline}` };
 }
 
 export function withoutSection(text: string): SectionChange {
   const found = findSection(text);
   if (found === "unpaired") return leftAlone("its markers do not pair up");
   if (found === undefined) return { kind: "unchanged", text };
-  const before = text.slice(0, found.start);
-  const after = text.slice(found.end).replace(/^\r?\n/, "");
+  const { start, end, newline } = found;
+  const before = text.slice(0, start);
+  const after = text.slice(end).startsWith(newline) ? text.slice(end + newline.length) : text.slice(end);
   // The line break that was added before the section goes with it.
-  const trimmed = after === "" ? before.replace(/\r?\n$/, "") : before;
-  return { kind: "removed", text: trimmed + after };
+  const ownGap = after === "" && before.endsWith(newline);
+  return { kind: "removed", text: (ownGap ? before.slice(0, -newline.length) : before) + after };
 }
 
-function findSection(text: string): { start: number; end: number } | "unpaired" | undefined {
+function sectionWith(newline: string): string {
+  return `${BEGIN}\n${SECTION}${END}`.replaceAll("\n", newline);
+}
+
+function findSection(text: string): { start: number; end: number; newline: string } | "unpaired" | undefined {
   const begin = BEGIN_PATTERN.exec(text);
   const end = END_PATTERN.exec(text);
   if (begin === null && end === null) return undefined;
   if (begin === null || end === null || end.index < begin.index) return "unpaired";
-  return { start: begin.index, end: end.index + END.length };
+  const range = { start: begin.index, end: end.index + END.length };
+  // The line ending of the section itself: the rest of the file may mix them.
+  return { ...range, newline: text.slice(range.start, range.end).includes("\r\n") ? "\r\n" : "\n" };
 }
 
 function hasHeading(text: string): boolean {

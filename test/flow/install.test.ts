@@ -1,0 +1,237 @@
+// What `flow install` puts in place: checked by the programs that read it, where they are there; removable to the byte.
+import { spawnSync } from "node:child_process";
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, describe, expect, it } from "vitest";
+import { HEADING, withoutSection, withSection } from "../../src/flow/install/agents-md.ts";
+import { carryOut, planInstall, planUninstall, type RunProgram } from "../../src/flow/install/install.ts";
+import {
+  cronLine,
+  editCrontab,
+  launchdPlist,
+  type ScheduleRequest,
+  scheduleName,
+  systemdUnits,
+} from "../../src/flow/install/schedule.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { createWorld } from "../cli/hermetic.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "lazarus-install-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+describe("the section in AGENTS.md", () => {
+  const rest = fc.oneof(
+    fc.string({ unit: "binary" }),
+    fc
+      .array(fc.constantFrom("# Title", "text", "", "## Other", "\r"), { maxLength: 6 })
+      .map((lines) => lines.join("\n")),
+    fc.array(fc.constantFrom("# Title", "text", ""), { maxLength: 6 }).map((lines) => lines.join("\r\n")),
+  );
+  const textOf = (change: ReturnType<typeof withSection>) => {
+    if (change.kind === "left-alone") throw new Error(change.reason);
+    return change.text;
+  };
+
+  it("is added once, refreshed, and removed to the byte, whatever else the file holds", () => {
+    fc.assert(
+      fc.property(rest, (text) => {
+        const added = textOf(withSection(text));
+        expect(added.startsWith(text)).toBe(true);
+        expect(added.split(HEADING).length).toBe(2);
+        expect(withSection(added)).toEqual({ kind: "unchanged", text: added });
+        const older = added.replace("On start-up", "In older words");
+        expect(withSection(older)).toEqual({ kind: "refreshed", text: added });
+        expect(textOf(withoutSection(added))).toBe(text);
+        expect(withoutSection(text)).toEqual({ kind: "unchanged", text });
+      }),
+    );
+  });
+
+  it("stays in its place when text follows it", () => {
+    const added = `${textOf(withSection("# A\n"))}\n# B\n`;
+    expect(textOf(withSection(added.replace("On start-up", "older")))).toBe(added);
+    expect(textOf(withoutSection(added))).toBe("# A\n\n\n# B\n");
+  });
+
+  it("leaves alone what is not its own", () => {
+    expect(withSection(`# A\n\n${HEADING}\nBy hand.\n`)).toMatchObject({ kind: "left-alone" });
+    expect(withSection("<!-- lazarus flow: end -->\n")).toMatchObject({ kind: "left-alone" });
+    expect(withoutSection(`${HEADING}\n`)).toMatchObject({ kind: "unchanged" });
+  });
+
+  it("goes into the file behind a link, unless that lies outside", () => {
+    const root = join(directory, "linked");
+    mkdirSync(root);
+    writeFileSync(join(root, "CLAUDE.md"), "# Mine\n", { mode: 0o640 });
+    symlinkSync("CLAUDE.md", join(root, "AGENTS.md"));
+    carryOut(systemMachine, planInstall(request(root, { agentsMd: true }), noPrograms), noPrograms);
+    expect(lstatSync(join(root, "AGENTS.md")).isSymbolicLink()).toBe(true);
+    expect(readFileSync(join(root, "CLAUDE.md"), "utf8")).toContain(HEADING);
+    expect(lstatSync(join(root, "CLAUDE.md")).mode & 0o777).toBe(0o640);
+    const outside = join(directory, "outside");
+    mkdirSync(outside);
+    symlinkSync(join(root, "CLAUDE.md"), join(outside, "AGENTS.md"));
+    expect(() => planInstall(request(outside, { agentsMd: true }), noPrograms)).toThrow(
+      "outside the workspace",
+    );
+  });
+});
+
+const noPrograms: RunProgram = () => ({ code: 0, stdout: "", stderr: "" });
+const HOSTILE = join(directory, `we%i"rd $HOME 'dir' & <x>\\`);
+const schedule = (root: string): ScheduleRequest => ({
+  root,
+  program: [process.execPath, "/opt/laz arus/lazarus.js"],
+  home: join(directory, "home"),
+  isRoot: false,
+  staleMinutes: 10,
+});
+function request(root: string, parts: object) {
+  return { ...schedule(root), agentsMd: false, schedule: undefined, skills: undefined, ...parts };
+}
+const words = (root: string) => [
+  ...schedule(root).program,
+  "flow",
+  "selfcheck",
+  "--root",
+  root,
+  "--stale-min",
+  "10",
+];
+const has = (program: string, ...args: string[]) => spawnSync(program, args).error === undefined;
+const hasSystemd = has("systemd-analyze", "--version");
+const hasPython = has("python3", "--version");
+for (const [there, what] of [
+  [hasSystemd, "systemd-analyze"],
+  [hasPython, "python3 (plistlib)"],
+] as const) {
+  if (!there) process.stderr.write(`skipped: a check of installed units, since there is no ${what} here\n`);
+}
+
+describe("the schedule", () => {
+  it.skipIf(!hasSystemd)("passes systemd-analyze verify, with a hostile path too", () => {
+    for (const root of [join(directory, "plain"), HOSTILE]) {
+      const units = join(directory, `units-${scheduleName(root)}`);
+      mkdirSync(units);
+      // The program must exist for verify: sh stands in for the launcher's Node.
+      const made = systemdUnits({ ...schedule(root), program: ["/bin/sh", "/opt/laz arus/x.js"] });
+      for (const { path, text } of made) writeFileSync(join(units, path.split("/").at(-1)!), text);
+      const files = readdirSync(units).map((name) => join(units, name));
+      const { status, stderr } = spawnSync("systemd-analyze", ["verify", ...files], { encoding: "utf8" });
+      const aboutUs = stderr.split("\n").filter((line) => line.includes("lazarus-flow"));
+      expect(aboutUs).toEqual([]);
+      if (status !== 0) expect(stderr).not.toContain("lazarus-flow");
+    }
+  });
+
+  it.skipIf(!hasPython)("is a plist that parses back to the same words", () => {
+    const { text } = launchdPlist(schedule(HOSTILE));
+    const script = "import plistlib,sys,json; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))";
+    const { stdout, stderr } = spawnSync("python3", ["-c", script], { input: text, encoding: "utf8" });
+    expect(stderr).toBe("");
+    expect(JSON.parse(stdout)).toMatchObject({
+      ProgramArguments: words(HOSTILE),
+      StartInterval: 600,
+      RunAtLoad: true,
+    });
+  });
+
+  it("is a cron line that a shell reads back to the same words", () => {
+    const line = cronLine(schedule(HOSTILE));
+    expect(line).toMatch(/^\*\/10 \* \* \* \* /);
+    // What cron does: up to the first bare % is the command, and \% is %.
+    const command = line.replace("*/10 * * * * ", "").replaceAll("\\%", "%");
+    const { stdout } = spawnSync(
+      "/bin/sh",
+      ["-c", command.replace(/^\S+/, "printf '%s\\n'").replace(" >/dev/null 2>&1", "")],
+      { encoding: "utf8" },
+    );
+    expect(stdout.trimEnd().split("\n")).toEqual(words(HOSTILE).slice(1));
+  });
+
+  it("enters and leaves a crontab without touching its other lines", () => {
+    const name = scheduleName("/w");
+    const others = "MAILTO=me\n0 3 * * * backup\n";
+    const line = cronLine(schedule("/w"));
+    const once = editCrontab(others, name, line);
+    expect(once).toBe(`${others}${line}\n`);
+    expect(editCrontab(once, name, line)).toBe(once);
+    expect(editCrontab(once, name, undefined)).toBe(others);
+    expect(editCrontab(line, name, undefined)).toBe("");
+  });
+
+  it("never writes a crontab that could not be read first", () => {
+    const failing: RunProgram = () => ({ code: 1, stdout: "", stderr: "permission denied" });
+    expect(() => planInstall(request("/w", { schedule: "cron" }), failing)).toThrow("cannot be read");
+    const none: RunProgram = () => ({ code: 1, stdout: "", stderr: "no crontab for me" });
+    expect(planInstall(request("/w", { schedule: "cron" }), none)).toMatchObject([
+      { do: "run", command: ["crontab", "-"] },
+    ]);
+  });
+
+  it.for(["systemd", "launchd"] as const)(
+    "of %s is written, run, and taken away again; a stranger's unit stays",
+    (scheduler) => {
+      const root = join(directory, `s-${scheduler}`);
+      const wish = request(root, { schedule: scheduler, skills: join(root, "skills") });
+      const ran: string[] = [];
+      const run: RunProgram = (command) => {
+        ran.push(command.join(" "));
+        return { code: 0, stdout: "", stderr: "" };
+      };
+      expect(carryOut(systemMachine, planInstall(wish, run), run)).toEqual([]);
+      expect(ran.join("\n")).toContain(scheduler === "systemd" ? "enable --now" : "launchctl load");
+      const files = planUninstall(wish, run).filter((action) => action.do === "remove");
+      expect(files).toHaveLength(scheduler === "systemd" ? 3 : 2);
+      expect(carryOut(systemMachine, planUninstall(wish, run), run)).toEqual([]);
+      expect(planUninstall(wish, run).filter((action) => action.do === "remove")).toEqual([]);
+      const path = (scheduler === "systemd" ? systemdUnits(wish)[0]! : launchdPlist(wish)).path;
+      writeFileSync(path, "mine");
+      carryOut(systemMachine, planInstall(wish, run), run);
+      carryOut(systemMachine, planUninstall(wish, run), run);
+      expect(readFileSync(path, "utf8")).toBe("mine");
+    },
+  );
+});
+
+describe("the skill", () => {
+  it("is a folder with a SKILL.md whose front matter names it", () => {
+    using world = createWorld();
+    expect(world.run(["flow", "install", "--skill", "--agents-md"]).exit).toBe(0);
+    const skill = readFileSync(join(world.cwd, "skills/restart-safe-flow/SKILL.md"), "utf8");
+    const front = /^---\nname: ([a-z-]+)\ndescription: (.+)\n---\n/.exec(skill);
+    expect(front?.[1]).toBe("restart-safe-flow");
+    expect(front?.[2]?.length).toBeLessThanOrEqual(1024);
+    expect(readFileSync(join(world.cwd, "AGENTS.md"), "utf8")).toContain(`${HEADING}\n`);
+    expect(world.run(["flow", "uninstall", "--skill", "--agents-md"]).exit).toBe(0);
+    expect(readdirSync(world.cwd)).toEqual(["skills"]);
+    expect(readdirSync(join(world.cwd, "skills"))).toEqual([]);
+  });
+
+  it("and everything else is only shown by --dry-run", () => {
+    using world = createWorld();
+    const { exit, stdout } = world.run([
+      "flow",
+      "install",
+      "--skill",
+      "--agents-md",
+      "--schedule",
+      "systemd",
+      "--dry-run",
+    ]);
+    expect(exit).toBe(0);
+    expect(stdout).toContain("would write");
+    expect(readdirSync(world.cwd)).toEqual([]);
+  });
+});
