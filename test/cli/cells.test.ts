@@ -229,7 +229,7 @@ describe("scan", () => {
   it("--watch scans again until it is interrupted", () => {
     world.run(["init", "m1"]);
     const { stdout, exit } = world.shell(
-      "lazarus scan --watch --interval 0.05 --json > out & pid=$!; sleep 1; kill -INT $pid; wait $pid; code=$?; cat out; exit $code",
+      "lazarus scan --watch --interval 0.05 --json > out & pid=$!; until [ $(wc -l < out) -ge 2 ]; do sleep 0.05; done; kill -INT $pid; wait $pid; code=$?; cat out; exit $code",
       "/bin/bash",
     );
     const documents = stdout

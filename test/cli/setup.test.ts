@@ -127,7 +127,7 @@ describe("events", () => {
 
   it("--follow waits for more until it is interrupted", () => {
     const { stdout } = world.shell(
-      "lazarus events --follow --json > out & pid=$!; sleep 0.6; lazarus init m1 -q > /dev/null; sleep 1; kill -INT $pid; wait $pid; cat out",
+      "lazarus events --follow --json > out & pid=$!; lazarus init m1 -q > /dev/null; until [ -s out ]; do sleep 0.05; done; kill -INT $pid; wait $pid; cat out",
       "/bin/bash",
     );
     expect(JSON.parse(stdout)).toMatchObject({ schema: "lazarus.event/1", seq: 1, mission: "m1" });
