@@ -112,6 +112,11 @@ export function fromTarName(name: string): string {
   return IS_ESCAPED.test(name) ? name.slice(ESCAPE.length) : name;
 }
 
+const NOTHING = Buffer.alloc(0);
+const PAX_NAME = Buffer.from("PaxHeaders/entry");
+/** Magic, version, no owner's names, device numbers of zero: the same in every header. */
+const MAGIC = `ustar\u000000${"\0".repeat(64)}0000000\u00000000000\0`;
+const MAGIC_SUM = Buffer.from(MAGIC, "latin1").reduce((sum, byte) => sum + byte, 0);
 const PAX_OWNER: Entry = {
   path: "",
   type: "file",
