@@ -1,0 +1,57 @@
+// An agent that the kill loop starts, kills and starts again: two steps, each with one effect of a class, then an end.
+// It takes up what was interrupted, or begins; prints how it ended. Configured by its arguments alone.
+import { jsonSchema } from "ai";
+import {
+  type Agent,
+  createCheckpointer,
+  createExecutor,
+  type EffectClass,
+  openPostgresRunStore,
+  openSqliteRunStore,
+  recoverInterrupted,
+} from "../../src/run/index.ts";
+import { createScriptedModel } from "./scripted-model.ts";
+
+const [place = "", schema = "", effect = "", world = ""] = process.argv.slice(2);
+const RUN_ID = "r";
+
+const isDone = async (id: string) =>
+  ((await (await fetch(`${world}/${id}`)).json()) as { count: number }).count > 0;
+const agent: Agent = {
+  id: "crash-agent",
+  phases: [
+    { name: "first", prompt: "act once" },
+    { name: "second", prompt: "act again" },
+  ],
+  tools: {
+    act: {
+      inputSchema: jsonSchema<object>({ type: "object" }),
+      effect: effect as EffectClass,
+      execute: async (_, { effectId }) => {
+        await fetch(`${world}/${effectId}`, { method: "POST" });
+        return "acted";
+      },
+      reconcile: async (id) =>
+        (await isDone(id)) ? { outcome: "done", output: "acted" } : { outcome: "not-done" },
+    },
+  },
+};
+
+const store = place.startsWith("postgres:")
+  ? await openPostgresRunStore(place, { schema, maxConnections: 2 })
+  : openSqliteRunStore(place);
+const executor = createExecutor({
+  model: createScriptedModel([{ calls: [{ tool: "act", input: {} }] }, "done"]),
+  ports: { checkpointer: createCheckpointer(store, { required: true }) },
+});
+if ((await store.head(RUN_ID)) === undefined) await executor.run(agent, "go", { runId: RUN_ID });
+else await recoverInterrupted(executor, store, { agentFor: () => agent });
+const record = await store.load(RUN_ID);
+process.stdout.write(
+  JSON.stringify({
+    status: record?.head.status,
+    unknown: record?.effects.filter(({ state }) => state === "unknown").map(({ id }) => id),
+    messages: record?.transcript.length,
+  }),
+);
+await store[Symbol.asyncDispose]();

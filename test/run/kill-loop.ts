@@ -1,0 +1,179 @@
+// The kill loop: SIGKILL at a crash point, start again until the run ends, and count in another process what was done
+// to the outside world. A point that only a resume passes is armed in the resume.
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openPostgresRunStore, openSqliteRunStore } from "../../src/run/index.ts";
+import { listCrashPoints } from "../../src/testing/crash-points.ts";
+
+const HERE = import.meta.dirname;
+const ARM = join(HERE, "..", "..", "src", "testing", "arm-crash-point.ts");
+const MOST_STARTS = 5;
+/** Leaves a started effect behind, so that the next start resumes with a question. */
+const INTERRUPTION = "run.effect.happened";
+
+export const CLASSES = ["read", "idempotent", "once", "reconcile"] as const;
+export type Class = (typeof CLASSES)[number];
+
+/** All crash points of the kernel; those of one store only concern that store. */
+export function crashPointsFor(store: "sqlite" | "postgres"): string[] {
+  return listCrashPoints(join(HERE, "..", "..", "src"))
+    .map(({ name }) => name)
+    .filter((name) => name.startsWith("run.") && (store === "sqlite" || !name.startsWith("run.sqlite.")));
+}
+
+export interface World extends AsyncDisposable {
+  readonly url: string;
+  counts(): Promise<Record<string, number>>;
+}
+
+export async function startWorld(): Promise<World> {
+  const child = spawn(process.execPath, [join(HERE, "effect-counter.ts")], {
+    stdio: ["ignore", "pipe", "inherit", "ipc"],
+  });
+  const port = await new Promise<string>((resolve) =>
+    child.stdout!.once("data", (data) => resolve(String(data).trim())),
+  );
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    url,
+    counts: async () => (await (await fetch(url)).json()) as Record<string, number>,
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+    },
+  };
+}
+
+export interface Cell {
+  readonly point: string;
+  readonly store: "sqlite" | "postgres";
+  readonly class: Class;
+}
+
+export interface CellResult extends Cell {
+  /** How often the process was killed. 0 when nothing of this class passes the point. */
+  readonly kills: number;
+  /** Whether a human had to say what became of an effect. */
+  readonly parked: boolean;
+  /** How often each of the two effects happened, before any human's word. */
+  readonly before: readonly number[];
+  /** The same at the end. */
+  readonly after: readonly number[];
+  readonly status: string;
+}
+
+interface Ended {
+  readonly killed: boolean;
+  readonly said: { status?: string; unknown?: string[]; messages?: number };
+}
+
+/** Kills at the point, then brings the run to its end. `place` is a directory, or a postgres:// connection. */
+export async function killAt(cell: Cell, postgres: string | undefined): Promise<CellResult> {
+  await using world = await startWorld();
+  const directory = mkdtempSync(join(tmpdir(), "lazarus-kill-"));
+  const schema = `k_${cell.point}_${cell.class}`.replaceAll(/[^a-z0-9]/g, "_");
+  const place = cell.store === "sqlite" ? join(directory, "runs.db") : postgres!;
+  const start = (crashAt?: string) => startAgent([place, schema, cell.class, world.url], crashAt);
+  try {
+    let kills = 0;
+    let last = await start(cell.point);
+    if (!last.killed) {
+      // Nothing passed it: begin anew, interrupt, and arm it in the resume.
+      await forget(cell.store, place, schema);
+      await fetch(world.url, { method: "DELETE" });
+      kills += (await start(INTERRUPTION)).killed ? 1 : 0;
+      last = await start(cell.point);
+      if (!last.killed) kills = 0;
+    }
+    kills += last.killed ? 1 : 0;
+    let before: number[] | undefined;
+    let parked = false;
+    for (let i = 0; i < MOST_STARTS && last.said.status !== "completed"; i += 1) {
+      last = await start();
+      if (last.said.status !== "needs-human") continue;
+      parked = true;
+      before ??= await counts(world);
+      await resolveByLooking(cell.store, place, schema, last.said.unknown ?? [], world);
+    }
+    const after = await counts(world);
+    return { ...cell, kills, parked, before: before ?? after, after, status: last.said.status ?? "nothing" };
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** What each class promises; a sentence when it is broken. */
+export function brokenPromise(result: CellResult): string | undefined {
+  const { status, before, after, kills } = result;
+  if (status !== "completed") return `the run ended as ${status}`;
+  if (kills === 0) return undefined;
+  if (after.length !== 2) return `${after.length} of 2 effects happened`;
+  switch (result.class) {
+    case "read":
+    case "idempotent":
+      return after.every((count) => count >= 1) ? undefined : "an effect was lost";
+    case "once":
+      if (before.some((count) => count > 1)) return "a once effect happened twice";
+      return after.every((count) => count === 1) ? undefined : "a once effect was lost or repeated";
+    case "reconcile":
+      return after.every((count) => count === 1)
+        ? undefined
+        : "a reconciled effect did not happen exactly once";
+  }
+}
+
+async function counts(world: World): Promise<number[]> {
+  return Object.values(await world.counts());
+}
+
+function startAgent(args: string[], crashAt: string | undefined): Promise<Ended> {
+  const child: ChildProcess = spawn(
+    process.execPath,
+    [
+      "--disable-warning=ExperimentalWarning",
+      ...(crashAt ? ["--import", ARM] : []),
+      join(HERE, "crash-agent.ts"),
+      ...args,
+    ],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { ...process.env, ...(crashAt ? { LAZARUS_CRASH_AT: crashAt } : {}) },
+    },
+  );
+  let out = "";
+  child.stdout!.on("data", (data) => {
+    out += data;
+  });
+  return new Promise((resolve, reject) =>
+    child.once("close", (code, signal) => {
+      if (signal === "SIGKILL") resolve({ killed: true, said: {} });
+      else if (code === 0) resolve({ killed: false, said: JSON.parse(out) });
+      else reject(new Error(`the agent ended with ${code ?? signal}`));
+    }),
+  );
+}
+
+function openStore(store: Cell["store"], place: string, schema: string) {
+  return store === "sqlite"
+    ? openSqliteRunStore(place)
+    : openPostgresRunStore(place, { schema, maxConnections: 1 });
+}
+
+/** What a person does with `lazarus runs resolve`: looks at the world, then says what happened. */
+async function resolveByLooking(
+  kind: Cell["store"],
+  place: string,
+  schema: string,
+  effects: readonly string[],
+  world: World,
+): Promise<void> {
+  await using store = await openStore(kind, place, schema);
+  const happened = await world.counts();
+  for (const id of effects) await store.resolve(id, { outcome: happened[id] ? "done" : "retry" });
+}
+
+async function forget(kind: Cell["store"], place: string, schema: string): Promise<void> {
+  await using store = await openStore(kind, place, schema);
+  for (const { runId } of await store.list()) await store.delete(runId);
+}
