@@ -9,12 +9,16 @@ const names = Object.keys(CATALOGUE);
 const load = async (name: string) => (await CATALOGUE[name]!.load()).command;
 
 describe("the overview", () => {
-  it("names every command that is not hidden, and fits 80 columns", () => {
+  it("names every command that is not hidden, sub-commands on their family's line, and fits 80 columns", () => {
     const text = overview("1.2.3");
     for (const [name, { hidden, summary }] of Object.entries(CATALOGUE)) {
+      const [first, second] = name.split(" ");
       const line = text.split("\n").find((each) => each.trimStart().startsWith(`${name} `));
+      const family =
+        second === undefined ? -1 : text.search(new RegExp(`^ {2}${first} … [^:]*\\b${second}\\b`, "m"));
       if (hidden) expect(line).toBeUndefined();
-      else expect(line).toContain(summary.slice(0, 20));
+      else if (line !== undefined) expect(line).toContain(summary.slice(0, 20));
+      else expect(family, name).toBeGreaterThan(0);
     }
     for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
   });

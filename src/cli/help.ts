@@ -1,6 +1,6 @@
 // Help pages, made from the commands' own data. Plain text that fits 80 columns.
 import { ERROR_KINDS, type ErrorKind } from "../platform/errors.ts";
-import { CATALOGUE, GROUPS } from "./catalogue.ts";
+import { CATALOGUE, type CatalogueEntry, GROUPS } from "./catalogue.ts";
 import type { AnyCommand, OptionSpec, PositionalSpec } from "./command.ts";
 import { GLOBAL_OPTIONS } from "./parse.ts";
 
@@ -15,10 +15,29 @@ export function overview(version: string): string {
   for (const [group, title] of Object.entries(GROUPS)) {
     const entries = Object.entries(CATALOGUE).filter(([, entry]) => entry.group === group && !entry.hidden);
     if (entries.length === 0) continue;
-    lines.push("", `${title}:`, ...entries.map(([name, entry]) => row(name, entry.summary)));
+    lines.push("", `${title}:`, ...familyRows(entries));
   }
   lines.push("", "lazarus <command> --help shows options, examples and exit codes.");
   return `${lines.join("\n")}\n`;
+}
+
+/** A line per command; sub-commands of one word share a line, so that the whole fits one screen. */
+function familyRows(entries: readonly (readonly [string, CatalogueEntry])[]): string[] {
+  const families = new Map<string, string[]>();
+  for (const [name] of entries) {
+    const [first = "", second] = name.split(" ");
+    if (second !== undefined) families.set(first, [...(families.get(first) ?? []), second]);
+  }
+  const shown = new Set<string>();
+  return entries.flatMap(([name, entry]) => {
+    const [first = "", second] = name.split(" ");
+    const members = families.get(first);
+    if (second === undefined || members === undefined || members.length === 1)
+      return row(name, entry.summary);
+    if (shown.has(first)) return [];
+    shown.add(first);
+    return row(`${first} …`, members.join(", "));
+  });
 }
 
 export function commandHelp(name: string, command: AnyCommand): string {
