@@ -1,5 +1,6 @@
 // What differs between two listings: two checkpoints, or a checkpoint and the cell as it is now. Pure, but for the
 // reader of contents that is handed in.
+import { isUtf8 } from "node:buffer";
 import type { Entry, Listing } from "./entry.ts";
 import { comparePaths } from "./path-bytes.ts";
 import { unifiedDiff } from "./text-diff.ts";
@@ -131,6 +132,14 @@ export function diffContent(change: Change, readBefore: ReadContent, readAfter: 
   return { text: unifiedDiff(old, now), note: null };
 }
 
+/** NUL is in no text; other control characters may be, unless the rest is no UTF-8 either. */
+function isBinary(bytes: Buffer): boolean {
+  const head = bytes.subarray(0, BINARY_PROBE_BYTES);
+  return (
+    head.includes(0) || (!isUtf8(bytes) && /[\x01-\x08\x0e-\x1a\x1c-\x1f]/.test(head.toString("latin1")))
+  );
+}
+
 /** A symlink's text is its target; directories and FIFOs have none. */
 function textOf(entry: Entry | undefined, read: ReadContent): string | { note: string } {
   if (entry === undefined || entry.type === "directory" || entry.type === "fifo") return "";
@@ -140,6 +149,6 @@ function textOf(entry: Entry | undefined, read: ReadContent): string | { note: s
   if (entry.size > CONTENT_LIMIT_BYTES) return { note: `larger than ${CONTENT_LIMIT_BYTES} bytes` };
   const bytes = read(entry);
   if (bytes === undefined) return { note: "it can no longer be read" };
-  if (bytes.subarray(0, BINARY_PROBE_BYTES).includes(0)) return { note: "a binary file" };
+  if (isBinary(bytes)) return { note: "a binary file" };
   return bytes.toString("utf8");
 }

@@ -6,7 +6,7 @@ import { defineCommand } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { noteRegistry } from "../note-registry.ts";
 import { openCliRoom } from "../open-room.ts";
-import { formatBytes } from "../render/format.ts";
+import { formatBytes, formatCount } from "../render/format.ts";
 
 export const command = defineCommand({
   about:
@@ -101,7 +101,7 @@ async function pruneOne(
 function describe(mission: string, result: PruneResult, dryRun: boolean): string {
   const { removed, kept, removedBlobs, freedBytes } = result;
   const verb = dryRun ? "would remove" : "removed";
-  const head = `${mission}: ${verb} ${removed.length} checkpoints and ${removedBlobs} blobs (${formatBytes(freedBytes)}), ${kept.length} kept\n`;
+  const head = `${mission}: ${verb} ${formatCount(removed.length, "checkpoint")} and ${formatCount(removedBlobs, "blob")} (${formatBytes(freedBytes)}), ${kept.length} kept\n`;
   const lines = removed.map(
     ({ id, reason }) => `  - ${id}  ${reason}: ${result.reasons.get(id)?.join(", ")}\n`,
   );

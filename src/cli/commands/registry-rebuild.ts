@@ -1,5 +1,6 @@
 import { rebuildRegistry } from "../../registry/rebuild.ts";
 import { defineCommand } from "../command.ts";
+import { formatCount } from "../render/format.ts";
 
 export const command = defineCommand({
   about:
@@ -24,7 +25,10 @@ export const command = defineCommand({
           damaged_index_kept_at: keptAt,
         })),
       },
-      () => missions.map(({ mission, checkpoints }) => `${mission}: ${checkpoints} checkpoints\n`).join(""),
+      () =>
+        missions
+          .map(({ mission, checkpoints }) => `${mission}: ${formatCount(checkpoints, "checkpoint")}\n`)
+          .join(""),
     );
     if (movedAside !== null) context.warn(`the registry could not be read; it is kept at ${movedAside}`);
     for (const { mission, unreadable, mended, keptAt } of missions) {

@@ -4,7 +4,7 @@ import { type Verification, verifyVault } from "../../snapshot/verify.ts";
 import { defineCommand } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { openCliRoom } from "../open-room.ts";
-import { formatBytes } from "../render/format.ts";
+import { formatBytes, formatCount } from "../render/format.ts";
 import { harmless } from "../render/paint.ts";
 
 export const command = defineCommand({
@@ -65,8 +65,10 @@ function describe(context: CliContext, result: Verification): string {
   const { mission, checkpoints, findings, deep, hurt, newestGood } = result;
   const looked = deep ? `, ${formatBytes(result.bytes)} read` : "";
   if (findings.length === 0)
-    return `${green("good")}  ${mission}: ${checkpoints} checkpoints, ${result.blobs} blobs${looked}\n`;
-  const lines = [`${red("damaged")}  ${mission}: ${hurt.length} of ${checkpoints} checkpoints hurt${looked}`];
+    return `${green("good")}  ${mission}: ${formatCount(checkpoints, "checkpoint")}, ${formatCount(result.blobs, "blob")}${looked}\n`;
+  const lines = [
+    `${red("damaged")}  ${mission}: ${hurt.length} of ${formatCount(checkpoints, "checkpoint")} hurt${looked}`,
+  ];
   for (const { object, problem, hurts, paths } of findings) {
     lines.push(`  ${harmless(object)}`, `    ${harmless(problem)}`);
     if (paths.length > 0) lines.push(`    files: ${paths.map(harmless).join(", ")}`);

@@ -13,6 +13,11 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
 }
 
+/** 1, "checkpoint" → "1 checkpoint"; 2 → "2 checkpoints". */
+export function formatCount(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** 3725 → "1h 2m"; the two largest units that matter. */
 export function formatDuration(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));

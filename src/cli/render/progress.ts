@@ -3,6 +3,7 @@
 import type { Progress } from "../../snapshot/room.ts";
 import type { CliContext } from "../context.ts";
 import { formatBytes } from "./format.ts";
+import { shorten } from "./width.ts";
 
 export interface ProgressBar {
   show(progress: Progress): void;
@@ -16,7 +17,8 @@ const CLEAR_LINE = "\r\x1b[K";
 export function createProgressBar(context: CliContext): ProgressBar {
   const { terminal, globals, machine } = context;
   if (globals.json || globals.quiet || !terminal.errIsTerminal) return { show: () => {}, end: () => {} };
-  let drawnMs = Number.NEGATIVE_INFINITY;
+  // Short work is done before the first drawing: nothing flashes up.
+  let drawnMs = machine.clock.monotonicMs();
   let drawn = false;
   return {
     show(progress) {
@@ -24,7 +26,7 @@ export function createProgressBar(context: CliContext): ProgressBar {
       if (now - drawnMs < REDRAW_MS) return;
       drawnMs = now;
       drawn = true;
-      terminal.err(CLEAR_LINE + progressLine(progress));
+      terminal.err(CLEAR_LINE + shorten(progressLine(progress), terminal.columns - 1));
     },
     end() {
       if (drawn) terminal.err(CLEAR_LINE);
