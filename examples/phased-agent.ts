@@ -1,0 +1,52 @@
+// An agent in three phases: plan, write, review. Each has its own task and conversation and hands on its output; the
+// review may fail, and then its fallback stands in. Killed in the middle, it skips the phases that are done and goes on
+// inside the one it was in.
+//
+//   node examples/phased-agent.ts ./my-cell
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { jsonSchema } from "ai";
+import { createCheckpointer, createExecutor, openCellRunStore, recoverInterrupted } from "lazarus/run";
+import { pretendModel } from "./pretend-model.ts";
+
+const cell = process.argv[2] ?? "phased-cell";
+mkdirSync(cell, { recursive: true });
+
+const agent = {
+  id: "writer",
+  tools: {
+    write_file: {
+      description: "Writes a chapter; writing it again changes nothing.",
+      inputSchema: jsonSchema<{ name: string; text: string }>({
+        type: "object",
+        properties: { name: { type: "string" }, text: { type: "string" } },
+        required: ["name", "text"],
+      }),
+      effect: "idempotent" as const,
+      execute: ({ name, text }: { name: string; text: string }) => {
+        writeFileSync(join(cell, `${name}.txt`), text);
+        return `${name} is written`;
+      },
+    },
+  },
+  phases: [
+    { name: "plan", prompt: "Plan two chapters." },
+    { name: "write", prompt: "Write them." },
+    { name: "review", prompt: "Review what was written.", fallback: "Nobody reviewed it." },
+  ],
+};
+
+await using store = openCellRunStore(cell);
+const executor = createExecutor({
+  model: pretendModel([
+    { tool: "write_file", input: { name: "chapter", text: "It was a dark night." } },
+    "Done.",
+  ]),
+  ports: { checkpointer: createCheckpointer(store, { required: true }) },
+});
+
+await recoverInterrupted(executor, store, { agentFor: () => agent });
+if ((await store.list({ limit: 1 })).length === 0) await executor.run(agent, "A short novel, please.");
+const [head] = await store.list({ limit: 1 });
+process.stdout.write(`${head!.runId} ${head!.status} after ${head!.phase} phases\n`);
+process.exitCode = head!.status === "completed" ? 0 : 1;

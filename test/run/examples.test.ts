@@ -1,0 +1,101 @@
+// Every example, killed at every crash point it passes, and started again until it is finished.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openCellRunStore } from "../../src/run/index.ts";
+import { listCrashPoints } from "../../src/testing/crash-points.ts";
+
+const ROOT = join(import.meta.dirname, "..", "..");
+const ARM = join(ROOT, "src", "testing", "arm-crash-point.ts");
+const MOST_STARTS = 4;
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), "lazarus-examples-"));
+});
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+function start(example: string, cell: string, crashAt?: string) {
+  const arm = crashAt === undefined ? [] : ["--import", ARM];
+  const { status, signal, stdout, stderr } = spawnSync(
+    process.execPath,
+    ["--disable-warning=ExperimentalWarning", ...arm, join(ROOT, "examples", example), cell],
+    {
+      encoding: "utf8",
+      env: { ...process.env, ...(crashAt === undefined ? {} : { LAZARUS_CRASH_AT: crashAt }) },
+    },
+  );
+  if (signal === null && status !== 0 && status !== 4)
+    throw new Error(`${example} ended with ${status}: ${stderr}`);
+  return { killed: signal === "SIGKILL", status, stdout };
+}
+
+/** Kills it at the point, then starts it until it ends well; `help` is what a human does in between. */
+async function survive(example: string, point: string, help?: (cell: string) => Promise<void>) {
+  const cell = mkdtempSync(join(directory, "cell-"));
+  const { killed } = start(example, cell, point);
+  for (let i = 0; i < MOST_STARTS; i += 1) {
+    const { status, stdout } = start(example, cell);
+    if (status === 0) return { cell, killed, stdout };
+    await help?.(cell);
+  }
+  throw new Error(`${example}, killed at ${point}, did not finish`);
+}
+
+const points = (start: string) =>
+  listCrashPoints(join(ROOT, "src"))
+    .map(({ name }) => name)
+    .filter((name) => name.startsWith(start));
+
+const AROUND = [
+  "run.begin.recorded",
+  "run.model.answered",
+  "run.save.after",
+  "run.effect.happened",
+  "run.close.before",
+];
+
+describe("examples", () => {
+  test.each([...AROUND, "run.effect.started#3", "run.effect.started", "run.effect.recorded"])(
+    "the research agent killed at %s mails its report once",
+    { timeout: 60_000 },
+    async (point) => {
+      const outboxOf = (cell: string) => {
+        const path = join(cell, "outbox.jsonl");
+        return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];
+      };
+      const { cell } = await survive("research-agent.ts", point, async (where) => {
+        await using store = openCellRunStore(where);
+        const [head] = await store.list({ limit: 1 });
+        for (const { id, state } of await store.effects(head!.runId)) {
+          if (state !== "unknown") continue;
+          await store.resolve(id, {
+            outcome: outboxOf(where).some((line) => line.includes(id)) ? "done" : "retry",
+          });
+        }
+      });
+      expect(outboxOf(cell).length).toBe(1);
+    },
+  );
+  test.each([...AROUND, "run.phase.finished", "run.phase.finished#2"])(
+    "the phased agent killed at %s finishes all phases",
+    { timeout: 60_000 },
+    async (point) => {
+      const { cell, stdout, killed } = await survive("phased-agent.ts", point);
+      expect(killed).toBe(true);
+      expect(stdout).toContain("completed after 3 phases");
+      expect(readdirSync(cell)).toContain("chapter.txt");
+    },
+  );
+  test.each([...points("langgraph."), "langgraph.put.after#3"])(
+    "the graph killed at %s says everything once",
+    { timeout: 60_000 },
+    async (point) => {
+      const { stdout, killed } = await survive("langgraph-graph.ts", point);
+      expect(killed).toBe(true);
+      expect(stdout).toBe("hello, gathered, thought, answered\n");
+    },
+  );
+});
