@@ -1,0 +1,86 @@
+// An import killed with SIGKILL at every place where it can be: there is a whole cell with its checkpoint, or no cell, and
+// the same command once more succeeds or says that it has been done.
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemMachine } from "../../src/platform/machine.ts";
+import type { Entry } from "../../src/snapshot/entry.ts";
+import { importCell } from "../../src/snapshot/import.ts";
+import { encodeHeader, padding } from "../../src/snapshot/tar/header.ts";
+import { verifyVault } from "../../src/snapshot/verify.ts";
+import { listCrashPoints } from "../../src/testing/crash-points.ts";
+import { draftEntry, handRoom } from "../snapshot/hand-made.ts";
+import { runVictim, withCopy } from "./kill.ts";
+
+const names = listCrashPoints(fileURLToPath(new URL("../../src", import.meta.url))).map(({ name }) => name);
+const points = names.filter(
+  (name) =>
+    (name.startsWith("snapshot.import.") && name !== "snapshot.import.rolled-back") ||
+    name.startsWith("snapshot.publish.") ||
+    name.startsWith("snapshot.layer."),
+);
+
+let home: string;
+let archive: string;
+
+beforeAll(() => {
+  home = mkdtempSync(join(tmpdir(), "lazarus-import-kill-"));
+  archive = join(home, "archive.tar.gz");
+  const member = (path: string, content: string) => {
+    const size = content.length;
+    const header = encodeHeader(draftEntry({ path, content }) as Entry, { storedSize: size });
+    return Buffer.concat([header, Buffer.from(content), Buffer.alloc(padding(size))]);
+  };
+  const members = Array.from({ length: 20 }, (_, i) => member(`file-${i}`, `content ${i}\n`));
+  writeFileSync(archive, gzipSync(Buffer.concat([...members, Buffer.alloc(1024)])));
+  mkdirSync(join(home, "lazarus"));
+});
+
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+async function finish(copy: string): Promise<void> {
+  const room = handRoom(systemMachine, copy);
+  const whole = existsSync(room.cellRoot);
+  expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
+  if (whole) {
+    await expect(importCell(room, { source: archive, owners: false })).rejects.toMatchObject({
+      code: "TARGET_NOT_EMPTY",
+    });
+  } else await importCell(room, { source: archive, owners: false });
+  expect(readFileSync(join(room.cellRoot, "worktree", "file-19"), "utf8")).toBe("content 19\n");
+  expect(room.vault.list()).toMatchObject([{ reason: "import" }]);
+  expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
+  expect(readdirSync(room.config.missions_root).filter((name) => name !== "m" && !whole)).toEqual([]);
+}
+
+describe.concurrent("an import killed with SIGKILL", () => {
+  for (const point of points) {
+    it(`at ${point} leaves all or nothing, and the same command works`, async () => {
+      await withCopy(join(home, "lazarus"), async (copy) => {
+        const ending = await runVictim(["import", copy, archive], point);
+        expect(ending.signal, `${point} is never passed: ${ending.stderr}`).toBe("SIGKILL");
+        await finish(copy);
+      });
+    });
+  }
+
+  it("while it cleans up after one that was killed before", async () => {
+    await withCopy(join(home, "lazarus"), async (copy) => {
+      await runVictim(["import", copy, archive], "snapshot.import.captured");
+      const ending = await runVictim(["import", copy, archive], "snapshot.import.rolled-back");
+      expect(ending.signal, ending.stderr).toBe("SIGKILL");
+      await finish(copy);
+    });
+  });
+});
