@@ -67,6 +67,8 @@ export interface Situation {
   /** How many of them have been stepped back already. */
   readonly stepsBack: number;
   readonly nowMs: number;
+  /** Why nothing can be started however much it is wanted: the cell is gone. Null when nothing stands in the way. */
+  readonly obstacle: string | null;
   /** Between 0 and 1, drawn by the caller. */
   readonly chance: number;
   readonly limits: PolicyLimits;
@@ -97,6 +99,7 @@ export function decideRevival(situation: Situation): Decision {
     };
   }
   if (situation.mode === "no") return rest("its revive mode is no");
+  if (situation.obstacle !== null) return { action: "ask", reason: situation.obstacle };
   const ageMs = nowMs - Math.max(end.atMs, situation.lastSeenMs);
   if (ageMs > limits.maxAgeMs) {
     return {

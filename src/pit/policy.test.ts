@@ -1,0 +1,227 @@
+// The spec's sentences about revival, one row each, and what must hold for every situation there is.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  DEFAULT_LIMITS,
+  decideRevival,
+  type End,
+  type PolicyLimits,
+  REVIVE_MODES,
+  type Situation,
+  wasHealthy,
+} from "./policy.ts";
+
+const NOW = Date.UTC(2026, 10, 16);
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+const killed: End = {
+  kind: "crash",
+  exitCode: null,
+  signal: "SIGKILL",
+  atMs: NOW,
+  fingerprint: "killed",
+  quotaResetMs: null,
+};
+
+function situation(change: Partial<Situation> = {}, end: Partial<End> = {}): Situation {
+  return {
+    mode: "yes",
+    wish: "running",
+    end: { ...killed, ...end },
+    startedMs: NOW - MINUTE,
+    lastSeenMs: NOW - MINUTE,
+    revivalsMs: [],
+    attempt: 0,
+    recentFingerprints: ["killed"],
+    olderCheckpoints: ["c3", "c2", "c1"],
+    stepsBack: 0,
+    obstacle: null,
+    nowMs: NOW,
+    chance: 0.5,
+    limits: DEFAULT_LIMITS,
+    ...change,
+  };
+}
+
+const recent = (count: number) => Array.from({ length: count }, (_, n) => NOW - (n + 1) * MINUTE).reverse();
+const alike = (count: number) => Array.from({ length: count }, () => "killed");
+
+const ROWS: [sentence: string, situation: Situation, expected: object][] = [
+  ["the first crash is revived at once", situation(), { action: "revive", atMs: NOW, stepBackTo: null }],
+  ["the second waits 10 s", situation({ attempt: 1 }), { action: "revive", atMs: NOW + 10 * SECOND }],
+  ["the third waits 20 s", situation({ attempt: 2 }), { action: "revive", atMs: NOW + 20 * SECOND }],
+  ["the fourth waits 40 s", situation({ attempt: 3 }), { action: "revive", atMs: NOW + 40 * SECOND }],
+  [
+    "no wait is longer than 300 s",
+    situation({ attempt: 99 }),
+    { action: "revive", atMs: NOW + 300 * SECOND },
+  ],
+  ["waits vary by 20 % down", situation({ attempt: 1, chance: 0 }), { atMs: NOW + 8 * SECOND }],
+  ["and by 20 % up", situation({ attempt: 1, chance: 1 }), { atMs: NOW + 12 * SECOND }],
+  [
+    "a clean exit is a departure: it rests",
+    situation({}, { kind: "departure", exitCode: 0, signal: null }),
+    { action: "rest" },
+  ],
+  [
+    "a human's stop is a latch",
+    situation({ wish: "stopped" }),
+    { action: "rest", reason: "a human said stop" },
+  ],
+  ["so is a pause", situation({ wish: "paused" }), { action: "rest", reason: "a human said pause" }],
+  ["so is a rest", situation({ wish: "resting" }), { action: "rest", reason: "a human said rest" }],
+  ["exit 78 is never retried", situation({}, { exitCode: 78, signal: null }), { action: "tombstone" }],
+  [
+    "nor is a code that was declared permanent",
+    situation({ limits: { ...DEFAULT_LIMITS, permanentExitCodes: [3] } }, { exitCode: 3, signal: null }),
+    { action: "tombstone" },
+  ],
+  ["mode no leaves it dead", situation({ mode: "no" }), { action: "rest", reason: "its revive mode is no" }],
+  ["mode ask asks", situation({ mode: "ask" }), { action: "ask" }],
+  [
+    "mode substitute starts another command",
+    situation({ mode: "substitute" }),
+    { action: "substitute", atMs: NOW },
+  ],
+  ["a stall is treated as a crash", situation({}, { kind: "stall" }), { action: "revive" }],
+  [
+    "more than 24 h dead: it asks",
+    situation({ lastSeenMs: NOW - 25 * HOUR }, { atMs: NOW - 25 * HOUR }),
+    { action: "ask" },
+  ],
+  ["a death an hour ago is still acted upon", situation({}, { atMs: NOW - HOUR }), { action: "revive" }],
+  ["five revivals within the hour are enough", situation({ revivalsMs: recent(5) }), { action: "tombstone" }],
+  ["four are not", situation({ revivalsMs: recent(4) }), { action: "revive" }],
+  [
+    "older ones do not count",
+    situation({ revivalsMs: [NOW - 2 * HOUR, ...recent(4)] }),
+    { action: "revive" },
+  ],
+  [
+    "a used-up quota sleeps until its reset",
+    situation({}, { quotaResetMs: NOW + 3 * HOUR }),
+    { action: "revive", atMs: NOW + 3 * HOUR },
+  ],
+  [
+    "a reset that has passed does not hold it up",
+    situation({}, { quotaResetMs: NOW - 1 }),
+    { action: "revive", atMs: NOW },
+  ],
+  [
+    "the same crash three times steps back one checkpoint",
+    situation({ recentFingerprints: alike(3), attempt: 2 }),
+    { action: "revive", stepBackTo: "c3", atMs: NOW + 20 * SECOND },
+  ],
+  [
+    "three more of it, one further",
+    situation({ recentFingerprints: alike(6), stepsBack: 1 }),
+    { action: "revive", stepBackTo: "c2" },
+  ],
+  [
+    "with no older checkpoint left it ends in a tombstone",
+    situation({ recentFingerprints: alike(3), olderCheckpoints: [] }),
+    { action: "tombstone" },
+  ],
+  [
+    "different crashes do not step back",
+    situation({ recentFingerprints: ["a", "b", "killed"] }),
+    { action: "revive", stepBackTo: null },
+  ],
+  [
+    "a cell that is gone is asked about",
+    situation({ obstacle: "its cell is gone" }),
+    { action: "ask", reason: "its cell is gone" },
+  ],
+];
+
+describe("the revival policy", () => {
+  test.each(ROWS)("%s", (_, given, expected) => {
+    expect(decideRevival(given)).toMatchObject(expected);
+  });
+
+  test("a life of ten minutes is a healthy one", () => {
+    expect(wasHealthy(NOW - 10 * MINUTE, NOW, DEFAULT_LIMITS)).toBe(true);
+    expect(wasHealthy(NOW - 10 * MINUTE + 1, NOW, DEFAULT_LIMITS)).toBe(false);
+  });
+});
+
+const limits: fc.Arbitrary<PolicyLimits> = fc.record({
+  backoffMs: fc.array(fc.nat(600_000), { maxLength: 8 }),
+  jitter: fc.double({ min: 0, max: 1, noNaN: true }),
+  healthyMs: fc.nat(HOUR),
+  maxRevivalsPerHour: fc.nat(10),
+  maxAgeMs: fc.nat(48 * HOUR),
+  alikeCrashesPerStep: fc.integer({ min: 1, max: 5 }),
+  permanentExitCodes: fc.array(fc.nat(255), { maxLength: 3 }),
+});
+
+const any: fc.Arbitrary<Situation> = fc.record({
+  mode: fc.constantFrom(...REVIVE_MODES),
+  wish: fc.constantFrom("running", "stopped", "paused", "resting"),
+  end: fc.record({
+    kind: fc.constantFrom("departure", "crash", "stall"),
+    exitCode: fc.option(fc.nat(255)),
+    signal: fc.option(fc.constantFrom("SIGKILL", "SIGTERM")),
+    atMs: fc.integer({ min: NOW - 72 * HOUR, max: NOW + HOUR }),
+    fingerprint: fc.constantFrom("a", "b"),
+    quotaResetMs: fc.option(fc.integer({ min: NOW - HOUR, max: NOW + 24 * HOUR })),
+  }),
+  startedMs: fc.integer({ min: NOW - 72 * HOUR, max: NOW }),
+  lastSeenMs: fc.integer({ min: NOW - 72 * HOUR, max: NOW }),
+  revivalsMs: fc.array(fc.integer({ min: NOW - 3 * HOUR, max: NOW }), { maxLength: 12 }),
+  attempt: fc.nat(20),
+  recentFingerprints: fc.array(fc.constantFrom("a", "b"), { maxLength: 12 }),
+  olderCheckpoints: fc.array(fc.constantFrom("c1", "c2", "c3"), { maxLength: 3 }),
+  stepsBack: fc.nat(5),
+  obstacle: fc.option(fc.constant("its cell is gone")),
+  nowMs: fc.constant(NOW),
+  chance: fc.double({ min: 0, max: 1, noNaN: true }),
+  limits,
+});
+
+describe("for every situation", () => {
+  test("there is a decision with a reason, never in the past", () => {
+    fc.assert(
+      fc.property(any, (given) => {
+        const decision = decideRevival(given);
+        expect(decision.reason).not.toBe("");
+        if ("atMs" in decision) {
+          expect(Number.isFinite(decision.atMs)).toBe(true);
+          expect(decision.atMs).toBeGreaterThanOrEqual(NOW);
+        }
+      }),
+    );
+  });
+
+  test("a human's word always wins", () => {
+    fc.assert(
+      fc.property(any, fc.constantFrom("stopped", "paused", "resting"), (given, wish) => {
+        expect(decideRevival({ ...given, wish } as Situation).action).toBe("rest");
+      }),
+    );
+  });
+
+  test("nothing is started beyond the intensity, nor in modes no and ask, nor after a departure", () => {
+    fc.assert(
+      fc.property(any, (given) => {
+        const { action } = decideRevival(given);
+        if (action !== "revive" && action !== "substitute") return;
+        const lastHour = given.revivalsMs.filter((ms) => NOW - ms < HOUR).length;
+        expect(lastHour).toBeLessThan(given.limits.maxRevivalsPerHour);
+        expect(["yes", "substitute"]).toContain(given.mode);
+        expect(given.end.kind).not.toBe("departure");
+        expect(given.obstacle).toBeNull();
+      }),
+    );
+  });
+
+  test("the same situation gives the same decision", () => {
+    fc.assert(
+      fc.property(any, (given) => {
+        expect(decideRevival(given)).toEqual(decideRevival(given));
+      }),
+    );
+  });
+});
