@@ -10,34 +10,45 @@ import { type Machine, systemMachine } from "../../src/platform/machine.ts";
 import { type CaptureResult, captureCell } from "../../src/snapshot/capture.ts";
 import { openRoom, type Room } from "../../src/snapshot/room.ts";
 
+export interface RoomOptions {
+  /** The config file. */
+  readonly document?: Record<string, unknown>;
+  readonly machine?: Machine;
+}
+
+/** The room of a mission in a home, whether it is there yet or not. */
+export function openMission(home: string, mission: string, options: RoomOptions = {}): Room {
+  const surroundings = { env: { LAZARUS_HOME: home, HOME: home }, cwd: home, isRoot: false };
+  const effective = resolveConfig(surroundings, undefined, options.document ?? {});
+  return openRoom(options.machine ?? systemMachine, effective, parseMissionId(mission), {
+    version: "test",
+    environment: { PATH: process.env.PATH, HOME: home },
+  });
+}
+
 export interface World extends Disposable {
   readonly directory: string;
   readonly room: Room;
   readonly cell: string;
-  /** Another room on the same mission: other settings, or another machine. */
-  open(options?: { document?: Record<string, unknown>; machine?: Machine; mission?: string }): Room;
   checkpoint(message?: string): Promise<CaptureResult>;
   path(name: string): string;
   write(name: string, content: string | Uint8Array): string;
+  /** What lies beside the cell: leftovers of unfinished work, or things set aside. */
+  beside(): string[];
 }
 
-export function createWorld(options: { home?: string; mission?: string } = {}): World {
-  const directory = options.home ?? fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "lazarus-restore-")));
-  const mission = parseMissionId(options.mission ?? "m");
-  const surroundings = { env: { LAZARUS_HOME: directory, HOME: directory }, cwd: directory, isRoot: false };
-  const open: World["open"] = ({ document = {}, machine = systemMachine, mission: other } = {}) =>
-    openRoom(machine, resolveConfig(surroundings, undefined, document), parseMissionId(other ?? mission), {
-      version: "test",
-      environment: { PATH: process.env.PATH, HOME: directory },
-    });
-  const room = open();
-  initCell(systemMachine, room.config, mission);
+const MISSION = "m";
+
+/** A fresh home with one mission in it. */
+export function createWorld(home?: string): World {
+  const directory = home ?? fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "lazarus-restore-")));
+  const room = openMission(directory, MISSION);
+  initCell(systemMachine, room.config, room.mission);
   const path = (name: string) => join(room.cellRoot, name);
   return {
     directory,
     room,
     cell: room.cellRoot,
-    open,
     checkpoint: (message) => captureCell(room, { reason: "manual", message: message ?? null }),
     path,
     write(name, content) {
@@ -45,6 +56,7 @@ export function createWorld(options: { home?: string; mission?: string } = {}): 
       fs.writeFileSync(path(name), content);
       return path(name);
     },
+    beside: () => fs.readdirSync(join(room.cellRoot, "..")).filter((name) => name !== MISSION),
     [Symbol.dispose]() {
       fs.rmSync(directory, { recursive: true, force: true });
     },

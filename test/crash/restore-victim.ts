@@ -1,0 +1,19 @@
+// The victim of the kill loop over restores: does one thing to the mission in the home that it is given, and says so
+// when it is done. Run with LAZARUS_CRASH_AT; never by hand, and never by production.
+import { writeSync } from "node:fs";
+import { drill } from "../../src/snapshot/drill.ts";
+import { forkMission } from "../../src/snapshot/fork.ts";
+import { restoreCell, restoreTo } from "../../src/snapshot/restore.ts";
+import { undoRestore } from "../../src/snapshot/undo.ts";
+import { openMission } from "../snapshot/restore-world.ts";
+
+const [home = "", action = "", checkpoint] = process.argv.slice(2);
+const room = openMission(home, "m");
+
+if (action === "restore") await restoreCell(room, { checkpoint });
+else if (action === "undo") await undoRestore(room);
+else if (action === "to") await restoreTo(room, { checkpoint, directory: `${home}/to` });
+else if (action === "fork") await forkMission(room, openMission(home, "forked"), { at: checkpoint });
+else if (action === "drill") await drill(room, { checkpoint });
+else throw new Error(`no action ${action}`);
+writeSync(1, "done\n");
