@@ -1,0 +1,91 @@
+// Vaults that earlier versions of the format made, each with the listing that an independent lister wrote when they were
+// made. Whatever changes, they must verify, restore exactly and come through export and import.
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { exportToFile } from "../../src/snapshot/export.ts";
+import { importCell } from "../../src/snapshot/import.ts";
+import { readCheckpoint } from "../../src/snapshot/oci/manifest.ts";
+import { restoreTo } from "../../src/snapshot/restore.ts";
+import type { Room } from "../../src/snapshot/room.ts";
+import { verifyVault } from "../../src/snapshot/verify.ts";
+import { handRoom } from "./hand-made.ts";
+import { canList, type ListedPath, listTree } from "./real-cell.ts";
+
+const GOLDEN = join(import.meta.dirname, "..", "golden");
+const isRoot = process.getuid!() === 0;
+const vaults = readdirSync(GOLDEN)
+  .filter((name) => /^v\d+$/.test(name))
+  .flatMap((version) => readdirSync(join(GOLDEN, version)).map((name) => `${version}/${name}`));
+
+/** Only root can give files away, and not every file system has holes where this one had them. */
+function comparable(rows: readonly ListedPath[]): ListedPath[] {
+  return rows.map(({ holes: _, uid, gid, ...row }) => (isRoot ? { ...row, uid, gid } : row));
+}
+
+describe.skipIf(!canList()).each(vaults)("the golden vault %s", (name) => {
+  let home: string;
+  let room: Room;
+  const expected = (id: string): ListedPath[] =>
+    readFileSync(join(GOLDEN, name, `${id}.jsonl`), "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+
+  beforeAll(() => {
+    home = mkdtempSync(join(tmpdir(), "lazarus-golden-"));
+    room = handRoom(systemMachine, join(home, "lazarus"), "golden");
+    mkdirSync(room.config.vault_root, { recursive: true });
+    cpSync(join(GOLDEN, name, "vault"), room.vault.root, { recursive: true });
+  });
+  afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+  it("verifies to the last byte", async () => {
+    const { findings, checkpoints } = await verifyVault(room.vault, { deep: true });
+    expect(findings).toEqual([]);
+    expect(checkpoints).toBe(5);
+  });
+
+  it("still says what it knows of its checkpoints", () => {
+    const refs = room.vault.list();
+    expect(refs.map(({ reason, message, pinned }) => [reason, message, pinned])).toEqual([
+      ["manual", "the whole cell", false],
+      ["manual", "change 1", true],
+      ["manual", "change 2", false],
+      ["manual", "change 3", false],
+      ["scheduled", "nothing changed", false],
+    ]);
+    expect(refs[4]!.manifest).toBe(refs[3]!.manifest);
+    expect(refs[4]!.parent).toBe(refs[3]!.id);
+    expect(readCheckpoint(room.vault, refs[3]!).metadata).toMatchObject({
+      format: 1,
+      host: "golden",
+      flaws: [],
+    });
+  });
+
+  it("restores every checkpoint to the tree that was listed then", async () => {
+    for (const [i, ref] of room.vault.list().slice(0, 4).entries()) {
+      const directory = join(home, `restored-${i}`);
+      await restoreTo(room, { checkpoint: ref.id, directory });
+      expect(comparable(listTree(directory))).toEqual(comparable(expected(ref.id)));
+    }
+  });
+
+  it("comes through export and import", async () => {
+    const ref = room.vault.list()[3]!;
+    const file = join(home, "golden.tar.gz");
+    await exportToFile(room, ref, file);
+    const again = handRoom(systemMachine, join(home, "lazarus"), "again");
+    await importCell(again, { source: file, owners: isRoot, trusted: true });
+    const inWorktree = (rows: readonly ListedPath[]) =>
+      comparable(rows).filter(({ path }) => path.startsWith("worktree/"));
+    expect(inWorktree(listTree(again.cellRoot))).toEqual(inWorktree(expected(ref.id)));
+  });
+});
+
+it("there is a golden vault of every version of the format", () => {
+  expect(vaults).toEqual(expect.arrayContaining(["v1/gzip", "v1/zstd"]));
+});
