@@ -3,6 +3,7 @@
 // so the memory.
 import { availableParallelism } from "node:os";
 import type { Worker } from "node:worker_threads";
+import { type ErrorCode, LazarusError } from "../platform/errors.ts";
 import { startWorker } from "../platform/worker-module.ts";
 import type { CaptureTask, TaskResult } from "./capture-item.ts";
 import { runTask } from "./capture-task.ts";
@@ -43,7 +44,7 @@ export async function runTasks(
 interface Reply {
   readonly id: number;
   readonly result?: TaskResult;
-  readonly error?: Error;
+  readonly error?: { readonly message: string; readonly hint: string | undefined; readonly code: ErrorCode };
 }
 
 function drive(
@@ -70,8 +71,8 @@ function drive(
       }
     };
     const onReply = (worker: Worker, { id, result, error }: Reply) => {
-      if (error !== undefined || result === undefined)
-        return reject(error ?? new Error("a capture worker sent nothing"));
+      if (error !== undefined) return reject(new LazarusError(error.code, error.message, error));
+      if (result === undefined) return reject(new Error("a capture worker sent nothing"));
       load.set(worker, load.get(worker)! - 1);
       waiting.set(id, result);
       // The worker goes on before the writer takes what is there.

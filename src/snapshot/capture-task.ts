@@ -13,6 +13,7 @@ import {
   readlinkSync,
   readSync,
 } from "node:fs";
+import { systemClock } from "../platform/clock.ts";
 import { systemErrorCode } from "../platform/errors.ts";
 import { posixSupport } from "../platform/posix.ts";
 import type {
@@ -26,10 +27,11 @@ import type {
   StatMark,
   TaskResult,
 } from "./capture-item.ts";
-import type { Entry } from "./entry.ts";
+import type { Entry, EntryType } from "./entry.ts";
 import { gzipCodec, zstdCodec } from "./oci/codec.ts";
 import { decodePath, systemPath } from "./path-bytes.ts";
 import { encodeHeader, encodeSparseMap, padding } from "./tar/header.ts";
+import { refuseExhaustion } from "./walk.ts";
 
 const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const ATTEMPTS = 3;
@@ -47,6 +49,8 @@ export function runTask(task: CaptureTask): TaskResult {
   if (raw.length === 0) return { captured, missed };
   return { captured, missed, member: { raw, stored: codec.compress(raw) } };
 }
+
+type Spans = readonly (readonly [offset: number, length: number])[];
 
 /** A tar stream under construction: one buffer that grows when files grew since they were listed. */
 class TarBuffer {
@@ -87,7 +91,7 @@ function packFiles(task: PackTask): { raw: Uint8Array; captured: CapturedItem[];
     try {
       const found = packItem(task.root, item, tar, leaders);
       captured.push(found);
-      if (item.group !== undefined) leaders.set(item.group, found);
+      if (item.group !== undefined && !leaders.has(item.group)) leaders.set(item.group, found);
     } catch (error) {
       tar.length = start;
       missed.push(explainMiss(item, error));
@@ -111,8 +115,9 @@ export function explainMiss(item: CaptureItem, error: unknown): MissedItem {
   if (code === "ELOOP" || code === "ENOTDIR" || code === "ENXIO") {
     return { path: item.path, why: "changed-type", reason: "became something else while being captured" };
   }
+  refuseExhaustion(error, `reading ${item.path}`, ".");
   if (code === undefined) throw error;
-  return { path: item.path, why: "unreadable", reason: code };
+  return { path: item.path, why: "unreadable", reason: `cannot be read (${code})` };
 }
 
 function packItem(
@@ -122,12 +127,11 @@ function packItem(
   leaders: Map<string, CapturedItem>,
 ): CapturedItem {
   const file = systemPath(`${root}/${item.path}`);
-  if (item.linkTo !== undefined) {
-    const leader = leaders.get(item.group!);
-    if (leader === undefined)
-      throw new Missed("changed-type", "the file it is a hard link of could not be captured");
+  // When the first name of the group could not be read, the next one takes its place.
+  const leader = item.linkTo === undefined ? undefined : leaders.get(item.group!);
+  if (leader !== undefined) {
     const entry = { ...leader.entry, path: item.path };
-    tar.append(encodeHeader(entry, { linkTo: item.linkTo, storedSize: 0 }));
+    tar.append(encodeHeader(entry, { linkTo: leader.entry.path, storedSize: 0 }));
     return { ...leader, entry };
   }
   if (item.type === "file") return packFile(item, file, tar);
@@ -138,12 +142,24 @@ function packItem(
 
 /** Directories, symlinks and FIFOs: everything there is to know, without opening them. */
 function describeOther(item: CaptureItem, file: string | Buffer): CapturedItem {
-  const described = describe(item, file, lstatSync(file, { bigint: true }));
+  const stat = lstatSync(file, { bigint: true });
+  if (!isOfType(stat, item.type)) throw changedType();
+  const described = describe(item, file, stat);
   const target = item.type === "symlink" ? decodePath(readlinkSync(file, { encoding: "buffer" })) : undefined;
   return {
     ...described,
     entry: { ...described.entry, size: 0, sha256: "", ...(target === undefined ? {} : { target }) },
   };
+}
+
+function isOfType(stat: BigIntStats, type: EntryType): boolean {
+  if (type === "file") return stat.isFile();
+  if (type === "directory") return stat.isDirectory();
+  return type === "symlink" ? stat.isSymbolicLink() : stat.isFIFO();
+}
+
+export function changedType(): Error {
+  return new Missed("changed-type", "became something else while being captured");
 }
 
 function packFile(item: CaptureItem, live: string | Buffer, tar: TarBuffer): CapturedItem {
@@ -156,10 +172,10 @@ function packFile(item: CaptureItem, live: string | Buffer, tar: TarBuffer): Cap
 }
 
 function packFileOnce(item: CaptureItem, live: string | Buffer, tar: TarBuffer): CapturedItem {
-  const fd = openSync(item.source ?? live, READ_FLAGS);
+  const fd = openSync(item.source === undefined ? live : systemPath(item.source), READ_FLAGS);
   try {
     const before = fstatSync(fd, { bigint: true });
-    if (!before.isFile()) throw new Missed("changed-type", "became something else while being captured");
+    if (!before.isFile()) throw changedType();
     // A backup of a database has the database's own metadata, not the scratch file's.
     const described = describe(
       item,
@@ -178,7 +194,10 @@ function packFileOnce(item: CaptureItem, live: string | Buffer, tar: TarBuffer):
     for (const [offset, length] of extents ?? [[0, size] as const]) readInto(fd, tar, offset, length);
     const content = tar.bytes.subarray(at, tar.length);
     if (item.source === undefined) refuseLiveDatabase(live, content);
-    const torn = movedMeanwhile(before, fstatSync(fd, { bigint: true }));
+    const spans = extents ?? [[0, size] as const];
+    const torn =
+      movedMeanwhile(before, fstatSync(fd, { bigint: true })) ??
+      (isHot(before) && !readsTheSame(fd, spans, content) ? "it was written while being read" : undefined);
     const sha256 = hash("sha256", content, "hex");
     tar.pad(padding(storedSize));
     const captured: CapturedItem = {
@@ -198,10 +217,26 @@ function readInto(fd: number, tar: TarBuffer, offset: number, length: number): v
   let position = offset;
   while (tar.length < end) {
     const count = readSync(fd, tar.bytes, tar.length, end - tar.length, position);
-    if (count === 0) return tar.pad(end - tar.length);
+    if (count === 0) tar.pad(end - tar.length);
     tar.length += count;
     position += count;
   }
+}
+
+/** A file system keeps time in ticks of up to 10 ms: two writes within one leave the same stat. */
+const TICK_MS = 12;
+
+/** Changed so recently that another change could have left no trace in its stat. */
+export function isHot(stat: BigIntStats): boolean {
+  const ageMs = systemClock.nowMs() - nsToMs(stat.ctimeNs);
+  return ageMs > -TICK_MS && ageMs < TICK_MS;
+}
+
+/** Reads everything once more. The same bytes twice are what the file held at the moment in between. */
+function readsTheSame(fd: number, spans: Spans, content: Uint8Array): boolean {
+  const again = new TarBuffer(content.length);
+  for (const [offset, length] of spans) readInto(fd, again, offset, length);
+  return Buffer.compare(again.bytes.subarray(0, again.length), content) === 0;
 }
 
 /** Reading a database while a transaction is under way captures half of it: SQLite must do it. */
@@ -292,24 +327,36 @@ export function findExtents(fd: number, stat: BigIntStats, size: number): [numbe
   return dense ? undefined : extents;
 }
 
+/** What cannot be read becomes zeros, and the result says so: the header before it is written already. */
 function readPiece(task: PieceTask): { raw: Uint8Array; signature: string; short: boolean } {
   const tar = new TarBuffer(task.prefix.length + task.length + task.suffixLength);
   tar.append(task.prefix);
-  const fd = openSync(systemPath(task.file), READ_FLAGS);
+  const start = tar.length;
+  let signature = "";
+  let short = true;
   try {
-    const before = fstatSync(fd, { bigint: true });
-    readInto(fd, tar, task.offset, task.length);
-    const after = fstatSync(fd, { bigint: true });
-    tar.pad(task.suffixLength);
-    const signature = `${before.ino} ${after.size} ${after.mtimeNs} ${after.ctimeNs}`;
-    return {
-      raw: tar.bytes.subarray(0, tar.length),
-      signature,
-      short: Number(after.size) < task.offset + task.length,
-    };
-  } finally {
-    closeSync(fd);
+    const fd = openSync(systemPath(task.file), READ_FLAGS);
+    try {
+      const before = fstatSync(fd, { bigint: true });
+      readInto(fd, tar, task.offset, task.length);
+      const after = fstatSync(fd, { bigint: true });
+      signature = signatureOf(after, before.ino);
+      short = Number(after.size) < task.offset + task.length;
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    refuseExhaustion(error, `reading ${task.file}`, ".");
+    if (systemErrorCode(error) === undefined) throw error;
+    tar.length = start;
+    tar.pad(task.length);
   }
+  tar.pad(task.suffixLength);
+  return { raw: tar.bytes.subarray(0, tar.length), signature, short };
+}
+
+export function signatureOf(stat: BigIntStats, ino: bigint = stat.ino): string {
+  return `${ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`;
 }
 
 function hashTask(task: HashTask): TaskResult {
@@ -332,10 +379,10 @@ function hashItem(root: string, item: CaptureItem): CapturedItem {
   const { createHash } = process.getBuiltinModule("node:crypto");
   const live = systemPath(`${root}/${item.path}`);
   if (item.type !== "file") return describeOther(item, live);
-  const fd = openSync(item.source ?? live, READ_FLAGS);
+  const fd = openSync(item.source === undefined ? live : systemPath(item.source), READ_FLAGS);
   try {
     const before = fstatSync(fd, { bigint: true });
-    if (!before.isFile()) throw new Missed("changed-type", "became something else while being read");
+    if (!before.isFile()) throw changedType();
     const described = describe(
       item,
       live,

@@ -1,5 +1,6 @@
 // The shell of a capture worker: takes tasks, sends results. All thinking is in capture-task.ts.
 import { parentPort } from "node:worker_threads";
+import { asLazarusError } from "../platform/errors.ts";
 import type { CaptureTask } from "./capture-item.ts";
 import { runTask } from "./capture-task.ts";
 
@@ -9,9 +10,14 @@ port.on("message", ({ id, task }: { id: number; task: CaptureTask }) => {
   try {
     const result = runTask(task);
     const parts = result.member === undefined ? [] : [result.member.raw, result.member.stored];
-    port.postMessage({ id, result }, parts.filter(ownsItsMemory).map(({ buffer }) => buffer) as ArrayBuffer[]);
+    port.postMessage(
+      { id, result },
+      parts.filter(ownsItsMemory).map(({ buffer }) => buffer) as ArrayBuffer[],
+    );
   } catch (error) {
-    port.postMessage({ id, error: error instanceof Error ? error : new Error(String(error)) });
+    // An error that crosses threads loses its code, and with it what can be said about it.
+    const { message, hint, code } = asLazarusError(error, "capturing");
+    port.postMessage({ id, error: { message, hint, code } });
   }
 });
 

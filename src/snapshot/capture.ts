@@ -1,7 +1,7 @@
 // Takes a checkpoint. The order of writes is the order of the lines below: layers → config and manifest → index → stat
 // cache, each durable before the next, so that a checkpoint exists whole or not at all (INV-1, INV-2). Nothing in the
 // cell is changed but refs and objects of its git repository.
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
@@ -9,21 +9,22 @@ import { LazarusError } from "../platform/errors.ts";
 import { timeOrderedId } from "../platform/ids.ts";
 import type { Lock } from "../platform/lock.ts";
 import { runTasks } from "./capture-pool.ts";
-import { pathsOfRows } from "./changes.ts";
+import { goneFromRows } from "./changes.ts";
 import { compactLayers, planCompaction } from "./compact.ts";
 import { openContents } from "./contents.ts";
 import type { CheckpointMetadata, CheckpointRef, Entry, Flaw, GitPosition, Reason } from "./entry.ts";
 import { commitWorktree, ownGitDirectory } from "./git/commit.ts";
-import { openCache, readHead, saveCache } from "./head.ts";
+import { openCache, openHead, readHead, saveCache } from "./head.ts";
 import { type Checkpoint, putCheckpoint, readCheckpoint } from "./oci/manifest.ts";
 import { readPositions } from "./positions.ts";
 import { pruneIfDue } from "./prune.ts";
 import { finishInterruptedRestore, type Restored } from "./restore-finish.ts";
 import type { Room } from "./room.ts";
+import { createSecretMatcher } from "./settings.ts";
 import type { StatCache } from "./stat-cache.ts";
 import { countAll, NOTHING_PACKED, storeChanges } from "./store-changes.ts";
 import { OWN_NAMES, type Survey, survey } from "./survey.ts";
-import type { Walk } from "./walk.ts";
+import type { Found, Walk } from "./walk.ts";
 
 export interface CaptureOptions {
   readonly reason: Reason;
@@ -58,6 +59,24 @@ export async function captureCell(room: Room, options: CaptureOptions): Promise<
   return finished === undefined ? result : { ...result, finished };
 }
 
+async function capture(room: Room, options: CaptureOptions): Promise<CaptureResult> {
+  try {
+    return await captureLocked(room, options);
+  } finally {
+    // Copies of databases are as large as they are, and may hold secrets.
+    emptyScratch(room);
+  }
+}
+
+function emptyScratch(room: Room): void {
+  try {
+    for (const name of readdirSync(room.vault.scratch))
+      rmSync(join(room.vault.scratch, name), { recursive: true, force: true });
+  } catch {
+    // The next holder of the lock empties it.
+  }
+}
+
 /** What is on disk now, as a listing, without writing anything into vault or cell. */
 export async function surveyCell(room: Room): Promise<{ listing: Map<string, Entry>; flaws: Flaw[] }> {
   refuseMissingCell(room);
@@ -71,7 +90,8 @@ export async function surveyCell(room: Room): Promise<{ listing: Map<string, Ent
       for (const [path, entry] of contents.listing) listing.set(path, entry);
     }
     for (const path of found.removed) listing.delete(path);
-    const { captured } = await describeChanged(room, found);
+    const { captured, missed } = await describeChanged(room, found);
+    for (const path of missed) listing.delete(path);
     for (const [path, entry] of captured) listing.set(path, entry);
     return { listing, flaws: found.flaws };
   } finally {
@@ -79,11 +99,10 @@ export async function surveyCell(room: Room): Promise<{ listing: Map<string, Ent
   }
 }
 
-async function capture(room: Room, options: CaptureOptions): Promise<CaptureResult> {
+async function captureLocked(room: Room, options: CaptureOptions): Promise<CaptureResult> {
   const createdMs = room.machine.clock.nowMs();
   const id = timeOrderedId(createdMs, room.machine.ids);
-  const head = readHead(room);
-  const cache = openCache(room, head);
+  const { head, cache, damage } = openHead(room);
   let git: GitPosition | undefined;
   const found = await survey(room, {
     cache,
@@ -91,11 +110,15 @@ async function capture(room: Room, options: CaptureOptions): Promise<CaptureResu
     groupPrefix: id,
     defer: gitDirectoryInCell(room),
     meanwhile: async (walk) => {
-      git = options.git === false ? GIT_LEFT_ALONE : await commit(room, id, createdMs, walk, cache);
+      git =
+        options.git === false
+          ? GIT_LEFT_ALONE
+          : await commit(room, { id, createdMs, headId: head?.ref.id ?? null }, walk, cache);
     },
   });
   crashPoint("snapshot.capture.surveyed");
   const flaws = [...found.flaws];
+  if (damage !== undefined) flaws.push({ path: ".", kind: "degraded", reason: damage });
   if (git!.status === "degraded")
     flaws.push({ path: "worktree", kind: "degraded", reason: git!.note ?? "git failed" });
 
@@ -104,18 +127,18 @@ async function capture(room: Room, options: CaptureOptions): Promise<CaptureResu
     found.changed.length + found.removed.length === 0 &&
     samePosition(head.metadata, git!, flaws)
   ) {
-    const ref = makeRef(options, {
-      id,
-      createdMs,
-      parent: head.ref.id,
-      manifest: { digest: head.ref.manifest, size: head.ref.manifestSize },
-    });
-    room.vault.publish([...room.vault.list(), ref]);
+    const saved = publishAgain(room, options, { id, createdMs }, head, flaws);
     if (found.refreshed.size > 0) saveCache(room, found, NOTHING_PACKED, head.ref.manifest);
-    return { ref, checkpoint: { ...head, ref }, outcome: "unchanged", flaws };
+    return saved;
   }
 
   const stored = await storeChanges(room, found, flaws);
+  // What looked changed could not be read, as last time.
+  if (head !== undefined && stored.layers.length === 0 && samePosition(head.metadata, git!, flaws)) {
+    const saved = publishAgain(room, options, { id, createdMs }, head, flaws);
+    saveCache(room, found, stored.packed, head.ref.manifest);
+    return saved;
+  }
   const below = head?.layers ?? [];
   const chain = [...below, ...stored.layers];
   const from = planCompaction(chain.map((layer) => layer.size));
@@ -146,6 +169,20 @@ async function capture(room: Room, options: CaptureOptions): Promise<CaptureResu
   return { ref, checkpoint: readCheckpoint(room.vault, ref), outcome: "captured", flaws };
 }
 
+/** Nothing changed: the same manifest under a new name. */
+function publishAgain(
+  room: Room,
+  options: CaptureOptions,
+  made: { id: string; createdMs: number },
+  head: Checkpoint,
+  flaws: readonly Flaw[],
+): CaptureResult {
+  const manifest = { digest: head.ref.manifest, size: head.ref.manifestSize };
+  const ref = makeRef(options, { ...made, parent: head.ref.id, manifest });
+  room.vault.publish([...room.vault.list(), ref]);
+  return { ref, checkpoint: { ...head, ref }, outcome: "unchanged", flaws };
+}
+
 function refuseMissingCell(room: Room): void {
   if (existsSync(room.cellRoot)) return;
   throw new LazarusError("MISSION_UNKNOWN", `mission ${room.mission} has no cell at ${room.cellRoot}`, {
@@ -172,30 +209,45 @@ function gitDirectoryInCell(room: Room): string | undefined {
   return ownGitDirectory(join(room.cellRoot, WORKTREE)) === undefined ? undefined : `${WORKTREE}/.git`;
 }
 
-function commit(
+async function commit(
   room: Room,
-  id: string,
-  createdMs: number,
+  made: { id: string; createdMs: number; headId: string | null },
   walk: Walk,
   cache: StatCache | undefined,
 ): Promise<GitPosition> {
   const inWorktree = (path: string) => path.startsWith(`${WORKTREE}/`) && path !== `${WORKTREE}/.git`;
   const strip = (path: string) => path.slice(WORKTREE.length + 1);
-  const present = walk.found.filter(
-    ({ path, type, unchanged }) => !unchanged && type !== "directory" && type !== "fifo" && inWorktree(path),
+  const visible = walk.found.filter(
+    ({ path, type }) => type !== "directory" && type !== "fifo" && inWorktree(path),
   );
-  const gone = cache === undefined ? [] : pathsOfRows(cache, walk.gone);
+  const present = visible.filter(({ unchanged }) => !unchanged);
+  const gone = cache === undefined ? [] : goneFromRows(cache, walk.gone).map(({ path }) => path);
+  const isSecret = createSecretMatcher(room.settings.secrets);
   return commitWorktree({
     worktree: join(room.cellRoot, WORKTREE),
-    checkpointId: id,
-    createdMs,
+    checkpointId: made.id,
+    createdMs: made.createdMs,
+    headId: made.headId,
     cacheDirectory: room.cacheDirectory,
     environment: room.environment,
+    secrets: findSecrets(isSecret, visible).map(strip),
+    isSecret: (path) => isSecret(`${WORKTREE}/${path}`),
+    secretRules: JSON.stringify(room.settings.secrets),
     changes:
       cache !== undefined
         ? { present: present.map(({ path }) => strip(path)), removed: gone.filter(inWorktree).map(strip) }
         : undefined,
   });
+}
+
+/** Secrets and every other name of the same file (INV-7). */
+function findSecrets(isSecret: (path: string) => boolean, visible: readonly Found[]): string[] {
+  const secrets = visible.filter(({ path }) => isSecret(path));
+  const inodes = new Set(secrets.flatMap(({ inode }) => (inode === undefined ? [] : [inode])));
+  const alias = visible.filter(
+    ({ path, inode }) => inode !== undefined && inodes.has(inode) && !isSecret(path),
+  );
+  return [...secrets, ...(inodes.size === 0 ? [] : alias)].map(({ path }) => path);
 }
 
 function samePosition(metadata: CheckpointMetadata, git: GitPosition, flaws: readonly Flaw[]): boolean {
@@ -224,8 +276,12 @@ function makeRef(
   };
 }
 
-async function describeChanged(room: Room, found: Survey): Promise<{ captured: Map<string, Entry> }> {
+async function describeChanged(
+  room: Room,
+  found: Survey,
+): Promise<{ captured: Map<string, Entry>; missed: string[] }> {
   const captured = new Map<string, Entry>();
+  const missed: string[] = [];
   const totalBytes = found.changed.reduce((sum, item) => sum + item.size, 0);
   const leaders = found.changed.filter((item) => item.linkTo === undefined);
   const tasks = [];
@@ -239,12 +295,15 @@ async function describeChanged(room: Room, found: Survey): Promise<{ captured: M
   }
   await runTasks(tasks, { totalBytes }, (result) => {
     for (const { entry } of result.captured) captured.set(entry.path, entry);
-    for (const { path, why, reason } of result.missed)
+    for (const { path, why, reason } of result.missed) {
+      missed.push(path);
       if (why !== "vanished") found.flaws.push({ path, kind: "skipped", reason });
+    }
   });
   for (const { path, linkTo } of found.changed) {
     const leader = linkTo === undefined ? undefined : captured.get(linkTo);
     if (leader !== undefined) captured.set(path, { ...leader, path });
+    else if (linkTo !== undefined) missed.push(path);
   }
-  return { captured };
+  return { captured, missed };
 }

@@ -1,8 +1,8 @@
 // Decides what a checkpoint must store, from what the walk found and what the last checkpoint knew. Pure.
 import type { CaptureItem } from "./capture-item.ts";
-import type { Entry } from "./entry.ts";
+import type { Entry, EntryType } from "./entry.ts";
 import { comparePaths, joinPath } from "./path-bytes.ts";
-import { cachedEntry, type StatCache } from "./stat-cache.ts";
+import { cachedEntry, type StatCache, TYPE_CODES } from "./stat-cache.ts";
 import type { Found, Walk } from "./walk.ts";
 
 /** A file, or all names of one file: what is stored or left alone as one. */
@@ -36,9 +36,8 @@ export function sortSuspects(options: SortOptions): Suspects {
   const shared = new Map<string, Found[]>();
   for (const found of walk.found) {
     if (found.type === "file" && found.nlink > 1) {
-      const key = `${found.dev}:${found.ino}`;
-      const others = shared.get(key);
-      if (others === undefined) shared.set(key, [found]);
+      const others = shared.get(found.inode!);
+      if (others === undefined) shared.set(found.inode!, [found]);
       else others.push(found);
       continue;
     }
@@ -76,31 +75,45 @@ export function orderUnits(units: readonly Unit[]): CaptureItem[] {
   return sorted.flatMap((unit) => unit.items);
 }
 
-/** All paths of rows that are gone. */
-export function pathsOfRows(cache: StatCache, rows: readonly number[]): string[] {
+export interface Gone {
+  readonly path: string;
+  readonly wasDirectory: boolean;
+}
+
+/** All paths of rows that are gone, in path order. */
+export function goneFromRows(cache: StatCache, rows: readonly number[]): Gone[] {
   if (rows.length === 0) return [];
   const wanted = new Set(rows);
-  const paths: string[] = [];
+  const gone: Gone[] = [];
   const visit = (row: number, path: string) => {
-    if (wanted.has(row)) paths.push(path);
+    if (wanted.has(row)) gone.push({ path, wasDirectory: cache.types[row] === TYPE_CODES.directory });
     const first = cache.firstChild[row]!;
     for (let child = first; child < first + cache.childCount[row]!; child += 1)
       visit(child, joinPath(path, cache.names[child]!));
   };
   visit(0, ".");
-  return paths.sort(comparePaths);
+  return gone.sort((a, b) => comparePaths(a.path, b.path));
 }
 
-/** The removals that need a whiteout: topmost ones whose place is not taken by something new. */
-export function whiteoutsFor(removed: readonly string[], setAnew: ReadonlySet<string>): string[] {
+/**
+ * The removals that need a whiteout: topmost ones whose place is not taken by something new. Below a removed directory,
+ * and below what is no directory any more, nothing is left to remove.
+ */
+export function whiteoutsFor(removed: readonly string[], setAnew: ReadonlyMap<string, EntryType>): string[] {
   const all = new Set(removed);
-  const covered = (path: string): boolean => {
-    for (let slash = path.lastIndexOf("/"); slash > 0; slash = path.lastIndexOf("/", slash - 1)) {
-      if (all.has(path.slice(0, slash))) return true;
-    }
-    return false;
+  const covers = (parent: string): boolean => {
+    const type = setAnew.get(parent);
+    return type === undefined ? all.has(parent) : type !== "directory";
   };
-  return removed.filter((path) => !setAnew.has(path) && !covered(path));
+  return removed.filter((path) => !setAnew.has(path) && !someParent(path, covers));
+}
+
+/** Whether this holds for any directory above the path; the cell itself does not count. */
+export function someParent(path: string, holds: (parent: string) => boolean): boolean {
+  for (let slash = path.lastIndexOf("/"); slash > 0; slash = path.lastIndexOf("/", slash - 1)) {
+    if (holds(path.slice(0, slash))) return true;
+  }
+  return false;
 }
 
 /** Whether two entries say the same about a path; where the bytes lie does not count. */

@@ -3,7 +3,7 @@
 // checkpoints keep their own layers until they are pruned; a crash here leaves only scratch.
 import { crashPoint } from "../platform/crash-point.ts";
 import { whiteoutsFor } from "./changes.ts";
-import { type Codec, codecOf, isLocalOnly } from "./oci/codec.ts";
+import { type Codec, gzipCodec, isLocalOnly, zstdCodec } from "./oci/codec.ts";
 import type { Layer } from "./oci/layer-reader.ts";
 import { createLayerWriter, type LayerWriter } from "./oci/layer-writer.ts";
 import { type LayerRef, openLayerOf } from "./oci/manifest.ts";
@@ -36,25 +36,31 @@ export function planCompaction(sizes: readonly number[]): number | undefined {
 /** The same content in fewer layers. */
 export function compactLayers(room: Room, layers: readonly LayerRef[], from: number): LayerRef[] {
   const merged = layers.slice(from);
+  const codec = room.settings.compression === "zstd" ? zstdCodec : gzipCodec;
   const opened = merged.map((ref) => openLayerOf(room.vault, ref));
   try {
     const live = new Map<string, TocEntry>();
-    const removed = new Set<string>();
-    for (const layer of opened) {
-      for (const path of layer.toc.removed) {
+    // Each removed path, and whether its removal may be told (INV-7): names of secrets stay in local-only layers.
+    const removed = new Map<string, boolean>();
+    for (const [i, { toc }] of opened.entries()) {
+      for (const path of toc.removed) {
         live.delete(path);
-        removed.add(path);
+        removed.set(path, isLocalOnly(merged[i]!.mediaType));
       }
-      for (const entry of layer.toc.entries) live.set(entry.path, entry);
+      for (const entry of toc.entries) live.set(entry.path, entry);
     }
     for (const path of live.keys()) removed.delete(path);
-    const gone = from === 0 ? [] : [...removed].sort(comparePaths);
+    const gone = from === 0 ? [] : [...removed.keys()].sort(comparePaths);
+    const whiteouts = whiteoutsFor(gone, new Map([...live.values()].map(({ path, type }) => [path, type])));
     const kinds = [false, true].filter((local) => merged.some((ref) => isLocalOnly(ref.mediaType) === local));
-    const results = kinds.map((local) => {
-      const sources = opened.filter((_, i) => isLocalOnly(merged[i]!.mediaType) === local);
-      const codec = codecOf(merged.find((ref) => isLocalOnly(ref.mediaType) === local)!.mediaType)!;
-      // Removals go with the ordinary layer; a lone local one carries them itself.
-      return mergeInto(room, codec, local, sources, live, local && kinds.length > 1 ? [] : gone);
+    const results = kinds.map((localOnly) => {
+      const isOwn = (path: string) => removed.get(path) === localOnly;
+      return mergeInto(room, codec, localOnly, {
+        sources: opened.filter((_, i) => isLocalOnly(merged[i]!.mediaType) === localOnly),
+        live,
+        removed: gone.filter(isOwn),
+        whiteouts: whiteouts.filter(isOwn),
+      });
     });
     crashPoint("snapshot.compact.merged");
     return [...layers.slice(0, from), ...results];
@@ -63,14 +69,14 @@ export function compactLayers(room: Room, layers: readonly LayerRef[], from: num
   }
 }
 
-function mergeInto(
-  room: Room,
-  codec: Codec,
-  localOnly: boolean,
-  sources: readonly Layer[],
-  live: ReadonlyMap<string, TocEntry>,
-  removed: readonly string[],
-): LayerRef {
+interface Merge {
+  readonly sources: readonly Layer[];
+  readonly live: ReadonlyMap<string, TocEntry>;
+  readonly removed: readonly string[];
+  readonly whiteouts: readonly string[];
+}
+
+function mergeInto(room: Room, codec: Codec, localOnly: boolean, merge: Merge): LayerRef {
   const writer = createLayerWriter(room.machine.disk, room.vault, {
     codec,
     localOnly,
@@ -85,9 +91,9 @@ function mergeInto(
       compress: codec.compress,
       onBytes: () => {},
     } as const;
-    packWhiteouts(request, whiteoutsFor(removed, new Set(live.keys())));
-    for (const layer of sources) copyLayer(layer, codec, writer, live, entries);
-    return writer.finish(entries, removed);
+    packWhiteouts(request, merge.whiteouts);
+    for (const layer of merge.sources) copyLayer(layer, codec, writer, merge.live, entries);
+    return writer.finish(entries, merge.removed);
   } finally {
     writer.abandon();
   }
@@ -101,6 +107,7 @@ function copyLayer(
   live: ReadonlyMap<string, TocEntry>,
   entries: TocEntry[],
 ): void {
+  const rewriter = createRewriter(layer, codec, writer, entries);
   let next = 0;
   let rawStart = 0;
   const { members } = layer.toc;
@@ -117,26 +124,29 @@ function copyLayer(
       rawStart += members[end]!.raw;
       end += 1;
     }
-    if (inside.every((entry) => live.get(entry.path) === entry)) {
+    const isLive = (entry: TocEntry) => live.get(entry.path) === entry;
+    // Links of a large file stand in a member of their own and point at the data before it: they can be copied only when
+    // that was copied, and the rewriter knows.
+    const isWhole = (entry: TocEntry) => isLive(entry) && (entry.at === undefined || entry.at >= start);
+    if (layer.codec.name === codec.name && inside.every(isWhole)) {
+      rewriter.flush();
       const shift = writer.rawLength - start;
+      let from = start;
       for (let i = index; i < end; i += 1) {
         const chunks: Buffer[] = [];
-        const from = start + members.slice(index, i).reduce((sum, { raw }) => sum + raw, 0);
         layer.read(from, members[i]!.raw, (chunk) => chunks.push(chunk));
         writer.append(layer.readMember(i), Buffer.concat(chunks), members[i]!.entries);
+        from += members[i]!.raw;
       }
-      for (const entry of inside)
-        entries.push(entry.at === undefined ? entry : { ...entry, at: entry.at + shift });
-    } else
-      rewrite(
-        layer,
-        codec,
-        writer,
-        inside.filter((entry) => live.get(entry.path) === entry),
-        entries,
-      );
+      for (const entry of inside) {
+        const moved = entry.at === undefined ? entry : { ...entry, at: entry.at + shift };
+        entries.push(moved);
+        rewriter.placed(moved);
+      }
+    } else for (const entry of inside) if (isLive(entry)) rewriter.write(entry);
     index = end - 1;
   }
+  rewriter.flush();
 }
 
 /** Whether the data of the last entry goes on beyond this point of the raw stream. */
@@ -144,49 +154,70 @@ function reaches(inside: readonly TocEntry[], rawEnd: number): boolean {
   return inside.some((entry) => entry.at !== undefined && entry.at + (entry.length ?? 0) > rawEnd);
 }
 
-/** Writes entries anew from the table of contents and their bytes. */
-function rewrite(
-  layer: Layer,
-  codec: Codec,
-  writer: LayerWriter,
-  inside: readonly TocEntry[],
-  entries: TocEntry[],
-): void {
-  const leaders = new Map<string, string>();
-  for (const entry of inside) {
-    const linkTo = entry.group === undefined ? undefined : leaders.get(entry.group);
-    const map =
-      entry.extents === undefined || linkTo !== undefined ? Buffer.alloc(0) : encodeSparseMap(entry.extents, entry.size);
-    const length = linkTo === undefined ? (entry.length ?? 0) : 0;
-    const header = encodeHeader(entry, {
-      storedSize: length === 0 && map.length === 0 ? 0 : length + map.length,
-      ...(linkTo === undefined ? {} : { linkTo }),
-    });
-    const start = writer.rawLength;
-    let pending: Buffer[] = [header, map];
-    let size = header.length + map.length;
-    let count = 1;
-    const flush = () => {
-      const raw = Buffer.concat(pending);
-      writer.append(codec.compress(raw), raw, count);
-      pending = [];
-      size = 0;
-      count = 0;
-    };
+interface Rewriter {
+  /** Writes an entry anew from the table of contents and its bytes. */
+  write(entry: TocEntry): void;
+  /** An entry that was copied: further links of its group point at it. */
+  placed(entry: TocEntry): void;
+  /** Ends the member under construction. */
+  flush(): void;
+}
+
+function createRewriter(layer: Layer, codec: Codec, writer: LayerWriter, entries: TocEntry[]): Rewriter {
+  const leaders = new Map<string, TocEntry>();
+  let pending: Buffer[] = [];
+  let size = 0;
+  let count = 0;
+  const flush = () => {
+    if (size === 0) return;
+    const raw = Buffer.concat(pending);
+    writer.append(codec.compress(raw), raw, count);
+    pending = [];
+    size = 0;
+    count = 0;
+  };
+  const add = (bytes: Buffer) => {
+    pending.push(bytes);
+    size += bytes.length;
+  };
+  const placed = (entry: TocEntry) => {
+    if (entry.group !== undefined && !leaders.has(entry.group)) leaders.set(entry.group, entry);
+  };
+  const writeLink = (entry: TocEntry, leader: TocEntry) => {
+    add(encodeHeader(entry, { storedSize: 0, linkTo: leader.path }));
+    entries.push(leader.at === undefined ? entry : { ...entry, at: leader.at });
+  };
+  const writeWhole = (entry: TocEntry) => {
+    const map = entry.extents === undefined ? Buffer.alloc(0) : encodeSparseMap(entry.extents, entry.size);
+    const length = entry.length ?? 0;
+    add(encodeHeader(entry, { storedSize: length + map.length }));
+    add(map);
+    const at = writer.rawLength + size;
+    let cut = false;
     if (length > 0) {
       layer.read(entry.at!, length, (chunk) => {
-        pending.push(Buffer.from(chunk));
-        size += chunk.length;
-        if (size >= MERGED_MEMBER_BYTES) flush();
+        add(Buffer.from(chunk));
+        if (size < MERGED_MEMBER_BYTES) return;
+        flush();
+        cut = true;
       });
     }
-    pending.push(Buffer.alloc(padding(length)));
-    flush();
-    const moved: TocEntry =
-      entry.at === undefined ? entry : { ...entry, at: start + header.length + map.length };
-    // Further links of the group carry the place of the first.
-    const first = linkTo === undefined ? undefined : entries.findLast((other) => other.path === linkTo);
-    entries.push(first?.at === undefined ? moved : { ...moved, at: first.at });
-    if (entry.group !== undefined && linkTo === undefined) leaders.set(entry.group, entry.path);
-  }
+    add(Buffer.alloc(padding(length)));
+    // Nothing may share a member with the rest of a file that began in another: `reaches` finds whole files by that.
+    if (cut) flush();
+    const moved = entry.at === undefined ? entry : { ...entry, at };
+    entries.push(moved);
+    placed(moved);
+  };
+  return {
+    placed,
+    flush,
+    write(entry) {
+      count += 1;
+      const leader = entry.group === undefined ? undefined : leaders.get(entry.group);
+      if (leader === undefined) writeWhole(entry);
+      else writeLink(entry, leader);
+      if (size >= MERGED_MEMBER_BYTES) flush();
+    },
+  };
 }

@@ -1,6 +1,8 @@
 // The newest checkpoint of a vault and the stat cache that goes with it: what the next checkpoint is compared with.
 // Losing the cache costs time, nothing else.
+import { statSync } from "node:fs";
 import { join } from "node:path";
+import { LazarusError, systemErrorCode } from "../platform/errors.ts";
 import { openContents } from "./contents.ts";
 import { type Checkpoint, readCheckpoint } from "./oci/manifest.ts";
 import type { Packed } from "./pack.ts";
@@ -23,6 +25,35 @@ export function readHead(room: Room): Checkpoint | undefined {
   return newest === undefined ? undefined : readCheckpoint(room.vault, newest);
 }
 
+export interface Head {
+  readonly head: Checkpoint | undefined;
+  readonly cache: StatCache | undefined;
+  /** Why everything is stored anew, when the checkpoint before is damaged. */
+  readonly damage?: string;
+}
+
+/**
+ * What the next checkpoint builds on. A damaged checkpoint is no ground to build on, and no reason to stop saving: then
+ * everything is stored anew.
+ */
+export function openHead(room: Room): Head {
+  const newest = room.vault.list().at(-1);
+  if (newest === undefined) return { head: undefined, cache: undefined };
+  try {
+    const head = readCheckpoint(room.vault, newest);
+    for (const { digest, size } of head.layers) {
+      const found = statSync(room.vault.blobPath(digest), { throwIfNoEntry: false })?.size;
+      if (found !== size)
+        throw new LazarusError("LAYER_DAMAGED", `layer ${digest} has ${found ?? "no"} bytes of ${size}`);
+    }
+    return { head, cache: openCache(room, head) };
+  } catch (error) {
+    if (!(error instanceof LazarusError) || error.kind !== "damaged") throw error;
+    const damage = `the checkpoint ${newest.id} before it is damaged (${error.message}): everything was stored anew`;
+    return { head: undefined, cache: undefined, damage };
+  }
+}
+
 const cacheFile = (room: Room) => join(room.cacheDirectory, "stat-cache");
 
 export function openCache(room: Room, head: Checkpoint | undefined): StatCache | undefined {
@@ -33,13 +64,32 @@ export function openCache(room: Room, head: Checkpoint | undefined): StatCache |
   return cacheFromListing(head.ref.manifest, contents.listing);
 }
 
-/** What the next checkpoint compares with. Losing it costs time, nothing else. */
+/** What the next checkpoint compares with. It must hold exactly what the checkpoint holds, no more and no less. */
 export function saveCache(room: Room, found: Survey, packed: Packed, manifest: string): void {
-  const { walk, cache, refreshed, scanStartMs } = found;
+  try {
+    writeStatCache(room.machine, cacheFile(room), buildCache(found, packed, manifest));
+  } catch (error) {
+    // The checkpoint stands. An older cache names another manifest and is not believed.
+    if (systemErrorCode(error) === undefined) throw error;
+  }
+}
+
+export function buildCache(found: Survey, packed: Packed, manifest: string): StatCache {
+  const { walk, cache, refreshed, scanStartMs, sources } = found;
   const fresh = (path: string) => packed.captured.get(path) ?? refreshed.get(path);
-  const kept = walk.found.map(({ path, unchanged }) => unchanged || fresh(path) !== undefined);
+  const removed = new Set(found.removed);
+  const kept = new Uint8Array(walk.found.length);
+  const keep = (i: number) => {
+    const { path, unchanged } = walk.found[i]!;
+    kept[i] = fresh(path) !== undefined || (unchanged && !removed.has(path)) ? 1 : 0;
+  };
+  if (walk.found.length > 0) keep(0);
+  // Runs come parents first: what stands below a directory that was lost is lost with it.
+  for (const { directory, first, count } of walk.runs) {
+    if (kept[directory]) for (let i = first; i < first + count; i += 1) keep(i);
+  }
   const rowOf = new Int32Array(walk.found.length + 1);
-  for (let i = 0; i < walk.found.length; i += 1) rowOf[i + 1] = rowOf[i]! + (kept[i] ? 1 : 0);
+  for (let i = 0; i < walk.found.length; i += 1) rowOf[i + 1] = rowOf[i]! + kept[i]!;
   const builder = createStatCacheBuilder(rowOf[walk.found.length]!);
   for (const [i, { path, row }] of walk.found.entries()) {
     if (!kept[i]) continue;
@@ -48,13 +98,15 @@ export function saveCache(room: Room, found: Survey, packed: Packed, manifest: s
     else
       builder.set(rowOf[i]!, baseName(path), {
         ...item,
-        racy: item.torn !== undefined || !(item.mark.ctimeMs < scanStartMs - RACY_MS),
+        // The stat of a live database says nothing about the copy that stands for it.
+        racy: item.torn !== undefined || sources.has(path) || !(item.mark.ctimeMs < scanStartMs - RACY_MS),
       });
-    builder.setChildren(rowOf[i]!, 0, 0);
+    builder.setChildren(rowOf[i]!, 0, 0, true);
   }
-  for (const { directory, first, count } of walk.runs) {
-    if (kept[directory])
-      builder.setChildren(rowOf[directory]!, rowOf[first]!, rowOf[first + count]! - rowOf[first]!);
+  for (const { directory, first, count, complete } of walk.runs) {
+    if (!kept[directory]) continue;
+    const rows = rowOf[first + count]! - rowOf[first]!;
+    builder.setChildren(rowOf[directory]!, rowOf[first]!, rows, complete && rows === count);
   }
-  writeStatCache(room.machine, cacheFile(room), builder.finish(manifest));
+  return builder.finish(manifest);
 }

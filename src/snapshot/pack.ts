@@ -1,10 +1,18 @@
 // Packs items into a layer: small files together, large ones in pieces, all compressed in parallel and written in
 // order. What could not be read comes back as missed or flawed, never in silence (INV-6).
 import { createHash, type Hash } from "node:crypto";
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
+import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
 import type { CapturedItem, CaptureItem, CaptureTask, MissedItem, TaskResult } from "./capture-item.ts";
 import { runTasks } from "./capture-pool.ts";
-import { describe, explainMiss, findExtents, refuseLiveDatabase } from "./capture-task.ts";
+import {
+  changedType,
+  describe,
+  explainMiss,
+  findExtents,
+  isHot,
+  refuseLiveDatabase,
+  signatureOf,
+} from "./capture-task.ts";
 import type { LayerWriter } from "./oci/layer-writer.ts";
 import type { TocEntry } from "./oci/toc.ts";
 import { systemPath } from "./path-bytes.ts";
@@ -32,6 +40,10 @@ const MEMBER_FILES = 512;
 const LARGE_BYTES = 4 << 20;
 const PIECE_BYTES = 1 << 20;
 const LARGE_ATTEMPTS = 3;
+const REST_ATTEMPTS = 3;
+const REST_MS = 13;
+/** The signature of a file that is being written all the time: no reading of it matches. */
+const NEVER = "never at rest";
 
 export function packWhiteouts(request: PackRequest, paths: readonly string[]): void {
   if (paths.length === 0) return;
@@ -122,14 +134,8 @@ async function packLarge(
 ): Promise<LargeUnit[]> {
   const opened: OpenedLarge[] = [];
   for (const unit of units) {
-    try {
-      opened.push(openLarge(request.root, unit));
-    } catch (error) {
-      packed.missed.push(
-        explainMiss(unit.leader, error),
-        ...unit.links.map((link) => explainMiss(link, error)),
-      );
-    }
+    const file = openFirst(request.root, unit, packed.missed);
+    if (file !== undefined) opened.push(file);
   }
   const tasks: CaptureTask[] = [];
   const places: { file: OpenedLarge; piece: number }[] = [];
@@ -198,15 +204,39 @@ function finishLarge(
   }
 }
 
+/** When the first name of a file cannot be opened, its next one takes its place. */
+function openFirst(root: string, unit: LargeUnit, missed: MissedItem[]): OpenedLarge | undefined {
+  const names = [unit.leader, ...unit.links];
+  for (const [i, name] of names.entries()) {
+    try {
+      return openLarge(root, { leader: name, links: names.slice(i + 1) });
+    } catch (error) {
+      missed.push(explainMiss(name, error));
+    }
+  }
+  return undefined;
+}
+
+/** Waits until a write could no longer hide behind the file's time stamp; a file that is never at rest is not awaited. */
+function statAtRest(fd: number): BigIntStats {
+  let stat = fstatSync(fd, { bigint: true });
+  for (let attempt = 0; attempt < REST_ATTEMPTS && isHot(stat); attempt += 1) {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, REST_MS);
+    stat = fstatSync(fd, { bigint: true });
+  }
+  return stat;
+}
+
 function openLarge(root: string, unit: LargeUnit): OpenedLarge {
   const { leader } = unit;
   const live = systemPath(`${root}/${leader.path}`);
   const fd = openSync(
-    leader.source ?? live,
+    leader.source === undefined ? live : systemPath(leader.source),
     constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
   );
   try {
-    const stat = fstatSync(fd, { bigint: true });
+    const stat = statAtRest(fd);
+    if (!stat.isFile()) throw changedType();
     if (leader.source === undefined) {
       const head = Buffer.alloc(100);
       refuseLiveDatabase(live, head.subarray(0, readSync(fd, head, 0, head.length, 0)));
@@ -229,7 +259,7 @@ function openLarge(root: string, unit: LargeUnit): OpenedLarge {
       header,
       pieces: cut(spans),
       storedSize,
-      signature: `${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`,
+      signature: isHot(stat) ? NEVER : signatureOf(stat),
       file: leader.source ?? `${root}/${leader.path}`,
     };
   } finally {

@@ -1,5 +1,6 @@
 // The `snapshot`, `retention` and `secrets` sections of the config file, checked. Patterns are globs over paths
-// relative to the cell: `*` stays within a name, `**` crosses names; one without a slash matches a name at any depth.
+// relative to the cell: `*` stays within a name, `**` crosses names; one without a slash, or with one only at its end,
+// matches a name at any depth; one that begins with a slash starts at the cell.
 import { LazarusError } from "../platform/errors.ts";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 
@@ -108,8 +109,10 @@ export function createMatcher(patterns: readonly string[]): (path: string) => bo
   const exact = new Set<string>();
   const names: string[] = [];
   const paths: string[] = [];
-  for (const pattern of patterns) {
-    if (pattern.includes("/")) paths.push(pattern);
+  for (const given of patterns) {
+    // "build/" is how one writes a directory elsewhere; without this it would match nothing, in silence.
+    const pattern = given.length > 1 ? given.replace(/\/+$/, "") : given;
+    if (pattern.includes("/")) paths.push(pattern.replace(/^(?:\.?\/)+/, ""));
     else if (/[*?[{]/.test(pattern)) names.push(pattern);
     else exact.add(pattern);
   }
@@ -122,12 +125,33 @@ export function createMatcher(patterns: readonly string[]): (path: string) => bo
   };
 }
 
+/** The same for secrets, where a pattern that names a directory means all that is in it. */
+export function createSecretMatcher(patterns: readonly string[]): (path: string) => boolean {
+  const matches = createMatcher(patterns);
+  const known = new Map<string, boolean>([["", false]]);
+  const isInside = (directory: string): boolean => {
+    const before = known.get(directory);
+    if (before !== undefined) return before;
+    const inside =
+      matches(directory) || isInside(directory.slice(0, Math.max(0, directory.lastIndexOf("/"))));
+    known.set(directory, inside);
+    return inside;
+  };
+  return (path) => matches(path) || isInside(path.slice(0, Math.max(0, path.lastIndexOf("/"))));
+}
+
+const TOKEN = /\*\*\/|\*\*|\*|\?|\[[!^]?\]?[^\]]*\]|\{[^}]*\}|[\\^$.|+()[\]{}/]/g;
+
 function globSource(glob: string): string {
-  return glob.replace(/[.+^$()|\\]/g, "\\$&").replace(/\*\*\/|\*\*|\*|\?|\{[^}]*\}/g, (token) => {
+  return glob.replace(TOKEN, (token) => {
     if (token === "**/") return "(?:.*/)?";
     if (token === "**") return ".*";
     if (token === "*") return "[^/]*";
     if (token === "?") return "[^/]";
-    return `(?:${token.slice(1, -1).split(",").map(globSource).join("|")})`;
+    if (token.length === 1) return `\\${token}`;
+    if (token.startsWith("{")) return `(?:${token.slice(1, -1).split(",").map(globSource).join("|")})`;
+    const negated = token[1] === "!" || token[1] === "^";
+    const set = token.slice(negated ? 2 : 1, -1).replace(/[\\\]^[]/g, "\\$&");
+    return `[${negated ? "^/" : ""}${set}]`;
   });
 }

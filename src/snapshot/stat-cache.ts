@@ -34,6 +34,8 @@ export interface StatCache {
   readonly inos: Float64Array;
   readonly sizes: Float64Array;
   readonly racy: Uint8Array;
+  /** For a directory: 1 when not all of its names have a row, so that they must be read again. */
+  readonly partial: Uint8Array;
   /** 32 bytes a row. */
   readonly digests: Buffer;
   readonly extras: Readonly<Record<number, Extra>>;
@@ -42,7 +44,7 @@ export interface StatCache {
   readonly childCount: Uint32Array;
 }
 
-const MAGIC = "LZSTAT03";
+const MAGIC = "LZSTAT04";
 const TYPES: readonly EntryType[] = ["file", "directory", "symlink", "fifo"];
 const COLUMNS = [
   ["mtimeSecs", Float64Array],
@@ -58,6 +60,7 @@ const COLUMNS = [
   ["childCount", Uint32Array],
   ["types", Uint8Array],
   ["racy", Uint8Array],
+  ["partial", Uint8Array],
 ] as const;
 
 type ColumnName = (typeof COLUMNS)[number][0];
@@ -89,7 +92,8 @@ export interface StatCacheBuilder {
   set(row: number, name: string, seen: CachedEntry): void;
   /** Fills a row with what an older cache knew. */
   copy(row: number, from: StatCache, fromRow: number): void;
-  setChildren(row: number, first: number, count: number): void;
+  /** `complete`: these are all the names that the directory had. */
+  setChildren(row: number, first: number, count: number, complete: boolean): void;
   finish(manifest: string): StatCache;
 }
 
@@ -127,9 +131,10 @@ export function createStatCacheBuilder(count: number): StatCacheBuilder {
       const extra = from.extras[fromRow];
       if (extra !== undefined) extras[row] = extra;
     },
-    setChildren(row, first, childCount) {
+    setChildren(row, first, childCount, complete) {
       columns.firstChild[row] = first;
       columns.childCount[row] = childCount;
+      columns.partial[row] = complete ? 0 : 1;
     },
     finish: (manifest) => ({ manifest, count, names, digests, extras, ...columns }),
   };
@@ -171,7 +176,8 @@ export function cacheFromListing(
   const unknown: StatMark = { ctimeMs: Number.NaN, ino: 0, nlink: 0 };
   for (const [row, entry] of rows.entries()) {
     builder.set(row, baseName(entry.path), { entry, mark: unknown, racy: true });
-    builder.setChildren(row, ...ranges[row]!);
+    // What the checkpoint skipped has no row; and no stat here is believed anyway.
+    builder.setChildren(row, ...ranges[row]!, false);
   }
   return builder.finish(manifest);
 }

@@ -1,16 +1,17 @@
 // Stores what a survey found changed: one ordinary layer and, where secrets changed, one local-only layer. What could not
 // be read is left out and said so (INV-6); key files never reach a layer that can be pushed (INV-7).
-import type { CaptureItem } from "./capture-item.ts";
-import { whiteoutsFor } from "./changes.ts";
+import type { CapturedItem, CaptureItem, MissedItem } from "./capture-item.ts";
+import { someParent, whiteoutsFor } from "./changes.ts";
 import type { CheckpointMetadata, Flaw } from "./entry.ts";
 import { type Codec, gzipCodec, zstdCodec } from "./oci/codec.ts";
 import { createLayerWriter } from "./oci/layer-writer.ts";
 import type { LayerRef } from "./oci/manifest.ts";
-import { type Packed, packItems, packWhiteouts } from "./pack.ts";
-import { comparePaths } from "./path-bytes.ts";
+import { type Packed, type PackRequest, packItems, packWhiteouts } from "./pack.ts";
+import { comparePaths, parentPath } from "./path-bytes.ts";
 import type { Room } from "./room.ts";
-import { createMatcher } from "./settings.ts";
+import { createSecretMatcher } from "./settings.ts";
 import { copyDatabase, type Survey } from "./survey.ts";
+import { encodeHeader } from "./tar/header.ts";
 
 export interface Stored {
   readonly layers: LayerRef[];
@@ -23,12 +24,17 @@ export const NOTHING_PACKED: Packed = { entries: [], captured: new Map(), missed
 /** Writes the ordinary layer and, where secrets changed, the local-only one. */
 export async function storeChanges(room: Room, found: Survey, flaws: Flaw[]): Promise<Stored> {
   const codec = room.settings.compression === "zstd" ? zstdCodec : gzipCodec;
-  const isSecret = createMatcher(room.settings.secrets);
+  const isSecret = createSecretMatcher(room.settings.secrets);
   const secretGroups = new Set(
     found.changed.filter((item) => isSecret(item.path) && item.group !== undefined).map((item) => item.group),
   );
   const isLocal = (item: CaptureItem) =>
-    item.type !== "directory" && (isSecret(item.path) || secretGroups.has(item.group ?? null!));
+    item.type !== "directory" &&
+    (isSecret(item.path) || (item.group !== undefined && secretGroups.has(item.group)));
+  // A directory was stored in the ordinary layer whatever its name, and so is its removal.
+  const isLocalRemoval = (path: string) => isSecret(path) && !found.removedDirectories.has(path);
+  const setAnew = new Map(found.changed.map(({ path, type }) => [path, type]));
+  const whiteouts = whiteoutsFor(found.removed, setAnew);
   const packed: Packed = { entries: [], captured: new Map(), missed: [] };
   const layers: LayerRef[] = [];
   const total = found.changed.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0);
@@ -37,18 +43,27 @@ export async function storeChanges(room: Room, found: Survey, flaws: Flaw[]): Pr
     done += count;
     room.onProgress({ phase: "storing", done, total, unit: "bytes" });
   };
+  const lostDirectories = new Set<string>();
+  const isBelowLost = (path: string) => someParent(path, (parent) => lostDirectories.has(parent));
   for (const localOnly of [false, true]) {
-    const items = found.changed.filter((item) => isLocal(item) === localOnly);
-    const removed = found.removed.filter((path) => isSecret(path) === localOnly);
-    if (items.length + removed.length === 0) continue;
-    layers.push(...(await storeLayer(room, found, { codec, localOnly, items, removed, onBytes }, packed)));
+    const plan: LayerPlan = {
+      codec,
+      localOnly,
+      items: found.changed.filter((item) => isLocal(item) === localOnly && !isBelowLost(item.path)),
+      whiteouts: whiteouts.filter((path) => isLocalRemoval(path) === localOnly),
+      removed: found.removed.filter((path) => isLocalRemoval(path) === localOnly && !setAnew.has(path)),
+      isOwn: (path) => isSecret(path) === localOnly,
+      onBytes,
+    };
+    if (plan.items.length + plan.removed.length + lostDirectories.size === 0) continue;
+    layers.push(...(await storeLayer(room, found, plan, { all: packed, flaws, lostDirectories })));
   }
-  for (const { path, torn, degraded } of [...packed.captured].map(([path, item]) => ({ path, ...item }))) {
+  for (const [path, { torn, degraded }] of packed.captured) {
     if (torn !== undefined) flaws.push({ path, kind: "torn", reason: torn });
     if (degraded !== undefined) flaws.push({ path, kind: "degraded", reason: degraded });
   }
   for (const { path, why, reason } of packed.missed)
-    if (why !== "vanished") flaws.push({ path, kind: "skipped", reason });
+    if (why !== "vanished" && !packed.captured.has(path)) flaws.push({ path, kind: "skipped", reason });
   return { layers, packed, storedBytes: layers.reduce((sum, layer) => sum + layer.size, 0) };
 }
 
@@ -56,11 +71,27 @@ interface LayerPlan {
   readonly codec: Codec;
   readonly localOnly: boolean;
   readonly items: readonly CaptureItem[];
+  readonly whiteouts: readonly string[];
   readonly removed: readonly string[];
+  /** Whether a path belongs into this kind of layer. */
+  readonly isOwn: (path: string) => boolean;
   readonly onBytes: (count: number) => void;
 }
 
-async function storeLayer(room: Room, found: Survey, plan: LayerPlan, all: Packed): Promise<LayerRef[]> {
+/** What the layers of one checkpoint gather together. */
+interface Gathered {
+  readonly all: Packed;
+  readonly flaws: Flaw[];
+  /** Directories that were there and could not be stored: what stands below them is not in the checkpoint either. */
+  readonly lostDirectories: Set<string>;
+}
+
+async function storeLayer(
+  room: Room,
+  found: Survey,
+  plan: LayerPlan,
+  { all, flaws, lostDirectories }: Gathered,
+): Promise<LayerRef[]> {
   const { codec, localOnly } = plan;
   const writer = createLayerWriter(room.machine.disk, room.vault, {
     codec,
@@ -75,28 +106,101 @@ async function storeLayer(room: Room, found: Survey, plan: LayerPlan, all: Packe
       compress: codec.compress,
       onBytes: plan.onBytes,
     };
-    packWhiteouts(request, whiteoutsFor(plan.removed, new Set(plan.items.map(({ path }) => path))));
-    const packed = await packItems(request, plan.items);
-    const second = await packItems(request, await copyLateDatabases(room, found, packed, plan.items));
-    for (const part of [packed, second]) {
+    packWhiteouts(request, plan.whiteouts);
+    const first = await packItems(request, plan.items);
+    const second = await packItems(request, [
+      ...vanishedDirectories(first, plan.items),
+      ...(await copyLateDatabases(room, found, first, plan.items, flaws)),
+    ]);
+    for (const part of [first, second]) {
       // Not spread: a call takes no more than some 120,000 arguments.
       for (const entry of part.entries) all.entries.push(entry);
       for (const [path, item] of part.captured) all.captured.set(path, item);
-      all.missed.push(...part.missed.filter(({ why }) => why !== "database"));
     }
-    // A known path that could not be stored now is not in this checkpoint: better absent than stale.
-    const known = new Set(found.walk.found.filter(({ row }) => row >= 0).map(({ path }) => path));
-    const lost = [...packed.missed, ...second.missed]
-      .map(({ path }) => path)
-      .filter((path) => known.has(path) && !all.captured.has(path));
-    const entries = [...packed.entries, ...second.entries];
+    const missed = [...first.missed.filter(({ why }) => why !== "database"), ...second.missed];
+    for (const item of missed) all.missed.push(item);
+    const entries = [...first.entries, ...second.entries];
+    for (const stand of packStandIns(request, second, all.captured)) {
+      all.captured.set(stand.entry.path, stand);
+      entries.push(stand.entry);
+    }
+    const lost = findLost(found, plan, missed, all.captured, lostDirectories);
     const removed = [...plan.removed, ...lost].sort(comparePaths);
     if (entries.length + removed.length === 0) return [];
-    if (lost.length > 0) packWhiteouts(request, lost);
+    packWhiteouts(request, whiteoutsFor(lost, new Map()));
     return [writer.finish(entries, removed)];
   } finally {
     writer.abandon();
   }
+}
+
+/** Directories that were not there when they were looked at: an agent that builds anew has them back in a moment. */
+function vanishedDirectories(packed: Packed, items: readonly CaptureItem[]): CaptureItem[] {
+  const vanished = new Set(packed.missed.filter(({ why }) => why === "vanished").map(({ path }) => path));
+  if (vanished.size === 0) return [];
+  return items.filter(({ path, type }) => type === "directory" && vanished.has(path));
+}
+
+/** A directory that is gone for good, from which something was captured before: it is made up, and that is said. */
+function packStandIns(
+  request: PackRequest,
+  packed: Packed,
+  captured: ReadonlyMap<string, CapturedItem>,
+): CapturedItem[] {
+  const gone = new Set(packed.missed.map(({ path }) => path));
+  const needed = new Set<string>();
+  if (gone.size > 0) {
+    for (const path of captured.keys()) {
+      for (let up = parentPath(path); up !== "."; up = parentPath(up)) if (gone.has(up)) needed.add(up);
+    }
+  }
+  const stands = [...needed].sort(comparePaths).map(
+    (path): CapturedItem => ({
+      entry: {
+        path,
+        type: "directory",
+        mode: 0o700,
+        uid: process.getuid?.() ?? 0,
+        gid: process.getgid?.() ?? 0,
+        mtimeSec: 0,
+        mtimeNs: 0,
+        size: 0,
+        sha256: "",
+      },
+      mark: { ctimeMs: Number.NaN, ino: 0, nlink: 0 },
+      torn: "the directory vanished while it was being captured; its mode and time are made up",
+    }),
+  );
+  if (stands.length === 0) return [];
+  const raw = Buffer.concat(stands.map(({ entry }) => encodeHeader(entry, { storedSize: 0 })));
+  request.writer.append(request.compress(raw), raw, stands.length);
+  return stands;
+}
+
+/** Known paths that could not be stored now are not in this checkpoint: better absent than stale. */
+function findLost(
+  found: Survey,
+  plan: LayerPlan,
+  missed: readonly MissedItem[],
+  captured: ReadonlyMap<string, CapturedItem>,
+  lostDirectories: Set<string>,
+): string[] {
+  if (missed.length + lostDirectories.size === 0) return [];
+  const known = new Map(
+    found.walk.found.filter(({ row }) => row >= 0).map(({ path, type }) => [path, type] as const),
+  );
+  const wasThere = new Set([...known.keys(), ...found.removed]);
+  const lost = new Set(
+    missed.map(({ path }) => path).filter((path) => wasThere.has(path) && !captured.has(path)),
+  );
+  for (const path of lost) if (known.get(path) === "directory") lostDirectories.add(path);
+  if (lostDirectories.size > 0) {
+    for (const path of known.keys()) {
+      if (!captured.has(path) && plan.isOwn(path) && someParent(path, (up) => lostDirectories.has(up)))
+        lost.add(path);
+    }
+  }
+  return [...lost].sort(comparePaths);
 }
 
 /** Databases whose transaction began after the walk: copied now, through SQLite. */
@@ -105,49 +209,43 @@ async function copyLateDatabases(
   found: Survey,
   packed: Packed,
   items: readonly CaptureItem[],
+  flaws: Flaw[],
 ): Promise<CaptureItem[]> {
   const again: CaptureItem[] = [];
   for (const { path, why } of packed.missed) {
     if (why !== "database") continue;
     const item = items.find((each) => each.path === path)!;
-    const copied = await copyDatabase(room, path, found.sources, room.vault.scratch, found.flaws);
-    again.push({
-      path,
-      type: "file",
-      size: item.size,
-      source: copied ? found.sources.get(path)! : systemFile(room, path),
-    });
+    await copyDatabase(room, path, found.sources, room.vault.scratch, flaws);
+    again.push({ path, type: "file", size: item.size, source: found.sources.get(path)! });
   }
   return again;
 }
 
-/** Reading through an explicit source skips the check for databases: it was SQLite that could not. */
-function systemFile(room: Room, path: string): string {
-  return `${room.cellRoot}/${path}`;
-}
-
+/** Counts what the checkpoint holds, not what the walk saw: what was skipped or folded into a database is no file. */
 export function countAll(found: Survey, stored: Stored): CheckpointMetadata["counts"] {
-  const missed = new Set(stored.packed.missed.map(({ path }) => path));
+  const { captured } = stored.packed;
+  const removed = new Set(found.removed);
   let files = 0;
   let directories = 0;
   let others = 0;
   let bytes = 0;
-  for (const { path, type, size } of found.walk.found) {
-    if (missed.has(path)) continue;
+  for (const { path, type, size, unchanged } of found.walk.found) {
+    const item = captured.get(path) ?? found.refreshed.get(path);
+    if (item === undefined && (!unchanged || removed.has(path))) continue;
     if (type === "file") {
       files += 1;
-      bytes += size;
+      bytes += item?.entry.size ?? size;
     } else if (type === "directory") directories += 1;
     else others += 1;
   }
   let changedBytes = 0;
-  for (const { entry } of stored.packed.captured.values()) changedBytes += entry.size;
+  for (const { entry } of captured.values()) changedBytes += entry.size;
   return {
     files,
     directories,
     others,
     bytes,
-    changed: stored.packed.captured.size,
+    changed: captured.size,
     removed: found.removed.length,
     changed_bytes: changedBytes,
     stored_bytes: stored.storedBytes,

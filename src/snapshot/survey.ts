@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import type { CapturedItem, CaptureItem, HashTask } from "./capture-item.ts";
 import { runTasks } from "./capture-pool.ts";
-import { orderUnits, pathsOfRows, sameEntry, sortSuspects, type Unit } from "./changes.ts";
+import { goneFromRows, orderUnits, sameEntry, sortSuspects, type Unit } from "./changes.ts";
 import type { Flaw } from "./entry.ts";
 import { comparePaths } from "./path-bytes.ts";
 import type { Room } from "./room.ts";
@@ -23,8 +23,10 @@ export interface Survey {
   readonly refreshed: Map<string, CapturedItem>;
   /** Was there and is not, in path order. */
   readonly removed: string[];
+  /** Those of them that were directories. */
+  readonly removedDirectories: ReadonlySet<string>;
   readonly flaws: Flaw[];
-  /** Databases in use, by path, and the copies that stand for them. */
+  /** Databases in use, by path, and where to read them: a copy, or the file itself where SQLite could not make one. */
   readonly sources: Map<string, string>;
 }
 
@@ -66,7 +68,7 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
     ...walk.gone,
     ...walk.found.filter(({ path, row }) => row >= 0 && folded.has(path)).map(({ row }) => row),
   ];
-  const removed = cache === undefined ? [] : pathsOfRows(cache, removedRows);
+  const gone = cache === undefined ? [] : goneFromRows(cache, removedRows);
   const judged = await judge(room, doubtful, cache, sources, options.scratch, flaws);
   return {
     cache,
@@ -74,7 +76,8 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
     scanStartMs,
     changed: orderUnits([...certain, ...judged.changed]),
     refreshed: judged.refreshed,
-    removed: [...removed, ...judged.removed].sort(comparePaths),
+    removed: [...gone.map(({ path }) => path), ...judged.removed].sort(comparePaths),
+    removedDirectories: new Set(gone.filter(({ wasDirectory }) => wasDirectory).map(({ path }) => path)),
     flaws,
     sources,
   };
@@ -104,12 +107,11 @@ export async function copyDatabase(
   scratch: string,
   flaws: Flaw[],
 ): Promise<boolean> {
+  const live = `${room.cellRoot}/${database}`;
   const copy = join(scratch, `database-${sources.size}`);
-  const failure = await backupDatabase(`${room.cellRoot}/${database}`, copy);
-  if (failure === undefined) {
-    sources.set(database, copy);
-    return true;
-  }
+  const failure = await backupDatabase(live, copy);
+  sources.set(database, failure === undefined ? copy : live);
+  if (failure === undefined) return true;
   flaws.push({
     path: database,
     kind: "degraded",
@@ -175,7 +177,7 @@ async function fromCopy(
   flaws: Flaw[],
 ): Promise<Unit> {
   const [leader, ...rest] = unit.items;
-  if (!(await copyDatabase(room, leader!.path, sources, scratch, flaws))) return unit;
+  await copyDatabase(room, leader!.path, sources, scratch, flaws);
   return { members: unit.members, items: [{ ...leader!, source: sources.get(leader!.path)! }, ...rest] };
 }
 

@@ -2,29 +2,28 @@
 // a private index. The user's HEAD, branch, index, stash, reflog and hooks are never touched. The private index is kept
 // between checkpoints, so that a few changed files cost a few git calls and no second walk. Any failure makes this part
 // degraded and says so; the layers stay the truth.
-import {
-  copyFileSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { GitPosition } from "../entry.ts";
-import { encodePath } from "../path-bytes.ts";
 import { type GitOptions, git } from "./git-command.ts";
+import { addEverything, type Call, isSimple, type PathChanges, updateIndex } from "./private-index.ts";
 
 export interface GitRequest {
   readonly worktree: string;
   readonly checkpointId: string;
   readonly createdMs: number;
+  /** The checkpoint that `changes` counts from. */
+  readonly headId: string | null;
   readonly cacheDirectory: string;
   readonly environment: GitOptions["environment"];
   /** Changed and removed paths relative to the worktree, when they are known; undefined means "look at everything". */
-  readonly changes: { readonly present: readonly string[]; readonly removed: readonly string[] } | undefined;
+  readonly changes: PathChanges | undefined;
+  /** Paths that the deny-list of secrets matches, and the list itself in a comparable form. */
+  readonly secrets: readonly string[];
+  readonly isSecret: (path: string) => boolean;
+  readonly secretRules: string;
+  /** How long one call of git may take. */
+  readonly timeoutMs?: number;
 }
 
 /** What the last commit was made from; valid only while all of it still holds. */
@@ -34,14 +33,16 @@ interface Remembered {
   readonly tree: string;
   readonly commit: string;
   readonly ref: string;
-  readonly userIndex: string;
-  readonly excludes: string;
+  /** Stat of everything that decides what git sees: index, rules, configuration. */
+  readonly ground: string;
   readonly note: string | null;
+  /** The checkpoint that this was made for, and the one it counted changes from. */
+  readonly checkpoint: string;
+  readonly since: string | null;
 }
 
 const REF_PREFIX = "refs/lazarus/checkpoints/";
-const FEW = 2000;
-const RULES = /(^|\/)\.git(ignore|attributes|modules)$/;
+const NOWHERE = { head: null, branch: null, commit: null, ref: null } as const;
 
 /** The repository's own directory, when it lies in the worktree as a directory. */
 export function ownGitDirectory(worktree: string): string | undefined {
@@ -50,98 +51,85 @@ export function ownGitDirectory(worktree: string): string | undefined {
 }
 
 export async function commitWorktree(request: GitRequest): Promise<GitPosition> {
-  const nothing = { head: null, branch: null, commit: null, ref: null };
-  if (!existsSync(join(request.worktree, ".git")))
-    return { status: "none", ...nothing, note: "the worktree is no git repository" };
-  const degraded = (position: Partial<GitPosition>, note: string): GitPosition => ({
-    ...nothing,
+  if (lstatSync(join(request.worktree, ".git"), { throwIfNoEntry: false }) === undefined)
+    return { status: "none", ...NOWHERE, note: "the worktree is no git repository" };
+  try {
+    return await commitVisible(request);
+  } catch (error) {
+    // The cache directory may be full or read-only: that is no reason to lose the checkpoint.
+    const why = error instanceof Error ? error.message : String(error);
+    return { status: "degraded", ...NOWHERE, note: `git commit: ${why}` };
+  }
+}
+
+async function commitVisible(request: GitRequest): Promise<GitPosition> {
+  const { environment, timeoutMs, worktree, changes } = request;
+  const call: Call = (args, extra = {}) =>
+    git(worktree, args, { environment, ...(timeoutMs === undefined ? {} : { timeoutMs }), ...extra });
+  const degraded = (note: string, position: Partial<GitPosition> = {}): GitPosition => ({
+    ...NOWHERE,
     ...position,
     status: "degraded",
     note,
   });
-  const call = (args: readonly string[], extra: Partial<GitOptions> = {}) =>
-    git(request.worktree, args, { environment: request.environment, ...extra });
-
-  const [place, headCall] = await Promise.all([
-    call([
-      "rev-parse",
-      "--path-format=absolute",
-      "--absolute-git-dir",
-      "--git-path",
-      "index",
-      "--git-path",
-      "info/exclude",
-    ]),
-    call(["rev-parse", "--quiet", "--verify", "HEAD^{commit}"]),
-  ]);
-  if (place.code !== 0) return degraded({}, `git: ${place.stderr || "not usable"}`);
-  const [gitDirectory = "", userIndexFile = "", excludeFile = ""] = place.stdout.split("\n");
-  const head = headCall.code === 0 ? headCall.stdout.trim() : null;
-  const branch = readBranch(gitDirectory);
   const indexFile = join(request.cacheDirectory, "git-index");
   const stateFile = join(request.cacheDirectory, "git.json");
-  const userIndex = stamp(userIndexFile);
-  const excludes = stamp(excludeFile);
   const last = readState(stateFile);
-  const sameGround =
+  const place = await findPlace(call, last?.ref);
+  if ("failure" in place) return degraded(place.failure);
+  const { gitDirectory, head, branch } = place;
+  const ground = stampGround(request, place.files);
+  const isLast =
     last !== undefined &&
     last.gitDirectory === gitDirectory &&
     last.head === head &&
-    last.userIndex === userIndex &&
-    last.excludes === excludes &&
+    last.commit === place.lastCommit;
+  const isSameGround =
+    isLast &&
+    last.ground === ground &&
+    request.headId !== null &&
+    (last.checkpoint === request.headId || last.since === request.headId) &&
     existsSync(indexFile);
-  const changes = sameGround ? request.changes : undefined;
-  if (changes !== undefined && last !== undefined && changes.present.length + changes.removed.length === 0) {
+  const remember = (known: Pick<Remembered, "tree" | "commit" | "ref" | "note">) => {
+    const { checkpointId: checkpoint, headId: since } = request;
+    const state: Remembered = { gitDirectory, head, ground, checkpoint, since, ...known };
+    writeFileSync(stateFile, JSON.stringify(state), { mode: 0o600 });
+  };
+  if (isSameGround && changes !== undefined && changes.present.length + changes.removed.length === 0) {
+    remember(last);
     return { status: "unchanged", head, branch, commit: last.commit, ref: last.ref, note: last.note };
   }
 
   mkdirSync(request.cacheDirectory, { recursive: true, mode: 0o700 });
   // Until the state is written again, a crash leaves an index that nobody trusts.
   rmSync(stateFile, { force: true });
-  let note: string | null = null;
-  const quick = changes !== undefined && isSimple(request.worktree, changes);
-  if (quick) {
-    const failure = await updateIndex(call, indexFile, changes);
-    if (failure !== undefined) return degraded({ head, branch }, failure);
-    note = last?.note ?? null;
-  } else {
-    const added = await addEverything(call, indexFile, userIndexFile);
-    if (added.failure !== undefined) return degraded({ head, branch }, added.failure);
-    note = added.note;
-  }
+  const own = { worktree, indexFile, secrets: request.secrets, isSecret: request.isSecret };
+  const quick =
+    isSameGround && changes !== undefined && isSimple(worktree, changes)
+      ? await updateIndex(call, own, changes)
+      : undefined;
+  const isQuick = quick !== undefined && "note" in quick;
+  const updated = isQuick ? quick : await addEverything(call, own, place.files[0]!, head !== null);
+  if ("failure" in updated) return degraded(updated.failure, { head, branch });
+  const note = isQuick ? (last?.note ?? null) : updated.note;
 
   const treeCall = await call(["write-tree"], { indexFile });
-  if (treeCall.code !== 0) return degraded({ head, branch }, `git write-tree: ${treeCall.stderr}`);
+  if (treeCall.code !== 0) return degraded(`git write-tree: ${treeCall.stderr}`, { head, branch });
   const tree = treeCall.stdout.trim();
-  const remember = (commit: string, ref: string) =>
-    writeFileSync(
-      stateFile,
-      JSON.stringify({
-        gitDirectory,
-        head,
-        tree,
-        commit,
-        ref,
-        userIndex: stamp(userIndexFile),
-        excludes,
-        note,
-      } satisfies Remembered),
-      { mode: 0o600 },
-    );
-  if (last !== undefined && last.tree === tree && last.head === head && last.gitDirectory === gitDirectory) {
-    remember(last.commit, last.ref);
+  if (isLast && last.tree === tree) {
+    remember({ tree, commit: last.commit, ref: last.ref, note });
     return { status: "unchanged", head, branch, commit: last.commit, ref: last.ref, note };
   }
   const commitCall = await call(["commit-tree", tree, ...(head === null ? [] : ["-p", head])], {
     date: `@${Math.floor(request.createdMs / 1000)} +0000`,
     input: `lazarus checkpoint ${request.checkpointId}\n`,
   });
-  if (commitCall.code !== 0) return degraded({ head, branch }, `git commit-tree: ${commitCall.stderr}`);
+  if (commitCall.code !== 0) return degraded(`git commit-tree: ${commitCall.stderr}`, { head, branch });
   const commit = commitCall.stdout.trim();
   const ref = REF_PREFIX + request.checkpointId;
   const refCall = await call(["update-ref", ref, commit]);
-  if (refCall.code !== 0) return degraded({ head, branch, commit }, `git update-ref: ${refCall.stderr}`);
-  remember(commit, ref);
+  if (refCall.code !== 0) return degraded(`git update-ref: ${refCall.stderr}`, { head, branch, commit });
+  remember({ tree, commit, ref, note });
   return { status: "committed", head, branch, commit, ref, note };
 }
 
@@ -156,83 +144,48 @@ export async function forgetCommits(
   await git(worktree, ["update-ref", "--stdin"], { environment, input });
 }
 
-/** Only plain changes of plain files: rules, submodules and nested repositories need git's own eyes. */
-function isSimple(worktree: string, changes: NonNullable<GitRequest["changes"]>): boolean {
-  const all = [...changes.present, ...changes.removed];
-  if (all.length > FEW || all.some((path) => RULES.test(path))) return false;
-  const directories = new Set<string>();
-  for (const path of all) {
-    for (let parent = dirname(path); parent !== "." && !directories.has(parent); parent = dirname(parent))
-      directories.add(parent);
-  }
-  for (const path of changes.present) directories.add(path);
-  for (const directory of directories) if (existsSync(join(worktree, directory, ".git"))) return false;
-  return true;
+interface Place {
+  readonly gitDirectory: string;
+  readonly head: string | null;
+  readonly branch: string | null;
+  /** Where the last ref points now; null when it is gone. */
+  readonly lastCommit: string | null;
+  /** The user's index, then what else decides what git sees. */
+  readonly files: readonly string[];
 }
 
-type Call = (args: readonly string[], extra?: Partial<GitOptions>) => ReturnType<typeof git>;
+const DECIDING = ["index", "info/exclude", "info/attributes", "config", "config.worktree"];
 
-async function updateIndex(
-  call: Call,
-  indexFile: string,
-  changes: NonNullable<GitRequest["changes"]>,
-): Promise<string | undefined> {
-  let visible = changes.present;
-  if (visible.length > 0) {
-    const ignored = await call(["check-ignore", "-z", "--stdin"], { indexFile, input: joinNul(visible) });
-    if (ignored.code !== 0 && ignored.code !== 1) return `git check-ignore: ${ignored.stderr}`;
-    const hidden = new Set(ignored.stdout.split("\0"));
-    visible = visible.filter((path) => !hidden.has(path));
-  }
-  const paths = [...visible, ...changes.removed];
-  if (paths.length === 0) return undefined;
-  const update = await call(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], {
-    indexFile,
-    input: joinNul(paths),
-  });
-  return update.code === 0 ? undefined : `git update-index: ${update.stderr}`;
+async function findPlace(call: Call, lastRef: string | undefined): Promise<Place | { failure: string }> {
+  const [place, objects] = await Promise.all([
+    call([
+      "rev-parse",
+      "--path-format=absolute",
+      "--absolute-git-dir",
+      ...DECIDING.flatMap((name) => ["--git-path", name]),
+    ]),
+    call(["cat-file", "--batch-check=%(objectname)"], {
+      input: `HEAD^{commit}\n${lastRef === undefined ? "" : `${lastRef}^{commit}\n`}`,
+    }),
+  ]);
+  if (place.code !== 0) return { failure: `git: ${place.stderr || "not usable"}` };
+  if (objects.code !== 0) return { failure: `git cat-file: ${objects.stderr}` };
+  const [gitDirectory = "", ...files] = place.stdout.trimEnd().split("\n");
+  const [head = null, lastCommit = null] = objects.stdout
+    .split("\n")
+    .map((line) => (/^[0-9a-f]{40,64}$/.test(line) ? line : null));
+  return { gitDirectory, files, head, lastCommit, branch: readBranch(gitDirectory) };
 }
 
-const WITHOUT_COMMIT = /'(.+?)\/?' does not have a commit checked out/;
-const RETRIES = 50;
-
-/** Starts from a copy of the user's index, whose stat data spares git from hashing every file. */
-async function addEverything(
-  call: Call,
-  indexFile: string,
-  userIndexFile: string,
-): Promise<{ failure?: string; note: string | null }> {
-  rmSync(indexFile, { force: true });
-  rmSync(`${indexFile}.lock`, { force: true });
-  try {
-    if (existsSync(userIndexFile)) copyFileSync(userIndexFile, indexFile);
-  } catch {
-    // The user's git replaces its index by rename; without a copy we only pay the hashing.
-    rmSync(indexFile, { force: true });
-  }
-  const without: string[] = [];
-  for (let attempt = 0; attempt < RETRIES; attempt += 1) {
-    const result = await call(
-      ["add", "--all", "--ignore-errors", "--", ".", ...without.map((path) => `:(exclude,literal)${path}`)],
-      { indexFile },
-    );
-    if (result.code === 0)
-      return {
-        note:
-          without.length === 0
-            ? null
-            : `not in the git commit, since they have no commit of their own: ${without.join(", ")}`,
-      };
-    const empty = WITHOUT_COMMIT.exec(result.stderr)?.[1];
-    if (empty === undefined || without.includes(empty))
-      return { failure: `git add: ${result.stderr}`, note: null };
-    without.push(empty);
-  }
-  return { failure: "git add: too many nested repositories without a commit", note: null };
-}
-
-function joinNul(paths: readonly string[]): Buffer {
-  return Buffer.concat(paths.flatMap((path) => [encodePath(path), Buffer.of(0)]));
+/** Taken before git looks: what changes meanwhile makes the next checkpoint look at everything. */
+function stampGround({ environment, secretRules }: GitRequest, files: readonly string[]): string {
+  const { HOME, XDG_CONFIG_HOME } = environment;
+  const own = XDG_CONFIG_HOME ?? (HOME === undefined ? undefined : join(HOME, ".config"));
+  const users = [
+    ...(HOME === undefined ? [] : [join(HOME, ".gitconfig")]),
+    ...(own === undefined ? [] : ["config", "ignore", "attributes"].map((name) => join(own, "git", name))),
+  ];
+  return JSON.stringify([...[...files, ...users].map(stamp), secretRules]);
 }
 
 function readBranch(gitDirectory: string): string | null {

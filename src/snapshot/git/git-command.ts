@@ -1,10 +1,14 @@
 // Runs git with an environment of its own: nothing the caller has set (GIT_DIR, GIT_INDEX_FILE …) reaches it, no hook,
-// no file-system monitor, no prompt, no pager, no lock on the user's index.
+// no file-system monitor, no prompt, no pager, no lock on the user's index, no repository above the worktree, and no
+// waiting for ever on a filter that hangs.
 import { spawn } from "node:child_process";
+import { dirname } from "node:path";
 
 export interface GitResult {
   readonly code: number;
   readonly stdout: string;
+  /** The same as bytes: names of files need not be text. */
+  readonly bytes: Buffer;
   readonly stderr: string;
 }
 
@@ -14,21 +18,20 @@ export interface GitOptions {
   readonly input?: string | Buffer;
   /** Author and committer date, as git takes it. */
   readonly date?: string;
+  readonly timeoutMs?: number;
 }
 
 const QUIET = [
-  "-c",
   "core.fsmonitor=false",
-  "-c",
   "core.hooksPath=/dev/null",
-  "-c",
   "core.safecrlf=false",
-  "-c",
-  "gc.auto=0",
-  "-c",
+  "core.splitIndex=false",
   "core.logAllRefUpdates=false",
-];
+  "gc.auto=0",
+].flatMap((setting) => ["-c", setting]);
 const IDENTITY = { NAME: "Lazarus", EMAIL: "lazarus@localhost" };
+/** The first `add` of a huge worktree takes minutes; a filter that hangs takes for ever. */
+const TIMEOUT_MS = 10 * 60 * 1000;
 
 /** Never throws: a git that is absent, old or unhappy is a result with a code. */
 export function git(worktree: string, args: readonly string[], options: GitOptions): Promise<GitResult> {
@@ -38,6 +41,8 @@ export function git(worktree: string, args: readonly string[], options: GitOptio
     GIT_OPTIONAL_LOCKS: "0",
     GIT_TERMINAL_PROMPT: "0",
     GIT_LITERAL_PATHSPECS: "0",
+    // A `.git` that is no repository must not make git take the one of a directory above, which is not ours.
+    GIT_CEILING_DIRECTORIES: dirname(worktree),
     GIT_AUTHOR_NAME: IDENTITY.NAME,
     GIT_AUTHOR_EMAIL: IDENTITY.EMAIL,
     GIT_COMMITTER_NAME: IDENTITY.NAME,
@@ -45,24 +50,39 @@ export function git(worktree: string, args: readonly string[], options: GitOptio
   };
   for (const [key, value] of Object.entries({ PATH, HOME, XDG_CONFIG_HOME, TMPDIR }))
     if (value !== undefined) env[key] = value;
-  if (options.date !== undefined) env["GIT_AUTHOR_DATE"] = env["GIT_COMMITTER_DATE"] = options.date;
-  if (options.indexFile !== undefined) env["GIT_INDEX_FILE"] = options.indexFile;
+  if (options.date !== undefined) env.GIT_AUTHOR_DATE = env.GIT_COMMITTER_DATE = options.date;
+  if (options.indexFile !== undefined) env.GIT_INDEX_FILE = options.indexFile;
   return new Promise((resolve) => {
-    const child = spawn("git", [...QUIET, "-C", worktree, ...args], { env, stdio: ["pipe", "pipe", "pipe"] });
+    // A process group of its own, so that a hanging filter can be ended together with the git that waits for it.
+    const child = spawn("git", [...QUIET, "-C", worktree, ...args], { env, detached: true });
     const out: Buffer[] = [];
     const err: Buffer[] = [];
+    const end = (code: number, why?: string) => {
+      clearTimeout(timer);
+      const bytes = Buffer.concat(out);
+      const stderr = why ?? Buffer.concat(err).toString("utf8").trim();
+      resolve({ code, stdout: bytes.toString("utf8"), bytes, stderr });
+    };
+    const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
+    const timer = setTimeout(() => {
+      end(-1, `no answer within ${timeoutMs / 1000} s`);
+      killGroup(child.pid);
+      for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
+    }, timeoutMs);
     child.stdout.on("data", (chunk: Buffer) => out.push(chunk));
     child.stderr.on("data", (chunk: Buffer) => err.push(chunk));
-    child.on("error", (error) => resolve({ code: -1, stdout: "", stderr: error.message }));
-    child.on("close", (code) =>
-      resolve({
-        code: code ?? -1,
-        stdout: Buffer.concat(out).toString("utf8"),
-        stderr: Buffer.concat(err).toString("utf8").trim(),
-      }),
-    );
+    child.on("error", (error) => end(-1, error.message));
+    child.on("close", (code) => end(code ?? -1));
     // A git that ends without reading its input is no reason to die.
     child.stdin.on("error", () => {});
     child.stdin.end(options.input ?? "");
   });
+}
+
+function killGroup(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch {
+    // It ended by itself.
+  }
 }

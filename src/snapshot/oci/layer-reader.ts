@@ -8,6 +8,7 @@ import { decodeToc, type Member, type Toc, TocError } from "./toc.ts";
 
 export interface Layer extends Disposable {
   readonly digest: string;
+  readonly codec: Codec;
   readonly toc: Toc;
   /** Bytes of the compressed layer that hold members; the table follows. */
   readonly membersLength: number;
@@ -118,6 +119,7 @@ function createLayer(
   };
   return {
     digest: source.digest,
+    codec: source.codec,
     toc,
     membersLength: offsets.stored.at(-1)!,
     readMember,

@@ -1,6 +1,6 @@
 // Writes one layer: members in order, the end of the tar stream, the hidden table of contents, the footer, fsync. The
-// file becomes a blob only when `finish` has made it durable (INV-1); an unfinished one is scratch that the next lock
-// holder removes.
+// file becomes a blob only when `finish` has made it durable (INV-1); an unfinished one is scratch, removed by `abandon`
+// or, after a crash, by the next lock holder.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -20,7 +20,7 @@ export interface LayerWriter {
   append(stored: Uint8Array, raw: Uint8Array, entries: number): void;
   /** Ends the layer and puts it into the vault. */
   finish(entries: readonly TocEntry[], removed: readonly string[]): LayerRef;
-  /** Closes and forgets an unfinished layer. */
+  /** Closes and removes an unfinished layer; nothing after `finish`. */
   abandon(): void;
 }
 
@@ -48,9 +48,11 @@ export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriter
   };
   const fd = failing(() => disk.create(file, 0o600));
   let open = true;
+  let finished = false;
   const close = () => {
-    if (open) disk.close(fd);
+    if (!open) return;
     open = false;
+    disk.close(fd);
   };
   const write = (bytes: Uint8Array) => {
     disk.write(fd, bytes);
@@ -85,6 +87,7 @@ export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriter
         crashPoint("snapshot.layer.synced");
         const digest = `sha256:${layerHash.digest("hex")}`;
         vault.adopt(file, digest);
+        finished = true;
         crashPoint("snapshot.layer.adopted");
         return {
           digest,
@@ -95,6 +98,15 @@ export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriter
         };
       });
     },
-    abandon: close,
+    abandon() {
+      if (finished) return;
+      finished = true;
+      // On a full disk half a layer would keep it full. Best effort: the error under way matters more.
+      for (const step of [close, () => disk.unlink(file)]) {
+        try {
+          step();
+        } catch {}
+      }
+    },
   };
 }

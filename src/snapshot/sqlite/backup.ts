@@ -9,7 +9,9 @@ export const SIDECARS = ["-wal", "-shm", "-journal"] as const;
 
 const MAGIC = "SQLite format 3\0";
 const BUSY_MS = 5000;
-const PAGES_AT_ONCE = 4096;
+/** All of them: between two steps a busy writer would make SQLite start over, again and again. */
+const PAGES_AT_ONCE = 2 ** 31 - 1;
+const READ_ONLY_RECOVERY = 776;
 
 /** The databases that have a sidecar among these paths, each with the sidecars found. */
 export function findDatabasesInUse(root: string, paths: Iterable<string>): Map<string, string[]> {
@@ -44,17 +46,31 @@ function isDatabase(file: string): boolean {
 }
 
 /** Copies the database as of one moment. Returns why not, when SQLite cannot. */
-export async function backupDatabase(file: string, copy: string): Promise<string | undefined> {
+export async function backupDatabase(
+  file: string,
+  copy: string,
+  busyMs = BUSY_MS,
+): Promise<string | undefined> {
   rmSync(copy, { force: true });
   let source: DatabaseSync | undefined;
   try {
-    source = new DatabaseSync(systemPath(file), { readOnly: true, timeout: BUSY_MS });
+    source = new DatabaseSync(systemPath(file), { readOnly: true, timeout: busyMs });
     await backup(source, copy, { rate: PAGES_AT_ONCE });
     return existsSync(copy) ? undefined : "SQLite wrote no copy";
   } catch (error) {
     rmSync(copy, { force: true });
-    return error instanceof Error ? error.message : String(error);
+    return explain(error, busyMs);
   } finally {
     source?.close();
   }
+}
+
+function explain(error: unknown, busyMs: number): string {
+  if (!(error instanceof Error)) return String(error);
+  const number = "errcode" in error ? error.errcode : undefined;
+  // Node reports a database that stayed locked as error 0, "not an error".
+  if (number === 0) return `it stayed locked for ${busyMs / 1000} s`;
+  if (number === READ_ONLY_RECOVERY)
+    return "its last transaction was cut off, and SQLite will undo it from the journal";
+  return error.message;
 }

@@ -1,0 +1,144 @@
+// A cell and its vault in a directory of their own, for tests of checkpoints on the real disk. Trees are compared by
+// list_tree.py, which shares no code with Lazarus.
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { loadConfig } from "../../src/cell/config.ts";
+import { parseMissionId } from "../../src/cell/mission-id.ts";
+import { systemClock } from "../../src/platform/clock.ts";
+import { type Machine, systemMachine } from "../../src/platform/machine.ts";
+import { type CaptureOptions, type CaptureResult, captureCell } from "../../src/snapshot/capture.ts";
+import { type Contents, openContents } from "../../src/snapshot/contents.ts";
+import type { Entry } from "../../src/snapshot/entry.ts";
+import { readCheckpoint } from "../../src/snapshot/oci/manifest.ts";
+import { restoreTo } from "../../src/snapshot/restore.ts";
+import { openRoom, type Room } from "../../src/snapshot/room.ts";
+import { verifyVault } from "../../src/snapshot/verify.ts";
+
+export interface LabOptions {
+  readonly mission?: string;
+  /** The config file: `snapshot`, `secrets`, `retention`. */
+  readonly document?: Record<string, unknown>;
+  readonly machine?: Partial<Machine>;
+  /**
+   * How far the wall clock runs ahead of the disk's. 10 s makes every file old at the next scan, so that stat alone
+   * decides; 0 leaves files of the last two seconds racy.
+   */
+  readonly aheadMs?: number;
+  readonly environment?: Record<string, string | undefined>;
+  /** An existing laboratory whose home this one shares. */
+  readonly home?: string;
+}
+
+export interface Lab extends Disposable {
+  readonly directory: string;
+  readonly home: string;
+  readonly room: Room;
+  readonly cell: string;
+  readonly worktree: string;
+  /** The same place with other settings. */
+  with(options: LabOptions): Lab;
+  checkpoint(options?: Partial<CaptureOptions>): Promise<CaptureResult>;
+  /** Restores a checkpoint into a new directory and returns it. */
+  restored(id: string): Promise<string>;
+  /** Opens a checkpoint to read it: `latest` unless told. */
+  open(id?: string): Contents;
+  listing(id?: string): Map<string, Entry>;
+  text(path: string, id?: string): string;
+  /** Fails unless every byte of the vault is in order. */
+  verify(): Promise<void>;
+}
+
+export const OLD_MS = 10_000;
+const PYTHON = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
+const LISTER = join(import.meta.dirname, "list_tree.py");
+
+export function createLab(options: LabOptions = {}): Lab {
+  const own = options.home === undefined;
+  const directory = own
+    ? realpathSync(mkdtempSync(join(tmpdir(), "lazarus-lab-")))
+    : join(options.home!, "..");
+  const home = options.home ?? join(directory, "home");
+  mkdirSync(home, { recursive: true });
+  const effective = loadConfig({ env: { LAZARUS_HOME: home }, cwd: home, isRoot: false });
+  const clock = {
+    ...systemClock,
+    nowMs: () => systemClock.nowMs() + (options.aheadMs ?? OLD_MS),
+  };
+  const room = openRoom(
+    { ...systemMachine, clock, ...options.machine },
+    { ...effective, document: options.document ?? {} },
+    parseMissionId(options.mission ?? "m"),
+    { version: "0", environment: options.environment ?? { PATH: process.env.PATH, HOME: directory } },
+  );
+  const cell = room.cellRoot;
+  const worktree = join(cell, "worktree");
+  if (own) mkdirSync(worktree, { recursive: true });
+  let restores = 0;
+  const refOf = (id?: string) => {
+    const refs = room.vault.list();
+    return id === undefined ? refs.at(-1)! : refs.find((ref) => ref.id === id)!;
+  };
+  const lab: Lab = {
+    directory,
+    home,
+    room,
+    cell,
+    worktree,
+    with: (other) => createLab({ ...options, ...other, home }),
+    checkpoint: (capture = {}) => captureCell(room, { reason: "manual", ...capture }),
+    async restored(id) {
+      restores += 1;
+      const target = join(directory, `restored-${id}-${restores}`);
+      const { flaws } = await restoreTo(room, { checkpoint: id, directory: target });
+      if (flaws.length > 0) throw new Error(`not restored exactly: ${JSON.stringify(flaws)}`);
+      return target;
+    },
+    open: (id) => openContents(room.vault, readCheckpoint(room.vault, refOf(id)).layers),
+    listing(id) {
+      using contents = lab.open(id);
+      return new Map(contents.listing);
+    },
+    text(path, id) {
+      using contents = lab.open(id);
+      const chunks: Buffer[] = [];
+      const entry = contents.listing.get(path);
+      if (entry === undefined) throw new Error(`${path} is not in the checkpoint`);
+      contents.read(entry, (chunk) => chunks.push(Buffer.from(chunk)));
+      return Buffer.concat(chunks).toString("latin1");
+    },
+    async verify() {
+      const { findings } = await verifyVault(room.vault, { deep: true });
+      if (findings.length > 0) throw new Error(`the vault is damaged: ${JSON.stringify(findings)}`);
+    },
+    [Symbol.dispose]() {
+      if (own) removeTree(directory);
+    },
+  };
+  return lab;
+}
+
+/** Also removes directories that their owner may not enter. */
+export function removeTree(directory: string): void {
+  spawnSync("chmod", ["-R", "u+rwX", directory], { stdio: "ignore" });
+  rmSync(directory, { recursive: true, force: true });
+}
+
+/** The tree as list_tree.py sees it, a line a path. */
+export function listTree(directory: string, ...skip: string[]): string[] {
+  const text = execFileSync(PYTHON, [LISTER, directory, ...skip], { encoding: "utf8", maxBuffer: 2 ** 28 });
+  return text.trimEnd().split("\n");
+}
+
+/** Name and size of every file of a vault. */
+export function vaultFiles(root: string): Map<string, number> {
+  const files = new Map<string, number>();
+  for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    if (entry.isFile()) files.set(path.slice(root.length + 1), statSync(path).size);
+  }
+  return files;
+}
+
+export const isRoot = process.getuid?.() === 0;
