@@ -88,8 +88,11 @@ export function warnBad(context: CliContext, bad: readonly BadFlow[]): void {
   }
 }
 
-/** Text from a file on one line: as it is when plain, else quoted and cut. */
+const PRINTABLE = /^[ -~]*$/;
+
+/** Text from a file on one line: cut, and made harmless unless it is plain already. */
 export function shown(text: string, most = 200): string {
+  if (text.length <= most && PRINTABLE.test(text)) return text;
   const cut = text.length > most ? `${text.slice(0, most)}…` : text;
   return harmless(cut);
 }

@@ -28,12 +28,25 @@ export class TooDeep extends Error {}
 
 /** Parses JSON without losing a digit. Throws what JSON.parse throws. */
 export function parseExact(text: string): unknown {
-  if (!DELICATE_NUMBER.test(text)) return JSON.parse(text);
+  const value: unknown = JSON.parse(text);
+  if (isTexts(value) || !DELICATE_NUMBER.test(text)) return value;
   return exactJson.parse(text, (_key, value, { source }) =>
     typeof value === "number" && source !== undefined && !SHORT_WHOLE.test(source)
       ? exactJson.rawJSON(source)
       : value,
   );
+}
+
+/** An object of texts and lists of texts, as nearly every flow file is: no number in it could lose a digit. */
+function isTexts(value: unknown): boolean {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  for (const key in value) {
+    const field = (value as Record<string, unknown>)[key];
+    if (typeof field === "string" || field === null) continue;
+    if (!Array.isArray(field)) return false;
+    for (let i = 0; i < field.length; i += 1) if (typeof field[i] !== "string") return false;
+  }
+  return true;
 }
 
 /** A file's text: two-space indent, ASCII only as the Python tool writes it, so that even `cat` shows it harmlessly. */
@@ -46,8 +59,9 @@ export function formatExact(value: unknown): string {
  * ensure_ascii=False.
  */
 export function canonicalJson(object: object, left: string | undefined, ascii: boolean): string {
+  allPlain = true;
   const text = canonicalObject(object as Record<string, unknown>, left, 0);
-  return ascii ? escapeBeyondAscii(text) : text;
+  return ascii && !allPlain ? escapeBeyondAscii(text) : text;
 }
 
 export function hasNonAscii(text: string): boolean {
@@ -57,8 +71,9 @@ export function hasNonAscii(text: string): boolean {
 function canonical(value: unknown, depth: number): string {
   if (depth > MAX_DEPTH) throw new TooDeep();
   if (typeof value === "string") return quote(value);
+  if (value === null) return "null";
   if (typeof value === "number") return pythonNumber(JSON.stringify(value));
-  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (typeof value !== "object") return JSON.stringify(value);
   if (exactJson.isRawJSON(value)) return pythonNumber(value.rawJSON);
   if (!Array.isArray(value)) return canonicalObject(value as Record<string, unknown>, undefined, depth);
   let text = "[";
@@ -71,28 +86,39 @@ function canonical(value: unknown, depth: number): string {
 
 /** Nearly all strings need no escape, and a test for that is cheaper than JSON.stringify. */
 const PLAIN = /^[ !#-[\]-~]*$/;
+/** Whether every text of the object at hand was such a one: then it is ASCII, too. */
+let allPlain = true;
 
 function quote(text: string): string {
-  return PLAIN.test(text) ? `"${text}"` : JSON.stringify(text);
+  if (PLAIN.test(text)) return `"${text}"`;
+  allPlain = false;
+  return JSON.stringify(text);
 }
 
 /** Files of one directory have the same keys in the same order: sorted once, they are sorted for all. */
 let lastKeys: readonly string[] = [];
-let lastSorted: readonly (readonly [key: string, quoted: string])[] = [];
+let lastSorted: readonly string[] = [];
+let lastQuoted: readonly string[] = [];
+let lastPlain = true;
 
 function canonicalObject(object: Record<string, unknown>, left: string | undefined, depth: number): string {
   const keys = Object.keys(object);
   if (!isSameList(keys, lastKeys)) {
     lastKeys = keys;
-    lastSorted = sortKeys([...keys]).map((key) => [key, `${JSON.stringify(key)}:`]);
+    lastSorted = sortKeys([...keys]);
+    lastQuoted = lastSorted.map((key) => `${JSON.stringify(key)}:`);
+    lastPlain = keys.every((key) => PLAIN.test(key));
   }
   const sorted = lastSorted;
+  const quoted = lastQuoted;
+  if (!lastPlain) allPlain = false;
   let text = "{";
-  for (const [key, quoted] of sorted) {
+  for (let i = 0; i < sorted.length; i += 1) {
+    const key = sorted[i]!;
     if (key === left) continue;
     const value = object[key];
     if (text.length > 1) text += ",";
-    text += quoted;
+    text += quoted[i];
     text += typeof value === "string" ? quote(value) : canonical(value, depth + 1);
   }
   return `${text}}`;

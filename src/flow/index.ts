@@ -13,7 +13,7 @@ export {
 } from "./document.ts";
 export { type ExecRequest, type ExecResult, execPlan } from "./exec.ts";
 export { checkPlan, type Plan, type PlanStep, parsePlan } from "./exec-plan.ts";
-export { type FlowList, type ListedFlow, listFlows } from "./list.ts";
+export { type FlowList, type ListedFlow, listFlows, visitFlows } from "./list.ts";
 export { type Mended, mendFlow } from "./mend.ts";
 export { type OnceRequest, type OnceResult, runOnce } from "./once.ts";
 export { type FlowName, findFlow, openFlow } from "./open-flow.ts";

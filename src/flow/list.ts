@@ -18,15 +18,27 @@ export interface FlowList {
 
 export function listFlows(root: string): FlowList {
   const flows: ListedFlow[] = [];
+  const bad = visitFlows(root, (place, document) => flows.push({ place, document }));
+  return { flows, bad };
+}
+
+/**
+ * Shows every healthy flow to `visit` and returns the bad ones. Nothing is kept of a flow that the visitor does not
+ * keep: holding 10,000 documents would cost more in garbage collection than reading them.
+ */
+export function visitFlows(
+  root: string,
+  visit: (place: FlowPlace, document: FlowDocument) => void,
+): BadFlow[] {
   const bad: BadFlow[] = [];
   for (const directory of listDirectories(root)) {
     for (const stem of listStems(directory)) {
       const place = placeOf(directory, stem);
       const reading = readFlow(place);
-      if (reading.state === "ok") flows.push({ place, document: reading.document });
+      if (reading.state === "ok") visit(place, reading.document);
       else if (reading.state === "bad") bad.push(badInPlace(place, reading));
     }
     bad.push(...listQuarantine(directory));
   }
-  return { flows, bad };
+  return bad;
 }

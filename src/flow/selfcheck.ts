@@ -8,7 +8,7 @@ import { type AlertTargets, sendAlert } from "./alert.ts";
 import { audit } from "./audit.ts";
 import { formatExact } from "./canonical.ts";
 import { type FlowDocument, isExpired, isUnfinished, parseIsoMs } from "./document.ts";
-import { listFlows } from "./list.ts";
+import { visitFlows } from "./list.ts";
 import type { BadFlow } from "./quarantine.ts";
 import { ageMinutes } from "./transition.ts";
 import { listDirectories, ownDirectory, type Workspace } from "./workspace.ts";
@@ -43,28 +43,22 @@ export function isStale(document: FlowDocument, nowMs: number, staleMinutes: num
 }
 
 export function checkFlows(root: string, nowMs: number, staleMinutes: number): SelfcheckReport {
-  const { flows, bad } = listFlows(root);
   const findings: StaleFlow[] = [];
-  for (const { place, document } of flows) {
-    if (!isStale(document, nowMs, staleMinutes)) continue;
+  let healthy = 0;
+  const bad = visitFlows(root, (place, document) => {
+    healthy += 1;
+    if (!isStale(document, nowMs, staleMinutes)) return;
     const { workflowId, agentId, status, currentStep, updatedAt } = document;
-    findings.push({
-      workflowId,
-      agentId,
-      file: place.file,
-      ageMinutes: ageMinutes(document, nowMs),
-      status,
-      currentStep,
-      updatedAt,
-    });
-  }
+    const age = ageMinutes(document, nowMs);
+    findings.push({ workflowId, agentId, file: place.file, ageMinutes: age, status, currentStep, updatedAt });
+  });
   return {
     status: findings.length + bad.length > 0 ? "alert" : "ok",
     count: findings.length,
     findings,
     invalid: bad,
     thresholdMinutes: staleMinutes,
-    checked: flows.length + bad.length,
+    checked: healthy + bad.length,
   };
 }
 

@@ -1,5 +1,5 @@
 import { FLOW_STATUSES } from "../../flow/document.ts";
-import { listFlows } from "../../flow/list.ts";
+import { visitFlows } from "../../flow/list.ts";
 import { defineCommand } from "../command.ts";
 import { ROOT_OPTION, shown, workspaceOf } from "../flow-space.ts";
 
@@ -19,28 +19,24 @@ export const command = defineCommand({
   ],
   exits: ["machine"],
   run(context, { options }) {
-    const { flows, bad } = listFlows(workspaceOf(context, options).root);
-    const wanted = flows.filter(
-      ({ document }) =>
-        (options.status.length === 0 || options.status.includes(document.status)) &&
-        (options.agent === undefined || document.agentId === options.agent),
-    );
-    context.emit(
-      "flow-list/1",
-      { flows: wanted.map(({ place, document }) => ({ file: place.file, ...document })), invalid: bad },
-      () => {
-        const lines = wanted.map(
-          ({ document }) =>
-            `${shown(document.workflowId)}\t${document.status}\t${shown(document.currentStep)}\t${document.updatedAt}\n`,
-        );
-        for (const { workflowId, file, reason } of bad) {
-          lines.push(`${shown(workflowId)}\tINVALID\t${shown(reason)}\t${shown(file)}\n`);
-        }
-        return lines.join("");
-      },
-    );
-    if (flows.length + bad.length === 0)
-      context.say("no workflows yet; make one with: lazarus flow start --help");
+    const { json } = context.globals;
+    const { root } = workspaceOf(context, options);
+    const flows: object[] = [];
+    let text = "";
+    let seen = 0;
+    const bad = visitFlows(root, (place, document) => {
+      seen += 1;
+      if (options.status.length > 0 && !options.status.includes(document.status)) return;
+      if (options.agent !== undefined && document.agentId !== options.agent) return;
+      if (json) flows.push({ file: place.file, ...document });
+      else
+        text += `${shown(place.stem)}\t${document.status}\t${shown(document.currentStep)}\t${document.updatedAt}\n`;
+    });
+    for (const { workflowId, file, reason } of bad) {
+      text += `${shown(workflowId)}\tINVALID\t${shown(reason)}\t${shown(file)}\n`;
+    }
+    context.emit("flow-list/1", { flows, invalid: bad }, () => text);
+    if (seen + bad.length === 0) context.say("no workflows yet; make one with: lazarus flow start --help");
     return 0;
   },
 });
