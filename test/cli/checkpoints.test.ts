@@ -1,0 +1,151 @@
+// The commands around checkpoints, through the real command line: what they print, where, and how they end.
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createWorld, type World } from "./hermetic.ts";
+
+let world: World;
+let ids: string[];
+const vault = () => join(world.home, "vault", "inbox");
+
+function must(line: string): string {
+  const { exit, stdout, stderr } = world.run(line.split(" "));
+  expect(exit, `lazarus ${line}: ${stderr}`).toBe(0);
+  return stdout;
+}
+
+beforeAll(() => {
+  world = createWorld();
+  must("init inbox");
+  world.write("home/missions/inbox/worktree/notes.txt", "one\ntwo\n");
+  must("checkpoint inbox -m first");
+  world.write("home/missions/inbox/worktree/notes.txt", "one\n2\n");
+  world.write("home/missions/inbox/worktree/\u001b[31mred", "terminal escapes in a name\n");
+  must("checkpoint inbox -m second");
+  must("checkpoint inbox");
+  ids = (world.json("checkpoints inbox --json").checkpoints as { checkpoint_id: string }[]).map(
+    (each) => each.checkpoint_id,
+  );
+  expect(ids).toHaveLength(3);
+});
+afterAll(() => world[Symbol.dispose]());
+
+describe("checkpoints", () => {
+  it("lists them in a table that fits 80 columns", () => {
+    const lines = must("checkpoints inbox").trimEnd().split("\n");
+    expect(lines[0]).toMatch(/^CHECKPOINT +AGE +REASON +SIZE +STORED +MARKS +MESSAGE$/);
+    expect(lines).toHaveLength(4);
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
+    expect(must("checkpoints inbox -n 1")).toContain(ids[2]);
+    expect(must("checkpoints inbox -n 1")).not.toContain(ids[1]);
+  });
+
+  it("ends with 6 for a mission that nobody knows", () => {
+    expect(world.run(["checkpoints", "nobody"])).toMatchObject({ exit: 6, stdout: "" });
+    expect(existsSync(join(world.home, "vault", "nobody"))).toBe(false);
+  });
+});
+
+describe("show", () => {
+  it("tells what a checkpoint holds, and whose content it shares", () => {
+    expect(must(`show inbox ${ids[0]}`)).toMatch(/message +first/);
+    expect(must("show inbox")).toContain(`unchanged since ${ids[1]}`);
+    expect(world.json(`show inbox ${ids[0]} --json`)).toMatchObject({
+      schema: "lazarus.show/1",
+      checkpoint_id: ids[0],
+      flaws: [],
+    });
+  });
+});
+
+describe("diff", () => {
+  it("names changes, and shows their lines when asked", () => {
+    const names = must(`diff inbox ${ids[0]} ${ids[1]}`);
+    expect(names).toContain("M worktree/notes.txt\n");
+    expect(names).toContain("A worktree/\\u{1b}[31mred\n");
+    expect(must(`diff inbox ${ids[0]} ${ids[1]} --content --path worktree/notes.txt`)).toBe(
+      "M worktree/notes.txt\n\n--- a/worktree/notes.txt\n+++ b/worktree/notes.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
+    );
+  });
+
+  it("compares with the cell as it is now", () => {
+    expect(must("diff inbox")).toBe("");
+    const file = world.write("home/missions/inbox/worktree/later", "x");
+    expect(must("diff inbox")).toBe("A worktree/later\n");
+    rmSync(file);
+  });
+});
+
+describe("pin and prune", () => {
+  const keepOne = "--keep-last 1 --keep-hourly 0 --keep-daily 0 --keep-weekly 0 --keep-within 0";
+
+  it("a dry run names what would go, and why the rest stays", () => {
+    must(`pin inbox ${ids[0]}`);
+    const before = readFileSync(join(vault(), "index.json"), "utf8");
+    const text = must(`prune inbox --dry-run ${keepOne}`);
+    expect(text).toContain(`- ${ids[1]}  manual: no rule keeps it`);
+    expect(text).toContain(`${ids[0]}  manual: pinned`);
+    expect(readFileSync(join(vault(), "index.json"), "utf8")).toBe(before);
+    must(`unpin inbox ${ids[0]}`);
+  });
+});
+
+describe("export and import", () => {
+  it("brings a cell to another name, whole", () => {
+    must(`export inbox ${ids[1]} -o inbox.tar.gz`);
+    const file = join(world.cwd, "inbox.tar.gz");
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(world.run(["export", "inbox", "-o", "inbox.tar.gz"])).toMatchObject({ exit: 7 });
+    expect(world.shell(`lazarus export inbox ${ids[1]} -o - | tar tz | grep -c notes.txt`).stdout).toBe(
+      "1\n",
+    );
+    must("import inbox.tar.gz --mission outbox");
+    expect(world.read("home/missions/outbox/worktree/notes.txt")).toBe("one\n2\n");
+    expect(JSON.parse(world.read("home/missions/outbox/meta/mission.json")).mission_id).toBe("outbox");
+    expect(world.run(["import", "inbox.tar.gz", "--mission", "outbox"])).toMatchObject({ exit: 7 });
+    expect(world.run(["import", "nowhere.tar.gz", "--mission", "x"])).toMatchObject({ exit: 6 });
+    expect(world.run(["import", "inbox.tar.gz"])).toMatchObject({ exit: 2 });
+    must(`import ${vault()}:${ids[0]} --mission first-again`);
+    expect(world.read("home/missions/first-again/worktree/notes.txt")).toBe("one\ntwo\n");
+  });
+});
+
+describe("verify and registry rebuild", () => {
+  it("says good, then names the damage with exit code 8, then mends what can be mended", () => {
+    expect(must("verify --deep")).toMatch(/^good {2}first-again/m);
+    const index = join(vault(), "index.json");
+    const whole = readFileSync(index, "utf8");
+    writeFileSync(index, whole.replace('"second"', '"sec0nd"'));
+    const bad = world.run(["verify", "inbox"]);
+    expect(bad.exit).toBe(8);
+    expect(bad.stdout).toContain("index.json");
+    expect(bad.stdout).toContain("lazarus registry rebuild");
+    const mended = world.run(["registry", "rebuild"]);
+    expect(mended.exit).toBe(0);
+    expect(mended.stderr).toContain("the damaged one is kept at");
+    expect(readFileSync(index, "utf8")).toBe(whole);
+    expect(must("verify inbox --deep")).toMatch(/^good/);
+  });
+
+  it("a damaged layer is named with the checkpoints that it hurts", () => {
+    const { layers } = world.json(`show inbox ${ids[1]} --json`) as { layers: { digest: string }[] };
+    const blob = join(vault(), "blobs", "sha256", layers.at(-1)!.digest.slice(7));
+    const bytes = readFileSync(blob);
+    const wrong = Buffer.from(bytes);
+    wrong[40]! ^= 1;
+    writeFileSync(blob, wrong);
+    const { exit, stdout } = world.run(["verify", "inbox", "--deep", "--json"]);
+    expect(exit).toBe(8);
+    const [report] = JSON.parse(stdout).missions;
+    expect(report).toMatchObject({ newest_good: ids[0], hurt: [ids[1], ids[2]] });
+    writeFileSync(blob, bytes);
+  });
+
+  it("leaves no litter", () => {
+    expect(readdirSync(world.missions).sort()).toEqual(["first-again", "inbox", "outbox"]);
+    const litter = readdirSync(world.home, { recursive: true, encoding: "utf8" }).filter((name) =>
+      name.endsWith(".tmp"),
+    );
+    expect(litter).toEqual([]);
+  });
+});
