@@ -127,6 +127,20 @@ export const ERROR_CODES = {
   AGENT_RECORD_DAMAGED: "damaged",
   EPOCH_FENCED: "conflict",
   REVIVAL_REFUSED: "conflict",
+  ROUTE_UNKNOWN: "missing",
+  METHOD_REFUSED: "usage",
+  TOKEN_REFUSED: "usage",
+  TOKEN_EXPOSED: "config",
+  HOST_REFUSED: "usage",
+  ORIGIN_REFUSED: "usage",
+  BODY_TOO_LARGE: "usage",
+  BODY_INVALID: "usage",
+  HTTP_ADDRESS_TAKEN: "busy",
+  WEBHOOK_OFF: "missing",
+  SIGNATURE_REFUSED: "usage",
+  DELIVERY_REPEATED: "conflict",
+  PROPOSAL_INVALID: "usage",
+  MISSION_EXISTS: "conflict",
   PLATFORM_UNSUPPORTED: "unsupported",
   DISK_FULL: "machine",
   DISK_READ_ONLY: "machine",
@@ -138,6 +152,17 @@ export const ERROR_CODES = {
 } as const satisfies Record<string, ErrorKind>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** Where HTTP tells apart what an exit code does not; all other codes have the status of their kind. */
+const HTTP_STATUSES: Partial<Record<ErrorCode, number>> = {
+  TOKEN_REFUSED: 401,
+  SIGNATURE_REFUSED: 401,
+  HOST_REFUSED: 403,
+  ORIGIN_REFUSED: 403,
+  METHOD_REFUSED: 405,
+  BODY_TOO_LARGE: 413,
+  PROPOSAL_INVALID: 422,
+};
 
 export interface ErrorExtras {
   readonly hint?: string | undefined;
@@ -164,6 +189,10 @@ export class LazarusError extends Error {
 
   get exitCode(): number {
     return ERROR_KINDS[this.kind].exit;
+  }
+
+  get httpStatus(): number {
+    return HTTP_STATUSES[this.code] ?? ERROR_KINDS[this.kind].http;
   }
 
   toJSON(): {

@@ -45,6 +45,8 @@ export interface EventQuery {
   readonly afterSeq?: number;
   /** The newest so many, in the order they happened. */
   readonly last?: number;
+  /** The oldest so many, for readers that follow the log page by page. Not together with `last`. */
+  readonly first?: number;
 }
 
 export interface Registry extends Disposable {
@@ -84,6 +86,9 @@ export function openRegistry(machine: Machine, path: string): Registry {
       WHERE seq > :after AND (:mission IS NULL OR mission = :mission)
       ORDER BY seq DESC LIMIT :last
     ) ORDER BY seq`);
+  const selectPage = database.prepare(`
+    SELECT seq, time_ms, mission, kind, data FROM event
+    WHERE seq > :after AND (:mission IS NULL OR mission = :mission) ORDER BY seq LIMIT :first`);
   const toEvent = (row: EventRow): Event => ({ ...row, data: JSON.parse(row.data) });
   return {
     path,
@@ -92,8 +97,12 @@ export function openRegistry(machine: Machine, path: string): Registry {
       const row = insert.get(machine.clock.nowMs(), mission, kind, JSON.stringify(data ?? {}));
       return toEvent(row as unknown as EventRow);
     },
-    events({ mission, afterSeq, last }) {
-      const rows = select.all({ after: afterSeq ?? 0, mission: mission ?? null, last: last ?? NO_LIMIT });
+    events({ mission, afterSeq, last, first }) {
+      const place = { after: afterSeq ?? 0, mission: mission ?? null };
+      const rows =
+        first === undefined
+          ? select.all({ ...place, last: last ?? NO_LIMIT })
+          : selectPage.all({ ...place, first });
       return (rows as unknown as EventRow[]).map(toEvent);
     },
     [Symbol.dispose]() {
