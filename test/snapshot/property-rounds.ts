@@ -1,0 +1,94 @@
+// One run of the property "restoring a checkpoint gives the tree that was there", from a seed: grow a hostile tree, save,
+// edit, save again, and at the end restore every checkpoint and compare it by an eye that is not ours.
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+import { expect } from "vitest";
+import { createRandom, type Random } from "../../src/testing/index.ts";
+import { createGarden, type GardenOptions } from "./hostile-tree.ts";
+import { createLab, type Lab, type LabOptions, listTree, removeTree } from "./lab.ts";
+
+export interface Profile {
+  readonly lab?: LabOptions;
+  readonly garden?: GardenOptions;
+  readonly size: number;
+  readonly rounds: number;
+  readonly editsPerRound: number;
+  /** The worktree is a git repository with another one inside. */
+  readonly git?: boolean;
+  /** What befalls the stat cache between checkpoints. */
+  readonly hurtCache?: boolean;
+}
+
+export async function runProperty(seed: number, profile: Profile): Promise<void> {
+  const random = createRandom(seed);
+  using lab = createLab({ ...profile.lab });
+  if (profile.git) plantRepositories(lab);
+  const garden = createGarden(lab.worktree, random, profile.garden);
+  for (let i = 0; i < profile.size; i += 1) garden.grow();
+  const expected: { id: string; tree: string[] }[] = [];
+  const caches: Buffer[] = [];
+  for (let round = 0; round < profile.rounds; round += 1) {
+    if (round > 0) for (let i = 0; i < profile.editsPerRound; i += 1) garden.edit();
+    if (profile.hurtCache) hurtCache(lab, random, caches);
+    const before = listTree(lab.cell, "worktree/.git");
+    const { ref, flaws } = await lab.checkpoint();
+    expect(flaws, `seed ${seed}, round ${round}`).toEqual([]);
+    expect(listTree(lab.cell, "worktree/.git"), `seed ${seed}: the checkpoint changed the cell`).toEqual(
+      before,
+    );
+    // Git's own directory is written by the checkpoint itself, before it is captured.
+    expected.push({ id: ref.id, tree: profile.git ? listTree(lab.cell) : before });
+  }
+  for (const [round, { id, tree }] of expected.entries()) {
+    const directory = await lab.restored(id);
+    const got = listTree(directory);
+    expect(
+      difference(tree, got),
+      `seed ${seed}: checkpoint ${round} is not the tree it was taken of`,
+    ).toEqual([]);
+    removeTree(directory);
+  }
+  await lab.verify();
+}
+
+function difference(wanted: readonly string[], got: readonly string[]): string[] {
+  const [a, b] = [new Set(wanted), new Set(got)];
+  return [
+    ...wanted.filter((line) => !b.has(line)).map((line) => `- ${line}`),
+    ...got.filter((line) => !a.has(line)).map((line) => `+ ${line}`),
+  ];
+}
+
+function plantRepositories(lab: Lab): void {
+  const git = (directory: string, ...args: string[]) =>
+    execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@t", ...args], {
+      cwd: directory,
+      stdio: "ignore",
+    });
+  const nested = join(lab.worktree, "nested");
+  fs.mkdirSync(nested);
+  for (const directory of [lab.worktree, nested]) {
+    git(directory, "init", "-q");
+    fs.writeFileSync(join(directory, "tracked"), "tracked\n");
+  }
+  git(nested, "add", "-A");
+  git(nested, "commit", "-qm", "one");
+}
+
+function hurtCache(lab: Lab, random: Random, caches: Buffer[]): void {
+  const file = join(lab.room.cacheDirectory, "stat-cache");
+  if (!fs.existsSync(file)) return;
+  const bytes = fs.readFileSync(file);
+  caches.push(bytes);
+  const flipped = Buffer.from(bytes);
+  flipped[random.int(0, bytes.length - 1)]! ^= 1 << random.int(0, 7);
+  random.pick([
+    () => fs.rmSync(file),
+    () => fs.writeFileSync(file, flipped),
+    () => fs.writeFileSync(file, bytes.subarray(0, random.int(0, bytes.length))),
+    () => fs.writeFileSync(file, random.pick(caches)),
+    () => fs.writeFileSync(file, "LZSTAT04 rubbish"),
+    () => {},
+  ])();
+}
