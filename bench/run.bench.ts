@@ -1,0 +1,260 @@
+// Durable runs: a save per step against LangGraph's savers and a bare insert, bytes, flatness, and boot recovery.
+import { mkdtempSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
+import pg from "pg";
+import { openPostgresSaver, openSqliteSaver } from "../src/integrations/langgraph/index.ts";
+import {
+  createCheckpointer,
+  createExecutor,
+  openPostgresRunStore,
+  openSqliteRunStore,
+  type RunStore,
+  recoverInterrupted,
+} from "../src/run/index.ts";
+import { startPostgres } from "../test/run/postgres-server.ts";
+import { createScriptedModel } from "../test/run/scripted-model.ts";
+import { type Bench, median, type Score } from "./harness.ts";
+import { openStockSaver } from "./run/stock-saver.ts";
+import { infoOf, runGraph, saveSteps, timeInside, twoKilobytes } from "./run/workload.ts";
+
+const STEPS = 400;
+const LONG = 1000;
+const ROUNDS = 3;
+
+export const bench: Bench = {
+  about: `A step says 2 KB that do not compress. A durable save of the kernel (redaction, ledger, fsync) is held against what
+LangGraph's SQLite saver takes for the same step of a ${STEPS}-step conversation, and our saver against theirs on the same
+graph. Theirs commits without fsync; ours does not return before the disk has it. On PostgreSQL a step is held against one
+committed insert of the same bytes on the same server. Figures that are not ratios of two times are held against their goal.`,
+  async prepare(directory) {
+    const fresh = (name: string) => join(mkdtempSync(join(directory, `${name}-`)), `${name}.db`);
+    return [
+      { name: "SQLite", measure: () => measureSqlite(fresh) },
+      { name: "graph", measure: () => measureGraph(fresh) },
+      { name: "PostgreSQL", measure: () => measurePostgres() },
+      { name: "many runs", measure: () => measureMany(fresh) },
+    ];
+  },
+};
+
+function score(
+  name: string,
+  ours: [string, number],
+  peer: [string, number],
+  goal: number,
+  unit?: string,
+): Score {
+  return {
+    ...{
+      name,
+      ours: ours[0],
+      oursMs: ours[1],
+      peer: peer[0],
+      peerMs: peer[1],
+      ratio: ours[1] / peer[1],
+      goal,
+    },
+    rounds: ROUNDS,
+    ...(unit === undefined ? {} : { unit }),
+  };
+}
+
+async function measureSqlite(fresh: (name: string) => string): Promise<Score[]> {
+  const ours: number[] = [];
+  const theirs: number[] = [];
+  const early: number[] = [];
+  const late: number[] = [];
+  let bytes = 0;
+  let said = 0;
+  let loadMs = 0;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const path = fresh("runs");
+    {
+      await using store = openSqliteRunStore(path);
+      const { ms, transcriptBytes } = await saveSteps(store, "r", STEPS);
+      ours.push(mean(ms));
+      said = transcriptBytes;
+    }
+    bytes = statSync(path).size;
+    const stock = await openStockSaver(fresh("stock"));
+    const inside = timeInside(stock);
+    await runGraph(stock, "t", STEPS);
+    theirs.push(inside.ms / STEPS);
+
+    const longPath = fresh("long");
+    await using long = openSqliteRunStore(longPath);
+    const { ms } = await saveSteps(long, "long", LONG);
+    early.push(median(ms.slice(5, 105)));
+    late.push(median(ms.slice(LONG - 100)));
+    const started = performance.now();
+    const record = await long.load("long");
+    loadMs = performance.now() - started;
+    if (record?.transcript.length !== LONG) throw new Error("the long run did not load");
+  }
+  return [
+    score(
+      "durable save per step, 400 steps",
+      ["checkpointer.save", median(ours)],
+      ["SqliteSaver put + putWrites", median(theirs)],
+      0.1,
+    ),
+    score("bytes of 400 steps", ["runs.db", bytes / 1e6], ["transcript", said / 1e6], 1.5, "MB"),
+    score(
+      "steps 901–1,000 against steps 6–105",
+      ["late save", median(late)],
+      ["early save", median(early)],
+      1.2,
+    ),
+    score("load of a 1,000-step run", ["store.load", loadMs], ["goal", 50], 1),
+  ];
+}
+
+async function measureGraph(fresh: (name: string) => string): Promise<Score[]> {
+  const ours: number[] = [];
+  const theirs: number[] = [];
+  const oursInside: number[] = [];
+  const theirsInside: number[] = [];
+  let bytes = 0;
+  let stockBytes = 0;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const path = fresh("graph");
+    const saver = openSqliteSaver(path);
+    const inside = timeInside(saver);
+    ours.push((await runGraph(saver, "t", STEPS)) / STEPS);
+    oursInside.push(inside.ms / STEPS);
+    await saver[Symbol.asyncDispose]();
+    bytes = statSync(path).size;
+    const stockPath = fresh("stock");
+    const stock = await openStockSaver(stockPath);
+    const stockInside = timeInside(stock);
+    theirs.push((await runGraph(stock, "t", STEPS)) / STEPS);
+    theirsInside.push(stockInside.ms / STEPS);
+    stockBytes = statSync(stockPath).size;
+  }
+  return [
+    score(
+      "saver's calls per step of a graph",
+      ["LazarusSaver", median(oursInside)],
+      ["SqliteSaver", median(theirsInside)],
+      1 / 3,
+    ),
+    score("whole graph per step", ["LazarusSaver", median(ours)], ["SqliteSaver", median(theirs)], 1),
+    score("bytes of 400 steps of a graph", ["LazarusSaver", bytes / 1e6], ["goal", 3], 1, "MB"),
+    score(
+      "the same, against theirs",
+      ["LazarusSaver", bytes / 1e6],
+      ["SqliteSaver", stockBytes / 1e6],
+      0.1,
+      "MB",
+    ),
+  ];
+}
+
+async function measurePostgres(): Promise<Score[]> {
+  await using server = await startPostgres();
+  const connection = await server.createDatabase();
+  const ours: number[] = [];
+  const bare: number[] = [];
+  {
+    await using store = await openPostgresRunStore(connection, { maxConnections: 1, keepSecrets: true });
+    const client = new pg.Client(connection);
+    await client.connect();
+    await client.query("CREATE TABLE bare (id bigint PRIMARY KEY, body text NOT NULL)");
+    const lease = await store.begin(infoOf("r"), []);
+    for (let step = 0; step < STEPS; step += 1) {
+      const content = twoKilobytes();
+      const message = { role: "assistant" as const, content };
+      let started = performance.now();
+      await store.save(lease, {
+        ...{ fromCount: step, messages: [{ step, phase: 0, message }], step, phase: 0 },
+        usage: { inputTokens: 0, outputTokens: 0 },
+      });
+      ours.push(performance.now() - started);
+      started = performance.now();
+      await client.query({
+        name: "bare",
+        text: "INSERT INTO bare VALUES ($1, $2)",
+        values: [step, JSON.stringify(message)],
+      });
+      bare.push(performance.now() - started);
+    }
+    await client.end();
+  }
+  await using saver = await openPostgresSaver(connection);
+  const stock = PostgresSaver.fromConnString(connection);
+  await stock.setup();
+  const [oursInside, stockInside] = [timeInside(saver), timeInside(stock)];
+  await runGraph(saver, "t", STEPS);
+  await runGraph(stock, "t", STEPS);
+  await stock.end();
+  return [
+    score("step on PostgreSQL", ["store.save", median(ours)], ["one committed insert", median(bare)], 1.5),
+    score(
+      "saver's calls per step of a graph on PostgreSQL",
+      ["LazarusSaver", oursInside.ms / STEPS],
+      ["PostgresSaver", stockInside.ms / STEPS],
+      1 / 3,
+    ),
+  ];
+}
+
+async function measureMany(fresh: (name: string) => string): Promise<Score[]> {
+  await using sqlite = openSqliteRunStore(fresh("many"));
+  await using server = await startPostgres();
+  await using postgres = await openPostgresRunStore(await server.createDatabase());
+  const scores: Score[] = [];
+  for (const [name, store] of [
+    ["SQLite", sqlite],
+    ["PostgreSQL", postgres],
+  ] as [string, RunStore][]) {
+    const model = createScriptedModel(["done"]);
+    const ports = { checkpointer: createCheckpointer(store, { required: true }) };
+    const executor = createExecutor({ model, ports });
+    const started = performance.now();
+    const results = await Promise.all(
+      Array.from({ length: LONG }, (_, i) => executor.run({ id: "a" }, "go", { runId: `c${i}` })),
+    );
+    const tookMs = performance.now() - started;
+    const failed = results.filter(
+      ({ status, warnings }) => status !== "completed" || warnings.length > 0,
+    ).length;
+    scores.push({
+      ...score(`1,000 concurrent runs on ${name}: errors`, ["errors", failed], ["runs", LONG], 0, ""),
+      rounds: 1,
+    });
+    scores.push({
+      ...score(`1,000 concurrent runs on ${name}: time`, ["executor.run", tookMs], ["goal", 30_000], 1),
+      rounds: 1,
+    });
+
+    const down = createExecutor({ model, ports });
+    await down.shutdown();
+    await Promise.all(
+      Array.from({ length: LONG }, (_, i) => down.run({ id: "a" }, "go", { runId: `i${i}` })),
+    );
+    const boot = performance.now();
+    const recovered = await recoverInterrupted(createExecutor({ model, ports }), store, {
+      agentFor: () => ({ id: "a" }),
+    });
+    const bootMs = performance.now() - boot;
+    const resumed = recovered.filter(
+      (each) => each.how === "resumed" && each.result.status === "completed",
+    ).length;
+    if (resumed !== LONG) throw new Error(`${resumed} of ${LONG} runs were resumed`);
+    scores.push({
+      ...score(
+        `resume of 1,000 interrupted runs on ${name}`,
+        ["recoverInterrupted", bootMs],
+        ["goal", 5000],
+        1,
+      ),
+      rounds: 1,
+    });
+  }
+  return scores;
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, each) => sum + each, 0) / values.length;
+}

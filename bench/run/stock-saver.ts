@@ -1,0 +1,55 @@
+// LangGraph's own SQLite saver, fetched at need into bench/.work: its native binding would cost every clone a compiler
+// and two minutes. It runs unchanged on Node's SQLite through the few calls that it makes of better-sqlite3, with the
+// durability that better-sqlite3 compiles in for WAL (synchronous=NORMAL: no fsync at commit, unlike ours).
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
+import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+
+const PEERS = join(import.meta.dirname, "..", ".work", "peers-langgraph");
+const PACKAGE = "@langchain/langgraph-checkpoint-sqlite";
+const VERSION = "1.0.4";
+
+export async function openStockSaver(path: string): Promise<BaseCheckpointSaver> {
+  const entry = join(PEERS, "node_modules", PACKAGE, "dist", "index.js");
+  if (!existsSync(entry)) {
+    mkdirSync(PEERS, { recursive: true });
+    writeFileSync(join(PEERS, "package.json"), '{ "private": true }\n');
+    const packages = [`${PACKAGE}@${VERSION}`, "@langchain/core@1", "@langchain/langgraph-checkpoint@1"];
+    const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+    execFileSync("npm", ["install", ...quiet, ...packages], {
+      cwd: PEERS,
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+  }
+  const { SqliteSaver } = await import(pathToFileURL(entry).href);
+  return new SqliteSaver(asBetterSqlite(path));
+}
+
+function asBetterSqlite(path: string): object {
+  const database = new DatabaseSync(path);
+  database.exec("PRAGMA synchronous = NORMAL");
+  return {
+    pragma: (text: string) => database.exec(`PRAGMA ${text}`),
+    exec: (sql: string) => database.exec(sql),
+    prepare(sql: string) {
+      const statement = database.prepare(sql);
+      const bind = (values: unknown[]) => values.map((value) => value ?? null) as never[];
+      return {
+        run: (...values: unknown[]) => statement.run(...bind(values)),
+        get: (...values: unknown[]) => statement.get(...bind(values)),
+        all: (...values: unknown[]) => statement.all(...bind(values)),
+      };
+    },
+    transaction:
+      <A extends unknown[]>(work: (...args: A) => unknown) =>
+      (...args: A) => {
+        database.exec("BEGIN");
+        const result = work(...args);
+        database.exec("COMMIT");
+        return result;
+      },
+  };
+}

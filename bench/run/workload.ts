@@ -1,0 +1,76 @@
+// What is measured: steps of 2 KB that no compressor helps with, through the kernel's checkpointer, and as a graph.
+import { randomBytes } from "node:crypto";
+import { AIMessage, HumanMessage } from "@langchain/core/messages";
+import { END, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
+import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import { createCheckpointer, type RunInfo, type RunStore } from "../../src/run/index.ts";
+import { createState } from "../../src/run/state.ts";
+
+/** 2,048 characters. */
+export function twoKilobytes(): string {
+  return randomBytes(1536).toString("base64");
+}
+
+export function infoOf(runId: string): RunInfo {
+  return {
+    ...{ runId, agentId: "bench", agentName: "bench", callerId: null, channelId: null, guildId: null },
+    ...{ parentRunId: null, prompt: "go", modelTier: null, inputs: null, startedAtMs: 0, maxIterations: 1 },
+  };
+}
+
+/** Saves `steps` steps and says how long each took, and how many bytes were said. */
+export async function saveSteps(
+  store: RunStore,
+  runId: string,
+  steps: number,
+): Promise<{ ms: number[]; transcriptBytes: number }> {
+  const state = createState(infoOf(runId), []);
+  const checkpointer = (await createCheckpointer(store).begin(state.info, state))!;
+  const ms: number[] = [];
+  let transcriptBytes = 0;
+  for (let step = 1; step <= steps; step += 1) {
+    const message = { role: "assistant" as const, content: twoKilobytes() };
+    transcriptBytes += JSON.stringify(message).length;
+    state.step = step;
+    state.transcript.push({ step, phase: 0, message });
+    const started = performance.now();
+    await checkpointer.save(state, "now");
+    ms.push(performance.now() - started);
+  }
+  await checkpointer.close(state, { status: "completed", output: null, error: null });
+  return { ms, transcriptBytes };
+}
+
+/** Runs a graph of `steps` steps on a saver; the time is the whole graph's. */
+export async function runGraph(saver: BaseCheckpointSaver, thread: string, steps: number): Promise<number> {
+  const graph = new StateGraph(MessagesAnnotation)
+    .addNode("talk", () => ({ messages: [new AIMessage(twoKilobytes())] }))
+    .addEdge(START, "talk")
+    .addConditionalEdges("talk", ({ messages }) => (messages.length > steps ? END : "talk"))
+    .compile({ checkpointer: saver });
+  const started = performance.now();
+  await graph.invoke(
+    { messages: [new HumanMessage("go")] },
+    { configurable: { thread_id: thread }, recursionLimit: steps * 2 + 10 },
+  );
+  return performance.now() - started;
+}
+
+/** What the saver itself takes of a graph: the time inside its calls. */
+export function timeInside(saver: BaseCheckpointSaver): { ms: number } {
+  const spent = { ms: 0 };
+  for (const name of ["put", "putWrites"] as const) {
+    const original = saver[name].bind(saver) as (...args: unknown[]) => Promise<unknown>;
+    Object.assign(saver, {
+      async [name](...args: unknown[]) {
+        const started = performance.now();
+        try {
+          return await original(...args);
+        } finally {
+          spent.ms += performance.now() - started;
+        }
+      },
+    });
+  }
+  return spent;
+}
