@@ -37,6 +37,7 @@ export default defineConfig({
     snapshot: "src/snapshot/index.ts",
     flow: "src/flow/index.ts",
     "capture-worker": "src/snapshot/capture-worker.ts",
+    "probe-worker": "src/snapshot/probe-worker.ts",
     "restore-worker": "src/snapshot/restore-worker.ts",
     "arm-crash-point": "src/testing/arm-crash-point.ts",
   },

@@ -6,8 +6,8 @@ import { constants, lstatSync, readdirSync, type Stats } from "node:fs";
 import { asLazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { EntryType, Flaw } from "./entry.ts";
 import { decodePath, encodePath, joinPath, systemPath } from "./path-bytes.ts";
-import type { StatCache } from "./stat-cache.ts";
-import { TYPE_CODES } from "./stat-cache.ts";
+import { probeRows, UNCHANGED } from "./probe.ts";
+import { isUnchanged, type StatCache, TYPE_CODES, TYPES } from "./stat-cache.ts";
 
 /** A path that is there. `row` is its place in the cache when it was there last time with the same type. */
 export interface Found {
@@ -85,6 +85,8 @@ export function createWalker({ root, cache, isExcluded, defer }: WalkOptions): W
   const putOff = new Map<string, number>();
   const result: Walk = { found, runs, gone, flaws, deferred };
 
+  const verdicts = cache === undefined ? undefined : probeRows(root, cache, defer);
+
   const fileOf = (path: string) => systemPath(path === "." ? root : `${root}/${path}`);
 
   /** Numbers above 2^53 run together in a double, and two files would be taken for one. */
@@ -95,6 +97,20 @@ export function createWalker({ root, cache, isExcluded, defer }: WalkOptions): W
   };
 
   const look = (path: string, row: number): Found | undefined => {
+    // Several names of one file are told apart by their inode, which only a stat of this moment gives.
+    if (
+      row >= 0 &&
+      verdicts?.[row] === UNCHANGED &&
+      (cache!.nlinks[row] === 1 || cache!.types[row] === TYPE_CODES.directory)
+    )
+      return {
+        path,
+        type: TYPES[cache!.types[row]!]!,
+        row,
+        unchanged: true,
+        size: cache!.sizes[row]!,
+        nlink: cache!.nlinks[row]!,
+      };
     let stat: Stats | undefined;
     try {
       stat = lstatSync(fileOf(path), { throwIfNoEntry: false });
@@ -255,17 +271,6 @@ export function refuseExhaustion(error: unknown, doing: string, directory: strin
 }
 
 const EXHAUSTED: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOMEM"]);
-
-function isUnchanged(cache: StatCache, row: number, stat: Stats): boolean {
-  return (
-    cache.racy[row] === 0 &&
-    cache.ctimesMs[row] === stat.ctimeMs &&
-    cache.sizes[row] === (cache.types[row] === 0 ? stat.size : 0) &&
-    cache.mtimeSecs[row]! * 1000 + cache.mtimeNs[row]! / 1_000_000 === stat.mtimeMs &&
-    cache.inos[row] === stat.ino &&
-    cache.modes[row] === (stat.mode & 0o7777)
-  );
-}
 
 /** Names as strings, exact even when they are not UTF-8. */
 function readNames(directory: string): string[] {

@@ -92,7 +92,8 @@ async function commitVisible(request: GitRequest): Promise<GitPosition> {
     existsSync(indexFile);
   const remember = (known: Pick<Remembered, "tree" | "commit" | "ref" | "note">) => {
     const { checkpointId: checkpoint, headId: since } = request;
-    const state: Remembered = { gitDirectory, head, ground, checkpoint, since, ...known };
+    const { tree, commit, ref, note } = known;
+    const state: Remembered = { gitDirectory, head, ground, checkpoint, since, tree, commit, ref, note };
     writeFileSync(stateFile, JSON.stringify(state), { mode: 0o600 });
   };
   if (isSameGround && changes !== undefined && changes.present.length + changes.removed.length === 0) {

@@ -1,0 +1,93 @@
+import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { LOOK, probeRows, UNCHANGED } from "./probe.ts";
+import { createStatCacheBuilder, decodeStatCache, encodeStatCache, type StatCache } from "./stat-cache.ts";
+
+const DIRECTORIES = 30;
+const FILES = 40;
+let root: string;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "lazarus-probe-"));
+  for (let d = 0; d < DIRECTORIES; d += 1) {
+    mkdirSync(join(root, `d${d}`));
+    for (let f = 0; f < FILES; f += 1)
+      writeFileSync(join(root, `d${d}`, f === 7 ? "größe 漢" : `f${f}`), `${f}`);
+  }
+});
+
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function cacheOf(isRacy: (path: string) => boolean = () => false): { cache: StatCache; paths: string[] } {
+  const directories = readdirSync(root).sort();
+  const paths = [".", ...directories];
+  for (const name of directories)
+    paths.push(...readdirSync(join(root, name)).map((file) => `${name}/${file}`));
+  const builder = createStatCacheBuilder(paths.length);
+  for (const [row, path] of paths.entries()) {
+    const stat = lstatSync(join(root, path), { bigint: true });
+    const plain = lstatSync(join(root, path));
+    builder.set(row, path.slice(path.lastIndexOf("/") + 1), {
+      entry: {
+        path,
+        type: stat.isFile() ? "file" : "directory",
+        mode: Number(stat.mode) & 0o7777,
+        uid: 0,
+        gid: 0,
+        mtimeSec: Number(stat.mtimeNs / 1_000_000_000n),
+        mtimeNs: Number(stat.mtimeNs % 1_000_000_000n),
+        size: stat.isFile() ? Number(stat.size) : 0,
+        sha256: "",
+      },
+      mark: { ctimeMs: plain.ctimeMs, ino: plain.ino, nlink: plain.nlink },
+      racy: isRacy(path),
+    });
+    builder.setChildren(row, 0, 0, true);
+  }
+  builder.setChildren(0, 1, DIRECTORIES, true);
+  for (let d = 0; d < DIRECTORIES; d += 1)
+    builder.setChildren(1 + d, 1 + DIRECTORIES + d * FILES, FILES, true);
+  const bytes = encodeStatCache(builder.finish("sha256:none"));
+  const shared = new SharedArrayBuffer(bytes.length);
+  Buffer.from(shared as ArrayBufferLike as ArrayBuffer).set(bytes);
+  return { cache: decodeStatCache(shared)!, paths };
+}
+
+const doubted = (paths: string[], verdicts: Uint8Array | undefined) =>
+  paths.filter((_, row) => verdicts![row] !== UNCHANGED);
+
+test("what nobody touched is unchanged, on however many threads", () => {
+  const { cache, paths } = cacheOf();
+  for (let round = 0; round < 5; round += 1)
+    expect(doubted(paths, probeRows(root, cache, [], 0))).toEqual([]);
+});
+
+test("what was written, removed, added to or may have changed unseen is to be looked at", () => {
+  const { cache, paths } = cacheOf((path) => path === "d3/f3");
+  writeFileSync(join(root, "d1", "größe 漢"), "more than it was");
+  rmSync(join(root, "d9", "f9"));
+  writeFileSync(join(root, "d20", "new"), "");
+  const verdicts = probeRows(root, cache, [], 0)!;
+  expect(doubted(paths, verdicts).sort()).toEqual(["d1/größe 漢", "d20", "d3/f3", "d9", "d9/f9"]);
+  expect(verdicts[paths.indexOf("d3/f3")]).toBe(LOOK);
+});
+
+test("what is put off gets no verdict, nor does anything below it", () => {
+  const { cache, paths } = cacheOf();
+  const below = doubted(paths, probeRows(root, cache, ["d5", "absent/at-all"], 0));
+  expect(below.length).toBe(1 + FILES);
+  expect(below.every((path) => path === "d5" || path.startsWith("d5/"))).toBe(true);
+});
+
+test("few paths are not worth a thread", () => {
+  expect(probeRows(root, cacheOf().cache)).toBeUndefined();
+});
+
+test("a cache with a flipped bit is none", () => {
+  const { cache } = cacheOf();
+  const bytes = new Uint8Array(cache.shared!);
+  bytes[bytes.length >> 1]! ^= 1;
+  expect(decodeStatCache(cache.shared!)).toBeUndefined();
+});
