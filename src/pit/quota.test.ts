@@ -1,0 +1,67 @@
+import { describe, expect, test } from "vitest";
+import { findQuotaStop, parseReset } from "./quota.ts";
+
+const NOW = Date.UTC(2026, 10, 16, 1, 20, 0);
+const at = (iso: string) => Date.parse(iso);
+const MINUTE = 60_000;
+
+const LINES: [line: string, resetMs: number][] = [
+  ["Claude AI usage limit reached|1794798000", 1_794_798_000_000],
+  ["You've hit your session limit · resets 3:10am (UTC)", at("2026-11-16T03:10:00Z")],
+  ["You've hit your limit · resets 12am (Europe/Berlin)", at("2026-11-16T23:00:00Z")],
+  ["You've hit your weekly limit · resets Nov 18, 9am (UTC)", at("2026-11-18T09:00:00Z")],
+  ["5-hour limit reached ∙ resets 1am", at("2026-11-17T01:00:00Z")],
+  ["You've hit your usage limit. Try again in 3 days 2 hours 5 minutes.", NOW + (74 * 60 + 5) * MINUTE],
+  ["You've hit your usage limit. Upgrade to Pro or try again at 4:30 PM.", at("2026-11-16T16:30:00Z")],
+  ["stream error: exceeded retry limit, last status: 429 Too Many Requests", NOW + 15 * MINUTE],
+  ["Rate limit reached for gpt-5: Please try again in 11.054s.", NOW + 11_054],
+  ["HTTP/2 429\nretry-after: 120", NOW + 120_000],
+  ["< Retry-After: 3600", NOW + 3_600_000],
+  ["Retry-After: Mon, 16 Nov 2026 05:00:00 GMT", at("2026-11-16T05:00:00Z")],
+  ['{"error":{"status":"RESOURCE_EXHAUSTED","retryDelay":"in 42s"}}', NOW + 42_000],
+  [
+    "Quota exceeded for quota metric 'requests'; quota resets at 2026-11-16T08:00:00Z",
+    at("2026-11-16T08:00:00Z"),
+  ],
+  ["error: insufficient_quota", NOW + 15 * MINUTE],
+];
+
+describe("a used-up quota", () => {
+  test.each(LINES)("%s", (line, resetMs) => {
+    expect(findQuotaStop(["working …", line], NOW)?.resetMs).toBe(resetMs);
+  });
+
+  test.each([
+    "Traceback (most recent call last):",
+    "the speed limit on this road is 50",
+    "Segmentation fault (core dumped)",
+    "limits.conf was written",
+    "done in 3 minutes",
+    "",
+  ])("is not read into: %s", (line) => {
+    expect(findQuotaStop([line], NOW)).toBeUndefined();
+  });
+
+  test("the newest word counts", () => {
+    const lines = ["usage limit reached, try again in 5 hours", "usage limit reached, try again in 1 hour"];
+    expect(findQuotaStop(lines, NOW)?.resetMs).toBe(NOW + 60 * MINUTE);
+  });
+
+  test("a pattern of the config is tried first, its group says when", () => {
+    const extra = [{ pattern: "budget is spent, back at (.*)" }];
+    expect(findQuotaStop(["budget is spent, back at 2026-11-16 02:00"], NOW, extra)).toEqual({
+      line: "budget is spent, back at 2026-11-16 02:00",
+      resetMs: at("2026-11-16T02:00:00Z"),
+    });
+  });
+
+  test("no reset lies in the past, and none further than eight days off", () => {
+    expect(findQuotaStop(["usage limit reached, resets at 2020-01-01T00:00:00Z"], NOW)?.resetMs).toBe(NOW);
+    const far = findQuotaStop(["usage limit reached, try again in 900 days"], NOW)?.resetMs;
+    expect(far).toBe(NOW + 8 * 24 * 60 * MINUTE);
+  });
+
+  test("a line without a time says nothing", () => {
+    expect(parseReset("usage limit reached", NOW)).toBeUndefined();
+  });
+});

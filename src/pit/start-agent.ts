@@ -1,0 +1,200 @@
+// Starts one life of an agent. The order of the lines is the promise (INV-4): life lock → epoch → record → keeper. The
+// keeper inherits the life lock, so the kernel itself lets no second keeper begin while one lives, also when whoever
+// started it is killed half-way.
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { cellPaths } from "../cell/layout.ts";
+import { crashPoint } from "../platform/crash-point.ts";
+import { createFile, makeDirectory } from "../platform/durable.ts";
+import { LazarusError } from "../platform/errors.ts";
+import { type Lock, tryAcquireLock } from "../platform/lock.ts";
+import { workerUrl } from "../platform/worker-module.ts";
+import type { Hands } from "./hands.ts";
+import { KEEPER_SCRIPT, keeperArguments } from "./keeper-script.ts";
+import { type Exit, type Life, readExit, readLife } from "./life.ts";
+import { countOomKills } from "./oom.ts";
+import { beginLife, type MissionRecord, type RecordedLife } from "./record.ts";
+import { agentPlaces, raiseEpoch, writeRecord } from "./record-file.ts";
+import { pitSettings } from "./settings.ts";
+
+export interface StartRequest {
+  readonly how: RecordedLife["how"];
+  readonly command: readonly string[];
+  /** In the foreground the agent has the caller's terminal, and the caller waits for it. */
+  readonly foreground?: boolean;
+  /** Done between the fence and the start, with the new epoch: nothing of an earlier life can write any more. */
+  prepare?(epoch: number): Promise<void> | void;
+}
+
+export interface Started {
+  readonly record: MissionRecord;
+  readonly epoch: number;
+  /** Undefined when it ended before it could say who it was. */
+  readonly life: Life | undefined;
+  /** Resolves when the keeper has ended; only for the foreground. */
+  readonly ended: Promise<void>;
+}
+
+const START_WAIT_MS = 15_000;
+const LOOK_MS = 5;
+/** Between the lock's check of someone who only looks and our own: a moment. */
+const LOCK_TRIES = 40;
+
+/** Only under the mission's lock. */
+export async function startAgent(
+  hands: Hands,
+  record: MissionRecord,
+  request: StartRequest,
+): Promise<Started> {
+  const { machine, config } = hands;
+  const mission = hands.missionOf(record.mission);
+  const places = agentPlaces(config, mission);
+  makeDirectory(machine.disk, places.directory);
+  using lifeLock = await takeLifeLock(hands, mission, places.lifeLock);
+  const epoch = raiseEpoch(machine, config, mission);
+  crashPoint("pit.start.fenced");
+  await request.prepare?.(epoch);
+  const begun = beginLife(record, {
+    epoch,
+    started_ms: machine.clock.nowMs(),
+    how: request.how,
+    command: request.command,
+    oom_kills: countOomKills(),
+  });
+  writeRecord(machine, config, begun);
+  crashPoint("pit.start.recorded");
+  const child = spawnKeeper(hands, begun, request, epoch, lifeLock);
+  crashPoint("pit.start.spawned");
+  const ended = new Promise<void>((resolve) => {
+    child.once("exit", () => resolve());
+    child.once("error", () => resolve());
+  });
+  let over = false;
+  void ended.then(() => {
+    over = true;
+  });
+  const deadlineMs = machine.clock.monotonicMs() + START_WAIT_MS;
+  for (;;) {
+    const life = readLife(config, mission);
+    if (life?.epoch === epoch) return { record: begun, epoch, life, ended };
+    if (over) return { record: begun, epoch, life: undefined, ended };
+    if (machine.clock.monotonicMs() > deadlineMs) throw notStarted(mission, "its keeper does not answer");
+    await machine.clock.sleep(LOOK_MS);
+  }
+}
+
+async function takeLifeLock(hands: Hands, mission: string, path: string): Promise<Lock> {
+  for (let tries = 0; tries < LOCK_TRIES; tries += 1) {
+    const lock = tryAcquireLock(hands.machine, path, `life of ${mission}`);
+    if (lock !== undefined) return lock;
+    await hands.machine.clock.sleep(LOOK_MS);
+  }
+  const life = readLife(hands.config, mission);
+  throw new LazarusError(
+    "AGENT_RUNNING",
+    `an agent of ${mission} is at work already${life === undefined ? "" : ` (process ${life.agent.pid})`}`,
+    { hint: `lazarus status ${mission}, or end it with: lazarus stop ${mission}` },
+  );
+}
+
+function spawnKeeper(
+  hands: Hands,
+  record: MissionRecord,
+  request: StartRequest,
+  epoch: number,
+  lifeLock: Lock,
+) {
+  const { config, machine } = hands;
+  const mission = hands.missionOf(record.mission);
+  const cell = cellPaths(config, mission);
+  const settings = pitSettings(
+    hands.effective.document,
+    hands.effective.file,
+    record.agent,
+    hands.cellSection(mission),
+  );
+  const workingDirectory = record.cwd ?? cell.worktree;
+  if (!existsSync(workingDirectory))
+    throw notStarted(mission, `its directory ${workingDirectory} is not there`);
+  makeDirectory(machine.disk, join(cell.root, "logs"));
+  const values = keeperArguments(
+    {
+      directory: agentPlaces(config, mission).directory,
+      epoch,
+      // Filled in by the launcher, which becomes the keeper.
+      keeperStart: "",
+      bootId: "",
+      mission,
+      cell: cell.root,
+      workingDirectory,
+      log: request.foreground ? "" : agentLog(cell.root),
+      logLimitBytes: settings.logLimitBytes,
+      logCount: settings.logCount,
+      heartbeatFile: cell.heartbeatFile,
+      heartbeatSeconds: config.heartbeat_interval_seconds,
+      leftoverGraceSeconds: settings.leftoverGraceSeconds,
+    },
+    request.command,
+  );
+  const launcher = workerUrl("keeper-launch", import.meta.url).pathname;
+  const streams = request.foreground ? "inherit" : "ignore";
+  const child = spawn(
+    process.execPath,
+    ["--no-warnings", decodeURIComponent(launcher), storeScript(hands), ...values],
+    {
+      cwd: config.run_dir,
+      detached: !request.foreground,
+      stdio: [streams, streams, streams, lifeLock.fd],
+      env: agentEnvironment(hands, record),
+    },
+  );
+  if (!request.foreground) child.unref();
+  return child;
+}
+
+/** What an agent prints, within its cell. */
+export function agentLog(cellRoot: string): string {
+  return join(cellRoot, "logs", "agent.log");
+}
+
+/** The starter's environment and what the mission adds; marks of a life that the starter itself belongs to are taken off. */
+function agentEnvironment(hands: Hands, record: MissionRecord): Record<string, string> {
+  const env: Record<string, string> = {};
+  for (const [key, value] of Object.entries({ ...hands.environment, ...record.env })) {
+    if (value !== undefined) env[key] = value;
+  }
+  for (const key of [
+    "LAZARUS_MISSION",
+    "LAZARUS_CELL",
+    "LAZARUS_EPOCH",
+    "LAZARUS_HEARTBEAT",
+    "NOTIFY_SOCKET",
+  ])
+    delete env[key];
+  // So that the agent's own `lazarus heartbeat` finds the same places from whatever directory it calls.
+  if (hands.effective.file !== undefined) env.LAZARUS_CONFIG = hands.effective.file;
+  if (hands.home !== undefined) env.LAZARUS_HOME = hands.home;
+  return env;
+}
+
+/** The script under its own digest: never changed under a shell that reads it. */
+function storeScript({ machine, config }: Hands): string {
+  const digest = createHash("sha256").update(KEEPER_SCRIPT).digest("hex").slice(0, 12);
+  const path = join(config.run_dir, `keeper-${digest}.sh`);
+  if (!existsSync(path)) createFile(machine.disk, path, KEEPER_SCRIPT);
+  return path;
+}
+
+function notStarted(mission: string, why: string): LazarusError {
+  return new LazarusError("AGENT_NOT_STARTED", `the agent of ${mission} was not started: ${why}`, {
+    hint: `lazarus why ${mission}`,
+  });
+}
+
+/** The exit that belongs to a life, when its keeper wrote one. */
+export function exitOf(hands: Hands, mission: string, epoch: number): Exit | undefined {
+  const exit = readExit(hands.config, mission);
+  return exit?.epoch === epoch ? exit : undefined;
+}

@@ -1,0 +1,142 @@
+// Processes of a life that outlived their keeper, and how they are ended before anything new starts (INV-4). A process
+// belongs to a life when it is the recorded agent, when it is in the keeper's own session, or when its environment says
+// so. What cleaned its environment and left the session after its keeper was killed cannot be told apart from strangers.
+import { readdirSync, readFileSync } from "node:fs";
+import type { Clock } from "../platform/clock.ts";
+import { systemErrorCode } from "../platform/errors.ts";
+import type { Life } from "./life.ts";
+
+export interface Sighting {
+  readonly pid: number;
+  readonly parent: number;
+  readonly session: number;
+  readonly startTime: string;
+  readonly state: string;
+}
+
+export interface LifeMarks {
+  readonly cell: string;
+  readonly epoch: number;
+  readonly life: Life | undefined;
+  readonly bootId: string;
+}
+
+/** All processes of this machine that can be seen; empty where there is no /proc. */
+export function sightProcesses(): Sighting[] {
+  if (process.platform !== "linux") return [];
+  const seen: Sighting[] = [];
+  for (const name of readdirSync("/proc")) {
+    const pid = Number(name);
+    if (!(pid > 0)) continue;
+    const sighting = sightProcess(pid);
+    if (sighting !== undefined) seen.push(sighting);
+  }
+  return seen;
+}
+
+function sightProcess(pid: number): Sighting | undefined {
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+  } catch {
+    return undefined;
+  }
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return {
+    pid,
+    state: fields[0]!,
+    parent: Number(fields[1]),
+    session: Number(fields[3]),
+    startTime: fields[19]!,
+  };
+}
+
+/** The processes of a life, its keeper left out. A later life of the same cell is never among them. */
+export function findSurvivors(marks: LifeMarks, seen: readonly Sighting[] = sightProcesses()): Sighting[] {
+  const { life } = marks;
+  const known = life !== undefined && life.epoch === marks.epoch && life.keeper.bootId === marks.bootId;
+  const leader = known ? seen.find(({ pid }) => pid === life.keeper.pid) : undefined;
+  // The kernel gives a pid to nobody else while it names a session; when someone else has it, so is the session.
+  const session =
+    known && life.detached && (leader === undefined || leader.startTime === life.keeper.startTime)
+      ? life.keeper.pid
+      : undefined;
+  return seen.filter((one) => {
+    if (one.state === "Z" || one.state === "X" || one.pid === process.pid) return false;
+    if (known && one.pid === life.keeper.pid && one.startTime === life.keeper.startTime) return false;
+    if (known && one.pid === life.agent.pid && one.startTime === life.agent.startTime) return true;
+    if (session !== undefined && one.session === session) return true;
+    return carriesMarks(one.pid, marks);
+  });
+}
+
+function carriesMarks(pid: number, { cell, epoch }: LifeMarks): boolean {
+  let text: string;
+  try {
+    // Unreadable for the processes of other users, which are none of ours.
+    text = readFileSync(`/proc/${pid}/environ`, "utf8");
+  } catch {
+    return false;
+  }
+  if (!text.includes("LAZARUS_EPOCH=")) return false;
+  const entries = text.split("\0");
+  return entries.includes(`LAZARUS_CELL=${cell}`) && entries.includes(`LAZARUS_EPOCH=${epoch}`);
+}
+
+/** A process and all below it. */
+export function treeOf(root: number, seen: readonly Sighting[] = sightProcesses()): number[] {
+  const children = new Map<number, number[]>();
+  for (const { pid, parent } of seen) children.set(parent, [...(children.get(parent) ?? []), pid]);
+  const tree: number[] = [];
+  const open = [root];
+  for (let pid = open.pop(); pid !== undefined; pid = open.pop()) {
+    tree.push(pid);
+    open.push(...(children.get(pid) ?? []));
+  }
+  return tree;
+}
+
+/** Sends a signal; false when the process was gone already. */
+export function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    process.kill(pid, name);
+    return true;
+  } catch (error) {
+    if (systemErrorCode(error) === "ESRCH") return false;
+    throw error;
+  }
+}
+
+const LOOK_MS = 50;
+/** A process that the kernel cannot end (on a dead network disk, say) is not waited for for ever. */
+const KILL_WAIT_MS = 10_000;
+
+export interface Ending {
+  /** How many there were. */
+  readonly ended: number;
+  /** Those that even SIGKILL did not end. */
+  readonly immortal: readonly number[];
+}
+
+/** TERM, a grace, KILL, until nothing of that life is left. */
+export async function endSurvivors(clock: Clock, marks: LifeMarks, graceMs: number): Promise<Ending> {
+  const met = new Set<number>();
+  const begunMs = clock.monotonicMs();
+  for (;;) {
+    const survivors = findSurvivors(marks);
+    if (survivors.length === 0) return { ended: met.size, immortal: [] };
+    const waitedMs = clock.monotonicMs() - begunMs;
+    if (waitedMs > graceMs + KILL_WAIT_MS)
+      return { ended: met.size, immortal: survivors.map(({ pid }) => pid) };
+    for (const { pid, state } of survivors) {
+      if (waitedMs >= graceMs) signal(pid, "SIGKILL");
+      else if (!met.has(pid)) {
+        signal(pid, "SIGTERM");
+        // A stopped process hears nothing but SIGKILL.
+        if (state === "T") signal(pid, "SIGCONT");
+      }
+      met.add(pid);
+    }
+    await clock.sleep(LOOK_MS);
+  }
+}
