@@ -36,7 +36,7 @@ export async function audit(
     });
     return undefined;
   } catch (error) {
-    return asLazarusError(error, `writing the audit log ${auditFile(root)}`, directory).message;
+    return `the audit log was not written: ${asLazarusError(error, `writing ${auditFile(root)}`, directory).message}`;
   }
 }
 

@@ -5,7 +5,7 @@
 import { readdirSync, readlinkSync, symlinkSync, unlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
-import { LazarusError, systemErrorCode } from "../platform/errors.ts";
+import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import { livenessOfMark, type Owner, ownerMark, selfOwner } from "./owner.ts";
 
@@ -20,13 +20,18 @@ export function guardPath(directory: string, name: string): string {
 
 /** Runs `work` while no other process runs its own on the same guard. Waits for live holders, clears dead ones. */
 export async function withGuard<T>(machine: Machine, path: string, work: () => T | Promise<T>): Promise<T> {
-  const me = selfOwner(machine.processes);
-  if (!tryTake(path, me)) await waitAndTake(machine, path, me);
-  crashPoint("flow.guard.taken");
   try {
-    return await work();
-  } finally {
-    release(path);
+    const me = selfOwner(machine.processes);
+    if (!tryTake(path, me)) await waitAndTake(machine, path, me);
+    crashPoint("flow.guard.taken");
+    try {
+      return await work();
+    } finally {
+      release(path);
+    }
+  } catch (error) {
+    // A full or read-only disk, in words, for whoever called.
+    throw asLazarusError(error, `changing flows in ${dirname(path)}`, dirname(path));
   }
 }
 

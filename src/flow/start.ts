@@ -2,7 +2,7 @@
 // One start at a time per workspace, so that two flows cannot take one idempotency key at once.
 import { crashPoint } from "../platform/crash-point.ts";
 import { makeDirectory, replaceFile, sweepTemporaries } from "../platform/durable.ts";
-import { LazarusError } from "../platform/errors.ts";
+import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import { pidInUse } from "../platform/process-identity.ts";
 import { audit } from "./audit.ts";
 import { formatExact } from "./canonical.ts";
@@ -58,7 +58,11 @@ export async function startFlow(
   const place = placeOf(checkpointDirectory(root, options.perAgent ? agent : undefined), stem);
   const shared = checkpointDirectory(root);
   for (const directory of new Set([shared, place.directory])) {
-    makeDirectory(machine.disk, directory);
+    try {
+      makeDirectory(machine.disk, directory);
+    } catch (error) {
+      throw asLazarusError(error, `making ${directory}`, root);
+    }
     requireInside(root, directory);
   }
   return withGuard(machine, guardPath(shared, "start"), () =>
