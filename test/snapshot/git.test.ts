@@ -1,0 +1,496 @@
+// The git commit of a checkpoint in every awkward repository: it holds what `git add -A` would hold, and nothing of the
+// user's is touched.
+import { type ExecFileSyncOptions, execFileSync, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { CaptureResult } from "../../src/snapshot/capture.ts";
+import { commitWorktree } from "../../src/snapshot/git/commit.ts";
+import { createRandom } from "../../src/testing/index.ts";
+import { createLab, isRoot, type Lab, type LabOptions } from "./lab.ts";
+
+const SEED = Number(process.env.LAZARUS_SEED ?? Date.now() % 1_000_000);
+
+interface Repository extends Lab {
+  git(...args: string[]): string;
+  write(path: string, content: string): void;
+  /** What belongs to the user: HEAD, refs, reflogs, index bytes, stash, hooks, state of rebase and merge. */
+  belongings(): Record<string, string>;
+  /** The tree that `git add -A` makes, in an index of its own. */
+  wantedTree(...without: string[]): string;
+}
+
+function createRepository(options: LabOptions = {}, init = true): Repository {
+  const lab = createLab(options);
+  const run = (args: readonly string[], extra: ExecFileSyncOptions = {}) =>
+    execFileSync("git", args, {
+      cwd: lab.worktree,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "pipe"],
+      ...extra,
+      env: {
+        PATH: process.env.PATH,
+        HOME: lab.directory,
+        GIT_AUTHOR_NAME: "user",
+        GIT_AUTHOR_EMAIL: "u@u",
+        GIT_COMMITTER_NAME: "user",
+        GIT_COMMITTER_EMAIL: "u@u",
+        GIT_CONFIG_COUNT: "1",
+        GIT_CONFIG_KEY_0: "protocol.file.allow",
+        GIT_CONFIG_VALUE_0: "always",
+        ...extra.env,
+      },
+    }).toString();
+  const git = (...args: string[]) => run(args).trim();
+  const write = (path: string, content: string) => {
+    fs.mkdirSync(join(lab.worktree, path, ".."), { recursive: true });
+    fs.writeFileSync(join(lab.worktree, path), content);
+  };
+  if (init) {
+    git("init", "-q", "-b", "main");
+    write("tracked.txt", "one\n");
+    write("dir/also.txt", "two\n");
+    git("add", "-A");
+    git("commit", "-qm", "first");
+  }
+  return {
+    ...lab,
+    git,
+    write,
+    belongings() {
+      const directory = git("rev-parse", "--absolute-git-dir");
+      const common = git("rev-parse", "--path-format=absolute", "--git-common-dir");
+      const found: Record<string, string> = {
+        refs: spawnSync("git", ["for-each-ref", "--format=%(refname) %(objectname)"], {
+          cwd: lab.worktree,
+          encoding: "utf8",
+        })
+          .stdout.split("\n")
+          .filter((line) => !line.startsWith("refs/lazarus/checkpoints/"))
+          .join("\n"),
+      };
+      for (const root of new Set([directory, common])) {
+        for (const entry of fs.readdirSync(root, { recursive: true, withFileTypes: true })) {
+          const path = join(entry.parentPath, entry.name);
+          const name = path.slice(root.length + 1);
+          if (!entry.isFile() || /^(objects|refs|packed-refs)/.test(name)) continue;
+          const { mtimeMs } = fs.statSync(path);
+          found[path] = `${createHash("sha256").update(fs.readFileSync(path)).digest("hex")} ${mtimeMs}`;
+        }
+      }
+      return found;
+    },
+    wantedTree(...without) {
+      const index = join(lab.directory, `wanted-${Math.random()}`);
+      const own = git("rev-parse", "--path-format=absolute", "--git-path", "index");
+      if (fs.existsSync(own)) fs.copyFileSync(own, index);
+      // Long ago, so that git believes no stat and hashes everything.
+      if (fs.existsSync(own)) fs.utimesSync(index, 1, 1);
+      const env = { GIT_INDEX_FILE: index };
+      run(["add", "-A", "--", ".", ...without.map((path) => `:(exclude)${path}`)], { env });
+      return run(["write-tree"], { env }).trim();
+    },
+  };
+}
+
+function treeOf(lab: Repository, { checkpoint }: CaptureResult): string {
+  const { commit } = checkpoint.metadata.git;
+  return lab.git("rev-parse", `${commit}^{tree}`);
+}
+
+/** Takes a checkpoint and checks the three promises: nothing touched, the right tree, under the right ref. */
+async function proveCommit(lab: Repository, ...without: string[]): Promise<CaptureResult> {
+  const wanted = lab.wantedTree(...without);
+  const before = lab.belongings();
+  const result = await lab.checkpoint();
+  expect(lab.belongings()).toEqual(before);
+  const { git } = result.checkpoint.metadata;
+  expect(git.status, git.note ?? "").toMatch(/^(committed|unchanged)$/);
+  expect(treeOf(lab, result)).toBe(wanted);
+  expect(lab.git("rev-parse", git.ref!)).toBe(git.commit);
+  expect(result.flaws).toEqual([]);
+  return result;
+}
+
+describe("the commit of a checkpoint", () => {
+  it("holds tracked and untracked files, not ignored ones, on top of HEAD", async () => {
+    using lab = createRepository();
+    lab.write(".gitignore", "ignored/\n*.log\n");
+    lab.write("ignored/x", "x");
+    lab.write("a.log", "x");
+    lab.write("new file", "new");
+    lab.write("tracked.txt", "changed\n");
+    fs.rmSync(join(lab.worktree, "dir/also.txt"));
+    const { checkpoint } = await proveCommit(lab);
+    const { head, branch, commit } = checkpoint.metadata.git;
+    expect({ head, branch }).toEqual({ head: lab.git("rev-parse", "HEAD"), branch: "main" });
+    expect(lab.git("rev-parse", `${commit}^`)).toBe(head);
+    expect(lab.git("ls-tree", "-r", "--name-only", commit!).split("\n")).toEqual([
+      ".gitignore",
+      "new file",
+      "tracked.txt",
+    ]);
+    expect(lab.git("log", "-1", "--format=%an <%ae>", commit!)).toBe("Lazarus <lazarus@localhost>");
+  });
+
+  it("of an unborn branch has no parent", async () => {
+    using lab = createRepository({}, false);
+    lab.git("init", "-q", "-b", "main");
+    lab.write("a", "a");
+    const { checkpoint } = await proveCommit(lab);
+    expect(checkpoint.metadata.git).toMatchObject({ head: null, branch: "main" });
+    expect(lab.git("rev-list", "--count", checkpoint.metadata.git.commit!)).toBe("1");
+  });
+
+  it("works with a detached HEAD, a stash, staged and intended changes", async () => {
+    using lab = createRepository();
+    lab.write("tracked.txt", "stashed\n");
+    lab.git("stash");
+    lab.git("checkout", "-q", "--detach");
+    lab.write("staged.txt", "staged\n");
+    lab.git("add", "staged.txt");
+    lab.write("staged.txt", "edited after staging\n");
+    lab.write("intended.txt", "x\n");
+    lab.git("add", "-N", "intended.txt");
+    const { checkpoint } = await proveCommit(lab);
+    expect(checkpoint.metadata.git.branch).toBe(null);
+    expect(lab.git("stash", "list")).toContain("stash@{0}");
+    expect(lab.git("status", "--porcelain")).toBe("A intended.txt\nAM staged.txt");
+  });
+
+  it("works in mid-merge and mid-rebase with conflicts", async () => {
+    using lab = createRepository();
+    lab.git("checkout", "-qb", "other");
+    lab.write("tracked.txt", "theirs\n");
+    lab.git("commit", "-qam", "theirs");
+    lab.git("checkout", "-q", "main");
+    lab.write("tracked.txt", "ours\n");
+    lab.git("commit", "-qam", "ours");
+    for (const command of [
+      ["merge", "other"],
+      ["rebase", "other"],
+    ] as const) {
+      expect(() => lab.git(...command)).toThrow();
+      expect(lab.git("status", "--porcelain")).toBe("UU tracked.txt");
+      await proveCommit(lab);
+      lab.write("during.txt", command[0]);
+      await proveCommit(lab);
+      expect(lab.git("status", "--porcelain")).toContain("UU tracked.txt");
+      lab.git(command[0], "--abort");
+      fs.rmSync(join(lab.worktree, "during.txt"));
+    }
+  });
+
+  it("works in a linked worktree, and with a bare repository elsewhere", async () => {
+    using lab = createRepository();
+    const linked = createLab({ mission: "linked", home: lab.home });
+    fs.mkdirSync(linked.cell, { recursive: true });
+    lab.git("worktree", "add", "-q", "-b", "side", linked.worktree);
+    fs.writeFileSync(join(linked.worktree, "only here"), "x");
+    const before = lab.belongings();
+    const { checkpoint, flaws } = await linked.checkpoint();
+    expect(flaws).toEqual([]);
+    expect(lab.belongings()).toEqual(before);
+    expect(checkpoint.metadata.git).toMatchObject({ status: "committed", branch: "side" });
+    expect(lab.git("ls-tree", "-r", "--name-only", checkpoint.metadata.git.commit!)).toContain("only here");
+  });
+
+  it("works with submodules and nested repositories, with and without commits", async () => {
+    using lab = createRepository();
+    const module = join(lab.directory, "module");
+    execFileSync("git", ["init", "-q", module]);
+    fs.writeFileSync(join(module, "m"), "m");
+    execFileSync("git", ["-C", module, "add", "-A"]);
+    execFileSync("git", ["-C", module, "-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "m"]);
+    lab.git("submodule", "add", "-q", module, "sub");
+    lab.git("clone", "-q", module, "nested");
+    lab.git("init", "-q", "empty");
+    lab.write("empty/file", "x");
+    const { checkpoint } = await proveCommit(lab, "empty");
+    expect(checkpoint.metadata.git.note).toContain("empty");
+    expect([...lab.listing().keys()]).toContain("worktree/empty/file");
+    // The nested one moves on; then it stops being a repository.
+    fs.writeFileSync(join(lab.worktree, "nested/more"), "more");
+    lab.git("-C", "nested", "add", "-A");
+    lab.git("-C", "nested", "-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "more");
+    await proveCommit(lab, "empty");
+    fs.rmSync(join(lab.worktree, "nested/.git"), { recursive: true });
+    fs.rmSync(join(lab.worktree, "empty/.git"), { recursive: true });
+    await proveCommit(lab);
+    fs.rmSync(join(lab.worktree, "sub"), { recursive: true });
+    await proveCommit(lab);
+  });
+
+  it("holds names that are no text", async () => {
+    using lab = createRepository();
+    const odd = Buffer.concat([Buffer.from(`${lab.worktree}/`), Buffer.from([0x66, 0xff, 0x0a, 0x20])]);
+    lab.write(".gitignore", "*.hidden\n");
+    await proveCommit(lab);
+    fs.writeFileSync(odd, "odd");
+    fs.writeFileSync(Buffer.concat([odd, Buffer.from(".hidden")]), "odd and ignored");
+    lab.write("new\nline", "x");
+    lab.write("sp ace", "x");
+    lab.write(":(exclude)magic", "x");
+    await proveCommit(lab);
+    fs.rmSync(odd);
+    await proveCommit(lab);
+  });
+
+  it("follows rules that are edited in between", async () => {
+    using lab = createRepository();
+    lab.write("a.tmp", "x");
+    await proveCommit(lab);
+    lab.write(".gitignore", "*.tmp\n");
+    await proveCommit(lab);
+    fs.appendFileSync(join(lab.worktree, ".git/info/exclude"), "b.*\n");
+    lab.write("b.txt", "x");
+    await proveCommit(lab);
+    lab.git("config", "core.excludesFile", join(lab.directory, "mine"));
+    fs.writeFileSync(join(lab.directory, "mine"), "c.*\n");
+    lab.write("c.txt", "x");
+    await proveCommit(lab);
+    fs.rmSync(join(lab.worktree, ".gitignore"));
+    await proveCommit(lab);
+    lab.write(".gitattributes", "*.txt text eol=crlf\n");
+    lab.write("tracked.txt", "one\r\n");
+    await proveCommit(lab);
+  });
+
+  it("is right when the user's index is younger than a change of the same size", async () => {
+    using lab = createRepository();
+    for (let i = 0; i < 5; i += 1) {
+      lab.write("racy.txt", `${i}aaaa\n`);
+      lab.git("add", "racy.txt");
+      lab.write("racy.txt", `${i}bbbb\n`);
+      fs.rmSync(lab.room.cacheDirectory, { recursive: true, force: true });
+      await proveCommit(lab);
+    }
+  });
+
+  it("leaves a lock of the user's index alone, and needs none", async () => {
+    using lab = createRepository();
+    const lock = join(lab.worktree, ".git/index.lock");
+    fs.writeFileSync(lock, "");
+    lab.write("new", "x");
+    const wanted = createHash("sha256")
+      .update(fs.readFileSync(join(lab.worktree, ".git/index")))
+      .digest("hex");
+    const result = await lab.checkpoint();
+    expect(result.checkpoint.metadata.git.status).toBe("committed");
+    expect(fs.existsSync(lock)).toBe(true);
+    expect(
+      createHash("sha256")
+        .update(fs.readFileSync(join(lab.worktree, ".git/index")))
+        .digest("hex"),
+    ).toBe(wanted);
+  });
+
+  it("runs no hook and no file-system monitor", async () => {
+    using lab = createRepository();
+    const ran = join(lab.directory, "ran");
+    for (const hook of [
+      "pre-commit",
+      "post-commit",
+      "post-index-change",
+      "reference-transaction",
+      "post-rewrite",
+    ])
+      fs.writeFileSync(
+        join(lab.worktree, ".git/hooks", hook),
+        `#!/bin/sh\necho ${hook} >> ${ran}\nexit 1\n`,
+        { mode: 0o755 },
+      );
+    lab.git("config", "core.fsmonitor", join(lab.worktree, ".git/hooks/pre-commit"));
+    lab.write("x", "x");
+    fs.rmSync(ran, { force: true });
+    const { checkpoint } = await lab.checkpoint();
+    expect(checkpoint.metadata.git.status).toBe("committed");
+    expect(fs.existsSync(ran)).toBe(false);
+  });
+
+  it("takes no repository of a directory above, and nothing from the caller's environment", async () => {
+    using lab = createRepository(
+      {
+        environment: {
+          PATH: process.env.PATH,
+          GIT_DIR: "/nowhere",
+          GIT_INDEX_FILE: "/nowhere/index",
+          GIT_WORK_TREE: "/",
+        },
+      },
+      true,
+    );
+    lab.write("x", "x");
+    await proveCommit(lab);
+    using above = createLab();
+    execFileSync("git", ["init", "-q", above.directory]);
+    fs.mkdirSync(join(above.worktree, ".git"));
+    const { checkpoint, flaws } = await above.checkpoint();
+    expect(checkpoint.metadata.git.status).toBe("degraded");
+    expect(flaws).toEqual([expect.objectContaining({ path: "worktree", kind: "degraded" })]);
+    expect(fs.readdirSync(join(above.directory, ".git/refs"))).toEqual(["heads", "tags"]);
+  });
+
+  it("says so where there is no repository, or a broken one", async () => {
+    using lab = createLab();
+    const none = await lab.checkpoint();
+    expect(none.checkpoint.metadata.git).toMatchObject({ status: "none", commit: null });
+    expect(none.flaws).toEqual([]);
+    fs.writeFileSync(join(lab.worktree, ".git"), "gitdir: /nowhere/at/all\n");
+    const broken = await lab.checkpoint();
+    expect(broken.checkpoint.metadata.git.status).toBe("degraded");
+    expect(broken.flaws).toEqual([expect.objectContaining({ path: "worktree", kind: "degraded" })]);
+    fs.rmSync(join(lab.worktree, ".git"));
+    fs.symlinkSync("nowhere", join(lab.worktree, ".git"));
+    expect((await lab.checkpoint()).checkpoint.metadata.git.status).toBe("degraded");
+  });
+
+  it("is degraded, and the files saved all the same, when a filter fails, git is absent or its cache is no directory", async () => {
+    using lab = createRepository();
+    lab.git("config", "filter.bad.clean", "exit 1");
+    lab.git("config", "filter.bad.required", "true");
+    lab.write(".gitattributes", "*.bad filter=bad\n");
+    lab.write("x.bad", "x");
+    const before = lab.belongings();
+    const failed = await lab.checkpoint();
+    expect(failed.checkpoint.metadata.git).toMatchObject({ status: "degraded", branch: "main" });
+    expect(failed.flaws).toEqual([expect.objectContaining({ path: "worktree", kind: "degraded" })]);
+    expect(lab.text("worktree/x.bad")).toBe("x");
+    expect(lab.belongings()).toEqual(before);
+    fs.rmSync(join(lab.worktree, "x.bad"));
+    const bare = lab.with({ environment: { PATH: "/nowhere" } });
+    expect((await bare.checkpoint()).checkpoint.metadata.git).toMatchObject({
+      status: "degraded",
+      note: expect.stringContaining("ENOENT"),
+    });
+    fs.rmSync(lab.room.cacheDirectory, { recursive: true });
+    fs.writeFileSync(lab.room.cacheDirectory, "not a directory");
+    expect((await lab.checkpoint()).checkpoint.metadata.git.status).toBe("degraded");
+    fs.rmSync(lab.room.cacheDirectory);
+    await proveCommit(lab);
+  });
+
+  it("ends a filter that hangs", async () => {
+    using lab = createRepository();
+    const pidFile = join(lab.directory, "pid");
+    lab.git("config", "filter.slow.clean", `sh -c 'echo $$ > ${pidFile}; sleep 300'`);
+    lab.write(".gitattributes", "*.slow filter=slow\n");
+    lab.write("x.slow", "x");
+    const position = await commitWorktree({
+      worktree: lab.worktree,
+      checkpointId: "id",
+      createdMs: 0,
+      headId: null,
+      cacheDirectory: join(lab.directory, "cache"),
+      environment: { PATH: process.env.PATH },
+      changes: undefined,
+      secrets: [],
+      isSecret: () => false,
+      secretRules: "",
+      timeoutMs: 700,
+    });
+    expect(position).toMatchObject({ status: "degraded", note: "git add: no answer within 0.7 s" });
+    const pid = Number(fs.readFileSync(pidFile, "utf8"));
+    await expect.poll(() => isGone(pid)).toBe(true);
+  });
+
+  it.skipIf(!isRoot)("is refused by git in a repository of another user, and that is said", async () => {
+    using lab = createRepository();
+    execFileSync("chown", ["-R", "1000:1000", lab.worktree]);
+    const { checkpoint } = await lab.checkpoint();
+    expect(checkpoint.metadata.git).toMatchObject({
+      status: "degraded",
+      note: expect.stringContaining("dubious ownership"),
+    });
+  });
+
+  it("is made anew when its ref was deleted", async () => {
+    using lab = createRepository();
+    const first = await proveCommit(lab);
+    lab.git("update-ref", "-d", first.checkpoint.metadata.git.ref!);
+    const second = await proveCommit(lab);
+    expect(second.checkpoint.metadata.git.ref).not.toBe(first.checkpoint.metadata.git.ref);
+  });
+
+  it("is the same when nothing changed, and shares its ref", async () => {
+    using lab = createRepository();
+    const first = await proveCommit(lab);
+    const second = await lab.checkpoint();
+    expect(second.outcome).toBe("unchanged");
+    expect(second.checkpoint.metadata.git.ref).toBe(first.checkpoint.metadata.git.ref);
+    // Elsewhere in the cell.
+    fs.writeFileSync(join(lab.cell, "note"), "x");
+    const third = await proveCommit(lab);
+    expect(third.checkpoint.metadata.git.commit).toBe(first.checkpoint.metadata.git.commit);
+  });
+
+  it("does not mind checkpoints that another cache directory took part in", async () => {
+    using lab = createRepository();
+    lab.write("goes", "x");
+    await proveCommit(lab);
+    const cache = lab.room.cacheDirectory;
+    fs.cpSync(cache, `${cache}-mine`, { recursive: true, preserveTimestamps: true });
+    fs.rmSync(join(lab.worktree, "goes"));
+    await proveCommit(lab);
+    // Back to a private index that has not seen the removal.
+    fs.rmSync(cache, { recursive: true });
+    fs.renameSync(`${cache}-mine`, cache);
+    lab.write("comes", "x");
+    await proveCommit(lab);
+  });
+});
+
+describe("few changes are committed quickly, and to the same tree", () => {
+  it(`over random edits (seed ${SEED})`, { timeout: 60_000 }, async () => {
+    const random = createRandom(SEED);
+    using lab = createRepository();
+    lab.write(".gitignore", "*.ignored\n");
+    await lab.checkpoint();
+    const names = [
+      "a",
+      "b",
+      "c",
+      "a/x",
+      "b/y",
+      "c/z.ignored",
+      "a/x/deep",
+      "tracked.txt",
+      "dir/also.txt",
+      "odd \n name",
+    ];
+    const edit = () => {
+      const path = join(lab.worktree, random.pick(names));
+      const parent = join(path, "..");
+      if (!fs.lstatSync(parent, { throwIfNoEntry: false })?.isDirectory()) return;
+      const stat = fs.lstatSync(path, { throwIfNoEntry: false });
+      if (stat !== undefined && random.chance(0.5)) fs.rmSync(path, { recursive: true });
+      else if (stat?.isDirectory())
+        fs.writeFileSync(join(path, `inner${random.int(0, 3)}`), String(random.int(0, 99)));
+      else {
+        fs.rmSync(path, { force: true });
+        random.pick([
+          () => fs.writeFileSync(path, String(random.int(0, 99))),
+          () => fs.writeFileSync(path, "#!", { mode: 0o755 }),
+          () => fs.symlinkSync(random.pick(["dir", "nowhere", "."]), path),
+          () => fs.mkdirSync(path),
+        ])();
+      }
+    };
+    for (let round = 0; round < 25; round += 1) {
+      for (let i = random.int(1, 4); i > 0; i -= 1) edit();
+      if (random.chance(0.1)) lab.git("commit", "-qam", "user", "--allow-empty");
+      await proveCommit(lab);
+    }
+  });
+});
+
+function isGone(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    // A zombie waits for its parent, which is init here.
+    return fs.readFileSync(`/proc/${pid}/stat`, "utf8").includes(") Z ");
+  } catch {
+    return true;
+  }
+}
