@@ -31,49 +31,76 @@ export interface LayerSource {
 }
 
 export function openLayer(source: LayerSource): Layer {
-  const { path, digest, codec } = source;
-  const damaged = (what: string) =>
-    new LazarusError("LAYER_DAMAGED", `layer ${digest} is damaged: ${what}`, {
-      hint: "lazarus verify --deep, which names the checkpoints that are still good",
-      details: { layer: digest },
-    });
-  const fd = openBlob(path, digest);
+  const damaged = damageOf(source);
+  const fd = openBlob(source.path, source.digest);
   try {
-    const { size } = fstatSync(fd);
-    const footer =
-      size < codec.footerLength
-        ? undefined
-        : codec.decodeFooter(readAt(fd, size - codec.footerLength, codec.footerLength));
-    if (footer === undefined)
-      throw damaged("it has no footer; it was cut short or is not a layer of Lazarus");
-    if (footer.tocOffset + footer.tocLength !== size - codec.footerLength)
-      throw damaged("its footer points outside");
-    const hidden = readAt(fd, footer.tocOffset, footer.tocLength);
-    const toc = readToc(codec, hidden, source.tocSha256, damaged);
-    const offsets = memberOffsets(toc.members);
-    if (offsets.stored.at(-1) !== footer.tocOffset) throw damaged("its members do not add up");
-    return createLayer(fd, source, toc, offsets, damaged);
+    const packed = readPacked(fd, source);
+    const toc = unpackToc(source, packed);
+    return createLayer(fd, source, toc, memberOffsets(toc.members), damaged);
   } catch (error) {
     closeSync(fd);
     throw error;
   }
 }
 
-function readToc(
-  codec: Codec,
-  hidden: Buffer,
-  expected: string | undefined,
-  damaged: (what: string) => LazarusError,
-): Toc {
-  if (expected !== undefined && createHash("sha256").update(hidden).digest("hex") !== expected) {
-    throw damaged("its table of contents does not match its digest");
-  }
+/** A layer's table as it is stored, checked against its digest, not yet decoded. */
+export interface PackedToc {
+  readonly payload: Buffer;
+  /** Where it begins in the layer, which is where the members end. */
+  readonly offset: number;
+}
+
+/** Looks at no more than the end of the layer: tells damage in a hundredth of the time that decoding takes. */
+export function readPackedToc(source: LayerSource): PackedToc {
+  const fd = openBlob(source.path, source.digest);
   try {
-    const payload = codec.reveal(hidden);
-    return decodeToc(payload, Math.max(TOC_LEAST_LIMIT, payload.length * TOC_EXPANSION_LIMIT));
+    return readPacked(fd, source);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** The table, or only the rows of the paths in `only` and of all hard links. */
+export function unpackToc(source: LayerSource, packed: PackedToc, only?: ReadonlySet<string>): Toc {
+  const damaged = damageOf(source);
+  let toc: Toc;
+  try {
+    const limit = Math.max(TOC_LEAST_LIMIT, packed.payload.length * TOC_EXPANSION_LIMIT);
+    toc = decodeToc(packed.payload, limit, only);
   } catch (error) {
     throw damaged(error instanceof TocError ? error.message : "its table of contents cannot be read");
   }
+  if (memberOffsets(toc.members).stored.at(-1) !== packed.offset) throw damaged("its members do not add up");
+  return toc;
+}
+
+function readPacked(fd: number, source: LayerSource): PackedToc {
+  const { codec, tocSha256 } = source;
+  const damaged = damageOf(source);
+  const { size } = fstatSync(fd);
+  const footer =
+    size < codec.footerLength
+      ? undefined
+      : codec.decodeFooter(readAt(fd, size - codec.footerLength, codec.footerLength));
+  if (footer === undefined) throw damaged("it has no footer; it was cut short or is not a layer of Lazarus");
+  if (footer.tocOffset + footer.tocLength !== size - codec.footerLength)
+    throw damaged("its footer points outside");
+  const hidden = readAt(fd, footer.tocOffset, footer.tocLength);
+  if (tocSha256 !== undefined && createHash("sha256").update(hidden).digest("hex") !== tocSha256)
+    throw damaged("its table of contents does not match its digest");
+  try {
+    return { payload: codec.reveal(hidden), offset: footer.tocOffset };
+  } catch {
+    throw damaged("its table of contents cannot be read");
+  }
+}
+
+function damageOf({ digest }: LayerSource): (what: string) => LazarusError {
+  return (what) =>
+    new LazarusError("LAYER_DAMAGED", `layer ${digest} is damaged: ${what}`, {
+      hint: "lazarus verify --deep, which names the checkpoints that are still good",
+      details: { layer: digest },
+    });
 }
 
 interface Offsets {
