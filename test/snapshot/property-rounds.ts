@@ -33,7 +33,9 @@ export async function runProperty(seed: number, profile: Profile): Promise<void>
     if (profile.hurtCache) hurtCache(lab, random, caches);
     const before = listTree(lab.cell, "worktree/.git");
     const { ref, flaws } = await lab.checkpoint();
-    expect(flaws, `seed ${seed}, round ${round}`).toEqual([]);
+    // Edits reach into the nested repository, too: git may find it broken.
+    const unexpected = flaws.filter(({ path, reason }) => path !== "worktree" || !reason.startsWith("git "));
+    expect(unexpected, `seed ${seed}, round ${round}`).toEqual([]);
     expect(listTree(lab.cell, "worktree/.git"), `seed ${seed}: the checkpoint changed the cell`).toEqual(
       before,
     );
