@@ -17,11 +17,14 @@ describe("the caller is the nearest process that outlives its commands", () => {
       "node /usr/lib/agent.js",
     );
     expect(chosen("bash -lc lazarus", "codex", "systemd")).toBe("codex");
+    expect(chosen("bash -o pipefail -ec lazarus", "codex", "systemd")).toBe("codex");
+    expect(chosen("busybox sh -c lazarus", "codex", "systemd")).toBe("codex");
   });
 
   it("a person's shell, and a script", () => {
     expect(chosen("-bash", "sshd", "systemd")).toBe("-bash");
     expect(chosen("/bin/sh ./nightly.sh", "cron", "systemd")).toBe("/bin/sh ./nightly.sh");
+    expect(chosen("/bin/sh -e ./nightly.sh -c", "cron", "systemd")).toBe("/bin/sh -e ./nightly.sh -c");
   });
 
   it("not a wrapper, nor our own launcher", () => {

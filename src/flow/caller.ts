@@ -47,12 +47,25 @@ export function chooseCaller(ancestors: readonly Ancestor[]): number {
 
 function isPassing({ args }: Ancestor): boolean {
   const program = programName(args[0]);
-  if (SHELLS.has(program)) return args.slice(1, 4).some((arg) => /^-[a-zA-Z]*c$/.test(arg));
+  if (SHELLS.has(program)) return runsOneLine(args.slice(1));
   if (WRAPPERS.has(program)) return true;
-  return (
-    /^(node|nodejs|bun)$/.test(program) &&
-    /^(lazarus(\.js)?|npm-cli\.js|npx-cli\.js|npm|npx)$/.test(programName(args[1]))
-  );
+  return /^(node|nodejs|bun)$/.test(program) && LAUNCHERS.test(programName(args[1]));
+}
+
+const LAUNCHERS = /^(lazarus(\.js)?|npm-cli\.js|npx-cli\.js|npm|npx)$/;
+/** Options of shells whose value is a word of its own. */
+const VALUED = /^([-+][oO]|--rcfile|--init-file)$/;
+
+/** `-c` among a shell's own options, not among those of a script that it runs. */
+function runsOneLine(args: readonly string[]): boolean {
+  for (let i = 0; i < args.length; i += 1) {
+    const arg = args[i]!;
+    if (/^-[a-zA-Z]*c$/.test(arg)) return true;
+    // busybox names its shell first.
+    if (!/^[-+]/.test(arg) && !(i === 0 && SHELLS.has(arg))) return false;
+    if (VALUED.test(arg)) i += 1;
+  }
+  return false;
 }
 
 /** A pid 1 that is no init is an agent that runs as its container's first process. */

@@ -12,6 +12,7 @@ import { parseFlowId } from "./id.ts";
 import { lockedError, readLock, releaseLock, verdictFor } from "./lock.ts";
 import { damaged } from "./open-flow.ts";
 import type { Owner } from "./owner.ts";
+import { quarantine } from "./quarantine.ts";
 import { readFlow } from "./read.ts";
 import { refuseSecrets } from "./secrets.ts";
 import { bury, readTombstones } from "./tombstone.ts";
@@ -67,7 +68,7 @@ export async function startFlow(
   }
   return withGuard(machine, guardPath(shared, "start"), () =>
     withGuard(machine, guardPath(place.directory, stem), async () => {
-      const existing = readExisting(place, options.force ?? false);
+      const existing = await readExisting(workspace, place, options.force ?? false);
       const verdict = judgeStart(flow, existing, usedKeys(root), options.force ?? false);
       if (!verdict.ok) throw refusal(verdict, flow);
       const lock = readLock(place);
@@ -100,11 +101,17 @@ function textsOf(flow: NewFlow): Record<string, string | undefined> {
   return { step, idempotency, handoff, notes, remaining: remaining.join("\n") };
 }
 
-/** A damaged namesake is not overwritten unless that was asked for: it may be all that is left of the work. */
-function readExisting(place: FlowPlace, force: boolean): FlowDocument | undefined {
+/** A damaged namesake may be all that is left of the work: forced, it goes to quarantine; it is never overwritten. */
+async function readExisting(
+  workspace: Workspace,
+  place: FlowPlace,
+  force: boolean,
+): Promise<FlowDocument | undefined> {
   const reading = readFlow(place);
   if (reading.state === "ok") return reading.document;
-  if (reading.state === "bad" && !force) throw damaged(place, reading);
+  if (reading.state === "absent") return undefined;
+  const moved = force ? await quarantine(workspace, place) : undefined;
+  if (!moved?.quarantined) throw damaged(place, reading);
   return undefined;
 }
 

@@ -89,6 +89,17 @@ describe("a bad file", () => {
     await expect(resume()).rejects.toMatchObject({ code: "FLOW_DAMAGED" });
   });
 
+  it("in the way of a start is refused, and put aside when forced, never overwritten", async () => {
+    using scene = await sceneWithHealthy();
+    scene.write("memory/checkpoints/report.json", "all that is left");
+    const start = (force: boolean) => startFlow(scene.workspace, REPORT, { me: scene.owner(), force });
+    await expect(start(false)).rejects.toMatchObject({ code: "FLOW_DAMAGED" });
+    await start(true);
+    const [bad] = listFlows(scene.root).bad;
+    expect(readFileSync(bad!.file, "utf8")).toBe("all that is left");
+    expect(scene.read("report").status).toBe("in_progress");
+  });
+
   it("of a newer schema stays where it is", async () => {
     using scene = await sceneWithHealthy();
     const newer = readFileSync(scene.file("zz-healthy"), "utf8")
