@@ -1,0 +1,48 @@
+// A flipped bit or a truncation at random places of a vault: verify --deep finds every one that matters, and a restore
+// refuses before it touches the cell, or brings back exactly what was captured. The soak does a thousand places.
+import { readFileSync, writeFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { captureCell } from "../../src/snapshot/capture.ts";
+import { readCheckpoint } from "../../src/snapshot/oci/manifest.ts";
+import { verifyVault } from "../../src/snapshot/verify.ts";
+import { damageRound, makePristine, type Pristine, withTwin } from "./damage-rounds.ts";
+
+const ROUNDS = 100;
+let pristine: Pristine;
+
+beforeAll(async () => {
+  pristine = await makePristine();
+});
+afterAll(() => pristine[Symbol.dispose]());
+
+it(`finds damage at each of ${ROUNDS} random places, and restores nothing wrong`, {
+  timeout: 120_000,
+}, async () => {
+  const hit = new Set<string>();
+  for (let seed = 1; seed <= ROUNDS; seed += 1) {
+    const { file } = await damageRound(pristine, seed);
+    hit.add(file.slice(file.lastIndexOf("/") + 1));
+  }
+  expect(hit).toContain("index.json");
+  expect(hit.size).toBeGreaterThan(5);
+});
+
+/** Flips a bit in the table of contents of the newest checkpoint's top layer; its size stays what it was. */
+async function checkpointOnDamagedTable(): Promise<{ good: readonly string[]; made: string }> {
+  return await withTwin(pristine, async (room) => {
+    const top = readCheckpoint(room.vault, room.vault.list().at(-1)!).layers.at(-1)!;
+    const file = room.vault.blobPath(top.digest);
+    const bytes = readFileSync(file);
+    bytes[bytes.length - 120]! ^= 1;
+    writeFileSync(file, bytes);
+    const { ref } = await captureCell(room, { reason: "manual" });
+    return { good: (await verifyVault(room.vault)).good, made: ref.id };
+  });
+}
+
+// With the stat cache in place a checkpoint looks at the sizes of the layers below it, not at their tables: it says "saved"
+// on top of a damaged one. Take `fails` away when that is mended.
+it.fails("a checkpoint does not build on a layer whose table is damaged, even when the stat cache is whole", async () => {
+  const { good, made } = await checkpointOnDamagedTable();
+  expect(good).toContain(made);
+});
