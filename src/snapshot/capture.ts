@@ -217,12 +217,11 @@ async function commit(
 ): Promise<GitPosition> {
   const inWorktree = (path: string) => path.startsWith(`${WORKTREE}/`) && path !== `${WORKTREE}/.git`;
   const strip = (path: string) => path.slice(WORKTREE.length + 1);
-  const visible = walk.found.filter(
-    ({ path, type }) => type !== "directory" && type !== "fifo" && inWorktree(path),
-  );
-  const present = visible.filter(({ unchanged }) => !unchanged);
+  const isVisible = ({ path, type }: Found) => type !== "directory" && type !== "fifo" && inWorktree(path);
+  const present = walk.found.filter((found) => !found.unchanged && isVisible(found));
   const gone = cache === undefined ? [] : goneFromRows(cache, walk.gone).map(({ path }) => path);
   const isSecret = createSecretMatcher(room.settings.secrets);
+  const isAlone = present.every(({ inode }) => inode === undefined);
   return commitWorktree({
     worktree: join(room.cellRoot, WORKTREE),
     checkpointId: made.id,
@@ -230,7 +229,13 @@ async function commit(
     headId: made.headId,
     cacheDirectory: room.cacheDirectory,
     environment: room.environment,
-    secrets: findSecrets(isSecret, visible).map(strip),
+    // Not before they are asked for: every path of the cell is compared with every pattern.
+    get secrets() {
+      return findSecrets(isSecret, walk.found.filter(isVisible)).map(strip);
+    },
+    get secretChanges() {
+      return isAlone ? findSecrets(isSecret, present).map(strip) : this.secrets;
+    },
     isSecret: (path) => isSecret(`${WORKTREE}/${path}`),
     secretRules: JSON.stringify(room.settings.secrets),
     changes:

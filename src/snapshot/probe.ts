@@ -95,7 +95,7 @@ export function workThrough(task: ProbeTask, cache: StatCache): void {
 
 function isSame(cache: StatCache, row: number, path: string): boolean {
   try {
-    const stat = lstatSync(systemPath(path), { throwIfNoEntry: false });
+    const stat = lstatSync(cache.plain ? path : systemPath(path), { throwIfNoEntry: false });
     return stat !== undefined && isUnchanged(cache, row, stat);
   } catch {
     return false;

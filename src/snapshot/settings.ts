@@ -105,25 +105,46 @@ export function readSettings(document: JsonObject, file: string | undefined): Sn
 }
 
 /** A fast test for "does any pattern match this path". */
-export function createMatcher(patterns: readonly string[]): (path: string) => boolean {
+export function createMatcher(patterns: readonly string[]): Matcher {
   const exact = new Set<string>();
+  const endings = new Set<string>();
   const names: string[] = [];
   const paths: string[] = [];
   for (const given of patterns) {
     // "build/" is how one writes a directory elsewhere; without this it would match nothing, in silence.
     const pattern = given.length > 1 ? given.replace(/\/+$/, "") : given;
     if (pattern.includes("/")) paths.push(pattern.replace(/^(?:\.?\/)+/, ""));
+    else if (ENDING.test(pattern)) endings.add(pattern.slice(1));
     else if (/[*?[{]/.test(pattern)) names.push(pattern);
     else exact.add(pattern);
   }
   // One compiled expression for all name globs: path.matchesGlob costs microseconds, too much for 100,000 files.
   const name = names.length === 0 ? undefined : new RegExp(`^(?:${names.map(globSource).join("|")})$`, "s");
   const whole = paths.length === 0 ? undefined : new RegExp(`^(?:${paths.map(globSource).join("|")})$`, "s");
-  return (path) => {
-    const base = path.slice(path.lastIndexOf("/") + 1);
-    return exact.has(base) || (name?.test(base) ?? false) || (whole?.test(path) ?? false);
+  // A pattern can only match where its longest plain text stands: 0.1 µs to see that it does not, the expression takes 1.
+  const marks = paths.map(longestText);
+  const matchesWhole = (path: string) =>
+    whole !== undefined && marks.some((mark) => path.includes(mark)) && whole.test(path);
+  return (path, given) => {
+    const base = given ?? path.slice(path.lastIndexOf("/") + 1);
+    if (exact.has(base) || (name?.test(base) ?? false)) return true;
+    if (endings.size > 0 && endings.has(base.slice(Math.max(0, base.lastIndexOf("."))))) return true;
+    return matchesWhole(path);
   };
 }
+
+/** Tells whether a path matches; its last name may be given as well, where it is at hand. */
+export type Matcher = (path: string, base?: string) => boolean;
+
+/** `*.key`: looked up instead of tried one after the other. */
+const ENDING = /^\*\.[^.*?[\]{}\\]+$/;
+
+/** What a path must contain to match the glob. */
+function longestText(glob: string): string {
+  return glob.split(TOKENS).reduce((longest, text) => (text.length > longest.length ? text : longest), "");
+}
+
+const TOKENS = /\*\*\/|\*\*|\*|\?|\[[!^]?\]?[^\]]*\]|\{[^}]*\}/;
 
 /** The same for secrets, where a pattern that names a directory means all that is in it. */
 export function createSecretMatcher(patterns: readonly string[]): (path: string) => boolean {

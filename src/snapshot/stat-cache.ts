@@ -23,6 +23,8 @@ export interface StatCache {
   readonly manifest: string;
   readonly count: number;
   readonly names: readonly string[];
+  /** No name has a byte that is not text, so that all of them can be handed to the system as they are. */
+  readonly plain: boolean;
   readonly types: Uint8Array;
   readonly modes: Uint32Array;
   readonly uids: Uint32Array;
@@ -165,7 +167,7 @@ export function createStatCacheBuilder(count: number): StatCacheBuilder {
       columns.childCount[row] = childCount;
       columns.partial[row] = complete ? 0 : 1;
     },
-    finish: (manifest) => ({ manifest, count, names, digests, extras, ...columns }),
+    finish: (manifest) => ({ manifest, count, names, plain: false, digests, extras, ...columns }),
   };
 }
 
@@ -284,6 +286,7 @@ export function decodeStatCache(shared: SharedArrayBuffer, checked = false): Sta
     manifest: head.manifest,
     count,
     names,
+    plain: head.spelling === "latin1",
     digests,
     extras,
     shared,

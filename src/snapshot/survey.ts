@@ -8,7 +8,7 @@ import type { Flaw } from "./entry.ts";
 import { comparePaths } from "./path-bytes.ts";
 import type { Room } from "./room.ts";
 import { createMatcher } from "./settings.ts";
-import { backupDatabase, findDatabasesInUse } from "./sqlite/backup.ts";
+import { backupDatabase, findDatabasesInUse, isSidecar } from "./sqlite/backup.ts";
 import { cachedEntry, type StatCache } from "./stat-cache.ts";
 import { createWalker, type Walk } from "./walk.ts";
 
@@ -56,7 +56,7 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
   await options.meanwhile?.(walk);
   for (const path of walk.deferred) walker.resume(path);
   const flaws: Flaw[] = [...walk.flaws];
-  const { sources, folded } = await copyDatabases(room, walk, options.scratch, flaws);
+  const { sources, folded } = await copyDatabases(room, walk, cache, options.scratch, flaws);
   const { certain, doubtful } = sortSuspects({
     walk,
     cache,
@@ -86,12 +86,16 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
 async function copyDatabases(
   room: Room,
   walk: Walk,
+  cache: StatCache | undefined,
   scratch: string,
   flaws: Flaw[],
 ): Promise<{ sources: Map<string, string>; folded: Set<string> }> {
   const sources = new Map<string, string>();
   const folded = new Set<string>();
-  const paths = walk.found.filter(({ type }) => type === "file").map(({ path }) => path);
+  // By the name that the cache has, where it has one: to look at the end of a path, the path must be put together.
+  const paths = walk.found
+    .filter(({ type, row, path }) => type === "file" && isSidecar(row < 0 ? path : cache!.names[row]!))
+    .map(({ path }) => path);
   for (const [database, sidecars] of findDatabasesInUse(room.cellRoot, paths)) {
     if (await copyDatabase(room, database, sources, scratch, flaws))
       for (const sidecar of sidecars) folded.add(sidecar);

@@ -7,6 +7,7 @@ import { asLazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { EntryType, Flaw } from "./entry.ts";
 import { decodePath, encodePath, joinPath, systemPath } from "./path-bytes.ts";
 import { probeRows, UNCHANGED } from "./probe.ts";
+import type { Matcher } from "./settings.ts";
 import { isUnchanged, type StatCache, TYPE_CODES, TYPES } from "./stat-cache.ts";
 
 /** A path that is there. `row` is its place in the cache when it was there last time with the same type. */
@@ -45,7 +46,7 @@ export interface Walk {
 export interface WalkOptions {
   readonly root: string;
   readonly cache: StatCache | undefined;
-  readonly isExcluded: (path: string) => boolean;
+  readonly isExcluded: Matcher;
   /** Directories to leave for a later `walkBelow`: git writes into its own directory while we look elsewhere. */
   readonly defer?: ReadonlySet<string>;
 }
@@ -191,7 +192,7 @@ export function createWalker({ root, cache, isExcluded, defer }: WalkOptions): W
     const first = cache!.firstChild[directory.row]!;
     for (let row = first; row < first + cache!.childCount[directory.row]!; row += 1) {
       const path = joinPath(directory.path, cache!.names[row]!);
-      if (isExcluded(path)) {
+      if (isExcluded(path, cache!.names[row]!)) {
         forget(row);
         complete = false;
       } else if (!add(path, row, subdirectories)) complete = false;
@@ -226,7 +227,7 @@ export function createWalker({ root, cache, isExcluded, defer }: WalkOptions): W
     for (const name of names) {
       const path = joinPath(directory.path, name);
       const row = known.get(name) ?? -1;
-      if (isExcluded(path)) {
+      if (isExcluded(path, name)) {
         complete = false;
         continue;
       }

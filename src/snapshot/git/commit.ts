@@ -6,7 +6,14 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, write
 import { join } from "node:path";
 import type { GitPosition } from "../entry.ts";
 import { type GitOptions, git } from "./git-command.ts";
-import { addEverything, type Call, isSimple, type PathChanges, updateIndex } from "./private-index.ts";
+import {
+  addEverything,
+  type Call,
+  type IndexRequest,
+  isSimple,
+  type PathChanges,
+  updateIndex,
+} from "./private-index.ts";
 
 export interface GitRequest {
   readonly worktree: string;
@@ -20,6 +27,8 @@ export interface GitRequest {
   readonly changes: PathChanges | undefined;
   /** Paths that the deny-list of secrets matches, and the list itself in a comparable form. */
   readonly secrets: readonly string[];
+  /** Those among the changes, at least: to find all of them, every path is compared with every pattern. */
+  readonly secretChanges?: readonly string[];
   readonly isSecret: (path: string) => boolean;
   readonly secretRules: string;
   /** How long one call of git may take. */
@@ -104,7 +113,17 @@ async function commitVisible(request: GitRequest): Promise<GitPosition> {
   mkdirSync(request.cacheDirectory, { recursive: true, mode: 0o700 });
   // Until the state is written again, a crash leaves an index that nobody trusts.
   rmSync(stateFile, { force: true });
-  const own = { worktree, indexFile, secrets: request.secrets, isSecret: request.isSecret };
+  const own: IndexRequest = {
+    worktree,
+    indexFile,
+    isSecret: request.isSecret,
+    get secrets() {
+      return request.secrets;
+    },
+    get secretChanges() {
+      return request.secretChanges ?? request.secrets;
+    },
+  };
   const quick =
     isSameGround && changes !== undefined && isSimple(worktree, changes)
       ? await updateIndex(call, own, changes)

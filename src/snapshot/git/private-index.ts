@@ -18,6 +18,8 @@ export interface IndexRequest {
   readonly indexFile: string;
   /** Paths that the deny-list matches, seen in the worktree. */
   readonly secrets: readonly string[];
+  /** Those among the changes, at least. */
+  readonly secretChanges: readonly string[];
   readonly isSecret: (path: string) => boolean;
 }
 
@@ -43,10 +45,10 @@ export function isSimple(worktree: string, changes: PathChanges): boolean {
 /** Applies a few changes. Any failure means that git should look at everything. */
 export async function updateIndex(
   call: Call,
-  { indexFile, secrets }: IndexRequest,
+  { indexFile, secretChanges }: IndexRequest,
   changes: PathChanges,
 ): Promise<Updated> {
-  const secret = new Set(secrets);
+  const secret = new Set(secretChanges);
   const tracked = changes.present.some((path) => secret.has(path))
     ? await listTracked(call, indexFile)
     : secret;

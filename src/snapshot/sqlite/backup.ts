@@ -13,6 +13,10 @@ const BUSY_MS = 5000;
 const PAGES_AT_ONCE = 2 ** 31 - 1;
 const READ_ONLY_RECOVERY = 776;
 
+export function isSidecar(name: string): boolean {
+  return SIDECARS.some((ending) => name.endsWith(ending));
+}
+
 /** The databases that have a sidecar among these paths, each with the sidecars found. */
 export function findDatabasesInUse(root: string, paths: Iterable<string>): Map<string, string[]> {
   const databases = new Map<string, string[]>();
