@@ -14,7 +14,7 @@ import { namingTheGood } from "./restore-damage.ts";
 import { finishInterruptedRestore } from "./restore-finish.ts";
 import { findMeans } from "./restore-make.ts";
 import { WHOLE_CELL } from "./restore-scope.ts";
-import { createSourceOpener } from "./restore-source.ts";
+import { createTableReader, openSource } from "./restore-source.ts";
 import { fillDirectory, prepareDirectory } from "./restore-to.ts";
 import type { Room } from "./room.ts";
 
@@ -60,8 +60,7 @@ async function restoreAndLook(
   try {
     rmSync(scratch, { recursive: true, force: true });
     crashPoint("snapshot.drill.scratch-cleared");
-    using opener = createSourceOpener(room.vault);
-    const source = opener.open(checkpoint);
+    const source = openSource(room.vault, createTableReader(room.vault)(checkpoint));
     prepareDirectory(scratch, checkpoint.ref.id);
     const into = { directory: scratch, scope: WHOLE_CELL, onProgress: room.onProgress, signal };
     const { bytes, flaws } = await fillDirectory(source, into, false);

@@ -15,7 +15,7 @@ import { findMeans, makeSpecial } from "./restore-make.ts";
 import type { Changes, RestorePlan } from "./restore-plan.ts";
 import { makeFiles } from "./restore-pool.ts";
 import { createReader } from "./restore-reader.ts";
-import { createSourceOpener } from "./restore-source.ts";
+import { createTableReader, openSource } from "./restore-source.ts";
 import { removeStaging, stagedName, stagingDirectory } from "./restore-stage.ts";
 import { syncPaths } from "./restore-sync.ts";
 import type { Room } from "./room.ts";
@@ -145,8 +145,8 @@ function restage(room: Room, journal: Journal, index: number): void {
     linkSync(systemPath(`${room.cellRoot}/${place[inode]!.entry.path}`), `${staging}/${name}`);
     return;
   }
-  using opener = createSourceOpener(room.vault);
-  const { layers } = opener.open(readCheckpoint(room.vault, ref));
+  const open = createTableReader(room.vault);
+  const { layers } = openSource(room.vault, open(readCheckpoint(room.vault, ref)));
   using reader = createReader(layers);
   makeFiles({ root: staging, replace: true }, [{ path: name, entry }], reader, findMeans());
 }

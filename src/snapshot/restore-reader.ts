@@ -5,8 +5,8 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { LazarusError } from "../platform/errors.ts";
 import type { Entry } from "./entry.ts";
 import { type Codec, codecOf } from "./oci/codec.ts";
-import type { Layer } from "./oci/layer-reader.ts";
 import type { LayerRef } from "./oci/manifest.ts";
+import type { Toc } from "./oci/toc.ts";
 import type { Vault } from "./oci/vault.ts";
 import { type LayerMembers, memberAt } from "./restore-order.ts";
 
@@ -15,22 +15,24 @@ export interface Reader extends Disposable {
   read(entry: Entry, use: (chunk: Buffer) => void): void;
 }
 
-/** What a reader needs of open layers. */
+/** What a reader needs to know of the layers of a checkpoint, from their tables in the same order. */
 export function describeMembers(
   vault: Vault,
   refs: readonly LayerRef[],
-  open: ReadonlyMap<string, Layer>,
+  tocs: readonly Toc[],
 ): LayerMembers[] {
-  return [...new Map(refs.map((ref) => [ref.digest, ref])).values()].map((ref) => {
-    const { members } = open.get(ref.digest)!.toc;
+  const layers = new Map<string, LayerMembers>();
+  for (const [i, { digest, mediaType }] of refs.entries()) {
+    const { members } = tocs[i]!;
     const stored = new Float64Array(members.length + 1);
     const raw = new Float64Array(members.length + 1);
-    for (const [i, member] of members.entries()) {
-      stored[i + 1] = stored[i]! + member.stored;
-      raw[i + 1] = raw[i]! + member.raw;
+    for (const [m, member] of members.entries()) {
+      stored[m + 1] = stored[m]! + member.stored;
+      raw[m + 1] = raw[m]! + member.raw;
     }
-    return { digest: ref.digest, path: vault.blobPath(ref.digest), mediaType: ref.mediaType, stored, raw };
-  });
+    layers.set(digest, { digest, path: vault.blobPath(digest), mediaType, stored, raw });
+  }
+  return [...layers.values()];
 }
 
 export function createReader(layers: readonly LayerMembers[]): Reader {

@@ -1,14 +1,28 @@
-// A checkpoint opened to be restored: its listing, checked as hostile input, and where its members lie. Two checkpoints
-// of one vault are opened together so that the layers they share are read once and give the very same entries.
+// A checkpoint opened to be restored: its listing, checked as hostile input, and where its members lie. Opening looks at
+// the digests of the layers' tables only; rows are decoded when a listing is asked for. Two checkpoints that stand on
+// the same layers differ only in what the layers above set: then only those rows are read.
 import { LazarusError } from "../platform/errors.ts";
 import { applyToc } from "./contents.ts";
 import type { Entry, Listing } from "./entry.ts";
-import type { Layer } from "./oci/layer-reader.ts";
-import { type Checkpoint, openLayerOf } from "./oci/manifest.ts";
+import { type PackedToc, readPackedToc, unpackToc } from "./oci/layer-reader.ts";
+import { type Checkpoint, type LayerRef, layerSource } from "./oci/manifest.ts";
+import type { Toc } from "./oci/toc.ts";
 import type { Vault } from "./oci/vault.ts";
 import { parentPath } from "./path-bytes.ts";
 import type { LayerMembers } from "./restore-order.ts";
 import { describeMembers } from "./restore-reader.ts";
+import { ancestors } from "./restore-scope.ts";
+
+/** A checkpoint whose layers are there and whose tables match their digests. */
+export interface OpenCheckpoint {
+  readonly checkpoint: Checkpoint;
+  readonly tables: readonly Table[];
+}
+
+interface Table {
+  readonly ref: LayerRef;
+  readonly packed: PackedToc;
+}
 
 export interface Source {
   readonly checkpoint: Checkpoint;
@@ -16,65 +30,85 @@ export interface Source {
   readonly layers: readonly LayerMembers[];
 }
 
-/** Layers are opened once per opener; nothing stays open between calls. */
-export interface SourceOpener extends Disposable {
-  open(checkpoint: Checkpoint): Source;
+/** Reads each table once, whoever asks for it. */
+export function createTableReader(vault: Vault): (checkpoint: Checkpoint) => OpenCheckpoint {
+  const known = new Map<string, PackedToc>();
+  return (checkpoint) => ({
+    checkpoint,
+    tables: checkpoint.layers.map((ref) => {
+      const packed = known.get(ref.digest) ?? readPackedToc(layerSource(vault, ref));
+      known.set(ref.digest, packed);
+      return { ref, packed };
+    }),
+  });
 }
 
-export function createSourceOpener(vault: Vault): SourceOpener {
-  const layers = new Map<string, Layer>();
-  const listings = new Map<string, ReadonlyMap<string, Entry>>();
+/** The whole of a checkpoint. */
+export function openSource(vault: Vault, { checkpoint, tables }: OpenCheckpoint): Source {
+  const tocs = tables.map(({ ref, packed }) => unpackToc(layerSource(vault, ref), packed));
+  const listing = applyAll(new Map(), tables, tocs);
+  refuseHostile(listing, listing.keys(), checkpoint.ref.id);
+  return { checkpoint, listing, layers: describeMembers(vault, checkpoint.layers, tocs) };
+}
 
-  const layerOf = (ref: Checkpoint["layers"][number]): Layer => {
-    const known = layers.get(ref.digest);
-    if (known !== undefined) return known;
-    const layer = openLayerOf(vault, ref);
-    layers.set(ref.digest, layer);
-    return layer;
-  };
+/** Above this many paths, reading the rows one by one gains nothing. */
+const MOST_SELECTED = 20_000;
 
-  /** The listing of a chain, from the longest beginning of it that is known already. */
-  const listingOf = (chain: Checkpoint["layers"]): ReadonlyMap<string, Entry> => {
-    const keys = chain.map((_, i) =>
-      chain
-        .slice(0, i + 1)
-        .map(({ digest }) => digest)
-        .join(" "),
-    );
-    let length = chain.length;
-    while (length > 0 && !listings.has(keys[length - 1]!)) length -= 1;
-    if (length === chain.length && length > 0) return listings.get(keys[length - 1]!)!;
-    const listing = new Map(length === 0 ? [] : listings.get(keys[length - 1]!));
-    for (let i = length; i < chain.length; i += 1) {
-      applyToc(listing, layerOf(chain[i]!).toc, chain[i]!.digest);
-      // The base is what other checkpoints share; a copy of a map costs a tenth of reading it again.
-      if (i === 0 && chain.length > 1) listings.set(keys[0]!, new Map(listing));
-    }
-    if (chain.length > 0) listings.set(keys.at(-1)!, listing);
-    return listing;
-  };
+/**
+ * The listings of two checkpoints, as far as they can differ: every path that is not the same in both is in them, with
+ * all directories above it, all hard links, and the `named` paths. Without common layers they are whole.
+ */
+export function openPair(
+  vault: Vault,
+  target: OpenCheckpoint,
+  now: OpenCheckpoint,
+  named: readonly string[],
+): { target: Source; now: Source } {
+  const shared = commonLength(target.tables, now.tables);
+  const unpackAll = (tables: readonly Table[], only?: ReadonlySet<string>) =>
+    tables.map(({ ref, packed }) => unpackToc(layerSource(vault, ref), packed, only));
+  const upper = { target: unpackAll(target.tables.slice(shared)), now: unpackAll(now.tables.slice(shared)) };
+  const touched = new Set(named);
+  for (const toc of [...upper.target, ...upper.now]) {
+    for (const { path } of toc.entries) touched.add(path);
+    for (const path of toc.removed) touched.add(path);
+  }
+  const few = touched.size <= MOST_SELECTED;
+  const selected = new Set(few ? [...touched].flatMap((path) => [path, ...ancestors(path)]) : []);
+  const lower = unpackAll(target.tables.slice(0, shared), few ? selected : undefined);
+  const base = applyAll(new Map(), target.tables, lower);
+  const source = ({ checkpoint, tables }: OpenCheckpoint, own: readonly Toc[]): Source => ({
+    checkpoint,
+    listing: applyAll(new Map(base), tables.slice(shared), own),
+    layers: describeMembers(vault, checkpoint.layers, [...lower, ...own]),
+  });
+  const pair = { target: source(target, upper.target), now: source(now, upper.now) };
+  refuseHostile(pair.target.listing, few ? selected : pair.target.listing.keys(), target.checkpoint.ref.id);
+  return pair;
+}
 
-  return {
-    open(checkpoint) {
-      const listing = listingOf(checkpoint.layers);
-      refuseHostile(listing, checkpoint.ref.id);
-      for (const ref of checkpoint.layers) layerOf(ref);
-      return { checkpoint, listing, layers: describeMembers(vault, checkpoint.layers, layers) };
-    },
-    [Symbol.dispose]() {
-      for (const layer of layers.values()) layer[Symbol.dispose]();
-      layers.clear();
-    },
-  };
+function commonLength(a: readonly Table[], b: readonly Table[]): number {
+  let length = 0;
+  while (length < a.length && length < b.length && a[length]!.ref.digest === b[length]!.ref.digest)
+    length += 1;
+  return length;
+}
+
+function applyAll(
+  listing: Map<string, Entry>,
+  tables: readonly Table[],
+  tocs: readonly Toc[],
+): Map<string, Entry> {
+  for (const [i, toc] of tocs.entries()) applyToc(listing, toc, tables[i]!.ref.digest);
+  return listing;
 }
 
 /** No entry may lie behind anything but directories: a link in its way could lead it out of the cell. */
-export function refuseHostile(listing: Listing, id: string): void {
+export function refuseHostile(listing: Listing, paths: Iterable<string>, id: string): void {
   let lastParent = ".";
-  for (const path of listing.keys()) {
-    if (path === ".") continue;
+  for (const path of paths) {
     const parent = parentPath(path);
-    if (parent === lastParent) continue;
+    if (path === "." || parent === lastParent || !listing.has(path)) continue;
     const type = parent === "." ? "directory" : listing.get(parent)?.type;
     if (type !== "directory") {
       throw new LazarusError(

@@ -7,7 +7,7 @@ import { crashPoint } from "../platform/crash-point.ts";
 import { makeDirectory } from "../platform/durable.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import type { Lock } from "../platform/lock.ts";
-import { captureCell, surveyCell } from "./capture.ts";
+import { type CaptureResult, captureCell, surveyCell } from "./capture.ts";
 import type { CheckpointRef, Flaw } from "./entry.ts";
 import { findCheckpoint } from "./find-checkpoint.ts";
 import { type Checkpoint, readCheckpoint } from "./oci/manifest.ts";
@@ -18,7 +18,13 @@ import { findMeans } from "./restore-make.ts";
 import { describeMoves, findLiveSign, type LiveSign } from "./restore-moves.ts";
 import { type Changes, isEmptyPlan, type PlanOptions, planRestore } from "./restore-plan.ts";
 import { createScope, requireKnown, type Scope } from "./restore-scope.ts";
-import { createSourceOpener, type Source } from "./restore-source.ts";
+import {
+  createTableReader,
+  type OpenCheckpoint,
+  openPair,
+  openSource,
+  type Source,
+} from "./restore-source.ts";
 import { removeStaging, stagePlan, stagingDirectory } from "./restore-stage.ts";
 import { syncPaths } from "./restore-sync.ts";
 import { fillDirectory, type IntoResult, prepareDirectory } from "./restore-to.ts";
@@ -67,18 +73,20 @@ export async function restoreChosen(
   const finished = finishInterruptedRestore(room, lock);
   const target = choose();
   const scope = createScope(options.paths ?? [], room.cellRoot);
-  using opener = createSourceOpener(room.vault);
-  const source = await namingTheGood(room.vault, target, () =>
-    opener.open(readCheckpoint(room.vault, target)),
-  );
+  const open = createTableReader(room.vault);
+  const opened = await openTarget(room, target, open);
   if (!existsSync(room.cellRoot)) {
     const rebuilt = await namingTheGood(room.vault, target, () =>
-      rebuildCell(room, source, scope, options.signal),
+      rebuildCell(room, openSource(room.vault, opened), scope, options.signal),
     );
     return { ...rebuilt, target, safety: null, safetyFlaws: [], alive: undefined, finished };
   }
   const alive = findLiveSign(room);
-  const { safety, now, flaws: safetyFlaws } = await saveNow(room, target, opener.open, lock);
+  const saved = await saveNow(room, target, lock);
+  const { ref: safety, flaws: safetyFlaws } = saved;
+  const { target: source, now } = await namingTheGood(room.vault, target, () =>
+    openPair(room.vault, opened, open(saved.checkpoint), scope.only ?? []),
+  );
   requireKnown(scope, room.mission, target.id, source.listing, now.listing);
   const plan = planRestore(now.listing, source.listing, planOptions(room, source.checkpoint, scope));
   const moves =
@@ -110,10 +118,8 @@ export async function restoreChosen(
 export async function previewRestore(room: Room, options: RestoreOptions): Promise<RestoreResult> {
   const target = find(room, options.checkpoint);
   const scope = createScope(options.paths ?? [], room.cellRoot);
-  using opener = createSourceOpener(room.vault);
-  const source = await namingTheGood(room.vault, target, () =>
-    opener.open(readCheckpoint(room.vault, target)),
-  );
+  const opened = await openTarget(room, target, createTableReader(room.vault));
+  const source = await namingTheGood(room.vault, target, () => openSource(room.vault, opened));
   const gone = !existsSync(room.cellRoot);
   const now = gone ? { listing: new Map(), flaws: [] } : await surveyCell(room);
   requireKnown(scope, room.mission, target.id, source.listing, now.listing);
@@ -141,10 +147,8 @@ export async function restoreTo(
   refuseVault(room, directory);
   const target = find(room, options.checkpoint);
   const scope = createScope(options.paths ?? [], room.cellRoot);
-  using opener = createSourceOpener(room.vault);
-  const source = await namingTheGood(room.vault, target, () =>
-    opener.open(readCheckpoint(room.vault, target)),
-  );
+  const opened = await openTarget(room, target, createTableReader(room.vault));
+  const source = await namingTheGood(room.vault, target, () => openSource(room.vault, opened));
   requireKnown(scope, room.mission, target.id, source.listing);
   const { again } = prepareDirectory(directory, target.id);
   const into = { directory, scope, onProgress: room.onProgress, signal: options.signal };
@@ -157,20 +161,21 @@ function find(room: Room, text: string | undefined): CheckpointRef {
   return findCheckpoint(vault.list(), { mission, text, nowMs: machine.clock.nowMs() });
 }
 
-/** The safety checkpoint, and its listing: what the cell is at this moment. */
-async function saveNow(
+/** Tells a damaged checkpoint from one that can be restored, as far as its tables go; the bytes are verified later. */
+function openTarget(
   room: Room,
   target: CheckpointRef,
-  open: (checkpoint: Checkpoint) => Source,
-  lock: Lock,
-) {
-  const { ref, checkpoint, flaws } = await captureCell(room, {
-    reason: "pre-restore",
-    message: `before restoring ${target.id}`,
-    heldLock: lock,
-  });
+  open: (checkpoint: Checkpoint) => OpenCheckpoint,
+): Promise<OpenCheckpoint> {
+  return namingTheGood(room.vault, target, () => open(readCheckpoint(room.vault, target)));
+}
+
+/** The safety checkpoint: what the cell is at this moment. */
+async function saveNow(room: Room, target: CheckpointRef, lock: Lock): Promise<CaptureResult> {
+  const message = `before restoring ${target.id}`;
+  const saved = await captureCell(room, { reason: "pre-restore", message, heldLock: lock });
   crashPoint("snapshot.restore.safety-taken");
-  return { safety: ref, now: open(checkpoint), flaws };
+  return saved;
 }
 
 function planOptions(room: Room, target: Checkpoint, scope: Scope): PlanOptions {

@@ -163,7 +163,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
           expect(fs.existsSync(openMission(home, "m").vault.journalFile)).toBe(false);
           if (found === "old") return;
           await undoRestore(openMission(home, "m"));
-          expect(countRows(openMission(home, "m").cellRoot + "/state/db")).toBe(5);
+          expect(countRows(`${openMission(home, "m").cellRoot}/state/db`)).toBe(5);
         });
       });
     }

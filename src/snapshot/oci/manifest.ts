@@ -5,7 +5,7 @@ import { LazarusError } from "../../platform/errors.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../entry.ts";
 import { codecOf, isLocalOnly } from "./codec.ts";
 import { MANIFEST_TYPE } from "./index-json.ts";
-import { type Layer, openLayer } from "./layer-reader.ts";
+import { type Layer, type LayerSource, openLayer } from "./layer-reader.ts";
 import type { Vault } from "./vault.ts";
 
 /** A layer as a manifest knows it. */
@@ -119,12 +119,16 @@ export function readCheckpoint(vault: Vault, ref: CheckpointRef): Checkpoint {
 }
 
 export function openLayerOf(vault: Vault, layer: LayerRef): Layer {
-  return openLayer({
+  return openLayer(layerSource(vault, layer));
+}
+
+export function layerSource(vault: Vault, layer: LayerRef): LayerSource {
+  return {
     path: vault.blobPath(layer.digest),
     digest: layer.digest,
     codec: codecOf(layer.mediaType)!,
     tocSha256: layer.tocSha256,
-  });
+  };
 }
 
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "386" };
