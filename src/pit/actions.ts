@@ -1,0 +1,292 @@
+// What a human, a script or the API can ask of a mission's agent. The command line and HTTP call the same functions; each
+// takes the mission's lock, changes the record durably, acts, tells, and rings the pit's bell.
+
+import { existsSync } from "node:fs";
+import { refuseFenced } from "../cell/fence.ts";
+import { beat } from "../cell/heartbeat.ts";
+import { initCell } from "../cell/init.ts";
+import { cellPaths } from "../cell/layout.ts";
+import type { MissionId } from "../cell/mission-id.ts";
+import { LazarusError } from "../platform/errors.ts";
+import type { CaptureResult } from "../snapshot/capture.ts";
+import { ring } from "./bell.ts";
+import type { Hands } from "./hands.ts";
+import { type Life, lifeGoesOn, readLife } from "./life.ts";
+import type { Decision, Wish } from "./policy.ts";
+import { grant, keepScene, type MissionRecord, type Orders, order, setWish } from "./record.ts";
+import { readRecord, writeRecord } from "./record-file.ts";
+import { reviveAgent } from "./revive.ts";
+import { capture, considerRevival, settleLife } from "./settle.ts";
+import { type Started, startAgent } from "./start-agent.ts";
+import { endSurvivors, signal, treeOf } from "./survivors.ts";
+
+/** Starts an agent by a human's order. The cell is made when it is missing. */
+export async function startMission(
+  hands: Hands,
+  orders: Orders,
+  options: { readonly foreground?: boolean } = {},
+): Promise<Started> {
+  const { machine, config } = hands;
+  const mission = hands.missionOf(orders.mission);
+  const { made } = initCell(machine, config, mission);
+  if (made.length > 0)
+    hands.tell({ kind: "init", mission, data: { root: cellPaths(config, mission).root, made, repo: null } });
+  using _ = await hands.lock(mission, `start of ${mission}`);
+  // A life that ended unseen is dealt with first: its scene is kept before anything new changes it.
+  const settled = await settleLife(hands, mission);
+  if (settled.state === "unkept") throw settled.error;
+  const record = order(readRecord(config, mission), orders, machine.clock.nowMs());
+  const started = await startAgent(hands, record, {
+    how: "start",
+    command: orders.command,
+    ...(options.foreground ? { foreground: true } : {}),
+  });
+  hands.tell({
+    kind: "start",
+    mission,
+    data: { epoch: started.epoch, pid: started.life?.agent.pid ?? null, command: orders.command[0] ?? "" },
+  });
+  ring(machine, config, mission);
+  return started;
+}
+
+export interface StopOptions {
+  /** False: no checkpoint before the end. */
+  readonly checkpoint?: boolean;
+  readonly graceSeconds?: number | undefined;
+}
+
+export interface StopResult {
+  readonly wasRunning: boolean;
+  readonly checkpoint: string | null;
+  /** Set when the checkpoint failed; the stop goes on all the same. */
+  readonly checkpointError: string | null;
+  /** SIGKILL was needed. */
+  readonly killed: boolean;
+  readonly record: MissionRecord;
+}
+
+/** A human's stop: a latch. Checkpoint, SIGTERM, a grace, SIGKILL. */
+export function stopMission(
+  hands: Hands,
+  mission: MissionId,
+  options: StopOptions = {},
+): Promise<StopResult> {
+  return endMission(hands, mission, "stopped", options);
+}
+
+/** A graceful end; comes back with `revive`. */
+export function restMission(
+  hands: Hands,
+  mission: MissionId,
+  options: StopOptions = {},
+): Promise<StopResult> {
+  return endMission(hands, mission, "resting", { checkpoint: false, ...options });
+}
+
+async function endMission(
+  hands: Hands,
+  mission: MissionId,
+  wish: Extract<Wish, "stopped" | "resting">,
+  options: StopOptions,
+): Promise<StopResult> {
+  const { machine, config } = hands;
+  using _ = await hands.lock(mission, `${wish === "stopped" ? "stop" : "rest"} of ${mission}`);
+  let record = requireRecord(hands, mission);
+  // The latch first: whatever fails below, nothing is revived against a human's word.
+  record = setWish(record, wish, machine.clock.nowMs());
+  writeRecord(machine, config, record);
+  hands.tell({ kind: "stop", mission, data: { wish } });
+  const running = lifeGoesOn(machine.processes, config, mission);
+  let checkpoint: string | null = null;
+  let checkpointError: string | null = null;
+  let killed = false;
+  if (running) {
+    if (options.checkpoint !== false) {
+      try {
+        checkpoint = (await capture(hands, mission, "stop", null, record.agent)).ref.id;
+        record = keepScene(record, { epoch: record.life!.epoch, checkpoint, error: null });
+        writeRecord(machine, config, record);
+      } catch (error) {
+        checkpointError = error instanceof Error ? error.message : String(error);
+      }
+    }
+    const settings = hands.settings(mission, record.agent);
+    killed = await endProcesses(hands, mission, (options.graceSeconds ?? settings.graceSeconds) * 1000);
+  }
+  const settled = await settleLife(hands, mission);
+  if (settled.state === "alive") throw immortal(mission);
+  ring(machine, config, mission);
+  if (settled.state === "settled") {
+    record = settled.record;
+    checkpoint ??= running ? (record.scene?.checkpoint ?? null) : null;
+  }
+  return { wasRunning: running, checkpoint, checkpointError, killed, record };
+}
+
+const LOOK_MS = 20;
+/** What a keeper needs beyond the agent's grace to end what the agent left behind. */
+const KEEPER_WAIT_MS = 5000;
+
+/** Ends a life: TERM to the agent, a grace, KILL to all of it. Returns whether KILL was needed. */
+export async function endProcesses(hands: Hands, mission: MissionId, graceMs: number): Promise<boolean> {
+  const { machine, config } = hands;
+  const { clock } = machine;
+  const goesOn = () => lifeGoesOn(machine.processes, config, mission);
+  const begunMs = clock.monotonicMs();
+  let life = readLife(config, mission);
+  let asked = false;
+  const ask = () => {
+    life ??= readLife(config, mission);
+    if (life === undefined || !isTheAgent(hands, life)) return;
+    asked = signal(life.agent.pid, "SIGTERM");
+    // A paused agent hears it only when it goes on.
+    for (const pid of treeOf(life.agent.pid)) signal(pid, "SIGCONT");
+  };
+  while (goesOn() && clock.monotonicMs() - begunMs < graceMs) {
+    if (!asked) ask();
+    await clock.sleep(LOOK_MS);
+  }
+  if (!goesOn()) return false;
+  life ??= readLife(config, mission);
+  if (life !== undefined && isTheAgent(hands, life)) signal(life.agent.pid, "SIGKILL");
+  const { leftoverGraceSeconds } = hands.settings(mission, readRecord(config, mission)?.agent);
+  const deadlineMs = clock.monotonicMs() + leftoverGraceSeconds * 1000 + KEEPER_WAIT_MS;
+  while (goesOn() && clock.monotonicMs() < deadlineMs) await clock.sleep(LOOK_MS);
+  if (goesOn() && life !== undefined) {
+    // A keeper that hangs, or was stopped by someone: its life is ended from outside.
+    signal(life.keeper.pid, "SIGKILL");
+    const cell = cellPaths(config, mission).root;
+    await endSurvivors(clock, { cell, epoch: life.epoch, life, bootId: machine.processes.bootId() }, 0);
+  }
+  return true;
+}
+
+function isTheAgent(hands: Hands, { agent }: Life): boolean {
+  return hands.machine.processes.identify(agent.pid)?.startTime === agent.startTime;
+}
+
+/** Stops every process of the agent where it is; a latch. It goes on with `revive`. */
+export async function pauseMission(hands: Hands, mission: MissionId): Promise<{ processes: number }> {
+  const { machine, config } = hands;
+  using _ = await hands.lock(mission, `pause of ${mission}`);
+  const record = requireRecord(hands, mission);
+  const life = requireLife(hands, mission);
+  writeRecord(machine, config, setWish(record, "paused", machine.clock.nowMs()));
+  const stopped = new Set<number>();
+  // Until nothing new turns up: a process may fork while the others are being stopped.
+  for (;;) {
+    const fresh = treeOf(life.agent.pid).filter((pid) => !stopped.has(pid));
+    if (fresh.length === 0) break;
+    for (const pid of fresh) {
+      signal(pid, "SIGSTOP");
+      stopped.add(pid);
+    }
+  }
+  hands.tell({ kind: "stop", mission, data: { wish: "paused", processes: stopped.size } });
+  ring(machine, config, mission);
+  return { processes: stopped.size };
+}
+
+export type ReviveResult =
+  | { readonly outcome: "continued"; readonly processes: number }
+  | { readonly outcome: "running" }
+  | { readonly outcome: "would-start"; readonly decision: Decision; readonly record: MissionRecord }
+  | { readonly outcome: "started"; readonly started: Started; readonly stepBackTo: string | null };
+
+export interface ReviveOptions {
+  readonly dryRun?: boolean;
+}
+
+/** A human says: bring it back. Answers an ask, lifts latch and tombstone, cuts a wait short. */
+export async function reviveMission(
+  hands: Hands,
+  mission: MissionId,
+  options: ReviveOptions = {},
+): Promise<ReviveResult> {
+  const { machine, config } = hands;
+  using _ = await hands.lock(mission, `revival of ${mission}`);
+  const record = requireRecord(hands, mission);
+  if (lifeGoesOn(machine.processes, config, mission)) {
+    if (record.wish !== "paused" || options.dryRun) return { outcome: "running" };
+    writeRecord(machine, config, setWish(record, "running", machine.clock.nowMs()));
+    const tree = treeOf(requireLife(hands, mission).agent.pid);
+    for (const pid of tree) signal(pid, "SIGCONT");
+    hands.tell({ kind: "revival", mission, data: { how: "continued", processes: tree.length } });
+    ring(machine, config, mission);
+    return { outcome: "continued", processes: tree.length };
+  }
+  if (options.dryRun) {
+    const known = record.end?.epoch === record.life?.epoch ? record : undefined;
+    if (known === undefined) {
+      throw new LazarusError("REVIVAL_REFUSED", `the end of ${mission} has not been looked at yet`, {
+        hint: `lazarus revive ${mission}`,
+      });
+    }
+    return { outcome: "would-start", decision: considerRevival(hands, mission, known), record: known };
+  }
+  const settled = await settleLife(hands, mission);
+  if (settled.state === "unkept") throw settled.error;
+  const now = readRecord(config, mission)!;
+  if (!existsSync(cellPaths(config, mission).root)) {
+    throw new LazarusError("MISSION_UNKNOWN", `the cell of ${mission} is gone`, {
+      hint: `lazarus restore ${mission}, then: lazarus revive ${mission}`,
+    });
+  }
+  const granted = grant(now, machine.clock.nowMs());
+  writeRecord(machine, config, granted);
+  const started = await reviveAgent(hands, mission, granted, {
+    how: "revival",
+    stepBackTo: null,
+    reason: "a human said revive",
+  });
+  ring(machine, config, mission);
+  return { outcome: "started", started, stepBackTo: null };
+}
+
+/** A checkpoint by order. */
+export async function checkpointMission(
+  hands: Hands,
+  mission: MissionId,
+  message: string | null = null,
+): Promise<CaptureResult> {
+  return capture(hands, mission, "manual", message, readRecord(hands.config, mission)?.agent ?? null);
+}
+
+export interface HeartbeatOrder {
+  readonly status?: string | undefined;
+  /** The epoch that the caller carries; an older one than the present is refused. */
+  readonly epoch?: number | undefined;
+}
+
+export function heartbeatMission(hands: Hands, mission: MissionId, order: HeartbeatOrder = {}) {
+  if (order.epoch !== undefined)
+    refuseFenced(
+      () => hands.config,
+      { LAZARUS_EPOCH: String(order.epoch), LAZARUS_MISSION: mission },
+      mission,
+    );
+  return beat(hands.machine, hands.config, mission, order.status);
+}
+
+export function requireRecord(hands: Hands, mission: MissionId): MissionRecord {
+  const record = readRecord(hands.config, mission);
+  if (record !== undefined && record.life !== null) return record;
+  throw new LazarusError("AGENT_UNKNOWN", `${mission} never had an agent`, {
+    hint: `lazarus run ${mission} -- COMMAND`,
+  });
+}
+
+export function requireLife(hands: Hands, mission: MissionId): Life {
+  const life = readLife(hands.config, mission);
+  if (life !== undefined && lifeGoesOn(hands.machine.processes, hands.config, mission)) return life;
+  throw new LazarusError("AGENT_NOT_RUNNING", `no agent of ${mission} is running`, {
+    hint: `lazarus status ${mission}`,
+  });
+}
+
+function immortal(mission: MissionId): LazarusError {
+  return new LazarusError("AGENT_IMMORTAL", `the agent of ${mission} cannot be ended`, {
+    hint: `lazarus status ${mission}, and look at it with ps`,
+  });
+}

@@ -1,0 +1,169 @@
+// What can be seen of missions and their agents, as plain data: for status, why, the API and the dashboard. Only reads.
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../cell/config.ts";
+import { HEARTBEAT_LIMIT_BYTES } from "../cell/heartbeat.ts";
+import { pathsBelow } from "../cell/layout.ts";
+import { isMissionId, type MissionId } from "../cell/mission-id.ts";
+import { scanCells } from "../cell/scan.ts";
+import { readFlowPositions } from "../flow/positions.ts";
+import { readJsonFile } from "../platform/json-file.ts";
+import { readLockOwner } from "../platform/lock.ts";
+import type { Machine } from "../platform/machine.ts";
+import { readRunPositions } from "../run/positions.ts";
+import { openVault } from "../snapshot/oci/vault.ts";
+import { type AgentState, nextAction, stateOf } from "./describe.ts";
+import { lifeGoesOn, readLife } from "./life.ts";
+import type { MissionRecord } from "./record.ts";
+import { listAgents, readRecord } from "./record-file.ts";
+import { agentLog } from "./start-agent.ts";
+
+export interface MissionView {
+  readonly mission_id: string;
+  readonly root: string;
+  readonly cell: "healthy" | "stale" | "incomplete" | "uninitialized" | "gone";
+  readonly state: AgentState;
+  readonly agent: string | null;
+  readonly command: readonly string[] | null;
+  readonly pid: number | null;
+  readonly epoch: number | null;
+  readonly started_ms: number | null;
+  /** Newest of output, heartbeat of the agent itself, and the worktree's own times. */
+  readonly last_activity_ms: number | null;
+  /** Newest of flows and runs. */
+  readonly last_progress_ms: number | null;
+  readonly last_checkpoint: {
+    readonly id: string;
+    readonly created_ms: number;
+    readonly reason: string;
+  } | null;
+  readonly revivals_today: number;
+  readonly revive: string | null;
+  readonly wish: string | null;
+  readonly next_action: string;
+  readonly record: MissionRecord | null;
+  /** Why the record cannot be used. */
+  readonly problem: string | null;
+}
+
+const DAY_MS = 24 * 3_600_000;
+
+export interface Looker {
+  readonly machine: Machine;
+  readonly config: Config;
+}
+
+/** Every mission that has a cell or ever had an agent, in name order. */
+export function viewMissions(looker: Looker): MissionView[] {
+  const { machine, config } = looker;
+  const cells = new Map(
+    scanCells(config, machine.clock.nowMs() / 1000).cells.map((cell) => [cell.mission_id, cell]),
+  );
+  const names = new Set([...[...cells.keys()].filter(isMissionId), ...listAgents(config)]);
+  const pitRuns = pitOwner(looker) !== undefined;
+  return [...names].sort().map((name) => view(looker, name as MissionId, cells.get(name)?.status, pitRuns));
+}
+
+export function viewMission(looker: Looker, mission: MissionId): MissionView | undefined {
+  const found = viewMissions(looker).find(({ mission_id: id }) => id === mission);
+  return found;
+}
+
+function view(
+  { machine, config }: Looker,
+  mission: MissionId,
+  cell: Exclude<MissionView["cell"], "gone"> | undefined,
+  pitRuns: boolean,
+): MissionView {
+  const root = join(config.missions_root, mission);
+  const nowMs = machine.clock.nowMs();
+  let record: MissionRecord | undefined;
+  let problem: string | null = null;
+  try {
+    record = readRecord(config, mission);
+  } catch (error) {
+    problem = error instanceof Error ? error.message : String(error);
+  }
+  const alive = record !== undefined && lifeGoesOn(machine.processes, config, mission);
+  const life = alive ? readLife(config, mission) : undefined;
+  const state = stateOf(record, alive);
+  return {
+    mission_id: mission,
+    root,
+    cell: cell ?? "gone",
+    state,
+    agent: record?.agent ?? null,
+    command: record?.command ?? null,
+    pid: life?.agent.pid ?? null,
+    epoch: record?.life?.epoch ?? null,
+    started_ms: record?.life?.started_ms ?? null,
+    last_activity_ms: lastActivityMs(config, root) || null,
+    last_progress_ms: lastProgressMs(root) || null,
+    last_checkpoint: lastCheckpoint(machine, config, mission),
+    revivals_today: (record?.revivals_ms ?? []).filter((ms) => nowMs - ms < DAY_MS).length,
+    revive: record?.revive ?? null,
+    wish: record?.wish ?? null,
+    next_action: problem === null ? nextAction(record, state, nowMs, pitRuns) : "record is damaged",
+    record: record ?? null,
+    problem,
+  };
+}
+
+/** The pit that runs on this home now; undefined when none does. */
+export function pitOwner({
+  machine,
+  config,
+}: Looker): { readonly pid: number; readonly since: number } | undefined {
+  const owner = readLockOwner(pitLockFile(config));
+  if (owner === undefined || owner.host !== machine.processes.hostName()) return undefined;
+  return machine.processes.identify(owner.pid) === undefined ? undefined : owner;
+}
+
+export function pitLockFile(config: Config): string {
+  return join(config.run_dir, "pit.lock");
+}
+
+/** The cheap signs: output, the agent's own heartbeat, and the top of the worktree. 0 when there is none. */
+export function lastActivityMs(config: Config, cellRoot: string): number {
+  const paths = pathsBelow(config, cellRoot);
+  return Math.max(
+    modifiedMs(agentLog(cellRoot)),
+    ownHeartbeatMs(paths.heartbeatFile),
+    modifiedMs(paths.worktree),
+    modifiedMs(join(paths.worktree, ".git", "index")),
+  );
+}
+
+/** A heartbeat that the keeper wrote proves the process, not the agent's activity. */
+function ownHeartbeatMs(path: string): number {
+  const reading = readJsonFile(path, HEARTBEAT_LIMIT_BYTES);
+  if (!reading.ok) return 0;
+  const { timestamp, keeper_beat: keeperBeat } = reading.value;
+  return typeof timestamp === "number" && timestamp !== keeperBeat ? timestamp * 1000 : 0;
+}
+
+/** When a flow or run last moved; 0 when there is none. */
+export function lastProgressMs(cellRoot: string): number {
+  const flows = readFlowPositions(cellRoot).map(({ updatedAt }) => Date.parse(updatedAt));
+  const runs = readRunPositions(cellRoot).map(({ updatedAtMs }) => updatedAtMs);
+  return Math.max(0, ...[...flows, ...runs].filter(Number.isFinite));
+}
+
+function lastCheckpoint(
+  machine: Machine,
+  config: Config,
+  mission: MissionId,
+): MissionView["last_checkpoint"] {
+  try {
+    const newest = openVault(machine, config.vault_root, mission).list().at(-1);
+    return newest === undefined
+      ? null
+      : { id: newest.id, created_ms: newest.createdMs, reason: newest.reason };
+  } catch {
+    return null;
+  }
+}
+
+function modifiedMs(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+}
