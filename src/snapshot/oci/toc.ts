@@ -103,7 +103,8 @@ function selectRows(rows: readonly string[], only: ReadonlySet<string>): string[
 
 function inflate(payload: Uint8Array, limitBytes: number): string {
   try {
-    return zlib.gunzipSync(payload, { maxOutputLength: limitBytes }).toString("utf8");
+    const chunkSize = Math.max(16_384, Math.min(payload.length * 5, limitBytes, 1 << 25));
+    return zlib.gunzipSync(payload, { maxOutputLength: limitBytes, chunkSize }).toString("utf8");
   } catch (error) {
     throw new TocError(
       `the table of contents does not inflate: ${error instanceof Error ? error.message : error}`,
