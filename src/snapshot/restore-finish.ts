@@ -17,7 +17,7 @@ import { makeFiles } from "./restore-pool.ts";
 import { createReader } from "./restore-reader.ts";
 import { createTableReader, openSource } from "./restore-source.ts";
 import { removeStaging, stagedName, stagingDirectory } from "./restore-stage.ts";
-import { syncPaths } from "./restore-sync.ts";
+import { FSYNC_DIRECTORIES, syncPaths } from "./restore-sync.ts";
 import type { Room } from "./room.ts";
 import { createMatcher } from "./settings.ts";
 import { OWN_NAMES } from "./survey.ts";
@@ -81,7 +81,7 @@ export function carryOut(room: Room, journal: Journal): Restored {
       restage: (index) => restage(room, journal, index),
       onProgress: (done, total) => room.onProgress({ phase: "restoring", done, total, unit: "files" }),
     });
-    syncPaths(cellRoot, touchedPaths(plan));
+    syncPaths(cellRoot, touchedPaths(plan), FSYNC_DIRECTORIES);
     crashPoint("snapshot.restore.synced");
     clearJournal(room.machine, room.vault.journalFile);
     crashPoint("snapshot.restore.journal-cleared");
@@ -123,7 +123,7 @@ function touchedPaths(plan: RestorePlan): string[] {
   const paths = new Set<string>();
   for (const { entry } of plan.place) paths.add(parentPath(entry.path));
   for (const { path } of [...plan.clear, ...plan.remove]) paths.add(parentPath(path));
-  for (const { entry } of plan.directories) paths.add(entry.path);
+  for (const { entry, set, was } of plan.directories) if (set || was === null) paths.add(entry.path);
   for (const { entry } of plan.adjust) paths.add(entry.path);
   return [...paths];
 }

@@ -4,16 +4,20 @@ import { systemErrorCode } from "../platform/errors.ts";
 import { posixSupport } from "../platform/posix.ts";
 import { systemPath } from "./path-bytes.ts";
 
-/** Up to here an fsync each is quicker than a sync of everything that others write there as well. */
-const FSYNC_LIMIT = 64;
+/**
+ * Up to here an fsync each is quicker than a sync of everything that others write there as well. New files cost a flush
+ * each; directories that changed together are durable with the first of them, and the rest return at once.
+ */
+const FSYNC_FILES = 64;
+export const FSYNC_DIRECTORIES = 2000;
 const LOOK = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 /** Gone again, a link, a FIFO, or not ours to open: nothing that an fsync could help. */
 const NOTHING_TO_SYNC = new Set(["ENOENT", "ENOTDIR", "ELOOP", "ENXIO", "EACCES", "EPERM"]);
 
 /** Files and directories below `root`, which lie on its file system. */
-export function syncPaths(root: string, paths: readonly string[]): void {
+export function syncPaths(root: string, paths: readonly string[], most = FSYNC_FILES): void {
   const support = posixSupport();
-  if (paths.length <= FSYNC_LIMIT || !support.ok) {
+  if (paths.length <= most || !support.ok) {
     for (const path of paths) syncPath(`${root}/${path}`);
     return;
   }
