@@ -14,7 +14,7 @@ import { compactLayers, planCompaction } from "./compact.ts";
 import { openContents } from "./contents.ts";
 import type { CheckpointMetadata, CheckpointRef, Entry, Flaw, GitPosition, Reason } from "./entry.ts";
 import { commitWorktree, ownGitDirectory } from "./git/commit.ts";
-import { openCache, openHead, readHead, saveCache } from "./head.ts";
+import { openHead, saveCache } from "./head.ts";
 import { type Checkpoint, putCheckpoint, readCheckpoint } from "./oci/manifest.ts";
 import { readPositions } from "./positions.ts";
 import { pruneIfDue } from "./prune.ts";
@@ -44,6 +44,8 @@ export interface CaptureResult {
   /** unchanged: the same content as the checkpoint before, so only the index grew. */
   readonly outcome: "captured" | "unchanged";
   readonly flaws: readonly Flaw[];
+  /** Checkpoints that the retention policy let go after this one. */
+  readonly pruned?: readonly string[];
   /** A restore that had been interrupted and was finished first. */
   readonly finished?: Restored;
 }
@@ -55,8 +57,8 @@ export async function captureCell(room: Room, options: CaptureOptions): Promise<
   // A cell in the middle of a restore is neither the old nor the new state: it is finished before it is saved.
   const finished = finishInterruptedRestore(room, lock);
   const result = await capture(room, options);
-  await pruneIfDue(room, lock);
-  return finished === undefined ? result : { ...result, finished };
+  const pruned = (await pruneIfDue(room, lock))?.removed.map(({ id }) => id) ?? [];
+  return { ...result, pruned, ...(finished === undefined ? {} : { finished }) };
 }
 
 async function capture(room: Room, options: CaptureOptions): Promise<CaptureResult> {
@@ -82,8 +84,8 @@ export async function surveyCell(room: Room): Promise<{ listing: Map<string, Ent
   refuseMissingCell(room);
   const scratch = mkdtempSync(join(tmpdir(), "lazarus-survey-"));
   try {
-    const head = readHead(room);
-    const found = await survey(room, { cache: openCache(room, head), scratch, groupPrefix: "now" });
+    const { head, cache } = openHead(room);
+    const found = await survey(room, { cache, scratch, groupPrefix: "now" });
     const listing = new Map<string, Entry>();
     if (head !== undefined) {
       using contents = openContents(room.vault, head.layers);

@@ -1,5 +1,5 @@
 import { ERROR_KINDS } from "../../platform/errors.ts";
-import { indexCheckpoint } from "../../registry/checkpoints.ts";
+import { forgetCheckpoints, indexCheckpoint } from "../../registry/checkpoints.ts";
 import { openRegistry } from "../../registry/registry.ts";
 import { type CaptureResult, captureCell } from "../../snapshot/capture.ts";
 import { REASONS, type Reason } from "../../snapshot/entry.ts";
@@ -65,6 +65,7 @@ async function enter(context: CliContext, result: CaptureResult): Promise<void> 
   try {
     using registry = openRegistry(context.machine, context.config.config.registry_file);
     indexCheckpoint(registry, metadata.mission, result.ref, metadata);
+    forgetCheckpoints(registry, metadata.mission, result.pruned ?? []);
     registry.append({
       kind: "checkpoint",
       mission: metadata.mission,
