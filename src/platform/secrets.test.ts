@@ -38,4 +38,9 @@ describe("secrets", () => {
     expect(value.text).not.toContain("MIIEv");
     expect(count).toBe(1);
   });
+  test("the ten-thousandth text costs what the first did, and nothing is kept of them", async () => {
+    await findSecrets("warm up, warm up, warm up");
+    for (let i = 0; i < 2000; i += 1) await findSecrets(`text number ${i}`);
+    expect(performance.getEntriesByType("mark").length).toBe(0);
+  });
 });

@@ -75,10 +75,14 @@ function replaceRanges(text: string, offset: number, ranges: readonly SecretRang
 }
 
 async function load(): Promise<Lint> {
-  const [{ lintSource }, preset] = await Promise.all([
+  const [{ lintSource }, preset, { secretLintProfiler }] = await Promise.all([
     import("@secretlint/core"),
     import("@secretlint/secretlint-rule-preset-recommend"),
+    import("@secretlint/profiler"),
   ]);
+  // Its profiler keeps every mark of every call for ever and searches them all at each: after 10,000 texts a process
+  // did nothing else. Made for one run of a linter, not for a host that lives for weeks.
+  secretLintProfiler.mark = () => {};
   // The preset's rules but for its comment filter: text that says "secretlint-disable" must disable nothing here.
   const rules = preset.rules
     .filter(({ meta }) => !meta.id.endsWith("filter-comments"))
