@@ -41,7 +41,8 @@ export function sortSuspects(options: SortOptions): Suspects {
       else others.push(found);
       continue;
     }
-    if (found.unchanged && !sources.has(found.path)) continue;
+    // Asked only where there is something to find: it means putting the path together, 30 ms for 130,000 of them.
+    if (found.unchanged && (sources.size === 0 || !sources.has(found.path))) continue;
     if (folded.has(found.path)) continue;
     const unit = { members: [found], items: [toItem(found, sources)] };
     (isDoubtful(cache, found, sources) ? doubtful : certain).push(unit);

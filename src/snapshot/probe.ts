@@ -29,6 +29,9 @@ const DONE = 2;
 /** Starting a thread takes 30 ms, in which one thread looks at this many paths. */
 const LEAST_ROWS = 10_000;
 const MOST_THREADS = 4;
+const QUIETLY = { throwIfNoEntry: false } as const;
+/** Room for the stats of a whole share, none of which survives: not one collection of garbage. */
+const YOUNG_MB = 96;
 /** A thread that does not come back is not waited for: its rows are looked at again. */
 const PATIENCE_MS = 1000;
 
@@ -51,7 +54,10 @@ export function probeRows(
   const verdicts = new Uint8Array(task.verdicts);
   for (const path of putOff) markBelow(cache, findRow(cache, path), verdicts);
   for (let thread = 1; thread < threads; thread += 1) {
-    const worker = startWorker("probe-worker", import.meta.url, { workerData: task });
+    const worker = startWorker("probe-worker", import.meta.url, {
+      workerData: task,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+    });
     // Without it this thread does all the work.
     worker.on("error", () => {});
     worker.unref();
@@ -95,7 +101,7 @@ export function workThrough(task: ProbeTask, cache: StatCache): void {
 
 function isSame(cache: StatCache, row: number, path: string): boolean {
   try {
-    const stat = lstatSync(cache.plain ? path : systemPath(path), { throwIfNoEntry: false });
+    const stat = lstatSync(cache.plain ? path : systemPath(path), QUIETLY);
     return stat !== undefined && isUnchanged(cache, row, stat);
   } catch {
     return false;
@@ -105,8 +111,8 @@ function isSame(cache: StatCache, row: number, path: string): boolean {
 function createDirectories(cache: StatCache): { parents: Uint32Array; pathOf(row: number): string } {
   const parents = new Uint32Array(cache.count);
   for (let row = 0; row < cache.count; row += 1) {
-    const first = cache.firstChild[row]!;
-    parents.fill(row, first, first + cache.childCount[row]!);
+    const count = cache.childCount[row]!;
+    if (count > 0) parents.fill(row, cache.firstChild[row]!, cache.firstChild[row]! + count);
   }
   const paths = new Map<number, string>([[0, "."]]);
   const pathOf = (row: number): string => {

@@ -229,9 +229,11 @@ export function countAll(found: Survey, stored: Stored): CheckpointMetadata["cou
   let directories = 0;
   let others = 0;
   let bytes = 0;
-  for (const { path, type, size, unchanged } of found.walk.found) {
-    const item = captured.get(path) ?? found.refreshed.get(path);
-    if (item === undefined && (!unchanged || removed.has(path))) continue;
+  const hasCopies = found.sources.size > 0;
+  const itemOf = (path: string) => captured.get(path) ?? found.refreshed.get(path);
+  for (const { path, type, size, unchanged, inode } of found.walk.found) {
+    const item = unchanged && inode === undefined && !hasCopies ? undefined : itemOf(path);
+    if (item === undefined && (!unchanged || (removed.size > 0 && removed.has(path)))) continue;
     if (type === "file") {
       files += 1;
       bytes += item?.entry.size ?? size;

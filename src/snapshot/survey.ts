@@ -66,7 +66,9 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
   });
   const removedRows = [
     ...walk.gone,
-    ...walk.found.filter(({ path, row }) => row >= 0 && folded.has(path)).map(({ row }) => row),
+    ...walk.found
+      .filter(({ path, row }) => folded.size > 0 && row >= 0 && folded.has(path))
+      .map(({ row }) => row),
   ];
   const gone = cache === undefined ? [] : goneFromRows(cache, removedRows);
   const judged = await judge(room, doubtful, cache, sources, options.scratch, flaws);
