@@ -39,6 +39,7 @@ export default defineConfig({
     "capture-worker": "src/snapshot/capture-worker.ts",
     "probe-worker": "src/snapshot/probe-worker.ts",
     "restore-worker": "src/snapshot/restore-worker.ts",
+    "keeper-launch": "src/pit/keeper-launch.ts",
     "arm-crash-point": "src/testing/arm-crash-point.ts",
   },
   platform: "node",

@@ -5,6 +5,7 @@ import * as heartbeat from "./commands/heartbeat.ts";
 import * as jobBeat from "./commands/job-beat.ts";
 
 export const GROUPS = {
+  agents: "Agents: run, watch, revive",
   cells: "Cells and their heartbeat",
   checkpoints: "Checkpoints",
   flows: "Flows: restart-safe workflows",
@@ -22,6 +23,56 @@ export interface CatalogueEntry {
 
 /** A name of two words is a sub-command: `job beat`. */
 export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
+  run: {
+    group: "agents",
+    summary: "start an agent in a cell, watched over",
+    load: () => import("./commands/run.ts"),
+  },
+  status: {
+    group: "agents",
+    summary: "what every agent is doing",
+    load: () => import("./commands/status.ts"),
+  },
+  why: {
+    group: "agents",
+    summary: "why an agent ended, and what was decided",
+    load: () => import("./commands/why.ts"),
+  },
+  revive: {
+    group: "agents",
+    summary: "bring an agent back",
+    load: () => import("./commands/revive.ts"),
+  },
+  logs: {
+    group: "agents",
+    summary: "what an agent prints",
+    load: () => import("./commands/logs.ts"),
+  },
+  attach: {
+    group: "agents",
+    summary: "stay beside a running agent",
+    load: () => import("./commands/attach.ts"),
+  },
+  stop: {
+    group: "agents",
+    summary: "end an agent and leave it ended",
+    load: () => import("./commands/stop.ts"),
+  },
+  pause: {
+    group: "agents",
+    summary: "hold an agent where it is",
+    load: () => import("./commands/pause.ts"),
+  },
+  rest: {
+    group: "agents",
+    summary: "ask an agent to end; it comes back with revive",
+    load: () => import("./commands/rest.ts"),
+  },
+  pit: {
+    group: "agents",
+    summary: "the daemon that notices deaths and revives",
+    load: () => import("./commands/pit.ts"),
+  },
   init: { group: "cells", summary: "make a cell for a mission", load: () => import("./commands/init.ts") },
   heartbeat: {
     group: "cells",

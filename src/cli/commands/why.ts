@@ -1,0 +1,32 @@
+import { pitOwner, viewMission } from "../../pit/view.ts";
+import { explain, renderWhy } from "../../pit/why.ts";
+import { LazarusError } from "../../platform/errors.ts";
+import { defineCommand } from "../command.ts";
+import { harmless } from "../render/paint.ts";
+
+export const command = defineCommand({
+  about:
+    "A post-mortem in plain words: the exit or signal, what speaks for a cause (out of memory, sleep, quota, full disk), " +
+    "what was decided and why, and what to type next.",
+  positionals: [{ name: "mission", summary: "id of the mission" }],
+  options: {},
+  examples: [["lazarus why tidy-inbox", "what happened?"]],
+  exits: ["missing", "machine"],
+  run(context, { args }) {
+    const mission = context.mission(args.mission);
+    const looker = { machine: context.machine, config: context.config.config };
+    const view = viewMission(looker, mission);
+    if (view === undefined) {
+      throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
+        hint: "lazarus status lists those there are",
+      });
+    }
+    const post = explain(view, {
+      nowMs: context.machine.clock.nowMs(),
+      pitRuns: pitOwner(looker) !== undefined,
+    });
+    // Last words are a stranger's text.
+    context.emit("why/1", post, () => `${renderWhy(post).trimEnd().split("\n").map(harmless).join("\n")}\n`);
+    return 0;
+  },
+});
