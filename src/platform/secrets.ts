@@ -75,14 +75,11 @@ function replaceRanges(text: string, offset: number, ranges: readonly SecretRang
 }
 
 async function load(): Promise<Lint> {
-  const [{ lintSource }, preset, { secretLintProfiler }] = await Promise.all([
+  const [{ lintSource }, preset] = await Promise.all([
     import("@secretlint/core"),
     import("@secretlint/secretlint-rule-preset-recommend"),
-    import("@secretlint/profiler"),
   ]);
-  // Its profiler keeps every mark of every call for ever and searches them all at each: after 10,000 texts a process
-  // did nothing else. Made for one run of a linter, not for a host that lives for weeks.
-  secretLintProfiler.mark = () => {};
+  silenceProfiler();
   // The preset's rules but for its comment filter: text that says "secretlint-disable" must disable nothing here.
   const rules = preset.rules
     .filter(({ meta }) => !meta.id.endsWith("filter-comments"))
@@ -100,4 +97,16 @@ async function load(): Promise<Lint> {
     found.sort((a, b) => a.start - b.start || b.end - a.end);
     return found.filter((range, i) => i === 0 || range.start >= found[i - 1]!.end);
   };
+}
+
+/**
+ * Secretlint's profiler keeps every mark of every call for ever and searches them all at each one: after 10,000 texts a
+ * process did nothing else. It is made for one run of a linter, not for a host that lives for weeks. The copy that
+ * counts is the one that the linter itself loads.
+ */
+function silenceProfiler(): void {
+  const { createRequire } = process.getBuiltinModule("node:module");
+  const core = createRequire(import.meta.url).resolve("@secretlint/core");
+  const { secretLintProfiler } = createRequire(core)("@secretlint/profiler");
+  secretLintProfiler.mark = () => {};
 }
