@@ -32,6 +32,7 @@ export type Verdict =
   | { readonly ok: true; readonly document: FlowDocument }
   | { readonly ok: false; readonly why: "schema" | "hash" | "newer"; readonly reason: string };
 
+const STATUSES: ReadonlySet<unknown> = new Set(FLOW_STATUSES);
 const TEXT_FIELDS = ["workflowId", "agentId", "currentStep", "idempotencyKey", "updatedAt"] as const;
 const STEP_FIELDS = ["completedSteps", "remainingSteps"] as const;
 const OPTIONAL_TEXT_FIELDS = ["handoffTo", "notes", "expiresAt"] as const;
@@ -88,7 +89,7 @@ function schemaFault(value: Record<string, unknown>, stem: string): string | und
   for (const field of TEXT_FIELDS) {
     if (typeof value[field] !== "string") return field in value ? notText(field) : `has no ${field}`;
   }
-  if (!(FLOW_STATUSES as readonly unknown[]).includes(value.status)) {
+  if (!STATUSES.has(value.status)) {
     return `has a status that is none of ${FLOW_STATUSES.join(", ")}`;
   }
   for (const field of STEP_FIELDS) {

@@ -60,11 +60,13 @@ export function listStems(directory: string): string[] {
     if (code === "ENOENT" || code === "ENOTDIR") return [];
     throw error;
   }
-  return names
-    .filter((name) => name.endsWith(SUFFIX) && !name.startsWith("."))
-    .map((name) => name.slice(0, -SUFFIX.length))
-    .filter((stem) => stem !== SCHEMA_STEM)
-    .sort();
+  const stems: string[] = [];
+  for (const name of names) {
+    if (!name.endsWith(SUFFIX) || name.startsWith(".")) continue;
+    const stem = name.slice(0, -SUFFIX.length);
+    if (stem !== SCHEMA_STEM) stems.push(stem);
+  }
+  return stems.sort();
 }
 
 /** Where a workflow lies; undefined when nowhere. `agent` decides between namesakes. */

@@ -3,6 +3,8 @@ import { visitFlows } from "../../flow/list.ts";
 import { defineCommand } from "../command.ts";
 import { ROOT_OPTION, shown, workspaceOf } from "../flow-space.ts";
 
+const FLUSH_AT = 32 * 1024;
+
 export const command = defineCommand({
   about:
     "Lists all workflows, one line each, separated by tabs: id, status, step at hand, time of the last change. Bad files " +
@@ -31,6 +33,11 @@ export const command = defineCommand({
       if (json) flows.push({ file: place.file, ...document });
       else
         text += `${shown(place.stem)}\t${document.status}\t${shown(document.currentStep)}\t${document.updatedAt}\n`;
+      // As it comes: lines kept to the end would cost as much in garbage collection as reading the files.
+      if (text.length > FLUSH_AT) {
+        context.terminal.out(text);
+        text = "";
+      }
     });
     for (const { workflowId, file, reason } of bad) {
       text += `${shown(workflowId)}\tINVALID\t${shown(reason)}\t${shown(file)}\n`;
