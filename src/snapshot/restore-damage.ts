@@ -1,6 +1,6 @@
 // When the checkpoint that someone needs is damaged, the error says which one is not: the newest whose every byte was
 // just read and found right.
-import { LazarusError } from "../platform/errors.ts";
+import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import type { CheckpointRef } from "./entry.ts";
 import { createExaminer } from "./examine.ts";
 import type { Vault } from "./oci/vault.ts";
@@ -32,6 +32,19 @@ export async function namingTheGood<T>(
       },
     );
   }
+}
+
+/** An error of the machine, with what it means for the user's files. */
+export function withConsequence(
+  error: unknown,
+  doing: string,
+  directory: string,
+  consequence: string,
+): LazarusError {
+  const known = asLazarusError(error, doing, directory);
+  if (known.kind === "damaged") return known;
+  const { code, hint, details, cause } = known;
+  return new LazarusError(code, `${known.message}; ${consequence}`, { hint, details, cause });
 }
 
 /** Safety checkpoints come last: they hold what the user wants to be rid of. */

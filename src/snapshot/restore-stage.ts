@@ -4,8 +4,8 @@
 import { linkSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
-import { asLazarusError } from "../platform/errors.ts";
 import type { Flaw } from "./entry.ts";
+import { withConsequence } from "./restore-damage.ts";
 import { findMeans, makeSpecial } from "./restore-make.ts";
 import type { FileOrder } from "./restore-order.ts";
 import type { RestorePlan } from "./restore-plan.ts";
@@ -47,7 +47,7 @@ export async function stagePlan(room: Room, plan: RestorePlan, source: Source): 
     return flaws;
   } catch (error) {
     removeStaging(room);
-    throw asLazarusError(error, `staging the restore in ${staging}; the cell was not touched`, staging);
+    throw withConsequence(error, `staging the restore in ${staging}`, staging, "the cell was not touched");
   }
 }
 

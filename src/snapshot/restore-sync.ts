@@ -12,7 +12,7 @@ const FSYNC_FILES = 64;
 export const FSYNC_DIRECTORIES = 2000;
 const LOOK = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 /** Gone again, a link, a FIFO, or not ours to open: nothing that an fsync could help. */
-const NOTHING_TO_SYNC = new Set(["ENOENT", "ENOTDIR", "ELOOP", "ENXIO", "EACCES", "EPERM"]);
+const NOTHING_TO_SYNC = new Set(["ENOENT", "ENOTDIR", "ELOOP", "ENXIO", "EINVAL", "EACCES", "EPERM"]);
 
 /** Files and directories below `root`, which lie on its file system. */
 export function syncPaths(root: string, paths: readonly string[], most = FSYNC_FILES): void {
@@ -30,16 +30,13 @@ export function syncPaths(root: string, paths: readonly string[], most = FSYNC_F
 }
 
 function syncPath(path: string): void {
-  let fd: number;
+  let fd: number | undefined;
   try {
     fd = openSync(systemPath(path), LOOK);
-  } catch (error) {
-    if (NOTHING_TO_SYNC.has(systemErrorCode(error) ?? "")) return;
-    throw error;
-  }
-  try {
     fsyncSync(fd);
+  } catch (error) {
+    if (!NOTHING_TO_SYNC.has(systemErrorCode(error) ?? "")) throw error;
   } finally {
-    closeSync(fd);
+    if (fd !== undefined) closeSync(fd);
   }
 }

@@ -16,6 +16,7 @@ import { crashPoint } from "../platform/crash-point.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { Entry, Flaw } from "./entry.ts";
 import { systemPath } from "./path-bytes.ts";
+import { withConsequence } from "./restore-damage.ts";
 import { findMeans, makeSpecial, setMetadata } from "./restore-make.ts";
 import type { FileOrder } from "./restore-order.ts";
 import { makeAllFiles } from "./restore-pool.ts";
@@ -78,16 +79,13 @@ export async function fillDirectory(
   options: IntoOptions,
   again: boolean,
 ): Promise<IntoResult> {
-  const { directory, scope } = options;
+  const { directory } = options;
   try {
     return await fill(source, options, again);
   } catch (error) {
     if (!again) empty(directory);
-    throw asLazarusError(
-      error,
-      `restoring into ${directory}${scope.only ? "" : "; it was emptied again"}`,
-      directory,
-    );
+    const state = again ? "it is still unfinished" : "it was emptied again";
+    throw withConsequence(error, `restoring into ${directory}`, directory, state);
   }
 }
 

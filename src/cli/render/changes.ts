@@ -3,14 +3,18 @@ import type { Changes } from "../../snapshot/restore-plan.ts";
 import { harmless, type Painter } from "./paint.ts";
 
 const SHOWN = 10;
+const GIT = /(?:^|\/)\.git\//;
 
 export function describeChanges(changes: Changes, paint: Painter): string {
   const lines: string[] = [];
-  const list = (name: string, paths: readonly string[], mark: string) => {
-    if (paths.length === 0) return;
-    lines.push(`  ${name} ${paths.length}`);
+  const list = (name: string, all: readonly string[], mark: string) => {
+    if (all.length === 0) return;
+    // What git keeps for itself changes with every checkpoint and says nothing to people.
+    const paths = all.filter((path) => !GIT.test(path));
+    lines.push(`  ${name} ${all.length}`);
     for (const path of paths.slice(0, SHOWN)) lines.push(`    ${mark} ${harmless(path)}`);
     if (paths.length > SHOWN) lines.push(`      … and ${paths.length - SHOWN} more; all of them with --json`);
+    if (paths.length < all.length) lines.push(`      ${all.length - paths.length} inside .git`);
   };
   list("added", changes.added, paint.green("+"));
   list("changed", changes.changed, paint.yellow("~"));

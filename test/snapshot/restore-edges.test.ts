@@ -1,0 +1,269 @@
+// What restores meet in real cells: odd names, changed types, links planted on purpose, files that no checkpoint has,
+// databases in use, settings that changed meanwhile.
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import net from "node:net";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { posixSupport } from "../../src/platform/posix.ts";
+import { captureCell } from "../../src/snapshot/capture.ts";
+import { previewRestore, restoreCell } from "../../src/snapshot/restore.ts";
+import { undoRestore } from "../../src/snapshot/undo.ts";
+import { createWorld, differences, lookAt, openMission, type World } from "./restore-world.ts";
+
+let world: World;
+beforeEach(() => {
+  world = createWorld();
+});
+afterEach(() => world[Symbol.dispose]());
+
+const read = (name: string) => fs.readFileSync(world.path(name), "utf8");
+
+describe("a restore in place", () => {
+  it("brings back names that are not text, look like whiteouts, or are as long as names can be", async () => {
+    const names = [
+      Buffer.from([0x6e, 0xff, 0xfe]),
+      Buffer.from(".wh.secret"),
+      Buffer.from("new\nline\t\u001b[31m"),
+      Buffer.from("…ü\u202e"),
+      Buffer.from("x".repeat(255)),
+      Buffer.from("-rf *"),
+      Buffer.from('quote"comma","'),
+    ];
+    const at = (name: Buffer) => Buffer.concat([Buffer.from(`${world.cell}/worktree/`), name]);
+    for (const name of names) {
+      fs.mkdirSync(at(name));
+      fs.writeFileSync(Buffer.concat([at(name), Buffer.from("/"), name]), "then");
+    }
+    const before = lookAt(world.cell);
+    await world.checkpoint();
+    for (const name of names.slice(0, 4)) fs.rmSync(at(name), { recursive: true });
+    for (const name of names.slice(4)) {
+      fs.writeFileSync(Buffer.concat([at(name), Buffer.from("/"), name]), "now");
+      fs.writeFileSync(Buffer.concat([at(name), Buffer.from([0x2f, 0xfd])]), "came later");
+    }
+    const { flaws } = await restoreCell(world.room, {});
+    expect(flaws).toEqual([]);
+    expect(differences(before, lookAt(world.cell))).toEqual([]);
+  });
+
+  it("turns every type into every other, and back", async () => {
+    const { posix } = posixSupport() as { posix: { makeFifo(path: string, mode: number): void } };
+    const make: Record<string, (path: string) => void> = {
+      file: (path) => fs.writeFileSync(path, "content"),
+      directory: (path) => {
+        fs.mkdirSync(join(path, "below"), { recursive: true });
+        fs.writeFileSync(join(path, "below", "file"), "content");
+      },
+      link: (path) => fs.symlinkSync("../meta", path),
+      fifo: (path) => posix.makeFifo(path, 0o640),
+    };
+    const pairs = Object.keys(make).flatMap((from) => Object.keys(make).map((to) => [from, to] as const));
+    for (const [from, to] of pairs) make[from]!(world.path(`worktree/${from}-${to}`));
+    const before = lookAt(world.cell);
+    const { ref } = await world.checkpoint();
+    for (const [from, to] of pairs) {
+      fs.rmSync(world.path(`worktree/${from}-${to}`), { recursive: true });
+      make[to]!(world.path(`worktree/${from}-${to}`));
+    }
+    const after = lookAt(world.cell);
+    expect((await restoreCell(world.room, { checkpoint: ref.id })).flaws).toEqual([]);
+    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    await undoRestore(world.room);
+    expect(differences(after, lookAt(world.cell))).toEqual([]);
+    expect(world.beside()).toEqual([]);
+  });
+
+  it("sets a mode or a time without staging content", async () => {
+    world.write("worktree/big", Buffer.alloc(3 << 20, 1));
+    await world.checkpoint();
+    const { ino } = fs.statSync(world.path("worktree/big"));
+    fs.chmodSync(world.path("worktree/big"), 0o4755);
+    const { changes } = await restoreCell(world.room, {});
+    expect(changes).toMatchObject({ changed: [], added: [], removed: [], metadata: ["worktree/big"] });
+    expect(fs.statSync(world.path("worktree/big"))).toMatchObject({ ino, mode: 0o100644 });
+  });
+
+  it("keeps holes, setuid bits and extended attributes", async (context) => {
+    const file = world.write("worktree/sparse", "");
+    fs.truncateSync(file, 50 << 20);
+    const fd = fs.openSync(file, "r+");
+    fs.writeSync(fd, "in the middle", 20 << 20);
+    fs.closeSync(fd);
+    fs.chmodSync(file, 0o6755);
+    const { posix } = posixSupport() as { posix: import("../../src/platform/posix.ts").Posix };
+    try {
+      posix.setXattr(file, "user.note", Buffer.from([0, 255, 10]));
+    } catch {
+      context.skip("this file system has no user attributes");
+    }
+    const before = lookAt(world.cell);
+    const blocks = fs.statSync(file).blocks;
+    await world.checkpoint();
+    fs.rmSync(file);
+    expect((await restoreCell(world.room, {})).flaws).toEqual([]);
+    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(fs.statSync(file).blocks).toBeLessThanOrEqual(blocks + 16);
+    expect(posix.listXattrs(file)).toEqual([{ name: "user.note", value: Buffer.from([0, 255, 10]) }]);
+  });
+
+  it("restores only the named paths, and makes their parents", async () => {
+    world.write("worktree/a/one", "1");
+    world.write("worktree/a/two", "1");
+    world.write("worktree/b", "1");
+    const { ref } = await world.checkpoint();
+    fs.rmSync(world.path("worktree/a"), { recursive: true });
+    world.write("worktree/b", "2");
+    world.write("worktree/c", "2");
+    const { changes } = await restoreCell(world.room, {
+      checkpoint: ref.id,
+      paths: ["worktree/a/one", "worktree/c"],
+    });
+    expect(changes.added).toEqual(["worktree/a", "worktree/a/one"]);
+    expect(changes.removed).toEqual(["worktree/c"]);
+    expect(fs.readdirSync(world.path("worktree/a"))).toEqual(["one"]);
+    expect(read("worktree/b")).toBe("2");
+    await expect(restoreCell(world.room, { checkpoint: ref.id, paths: ["worktree/nope"] })).rejects.toThrow(
+      "neither in",
+    );
+    await expect(restoreCell(world.room, { checkpoint: ref.id, paths: ["../else"] })).rejects.toThrow(
+      "does not lie in the cell",
+    );
+  });
+
+  it("never writes through a link that was planted in the way", async () => {
+    world.write("worktree/dir/file", "then");
+    world.write("worktree/other/file", "then");
+    const { ref } = await world.checkpoint();
+    const outside = join(world.directory, "outside");
+    fs.mkdirSync(outside);
+    fs.writeFileSync(join(outside, "file"), "precious");
+    fs.rmSync(world.path("worktree/dir"), { recursive: true });
+    fs.symlinkSync(outside, world.path("worktree/dir"));
+    fs.rmSync(world.path("worktree/other/file"));
+    fs.symlinkSync(join(outside, "file"), world.path("worktree/other/file"));
+    expect((await restoreCell(world.room, { checkpoint: ref.id })).flaws).toEqual([]);
+    expect(read("worktree/dir/file")).toBe("then");
+    expect(read("worktree/other/file")).toBe("then");
+    expect(fs.readFileSync(join(outside, "file"), "utf8")).toBe("precious");
+    expect(fs.readdirSync(outside)).toEqual(["file"]);
+    // And back again: the undo removes and makes links without following them.
+    await undoRestore(world.room);
+    expect(fs.readlinkSync(world.path("worktree/dir"))).toBe(outside);
+    expect(fs.readFileSync(join(outside, "file"), "utf8")).toBe("precious");
+  });
+
+  it("keeps what the checkpoint had left out, and what is left out now", async () => {
+    world.write("worktree/log/a.log", "1");
+    world.write("worktree/cache/x", "of then");
+    const leaving = (...exclude: string[]) =>
+      openMission(world.directory, "m", { document: { snapshot: { exclude } } });
+    const { ref } = await captureCell(leaving("*.log"), { reason: "manual" });
+    world.write("worktree/log/b.log", "2");
+    world.write("worktree/log/c.txt", "2");
+    world.write("worktree/more/d.log", "2");
+    world.write("worktree/cache/x", "of now, with no second copy");
+    const { changes } = await restoreCell(leaving("cache"), { checkpoint: ref.id });
+    expect(fs.readdirSync(world.path("worktree/log"))).toEqual(["a.log", "b.log"]);
+    expect(fs.readdirSync(world.path("worktree/more"))).toEqual(["d.log"]);
+    expect(read("worktree/cache/x")).toBe("of now, with no second copy");
+    expect(changes.removed).toEqual(["worktree/log/c.txt"]);
+    expect(changes.kept.map(({ path }) => path)).toContain("worktree/cache");
+  });
+
+  it("leaves sockets where they are", async () => {
+    await world.checkpoint();
+    const path = world.path("state/agent.sock");
+    const server = net.createServer().listen(path);
+    await new Promise((resolve) => server.on("listening", resolve));
+    try {
+      world.write("state/note", "x");
+      await restoreCell(world.room, {});
+      expect(fs.existsSync(world.path("state/note"))).toBe(false);
+      expect(fs.lstatSync(path).isSocket()).toBe(true);
+    } finally {
+      server.close();
+    }
+  });
+
+  it("never lets the log of the replaced database meet the restored one", async () => {
+    const file = world.write("state/agent.db", "");
+    const fill = (database: DatabaseSync, from: number, to: number) => {
+      for (let n = from; n < to; n += 1) database.exec(`INSERT INTO t VALUES (${n}, '${"x".repeat(200)}')`);
+    };
+    const count = () => {
+      using database = new DatabaseSync(file, { readOnly: true });
+      expect(database.prepare("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+      return (database.prepare("SELECT count(*) AS n FROM t").get() as { n: number }).n;
+    };
+    const writer = new DatabaseSync(file);
+    writer.exec("PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; CREATE TABLE t (n INTEGER, x TEXT)");
+    fill(writer, 0, 50);
+    const { ref } = await world.checkpoint();
+    fill(writer, 50, 500);
+    expect(fs.existsSync(`${file}-wal`)).toBe(true);
+    const { safety, flaws } = await restoreCell(world.room, { checkpoint: ref.id });
+    expect(flaws).toEqual([]);
+    expect(count()).toBe(50);
+    await restoreCell(world.room, { checkpoint: safety!.id });
+    expect(count()).toBe(500);
+    writer.close();
+  });
+
+  it("shows what it would do without doing it", async () => {
+    world.write("worktree/a", "1");
+    await world.checkpoint();
+    world.write("worktree/a", "2");
+    world.write("worktree/b", "2");
+    const before = lookAt(world.directory);
+    const { changes } = await previewRestore(world.room, {});
+    expect(changes).toMatchObject({ changed: ["worktree/a"], removed: ["worktree/b"] });
+    expect(differences(before, lookAt(world.directory))).toEqual([]);
+  });
+
+  it("says that an agent may be alive, and brings back a cell that is gone", async () => {
+    world.write(
+      "state/heartbeat.json",
+      JSON.stringify({ mission_id: "m", timestamp: Date.now() / 1000, status: "working" }),
+    );
+    const before = lookAt(world.cell);
+    await world.checkpoint();
+    expect((await restoreCell(world.room, {})).alive).toMatchObject({ status: "working" });
+    fs.rmSync(world.cell, { recursive: true });
+    const { safety, flaws } = await restoreCell(world.room, {});
+    expect([safety, flaws]).toEqual([null, []]);
+    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(world.beside()).toEqual([]);
+  });
+
+  it.skipIf(process.getuid?.() !== 0)("works in directories that are closed even to their owner", () => {
+    const home = join(world.directory, "user");
+    fs.mkdirSync(home);
+    fs.chmodSync(world.directory, 0o755);
+    fs.chownSync(home, 65_534, 65_534);
+    // As a plain user, in a process of its own: this one is root and may do anything.
+    const script = `
+      const fs = await import("node:fs");
+      const { createWorld, lookAt, differences } = await import("./test/snapshot/restore-world.ts");
+      const { restoreCell } = await import("./src/snapshot/restore.ts");
+      const world = createWorld(process.argv[1]);
+      world.write("worktree/closed/file", "then");
+      fs.chmodSync(world.path("worktree/closed"), 0o500);
+      const before = lookAt(world.cell);
+      const { ref } = await world.checkpoint();
+      fs.chmodSync(world.path("worktree/closed"), 0o700);
+      world.write("worktree/closed/file", "now, longer");
+      world.write("worktree/closed/more", "now");
+      fs.chmodSync(world.path("worktree/closed"), 0o500);
+      const { flaws } = await restoreCell(world.room, { checkpoint: ref.id });
+      console.log(JSON.stringify({ flaws, differences: differences(before, lookAt(world.cell)) }));`;
+    const output = execFileSync(process.execPath, ["--input-type=module", "-e", script, home], {
+      uid: 65_534,
+      gid: 65_534,
+      encoding: "utf8",
+      env: { ...process.env, HOME: home },
+    });
+    expect(JSON.parse(output)).toEqual({ flaws: [], differences: [] });
+  });
+});

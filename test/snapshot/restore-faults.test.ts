@@ -1,0 +1,254 @@
+// Restores on vaults and disks that fail. Before the journal is written the cell is untouched, whatever happens; after
+// it, the next command finishes.
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it, type TestContext } from "vitest";
+import { systemDisk } from "../../src/platform/disk.ts";
+import { LazarusError } from "../../src/platform/errors.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { restoreCell, restoreTo } from "../../src/snapshot/restore.ts";
+import { decodeJournal, encodeJournal, type Journal } from "../../src/snapshot/restore-journal.ts";
+import { createFaultyDisk, createRandom } from "../../src/testing/index.ts";
+import { createWorld, differences, lookAt, openMission, type World } from "./restore-world.ts";
+
+let world: World;
+beforeEach(() => {
+  world = createWorld();
+});
+afterEach(() => {
+  for (const place of mounted.splice(0)) execFileSync("umount", ["-l", place]);
+  world[Symbol.dispose]();
+});
+
+const mounted: string[] = [];
+
+/** A small file system of its own at `place`; skips the test, with the reason, where that is not allowed. */
+function mount(context: TestContext, place: string, size: string): void {
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "tmpfs", place], {
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    mounted.push(place);
+  } catch (error) {
+    context.skip(`a tmpfs cannot be mounted here: ${String((error as { stderr?: unknown }).stderr).trim()}`);
+  }
+}
+
+async function failure(work: Promise<unknown>): Promise<LazarusError> {
+  try {
+    await work;
+  } catch (error) {
+    if (error instanceof LazarusError) return error;
+    throw error;
+  }
+  throw new Error("it did not fail");
+}
+
+const incompressible = (seed: number, size: number) => createRandom(seed).bytes(size);
+
+describe("a damaged vault", () => {
+  it("is found before the cell is touched, and the error names the newest good checkpoint", async () => {
+    world.write("worktree/a", incompressible(1, 30_000));
+    const good = await world.checkpoint("good");
+    world.write("worktree/a", incompressible(2, 30_000));
+    const bad = await world.checkpoint("bad");
+    world.write("worktree/a", incompressible(3, 30_000));
+    await world.checkpoint("newest");
+    const layer = bad.checkpoint.layers.at(-1)!;
+    const blob = world.room.vault.blobPath(layer.digest);
+    const fd = fs.openSync(blob, "r+");
+    fs.writeSync(fd, "damage", 15_000);
+    fs.closeSync(fd);
+    world.write("worktree/a", "now");
+    const before = lookAt(world.cell);
+    const error = await failure(restoreCell(world.room, { checkpoint: bad.ref.id }));
+    expect(error.exitCode).toBe(8);
+    // The newest one stands on the damaged layer, too.
+    expect(error.details["newest_good"]).toBe(good.ref.id);
+    expect(error.message).toContain(`the newest checkpoint that is still good is ${good.ref.id}`);
+    expect(error.hint).toBe(`lazarus restore m ${good.ref.id}`);
+    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(world.beside()).toEqual([]);
+    // Nothing was restored, so there is nothing to undo; and the good one can be restored.
+    expect(world.room.vault.list().filter((ref) => ref.beforeRestoreOf !== null)).toEqual([]);
+    await restoreCell(world.room, { checkpoint: good.ref.id });
+    expect(fs.readFileSync(world.path("worktree/a"))).toEqual(Buffer.from(incompressible(1, 30_000)));
+  });
+
+  it("is refused when a layer is gone, cut short, or flipped anywhere that matters", async () => {
+    const random = createRandom(7);
+    for (let i = 0; i < 6; i += 1) world.write(`worktree/${i}`, incompressible(i, 2_000));
+    const { ref, checkpoint } = await world.checkpoint();
+    for (let i = 0; i < 6; i += 1) world.write(`worktree/${i}`, "now");
+    await world.checkpoint();
+    const before = lookAt(world.cell);
+    const blob = world.room.vault.blobPath(checkpoint.layers[0]!.digest);
+    const whole = fs.readFileSync(blob);
+    const harm: [string, () => void][] = [
+      ["gone", () => fs.rmSync(blob)],
+      ["cut", () => fs.truncateSync(blob, random.int(1, whole.length - 1))],
+      ["empty", () => fs.truncateSync(blob, 0)],
+    ];
+    for (let i = 0; i < 25; i += 1) {
+      const at = random.int(0, whole.length - 1);
+      harm.push([
+        `flipped at ${at}`,
+        () => fs.writeFileSync(blob, Buffer.from(whole.map((byte, n) => (n === at ? byte ^ 4 : byte)))),
+      ]);
+    }
+    for (const [what, damage] of harm) {
+      damage();
+      try {
+        const { changes, flaws } = await restoreCell(world.room, { checkpoint: ref.id });
+        // A flip in a gzip header or in padding hurts nobody: then all is as it should be.
+        expect([what, changes.changed.length, flaws]).toEqual([what, 6, []]);
+        for (let i = 0; i < 6; i += 1)
+          expect(fs.readFileSync(world.path(`worktree/${i}`))).toEqual(Buffer.from(incompressible(i, 2_000)));
+        fs.writeFileSync(blob, whole);
+        await restoreCell(world.room, { checkpoint: world.room.vault.list().at(-1)!.id });
+      } catch (error) {
+        expect(error instanceof LazarusError && error.kind, `${what}: ${error}`).toBe("damaged");
+      }
+      expect(differences(before, lookAt(world.cell)), what).toEqual([]);
+      fs.writeFileSync(blob, whole);
+    }
+  });
+});
+
+describe("a disk that fails", () => {
+  it("full while staging: the cell is as it was, nothing is left beside it, and the error says what to do", async (context) => {
+    const home = join(world.directory, "small");
+    fs.mkdirSync(home);
+    mount(context, home, "8m");
+    const small = createWorld(home);
+    small.write("worktree/big", incompressible(1, 1_500_000));
+    small.write("worktree/small", "then");
+    const { ref } = await small.checkpoint();
+    small.write("worktree/big", "tiny now");
+    small.write("worktree/small", "now");
+    await small.checkpoint();
+    const filler = join(home, "filler");
+    const free = fs.statfsSync(home);
+    fs.writeFileSync(filler, Buffer.alloc(free.bavail * free.bsize - 600_000));
+    const before = lookAt(small.cell);
+    const error = await failure(restoreCell(small.room, { checkpoint: ref.id }));
+    expect(error.code).toBe("DISK_FULL");
+    expect(error.message).toContain("the cell was not touched");
+    expect(error.hint).toContain("df -h");
+    expect(differences(before, lookAt(small.cell))).toEqual([]);
+    expect(small.beside()).toEqual([]);
+    fs.rmSync(filler);
+    await restoreCell(small.room, { checkpoint: ref.id });
+    expect(fs.readFileSync(small.path("worktree/small"), "utf8")).toBe("then");
+  });
+
+  it("full while restoring into a directory: it is left empty", async (context) => {
+    world.write("worktree/big", incompressible(1, 3_000_000));
+    await world.checkpoint();
+    const directory = join(world.directory, "to");
+    fs.mkdirSync(directory);
+    mount(context, directory, "1m");
+    const error = await failure(restoreTo(world.room, { directory }));
+    expect(error.code).toBe("DISK_FULL");
+    expect(fs.readdirSync(directory)).toEqual([]);
+  });
+
+  it("at any durable write of the journal: the cell is old, or the next command makes it new", async () => {
+    world.write("worktree/a", "then");
+    const { ref } = await world.checkpoint();
+    const after = lookAt(world.cell);
+    world.write("worktree/a", "now, longer");
+    const before = lookAt(world.cell);
+    for (const code of ["ENOSPC", "EIO", "EROFS"] as const) {
+      for (const method of ["create", "write", "fsync", "rename", "fsyncDirectory"] as const) {
+        const journal = (path: string) => path.includes("restore-journal");
+        const disk = createFaultyDisk(systemDisk, {
+          code,
+          at: (call) =>
+            call.method === method &&
+            (journal(call.path) ||
+              (method === "fsyncDirectory" && fs.existsSync(world.room.vault.journalFile))),
+        });
+        const room = openMission(world.directory, "m", { machine: { ...systemMachine, disk } });
+        const error = await failure(restoreCell(room, { checkpoint: ref.id }));
+        expect(error.kind, `${code} at ${method}`).toBe("machine");
+        await world.checkpoint();
+        const seen = lookAt(world.cell);
+        const old = differences(before, seen);
+        if (old.length > 0) expect(differences(after, seen)).toEqual([]);
+        expect(world.beside()).toEqual([]);
+        world.write("worktree/a", "now, longer");
+        fs.utimesSync(world.path("worktree/a"), 5, 5);
+        const again = lookAt(world.cell);
+        before.clear();
+        for (const [name, facts] of again) before.set(name, facts);
+      }
+    }
+  });
+});
+
+describe("another file system inside the cell", () => {
+  it("gets copies beside their places, and keeps holes and metadata", async (context) => {
+    const place = world.path("worktree/mounted");
+    fs.mkdirSync(place);
+    mount(context, place, "4m");
+    world.write("worktree/mounted/file", "then");
+    fs.chmodSync(world.path("worktree/mounted/file"), 0o640);
+    world.write("worktree/mounted/sub/gone", "then");
+    fs.symlinkSync("file", world.path("worktree/mounted/link"));
+    fs.linkSync(world.path("worktree/mounted/file"), world.path("worktree/mounted/hard"));
+    const sparse = world.write("worktree/mounted/sparse", "");
+    fs.truncateSync(sparse, 1 << 20);
+    const before = lookAt(world.cell);
+    const { ref } = await world.checkpoint();
+    world.write("worktree/mounted/file", "now, longer");
+    fs.rmSync(world.path("worktree/mounted/sub"), { recursive: true });
+    fs.rmSync(world.path("worktree/mounted/link"));
+    fs.rmSync(sparse);
+    world.write("worktree/mounted/later", "now");
+    const { flaws } = await restoreCell(world.room, { checkpoint: ref.id });
+    expect(flaws).toEqual([]);
+    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(fs.readdirSync(place).filter((name) => name.startsWith("."))).toEqual([]);
+  });
+});
+
+describe("the journal", () => {
+  const journal: Journal = {
+    mission: "m",
+    cellRoot: "/cell",
+    target: "t",
+    safety: "s",
+    safetyMs: 1,
+    flaws: [],
+    plan: {
+      clear: [],
+      directories: [],
+      place: [],
+      adjust: [],
+      remove: [
+        {
+          path: "odd \udcff\n",
+          was: { type: "file", size: 1, mtimeSec: -1, mtimeNs: 999_999_999, mode: 0o644 },
+        },
+      ],
+      sidecars: [],
+      changes: { added: [], changed: [], metadata: [], removed: ["odd \udcff\n"], kept: [] },
+    },
+  };
+
+  it("comes back as it was written", () => {
+    expect(decodeJournal(encodeJournal(journal))).toEqual({ state: "found", journal });
+  });
+
+  it("is refused when any byte of it changed or is missing", () => {
+    const text = encodeJournal(journal);
+    for (let at = 0; at < text.length; at += 1) {
+      const flipped = text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ 1) + text.slice(at + 1);
+      const reading = decodeJournal(flipped);
+      if (reading.state === "found") expect(reading.journal.plan, `flipped at ${at}`).toEqual(journal.plan);
+      expect(decodeJournal(text.slice(0, at)).state, `cut at ${at}`).toBe("damaged");
+    }
+  });
+});
