@@ -79,6 +79,9 @@ const UNTOUCHABLE: ReadonlySet<ErrorCode> = new Set([
   "RUN_OUT_OF_ORDER",
   "RUN_UNKNOWN",
   "RUN_STORE_UNREACHABLE",
+  "DISK_FULL",
+  "DISK_IO",
+  "DISK_READ_ONLY",
 ]);
 
 export function asRunError(error: unknown, runId: string): LazarusError {

@@ -1,0 +1,25 @@
+// A host that boots: resumes what was interrupted in a store and prints which runs were its own.
+import {
+  createCheckpointer,
+  createExecutor,
+  openSqliteRunStore,
+  recoverInterrupted,
+} from "../../src/run/index.ts";
+import { createScriptedModel } from "./scripted-model.ts";
+
+const [path = "", text = "end"] = process.argv.slice(2);
+await using store = openSqliteRunStore(path);
+const executor = createExecutor({
+  model: createScriptedModel([text.startsWith("*") ? "x".repeat(Number(text.slice(1))) : text]),
+  ports: { checkpointer: createCheckpointer(store, { required: true }) },
+});
+const recovered = await recoverInterrupted(executor, store, { agentFor: () => ({ id: "a" }) });
+process.stdout.write(
+  JSON.stringify(
+    recovered.map((each) => ({
+      runId: each.runId,
+      how: each.how,
+      ...(each.how === "resumed" ? { status: each.result.status, warnings: each.result.warnings } : {}),
+    })),
+  ),
+);
