@@ -40,9 +40,7 @@ async function checkpointOnDamagedTable(): Promise<{ good: readonly string[]; ma
   });
 }
 
-// With the stat cache in place a checkpoint looks at the sizes of the layers below it, not at their tables: it says "saved"
-// on top of a damaged one. Take `fails` away when that is mended.
-it.fails("a checkpoint does not build on a layer whose table is damaged, even when the stat cache is whole", async () => {
+it("a checkpoint does not build on a layer whose table is damaged, even when the stat cache is whole", async () => {
   const { good, made } = await checkpointOnDamagedTable();
   expect(good).toContain(made);
 });
