@@ -7,7 +7,8 @@ import { type PhaseRow, ROW_FORMAT, type RunBackend, type RunRow, type StepWrite
 import { forkAt, lastStepOf } from "./fork.ts";
 import { DEFAULT_LEASE_MS, isOwnerDead, judgeLease, ownerName } from "./lease.ts";
 import { parseEffectId } from "./ledger.ts";
-import { choosePrunable, planPrune } from "./retention.ts";
+import { pruneRuns } from "./prune.ts";
+import { choosePrunable } from "./retention.ts";
 import {
   checkFormat,
   effectOf,
@@ -23,6 +24,7 @@ import {
 import { createSeal, type SealOptions } from "./seal.ts";
 import type { InterruptedRun, RunChange, RunClosing, RunStore, SaveReceipt } from "./store.ts";
 import type { Effect, Json, Lease, RunInfo, RunRecord, StoredError, TranscriptEntry } from "./types.ts";
+import { writeRefusal } from "./verdict.ts";
 
 export interface RunStoreOptions extends SealOptions {
   readonly machine?: Machine;
@@ -126,7 +128,7 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
     if (verdict === "written") {
       return { redactions: step.redactions, redactedInputs: redactedInputs.map(({ id }) => id) };
     }
-    throw refusal(verdict, lease, backend.place);
+    throw writeRefusal(verdict, lease, backend.place);
   };
 
   const store: RunStore = {
@@ -306,58 +308,16 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
       const row = await findRow(runId);
       if (row === undefined) return false;
       refuseOwned(row);
-      await pruneChosen(new Set([runId]));
+      await pruneRuns(backend, new Set([runId]));
       return true;
     },
     async prune(policy) {
       const chosen = choosePrunable(await backend.listLineage(), policy, nowMs());
-      return pruneChosen(new Set(chosen));
+      return pruneRuns(backend, new Set(chosen));
     },
     sizeBytes: () => backend.sizeBytes(),
     [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose](),
   };
 
-  async function pruneChosen(chosen: ReadonlySet<string>) {
-    const lineage = await backend.listLineage();
-    const plan = planPrune(lineage, chosen);
-    // Forks of what goes are what could break; the rest shares nothing with it.
-    const touched = new Set([...plan.remove, ...plan.stub.map(({ runId }) => runId)]);
-    const prove: { runId: string; seq: number }[] = [];
-    for (const { id, forkOf, status } of lineage) {
-      if (forkOf === null || status === "stub" || chosen.has(id) || touched.size === 0) continue;
-      const row = await backend.readRun(id);
-      if (row !== undefined) prove.push({ runId: id, seq: row.seq });
-    }
-    await backend.prune(plan, prove);
-    return {
-      removed: [...chosen],
-      stubs: plan.stub.map(({ runId }) => runId),
-      freedMessages: plan.remove.length + plan.stub.length > 0,
-    };
-  }
-
   return store;
-}
-
-function refusal(verdict: "stale" | "out-of-order" | "missing", lease: Lease, place: string): LazarusError {
-  const details = { runId: lease.runId, epoch: lease.epoch };
-  switch (verdict) {
-    case "stale":
-      return new LazarusError(
-        "RUN_STALE_LEASE",
-        `run ${lease.runId} has a newer owner than epoch ${lease.epoch}, or has ended; nothing was written`,
-        { hint: `lazarus runs show ${lease.runId}`, details },
-      );
-    case "out-of-order":
-      return new LazarusError(
-        "RUN_OUT_OF_ORDER",
-        `run ${lease.runId} in ${place} has other messages than this process wrote; nothing was written`,
-        { hint: `lazarus runs show ${lease.runId}`, details },
-      );
-    case "missing":
-      return new LazarusError("RUN_UNKNOWN", `run ${lease.runId} is no longer in ${place}`, {
-        hint: "lazarus runs",
-        details,
-      });
-  }
 }
