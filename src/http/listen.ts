@@ -1,0 +1,147 @@
+// The two listeners: TCP on 127.0.0.1 and a unix socket that only its owner can open. Bounds on everything a client can
+// hold: header size and time, time to send a request, connections. Never listens on any other address.
+
+import { lstatSync } from "node:fs";
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import { connect } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import type { Disk } from "../platform/disk.ts";
+import { removeFile } from "../platform/durable.ts";
+import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
+import type { App, Connection } from "./app.ts";
+
+export interface ListenLimits {
+  readonly headersTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+  readonly checkEveryMs: number;
+  readonly maxConnections: number;
+}
+
+export const DEFAULT_LISTEN_LIMITS: ListenLimits = {
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  checkEveryMs: 1000,
+  maxConnections: 512,
+};
+
+const MAX_HEADER_BYTES = 16 * 1024;
+const KEEP_ALIVE_MS = 5000;
+const LOOPBACK = "127.0.0.1";
+/** What sockaddr_un holds, less the final NUL; macOS has four bytes fewer than Linux. */
+const MAX_SOCKET_PATH_BYTES = process.platform === "darwin" ? 103 : 107;
+
+/** Returns the server once it listens, and the port it got. */
+export async function listenTcp(
+  app: App,
+  tcpPort: number,
+  limits: ListenLimits,
+): Promise<{ server: Server; tcpPort: number }> {
+  const server = createBoundedServer(app, limits, () => false);
+  await listening(
+    server,
+    () => server.listen({ host: LOOPBACK, port: tcpPort, exclusive: true }),
+    `${LOOPBACK}:${tcpPort}`,
+  );
+  const address = server.address();
+  return { server, tcpPort: typeof address === "object" && address !== null ? address.port : tcpPort };
+}
+
+/** A socket that a dead pit left behind is taken over; one that answers is not. */
+export async function listenSocket(
+  disk: Disk,
+  app: App,
+  path: string,
+  limits: ListenLimits,
+): Promise<Server> {
+  if (Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES) {
+    throw new LazarusError("CONFIG_INVALID", `the path of the socket ${path} is too long for the system`, {
+      hint: `set run_dir to a path of less than ${MAX_SOCKET_PATH_BYTES - "/pit.sock".length} bytes`,
+    });
+  }
+  if (await answers(path)) throw taken(path);
+  removeFile(disk, path);
+  const server = createBoundedServer(app, limits, () => isPrivateSocket(path));
+  await listening(
+    server,
+    () => {
+      // Node binds within this call, so nobody else can connect before the mode is right.
+      const before = process.umask(0o177);
+      try {
+        server.listen(path);
+      } finally {
+        process.umask(before);
+      }
+    },
+    path,
+  );
+  return server;
+}
+
+function createBoundedServer(app: App, limits: ListenLimits, isTrusted: () => boolean): Server {
+  const listener: RequestListener = getRequestListener(
+    (request, { incoming, outgoing }) => {
+      const connection: Connection = {
+        trusted: isTrusted(),
+        hangUp: () => (incoming as IncomingMessage).socket.destroy() && outgoing.destroy(),
+      };
+      return app.fetch(request, connection);
+    },
+    { overrideGlobalObjects: false, hostname: "localhost" },
+  );
+  const server = createServer(
+    {
+      headersTimeout: limits.headersTimeoutMs,
+      requestTimeout: limits.requestTimeoutMs,
+      connectionsCheckingInterval: limits.checkEveryMs,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+    },
+    listener,
+  );
+  server.maxConnections = limits.maxConnections;
+  return server;
+}
+
+/** Mode 0600, or the same user's hand opened it wider since: then the token is asked for again. */
+function isPrivateSocket(path: string): boolean {
+  try {
+    const { mode, uid } = lstatSync(path);
+    return (mode & 0o777) === 0o600 && uid === process.geteuid?.();
+  } catch {
+    return false;
+  }
+}
+
+async function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const client = connect(path);
+    client.on("connect", () => {
+      client.destroy();
+      resolve(true);
+    });
+    client.on("error", () => resolve(false));
+  });
+}
+
+async function listening(server: Server, listen: () => void, where: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.once("listening", resolve);
+  listen();
+  try {
+    await promise;
+  } catch (error) {
+    throw systemErrorCode(error) === "EADDRINUSE"
+      ? taken(where)
+      : asLazarusError(error, `listening on ${where}`, where);
+  } finally {
+    server.removeListener("error", reject);
+  }
+}
+
+function taken(where: string): LazarusError {
+  return new LazarusError("HTTP_ADDRESS_TAKEN", `another program listens on ${where}`, {
+    hint: "is another pit running? lazarus pit status; or set another pit.http_port in the config",
+    details: { where },
+  });
+}

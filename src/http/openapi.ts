@@ -1,0 +1,104 @@
+// The OpenAPI document, written from the table of routes and its zod shapes.
+import { z } from "zod";
+import { ERROR_CODES, type ErrorCode, LazarusError } from "../platform/errors.ts";
+import type { Route } from "./routes.ts";
+import { errorBody } from "./schemas.ts";
+
+type Json = Record<string, unknown>;
+
+/** Every route can end with these, too. */
+const ALWAYS: readonly ErrorCode[] = ["HOST_REFUSED", "INTERNAL"];
+
+export function describeApi(routes: readonly Route[], version: string): Json {
+  const registry = z.registry<{ id: string }>();
+  const shapes = [errorBody, ...routes.flatMap(({ body, answer }) => [body, answer.schema])];
+  for (const shape of shapes) {
+    const id = shape?.meta()?.id;
+    if (shape !== undefined && id !== undefined && !registry.has(shape)) registry.add(shape, { id });
+  }
+  const { schemas } = z.toJSONSchema(registry, {
+    uri: (id) => `#/components/schemas/${id}`,
+    unrepresentable: "any",
+  });
+  const paths: Record<string, Json> = {};
+  for (const route of routes) {
+    paths[route.path] ??= {};
+    paths[route.path]![route.method] = describeRoute(route);
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Lazarus",
+      version,
+      description: "The pit's API on loopback and on a unix socket. See docs/http.md.",
+      license: { name: "MIT", identifier: "MIT" },
+    },
+    servers: [{ url: "http://127.0.0.1:7433" }],
+    paths,
+    components: {
+      schemas: Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, strip(schema as Json)])),
+      securitySchemes: { token: { type: "http", scheme: "bearer" } },
+    },
+  };
+}
+
+function describeRoute(route: Route): Json {
+  const { answer, body } = route;
+  const content = answer.schema === undefined ? {} : { schema: refer(answer.schema) };
+  return {
+    operationId: `${route.method}${route.path.replaceAll(/[^A-Za-z0-9]+(\w?)/g, (_, next: string) => next.toUpperCase())}`,
+    summary: route.summary,
+    parameters: [...pathParameters(route.path), ...queryParameters(route)],
+    ...(body === undefined
+      ? {}
+      : { requestBody: { content: { "application/json": { schema: refer(body) } } } }),
+    responses: {
+      [answer.status ?? 200]: { description: "done", content: { [answer.type]: content } },
+      ...describeErrors(route),
+    },
+    security: route.auth === "token" ? [{ token: [] }] : [],
+  };
+}
+
+function pathParameters(path: string): Json[] {
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+  }));
+}
+
+function queryParameters({ query }: Route): Json[] {
+  if (query === undefined) return [];
+  const { properties = {} } = z.toJSONSchema(query, { io: "output", unrepresentable: "any" });
+  return Object.entries(properties).map(([name, schema]) => ({ name, in: "query", schema }));
+}
+
+/** Codes by the status that the error table gives them. */
+function describeErrors(route: Route): Json {
+  const codes = [
+    ...ALWAYS,
+    ...(route.auth === "token" ? (["TOKEN_REFUSED", "ORIGIN_REFUSED"] as const) : []),
+    ...route.errors,
+  ];
+  const byStatus = Map.groupBy(codes, (code) => new LazarusError(code, "").httpStatus);
+  return Object.fromEntries(
+    [...byStatus].map(([status, group]) => [
+      status,
+      {
+        description: group.map((code) => `${code} (${ERROR_CODES[code]})`).join(", "),
+        content: { "application/json": { schema: refer(errorBody) } },
+      },
+    ]),
+  );
+}
+
+function refer(schema: z.ZodType): Json {
+  return { $ref: `#/components/schemas/${schema.meta()?.id}` };
+}
+
+/** What only a free-standing schema carries. */
+function strip({ $schema: _, $id: __, ...rest }: Json): Json {
+  return rest;
+}

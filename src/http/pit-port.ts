@@ -1,0 +1,108 @@
+// The PitPort of a real pit: views, actions and events of src/pit, heartbeats through the desk. What an agent was started
+// with can hold secrets (INV-7): the values of its environment never leave the machine this way.
+import { scanCells } from "../cell/scan.ts";
+import {
+  checkpointMission,
+  pauseMission,
+  restMission,
+  reviveMission,
+  type StopResult,
+  stopMission,
+} from "../pit/actions.ts";
+import { stateOf } from "../pit/describe.ts";
+import type { Hands } from "../pit/hands.ts";
+import { lifeGoesOn } from "../pit/life.ts";
+import { listAgents, readRecord } from "../pit/record-file.ts";
+import { type MissionView, viewMission, viewMissions } from "../pit/view.ts";
+import { epochSeconds } from "../platform/clock.ts";
+import { LazarusError } from "../platform/errors.ts";
+import { listCheckpoints } from "../registry/checkpoints.ts";
+import type { Registry } from "../registry/registry.ts";
+import type { HeartbeatDesk } from "./heartbeat-desk.ts";
+import type { PitPort } from "./port.ts";
+import { takeHeartbeat } from "./take-heartbeat.ts";
+
+export function createPitPort(hands: Hands, desk: HeartbeatDesk): PitPort {
+  const { machine, config } = hands;
+  const registry = (): Registry => {
+    const open = hands.registry();
+    if (open !== undefined) return open;
+    throw new LazarusError("REGISTRY_DAMAGED", "the registry cannot be used", {
+      hint: "lazarus registry rebuild",
+    });
+  };
+  return {
+    missions: async () => viewMissions(hands).map((view) => ({ ...view, record: null })),
+    async mission(mission) {
+      const view = viewMission(hands, mission);
+      if (view !== undefined) return withoutSecrets(view);
+      throw new LazarusError("MISSION_UNKNOWN", `mission ${mission} has no cell and never had an agent`, {
+        hint: `lazarus init ${mission}`,
+      });
+    },
+    async counts() {
+      const { total_cells: _, ...cells } = scanCells(config, epochSeconds(machine.clock)).summary;
+      const agents: Record<string, number> = {};
+      for (const mission of listAgents(config)) {
+        const state = agentState(hands, mission);
+        agents[state] = (agents[state] ?? 0) + 1;
+      }
+      return { cells, agents };
+    },
+    heartbeat: (mission, request) => takeHeartbeat({ clock: machine.clock, config, desk }, mission, request),
+    checkpoints: async (mission) => listCheckpoints(registry(), { mission }),
+    events: (page) => registry().events(page),
+    async act(mission, action, { dry_run: dryRun = false, message = null }) {
+      if (dryRun && action !== "revive") {
+        throw new LazarusError("BODY_INVALID", `${action} has no dry run; only revive has`, {
+          hint: "leave dry_run out",
+        });
+      }
+      switch (action) {
+        case "stop":
+          return tellStop(await stopMission(hands, mission));
+        case "rest":
+          return tellStop(await restMission(hands, mission));
+        case "pause":
+          return { ...(await pauseMission(hands, mission)) };
+        case "revive": {
+          const result = await reviveMission(hands, mission, { dryRun });
+          if (result.outcome === "started")
+            return {
+              outcome: "started",
+              epoch: result.started.epoch,
+              pid: result.started.life?.agent.pid ?? null,
+            };
+          if (result.outcome === "would-start") return { outcome: "would-start", decision: result.decision };
+          return { ...result };
+        }
+        case "checkpoint": {
+          const { ref, outcome, flaws } = await checkpointMission(hands, mission, message);
+          return { checkpoint: ref.id, outcome, flaws: flaws.length };
+        }
+      }
+    },
+    subscribe(listener) {
+      hands.events.on("event", listener);
+      return () => hands.events.off("event", listener);
+    },
+  };
+}
+
+function tellStop({ wasRunning, checkpoint, checkpointError, killed }: StopResult) {
+  return { was_running: wasRunning, checkpoint, checkpoint_error: checkpointError, killed };
+}
+
+function agentState({ machine, config }: Hands, mission: string): string {
+  try {
+    return stateOf(readRecord(config, mission), lifeGoesOn(machine.processes, config, mission));
+  } catch {
+    return "unreadable";
+  }
+}
+
+function withoutSecrets(view: MissionView): MissionView {
+  if (view.record === null) return view;
+  const names = Object.keys(view.record.env).map((name) => [name, "[not shown]"] as const);
+  return { ...view, record: { ...view.record, env: Object.fromEntries(names) } };
+}

@@ -1,0 +1,218 @@
+// The table of routes: what each is, who may ask, how much it may send, what it answers, and the few lines that do it.
+// The app is mounted from this table and the OpenAPI document is written from it, so the two cannot disagree.
+import type { ZodObject, ZodType } from "zod";
+import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
+import type { Clock } from "../platform/clock.ts";
+import { type ErrorCode, LazarusError } from "../platform/errors.ts";
+import { check, parseBody } from "./body.ts";
+import { type StreamLimits, streamEvents } from "./event-stream.ts";
+import { MISSION_ACTIONS, type PitPort, type WebhookDoor } from "./port.ts";
+import * as shapes from "./schemas.ts";
+
+/** What a handler may use. */
+export interface Call {
+  readonly pit: PitPort;
+  readonly clock: Clock;
+  readonly headers: Headers;
+  /** Aborts when the client leaves or the server closes. */
+  readonly signal: AbortSignal;
+  readonly body: Uint8Array;
+  param(name: string): string;
+  readonly query: Readonly<Record<string, string>>;
+  /** Cuts the connection without a word. */
+  hangUp(): void;
+  readonly webhooks: Readonly<Record<string, WebhookDoor>>;
+  readonly streamLimits: Partial<StreamLimits>;
+  healthNow(): Readonly<Record<string, unknown>>;
+  metricsNow(): Promise<string>;
+  openApi(): object;
+}
+
+export interface Route {
+  readonly method: "get" | "post";
+  /** Parameters in braces, as OpenAPI writes them. */
+  readonly path: string;
+  readonly summary: string;
+  /** `signature`: the door that it leads to checks the sender itself. */
+  readonly auth: "none" | "token" | "signature";
+  readonly query?: ZodObject;
+  readonly body?: ZodType;
+  /** Nothing is read of a body where this is absent. */
+  readonly bodyLimitBytes?: number;
+  readonly answer: { readonly type: string; readonly schema?: ZodType; readonly status?: number };
+  readonly errors: readonly ErrorCode[];
+  handle(call: Call): Promise<Response> | Response;
+}
+
+const HEARTBEAT_BODY_BYTES = 64 * 1024;
+const BODY_BYTES = 1024 * 1024;
+const JSON_TYPE = "application/json";
+const DEFAULT_EVENTS = 100;
+
+const json = (value: unknown, status = 200) =>
+  new Response(JSON.stringify(value), { status, headers: { "content-type": JSON_TYPE } });
+const missionOf = (call: Call): MissionId => parseMissionId(call.param("mission"));
+
+export const ROUTES: readonly Route[] = [
+  {
+    method: "get",
+    path: "/health",
+    summary: "whether the pit is up; needs no token",
+    auth: "none",
+    answer: { type: JSON_TYPE, schema: shapes.health },
+    errors: [],
+    handle: (call) => json(call.healthNow()),
+  },
+  {
+    method: "get",
+    path: "/openapi.json",
+    summary: "this document",
+    auth: "token",
+    answer: { type: JSON_TYPE },
+    errors: [],
+    handle: (call) => json(call.openApi()),
+  },
+  {
+    method: "get",
+    path: "/metrics",
+    summary: "numbers for Prometheus",
+    auth: "token",
+    answer: { type: "text/plain; version=0.0.4; charset=utf-8" },
+    errors: [],
+    handle: async (call) =>
+      new Response(await call.metricsNow(), {
+        headers: { "content-type": "text/plain; version=0.0.4; charset=utf-8" },
+      }),
+  },
+  {
+    method: "get",
+    path: "/v1/missions",
+    summary: "every mission: its cell and its agent",
+    auth: "token",
+    answer: { type: JSON_TYPE, schema: shapes.missionList },
+    errors: [],
+    handle: async (call) => json({ missions: await call.pit.missions() }),
+  },
+  {
+    method: "get",
+    path: "/v1/missions/{mission}",
+    summary: "one mission",
+    auth: "token",
+    answer: { type: JSON_TYPE, schema: shapes.mission },
+    errors: ["MISSION_UNKNOWN", "MISSION_ID_INVALID"],
+    handle: async (call) => json(await call.pit.mission(missionOf(call))),
+  },
+  {
+    method: "post",
+    path: "/v1/missions/{mission}/heartbeat",
+    summary: "say that a mission is alive; written within 100 ms, or before the answer with `durable`",
+    auth: "token",
+    body: shapes.heartbeatRequest,
+    bodyLimitBytes: HEARTBEAT_BODY_BYTES,
+    answer: { type: JSON_TYPE, schema: shapes.heartbeatAnswer, status: 202 },
+    errors: ["MISSION_UNKNOWN", "MISSION_ID_INVALID", "EPOCH_FENCED", "BODY_INVALID", "BODY_TOO_LARGE"],
+    async handle(call) {
+      const request = parseBody(call.body, shapes.heartbeatRequest);
+      return json(await call.pit.heartbeat(missionOf(call), request), 202);
+    },
+  },
+  {
+    method: "get",
+    path: "/v1/missions/{mission}/checkpoints",
+    summary: "checkpoints of a mission, oldest first",
+    auth: "token",
+    answer: { type: JSON_TYPE, schema: shapes.checkpointList },
+    errors: ["MISSION_ID_INVALID"],
+    handle: async (call) => json({ checkpoints: await call.pit.checkpoints(missionOf(call)) }),
+  },
+  {
+    method: "get",
+    path: "/v1/missions/{mission}/events",
+    summary: "what happened to a mission: the newest, or those after a number",
+    auth: "token",
+    query: shapes.eventsQuery,
+    answer: { type: JSON_TYPE, schema: shapes.eventList },
+    errors: ["MISSION_ID_INVALID", "BODY_INVALID"],
+    handle(call) {
+      const { after, limit = DEFAULT_EVENTS } = check(call.query, shapes.eventsQuery, "the query");
+      const page = after === undefined ? { last: limit } : { afterSeq: after, first: limit };
+      return json({ events: call.pit.events({ mission: missionOf(call), ...page }) });
+    },
+  },
+  ...MISSION_ACTIONS.map(
+    (action): Route => ({
+      method: "post",
+      path: `/v1/missions/{mission}/${action === "checkpoint" ? "checkpoints" : action}`,
+      summary: {
+        stop: "end the agent; it stays ended until someone says otherwise",
+        pause: "end the agent for a while, after a checkpoint",
+        rest: "let the agent end by itself, and do not revive it",
+        revive: "bring the agent back",
+        checkpoint: "take a checkpoint now",
+      }[action],
+      auth: "token",
+      body: shapes.actionRequest,
+      bodyLimitBytes: BODY_BYTES,
+      answer: { type: JSON_TYPE, schema: shapes.actionAnswer },
+      errors: ["MISSION_UNKNOWN", "MISSION_ID_INVALID", "AGENT_UNKNOWN", "BODY_INVALID", "BODY_TOO_LARGE"],
+      async handle(call) {
+        const mission = missionOf(call);
+        const result = await call.pit.act(mission, action, parseBody(call.body, shapes.actionRequest));
+        return json({ mission_id: mission, action, ...result });
+      },
+    }),
+  ),
+  {
+    method: "get",
+    path: "/v1/events",
+    summary: "server-sent events: replay after Last-Event-ID, then live",
+    auth: "token",
+    query: shapes.streamQuery,
+    answer: { type: "text/event-stream" },
+    errors: ["BODY_INVALID"],
+    handle: openStream,
+  },
+  {
+    method: "post",
+    path: "/v1/webhooks/{name}",
+    summary: "deliveries of other programs, signed by them: `gitea`",
+    auth: "signature",
+    bodyLimitBytes: BODY_BYTES,
+    answer: { type: JSON_TYPE, schema: shapes.webhookAnswer },
+    errors: ["WEBHOOK_OFF", "SIGNATURE_REFUSED", "DELIVERY_REPEATED", "PROPOSAL_INVALID", "BODY_TOO_LARGE"],
+    async handle(call) {
+      const name = call.param("name");
+      const door = Object.hasOwn(call.webhooks, name) ? call.webhooks[name] : undefined;
+      if (door === undefined) {
+        throw new LazarusError("WEBHOOK_OFF", `no webhook ${JSON.stringify(name.slice(0, 60))} is set up`, {
+          hint: "pit.gitea in the config turns the one of Gitea on; see docs/http.md",
+        });
+      }
+      return json(await door.receive(call.headers, call.body));
+    },
+  },
+];
+
+function openStream(call: Call): Response {
+  const query = check(call.query, shapes.streamQuery, "the query");
+  const given = call.headers.get("last-event-id");
+  const after =
+    given === null ? query.after : check({ after: given }, shapes.streamQuery, "Last-Event-ID").after;
+  const stream = streamEvents({
+    source: call.pit,
+    clock: call.clock,
+    afterSeq: after ?? call.pit.events({ last: 1 }).at(-1)?.seq ?? 0,
+    mission: query.mission === undefined ? undefined : parseMissionId(query.mission),
+    signal: call.signal,
+    onDropped: () => call.hangUp(),
+    limits: call.streamLimits,
+  });
+  return new Response(stream, {
+    headers: {
+      "content-type": "text/event-stream",
+      "cache-control": "no-store",
+      // Proxies that buffer would hold every event back.
+      "x-accel-buffering": "no",
+    },
+  });
+}

@@ -1,0 +1,138 @@
+// The shapes that go over the wire, as zod: requests are checked by them, answers are described by them in the OpenAPI
+// document, and tests hold real answers against them.
+import { z } from "zod";
+import { ERROR_CODES, type ErrorCode } from "../platform/errors.ts";
+import { EVENT_KINDS } from "../registry/registry.ts";
+
+const named = <T extends z.ZodType>(id: string, schema: T): T => schema.meta({ id }) as T;
+
+export const health = named(
+  "Health",
+  z.object({
+    status: z.literal("ok"),
+    uptime_seconds: z.number(),
+    version: z.string(),
+    /** Epoch seconds. */
+    timestamp: z.number(),
+  }),
+);
+
+export const errorBody = named(
+  "Error",
+  z.object({
+    code: z.enum(Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]]),
+    message: z.string(),
+    hint: z.string().nullable(),
+    details: z.record(z.string(), z.unknown()),
+  }),
+);
+
+export const mission = named(
+  "Mission",
+  z.looseObject({
+    mission_id: z.string(),
+    root: z.string(),
+    cell: z.enum(["healthy", "stale", "incomplete", "uninitialized", "gone"]),
+    state: z.string(),
+    agent: z.string().nullable(),
+    command: z.array(z.string()).nullable(),
+    pid: z.number().nullable(),
+    epoch: z.number().nullable(),
+    started_ms: z.number().nullable(),
+    last_activity_ms: z.number().nullable(),
+    last_progress_ms: z.number().nullable(),
+    last_checkpoint: z.object({ id: z.string(), created_ms: z.number(), reason: z.string() }).nullable(),
+    revivals_today: z.number(),
+    revive: z.string().nullable(),
+    wish: z.string().nullable(),
+    next_action: z.string(),
+    /** Only of one mission, not of a list. */
+    record: z.record(z.string(), z.unknown()).nullable(),
+    problem: z.string().nullable(),
+  }),
+);
+
+export const missionList = named("MissionList", z.object({ missions: z.array(mission) }));
+
+export const checkpoint = named(
+  "Checkpoint",
+  z.object({
+    mission: z.string(),
+    id: z.string(),
+    parent: z.string().nullable(),
+    reason: z.string(),
+    created_ms: z.number(),
+    manifest: z.string(),
+    files: z.number(),
+    bytes: z.number(),
+    degraded: z.boolean(),
+    pinned: z.boolean(),
+    proven_ms: z.number().nullable(),
+  }),
+);
+
+export const checkpointList = named("CheckpointList", z.object({ checkpoints: z.array(checkpoint) }));
+
+export const event = named(
+  "Event",
+  z.object({
+    seq: z.int(),
+    time_ms: z.number(),
+    mission: z.string().nullable(),
+    kind: z.enum(EVENT_KINDS),
+    data: z.record(z.string(), z.unknown()),
+  }),
+);
+
+export const eventList = named("EventList", z.object({ events: z.array(event) }));
+
+/** Text that ends on terminals and in files: bounded, and without control characters. */
+const plainText = (most: number) =>
+  z
+    .string()
+    .max(most)
+    .regex(/^[^\u0000-\u001f\u007f]*$/, "must not contain control characters");
+
+export const heartbeatRequest = named(
+  "HeartbeatRequest",
+  z.object({
+    status: plainText(200).min(1).optional(),
+    epoch: z.int().positive().optional(),
+    durable: z.boolean().optional(),
+  }),
+);
+
+export const heartbeatAnswer = named(
+  "HeartbeatAnswer",
+  z.object({ mission_id: z.string(), timestamp: z.number(), durable: z.boolean() }),
+);
+
+export const actionRequest = named(
+  "ActionRequest",
+  z.object({
+    dry_run: z.boolean().optional(),
+    message: plainText(500).optional(),
+  }),
+);
+
+export const actionAnswer = named(
+  "ActionAnswer",
+  z.looseObject({ mission_id: z.string(), action: z.string() }),
+);
+
+export const webhookAnswer = named(
+  "WebhookAnswer",
+  z.looseObject({ outcome: z.enum(["created", "ignored"]), reason: z.string().nullable() }),
+);
+
+const count = z.coerce.number().pipe(z.int().nonnegative());
+
+export const eventsQuery = z.object({
+  after: count.optional().describe("only events after this number"),
+  limit: count.pipe(z.int().min(1).max(1000)).optional().describe("so many at most (100)"),
+});
+
+export const streamQuery = z.object({
+  after: count.optional().describe("replay from here; the header Last-Event-ID says the same and wins"),
+  mission: z.string().optional().describe("only this mission"),
+});

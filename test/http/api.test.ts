@@ -1,0 +1,188 @@
+// Every route against a real pit's functions: answers fit the shapes that the OpenAPI document promises.
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describeApi } from "../../src/http/openapi.ts";
+import { ROUTES } from "../../src/http/routes.ts";
+import * as shapes from "../../src/http/schemas.ts";
+import { startMission } from "../../src/pit/actions.ts";
+import { makeDirectory, replaceFile } from "../../src/platform/durable.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { createScene, type Scene } from "./scene.ts";
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await createScene({ missions: ["m1", "m2"] });
+});
+afterAll(() => scene[Symbol.asyncDispose]());
+
+const get = async (path: string) => (await scene.ask(path)).json();
+const post = async (path: string, body: unknown = {}) => {
+  const response = await scene.ask(path, { method: "POST", body: JSON.stringify(body) });
+  return { status: response.status, answer: (await response.json()) as Record<string, unknown> };
+};
+
+describe("missions", () => {
+  it("are listed, and shown one by one", async () => {
+    const list = shapes.missionList.parse(await get("/v1/missions"));
+    expect(list.missions.map(({ mission_id: id, cell }) => [id, cell])).toEqual([
+      ["m1", "healthy"],
+      ["m2", "healthy"],
+    ]);
+    const one = shapes.mission.parse(await get("/v1/missions/m1"));
+    expect(one).toMatchObject({ mission_id: "m1", state: "none", agent: null });
+  });
+
+  it("that are not there are 404, in the error's one shape", async () => {
+    const response = await scene.ask("/v1/missions/nobody");
+    expect(response.status).toBe(404);
+    expect(shapes.errorBody.parse(await response.json())).toMatchObject({
+      code: "MISSION_UNKNOWN",
+      hint: "lazarus init nobody",
+    });
+  });
+});
+
+describe("heartbeats", () => {
+  const fileOf = (mission: string) =>
+    JSON.parse(readFileSync(join(scene.config.missions_root, mission, "state", "heartbeat.json"), "utf8"));
+
+  it("are on disk before the answer when asked to be", async () => {
+    const { status, answer } = await post("/v1/missions/m1/heartbeat", { status: "thinking", durable: true });
+    expect(status).toBe(202);
+    expect(shapes.heartbeatAnswer.parse(answer).durable).toBe(true);
+    expect(fileOf("m1")).toMatchObject({ status: "thinking", timestamp: answer.timestamp });
+  });
+
+  it("need no body", async () => {
+    const response = await scene.ask("/v1/missions/m2/heartbeat", { method: "POST" });
+    const answer = shapes.heartbeatAnswer.parse(await response.json());
+    await expect.poll(() => fileOf("m2").timestamp).toBe(answer.timestamp);
+  });
+
+  it("of a mission without a cell, or of an earlier life, are refused", async () => {
+    expect(await post("/v1/missions/nobody/heartbeat")).toMatchObject({
+      status: 404,
+      answer: { code: "MISSION_UNKNOWN" },
+    });
+    const directory = join(scene.config.run_dir, "agents", "m2");
+    makeDirectory(systemMachine.disk, directory);
+    replaceFile(systemMachine.disk, join(directory, "epoch"), "3\n");
+    expect(await post("/v1/missions/m2/heartbeat", { epoch: 2 })).toMatchObject({
+      status: 409,
+      answer: { code: "EPOCH_FENCED" },
+    });
+    expect(await post("/v1/missions/m2/heartbeat", { epoch: 3 })).toMatchObject({ status: 202 });
+  });
+});
+
+describe("checkpoints and events", () => {
+  it("a checkpoint is taken, listed and told of", async () => {
+    const { status, answer } = await post("/v1/missions/m1/checkpoints", { message: "before lunch" });
+    expect(status).toBe(200);
+    expect(shapes.actionAnswer.parse(answer)).toMatchObject({
+      action: "checkpoint",
+      outcome: expect.any(String),
+    });
+    const { checkpoints } = shapes.checkpointList.parse(await get("/v1/missions/m1/checkpoints"));
+    expect(checkpoints.map(({ id }) => id)).toEqual([answer.checkpoint]);
+    const { events } = shapes.eventList.parse(await get("/v1/missions/m1/events"));
+    expect(events.at(-1)).toMatchObject({ kind: "checkpoint", data: { checkpoint: answer.checkpoint } });
+    const later = shapes.eventList.parse(await get(`/v1/missions/m1/events?after=${events.at(-1)!.seq}`));
+    expect(later.events).toEqual([]);
+  });
+
+  it.each(["after=-1", "after=x", "limit=0", "limit=100000"])("a query of %s is refused", async (query) => {
+    expect((await scene.ask(`/v1/missions/m1/events?${query}`)).status).toBe(400);
+  });
+});
+
+describe("actions", () => {
+  it.each(["stop", "pause", "rest", "revive"])(
+    "%s of a mission that never had an agent is 404",
+    async (action) => {
+      expect(await post(`/v1/missions/m1/${action}`)).toMatchObject({
+        status: 404,
+        answer: { code: "AGENT_UNKNOWN" },
+      });
+    },
+  );
+
+  it("start to end: pause, go on, stop; what the agent was started with stays secret", async () => {
+    await startMission(scene.hands, {
+      mission: "m1",
+      agent: "sleeper",
+      command: ["sleep", "60"],
+      cwd: null,
+      env: { API_KEY: "very-secret" },
+      revive: "no",
+      substitute: null,
+      stall_seconds: null,
+    });
+    const whole = await (await scene.ask("/v1/missions/m1")).text();
+    expect(JSON.parse(whole)).toMatchObject({ state: "running", agent: "sleeper", command: ["sleep", "60"] });
+    expect(whole).toContain("API_KEY");
+    expect(whole).not.toContain("very-secret");
+    expect(await post("/v1/missions/m1/pause")).toMatchObject({ status: 200, answer: { processes: 1 } });
+    expect(await get("/v1/missions/m1")).toMatchObject({ state: "paused" });
+    expect(await post("/v1/missions/m1/revive")).toMatchObject({ answer: { outcome: "continued" } });
+    expect(await post("/v1/missions/m1/stop")).toMatchObject({
+      status: 200,
+      answer: { was_running: true, checkpoint: expect.any(String) },
+    });
+    expect(await get("/v1/missions/m1")).toMatchObject({ state: "stopped" });
+    expect(await post("/v1/missions/m1/stop", { dry_run: true })).toMatchObject({ status: 400 });
+  });
+});
+
+describe("metrics", () => {
+  it("are text that Prometheus reads", async () => {
+    const response = await scene.ask("/metrics");
+    expect(response.headers.get("content-type")).toContain("version=0.0.4");
+    const text = await response.text();
+    for (const line of text.trimEnd().split("\n"))
+      expect(line).toMatch(/^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{([a-z]+="[^"]*",?)*\})? [0-9.e+-]+)$/);
+    expect(text).toContain('lazarus_cells{status="healthy"} 2');
+    expect(text).toMatch(/^lazarus_checkpoints_total [1-9]/m);
+    expect(text).toMatch(/^lazarus_deaths_total 0$/m);
+    expect(text).toContain('route="post /v1/missions/{mission}/heartbeat",status="2xx",le="0.02"');
+    const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  it("are understood by promtool, where it is installed", async () => {
+    const text = await (await scene.ask("/metrics")).text();
+    const child = spawn("promtool", ["check", "metrics"], { stdio: ["pipe", "ignore", "pipe"] });
+    const ended = new Promise<number | null>((resolve) => {
+      child.on("error", () => resolve(null));
+      child.on("close", resolve);
+    });
+    child.stdin.on("error", () => {});
+    child.stdin.end(text);
+    expect([0, 3, null]).toContain(await ended);
+  });
+});
+
+describe("the OpenAPI document", () => {
+  it("is valid, and describes exactly the routes that are served", async () => {
+    const document = (await get("/openapi.json")) as { paths: Record<string, Record<string, unknown>> };
+    const validation = await new Validator().validate(structuredClone(document));
+    expect(validation.errors ?? []).toEqual([]);
+    const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ":$1")}`),
+    );
+    const served = scene.http.app.routes.filter(({ method }) => method !== "ALL");
+    expect(described.sort()).toEqual(served.map(({ method, path }) => `${method} ${path}`).sort());
+  });
+
+  it("names a shape for every body and every JSON answer, each defined", () => {
+    const text = JSON.stringify(describeApi(ROUTES, "1"));
+    const { components } = JSON.parse(text) as { components: { schemas: Record<string, unknown> } };
+    const used = [...text.matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name!);
+    expect(used.length).toBeGreaterThan(20);
+    for (const name of used) expect(Object.keys(components.schemas)).toContain(name);
+    expect(text).not.toContain("undefined");
+  });
+});

@@ -1,0 +1,150 @@
+// Server-sent events: replay, then live; a client that never reads is let go and costs the pit nothing.
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { streamEvents } from "../../src/http/event-stream.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { openRegistry } from "../../src/registry/registry.ts";
+import { createScene, type Scene } from "./scene.ts";
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await createScene({ streamLimits: { pollMs: 50, commentMs: 200, patienceMs: 300 } });
+});
+afterAll(() => scene[Symbol.asyncDispose]());
+
+const tell = (n: number) => scene.hands.tell({ kind: "start", mission: n % 2 ? "odd" : "even", data: { n } });
+
+/** Reads the stream until `enough` says so. */
+async function listen(path: string, headers: Record<string, string>, enough: (text: string) => boolean) {
+  const leave = new AbortController();
+  const response = await scene.ask(path, { headers, signal: leave.signal });
+  expect(response.headers.get("content-type")).toBe("text/event-stream");
+  let text = "";
+  for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    if (enough(text)) break;
+  }
+  leave.abort();
+  return [...text.matchAll(/^data: (.*)$/gm)].map(([, json]) => JSON.parse(json!));
+}
+
+describe("the stream of events", () => {
+  it("replays what came after Last-Event-ID and goes on live, each event once and in order", async () => {
+    for (let n = 1; n <= 250; n += 1) tell(n);
+    const live = setInterval(() => tell(++extra), 20);
+    let extra = 250;
+    const seen = await listen("/v1/events", { "last-event-id": "3" }, (text) => text.includes('"n":255'));
+    clearInterval(live);
+    const numbers = seen.map(({ seq }) => seq);
+    expect(numbers[0]).toBe(4);
+    expect(numbers).toEqual(numbers.map((_, i) => i + 4));
+  });
+
+  it("begins now without a number, at a number given in the query, and keeps to one mission when asked", async () => {
+    const now = listen("/v1/events", {}, (text) => text.includes('"n":9001'));
+    await systemMachine.clock.sleep(100);
+    tell(9001);
+    expect((await now).map(({ data }) => data.n)).toEqual([9001]);
+    const odd = await listen("/v1/events?after=0&mission=odd", {}, (text) => text.includes('"n":9001'));
+    expect(new Set(odd.map(({ mission }) => mission))).toEqual(new Set(["odd"]));
+  });
+
+  it("tells what other processes entered, too", async () => {
+    const heard = listen("/v1/events", {}, (text) => text.includes("elsewhere"));
+    await systemMachine.clock.sleep(100);
+    using other = openRegistry(systemMachine, scene.config.registry_file);
+    other.append({ kind: "init", mission: "m1", data: { where: "elsewhere" } });
+    expect(await heard).toHaveLength(1);
+  });
+
+  it("refuses a Last-Event-ID that is no number", async () => {
+    expect((await scene.ask("/v1/events", { headers: { "last-event-id": "x" } })).status).toBe(400);
+  });
+
+  it("comments keep it open", async () => {
+    const leave = new AbortController();
+    const response = await scene.ask("/v1/events", { signal: leave.signal });
+    let text = "";
+    for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+      text += chunk;
+      if (text.includes("\n:\n\n")) break;
+    }
+    leave.abort();
+    expect(text).toMatch(/^retry: 1000\n\n:\n\n/);
+  });
+});
+
+describe("a client that never reads", () => {
+  it("is cut off, while the others hear everything and memory stays", async () => {
+    const before = process.memoryUsage().rss;
+    const sockets = Array.from({ length: 20 }, () => {
+      const socket = connect(Number(new URL(scene.url).port), "127.0.0.1");
+      socket.pause();
+      socket.on("error", () => {});
+      socket.write(
+        `GET /v1/events?after=0 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${scene.token}\r\n\r\n`,
+      );
+      return socket;
+    });
+    const registry = scene.hands.registry()!;
+    registry.database.exec("BEGIN");
+    for (let i = 0; i < 3000; i += 1)
+      registry.append({ kind: "start", mission: "flood", data: { text: "x".repeat(4000) } });
+    registry.database.exec("COMMIT");
+    tell(1);
+    const seen = await listen(
+      "/v1/events?after=0&mission=flood",
+      {},
+      (text) => text.length > 12_000_000 && text.endsWith("\n\n"),
+    );
+    expect(seen).toHaveLength(3000);
+    await systemMachine.clock.sleep(1500);
+    // Only now do they read: what their kernels hold, then the end.
+    const received = await Promise.all(
+      sockets.map(async (socket) => {
+        let bytes = 0;
+        socket.on("data", (chunk) => {
+          bytes += chunk.length;
+        });
+        const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
+        socket.resume();
+        await closed;
+        return bytes;
+      }),
+    );
+    for (const bytes of received) expect(bytes).toBeLessThan(12_000_000);
+    // 20 clients times 12 MB would be 240 MB, had they queues of their own; the kernel's are not counted here.
+    expect(process.memoryUsage().rss - before).toBeLessThan(200 * 2 ** 20);
+    expect((await fetch(`${scene.url}/health`)).status).toBe(200);
+  });
+
+  it("is told to its connection, once", async () => {
+    let dropped = 0;
+    let unsubscribed = 0;
+    const events = [{ seq: 1, time_ms: 0, mission: null, kind: "start" as const, data: {} }];
+    const stream = streamEvents({
+      source: {
+        events: ({ afterSeq = 0 }) => events.filter(({ seq }) => seq > afterSeq),
+        subscribe: () => () => {
+          unsubscribed += 1;
+        },
+      },
+      clock: systemMachine.clock,
+      afterSeq: 0,
+      signal: new AbortController().signal,
+      onDropped: () => {
+        dropped += 1;
+      },
+      limits: { patienceMs: 50 },
+    });
+    await expect.poll(() => [dropped, unsubscribed]).toEqual([1, 1]);
+    await stream.cancel();
+  });
+
+  it("streams end when the server closes", async () => {
+    const other = await createScene();
+    const response = await other.ask("/v1/events");
+    await other[Symbol.asyncDispose]();
+    await response.text().catch(() => {});
+  });
+});

@@ -1,0 +1,287 @@
+// Who may ask, and how much they may send: everything else is refused with its own code, before any handler runs.
+import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { refuseForeignHost, refuseForeignOrigin, sameText } from "../../src/http/guard.ts";
+import { httpSettings } from "../../src/http/settings.ts";
+import { ensureToken } from "../../src/http/token.ts";
+import { LazarusError } from "../../src/platform/errors.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { createSeededIds } from "../../src/testing/seeded-ids.ts";
+import { askRaw, createPlace, createScene, type Scene } from "./scene.ts";
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await createScene({
+    listenLimits: { headersTimeoutMs: 300, requestTimeoutMs: 500, checkEveryMs: 100 },
+  });
+});
+afterAll(() => scene[Symbol.asyncDispose]());
+
+const codeOf = (body: string) => JSON.parse(body).code;
+const codeIn = async (response: Response) => codeOf(await response.text());
+
+describe("the Host header", () => {
+  it.each(["127.0.0.1", "127.0.0.1:7433", "localhost", "LOCALHOST:80", "[::1]:7433"])(
+    "%s is ours",
+    (host) => {
+      refuseForeignHost(host);
+    },
+  );
+
+  it.each([
+    "example.com",
+    "localhost.example.com",
+    "127.0.0.1.example.com",
+    "127.0.0.2",
+    "evil@localhost",
+    "localhost:80:80",
+    "0.0.0.0",
+    "",
+    null,
+  ])("%s is refused", (host) => {
+    expect(() => refuseForeignHost(host)).toThrowError(expect.objectContaining({ code: "HOST_REFUSED" }));
+  });
+
+  it("is checked on every route, /health and webhooks included", async () => {
+    for (const [method, path] of [
+      ["GET", "/health"],
+      ["GET", "/v1/missions"],
+      ["POST", "/v1/webhooks/gitea"],
+      ["GET", "/nowhere"],
+    ] as const) {
+      const { status, body } = await askRaw({
+        url: scene.url,
+        path,
+        method,
+        headers: { host: "evil.example:80" },
+      });
+      expect([path, status, codeOf(body)]).toEqual([path, 403, "HOST_REFUSED"]);
+    }
+  });
+});
+
+describe("the Origin header", () => {
+  it("must be the pit's own address, or absent", () => {
+    refuseForeignOrigin(undefined, "localhost:7433");
+    refuseForeignOrigin("http://localhost:7433", "localhost:7433");
+    for (const origin of ["null", "http://localhost:3000", "https://localhost:7433", "http://evil.example"])
+      expect(() => refuseForeignOrigin(origin, "localhost:7433")).toThrow(LazarusError);
+  });
+
+  it("is refused from a page elsewhere, even with the token", async () => {
+    const { status, body } = await askRaw({
+      url: scene.url,
+      path: "/v1/missions/m1/stop",
+      method: "POST",
+      headers: { origin: "http://evil.example", authorization: `Bearer ${scene.token}` },
+    });
+    expect([status, codeOf(body)]).toEqual([403, "ORIGIN_REFUSED"]);
+  });
+});
+
+describe("the token", () => {
+  it("is not needed for /health, which says little", async () => {
+    const answer = await (await fetch(`${scene.url}/health`)).json();
+    expect(answer).toEqual({
+      status: "ok",
+      uptime_seconds: expect.any(Number),
+      version: "1.2.3",
+      timestamp: expect.any(Number),
+    });
+  });
+
+  it.each([undefined, "Bearer", "Bearer wrong", "Basic eDp5", "Bearer x y"])(
+    "%s is refused",
+    async (given) => {
+      for (const path of ["/v1/missions", "/metrics", "/openapi.json", "/v1/events", "/nowhere"]) {
+        const headers: Record<string, string> = given === undefined ? {} : { authorization: given };
+        const response = await fetch(`${scene.url}${path}`, { headers });
+        expect([response.status, await codeIn(response)]).toEqual([401, "TOKEN_REFUSED"]);
+        expect(response.headers.get("www-authenticate")).toBe("Bearer");
+      }
+    },
+  );
+
+  it("lies in a file of its owner, is the same after a restart, and never shows", async () => {
+    const path = join(scene.config.run_dir, "token");
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(scene.token).toMatch(/^[\w-]{43}$/);
+    expect(ensureToken(systemMachine, scene.config.run_dir)).toBe(scene.token);
+    const response = await fetch(`${scene.url}/v1/missions`, { headers: { authorization: "Bearer wrong" } });
+    expect(await response.text()).not.toContain(scene.token);
+  });
+
+  it("comes from the randomness handed in; a cut file is replaced, an open one refused", () => {
+    const { config } = createPlace();
+    const machine = { ...systemMachine, ids: createSeededIds(7) };
+    const token = ensureToken(machine, config.run_dir);
+    expect(token).toBe(Buffer.from(createSeededIds(7).bytes(32)).toString("base64url"));
+    const path = join(config.run_dir, "token");
+    writeFileSync(path, token.slice(0, 5));
+    expect(ensureToken(machine, config.run_dir)).toMatch(/^[\w-]{43}$/);
+    chmodSync(path, 0o644);
+    expect(() => ensureToken(machine, config.run_dir)).toThrowError(
+      expect.objectContaining({ code: "TOKEN_EXPOSED" }),
+    );
+  });
+
+  it("is compared whole", () => {
+    expect(sameText("abc", "abc")).toBe(true);
+    for (const other of ["abd", "ab", "abcd", ""]) expect(sameText("abc", other)).toBe(false);
+  });
+});
+
+describe("the unix socket", () => {
+  it("is the owner's alone and therefore needs no token", async () => {
+    const { socket } = scene.http;
+    expect(statSync(socket!).mode & 0o777).toBe(0o600);
+    const { status } = await askRaw({
+      socketPath: socket,
+      path: "/v1/missions",
+      headers: { host: "localhost" },
+    });
+    expect(status).toBe(200);
+  });
+
+  it("asks for the token once someone opens it wider", async () => {
+    const { socket } = scene.http;
+    chmodSync(socket!, 0o666);
+    const asked = { socketPath: socket, path: "/v1/missions", headers: { host: "localhost" } };
+    expect((await askRaw(asked)).status).toBe(401);
+    chmodSync(socket!, 0o600);
+    expect((await askRaw(asked)).status).toBe(200);
+  });
+
+  it("is not taken from a pit that answers, and is from a dead one", async () => {
+    await using first = await createScene();
+    await using second = await createScene({ runDir: first.config.run_dir });
+    expect(second.http.socket).toBeUndefined();
+    expect(second.http.warnings.join()).toContain("another program listens on");
+    await using stale = await createScene();
+    await stale.http[Symbol.asyncDispose]();
+    writeFileSync(stale.http.socket!, "");
+    await using again = await createScene({ runDir: stale.config.run_dir });
+    expect(again.http.warnings).toEqual([]);
+  });
+});
+
+describe("the TCP port", () => {
+  it("is the config's: a number, 0, or none", () => {
+    expect(httpSettings({}, undefined)).toEqual({ tcpPort: 7433, chosen: false });
+    expect(httpSettings({ pit: { http_port: 8123 } }, "c")).toEqual({ tcpPort: 8123, chosen: true });
+    expect(httpSettings({ pit: { http_port: null } }, "c")).toEqual({ tcpPort: null, chosen: true });
+    for (const wrong of [-1, 65_536, 1.5, "80", {}])
+      expect(() => httpSettings({ pit: { http_port: wrong } }, "c")).toThrowError(
+        expect.objectContaining({ code: "CONFIG_INVALID" }),
+      );
+  });
+
+  it("gives way when nobody chose it, and is an error when someone did", async () => {
+    const tcpPort = Number(new URL(scene.url).port);
+    await using other = await createScene({ settings: { tcpPort, chosen: false } });
+    expect(other.url).not.toBe(scene.url);
+    expect(other.http.warnings).toHaveLength(1);
+    await expect(createScene({ settings: { tcpPort, chosen: true } })).rejects.toMatchObject({
+      code: "HTTP_ADDRESS_TAKEN",
+    });
+    await using none = await createScene({ settings: { tcpPort: null, chosen: true } });
+    expect(none.http.url).toBeUndefined();
+  });
+
+  it("is written down for other programs while the pit runs", async () => {
+    const address = JSON.parse(readFileSync(join(scene.config.run_dir, "http.json"), "utf8"));
+    expect(address).toMatchObject({ url: scene.url, socket: scene.http.socket });
+  });
+});
+
+describe("bodies", () => {
+  it.each([
+    ["/v1/missions/m1/heartbeat", 64 * 1024],
+    ["/v1/missions/m1/checkpoints", 1024 * 1024],
+    ["/v1/webhooks/gitea", 1024 * 1024],
+  ])("of %s above %i bytes are refused, announced or not", async (path, limit) => {
+    const body = "x".repeat(limit + 1);
+    const announced = await scene.ask(path, { method: "POST", body });
+    expect([announced.status, await codeIn(announced)]).toEqual([413, "BODY_TOO_LARGE"]);
+    const chunked = new Blob([body]).stream();
+    const unannounced = await scene.ask(path, {
+      method: "POST",
+      body: chunked,
+      duplex: "half",
+    } as RequestInit);
+    expect([unannounced.status, await codeIn(unannounced)]).toEqual([413, "BODY_TOO_LARGE"]);
+  });
+
+  it.each([
+    "{",
+    "[]",
+    '"x"',
+    '{"status":7}',
+    '{"status":""}',
+    '{"status":"a\\u001b[31m"}',
+    '{"epoch":-1}',
+    "\u0000",
+  ])("that are not what they should be (%s) are refused", async (body) => {
+    const response = await scene.ask("/v1/missions/m1/heartbeat", { method: "POST", body });
+    expect([response.status, await codeIn(response)]).toEqual([400, "BODY_INVALID"]);
+  });
+});
+
+describe("requests that never end", () => {
+  /** Sends some bytes, then nothing. Resolves with how long the server bore it. */
+  const hold = (bytes: string) =>
+    new Promise<{ ms: number; answer: string }>((resolve) => {
+      const begun = performance.now();
+      let answer = "";
+      const socket = connect(Number(new URL(scene.url).port), "127.0.0.1", () => socket.write(bytes));
+      socket.on("data", (chunk) => {
+        answer += chunk;
+      });
+      socket.on("error", () => {});
+      socket.on("close", () => resolve({ ms: performance.now() - begun, answer }));
+    });
+
+  it("are cut off: half a header, and half a body", async () => {
+    const halves = await Promise.all([
+      hold("GET /health HTTP/1.1\r\nHost: loc"),
+      hold(
+        `POST /v1/missions/m1/heartbeat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${scene.token}\r\nContent-Length: 50\r\n\r\n{"st`,
+      ),
+    ]);
+    for (const { ms } of halves) expect(ms).toBeLessThan(5000);
+    expect((await fetch(`${scene.url}/health`)).status).toBe(200);
+  });
+
+  it("a header of megabytes is refused", async () => {
+    const { answer } = await hold(
+      `GET /health HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(20_000)}\r\n\r\n`,
+    );
+    expect(answer).toContain("431");
+  });
+});
+
+describe("paths and methods", () => {
+  it("that are not there say so", async () => {
+    for (const path of ["/", "/v1", "/v1/missions/m1/explode", "/v2/missions"]) {
+      const response = await scene.ask(path);
+      expect([path, response.status, await codeIn(response)]).toEqual([path, 404, "ROUTE_UNKNOWN"]);
+    }
+    const wrong = await scene.ask("/v1/missions/m1/stop");
+    expect([wrong.status, wrong.headers.get("allow"), await codeIn(wrong)]).toEqual([
+      405,
+      "POST",
+      "METHOD_REFUSED",
+    ]);
+  });
+
+  it.each(["..%2f..%2fetc", "%2e%2e", "a%00b", "-rf", "%1b%5b31m", "x".repeat(200)])(
+    "a mission called %s is refused",
+    async (name) => {
+      const response = await scene.ask(`/v1/missions/${name}/heartbeat`, { method: "POST" });
+      expect([400, 404]).toContain(response.status);
+      expect(["MISSION_ID_INVALID", "ROUTE_UNKNOWN"]).toContain(await codeIn(response));
+    },
+  );
+});

@@ -1,0 +1,136 @@
+// A served API over plain functions: real cells, a real registry, real sockets, no daemon.
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { type IncomingMessage, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Config, resolveConfig } from "../../src/cell/config.ts";
+import { initCell } from "../../src/cell/init.ts";
+import { parseMissionId } from "../../src/cell/mission-id.ts";
+import { type HeartbeatDesk, openHeartbeatDesk } from "../../src/http/heartbeat-desk.ts";
+import { createDirectWriter, openWorkerWriter } from "../../src/http/heartbeat-writer.ts";
+import { createPitPort } from "../../src/http/pit-port.ts";
+import type { PitPort } from "../../src/http/port.ts";
+import { type Http, type HttpOptions, mountHttp } from "../../src/http/server.ts";
+import { type Hands, openHands } from "../../src/pit/hands.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+
+export interface Scene extends AsyncDisposable {
+  readonly directory: string;
+  readonly config: Config;
+  readonly hands: Hands;
+  readonly desk: HeartbeatDesk;
+  readonly port: PitPort;
+  readonly http: Http;
+  readonly token: string;
+  readonly url: string;
+  readonly said: string[];
+  /** With the token. */
+  ask(path: string, init?: RequestInit): Promise<Response>;
+}
+
+export interface SceneOptions extends Partial<HttpOptions> {
+  readonly missions?: readonly string[];
+  readonly worker?: boolean;
+  readonly document?: Record<string, unknown>;
+}
+
+export function createPlace(document: Record<string, unknown> = {}) {
+  const directory = mkdtempSync(join(tmpdir(), "lazarus-http-"));
+  const surroundings = { env: { LAZARUS_HOME: directory }, cwd: directory, isRoot: false };
+  const effective = resolveConfig(surroundings, undefined, document);
+  return { directory, effective, config: effective.config };
+}
+
+export async function createScene(options: SceneOptions = {}): Promise<Scene> {
+  const { directory, effective, config } = createPlace(options.document);
+  for (const name of options.missions ?? ["m1"]) initCell(systemMachine, config, parseMissionId(name));
+  const said: string[] = [];
+  const hands = openHands({
+    machine: systemMachine,
+    effective,
+    version: "1.2.3",
+    environment: { LAZARUS_HOME: directory },
+    cwd: directory,
+    say: (line) => said.push(line),
+    warn: (line) => said.push(line),
+  });
+  const writer = options.worker ? openWorkerWriter(config) : undefined;
+  const desk = openHeartbeatDesk(
+    systemMachine.clock,
+    writer?.write ?? createDirectWriter(systemMachine, config),
+  );
+  const port = createPitPort(hands, desk);
+  const http = await mountHttp(port, {
+    machine: systemMachine,
+    version: "1.2.3",
+    runDir: config.run_dir,
+    settings: { tcpPort: 0, chosen: true },
+    ...options,
+  });
+  const token = readFileSync(join(options.runDir ?? config.run_dir, "token"), "utf8").trim();
+  return {
+    directory,
+    config,
+    hands,
+    desk,
+    port,
+    http,
+    token,
+    url: http.url!,
+    said,
+    ask: (path, init = {}) =>
+      fetch(`${http.url}${path}`, {
+        ...init,
+        headers: { authorization: `Bearer ${token}`, ...init.headers },
+      }),
+    async [Symbol.asyncDispose]() {
+      await http[Symbol.asyncDispose]();
+      await desk[Symbol.asyncDispose]();
+      await writer?.[Symbol.asyncDispose]();
+      hands[Symbol.dispose]();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A request with any header, which fetch does not allow, or over the unix socket. */
+export function askRaw(options: {
+  url?: string;
+  socketPath?: string | undefined;
+  path: string;
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string | Uint8Array;
+}): Promise<{ status: number; body: string; headers: IncomingMessage["headers"] }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{
+    status: number;
+    body: string;
+    headers: IncomingMessage["headers"];
+  }>();
+  const { port } = options.url === undefined ? { port: undefined } : new URL(options.url);
+  const asked = request(
+    {
+      host: "127.0.0.1",
+      ...(port === undefined ? { socketPath: options.socketPath } : { port }),
+      path: options.path,
+      method: options.method ?? "GET",
+      headers: options.headers ?? {},
+      agent: false,
+    },
+    (response) => {
+      const chunks: Buffer[] = [];
+      response.on("data", (chunk) => chunks.push(chunk));
+      response.on("error", reject);
+      response.on("end", () =>
+        resolve({
+          status: response.statusCode!,
+          body: Buffer.concat(chunks).toString(),
+          headers: response.headers,
+        }),
+      );
+    },
+  );
+  asked.on("error", reject);
+  asked.end(options.body);
+  return promise;
+}
