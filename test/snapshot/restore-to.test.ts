@@ -1,0 +1,181 @@
+// Restores into a directory, forks and drills: everything that makes a tree from a checkpoint without touching a cell.
+import fs from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openContents } from "../../src/snapshot/contents.ts";
+import { drill } from "../../src/snapshot/drill.ts";
+import { compareTree } from "../../src/snapshot/drill-compare.ts";
+import type { Entry } from "../../src/snapshot/entry.ts";
+import { forkMission } from "../../src/snapshot/fork.ts";
+import { restoreCell, restoreTo } from "../../src/snapshot/restore.ts";
+import { findMeans } from "../../src/snapshot/restore-make.ts";
+import { refuseHostile } from "../../src/snapshot/restore-source.ts";
+import { createRandom } from "../../src/testing/index.ts";
+import { createWorld, differences, lookAt, openMission, type World } from "./restore-world.ts";
+
+let world: World;
+let directory: string;
+beforeEach(() => {
+  world = createWorld();
+  directory = join(world.directory, "to");
+});
+afterEach(() => world[Symbol.dispose]());
+
+describe("a restore into a directory", () => {
+  it("gives the same tree, made by workers when it is large", async () => {
+    const random = createRandom(3);
+    for (let i = 0; i < 1500; i += 1)
+      world.write(`worktree/${i % 40}/${i}`, random.bytes(random.int(0, 3000)));
+    // Larger than a member, and larger than a batch.
+    world.write("worktree/large", random.bytes(12 << 20));
+    fs.linkSync(world.path("worktree/large"), world.path("worktree/0/linked"));
+    fs.symlinkSync("nowhere", world.path("worktree/link"));
+    fs.mkdirSync(world.path("worktree/closed"), 0o500);
+    await world.checkpoint();
+    for (let i = 0; i < 1500; i += 150) world.write(`worktree/${i % 40}/${i}`, "changed");
+    const before = lookAt(world.cell);
+    await world.checkpoint();
+    const { files, flaws } = await restoreTo(world.room, { directory });
+    expect(differences(before, lookAt(directory))).toEqual([]);
+    expect(flaws).toEqual([]);
+    expect(files).toBeGreaterThan(1500);
+    expect(differences(before, lookAt(world.cell))).toEqual([]);
+  });
+
+  it("takes part of it, with the directories above", async () => {
+    world.write("worktree/a/b/c", "1");
+    world.write("worktree/a/d", "1");
+    await world.checkpoint();
+    await restoreTo(world.room, { directory, paths: [world.path("worktree/a/b")] });
+    expect([...lookAt(directory).keys()]).toEqual([
+      ".",
+      "worktree",
+      "worktree/a",
+      "worktree/a/b",
+      "worktree/a/b/c",
+    ]);
+  });
+
+  it("refuses a directory with something in it, a file, and the vault", async () => {
+    await world.checkpoint();
+    fs.mkdirSync(directory);
+    fs.writeFileSync(join(directory, "mine"), "");
+    await expect(restoreTo(world.room, { directory })).rejects.toThrow("is not empty");
+    await expect(restoreTo(world.room, { directory: join(directory, "mine") })).rejects.toThrow(
+      "is not a directory",
+    );
+    const inside = join(world.room.vault.root, "x");
+    await expect(restoreTo(world.room, { directory: inside })).rejects.toThrow("lies inside the vault");
+    expect(fs.readdirSync(directory)).toEqual(["mine"]);
+  });
+
+  it("has no place for an entry behind a link", () => {
+    const entry = (path: string, type: Entry["type"]): [string, Entry] => [
+      path,
+      { path, type, mode: 0o777, uid: 0, gid: 0, mtimeSec: 0, mtimeNs: 0, size: 0, sha256: "" },
+    ];
+    const hostile = new Map([entry(".", "directory"), entry("way", "symlink"), entry("way/out", "file")]);
+    expect(() => refuseHostile(hostile, hostile.keys(), "id")).toThrow('"way/out" behind a symlink');
+    const orphan = new Map([entry(".", "directory"), entry("no/where", "file")]);
+    expect(() => refuseHostile(orphan, orphan.keys(), "id")).toThrow("behind nothing");
+  });
+});
+
+describe("a fork", () => {
+  it("is a mission of its own, from any checkpoint", async () => {
+    world.write("worktree/a", "then");
+    const { ref } = await world.checkpoint();
+    world.write("worktree/a", "now");
+    await world.checkpoint();
+    const before = lookAt(world.cell);
+    const fork = openMission(world.directory, "other");
+    const { from, capture, flaws } = await forkMission(world.room, fork, { at: ref.id });
+    expect([from.id, capture.ref.reason, flaws]).toEqual([ref.id, "fork", []]);
+    expect(fs.readFileSync(join(fork.cellRoot, "worktree/a"), "utf8")).toBe("then");
+    expect(JSON.parse(fs.readFileSync(join(fork.cellRoot, "config/cell.json"), "utf8"))).toEqual({
+      mission_id: "other",
+      worktree: join(fork.cellRoot, "worktree"),
+      artifacts: join(fork.cellRoot, "artifacts"),
+      heartbeat_file: join(fork.cellRoot, "state/heartbeat.json"),
+    });
+    expect(JSON.parse(fs.readFileSync(join(fork.cellRoot, "meta/mission.json"), "utf8"))).toMatchObject({
+      mission_id: "other",
+      forked_from: { mission_id: "m", checkpoint_id: ref.id },
+    });
+    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    // The bytes are shared, and each vault stands alone.
+    const shared = capture.checkpoint.layers[0]!.digest;
+    expect(fs.statSync(fork.vault.blobPath(shared)).nlink).toBe(2);
+    fs.rmSync(world.room.vault.root, { recursive: true });
+    fs.writeFileSync(join(fork.cellRoot, "worktree/a"), "changed in the fork");
+    await restoreCell(fork, { checkpoint: capture.ref.id });
+    expect(fs.readFileSync(join(fork.cellRoot, "worktree/a"), "utf8")).toBe("then");
+  });
+
+  it("refuses a name that is taken, by a cell or by checkpoints of one", async () => {
+    await world.checkpoint();
+    await expect(forkMission(world.room, world.room, {})).rejects.toThrow("exists already");
+    const fork = openMission(world.directory, "other");
+    await forkMission(world.room, fork, {});
+    await restoreCell(fork, {});
+    fs.rmSync(fork.cellRoot, { recursive: true });
+    await expect(forkMission(world.room, fork, {})).rejects.toThrow("checkpoints of an earlier mission");
+  });
+});
+
+describe("a drill", () => {
+  it("stamps the checkpoint, and those with the same content", async () => {
+    world.write("worktree/a", "1");
+    const { ref } = await world.checkpoint();
+    await world.checkpoint("the same again");
+    const result = await drill(world.room, { checkpoint: ref.id });
+    expect(result.differences).toEqual([]);
+    expect(world.room.vault.list().every(({ provenMs }) => provenMs !== null)).toBe(true);
+    expect(world.beside()).toEqual([]);
+  });
+
+  it("sees every way in which a tree can differ", async () => {
+    world.write("worktree/a", "1");
+    fs.linkSync(world.path("worktree/a"), world.path("worktree/b"));
+    fs.symlinkSync("a", world.path("worktree/l"));
+    world.write("worktree/time", "1");
+    const { checkpoint } = await world.checkpoint();
+    using contents = openContents(world.room.vault, checkpoint.layers);
+    const { owners, posix } = findMeans();
+    const look = () =>
+      compareTree(directory, contents.listing, { owners, posix }).map(({ path, what }) => `${path} ${what}`);
+    await restoreTo(world.room, { directory });
+    expect(look()).toEqual([]);
+    const at = (name: string) => join(directory, "worktree", name);
+    const { atime, mtime } = fs.statSync(join(directory, "worktree"));
+    fs.writeFileSync(at("extra"), "");
+    fs.rmSync(at("b"));
+    fs.copyFileSync(at("a"), at("b"));
+    fs.chmodSync(at("a"), 0o600);
+    fs.rmSync(at("l"));
+    fs.symlinkSync("b", at("l"));
+    fs.appendFileSync(at("time"), "2");
+    fs.rmSync(join(directory, "logs/daemon.log"));
+    fs.utimesSync(join(directory, "worktree"), atime, mtime);
+    const seen = look().join("\n");
+    for (const sign of [
+      "worktree/extra should not be there",
+      "worktree/b is not linked",
+      "worktree/a mode is 600, should be 644",
+      'worktree/l target is "b", should be "a"',
+      "worktree/time size is 2, should be 1",
+      "worktree/time time in nanoseconds",
+      "logs/daemon.log is missing",
+    ]) {
+      expect(seen).toContain(sign);
+    }
+  });
+
+  it("waits for nobody: a second one at the same time is told so", async () => {
+    await world.checkpoint();
+    const both = await Promise.allSettled([drill(world.room), drill(world.room)]);
+    expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+    const { reason } = both.find((each) => each.status === "rejected") as PromiseRejectedResult;
+    expect(reason.code).toBe("LOCK_HELD");
+  });
+});

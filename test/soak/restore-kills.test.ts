@@ -1,0 +1,64 @@
+// Restores killed at random moments, hundreds of times in a row on the same mission: after each, the next command finds
+// one of the two states whole. LAZARUS_SOAK_SEED and LAZARUS_SOAK_ROUNDS replay and lengthen it.
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import { captureCell } from "../../src/snapshot/capture.ts";
+import { setPin } from "../../src/snapshot/pin.ts";
+import { verifyVault } from "../../src/snapshot/verify.ts";
+import { createRandom } from "../../src/testing/index.ts";
+import { createWorld, differences, lookAt, openMission } from "../snapshot/restore-world.ts";
+
+const seed = Number(process.env.LAZARUS_SOAK_SEED ?? 1);
+const rounds = Number(process.env.LAZARUS_SOAK_ROUNDS ?? 250);
+const victim = fileURLToPath(new URL("../crash/restore-victim.ts", import.meta.url));
+
+function runAndKill(args: readonly string[], afterMs: number): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [victim, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+    const timer = setTimeout(() => child.kill("SIGKILL"), afterMs);
+    child.on("error", reject);
+    child.on("close", (_, signal) => {
+      clearTimeout(timer);
+      resolve(signal === "SIGKILL");
+    });
+  });
+}
+
+it(`${rounds} random kills, seed ${seed}`, async () => {
+  const random = createRandom(seed);
+  using world = createWorld();
+  const states: { id: string; tree: Map<string, string> }[] = [];
+  for (const name of ["one", "two"]) {
+    fs.rmSync(world.path("worktree"), { recursive: true });
+    fs.mkdirSync(world.path("worktree"));
+    for (let i = 0; i < 300; i += 1) {
+      if (random.chance(0.7)) world.write(`worktree/${i % 7}/${i}`, `${name} ${random.int(0, 3)}`);
+    }
+    fs.symlinkSync(name, world.path("worktree/link"));
+    const { ref } = await world.checkpoint(name);
+    await setPin(world.room, ref.id, true);
+    states.push({ id: ref.id, tree: lookAt(world.cell) });
+  }
+  let killed = 0;
+  for (let round = 0; round < rounds; round += 1) {
+    const target = states[round % 2]!;
+    const action = random.chance(0.1) ? ["undo"] : ["restore", target.id];
+    if (await runAndKill([world.directory, ...action], random.int(200, 1200))) killed += 1;
+    const { flaws } = await captureCell(openMission(world.directory, "m"), { reason: "manual" });
+    expect(flaws, `seed ${seed}, round ${round}`).toEqual([]);
+    const seen = lookAt(world.cell);
+    const distances = states.map(({ tree }) => differences(tree, seen));
+    expect(
+      Math.min(...distances.map(({ length }) => length)),
+      `seed ${seed}, round ${round}: ${distances[0]}`,
+    ).toBe(0);
+    expect(world.beside()).toEqual([]);
+    if (round % 20 === 0) {
+      const { findings } = await verifyVault(world.room.vault, { deep: true });
+      expect(findings, `seed ${seed}, round ${round}`).toEqual([]);
+    }
+  }
+  expect(killed).toBeGreaterThan(rounds / 4);
+});
