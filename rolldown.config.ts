@@ -36,6 +36,8 @@ export default defineConfig({
     testing: "src/testing/index.ts",
     snapshot: "src/snapshot/index.ts",
     flow: "src/flow/index.ts",
+    health: "src/http/health.ts",
+    "heartbeat-worker": "src/http/heartbeat-worker.ts",
     "capture-worker": "src/snapshot/capture-worker.ts",
     "probe-worker": "src/snapshot/probe-worker.ts",
     "restore-worker": "src/snapshot/restore-worker.ts",

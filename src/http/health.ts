@@ -5,6 +5,7 @@ import { parseMissionId } from "../cell/mission-id.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import { isJsonObject } from "../platform/json-file.ts";
 import { type Machine, systemMachine } from "../platform/machine.ts";
+import { readBody } from "./body.ts";
 import { refuseWithoutToken } from "./guard.ts";
 import { openHeartbeatDesk } from "./heartbeat-desk.ts";
 import { createDirectWriter } from "./heartbeat-writer.ts";
@@ -82,7 +83,6 @@ function configOf({ config, missionsRoot }: HealthOptions): Config {
 
 /** By hand: this handler is mounted in other people's programs and brings no schema library along. */
 async function readHeartbeat(request: Request): Promise<HeartbeatRequest> {
-  const { readBody } = await import("./body.ts");
   const bytes = await readBody(request, BODY_LIMIT_BYTES);
   if (bytes.byteLength === 0) return {};
   let value: unknown;
