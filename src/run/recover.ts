@@ -11,7 +11,7 @@ import type { RunHead } from "./types.ts";
 export interface RecoveryOptions {
   /** The agent of a run; undefined leaves the run for another process. */
   agentFor(head: RunHead): Agent | undefined | Promise<Agent | undefined>;
-  /** How many are worked on at a time; 8 unless told. */
+  /** How many are worked on at a time; 16 unless told. */
   readonly concurrency?: number;
   readonly signal?: AbortSignal;
   /** Runs older than this stay where they are; no limit unless told. */
@@ -24,7 +24,7 @@ export type Recovered =
   | { readonly runId: string; readonly how: "taken" }
   | { readonly runId: string; readonly how: "skipped"; readonly reason: string };
 
-const DEFAULT_CONCURRENCY = 8;
+const DEFAULT_CONCURRENCY = 16;
 
 /** Resumes all that was interrupted and waits for it. Never throws for the sake of one run. */
 export async function recoverInterrupted(

@@ -173,12 +173,18 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
       const row = await findRow(runId);
       if (row === undefined) return undefined;
       checkFormat(row);
+      // Together: on a server each of them is a round trip.
+      const [transcript, phases, effects] = await Promise.all([
+        readEntries(row, 0),
+        backend.readPhases(runId),
+        readEffects(runId),
+      ]);
       return {
         head: headOf(row),
         info: seal.open(PLACES.info(runId), row.info) as RunInfo,
-        transcript: await readEntries(row, 0),
-        phases: (await backend.readPhases(runId)).map((each) => phaseOf(seal, runId, each)),
-        effects: await readEffects(runId),
+        transcript,
+        phases: phases.map((each) => phaseOf(seal, runId, each)),
+        effects,
         output: row.output === null ? null : String(seal.open(PLACES.output(runId), row.output)),
         error: row.error === null ? null : (seal.open(PLACES.error(runId), row.error) as StoredError),
       };

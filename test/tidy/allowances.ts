@@ -114,7 +114,6 @@ export const ALLOWED: readonly Allowance[] = [
     path: "src/testing/run-store-conformance.ts",
     reason: "one suite, a list of independent cases",
   },
-  { rule: "length", path: "src/run/run-store.ts", reason: "one interface over its statements; to be split" },
   {
     rule: "length",
     path: "src/snapshot/capture-task.ts",
