@@ -206,6 +206,9 @@ const GIT_LEFT_ALONE: GitPosition = {
   note: "git was not asked: the repository came from elsewhere",
 };
 
+/** Files that git opens by itself: rules, and everything of a nested repository. */
+const GIT_OWN = /\/\.git/;
+
 /** Relative to the cell, when the repository's own directory lies in it. */
 function gitDirectoryInCell(room: Room): string | undefined {
   return ownGitDirectory(join(room.cellRoot, WORKTREE)) === undefined ? undefined : `${WORKTREE}/.git`;
@@ -218,6 +221,13 @@ async function commit(
   cache: StatCache | undefined,
 ): Promise<GitPosition> {
   const inWorktree = (path: string) => path.startsWith(`${WORKTREE}/`) && path !== `${WORKTREE}/.git`;
+  const trap = walk.found.find(({ path, type }) => type === "fifo" && inWorktree(path) && GIT_OWN.test(path));
+  if (trap !== undefined)
+    return {
+      ...GIT_LEFT_ALONE,
+      status: "degraded",
+      note: `git would wait for ever on the FIFO ${trap.path}`,
+    };
   const strip = (path: string) => path.slice(WORKTREE.length + 1);
   const isVisible = ({ path, type }: Found) => type !== "directory" && type !== "fifo" && inWorktree(path);
   const present = walk.found.filter((found) => !found.unchanged && isVisible(found));

@@ -174,17 +174,23 @@ interface Place {
   readonly files: readonly string[];
 }
 
+/** These take milliseconds, unless a file of the repository is a FIFO. */
+const FIRST_ANSWER_MS = 20_000;
 const DECIDING = ["index", "info/exclude", "info/attributes", "config", "config.worktree"];
 
 async function findPlace(call: Call, lastRef: string | undefined): Promise<Place | { failure: string }> {
   const [place, objects] = await Promise.all([
-    call([
-      "rev-parse",
-      "--path-format=absolute",
-      "--absolute-git-dir",
-      ...DECIDING.flatMap((name) => ["--git-path", name]),
-    ]),
+    call(
+      [
+        "rev-parse",
+        "--path-format=absolute",
+        "--absolute-git-dir",
+        ...DECIDING.flatMap((name) => ["--git-path", name]),
+      ],
+      { timeoutMs: FIRST_ANSWER_MS },
+    ),
     call(["cat-file", "--batch-check=%(objectname)"], {
+      timeoutMs: FIRST_ANSWER_MS,
       input: `HEAD^{commit}\n${lastRef === undefined ? "" : `${lastRef}^{commit}\n`}`,
     }),
   ]);
