@@ -205,12 +205,14 @@ export function openPit(hands: Hands): Pit & Disposable {
   }
 
   async function shutDown(): Promise<void> {
-    const deadline = AbortSignal.timeout(SHUTDOWN_MS);
-    await Promise.race([queue.idle(), clock.sleep(SHUTDOWN_MS, deadline)]);
+    const deadlineMs = clock.monotonicMs() + SHUTDOWN_MS;
+    const waited = new AbortController();
+    await Promise.race([queue.idle(), clock.sleep(SHUTDOWN_MS, waited.signal)]);
+    waited.abort();
     for (const { mission } of [...watched.all()]) {
       const record = readRecord(config, mission);
       if (
-        deadline.aborted ||
+        clock.monotonicMs() > deadlineMs ||
         record === undefined ||
         !hands.settings(mission, record.agent).checkpointAtShutdown
       )

@@ -107,7 +107,7 @@ beat() {
 }
 # Beside the agent: heartbeats and the log's size. Ends with the keeper, or when it is gone.
 side() {
-  trap 'kill $! ; exit 0' TERM
+  trap 'kill $!; wait $!; exit 0' TERM
   tick=10 age=$every was=0
   [ "$every" -lt 10 ] && tick=$every
   slow=$tick
@@ -136,7 +136,9 @@ reap() {
   while children; do
     alive=0
     for kid in $kids; do
-      line=
+      stat= line=
+      read -r stat </proc/$kid/stat
+      case \${stat##*) } in Z* | X*) continue ;; esac
       read -r line </proc/$kid/cmdline
       case $line in sh*/keeper-*.sh*) continue ;; esac
       alive=1

@@ -166,7 +166,7 @@ export function endLife(record: MissionRecord, end: RecordedEnd, limits: PolicyL
   const startedMs = record.life?.started_ms ?? end.at_ms;
   const before = wasHealthy(startedMs, end.at_ms, limits) ? forgive(record) : record;
   const deaths =
-    end.kind === "departure"
+    end.kind === "departure" || record.wish !== "running"
       ? before.deaths
       : [...before.deaths, { fingerprint: end.fingerprint, at_ms: end.at_ms }].slice(-MOST_DEATHS);
   return { ...before, end, deaths };

@@ -162,56 +162,6 @@ describe("events", () => {
 });
 
 describe("demo", () => {
-  it("shows the life of a cell and ends by itself with exit 0, without a terminal", () => {
-    expect(
-      world
-        .show("demo --quiet")
-        .replaceAll(/\b[01]s\b/g, "0s")
-        .replaceAll(/\b[34]( ?s)/g, "3$1")
-        .replace(/gap_seconds=\d/, "gap_seconds=3"),
-    ).toMatchInlineSnapshot(`
-      "exit 0
-      ── stdout
-      Lazarus try-out, in a temporary home. It takes about five seconds.
-
-      1. A mission lives in a cell. Make one.
-      $ lazarus init try-out
-      <demo>/missions/try-out
-
-      2. An agent says that it is alive.
-      $ lazarus heartbeat try-out --status working
-
-      3. A look at all cells.
-      $ lazarus scan
-      MISSION  STATUS   AGE  NOTE
-      try-out  healthy   0s
-      1 cell in <demo>/missions: 1 healthy, 0 stale, 0 incomplete, 0 uninitialized
-
-         … the agent falls silent for 3 seconds …
-
-      4. Silence past its limit is noticed.
-      $ lazarus scan
-      MISSION  STATUS  AGE  NOTE
-      try-out  stale    3s  no heartbeat for 3 s (limit 2 s)
-      1 cell in <demo>/missions: 0 healthy, 1 stale, 0 incomplete, 0 uninitialized
-
-      5. The agent is back.
-      $ lazarus heartbeat try-out --status back-at-work
-
-      6. And the log tells what happened.
-      $ lazarus events
-      <time>  init           try-out  root=<demo>/missions/try-out  made=["meta/","config/","state/","logs/","artifacts/","worktree/","logs/daemon.log","meta/mission.json","config/cell.json","state/heartbeat.json"]
-      <time>  heartbeat-gap  try-out  gap_seconds=3
-
-      Nothing is left behind. Your own first cell: lazarus init my-mission
-      ── stderr
-      made the cell of try-out: meta/ config/ state/ logs/ artifacts/ worktree/ logs/daemon.log meta/mission.json config/cell.json state/heartbeat.json
-      next: lazarus heartbeat try-out
-      "
-    `);
-    expect(readdirSync(world.home)).toEqual([]);
-  });
-
   it("--json keeps stdout to one document, --keep keeps the home", () => {
     const { exit, stdout } = world.run(["demo", "--json", "--keep"]);
     const { schema, home } = JSON.parse(stdout);
