@@ -73,6 +73,16 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
     summary: "the daemon that notices deaths and revives",
     load: () => import("./commands/pit.ts"),
   },
+  "pit install": {
+    group: "agents",
+    summary: "the pit as a service: systemd, launchd, cron",
+    load: () => import("./commands/pit-install.ts"),
+  },
+  "pit uninstall": {
+    group: "agents",
+    summary: "take that away again",
+    load: () => import("./commands/pit-uninstall.ts"),
+  },
   init: { group: "cells", summary: "make a cell for a mission", load: () => import("./commands/init.ts") },
   heartbeat: {
     group: "cells",

@@ -79,16 +79,19 @@ export const lookOnly: RunProgram = (command) => {
   return seen.code === 0 ? seen : { code: 0, stdout: "", stderr: "" };
 };
 
-export function carryOutOrShow(context: CliContext, actions: readonly Action[], dryRun: boolean): number {
+export function carryOutOrShow(
+  context: CliContext,
+  actions: readonly Action[],
+  dryRun: boolean,
+  { schema = "flow-install/1", undo = "lazarus flow uninstall" } = {},
+): number {
   const problems = dryRun ? [] : carryOut(context.machine, actions, runProgram);
-  context.emit("flow-install/1", { dryRun, actions, problems }, () =>
+  context.emit(schema, { dryRun, actions, problems }, () =>
     actions.map((action) => render(action, dryRun)).join(""),
   );
   for (const problem of problems) context.warn(problem);
   if (problems.length === 0) return 0;
-  context.say(
-    "the files are in place; run what failed by hand, or take everything back with: lazarus flow uninstall",
-  );
+  context.say(`the files are in place; run what failed by hand, or take everything back with: ${undo}`);
   return ERROR_KINDS.degraded.exit;
 }
 

@@ -71,7 +71,7 @@ export function planUninstall(request: InstallRequest, run: RunProgram): Action[
   if (request.schedule === "systemd") {
     const name = scheduleName(request.root);
     actions.push({ do: "run", command: systemctl(request, "disable", "--now", `${name}.timer`) });
-    actions.push(...systemdUnits(request).map(removeOwn));
+    actions.push(...systemdUnits(request).map((unit) => removeOwn(unit)));
     actions.push({ do: "run", command: systemctl(request, "daemon-reload") });
   } else if (request.schedule === "launchd") {
     const plist = launchdPlist(request);
@@ -130,19 +130,20 @@ function readAgentsMd(root: string): { path: string; text: string; mode: number 
   return { path, text: readFileSync(path, "utf8"), mode: statSync(path).mode & 0o777 };
 }
 
-function writeOwn({ path, text }: UnitFile, mode: number): Action {
+/** Writes a file that is ours: one that carries `mark`, or is not there yet. */
+export function writeOwn({ path, text }: UnitFile, mode: number, mark: string = MARK): Action {
   const there = readIfThere(path);
   if (there === text) return { do: "nothing", path, reason: "needs no change" };
-  if (there !== undefined && !there.includes(MARK)) {
+  if (there !== undefined && !there.includes(mark)) {
     return { do: "nothing", path, reason: "is left alone: Lazarus did not write it" };
   }
   return { do: "write", path, text, mode };
 }
 
-function removeOwn({ path }: UnitFile): Action {
+export function removeOwn({ path }: Pick<UnitFile, "path">, mark: string = MARK): Action {
   const there = readIfThere(path);
   if (there === undefined) return { do: "nothing", path, reason: "is not there" };
-  if (!there.includes(MARK))
+  if (!there.includes(mark))
     return { do: "nothing", path, reason: "is left alone: Lazarus did not write it" };
   return { do: "remove", path };
 }
@@ -157,7 +158,10 @@ function readIfThere(path: string): string | undefined {
 }
 
 /** `crontab -l` fails when there is none yet. Any other failure must not end in an empty crontab being written. */
-function readCrontab(run: RunProgram): string {
+export function readCrontab(
+  run: RunProgram,
+  byHand = "lazarus flow install --schedule cron --dry-run",
+): string {
   const { code, stdout, stderr } = run(["crontab", "-l"]);
   if (code === 0) return stdout;
   if (/no crontab/i.test(stderr)) return "";
@@ -165,7 +169,7 @@ function readCrontab(run: RunProgram): string {
     "PLATFORM_UNSUPPORTED",
     `the crontab cannot be read: ${stderr.trim() || `exit code ${code}`}`,
     {
-      hint: "lazarus flow install --schedule cron --dry-run prints the line, to be added by hand",
+      hint: `${byHand} prints the line, to be added by hand`,
     },
   );
 }

@@ -116,17 +116,17 @@ export function editCrontab(crontab: string, name: string, line: string | undefi
   return others.length === 0 ? "" : `${others.join("\n")}\n`;
 }
 
-function systemdWord(word: string): string {
+export function systemdWord(word: string): string {
   const escaped = specifiers(word).replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("$", "$$$$");
   return /^[\w@%+=:,./-]+$/.test(word) ? escaped : `"${escaped}"`;
 }
 
 /** `%` begins a specifier in unit files; a line break would begin a new setting. */
-function specifiers(text: string): string {
+export function specifiers(text: string): string {
   return text.replaceAll("%", "%%").replaceAll(/[\r\n]/g, " ");
 }
 
-function xml(text: string): string {
+export function xml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
