@@ -13,6 +13,7 @@ export interface CriticProgress {
   readonly lastTool: string | null;
 }
 
+/** How a watchdog watches. */
 export interface CriticOptions {
   /** Silence after which the escalator is asked. Nothing set, no watchdog. */
   readonly softTimeoutMs?: number;

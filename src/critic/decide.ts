@@ -1,6 +1,7 @@
 // What a watchdog does at a moment, as a pure function of what it has seen. Two tiers: after a soft idle time it asks,
 // at most once per idle period; at soft × multiplier it kills whatever was answered. Tool calls in flight are not idle.
 
+/** What a watchdog has seen of one run. */
 export interface CriticState {
   /** Monotonic time of the last sign of life. */
   readonly lastActivityMs: number;
@@ -12,11 +13,13 @@ export interface CriticState {
   readonly killed: boolean;
 }
 
+/** When silence is asked about, and when it ends the run. */
 export interface CriticLimits {
   readonly softMs: number;
   readonly hardMultiplier: number;
 }
 
+/** What to do now, and until when to wait. */
 export type CriticMove =
   | { readonly move: "wait"; readonly untilMs: number }
   | { readonly move: "ask" }

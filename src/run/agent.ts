@@ -45,8 +45,10 @@ export class UnknownOutcomeError extends Error {
   override readonly name = "UnknownOutcomeError";
 }
 
+/** Tools by the name that the model calls. */
 export type ToolSet = Readonly<Record<string, DurableTool>>;
 
+/** What a phase's prompt can be made from. */
 export interface PhaseContext {
   readonly input: string;
   readonly outputs: readonly { readonly name: string; readonly output: string }[];
@@ -66,6 +68,7 @@ export interface Phase {
   readonly fallback?: string;
 }
 
+/** A definition of an agent. Plain data and functions; nothing of it is stored but its id and name. */
 export interface Agent {
   /** Names the agent in records; resume finds it by this. */
   readonly id: string;

@@ -6,6 +6,7 @@ import type { EffectClass, EffectState, RunStatus } from "./types.ts";
 /** The newest layout of a row's text that this code writes and understands. */
 export const ROW_FORMAT = 1;
 
+/** A run as a row: what never changes and where it stands. */
 export interface RunRow {
   readonly id: string;
   readonly agentId: string;
@@ -33,6 +34,7 @@ export interface RunRow {
   readonly updatedMs: number;
 }
 
+/** One message, at its place in the transcript. */
 export interface MessageRow {
   readonly seq: number;
   readonly step: number;
@@ -40,6 +42,7 @@ export interface MessageRow {
   readonly body: string;
 }
 
+/** One line of the ledger. */
 export interface EffectRow {
   readonly step: number;
   readonly call: number;
@@ -56,6 +59,7 @@ export interface EffectRow {
   readonly inputRedacted: boolean;
 }
 
+/** The output of a finished phase. */
 export interface PhaseRow {
   readonly position: number;
   readonly body: string;
@@ -89,12 +93,14 @@ export interface StepWrite {
  */
 export type WriteVerdict = "written" | "stale" | "out-of-order" | "missing";
 
+/** Which runs; nothing set means all. */
 export interface RunQuery {
   readonly statuses?: readonly RunStatus[] | undefined;
   readonly agentId?: string | undefined;
   readonly limit?: number | undefined;
 }
 
+/** A claim: who takes the run, and from which epoch. */
 export interface LeaseSwap {
   readonly runId: string;
   /** The epoch that was seen; the swap happens only if it is still the one. */
@@ -104,6 +110,7 @@ export interface LeaseSwap {
   readonly nowMs: number;
 }
 
+/** A human's word on an effect. */
 export interface EffectChange {
   readonly runId: string;
   readonly step: number;
@@ -122,6 +129,7 @@ export interface PruneRows {
   readonly stub: readonly { readonly runId: string; readonly keepSeq: number }[];
 }
 
+/** What retention needs to know of a run. */
 export interface LineageRow {
   readonly id: string;
   readonly status: RunStatus | "stub";
@@ -132,6 +140,7 @@ export interface LineageRow {
   readonly unknownEffects: number;
 }
 
+/** A database of runs. What a promise resolved is durable, unless `survives` is false. */
 export interface RunBackend extends AsyncDisposable {
   readonly kind: "memory" | "sqlite" | "postgres";
   /** Where it keeps runs, for messages. */

@@ -11,6 +11,7 @@ import { RunStopped } from "./stop.ts";
 import type { RunChange, RunClosing, RunStore } from "./store.ts";
 import type { Lease } from "./types.ts";
 
+/** What makes one run durable. */
 export interface RunCheckpointer {
   /** `now` for what an effect depends on; `throttled` may wait for the next one. */
   save(state: RunState, urgency: "now" | "throttled"): Promise<void>;
@@ -23,6 +24,7 @@ export interface RunCheckpointer {
   stop(): void;
 }
 
+/** How often to save, and what to do when that is impossible. */
 export interface CheckpointerOptions {
   readonly machine?: Machine;
   /** Least time between saves that no effect depends on; 0 saves every step. */

@@ -14,6 +14,7 @@ import type { RunWork } from "./work.ts";
 /** How often a call whose outcome stays unknown is started within one process. */
 const MOST_ATTEMPTS = 3;
 
+/** The class of a tool; `once` unless it declares one. */
 export function classOf(tool: DurableTool): EffectClass {
   return tool.effect ?? "once";
 }
@@ -109,7 +110,12 @@ function answer(
   call: DanglingCall,
   verdict: Extract<CallVerdict, { action: "answer" }>,
 ): ToolOutcome {
-  if (verdict.how === "done") return { ok: true, output: ledgerLine(work, call)!.output };
+  if (verdict.how === "done") {
+    return {
+      ok: true,
+      output: ledgerLine(work, call)!.output ?? "It was done; what it answered is not on record.",
+    };
+  }
   const line = ledgerLine(work, call);
   if (verdict.how === "not-run" && line !== undefined) {
     putEffect(work.state, advanceEffect(line, "failed", work.nowMs(), { error: verdict.text }));

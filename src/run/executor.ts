@@ -2,18 +2,18 @@
 // included. It returns a result for whatever happens; only a mistake in the call itself throws.
 import type { LanguageModel } from "ai";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
-import { timeOrderedId } from "../platform/ids.ts";
 import { type Machine, systemMachine } from "../platform/machine.ts";
-import { type Agent, checkAgent, inputMessages, type RunInput } from "./agent.ts";
+import { type Agent, checkAgent, type RunInput } from "./agent.ts";
+import { beginState } from "./begin.ts";
 import type { RunCheckpointer } from "./checkpointer.ts";
 import { decideOutcome, type Ending, type Outcome } from "./outcome.ts";
 import type { ClaimedRun, RunEvent, RunPorts, Watch } from "./ports.ts";
-import { createState, INPUT_PHASE, type RunState, stateOf } from "./state.ts";
+import { type RunState, stateOf } from "./state.ts";
 import { RunStopped, ShutdownError } from "./stop.ts";
-import { textOf } from "./transcript.ts";
 import type { Effect, Json, ResultStatus, RunInfo, Usage } from "./types.ts";
 import { type RunWork, workOff } from "./work.ts";
 
+/** Limits for agents that name none. */
 export interface ExecutorDefaults {
   readonly maxIterations?: number;
   /** For one model call; ten minutes unless told. */
@@ -25,6 +25,7 @@ export interface ExecutorDefaults {
   readonly maxRetries?: number;
 }
 
+/** What an executor is made of; a model is all it needs. */
 export interface ExecutorOptions {
   readonly model?: LanguageModel;
   /** Models by tier, for agents that name one. */
@@ -34,6 +35,7 @@ export interface ExecutorOptions {
   readonly machine?: Machine;
 }
 
+/** Who asks, with which limits, and whether something is resumed. */
 export interface RunOptions {
   readonly signal?: AbortSignal | undefined;
   /** A claimed run to go on with; it gets no new input. `recoverInterrupted` makes these. */
@@ -48,6 +50,7 @@ export interface RunOptions {
   readonly maxIterations?: number;
 }
 
+/** How a run ended, or how far it got. */
 export interface RunResult {
   readonly runId: string;
   readonly status: ResultStatus;
@@ -63,6 +66,7 @@ export interface RunResult {
   readonly warnings: readonly string[];
 }
 
+/** Runs agents, one model call at a time. */
 export interface Executor {
   /** Runs an agent to an end, or as far as it gets. With `resume` the input must be undefined. */
   run(agent: Agent, input: RunInput | undefined, options?: RunOptions): Promise<RunResult>;
@@ -72,11 +76,8 @@ export interface Executor {
   readonly machine: Machine;
 }
 
-const DEFAULT_ITERATIONS = 50;
 const DEFAULT_STEP_TIMEOUT_MS = 600_000;
 const DEFAULT_GRACE_MS = 5000;
-const PROMPT_LENGTH = 200;
-const RUN_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
 
 /** Makes an executor. Without ports it gives bounded runs in memory. */
 export function createExecutor(options: ExecutorOptions): Executor {
@@ -111,7 +112,7 @@ async function runAgent(
 ): Promise<RunResult> {
   const { machine, ports = {}, defaults = {} } = options;
   const warnings: string[] = [];
-  const state = run.resume ? stateOf(run.resume.record) : begin(machine, agent, input, run, defaults);
+  const state = run.resume ? stateOf(run.resume.record) : beginState(machine, agent, input, run, defaults);
   const { info } = state;
   const stop = new AbortController();
   const ended = new AbortController();
@@ -120,13 +121,14 @@ async function runAgent(
     quietly(() => ports.onWarning?.(info, warning));
     audit("warning", { warning });
   };
+  const audits = new Set<Promise<unknown>>();
   const audit = (kind: RunEvent["kind"], data: Record<string, unknown>) => {
-    const failed = (error: unknown) => warnings.push(`the audit log was not written: ${asText(error)}`);
-    try {
-      Promise.resolve(ports.audit?.record(info, { kind, step: state.step, data })).catch(failed);
-    } catch (error) {
-      failed(error);
-    }
+    const event = { kind, step: state.step, data };
+    const entry = Promise.resolve()
+      .then(() => ports.audit?.record(info, event))
+      .catch((error: unknown) => void warnings.push(`the audit log was not written: ${asText(error)}`))
+      .finally(() => audits.delete(entry));
+    audits.add(entry);
   };
   let checkpointer: RunCheckpointer | undefined;
   let watch: Watch | undefined;
@@ -146,6 +148,7 @@ async function runAgent(
         signal: AbortSignal.any(signals),
         clock: machine.clock,
         nudges: [],
+        deaf: false,
         extraSteps: 0,
       },
       graceMs: defaults.graceMs ?? DEFAULT_GRACE_MS,
@@ -169,6 +172,8 @@ async function runAgent(
   const outcome = decideOutcome(ending, info.runId);
   const recorded = await closeRecord(checkpointer, state, outcome, warn);
   audit("end", { status: recorded.status, error: recorded.error?.code ?? null });
+  // A host may close its log as soon as it has the result.
+  await Promise.all(audits);
   return {
     runId: info.runId,
     status: recorded.status,
@@ -181,46 +186,6 @@ async function runAgent(
     redactions: checkpointer?.redactions ?? 0,
     warnings,
   };
-}
-
-function begin(
-  machine: Machine,
-  agent: Agent,
-  input: RunInput | undefined,
-  run: RunOptions,
-  defaults: ExecutorDefaults,
-): RunState {
-  if (input === undefined) {
-    throw new LazarusError("USAGE", "a new run needs an input", {
-      hint: 'executor.run(agent, "what to do")',
-    });
-  }
-  if (run.runId !== undefined && !RUN_ID.test(run.runId)) {
-    throw new LazarusError("RUN_ID_INVALID", `${JSON.stringify(run.runId)} is not a run id`, {
-      hint: "use 1 to 128 letters, digits, '_' or '-', or leave it out",
-    });
-  }
-  const messages = inputMessages(input);
-  const nowMs = Math.floor(machine.clock.nowMs());
-  const info: RunInfo = {
-    runId: run.runId ?? timeOrderedId(nowMs, machine.ids),
-    agentId: String(agent?.id ?? ""),
-    agentName: agent?.name ?? String(agent?.id ?? ""),
-    callerId: run.callerId ?? null,
-    channelId: run.channelId ?? null,
-    guildId: run.guildId ?? null,
-    parentRunId: run.parentRunId ?? null,
-    prompt: (messages.map(textOf).find((text) => text !== "") ?? "").slice(0, PROMPT_LENGTH),
-    modelTier: run.modelTier ?? agent?.modelTier ?? null,
-    inputs: run.inputs ?? null,
-    startedAtMs: nowMs,
-    maxIterations: run.maxIterations ?? agent?.maxIterations ?? defaults.maxIterations ?? DEFAULT_ITERATIONS,
-  };
-  const phase = agent?.phases === undefined ? 0 : INPUT_PHASE;
-  return createState(
-    info,
-    messages.map((message) => ({ step: 0, phase, message })),
-  );
 }
 
 /** A run that cannot be made durable goes on without, with a warning, unless its host said otherwise. */

@@ -2,6 +2,7 @@
 import { danglingCalls } from "./transcript.ts";
 import type { TranscriptEntry } from "./types.ts";
 
+/** Where to cut, or why it cannot be cut there. */
 export type ForkCut =
   | { readonly ok: true; readonly count: number; readonly phase: number }
   | { readonly ok: false; readonly why: string };

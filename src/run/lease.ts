@@ -21,6 +21,7 @@ export function isOwnerDead(processes: Processes, owner: string): boolean {
   return Number.isSafeInteger(identity.pid) && !isAlive(processes, identity);
 }
 
+/** Why a lease can be claimed, or that it is held. */
 export type LeaseVerdict = "free" | "expired" | "owner-dead" | "held";
 
 /** Whether a lease can be claimed now. Pure: `ownerDead` is what `isOwnerDead` found out. */

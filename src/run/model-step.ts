@@ -8,6 +8,7 @@ import type { ToolSet } from "./agent.ts";
 import { orStopped } from "./stop.ts";
 import type { Usage } from "./types.ts";
 
+/** One call: what the model is shown, and its bounds. */
 export interface ModelCall {
   readonly model: LanguageModel;
   readonly instructions: string | undefined;
@@ -21,6 +22,7 @@ export interface ModelCall {
   onText(text: string): void;
 }
 
+/** What it said, and what that took. */
 export interface ModelAnswer {
   readonly messages: readonly ModelMessage[];
   readonly usage: Usage;
@@ -49,6 +51,7 @@ async function loadSdk(): Promise<Sdk> {
   }
 }
 
+/** Asks the model once. Throws what the provider threw, RUN_TIMEOUT, RUN_MODEL_ENDLESS, or the reason of the stop. */
 export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   const sdk = await loadSdk();
   const stop = new AbortController();

@@ -7,10 +7,12 @@ import { RunStopped } from "./stop.ts";
 import type { RunClosing } from "./store.ts";
 import type { ResultStatus, StoredError } from "./types.ts";
 
+/** How the work itself came to an end. */
 export type Ending =
   | { readonly kind: "finished"; readonly output: string }
   | { readonly kind: "threw"; readonly error: unknown };
 
+/** What the caller is told, and how the record is left. */
 export interface Outcome {
   readonly status: ResultStatus;
   readonly output: string | null;
@@ -27,6 +29,7 @@ const STOPS: Readonly<Record<StopKind, { status: ResultStatus; code: ErrorCode }
   "lease-lost": { status: "failed", code: "RUN_STALE_LEASE" },
 };
 
+/** The one place that decides what an ending means. */
 export function decideOutcome(ending: Ending, runId: string): Outcome {
   if (ending.kind === "finished") {
     const { output } = ending;
@@ -84,6 +87,7 @@ const UNTOUCHABLE: ReadonlySet<ErrorCode> = new Set([
   "DISK_READ_ONLY",
 ]);
 
+/** Whatever was thrown, as one of the house's errors. */
 export function asRunError(error: unknown, runId: string): LazarusError {
   if (error instanceof LazarusError) return error;
   const text = error instanceof Error ? error.message : `something threw ${String(error)}`;
@@ -93,6 +97,7 @@ export function asRunError(error: unknown, runId: string): LazarusError {
   });
 }
 
+/** The part of an error that is stored and revived. */
 export function storedError(error: LazarusError): StoredError {
   return { code: error.code, message: error.message, hint: error.hint ?? null };
 }

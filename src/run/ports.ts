@@ -37,6 +37,7 @@ export interface Watch {
   stop(): void;
 }
 
+/** Watches runs; undefined for one that it does not care about. */
 export interface Watchdog {
   watch(info: RunInfo, controls: RunControls): Watch | undefined;
 }
@@ -48,10 +49,12 @@ export interface RunEvent {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+/** Writes down what runs do. */
 export interface AuditPort {
   record(info: RunInfo, event: RunEvent): Promise<void> | void;
 }
 
+/** Says whether a caller may go on, and counts what was used. */
 export interface BudgetPort {
   /** Asked before every model call. A reason ends the run. */
   check(info: RunInfo): Promise<string | undefined> | string | undefined;
@@ -59,6 +62,7 @@ export interface BudgetPort {
   commit(info: RunInfo, spent: { readonly runtimeMs: number; readonly usage: Usage }): Promise<void> | void;
 }
 
+/** Everything that a host can plug in; all of it optional. */
 export interface RunPorts {
   readonly checkpointer?: CheckpointerFactory | undefined;
   readonly watchdog?: Watchdog | undefined;

@@ -6,6 +6,7 @@ import { CELL_RUNS } from "./open.ts";
 import { RUNS_DATABASE } from "./stores/sqlite-schema.ts";
 import type { RunStatus } from "./types.ts";
 
+/** Where one run of a cell stands. */
 export interface RunPosition {
   /** The database, below the cell's root. */
   readonly store: string;

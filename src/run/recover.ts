@@ -8,6 +8,7 @@ import type { Executor, RunResult } from "./executor.ts";
 import type { RunStore } from "./store.ts";
 import type { RunHead } from "./types.ts";
 
+/** Which agents this host has, and how much it takes up at once. */
 export interface RecoveryOptions {
   /** The agent of a run; undefined leaves the run for another process. */
   agentFor(head: RunHead): Agent | undefined | Promise<Agent | undefined>;
@@ -18,6 +19,7 @@ export interface RecoveryOptions {
   readonly maxAgeMs?: number;
 }
 
+/** What became of one interrupted run. */
 export type Recovered =
   | { readonly runId: string; readonly how: "resumed"; readonly result: RunResult }
   /** Another process had it, or took it first. */

@@ -2,6 +2,7 @@
 // begin with its messages. It becomes a stub that keeps just those, and goes when the last fork goes.
 import type { LineageRow, PruneRows } from "./backend.ts";
 
+/** How long ended runs are kept. */
 export interface RetentionPolicy {
   /** Runs that ended longer ago than this are taken away. */
   readonly olderThanMs: number;

@@ -20,6 +20,7 @@ export const PLACES = {
   phase: (runId: string, position: number) => `run ${runId}, phase ${position}`,
 } as const;
 
+/** The head of a run, from its row. */
 export function headOf(row: RunRow): RunHead {
   return {
     runId: row.id,
@@ -51,6 +52,7 @@ export function checkFormat(row: RunRow): void {
   }
 }
 
+/** Why a row cannot be read here; null when it can. */
 export function newerFormat(row: RunRow): string | null {
   if (row.format <= ROW_FORMAT) return null;
   return `run ${row.id} has format ${row.format}; this Lazarus knows up to ${ROW_FORMAT} and will not touch it`;
@@ -81,6 +83,7 @@ export function entryOf(seal: Seal, owner: string, row: MessageRow): TranscriptE
   return { step: row.step, phase: row.phase, message: value as ModelMessage };
 }
 
+/** A ledger line as a row. */
 export async function effectRow(seal: Seal, effect: Effect, inputRedacted: boolean): Promise<EffectRow> {
   const { output, error, id } = effect;
   return {
@@ -101,6 +104,7 @@ export async function effectRow(seal: Seal, effect: Effect, inputRedacted: boole
   };
 }
 
+/** A ledger line from its row. */
 export function effectOf(seal: Seal, runId: string, row: EffectRow): Effect {
   const id = effectId(runId, row.step, row.call);
   return {
@@ -122,11 +126,13 @@ export function effectOf(seal: Seal, runId: string, row: EffectRow): Effect {
   };
 }
 
+/** A phase's output as a row. */
 export async function phaseRow(seal: Seal, runId: string, phase: PhaseOutput): Promise<PhaseRow> {
   const { position, ...body } = phase;
   return { position, body: (await seal.seal(PLACES.phase(runId, position), body)).text };
 }
 
+/** A phase's output from its row. */
 export function phaseOf(seal: Seal, runId: string, row: PhaseRow): PhaseOutput {
   const body = seal.open(PLACES.phase(runId, row.position), row.body) as Omit<PhaseOutput, "position">;
   return { position: row.position, name: body.name, output: body.output, fellBack: body.fellBack };

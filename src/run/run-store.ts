@@ -26,6 +26,7 @@ import type { InterruptedRun, RunChange, RunClosing, RunStore, SaveReceipt } fro
 import type { Effect, Json, Lease, RunInfo, RunRecord, StoredError, TranscriptEntry } from "./types.ts";
 import { writeRefusal } from "./verdict.ts";
 
+/** How a store treats secrets and leases, and on which machine it runs. */
 export interface RunStoreOptions extends SealOptions {
   readonly machine?: Machine;
   /** How long this process owns a run without a word; every save renews it. 30 s unless told. */

@@ -6,6 +6,7 @@ import { LazarusError } from "../platform/errors.ts";
 import type { IdSource } from "../platform/ids.ts";
 import { redactSecrets } from "../platform/secrets.ts";
 
+/** What happens to text before it is stored. */
 export interface SealOptions {
   /** Leave secrets in place; the default takes them out. */
   readonly keepSecrets?: boolean | undefined;
@@ -13,11 +14,13 @@ export interface SealOptions {
   readonly encryptionKey?: Uint8Array | undefined;
 }
 
+/** Text as it is stored. */
 export interface Sealed {
   readonly text: string;
   readonly redactions: number;
 }
 
+/** The seam itself: into stored text, and back. */
 export interface Seal {
   /** `where` names the row; the same words must be given to open it. */
   seal(where: string, value: unknown): Promise<Sealed>;
@@ -29,6 +32,7 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
+/** Makes the seam. Throws RUN_KEY_WRONG for a key of the wrong length. */
 export function createSeal(ids: IdSource, options: SealOptions = {}): Seal {
   const crypto = process.getBuiltinModule("node:crypto");
   const key = options.encryptionKey === undefined ? undefined : checkKey(options.encryptionKey);

@@ -12,6 +12,7 @@ import type {
   Usage,
 } from "./types.ts";
 
+/** A run while it is worked on. */
 export interface RunState {
   readonly info: RunInfo;
   readonly transcript: TranscriptEntry[];
@@ -24,6 +25,7 @@ export interface RunState {
   usage: Usage;
 }
 
+/** A new run that has only its input. */
 export function createState(info: RunInfo, transcript: readonly TranscriptEntry[]): RunState {
   return {
     info,
@@ -37,6 +39,7 @@ export function createState(info: RunInfo, transcript: readonly TranscriptEntry[
   };
 }
 
+/** A loaded run, to go on with. */
 export function stateOf(record: RunRecord): RunState {
   return {
     ...createState(record.info, record.transcript),
@@ -57,10 +60,12 @@ export function currentEntries(state: RunState): TranscriptEntry[] {
   return state.transcript.filter(({ phase }) => phase === state.phase || (first && phase === INPUT_PHASE));
 }
 
+/** Adds a message at the current step and phase. */
 export function say(state: RunState, message: TranscriptEntry["message"]): void {
   state.transcript.push({ step: state.step, phase: state.phase, message });
 }
 
+/** Enters a ledger line, to be written with the next save. */
 export function putEffect(state: RunState, effect: Effect): void {
   state.effects.set(effect.id, effect);
   state.dirtyEffects.add(effect.id);

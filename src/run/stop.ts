@@ -3,6 +3,7 @@
 
 import { LazarusError } from "../platform/errors.ts";
 
+/** Why a run was stopped. */
 export type StopKind = "cancelled" | "shutdown" | "timeout" | "killed" | "lease-lost";
 
 /** The reason of an aborted run. */

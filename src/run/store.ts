@@ -35,6 +35,7 @@ export type RunClosing =
   | { readonly status: "needs-human"; readonly error: StoredError }
   | { readonly status: "interrupted" };
 
+/** What a save did on the way in. */
 export interface SaveReceipt {
   /** Secrets that were taken out of what was just written. */
   readonly redactions: number;
@@ -54,6 +55,7 @@ export interface InterruptedRun {
   readonly blocked: string | null;
 }
 
+/** What was taken away. */
 export interface PruneReport {
   readonly removed: readonly string[];
   /** Runs whose messages stay for the sake of forks. */
@@ -61,6 +63,7 @@ export interface PruneReport {
   readonly freedMessages: boolean;
 }
 
+/** Which runs to list; nothing set means all, newest first. */
 export interface ListQuery {
   readonly statuses?: readonly RunStatus[];
   readonly agentId?: string;

@@ -70,6 +70,7 @@ export function finalText(entries: readonly TranscriptEntry[]): string | undefin
   return textOf(message);
 }
 
+/** The words of a message, without its calls, files and reasoning. */
 export function textOf(message: ModelMessage): string {
   if (typeof message.content === "string") return message.content;
   return partsOf(message)
@@ -78,6 +79,7 @@ export function textOf(message: ModelMessage): string {
     .join("");
 }
 
+/** What became of a call. */
 export type ToolOutcome =
   | { readonly ok: true; readonly output: unknown }
   | { readonly ok: false; readonly text: string };

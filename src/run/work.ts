@@ -27,6 +27,8 @@ export interface RunWork {
   readonly nudges: string[];
   /** Steps beyond the limit that a watchdog allowed. */
   extraSteps: number;
+  /** Set when the listener to the model's words failed. */
+  deaf: boolean;
   readonly watch: Watch | undefined;
   modelFor(tier: string | undefined): LanguageModel;
   nowMs(): number;
@@ -39,6 +41,13 @@ export interface RunWork {
 export async function workOff(work: RunWork): Promise<string> {
   const { agent, state } = work;
   const phases: readonly Phase[] = agent.phases ?? [{ name: "main", prompt: "" }];
+  if (state.phase > phases.length || (agent.phases === undefined && state.phase > 0)) {
+    throw new LazarusError(
+      "RUN_AGENT_INVALID",
+      `run ${state.info.runId} is in phase ${state.phase} and agent ${agent.id} has ${phases.length}: not the one that began it`,
+      { hint: "resume it with the agent it was begun with, or fork it at step 0" },
+    );
+  }
   // Skipped by position, so that phases of equal names both run.
   for (let position = state.phase; position < phases.length; position += 1) {
     state.phase = position;
@@ -146,7 +155,7 @@ async function askModel(work: RunWork, phase: Phase, tools: ToolSet): Promise<vo
     stream: agent.stream ?? false,
     onText(text) {
       work.watch?.activity();
-      ports.onText?.(state.info, text);
+      tell(work, text);
     },
   });
   crashPoint("run.model.answered");
@@ -165,6 +174,17 @@ async function askModel(work: RunWork, phase: Phase, tools: ToolSet): Promise<vo
   await budgetStep(work, startedMs, answer.usage);
   // A last word goes out together with the ending: one write instead of two.
   if (finalText(currentEntries(state)) === undefined) await work.save("throttled");
+}
+
+/** A listener that throws is told nothing more; the run goes on. */
+function tell(work: RunWork, text: string): void {
+  if (work.deaf) return;
+  try {
+    work.ports.onText?.(work.state.info, text);
+  } catch (error) {
+    work.deaf = true;
+    work.warn(`onText threw and is not called again: ${error instanceof Error ? error.message : error}`);
+  }
 }
 
 async function budgetStep(work: RunWork, startedMs: number, usage: RunState["usage"]): Promise<void> {

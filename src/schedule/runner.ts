@@ -3,6 +3,7 @@
 // job's throw stops no other. Only a failing `due()` ends the pass.
 import { type Clock, systemClock } from "../platform/clock.ts";
 
+/** Where jobs come from and what running one means. */
 export interface ScheduleOptions<Job> {
   /** The jobs that are due at `nowMs`. */
   due(nowMs: number): Promise<readonly Job[]> | readonly Job[];
@@ -17,6 +18,7 @@ export interface ScheduleOptions<Job> {
   readonly intervalMs?: number;
 }
 
+/** What one pass did. */
 export interface PassReport<Job> {
   readonly ran: readonly Job[];
   /** Left due: the run threw, or it could not be marked. */
@@ -25,6 +27,7 @@ export interface PassReport<Job> {
   readonly skipped: readonly Job[];
 }
 
+/** Runs what is due. */
 export interface ScheduleRunner<Job> {
   /** One pass over what is due. Throws only when `due()` does. */
   tick(): Promise<PassReport<Job>>;
@@ -34,6 +37,7 @@ export interface ScheduleRunner<Job> {
 
 const DEFAULT_INTERVAL_MS = 60_000;
 
+/** Makes a runner; it does nothing until `tick` or `loop` is called. */
 export function createSchedule<Job>(options: ScheduleOptions<Job>): ScheduleRunner<Job> {
   const clock = options.clock ?? systemClock;
   const warn = (warning: string, job: Job | undefined) => {

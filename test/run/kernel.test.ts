@@ -482,6 +482,54 @@ describe("resume", () => {
   });
 });
 
+describe("hosts that misbehave", () => {
+  test("a listener that throws is told nothing more, and the run goes on", async () => {
+    const chunks = [
+      { type: "text-start", id: "1" },
+      { type: "text-delta", id: "1", delta: "a" },
+      { type: "text-delta", id: "1", delta: "b" },
+      { type: "text-end", id: "1" },
+      { type: "finish", finishReason: { unified: "stop" }, usage: { inputTokens: {}, outputTokens: {} } },
+    ];
+    const model = new MockLanguageModelV4({
+      doStream: async () => ({ stream: simulateReadableStream({ chunks }) }) as never,
+    });
+    let told = 0;
+    const onText = () => {
+      told += 1;
+      throw new Error("the screen is gone");
+    };
+    const result = await createExecutor({ model, ports: { onText } }).run({ id: "a", stream: true }, "go");
+    expect(result).toMatchObject({ status: "completed", output: "ab" });
+    expect([told, result.warnings.length]).toEqual([1, 1]);
+  });
+  test("the audit log has everything when the result is there", async () => {
+    const kinds: string[] = [];
+    const record = async (_: unknown, { kind }: { kind: string }) => {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      kinds.push(kind);
+    };
+    const { executor } = bench(["x"], { ports: { audit: { record } } });
+    await executor.run({ id: "a" }, "go");
+    expect(kinds).toEqual(["begin", "step", "end"]);
+  });
+  test("a run is not finished by an agent with fewer phases than it had", async () => {
+    const first = bench(["out"]);
+    const down = new AbortController();
+    const stopAtSecond = ({ outputs }: { outputs: readonly unknown[] }) => {
+      if (outputs.length > 0) down.abort(new ShutdownError());
+      return "p";
+    };
+    const phases = ["a", "b", "c"].map((name) => ({ name, prompt: stopAtSecond }));
+    await first.executor.run({ id: "a", phases }, "go", { runId: "r", signal: down.signal });
+    const second = reborn(first, ["out"]);
+    const [resumed] = await recoverInterrupted(second.executor, second.store, {
+      agentFor: () => ({ id: "a" }),
+    });
+    expect(resumed).toMatchObject({ result: { status: "failed", error: { code: "RUN_AGENT_INVALID" } } });
+  });
+});
+
 describe("throttled saves", () => {
   test("hold back steps without effects, and go out at the end", async () => {
     const script = [call("look"), call("look"), call("look"), "end"];

@@ -1,6 +1,7 @@
 // What the saver remembers between two puts: the newest value of each channel, and which versions the newest
 // checkpoints have, so that a step need not read back what it wrote a moment ago. Bounded; forgetting costs a read.
 
+/** A channel value as it was last put or loaded. */
 export interface CachedValue {
   readonly version: string;
   readonly type: string;
@@ -11,6 +12,7 @@ export interface CachedValue {
 const MOST_BYTES = 64 * 1024 * 1024;
 const MOST_CHECKPOINTS = 1000;
 
+/** What a saver remembers. */
 export interface BlobCache {
   get(thread: string, ns: string, channel: string, version: string): CachedValue | undefined;
   put(thread: string, ns: string, channel: string, value: CachedValue): void;
@@ -24,6 +26,7 @@ export interface BlobCache {
   forgetThread(thread: string): void;
 }
 
+/** Makes an empty cache. */
 export function createBlobCache(): BlobCache {
   // Maps keep the order of insertion: the first entry is the one that was touched longest ago.
   const values = new Map<string, CachedValue>();

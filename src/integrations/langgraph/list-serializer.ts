@@ -10,6 +10,7 @@ interface Remembered {
   readonly bytes: Uint8Array;
 }
 
+/** The part of a serializer that long lists pass. */
 export interface ListSerializer {
   /** As `serde.dumpsTyped`, byte for byte. */
   dumpsTyped(value: unknown): Promise<[string, Uint8Array]>;

@@ -7,6 +7,7 @@ const PLAIN = 0;
 const ZSTD = 1;
 const WORTH_PACKING = 128;
 
+/** Bytes as they are stored. */
 export function pack(bytes: Uint8Array): Uint8Array {
   if (bytes.length >= WORTH_PACKING) {
     const packed = zstdCompressSync(bytes);
@@ -15,6 +16,7 @@ export function pack(bytes: Uint8Array): Uint8Array {
   return Buffer.concat([Buffer.of(PLAIN), bytes]);
 }
 
+/** The bytes again. Throws RUN_STORE_NEWER for a way of packing that is not known. */
 export function unpack(stored: Uint8Array): Uint8Array {
   const bytes = stored.subarray(1);
   switch (stored[0]) {

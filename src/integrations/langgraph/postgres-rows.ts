@@ -82,6 +82,7 @@ const SQL = {
     WHERE s.nspname = $1 AND c.relkind = 'r' AND c.relname LIKE 'graph%'`,
 } as const;
 
+/** Opens the saver's tables in a database, making them if they are not there. */
 export async function openPostgresRows(
   machine: Machine,
   connection: string,

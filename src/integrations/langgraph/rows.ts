@@ -1,6 +1,7 @@
 // The seam between the saver and a database: rows of bytes. SQLite and PostgreSQL implement it; the saver above knows
 // LangGraph and nothing of SQL.
 
+/** One checkpoint without its channel values. */
 export interface CheckpointRow {
   readonly thread: string;
   readonly ns: string;
@@ -10,6 +11,7 @@ export interface CheckpointRow {
   readonly metadata: Uint8Array;
 }
 
+/** One version of one channel, told in terms of an earlier one. */
 export interface BlobRow {
   readonly channel: string;
   readonly version: string;
@@ -24,6 +26,7 @@ export interface BlobRow {
   readonly body: Uint8Array;
 }
 
+/** What a task wrote before its step was over. */
 export interface WriteRow {
   readonly taskId: string;
   /** Negative for LangGraph's special writes, which replace each other; others count once. */
@@ -33,6 +36,7 @@ export interface WriteRow {
   readonly body: Uint8Array;
 }
 
+/** Which checkpoints; nothing set means all. */
 export interface CheckpointQuery {
   readonly thread?: string | undefined;
   readonly ns?: string | undefined;
@@ -41,6 +45,7 @@ export interface CheckpointQuery {
   readonly limit?: number | undefined;
 }
 
+/** A database of checkpoints. What a promise resolved is durable. */
 export interface SaverRows extends AsyncDisposable {
   /** Checkpoint and blobs in one transaction. Blobs that are there already stay as they are. */
   put(row: CheckpointRow, blobs: readonly BlobRow[]): Promise<void>;

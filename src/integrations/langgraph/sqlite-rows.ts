@@ -58,6 +58,7 @@ const SAVER_DATABASE: DatabaseSpec = {
   walBytes: 1024 * 1024,
 };
 
+/** Opens the saver's file, making it if it is not there. */
 export function openSqliteRows(machine: Machine, path: string): SaverRows {
   const database = openDatabase(machine, path, SAVER_DATABASE);
   const sql = {

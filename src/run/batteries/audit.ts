@@ -5,6 +5,7 @@ import { redactSecrets } from "../../platform/secrets.ts";
 import { type DatabaseSpec, openDatabase } from "../../platform/sqlite.ts";
 import type { AuditPort, RunEvent } from "../ports.ts";
 
+/** One event of a run as it was written down. */
 export interface AuditEntry extends RunEvent {
   readonly runId: string;
   /** Counts from 1 within its run. */
@@ -13,6 +14,7 @@ export interface AuditEntry extends RunEvent {
   readonly timeMs: number;
 }
 
+/** An append-only log, usable as `ports.audit`. */
 export interface AuditLog extends AuditPort, Disposable {
   /** The events of one run, in order. */
   read(runId: string): AuditEntry[];

@@ -3,6 +3,7 @@
 import { type Clock, systemClock } from "../../platform/clock.ts";
 import type { BudgetPort } from "../ports.ts";
 
+/** What a caller may use within a rolling window. */
 export interface BudgetLimits {
   readonly windowMs: number;
   readonly runtimeMs?: number;

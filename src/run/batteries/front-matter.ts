@@ -4,6 +4,7 @@ import { parse } from "yaml";
 import { type ErrorCode, LazarusError } from "../../platform/errors.ts";
 import { isJsonObject, type JsonObject } from "../../platform/json-file.ts";
 
+/** The two parts of such a file. */
 export interface FrontMatter {
   readonly head: JsonObject;
   readonly text: string;

@@ -6,6 +6,7 @@ import { LazarusError } from "../../platform/errors.ts";
 import type { Agent, ToolSet } from "../agent.ts";
 import { readFrontMatter, textOf } from "./front-matter.ts";
 
+/** An agent that was read from a file. */
 export interface Persona {
   readonly name: string;
   readonly description: string;
@@ -27,6 +28,7 @@ export function loadPersonas(directory: string, tools: ToolSet = {}): Map<string
   return personas;
 }
 
+/** Reads one file; its name stands in when the head names none. */
 export function loadPersona(path: string, tools: ToolSet = {}): Persona {
   const { head, text } = readFrontMatter(path, "PERSONA_INVALID");
   const name = textOf(head, "name") ?? basename(path, ".md");

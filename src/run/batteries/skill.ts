@@ -6,12 +6,14 @@ import { LazarusError } from "../../platform/errors.ts";
 import type { DurableTool } from "../agent.ts";
 import { readFrontMatter, textOf } from "./front-matter.ts";
 
+/** One skill folder. */
 export interface Skill {
   readonly name: string;
   readonly description: string;
   readonly directory: string;
 }
 
+/** Skills as an agent uses them. */
 export interface SkillSet {
   readonly skills: readonly Skill[];
   /** To append to an agent's instructions; empty when there are no skills. */

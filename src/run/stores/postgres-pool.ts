@@ -4,6 +4,7 @@ import type { PoolClient, PoolConfig, QueryResultRow } from "pg";
 import type { Clock } from "../../platform/clock.ts";
 import { LazarusError } from "../../platform/errors.ts";
 
+/** How to use the server. */
 export interface PostgresOptions {
   /** Connections at most; 10 unless told. */
   readonly maxConnections?: number;
@@ -13,6 +14,7 @@ export interface PostgresOptions {
   readonly reconnectMs?: number;
 }
 
+/** A patient connection to one schema. */
 export interface PostgresPool extends AsyncDisposable {
   readonly schema: string;
   /** Server and database, without the password. */
@@ -26,6 +28,7 @@ export interface PostgresPool extends AsyncDisposable {
   inTransaction<T>(work: (client: PoolClient) => Promise<T>): Promise<T>;
 }
 
+/** What a statement brought. */
 export interface Answer<Row> {
   readonly rows: Row[];
   readonly count: number;

@@ -91,6 +91,7 @@ const CHAIN = `
     FROM chain JOIN %.run AS above ON above.id = chain.fork_of WHERE chain.fork_seq > 0
   )`;
 
+/** Every statement by name. */
 export const PG_SQL = {
   insert: `
     WITH added AS (

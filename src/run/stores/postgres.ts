@@ -20,6 +20,7 @@ export async function openPostgresRunStore(
   return createRunStore(backend, options);
 }
 
+/** The backend alone, for a store with options of its own. */
 export async function openPostgresBackend(
   machine: Machine,
   connection: string,

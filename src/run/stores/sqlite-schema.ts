@@ -74,6 +74,7 @@ const MIGRATIONS: readonly string[] = [
   `,
 ];
 
+/** What a runs database is, to whoever opens one. */
 export const RUNS_DATABASE: DatabaseSpec = {
   what: "the runs database",
   /** "LAZU" */
@@ -94,6 +95,7 @@ const RUN_COLUMNS = `
   head.input_tokens AS inputTokens, head.output_tokens AS outputTokens, run.format,
   run.created_ms AS createdMs, head.updated_ms AS updatedMs`;
 
+/** Every statement by name. */
 export const SQL = {
   insertRun: `
     INSERT INTO run (id, agent_id, parent_id, fork_of, fork_seq, fork_step, format, created_ms, info)

@@ -1,0 +1,54 @@
+// A new run from what the caller handed in: its id, its info, and the input as the first messages. No I/O.
+import { LazarusError } from "../platform/errors.ts";
+import { timeOrderedId } from "../platform/ids.ts";
+import type { Machine } from "../platform/machine.ts";
+import { type Agent, inputMessages, type RunInput } from "./agent.ts";
+import type { ExecutorDefaults, RunOptions } from "./executor.ts";
+import { createState, INPUT_PHASE, type RunState } from "./state.ts";
+import { textOf } from "./transcript.ts";
+import type { RunInfo } from "./types.ts";
+
+const DEFAULT_ITERATIONS = 50;
+const PROMPT_LENGTH = 200;
+const RUN_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
+
+/** Throws for a mistake in the call: no input, or an id that cannot be one. The agent itself is checked later. */
+export function beginState(
+  machine: Machine,
+  agent: Agent,
+  input: RunInput | undefined,
+  run: RunOptions,
+  defaults: ExecutorDefaults,
+): RunState {
+  if (input === undefined) {
+    throw new LazarusError("USAGE", "a new run needs an input", {
+      hint: 'executor.run(agent, "what to do")',
+    });
+  }
+  if (run.runId !== undefined && !RUN_ID.test(run.runId)) {
+    throw new LazarusError("RUN_ID_INVALID", `${JSON.stringify(run.runId)} is not a run id`, {
+      hint: "use 1 to 128 letters, digits, '_' or '-', or leave it out",
+    });
+  }
+  const messages = inputMessages(input);
+  const nowMs = Math.floor(machine.clock.nowMs());
+  const info: RunInfo = {
+    runId: run.runId ?? timeOrderedId(nowMs, machine.ids),
+    agentId: String(agent?.id ?? ""),
+    agentName: agent?.name ?? String(agent?.id ?? ""),
+    callerId: run.callerId ?? null,
+    channelId: run.channelId ?? null,
+    guildId: run.guildId ?? null,
+    parentRunId: run.parentRunId ?? null,
+    prompt: (messages.map(textOf).find((text) => text !== "") ?? "").slice(0, PROMPT_LENGTH),
+    modelTier: run.modelTier ?? agent?.modelTier ?? null,
+    inputs: run.inputs ?? null,
+    startedAtMs: nowMs,
+    maxIterations: run.maxIterations ?? agent?.maxIterations ?? defaults.maxIterations ?? DEFAULT_ITERATIONS,
+  };
+  const phase = agent?.phases === undefined ? 0 : INPUT_PHASE;
+  return createState(
+    info,
+    messages.map((message) => ({ step: 0, phase, message })),
+  );
+}
