@@ -68,7 +68,16 @@ export interface HashTask {
   readonly items: readonly CaptureItem[];
 }
 
-export type CaptureTask = (PackTask | PieceTask | HashTask) & { readonly codec: "gzip" | "zstd" };
+export type CaptureTask = (PackTask | PieceTask | HashTask) & {
+  readonly codec: "gzip" | "zstd";
+  /** Where tar bytes and their compressed form go, when they fit: read in place by the writer, then used again. */
+  readonly memory?: TaskMemory;
+};
+
+export interface TaskMemory {
+  readonly raw: SharedArrayBuffer;
+  readonly stored: SharedArrayBuffer;
+}
 
 export interface TaskResult {
   readonly captured: readonly CapturedItem[];

@@ -25,6 +25,7 @@ import type {
   PackTask,
   PieceTask,
   StatMark,
+  TaskMemory,
   TaskResult,
 } from "./capture-item.ts";
 import type { Entry, EntryType } from "./entry.ts";
@@ -40,14 +41,17 @@ const NS = 1_000_000_000n;
 
 export function runTask(task: CaptureTask): TaskResult {
   const codec = task.codec === "zstd" ? zstdCodec : gzipCodec;
+  const { memory } = task;
+  const squeeze = (raw: Uint8Array) =>
+    codec.pack(raw, memory === undefined ? undefined : new Uint8Array(memory.stored));
   if (task.kind === "hash") return hashTask(task);
   if (task.kind === "piece") {
-    const { raw, ...rest } = readPiece(task);
-    return { captured: [], missed: [], ...rest, member: { raw, stored: codec.compress(raw) } };
+    const { raw, ...rest } = readPiece(task, memory);
+    return { captured: [], missed: [], ...rest, member: { raw, stored: squeeze(raw) } };
   }
-  const { raw, captured, missed } = packFiles(task);
+  const { raw, captured, missed } = packFiles(task, memory);
   if (raw.length === 0) return { captured, missed };
-  return { captured, missed, member: { raw, stored: codec.compress(raw) } };
+  return { captured, missed, member: { raw, stored: squeeze(raw) } };
 }
 
 type Spans = readonly (readonly [offset: number, length: number])[];
@@ -57,8 +61,11 @@ class TarBuffer {
   bytes: Buffer;
   length = 0;
 
-  constructor(capacity: number) {
-    this.bytes = Buffer.allocUnsafeSlow(capacity);
+  constructor(capacity: number, memory?: TaskMemory) {
+    this.bytes =
+      memory === undefined || memory.raw.byteLength < capacity
+        ? Buffer.allocUnsafeSlow(capacity)
+        : (Buffer.from(memory.raw as ArrayBufferLike as ArrayBuffer) as Buffer);
   }
 
   reserve(count: number): void {
@@ -81,8 +88,11 @@ class TarBuffer {
   }
 }
 
-function packFiles(task: PackTask): { raw: Uint8Array; captured: CapturedItem[]; missed: MissedItem[] } {
-  const tar = new TarBuffer(task.sizeHint + task.items.length * 2048);
+function packFiles(
+  task: PackTask,
+  memory: TaskMemory | undefined,
+): { raw: Uint8Array; captured: CapturedItem[]; missed: MissedItem[] } {
+  const tar = new TarBuffer(task.sizeHint + task.items.length * 2048, memory);
   const captured: CapturedItem[] = [];
   const missed: MissedItem[] = [];
   const leaders = new Map<string, CapturedItem>();
@@ -223,7 +233,10 @@ function readInto(fd: number, tar: TarBuffer, offset: number, length: number): v
   }
 }
 
-/** A file system keeps time in ticks of up to 10 ms: two writes within one leave the same stat. */
+/**
+ * A file system keeps time in ticks of up to 10 ms: two writes within one leave the same stat. What no stat shows is a
+ * single write that the kernel holds up in its middle for longer; the next checkpoint looks at such a file again.
+ */
 const TICK_MS = 12;
 
 /** Changed so recently that another change could have left no trace in its stat. */
@@ -328,8 +341,11 @@ export function findExtents(fd: number, stat: BigIntStats, size: number): [numbe
 }
 
 /** What cannot be read becomes zeros, and the result says so: the header before it is written already. */
-function readPiece(task: PieceTask): { raw: Uint8Array; signature: string; short: boolean } {
-  const tar = new TarBuffer(task.prefix.length + task.length + task.suffixLength);
+function readPiece(
+  task: PieceTask,
+  memory: TaskMemory | undefined,
+): { raw: Uint8Array; signature: string; short: boolean } {
+  const tar = new TarBuffer(task.prefix.length + task.length + task.suffixLength, memory);
   tar.append(task.prefix);
   const start = tar.length;
   let signature = "";

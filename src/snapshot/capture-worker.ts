@@ -21,7 +21,7 @@ port.on("message", ({ id, task }: { id: number; task: CaptureTask }) => {
   }
 });
 
-/** Small buffers are cut from a pool that others use as well: those are copied, not handed over. */
+/** Shared memory stays where it is; small buffers are cut from a pool that others use as well, and are copied. */
 function ownsItsMemory({ buffer }: Uint8Array): boolean {
-  return buffer.byteLength !== Buffer.poolSize;
+  return buffer instanceof ArrayBuffer && buffer.byteLength !== Buffer.poolSize;
 }

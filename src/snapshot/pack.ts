@@ -62,10 +62,17 @@ export async function packItems(request: PackRequest, items: readonly CaptureIte
     items: group,
     sizeHint: group.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0),
   }));
-  await runTasks(tasks, { totalBytes }, (result) => takePacked(request, packed, result));
-  let pending = large;
-  for (let attempt = 1; pending.length > 0; attempt += 1) {
-    pending = await packLarge(request, packed, pending, attempt === LARGE_ATTEMPTS);
+  // The first attempt at large files goes along with the small ones, so that no core waits for the last of them.
+  const first = planLarge(request, packed, large, false);
+  await runTasks([...tasks, ...first.tasks], { totalBytes }, (result, index) => {
+    if (index < tasks.length) takePacked(request, packed, result);
+    else first.take(result, index - tasks.length);
+  });
+  let pending = first.again;
+  for (let attempt = 2; pending.length > 0; attempt += 1) {
+    const next = planLarge(request, packed, pending, attempt === LARGE_ATTEMPTS);
+    await runTasks(next.tasks, { totalBytes: next.totalBytes }, next.take);
+    pending = next.again;
   }
   return packed;
 }
@@ -125,13 +132,20 @@ interface OpenedLarge {
   readonly file: string;
 }
 
-/** Packs large files; returns those that moved under our eyes and deserve another attempt. */
-async function packLarge(
+interface LargePlan {
+  readonly tasks: readonly CaptureTask[];
+  readonly totalBytes: number;
+  readonly take: (result: TaskResult, index: number) => void;
+  /** After all results were taken: files that moved under our eyes and deserve another attempt. */
+  readonly again: readonly LargeUnit[];
+}
+
+function planLarge(
   request: PackRequest,
   packed: Packed,
   units: readonly LargeUnit[],
   last: boolean,
-): Promise<LargeUnit[]> {
+): LargePlan {
   const opened: OpenedLarge[] = [];
   for (const unit of units) {
     const file = openFirst(request.root, unit, packed.missed);
@@ -159,7 +173,7 @@ async function packLarge(
   let at = 0;
   let moved = false;
   const totalBytes = opened.reduce((sum, file) => sum + file.storedSize, 0);
-  await runTasks(tasks, { totalBytes }, (result, index) => {
+  const take = (result: TaskResult, index: number) => {
     const { file, piece } = places[index]!;
     const { raw, stored } = result.member!;
     const first = piece === 0;
@@ -176,8 +190,8 @@ async function packLarge(
     if (piece < file.pieces.length - 1) return;
     finishLarge(request, packed, file, { sha256: hash.digest("hex"), at, moved });
     if (moved && !last) again.push(file.unit);
-  });
-  return again;
+  };
+  return { tasks, totalBytes, take, again };
 }
 
 /** Enters a finished large file and its links. A repeated attempt stands later in the stream and wins. */

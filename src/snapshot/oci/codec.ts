@@ -2,6 +2,7 @@
 // each of which inflates on its own, followed by the table of contents in a place that standard readers skip, and a
 // footer of fixed size that says where the table is. Pure: bytes in, bytes out.
 import zlib from "node:zlib";
+import { libdeflateGzip } from "../../platform/libdeflate.ts";
 
 export interface Codec {
   readonly name: "gzip" | "zstd";
@@ -10,6 +11,8 @@ export interface Codec {
   readonly localMediaType: string;
   readonly footerLength: number;
   compress(raw: Uint8Array): Buffer;
+  /** The same for a whole member of many; into `out`, where it is given and large enough. */
+  pack(raw: Uint8Array, out?: Uint8Array): Uint8Array;
   /** Inflates one member; never more than `rawLength` bytes, whatever the member claims. */
   decompress(member: Uint8Array, rawLength: number): Buffer;
   /** Makes bytes invisible to readers of the format. */
@@ -31,6 +34,15 @@ const SAMPLE_BYTES = 4096;
 const SAMPLES = 3;
 /** Above this ratio squeezing costs more than it saves: such data is stored. */
 const INCOMPRESSIBLE = 0.96;
+
+/** As one buffer, not as pieces of 16 KiB that are put together afterwards. */
+const inOnePiece = (raw: Uint8Array) => ({ chunkSize: Math.max(16_384, raw.length >> 1) });
+
+function putInto(out: Uint8Array | undefined, packed: Buffer): Uint8Array {
+  if (out === undefined || packed.length > out.length) return packed;
+  out.set(packed);
+  return out.subarray(0, packed.length);
+}
 
 /** Whether a few samples say that deflate would gain nothing (packed, encrypted or random data). */
 export function looksIncompressible(raw: Uint8Array): boolean {
@@ -82,6 +94,12 @@ export const gzipCodec: Codec = {
   localMediaType: "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
   footerLength: GZIP_FRAME + FOOTER_BYTES,
   compress: (raw) => zlib.gzipSync(raw, { level: looksIncompressible(raw) ? 0 : LEVEL }),
+  pack(raw, out) {
+    const isStored = looksIncompressible(raw);
+    const length = isStored || out === undefined ? 0 : (libdeflateGzip()?.(raw, out) ?? 0);
+    if (length > 0) return out!.subarray(0, length);
+    return putInto(out, zlib.gzipSync(raw, { level: isStored ? 0 : LEVEL, ...inOnePiece(raw) }));
+  },
   decompress: (member, rawLength) => zlib.gunzipSync(member, outputBounds(rawLength)),
   hide(payload) {
     const parts: Buffer[] = [];
@@ -130,6 +148,7 @@ export const zstdCodec: Codec = {
   localMediaType: "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
   footerLength: ZSTD_FRAME + FOOTER_BYTES,
   compress: (raw) => zlib.zstdCompressSync(raw, { params: ZSTD_PARAMS }),
+  pack: (raw, out) => putInto(out, zlib.zstdCompressSync(raw, { params: ZSTD_PARAMS, ...inOnePiece(raw) })),
   decompress: (member, rawLength) => zlib.zstdDecompressSync(member, outputBounds(rawLength)),
   hide(payload) {
     const parts: Buffer[] = [];
