@@ -9,7 +9,7 @@ import { LazarusError } from "../platform/errors.ts";
 import { timeOrderedId } from "../platform/ids.ts";
 import type { Lock } from "../platform/lock.ts";
 import { runTasks } from "./capture-pool.ts";
-import { goneFromRows } from "./changes.ts";
+import { goneFromRows, someParent } from "./changes.ts";
 import { compactLayers, planCompaction } from "./compact.ts";
 import { openContents } from "./contents.ts";
 import type { CheckpointMetadata, CheckpointRef, Entry, Flaw, GitPosition, Reason } from "./entry.ts";
@@ -93,7 +93,9 @@ export async function surveyCell(room: Room): Promise<{ listing: Map<string, Ent
     }
     for (const path of found.removed) listing.delete(path);
     const { captured, missed } = await describeChanged(room, found);
-    for (const path of missed) listing.delete(path);
+    const gone = new Set(missed);
+    for (const path of gone.size === 0 ? [] : listing.keys())
+      if (gone.has(path) || someParent(path, (parent) => gone.has(parent))) listing.delete(path);
     for (const [path, entry] of captured) listing.set(path, entry);
     return { listing, flaws: found.flaws };
   } finally {

@@ -5,7 +5,6 @@ import type { CapturedItem, CaptureItem, HashTask } from "./capture-item.ts";
 import { runTasks } from "./capture-pool.ts";
 import { goneFromRows, orderUnits, sameEntry, sortSuspects, type Unit } from "./changes.ts";
 import type { Flaw } from "./entry.ts";
-import { comparePaths } from "./path-bytes.ts";
 import type { Room } from "./room.ts";
 import { createMatcher } from "./settings.ts";
 import { backupDatabase, findDatabasesInUse, isSidecar } from "./sqlite/backup.ts";
@@ -78,7 +77,7 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
     scanStartMs,
     changed: orderUnits([...certain, ...judged.changed]),
     refreshed: judged.refreshed,
-    removed: [...gone.map(({ path }) => path), ...judged.removed].sort(comparePaths),
+    removed: gone.map(({ path }) => path),
     removedDirectories: new Set(gone.filter(({ wasDirectory }) => wasDirectory).map(({ path }) => path)),
     flaws,
     sources,
@@ -131,10 +130,9 @@ const ITEMS_PER_TASK = 256;
 interface Judgement {
   readonly changed: Unit[];
   readonly refreshed: Map<string, CapturedItem>;
-  readonly removed: string[];
 }
 
-/** The closer look: hashes what stat doubts, and sorts it into changed, the same, and gone. */
+/** The closer look: hashes what stat doubts, and sorts it into changed and the same. */
 async function judge(
   room: Room,
   doubtful: readonly Unit[],
@@ -143,7 +141,7 @@ async function judge(
   scratch: string,
   flaws: Flaw[],
 ): Promise<Judgement> {
-  const judgement: Judgement = { changed: [], refreshed: new Map(), removed: [] };
+  const judgement: Judgement = { changed: [], refreshed: new Map() };
   if (cache === undefined || doubtful.length === 0) return judgement;
   const leaders = doubtful.map((unit) => unit.items[0]!);
   const seen = new Map<string, CapturedItem>();
@@ -164,8 +162,8 @@ async function judge(
   });
   for (const unit of doubtful) {
     const leader = unit.items[0]!;
-    if (missed.get(leader.path) === "vanished") judgement.removed.push(...unit.items.map(({ path }) => path));
-    else if (missed.get(leader.path) === "database")
+    // What vanished just now goes to the packing, which looks once more and knows what depends on it.
+    if (missed.get(leader.path) === "database")
       judgement.changed.push(await fromCopy(room, unit, sources, scratch, flaws));
     else if (isSame(unit, seen.get(leader.path), cache)) {
       for (const item of unit.items)

@@ -1,34 +1,11 @@
 // Databases in use: every checkpoint of a busy one restores to a whole database in which no transaction is cut.
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
+import { startChild } from "./child.ts";
 import { createLab, type Lab, listTree } from "./lab.ts";
-
-interface Writer extends AsyncDisposable {
-  readonly child: ChildProcess;
-}
-
-function startWriter(file: string, journal: string): Promise<Writer> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, "busy-database.ts"), file, journal], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const ended = new Promise<void>((resolve) => child.on("close", () => resolve()));
-  return new Promise((resolve, reject) => {
-    child.on("error", reject);
-    child.on("close", (code, signal) => reject(new Error(`the writer ended: ${code} ${signal}`)));
-    child.stdout!.once("data", () =>
-      resolve({
-        child,
-        async [Symbol.asyncDispose]() {
-          child.kill("SIGKILL");
-          await ended;
-        },
-      }),
-    );
-  });
-}
 
 /** Restores the database alone; checks it; says how many transactions it holds. */
 async function transactions(lab: Lab, id: string, journal: string): Promise<number> {
@@ -67,7 +44,7 @@ describe("a database with a busy writer", () => {
       const file = join(lab.cell, "state/busy.db");
       const ids: string[] = [];
       {
-        await using _writer = await startWriter(file, journal);
+        await using _writer = await startChild("busy-database.ts", file, journal);
         for (let i = 0; i < rounds; i += 1) {
           const { ref, flaws } = await lab.checkpoint();
           expect(flaws.filter(({ path }) => path.endsWith("busy.db"))).toEqual([]);

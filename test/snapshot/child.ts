@@ -1,0 +1,32 @@
+// Helper processes of tests: started, awaited until they say "ready", and ended with the test.
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+
+export interface Child extends AsyncDisposable {
+  readonly pid: number;
+}
+
+/** Runs a TypeScript file beside this one. */
+export function startChild(file: string, ...args: readonly string[]): Promise<Child> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, file), ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let errors = "";
+  child.stderr.on("data", (data) => {
+    errors += data;
+  });
+  const ended = new Promise<void>((resolve) => child.on("close", () => resolve()));
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code, signal) => reject(new Error(`${file} ended: ${code ?? signal} ${errors}`)));
+    child.stdout.once("data", () =>
+      resolve({
+        pid: child.pid!,
+        async [Symbol.asyncDispose]() {
+          child.kill("SIGKILL");
+          await ended;
+        },
+      }),
+    );
+  });
+}
