@@ -41,13 +41,17 @@ export async function saveSteps(
   return { ms, transcriptBytes };
 }
 
-/** Runs a graph of `steps` steps on a saver; the time is the whole graph's. */
-export async function runGraph(saver: BaseCheckpointSaver, thread: string, steps: number): Promise<number> {
+/** Runs a graph of `steps` steps on a saver, or without one; the time is the whole graph's. */
+export async function runGraph(
+  saver: BaseCheckpointSaver | undefined,
+  thread: string,
+  steps: number,
+): Promise<number> {
   const graph = new StateGraph(MessagesAnnotation)
     .addNode("talk", () => ({ messages: [new AIMessage(twoKilobytes())] }))
     .addEdge(START, "talk")
     .addConditionalEdges("talk", ({ messages }) => (messages.length > steps ? END : "talk"))
-    .compile({ checkpointer: saver });
+    .compile(saver === undefined ? {} : { checkpointer: saver });
   const started = performance.now();
   await graph.invoke(
     { messages: [new HumanMessage("go")] },
@@ -55,23 +59,4 @@ export async function runGraph(saver: BaseCheckpointSaver, thread: string, steps
     { configurable: { thread_id: thread }, recursionLimit: steps * 2 + 10, durability: "sync" },
   );
   return performance.now() - started;
-}
-
-/** What the saver itself takes of a graph: the time inside its calls. */
-export function timeInside(saver: BaseCheckpointSaver): { ms: number } {
-  const spent = { ms: 0 };
-  for (const name of ["put", "putWrites"] as const) {
-    const original = saver[name].bind(saver) as (...args: unknown[]) => Promise<unknown>;
-    Object.assign(saver, {
-      async [name](...args: unknown[]) {
-        const started = performance.now();
-        try {
-          return await original(...args);
-        } finally {
-          spent.ms += performance.now() - started;
-        }
-      },
-    });
-  }
-  return spent;
 }

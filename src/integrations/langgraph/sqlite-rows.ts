@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
-import { type DatabaseSpec, databaseError, inTransaction, openDatabase } from "../../platform/sqlite.ts";
+import { createGroupCommit, type DatabaseSpec, databaseError, openDatabase } from "../../platform/sqlite.ts";
 import type { BlobRow, CheckpointRow, SaverRows, WriteRow } from "./rows.ts";
 
 const SAVER_DATABASE: DatabaseSpec = {
@@ -99,9 +99,10 @@ export function openSqliteRows(machine: Machine, path: string): SaverRows {
   };
   const keyOf = (thread: string, ns: string) =>
     (sql.findThread.get(thread, ns) as { key: number } | undefined)?.key;
-  const attempt = async <T>(work: () => T): Promise<T> => {
+  const group = createGroupCommit(database);
+  const attempt = async <T>(work: () => T | Promise<T>): Promise<T> => {
     try {
-      return work();
+      return await work();
     } catch (error) {
       throw error instanceof LazarusError ? error : databaseError(error, path, SAVER_DATABASE);
     }
@@ -122,7 +123,7 @@ export function openSqliteRows(machine: Machine, path: string): SaverRows {
   return {
     put: (row, blobs) =>
       attempt(() =>
-        inTransaction(database, () => {
+        group.run(() => {
           const thread = addThread(row.thread, row.ns);
           for (const blob of blobs) sql.putBlob.run({ thread, ...blob });
           sql.putCheckpoint.run(thread, row.id, row.parentId, row.body, row.metadata);
@@ -131,7 +132,7 @@ export function openSqliteRows(machine: Machine, path: string): SaverRows {
       ),
     putWrites: (threadName, ns, checkpoint, writes) =>
       attempt(() =>
-        inTransaction(database, () => {
+        group.run(() => {
           const thread = addThread(threadName, ns);
           for (const write of writes) sql.putWrite.run({ thread, checkpoint, ...write });
           crashPoint("langgraph.writes.uncommitted");
@@ -152,7 +153,7 @@ export function openSqliteRows(machine: Machine, path: string): SaverRows {
       }),
     deleteThread: (name) =>
       attempt(() =>
-        inTransaction(database, () => {
+        group.run(() => {
           const keys = database.prepare("SELECT key FROM thread WHERE name = ?").all(name) as {
             key: number;
           }[];

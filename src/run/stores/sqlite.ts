@@ -5,9 +5,9 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
 import {
+  createGroupCommit,
   type DatabaseSync,
   databaseError,
-  inTransaction,
   openDatabase,
   type StatementSync,
 } from "../../platform/sqlite.ts";
@@ -30,14 +30,15 @@ export function openSqliteBackend(machine: Machine, path: string): RunBackend {
     return statement;
   };
   /** Turns what SQLite says into the house's words: a full disk, a damaged file. */
-  const attempt = async <T>(work: () => T): Promise<T> => {
+  const attempt = async <T>(work: () => T | Promise<T>): Promise<T> => {
     try {
-      return work();
+      return await work();
     } catch (error) {
       throw error instanceof LazarusError ? error : databaseError(error, path, RUNS_DATABASE);
     }
   };
-  const transaction = <T>(work: () => T): Promise<T> => attempt(() => inTransaction(database, work));
+  const group = createGroupCommit(database);
+  const transaction = <T>(work: () => T): Promise<T> => attempt(() => group.run(work));
   const findRow = (runId: string) => sql("readRun").get(runId) as unknown as KeyedRow | undefined;
   const range = (key: number, fromSeq: number, toSeq: number) => ({
     first: key * MESSAGES_PER_RUN + fromSeq,
@@ -163,10 +164,11 @@ export function openSqliteBackend(machine: Machine, path: string): RunBackend {
         });
         return rows as unknown as RunRow[];
       }),
-    swapLease: (swap) => attempt(() => sql("swapLease").run({ ...swap }).changes === 1),
+    swapLease: (swap) => transaction(() => sql("swapLease").run({ ...swap }).changes === 1),
     renewLease: (runId, epoch, leaseUntilMs) =>
-      attempt(() => sql("renewLease").run({ runId, epoch, leaseUntilMs }).changes === 1),
-    releaseLease: (runId, epoch) => attempt(() => sql("releaseLease").run({ runId, epoch }).changes === 1),
+      transaction(() => sql("renewLease").run({ runId, epoch, leaseUntilMs }).changes === 1),
+    releaseLease: (runId, epoch) =>
+      transaction(() => sql("releaseLease").run({ runId, epoch }).changes === 1),
     settleEffect: ({ runId, seenEpoch, nowMs, step, call, state, output, error }) =>
       transaction(() => {
         const fenced = sql("fenceSettlement").get({ runId, seenEpoch, nowMs }) as { key: number } | undefined;
