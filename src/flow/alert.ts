@@ -8,6 +8,8 @@ export interface AlertTargets {
   /** A line for /bin/sh. */
   readonly command?: string | undefined;
   readonly webhook?: string | undefined;
+  /** Sent along with the webhook: an Authorization, say. */
+  readonly webhookHeaders?: Readonly<Record<string, string>> | undefined;
 }
 
 const PATIENCE_MS = 30_000;
@@ -21,7 +23,8 @@ export async function sendAlert(
   const body = JSON.stringify(document);
   const attempts: Promise<string | undefined>[] = [];
   if (targets.command !== undefined) attempts.push(runAlert(machine, targets.command, body));
-  if (targets.webhook !== undefined) attempts.push(postAlert(machine, targets.webhook, body));
+  if (targets.webhook !== undefined)
+    attempts.push(postAlert(machine, targets.webhook, body, targets.webhookHeaders));
   return (await Promise.all(attempts)).filter((problem) => problem !== undefined);
 }
 
@@ -50,11 +53,16 @@ async function runAlert(machine: Machine, command: string, body: string): Promis
   return withPatience(machine, patience, ended, "the alert command");
 }
 
-async function postAlert(machine: Machine, url: string, body: string): Promise<string | undefined> {
+async function postAlert(
+  machine: Machine,
+  url: string,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<string | undefined> {
   const patience = new AbortController();
   const posted = fetch(url, {
     method: "POST",
-    headers: { "content-type": "application/json", "user-agent": "lazarus" },
+    headers: { ...headers, "content-type": "application/json", "user-agent": "lazarus" },
     body,
     signal: patience.signal,
     redirect: "error",

@@ -20,6 +20,7 @@ export const EVENT_KINDS = [
   "stop",
   "tombstone",
   "alert",
+  "delivery",
 ] as const;
 
 export type EventKind = (typeof EVENT_KINDS)[number];
