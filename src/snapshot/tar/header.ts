@@ -40,14 +40,14 @@ export interface HeaderOptions {
 
 /** The header of one entry, PAX part included. */
 export function encodeHeader(entry: Entry, options: HeaderOptions): Buffer {
-  const records: [string, Buffer][] = [];
+  const records: (string | Buffer)[] = [];
   const spell = options.plainNames ? (path: string) => path : tarPath;
   const name = tarName(entry.path, entry.type === "directory", spell);
   const link =
     entry.type === "symlink"
       ? encodePath(entry.target ?? "")
       : encodePath(options.linkTo ? spell(options.linkTo) : "");
-  const note = (key: string, value: string | Buffer) => records.push([key, Buffer.from(value)]);
+  const note = (key: string, value: string | Buffer) => records.push(paxRecord(key, value));
   const sparse = entry.extents !== undefined && options.linkTo === undefined;
   if (sparse) {
     note("GNU.sparse.major", "1");
@@ -64,9 +64,7 @@ export function encodeHeader(entry: Entry, options: HeaderOptions): Buffer {
   if (entry.gid > MAX_OCTAL_8) note("gid", String(entry.gid));
   for (const [key, value] of entry.xattrs ?? []) note(`SCHILY.xattr.${key}`, Buffer.from(value, "base64"));
   const flag = options.linkTo !== undefined ? TYPE_FLAGS.link : TYPE_FLAGS[entry.type];
-  const body =
-    records.length === 0 ? NOTHING : Buffer.concat(records.map(([key, value]) => paxRecord(key, value)));
-  return assemble(body, name, link, flag, entry, options.storedSize);
+  return assemble(records, name, link, flag, entry, options.storedSize);
 }
 
 /** A whiteout: the OCI way to say that `path` of a lower layer is gone. */
@@ -91,7 +89,7 @@ export function encodeSparseMap(extents: NonNullable<Entry["extents"]>, size: nu
 
 /** A note at the head of an archive that every reader skips. */
 export function encodeGlobalComment(text: string): Buffer {
-  const body = paxRecord("comment", Buffer.from(text));
+  const body = Buffer.from(paxRecord("comment", Buffer.from(text)));
   const bytes = Buffer.alloc(BLOCK + body.length + padding(body.length));
   ustar(bytes, 0, Buffer.from("PaxHeaders/global"), NOTHING, TYPE_FLAGS.global, PAX_OWNER, body.length);
   body.copy(bytes, BLOCK);
@@ -131,27 +129,47 @@ const PAX_OWNER: Entry = {
 
 function encodeRaw(entry: Entry): Buffer {
   const name = encodePath(entry.path);
-  const body = name.length <= 100 && isAscii(name) ? NOTHING : paxRecord("path", name);
-  return assemble(body, name, NOTHING, TYPE_FLAGS.file, entry, 0);
+  const records = name.length <= 100 && isAscii(name) ? [] : [paxRecord("path", name)];
+  return assemble(records, name, NOTHING, TYPE_FLAGS.file, entry, 0);
 }
 
-/** The PAX part, where there is one, and the header: one buffer from the pool, 1.7 µs for a file with nanoseconds. */
+/** The PAX part, where there is one, and the header, in one buffer from the pool. */
 function assemble(
-  body: Buffer,
+  records: readonly (string | Buffer)[],
   name: Buffer,
   link: Buffer,
   flag: string,
   entry: Entry,
   storedSize: number,
 ): Buffer {
-  const before = body.length === 0 ? 0 : BLOCK + body.length + padding(body.length);
+  let length = 0;
+  for (const record of records) length += record.length;
+  const before = length === 0 ? 0 : BLOCK + length + padding(length);
   const bytes = Buffer.allocUnsafe(before + BLOCK).fill(0);
-  if (before > 0) {
-    ustar(bytes, 0, PAX_NAME, NOTHING, TYPE_FLAGS.pax, PAX_OWNER, body.length);
-    body.copy(bytes, BLOCK);
+  if (length > 0) {
+    paxHead(length).copy(bytes);
+    let at = BLOCK;
+    for (const record of records) {
+      if (typeof record === "string") bytes.write(record, at, "latin1");
+      else record.copy(bytes, at);
+      at += record.length;
+    }
   }
   ustar(bytes, before, name, link, flag, entry, storedSize);
   return bytes;
+}
+
+const paxHeads = new Map<number, Buffer>();
+
+/** The header of a PAX part differs only in its length, and almost always that is one of two. */
+function paxHead(length: number): Buffer {
+  let head = paxHeads.get(length);
+  if (head === undefined) {
+    head = Buffer.alloc(BLOCK);
+    ustar(head, 0, PAX_NAME, NOTHING, TYPE_FLAGS.pax, PAX_OWNER, length);
+    if (length < BLOCK) paxHeads.set(length, head);
+  }
+  return head;
 }
 
 function tarName(path: string, isDirectory: boolean, spell: (path: string) => string): Buffer {
@@ -188,11 +206,19 @@ function octal(width: number, value: number): string {
   return `${value.toString(8).padStart(width - 1, "0")}\0`;
 }
 
-function paxRecord(key: string, value: Buffer): Buffer {
-  const rest = Buffer.byteLength(key) + value.length + 3;
-  let length = rest + String(rest).length;
-  length = rest + String(length).length;
-  return Buffer.concat([Buffer.from(`${length} ${key}=`), value, Buffer.from("\n")]);
+/** Text stays text where it is ASCII, which keys and numbers are. */
+function paxRecord(key: string, value: string | Buffer): string | Buffer {
+  if (typeof value === "string") return `${paxLength(key.length, value.length)} ${key}=${value}\n`;
+  const head = Buffer.from(key);
+  const length = paxLength(head.length, value.length);
+  return Buffer.concat([Buffer.from(`${length} `), head, Buffer.from("="), value, Buffer.from("\n")]);
+}
+
+/** The length of a record counts its own digits. */
+function paxLength(keyLength: number, valueLength: number): number {
+  const rest = keyLength + valueLength + 3;
+  const length = rest + String(rest).length;
+  return rest + String(length).length;
 }
 
 function paxTime(entry: Entry): string {
