@@ -13,18 +13,32 @@ const LOOK_MS = 10;
 
 const PASSED_ON: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"];
 
+export interface SignalRelay extends Disposable {
+  /** Whom they go to from now on; what came before goes there first. */
+  to(pid: number): void;
+}
+
 /**
- * Passes the signals that this process gets on to another. SIGQUIT means `leave`, where that is given. `shared`: both are
- * in the terminal's foreground, so Ctrl-C and Ctrl-\\ reach the other by themselves.
+ * Catches the signals that this process gets and passes them on. Opened before the other process exists, so that none is
+ * lost. SIGQUIT means `leave`, where that is given. `shared`: both are in the terminal's foreground, so Ctrl-C and Ctrl-\\
+ * reach the other by themselves.
  */
-export function passSignals(pid: number, leave?: () => void, shared = false): Disposable {
+export function openSignalRelay(options: { leave?(): void; shared?: boolean } = {}): SignalRelay {
+  const waiting: NodeJS.Signals[] = [];
+  let target: number | undefined;
   const passOn = (name: NodeJS.Signals) => {
-    if (name === "SIGQUIT" && leave !== undefined) leave();
-    else if (!(shared && (name === "SIGINT" || name === "SIGQUIT"))) signal(pid, name);
+    if (name === "SIGQUIT" && options.leave !== undefined) options.leave();
+    else if (options.shared && (name === "SIGINT" || name === "SIGQUIT")) return;
+    else if (target === undefined) waiting.push(name);
+    else signal(target, name);
   };
   const names: NodeJS.Signals[] = [...PASSED_ON, "SIGQUIT"];
   for (const name of names) process.on(name, passOn);
   return {
+    to(pid) {
+      target = pid;
+      for (const name of waiting.splice(0)) signal(pid, name);
+    },
     [Symbol.dispose]() {
       for (const name of names) process.off(name, passOn);
     },
@@ -38,20 +52,17 @@ export interface ForegroundEnd {
   readonly problem: string | undefined;
 }
 
-/** Waits for the agent's end and deals with it, unless a pit was faster. `onTerminal`: Ctrl-C reaches the agent by itself. */
+/** Waits for the agent's end and deals with it, unless a pit was faster. */
 export async function accompany(
   hands: Hands,
   mission: MissionId,
   started: Started,
-  onTerminal: boolean,
+  relay: SignalRelay,
 ): Promise<ForegroundEnd> {
   const { machine, config } = hands;
-  {
-    const pid = started.life?.agent.pid;
-    using _ = pid === undefined ? undefined : passSignals(pid, undefined, onTerminal);
-    await started.ended;
-    while (lifeGoesOn(machine.processes, config, mission)) await machine.clock.sleep(LOOK_MS);
-  }
+  if (started.life !== undefined) relay.to(started.life.agent.pid);
+  await started.ended;
+  while (lifeGoesOn(machine.processes, config, mission)) await machine.clock.sleep(LOOK_MS);
   const exit = exitOf(hands, mission, started.epoch);
   const status = exit === undefined ? 1 : shellStatus(exit);
   using _ = await hands.lock(mission, `end of ${mission}`);

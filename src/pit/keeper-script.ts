@@ -54,8 +54,6 @@ shift 9
 count=$1 heart=$2 every=$3 grace=$4
 shift 4
 keeper=$$
-# Caught, not ignored: the agent gets the default again.
-trap : TERM INT HUP QUIT USR1 USR2
 exec 5>&2 2>/dev/null
 if [ -n "$log" ]; then exec 4>>"$log" || exec 4>/dev/null; fi
 
@@ -107,6 +105,8 @@ beat() {
 }
 # Beside the agent: heartbeats and the log's size. Ends with the keeper, or when it is gone.
 side() {
+  # Not as redirections of the call: the shell would keep copies to put back, and with them the lock.
+  exec </dev/null >/dev/null 3>&- 5>&-
   trap 'kill $!; wait $!; exit 0' TERM
   tick=10 age=$every was=0
   [ "$every" -lt 10 ] && tick=$every
@@ -156,8 +156,14 @@ reap() {
   done
 }
 
-side </dev/null >/dev/null 3>&- 5>&- &
+# Room for the exit, taken now: it must be stored also when the agent fills the disk.
+exit_file=$dir/.exit.$keeper
+printf '%-250s\n' '{}' >"$exit_file"
+side &
 side=$!
+# Caught, not ignored: the agent gets the default again. After the fork above: a SIGTERM that finds our trap in a shell
+# that has just been forked is lost.
+trap : TERM INT HUP QUIT USR1 USR2
 # The agent's own process says who it is before it becomes the agent, so no agent is ever unrecorded.
 life() {
   exec 3>&-
@@ -180,10 +186,11 @@ kill "$side"
 wait "$side"
 reap
 exec 2>/dev/null
-tmp=$dir/.exit.$keeper
-printf '{"epoch": %s, "status": %s, "ended_ms": %s, "leftovers": %s}\n' "$epoch" "$status" "$ended" "$left" >"$tmp"
-sync "$tmp" || sync
-mv -f "$tmp" "$dir/exit.json"
+line=$(printf '{"epoch": %s, "status": %s, "ended_ms": %s, "leftovers": %s}' "$epoch" "$status" "$ended" "$left")
+# In place, over what is there: no new block is needed.
+printf '%-250s\n' "$line" 1<>"$exit_file"
+sync "$exit_file" || sync
+mv -f "$exit_file" "$dir/exit.json"
 sync "$dir" || sync
 exit "$status"
 `.replaceAll("\\${", "${");

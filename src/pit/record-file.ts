@@ -6,7 +6,7 @@ import type { Config } from "../cell/config.ts";
 import { agentDirectory, readEpoch } from "../cell/fence.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
 import { makeDirectory, replaceFile } from "../platform/durable.ts";
-import { LazarusError, systemErrorCode } from "../platform/errors.ts";
+import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
 import { exactNumbers, readJsonFile, writeJsonFile } from "../platform/json-file.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { MissionRecord } from "./record.ts";
@@ -70,8 +70,12 @@ function isRecord(value: Readonly<Record<string, unknown>>): boolean {
 
 export function writeRecord(machine: Machine, config: Config, record: MissionRecord): void {
   const { directory, record: path } = agentPlaces(config, record.mission);
-  makeDirectory(machine.disk, directory);
-  writeJsonFile(machine.disk, path, record);
+  try {
+    makeDirectory(machine.disk, directory);
+    writeJsonFile(machine.disk, path, record);
+  } catch (error) {
+    throw asLazarusError(error, `writing the agent record ${path}`, directory);
+  }
 }
 
 /** The fence: durable before any process of the new life exists (INV-4). Only under the mission's lock. */

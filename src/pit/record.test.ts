@@ -16,7 +16,7 @@ import {
   type RecordedEnd,
   setWish,
   situationOf,
-  streakStartMs,
+  troubleStartMs,
 } from "./record.ts";
 
 const START = Date.UTC(2026, 10, 16);
@@ -39,6 +39,7 @@ const life = (epoch: number, started_ms: number, how: "start" | "revival" = "sta
   how,
   command: ["agent"],
   oom_kills: null,
+  log_bytes: 0,
 });
 
 const end = (epoch: number, at_ms: number, change: Partial<RecordedEnd> = {}): RecordedEnd => ({
@@ -134,14 +135,14 @@ test("a stall is noted for the life it concerns", () => {
   expect(beginLife(noteStall(started, START, "silent"), life(2, START, "revival")).stalled).toBeNull();
 });
 
-test("a streak begins with the first of the alike deaths", () => {
+test("trouble begins with the first death since a healthy life", () => {
   const deaths = [
     { fingerprint: "other", at_ms: 1 },
     { fingerprint: "same", at_ms: 2 },
     { fingerprint: "same", at_ms: 3 },
   ];
-  expect(streakStartMs({ ...started, deaths })).toBe(2);
-  expect(streakStartMs(started)).toBeUndefined();
+  expect(troubleStartMs({ ...started, deaths })).toBe(1);
+  expect(troubleStartMs(started)).toBeUndefined();
 });
 
 test("unknown fields stay", () => {

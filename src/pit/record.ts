@@ -19,6 +19,8 @@ export interface RecordedLife {
   readonly command: readonly string[];
   /** How often the kernel's out-of-memory killer had struck here by then; null when nobody can say. */
   readonly oom_kills: number | null;
+  /** How long the log was by then: what follows are this life's own words. */
+  readonly log_bytes: number;
 }
 
 export interface RecordedEnd {
@@ -254,15 +256,7 @@ export function nextStep(record: MissionRecord): Step {
   return record.decision.at_ms === null ? "nothing" : "wait";
 }
 
-/** Since when the same crash repeats: checkpoints from then on hold what makes it crash. */
-export function streakStartMs(record: MissionRecord): number | undefined {
-  const last = record.deaths.at(-1);
-  let start = last?.at_ms;
-  for (
-    let i = record.deaths.length - 1;
-    i >= 0 && record.deaths[i]!.fingerprint === last?.fingerprint;
-    i -= 1
-  )
-    start = record.deaths[i]!.at_ms;
-  return start;
+/** Since when it goes wrong: checkpoints from then on may hold what makes it crash. */
+export function troubleStartMs(record: MissionRecord): number | undefined {
+  return record.deaths[0]?.at_ms;
 }

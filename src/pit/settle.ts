@@ -23,7 +23,7 @@ import {
   nextStep,
   type RecordedEnd,
   situationOf,
-  streakStartMs,
+  troubleStartMs,
 } from "./record.ts";
 import { readRecord, writeRecord } from "./record-file.ts";
 import type { PitSettings } from "./settings.ts";
@@ -109,7 +109,7 @@ async function recordEnd(
     sameBoot: mine === undefined ? undefined : mine.keeper.bootId === bootId,
     survivors: ending.ended,
     lastSignMs: Math.max(modifiedMs(agentLog(cell.root)), modifiedMs(cell.heartbeatFile)),
-    lastWords: readLastLines(agentLog(cell.root), LAST_LINES),
+    lastWords: readLastLines(agentLog(cell.root), LAST_LINES, { from: record.life!.log_bytes ?? 0 }),
     oomKillsNow: countOomKills(),
     oomLine:
       killed && mine !== undefined && countOomKills() !== record.life!.oom_kills
@@ -207,9 +207,9 @@ export function considerRevival(
   );
 }
 
-/** Checkpoints from before the crash began to repeat, newest first; equals of the scene would not help. */
+/** Checkpoints from before it began to go wrong, newest first; equals of the scene would not help. */
 function olderCheckpoints(hands: Hands, mission: MissionId, record: MissionRecord): string[] {
-  const since = streakStartMs(record);
+  const since = troubleStartMs(record);
   const refs = hands.room(mission).vault.list();
   const scene = refs.find(({ id }) => id === record.scene?.checkpoint);
   const found: string[] = [];

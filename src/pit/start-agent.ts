@@ -3,7 +3,7 @@
 // started it is killed half-way.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { cellPaths } from "../cell/layout.ts";
 import { crashPoint } from "../platform/crash-point.ts";
@@ -62,6 +62,7 @@ export async function startAgent(
     how: request.how,
     command: request.command,
     oom_kills: countOomKills(),
+    log_bytes: statSync(agentLog(cellPaths(config, mission).root), { throwIfNoEntry: false })?.size ?? 0,
   });
   writeRecord(machine, config, begun);
   crashPoint("pit.start.recorded");

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { cellPaths } from "../../cell/layout.ts";
 import { requireLife } from "../../pit/actions.ts";
-import { passSignals } from "../../pit/foreground.ts";
+import { openSignalRelay } from "../../pit/foreground.ts";
 import { lifeGoesOn, shellStatus } from "../../pit/life.ts";
 import { agentLog, exitOf } from "../../pit/start-agent.ts";
 import { defineCommand } from "../command.ts";
@@ -26,7 +26,8 @@ export const command = defineCommand({
     const log = agentLog(cellPaths(hands.config, mission).root);
     context.say(`attached to ${mission} (process ${life.agent.pid}); ${DETACH_HINT}`);
     const left = new AbortController();
-    using _ = passSignals(life.agent.pid, () => left.abort());
+    using relay = openSignalRelay({ leave: () => left.abort() });
+    relay.to(life.agent.pid);
     const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
     await follow(context, mission, log, size, left.signal);
     if (lifeGoesOn(context.machine.processes, hands.config, mission)) {

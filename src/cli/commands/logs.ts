@@ -36,7 +36,9 @@ export const command = defineCommand({
         hint: `lazarus run ${mission} -d -- COMMAND`,
       });
     }
-    const lines = readLastLines(path, options.lines ?? DEFAULT_LINES, WINDOW_BYTES);
+    const lines = readLastLines(path, options.lines ?? DEFAULT_LINES, {
+      windowBytes: WINDOW_BYTES,
+    });
     if (lines.length > 0) context.terminal.out(`${lines.join("\n")}\n`);
     if (options.follow) await follow(context, mission, path, stat.size);
     return 0;

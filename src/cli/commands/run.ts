@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { initCell } from "../../cell/init.ts";
 import { startMission } from "../../pit/actions.ts";
 import { describeEnd } from "../../pit/describe.ts";
-import { accompany } from "../../pit/foreground.ts";
+import { accompany, openSignalRelay } from "../../pit/foreground.ts";
 import { REVIVE_MODES, type ReviveMode } from "../../pit/policy.ts";
 import { agentName, splitWords } from "../../pit/revive.ts";
 import { agentLog } from "../../pit/start-agent.ts";
@@ -71,9 +71,11 @@ export const command = defineCommand({
       substitute: options.substitute === undefined ? null : splitWords(options.substitute),
       stall_seconds: options.stall ?? null,
     };
+    // From here on, so that no signal finds the agent started and nobody to pass it on.
+    using relay = options.detach ? undefined : openSignalRelay({ shared: context.terminal.isInteractive });
     const started = await startMission(hands, orders, { foreground: !options.detach });
-    if (!options.detach) {
-      const end = await accompany(hands, mission, started, context.terminal.isInteractive);
+    if (relay !== undefined) {
+      const end = await accompany(hands, mission, started, relay);
       const last = end.record?.end;
       if (last && last.kind !== "departure") {
         const kept = end.record?.scene?.checkpoint

@@ -1,0 +1,217 @@
+// Running agents from the command line, without a pit: everything a person does to one agent.
+import { spawn } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LAUNCHER } from "../cli/hermetic.ts";
+import { createPitWorld, type PitWorld } from "./pit-world.ts";
+
+let world: PitWorld;
+beforeEach(() => {
+  world = createPitWorld();
+});
+afterEach(() => world.close());
+
+const sh = (script: string) => ["--", "sh", "-c", script];
+
+describe("an agent in the foreground", () => {
+  it("has the caller's output and gives its exit code", () => {
+    const { exit, stdout, stderr } = world.run(["run", "m1", ...sh("echo hello; echo oh >&2; exit 3")]);
+    expect({ exit, stdout }).toEqual({ exit: 3, stdout: "hello\n" });
+    expect(stderr).toMatch(/^oh\nm1: ended with exit code 3; the scene is kept in \S+\n {2}ask: /);
+  });
+
+  it("reads the caller's input and gets its signals", async () => {
+    const script = "read line; echo got $line; trap 'echo asked; exit 9' TERM; while :; do sleep 0.1; done";
+    const child = spawn(process.execPath, [LAUNCHER, "run", "m1", ...sh(script)], {
+      cwd: world.cwd,
+      env: world.env,
+    });
+    let out = "";
+    child.stdout.on("data", (chunk) => {
+      out += chunk;
+    });
+    child.stdin.write("a word\n");
+    await world.until("its answer", () => out.includes("got a word"));
+    child.kill("SIGTERM");
+    const exit = await new Promise((resolve) => child.once("exit", (code) => resolve(code)));
+    expect({ exit, out }).toEqual({ exit: 9, out: "got a word\nasked\n" });
+    expect(world.state("m1")).toBe("asking");
+  });
+
+  it("is told who it is", () => {
+    const { stdout } = world.run([
+      "run",
+      "m1",
+      ...sh("echo $LAZARUS_MISSION $LAZARUS_EPOCH; pwd; echo $LAZARUS_CELL $LAZARUS_HEARTBEAT"),
+    ]);
+    const cell = join(world.missions, "m1");
+    expect(stdout).toBe(`m1 1\n${cell}/worktree\n${cell} ${cell}/state/heartbeat.json\n`);
+  });
+
+  it("that is killed counts as 128 + the signal", () => {
+    expect(world.run(["run", "m1", ...sh("kill -9 $$")]).exit).toBe(137);
+  });
+
+  it("that finishes leaves a checkpoint and is finished", () => {
+    expect(world.run(["run", "m1", ...sh("echo done > file")]).exit).toBe(0);
+    expect(world.state("m1")).toBe("finished");
+    expect(world.checkpoints("m1").map(({ reason }) => reason)).toEqual(["departure"]);
+  });
+});
+
+describe("a detached agent", () => {
+  it("prints into its log, is seen, and stays stopped", async () => {
+    expect(world.run(["run", "m1", "-d", ...sh("echo begun; exec sleep 600")]).exit).toBe(0);
+    await world.until("its output", () => world.log("m1") === "begun\n");
+    expect(world.run(["logs", "m1"]).stdout).toBe("begun\n");
+    expect(world.state("m1")).toBe("running");
+    const stop = world.run(["stop", "m1"]);
+    expect(stop.stderr).toMatch(/^m1 is stopped; saved as /);
+    expect(world.state("m1")).toBe("stopped");
+    expect(world.run(["stop", "m1"]).stderr).toMatch(/^m1 was not running, and stays so/);
+    expect(world.processes()).toEqual([]);
+  });
+
+  it("has default signals, no stray files, and its own session", async () => {
+    world.run(["run", "m1", "-d", ...sh("grep SigIgn /proc/self/status; ls -l /proc/self/fd; cat")]);
+    await world.until("its end", () => world.state("m1") === "ending");
+    expect(world.log("m1")).toContain("SigIgn:\t0000000000000000\n");
+    expect(world.log("m1")).not.toContain("life.lock");
+    expect(world.log("m1").match(/agent\.log/g)).toHaveLength(2);
+  });
+
+  it("is refused a twin", () => {
+    world.run(["run", "m1", "-d", ...sh("sleep 600")]);
+    const twin = world.run(["run", "m1", "-d", ...sh("sleep 600")]);
+    expect(twin.exit).toBe(10);
+    expect(twin.stderr).toMatch(/an agent of m1 is at work already \(process \d+\)/);
+  });
+
+  it("goes on after a pause, and comes back after a rest", async () => {
+    world.run(["run", "m1", "-d", ...sh("while :; do echo tick; sleep 0.05; done")]);
+    await world.until("ticks", () => world.log("m1").length > 20);
+    world.run(["pause", "m1"]);
+    expect(world.state("m1")).toBe("paused");
+    const { size } = statSync(join(world.missions, "m1", "logs", "agent.log"));
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(statSync(join(world.missions, "m1", "logs", "agent.log")).size).toBe(size);
+    expect(world.run(["revive", "m1"]).stderr).toMatch(/m1 goes on/);
+    await world.until("more ticks", () => world.log("m1").length > size);
+    world.run(["rest", "m1"]);
+    expect(world.state("m1")).toBe("resting");
+    expect(world.run(["revive", "m1"]).stderr).toMatch(/back at work as life 2/);
+    expect(world.state("m1")).toBe("running");
+  });
+
+  it("that is paused can be stopped", () => {
+    world.run(["run", "m1", "-d", ...sh("sleep 600")]);
+    world.run(["pause", "m1"]);
+    expect(world.run(["stop", "m1", "--no-checkpoint"]).exit).toBe(0);
+    expect(world.processes()).toEqual([]);
+  });
+
+  it("that ignores SIGTERM is ended by SIGKILL after the grace", () => {
+    world.run(["run", "m1", "-d", ...sh("trap '' TERM; while :; do sleep 0.1; done")]);
+    const stop = world.run(["stop", "m1", "--grace", "0.3"]);
+    expect(stop.stderr).toMatch(/SIGKILL was needed/);
+    expect(world.processes()).toEqual([]);
+  });
+
+  it("that daemonises and forks hundreds leaves nobody behind", async () => {
+    const script =
+      "for i in $(seq 300); do sleep 600 & done; setsid sh -c 'setsid sleep 600 & sleep 600' & exit 0";
+    world.run(["run", "m1", "-d", ...sh(script)]);
+    await world.until("the end of them all", () => world.processes().length === 0);
+    expect(
+      JSON.parse(readFileSync(join(world.home, "run", "agents", "m1", "exit.json"), "utf8")).leftovers,
+    ).toBeGreaterThan(299);
+  });
+
+  it("whose command is not there says so", async () => {
+    world.run(["run", "m1", "-d", "--", "no-such-command"]);
+    await world.until("its end", () => world.state("m1") === "ending");
+    world.run(["revive", "m1"]);
+    await world.until("its end", () => world.state("m1") === "ending");
+    expect(world.record("m1").end.evidence[0].kind).toBe("not-found");
+  });
+
+  it("of an earlier life can write nothing more", async () => {
+    world.run(["run", "m1", "-d", ...sh("sleep 600")]);
+    world.run(["stop", "m1", "--no-checkpoint"]);
+    world.run(["revive", "m1"]);
+    const old = { LAZARUS_MISSION: "m1", LAZARUS_EPOCH: "1" };
+    expect(world.run(["heartbeat", "m1"], { env: old }).exit).toBe(7);
+    expect(world.run(["heartbeat", "m1"], { env: { ...old, LAZARUS_EPOCH: "2" } }).exit).toBe(0);
+  });
+
+  it("that floods its output stays within bounds", async () => {
+    writeFileSync(
+      join(world.home, "config.json"),
+      JSON.stringify({ pit: { log_limit_bytes: 100_000, log_count: 2 }, heartbeat_interval_seconds: 1 }),
+    );
+    world.run([
+      "run",
+      "m1",
+      "-d",
+      ...sh("while :; do head -c 20000 /dev/zero | tr '\\0' x; echo; sleep 0.02; done"),
+    ]);
+    const logs = join(world.missions, "m1", "logs");
+    await world.until("a second rotation", () => existsSync(join(logs, "agent.log.2")));
+    for (const name of readdirSync(logs)) expect(statSync(join(logs, name)).size).toBeLessThan(3_000_000);
+    expect(statSync(join(logs, "agent.log.1")).size).toBeLessThanOrEqual(100_000);
+  });
+
+  it("keeps its heartbeat going, with fields of others and without hiding its own", async () => {
+    writeFileSync(join(world.home, "config.json"), JSON.stringify({ heartbeat_interval_seconds: 1 }));
+    world.run(["init", "m1"]);
+    const file = join(world.missions, "m1", "state", "heartbeat.json");
+    writeFileSync(
+      file,
+      JSON.stringify({ mission_id: "m1", timestamp: 5, status: "bootstrapped", mine: [1, 2] }, null, 2),
+    );
+    world.run(["run", "m1", "-d", ...sh("sleep 600")]);
+    const beat = () => JSON.parse(readFileSync(file, "utf8"));
+    await world.until("a beat", () => beat().timestamp > 1e9);
+    expect(beat()).toMatchObject({ mission_id: "m1", status: "running", mine: [1, 2] });
+    expect(beat().keeper_beat).toBe(beat().timestamp);
+    const first = beat().timestamp;
+    await world.until("another", () => beat().timestamp > first);
+  });
+
+  it("whose cell is deleted under it is asked about, and comes back after a restore", async () => {
+    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("echo work > file; exec sleep 600")]);
+    world.run(["checkpoint", "m1"]);
+    rmSync(join(world.missions, "m1"), { recursive: true });
+    process.kill(world.life("m1").agent.pid, "SIGKILL");
+    await world.until("its end", () => world.processes().length === 0);
+    expect(world.run(["revive", "m1"]).exit).toBe(6);
+    expect(world.run(["status"]).stdout).toContain("its cell is gone");
+    expect(world.run(["restore", "m1"]).exit).toBe(0);
+    expect(world.run(["revive", "m1"]).exit).toBe(0);
+    expect(world.state("m1")).toBe("running");
+  });
+});
+
+describe("commands about agents", () => {
+  it("say what is missing", () => {
+    world.run(["init", "m1"]);
+    expect(world.show("stop m1")).toContain("error: m1 never had an agent\n  try: lazarus run m1 -- COMMAND");
+    expect(world.show("why nobody")).toContain("there is no mission nobody");
+    expect(world.show("run m1")).toContain("which command? lazarus run m1 -- COMMAND");
+    expect(world.show("run m1 --revive substitute -- true")).toContain("--substitute COMMAND");
+  });
+
+  it("fit into 80 columns", () => {
+    const long = `mission-${"x".repeat(90)}`;
+    world.run(["run", long, ...sh("exit 1")]);
+    for (const line of world.run(["status"]).stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+  });
+
+  it("show what the policy would do, without doing it", () => {
+    world.run(["run", "m1", "--revive", "yes", ...sh("exit 78")]);
+    const { stderr } = world.run(["revive", "m1", "--dry-run"]);
+    expect(stderr).toContain("the policy would say tombstone: exit code 78 is declared permanent");
+    expect(world.state("m1")).toBe("tombstone");
+  });
+});

@@ -1,0 +1,111 @@
+// A world with agents in it: the real command line, a real pit as a process of its own, and a list of every process that
+// was started, so that a test can say "nothing is left". Ends what it started, by pid.
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createWorld, LAUNCHER, type World } from "../cli/hermetic.ts";
+
+export interface PitWorld extends World {
+  /** Starts a pit and waits until it is open. */
+  openPit(): Promise<ChildProcess>;
+  life(mission: string): { epoch: number; keeper: { pid: number }; agent: { pid: number } };
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as into JSON.
+  record(mission: string): Record<string, any>;
+  state(mission: string): string;
+  log(mission: string): string;
+  checkpoints(mission: string): { reason: string; checkpoint_id: string }[];
+  /** Live processes that belong to a cell of this world, by environment or command line. */
+  processes(): number[];
+  until(what: string, test: () => unknown, waitMs?: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export function createPitWorld(): PitWorld {
+  const world = createWorld();
+  const pits = new Set<ChildProcess>();
+  const agents = (mission: string, file: string) => join(world.home, "run", "agents", mission, file);
+  const read = (path: string) => JSON.parse(readFileSync(path, "utf8"));
+  const pitWorld: PitWorld = {
+    ...world,
+    async openPit() {
+      const pit = spawn(process.execPath, [LAUNCHER, "pit"], {
+        cwd: world.cwd,
+        env: world.env,
+        stdio: ["ignore", "ignore", "pipe"],
+      });
+      pits.add(pit);
+      pit.once("exit", () => pits.delete(pit));
+      let said = "";
+      pit.stderr!.on("data", (chunk) => {
+        said += chunk;
+      });
+      await pitWorld.until(`a pit that opens: ${said}`, () => {
+        if (pit.exitCode !== null) throw new Error(`the pit ended with ${pit.exitCode}: ${said}`);
+        return said.includes("the pit is open");
+      });
+      return pit;
+    },
+    life: (mission) => read(agents(mission, "life.json")),
+    record: (mission) => read(agents(mission, "record.json")),
+    state(mission) {
+      const { missions } = world.json(`status ${mission} --json`) as { missions: { state: string }[] };
+      return missions[0]!.state;
+    },
+    log(mission) {
+      const path = join(world.missions, mission, "logs", "agent.log");
+      return existsSync(path) ? readFileSync(path, "utf8") : "";
+    },
+    checkpoints: (mission) =>
+      (world.json(`checkpoints ${mission} --json`) as { checkpoints: [] }).checkpoints ?? [],
+    processes: () => livingIn(world.home),
+    async until(what, test, waitMs = 15_000) {
+      const deadline = performance.now() + waitMs;
+      for (;;) {
+        if (quietly(test)) return;
+        if (performance.now() > deadline) {
+          test();
+          throw new Error(`waited ${waitMs} ms in vain for ${what}`);
+        }
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    },
+    async close() {
+      for (const pit of pits) pit.kill("SIGKILL");
+      for (const pid of livingIn(world.home)) {
+        try {
+          process.kill(pid, "SIGKILL");
+        } catch {}
+      }
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      world[Symbol.dispose]();
+    },
+  };
+  return pitWorld;
+}
+
+/** A wait swallows what is not there yet; an error that stays is thrown at the end. */
+function quietly(test: () => unknown): unknown {
+  try {
+    return test();
+  } catch (error) {
+    if (error instanceof Error && error.message.startsWith("the pit ended")) throw error;
+    return false;
+  }
+}
+
+/** Every live process whose environment or command line names this home; the test's own is not among them. */
+export function livingIn(home: string): number[] {
+  const found: number[] = [];
+  for (const name of readdirSync("/proc")) {
+    const pid = Number(name);
+    if (!(pid > 0) || pid === process.pid) continue;
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+      if (/\) [ZX] /.test(stat)) continue;
+      const line = readFileSync(`/proc/${pid}/cmdline`, "latin1");
+      const env = readFileSync(`/proc/${pid}/environ`, "latin1");
+      if (line.includes(home) || env.split("\0").includes(`LAZARUS_HOME=${home}`)) found.push(pid);
+    } catch {}
+  }
+  return found;
+}

@@ -1,0 +1,296 @@
+// The pit as a process of its own, and what it does about every kind of end.
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createPitWorld, type PitWorld } from "./pit-world.ts";
+
+let world: PitWorld;
+beforeEach(() => {
+  world = createPitWorld();
+});
+afterEach(() => world.close());
+
+const sh = (script: string) => ["--", "sh", "-c", script];
+const configure = (pit: object, more: object = {}) =>
+  writeFileSync(
+    join(world.home, "config.json"),
+    JSON.stringify({ pit: { backoff_seconds: [0], ...pit }, ...more }),
+  );
+const kinds = (mission: string) =>
+  world
+    .run(["events", mission, "--json", "-n", "0"])
+    .stdout.trim()
+    .split("\n")
+    .map((line) => JSON.parse(line).kind);
+const inLife = (mission: string, epoch: number) => () =>
+  world.life(mission).epoch === epoch && world.record(mission).life.epoch === epoch;
+
+describe("the pit", () => {
+  it("brings an agent back after SIGKILL, with the scene kept and a note of where it was", async () => {
+    await world.openPit();
+    world.run([
+      "run",
+      "m1",
+      "-d",
+      "--revive",
+      "yes",
+      ...sh("echo work >> file; echo life $LAZARUS_EPOCH; exec sleep 600"),
+    ]);
+    const killed = performance.now();
+    process.kill(world.life("m1").agent.pid, "SIGKILL");
+    await world.until("life 2", inLife("m1", 2));
+    expect(performance.now() - killed).toBeLessThan(5000);
+    await world.until("its output", () => world.log("m1").includes("life 2"));
+    expect(kinds("m1")).toEqual(["init", "start", "death", "checkpoint", "revival"]);
+    expect(world.checkpoints("m1").map(({ reason }) => reason)).toEqual(["crash"]);
+    const resume = JSON.parse(readFileSync(join(world.missions, "m1", "state", "resume.json"), "utf8"));
+    expect(resume).toMatchObject({
+      mission_id: "m1",
+      epoch: 2,
+      died: { kind: "crash", signal: "SIGKILL", why: "killed by SIGKILL" },
+      scene_checkpoint: world.checkpoints("m1")[0]!.checkpoint_id,
+      stepped_back_to: null,
+    });
+    expect(readFileSync(join(world.missions, "m1", "artifacts", "handoff.md"), "utf8")).toContain(
+      "You are life 2",
+    );
+  });
+
+  it("is one of its kind", async () => {
+    const pit = await world.openPit();
+    const second = world.run(["pit"]);
+    expect(second.exit).toBe(10);
+    expect(second.stderr).toContain(`process ${pit.pid}`);
+  });
+
+  it("that is killed leaves its agents at work, and the next one adopts them", async () => {
+    const pit = await world.openPit();
+    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+    const { agent } = world.life("m1");
+    pit.kill("SIGKILL");
+    await world.until("the pit's end", () => pit.signalCode !== null);
+    expect(world.state("m1")).toBe("running");
+    await world.openPit();
+    expect(world.life("m1").agent.pid).toBe(agent.pid);
+    process.kill(agent.pid, "SIGKILL");
+    await world.until("life 2", inLife("m1", 2));
+  });
+
+  it("deals with what happened while it was closed", async () => {
+    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+    process.kill(world.life("m1").agent.pid, "SIGKILL");
+    await world.until("its end", () => existsSync(join(world.home, "run", "agents", "m1", "exit.json")));
+    await world.openPit();
+    await world.until("life 2", inLife("m1", 2));
+  });
+
+  it("ends the orphan of a killed keeper before it starts another", async () => {
+    await world.openPit();
+    world.run([
+      "run",
+      "m1",
+      "-d",
+      "--revive",
+      "yes",
+      ...sh("trap '' TERM; setsid sleep 600 & while :; do sleep 0.1; done"),
+    ]);
+    const { keeper, agent } = world.life("m1");
+    process.kill(keeper.pid, "SIGKILL");
+    await world.until("life 2", inLife("m1", 2));
+    expect(world.processes()).not.toContain(agent.pid);
+    expect(world.record("m1").end.evidence.map(({ kind }: { kind: string }) => kind)).toContain(
+      "keeper-vanished",
+    );
+    const epochs = world
+      .processes()
+      .map((pid) => /LAZARUS_EPOCH=(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, "latin1"))?.[1]);
+    expect(new Set(epochs.filter(Boolean))).toEqual(new Set(["2"]));
+  });
+
+  it("takes checkpoints on schedule and at its end, and beats its own heart", async () => {
+    configure({ checkpoint_every_seconds: 0.5 }, { heartbeat_interval_seconds: 1 });
+    const pit = await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("while :; do date +%N > file; sleep 0.1; done")]);
+    await world.until("a scheduled one", () =>
+      world.checkpoints("m1").some(({ reason }) => reason === "scheduled"),
+    );
+    expect(world.run(["job", "check", "lazarus_pit"]).exit).toBe(0);
+    pit.kill("SIGTERM");
+    await world.until("its end", () => pit.exitCode === 0);
+    expect(world.checkpoints("m1").at(-1)!.reason).toBe("shutdown");
+    expect(world.state("m1")).toBe("running");
+  });
+});
+
+describe("about an end, it", () => {
+  const ended = (state: string) => () => world.state("m1") === state;
+
+  it("asks by default", async () => {
+    await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("exit 1")]);
+    await world.until("the question", ended("asking"));
+    expect(kinds("m1")).toContain("alert");
+  });
+
+  it("leaves a human's stop alone, also after its own restart", async () => {
+    const pit = await world.openPit();
+    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+    world.run(["stop", "m1"]);
+    pit.kill("SIGKILL");
+    await world.openPit();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(world.state("m1")).toBe("stopped");
+    expect(kinds("m1")).not.toContain("revival");
+  });
+
+  it("never retries exit 78", async () => {
+    await world.openPit();
+    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exit 78")]);
+    await world.until("the tombstone", ended("tombstone"));
+    expect(kinds("m1")).toContain("tombstone");
+  });
+
+  it("sleeps until a quota comes back", async () => {
+    await world.openPit();
+    world.run([
+      "run",
+      "m1",
+      "-d",
+      "--revive",
+      "yes",
+      ...sh("echo 'usage limit reached, try again in 2 hours'; exit 1"),
+    ]);
+    await world.until("the wait", ended("waiting"));
+    expect(world.record("m1").decision.at_ms - world.record("m1").end.noticed_ms).toBe(7_200_000);
+    expect(world.run(["status", "m1"]).stdout).toMatch(/revive in (120|119)m|revive in 2h/);
+  });
+
+  it("starts a substitute", async () => {
+    await world.openPit();
+    const substitute = [
+      "--revive",
+      "substitute",
+      "--substitute",
+      "sh -c 'echo other {epoch}; exec sleep 600'",
+    ];
+    world.run(["run", "m1", "-d", ...substitute, ...sh("exit 1")]);
+    await world.until("the other", () => world.log("m1").includes("other 2"));
+  });
+
+  it("resumes with the cell's own command", async () => {
+    world.run(["init", "m1"]);
+    const file = join(world.missions, "m1", "config", "cell.json");
+    const cell = JSON.parse(readFileSync(file, "utf8"));
+    const resume = [
+      "sh",
+      "-c",
+      'echo "resumed $0 $1 $2"; exec sleep 600',
+      "{session}",
+      "{mission}",
+      "{epoch}",
+    ];
+    writeFileSync(file, JSON.stringify({ ...cell, resume_command: resume }));
+    writeFileSync(
+      join(world.missions, "m1", "state", "session.json"),
+      JSON.stringify({ session_id: "abc-123" }),
+    );
+    await world.openPit();
+    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exit 1")]);
+    await world.until("the resume", () => world.log("m1").includes("resumed abc-123 m1 2"));
+  });
+
+  it("steps back to an older checkpoint when the same crash repeats, and keeps the failed scene", async () => {
+    configure({ max_revivals_per_hour: 20, alike_crashes_per_step: 2 });
+    const file = join(world.missions, "m1", "worktree", "state");
+    world.run(["init", "m1"]);
+    writeFileSync(file, "good\n");
+    world.run(["checkpoint", "m1"]);
+    writeFileSync(file, "poison\n");
+    await world.openPit();
+    world.run([
+      "run",
+      "m1",
+      "-d",
+      "--revive",
+      "yes",
+      ...sh("grep -q good state && exec sleep 600; echo cannot; exit 1"),
+    ]);
+    await world.until(
+      "a life that lasts",
+      () => world.record("m1").steps_back === 1 && world.state("m1") === "running",
+    );
+    await world.until("the older file", () => readFileSync(file, "utf8") === "good\n");
+    const resume = JSON.parse(readFileSync(join(world.missions, "m1", "state", "resume.json"), "utf8"));
+    expect(resume.stepped_back_to).toBe(world.checkpoints("m1")[0]!.checkpoint_id);
+    expect(resume.changed_on_disk.paths).toContain("changed: worktree/state");
+    expect(kinds("m1")).toContain("restore");
+  });
+
+  it("ends in a tombstone when nothing helps", async () => {
+    configure({ max_revivals_per_hour: 2, alike_crashes_per_step: 99 });
+    await world.openPit();
+    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exit 1")]);
+    await world.until("the tombstone", ended("tombstone"), 25_000);
+    expect(world.record("m1").revivals_ms).toHaveLength(2);
+    expect(world.run(["why", "m1"]).stdout).toContain(
+      "tombstone: no more revivals: 2 revivals within an hour",
+    );
+  });
+
+  it("ends an agent that has stalled, and revives it", async () => {
+    configure({ grace_seconds: 1 });
+    await world.openPit();
+    world.run([
+      "run",
+      "m1",
+      "-d",
+      "--revive",
+      "yes",
+      "--stall",
+      "1",
+      ...sh("echo life $LAZARUS_EPOCH; exec sleep 600"),
+    ]);
+    await world.until("life 2", inLife("m1", 2));
+    expect(world.record("m1").end).toMatchObject({ kind: "stall" });
+    expect(kinds("m1")).toContain("stall");
+  });
+
+  it("knows a reboot when it sees one", async () => {
+    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+    const { keeper } = world.life("m1");
+    const life = join(world.home, "run", "agents", "m1", "life.json");
+    process.kill(keeper.pid, "SIGKILL");
+    for (const pid of world.processes()) process.kill(pid, "SIGKILL");
+    writeFileSync(
+      life,
+      readFileSync(life, "utf8").replaceAll(/"bootId": "[^"]*"/g, '"bootId": "an-earlier-boot"'),
+    );
+    await world.openPit();
+    await world.until("life 2", inLife("m1", 2));
+    expect(world.record("m1").end.evidence[0].kind).toBe("reboot");
+  });
+
+  it("waits with a full disk until the scene can be kept", async () => {
+    const small = join(world.directory, "small");
+    spawnSync("mkdir", [small]);
+    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=3m", "none", small]).status === 0;
+    if (!mounted) return;
+    try {
+      const env = { LAZARUS_HOME: small };
+      world.run(["run", "m1", "-d", "--revive", "yes", ...sh("cat /dev/zero > fill; exit 1")], { env });
+      await world.until("its end", () => world.run(["status"], { env }).stdout.includes("ending"));
+      const { exit, stderr } = world.run(["revive", "m1"], { env });
+      expect(exit).toBe(9);
+      expect(stderr).toContain("disk is full");
+      rmSync(join(small, "missions", "m1", "worktree", "fill"));
+      expect(world.run(["revive", "m1"], { env }).exit).toBe(0);
+      expect(readFileSync(join(small, "missions", "m1", "state", "resume.json"), "utf8")).toContain(
+        '"exit_code": 1',
+      );
+      world.run(["stop", "m1", "--no-checkpoint", "--grace", "0"], { env });
+    } finally {
+      spawnSync("umount", ["-l", small]);
+    }
+  });
+});
