@@ -1,7 +1,7 @@
 // The local diary of a workspace's flows: every self-check, take-over, quarantine, removal and alert, one JSON object a
 // line, in `.lazarus/audit.jsonl`. It rotates by size and keeps three old files. Writing it never breaks its caller:
 // what went wrong comes back as words.
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import { appendLine, makeDirectory, removeFile } from "../platform/durable.ts";
@@ -29,7 +29,8 @@ export async function audit(
   const directory = ownDirectory(root);
   const line = JSON.stringify({ time: formatIso(machine.clock.nowMs()), kind, ...facts });
   try {
-    makeDirectory(machine.disk, directory);
+    // A log that is there proves that its directory was made durable before its first line.
+    if (!existsSync(auditFile(root))) makeDirectory(machine.disk, directory);
     await withGuard(machine, guardPath(directory, "audit"), () => {
       if (sizeOf(auditFile(root)) + line.length > rotateAtBytes) rotate({ machine, root });
       appendLine(machine.disk, auditFile(root), line);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import { makeDirectory, replaceFile } from "../platform/durable.ts";
 import { isJsonObject, readJsonFile } from "../platform/json-file.ts";
-import { type AlertTargets, sendAlert } from "./alert.ts";
+import type { AlertTargets } from "./alert.ts";
 import { audit } from "./audit.ts";
 import { formatExact } from "./canonical.ts";
 import { type FlowDocument, isExpired, isUnfinished, parseIsoMs } from "./document.ts";
@@ -117,6 +117,8 @@ async function alertNew(
   const { news, remember } = chooseNews(report, sent);
   if (news.length > 0) {
     const fresh = new Set(news);
+    // Rarely needed, and node:child_process costs 3 ms to load.
+    const { sendAlert } = await import("./alert.ts");
     const problems = await sendAlert(machine, targets, {
       schema: "lazarus.flow-alert/1",
       root,
