@@ -1,0 +1,134 @@
+// Kills agent, keeper and pit, alone and in pairs, at random moments, and counts what came of it. The agent itself writes
+// its births and deaths into a log outside of everything that Lazarus touches: that log is the judge.
+import type { ChildProcess } from "node:child_process";
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createRandom } from "../../src/testing/seeded-ids.ts";
+import { createPitWorld } from "./pit-world.ts";
+
+export interface Tally {
+  readonly seed: number;
+  readonly rounds: number;
+  readonly crashes: number;
+  readonly revivals: number;
+  readonly checkpoints: number;
+  /** Pairs of lives that were alive at the same time. */
+  readonly doubles: string[];
+  readonly orphans: number[];
+  /** Lives that ended in a crash without a checkpoint of the scene. */
+  readonly unkept: number[];
+  readonly slowestMs: number;
+}
+
+const VICTIMS = ["agent", "keeper", "pit", "agent+keeper", "agent+pit", "keeper+pit"] as const;
+
+/** Says that it lives, every few milliseconds, with its epoch; ends only by force. */
+const AGENT = `
+const fs = require("node:fs");
+const [log] = process.argv.slice(1);
+const beat = () => fs.appendFileSync(log, process.env.LAZARUS_EPOCH + " " + process.hrtime.bigint() + "\\n");
+beat();
+setInterval(beat, 5);
+`;
+
+export async function killRounds(rounds: number, seed: number): Promise<Tally> {
+  const world = createPitWorld();
+  const random = createRandom(seed);
+  const log = join(world.directory, "births.log");
+  writeFileSync(log, "");
+  const pit_ = {
+    backoff_seconds: [0],
+    max_revivals_per_hour: 100_000,
+    alike_crashes_per_step: 100_000,
+    leftover_grace_seconds: 0.2,
+  };
+  writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit: pit_ }));
+  try {
+    let pit: ChildProcess = await world.openPit();
+    const start = world.run(["run", "m1", "-d", "--revive", "yes", "--", process.execPath, "-e", AGENT, log]);
+    if (start.exit !== 0) throw new Error(start.stderr);
+    let slowestMs = 0;
+    let crashes = 0;
+    for (let round = 0; round < rounds; round += 1) {
+      await new Promise((resolve) => setTimeout(resolve, random.int(0, 250)));
+      const victims = random.pick(VICTIMS);
+      const { epoch, agent, keeper } = world.life("m1");
+      appendFileSync(join(world.directory, "rounds.log"), `${round} ${victims} in life ${epoch}\n`);
+      const kill = (pid: number) => {
+        try {
+          process.kill(pid, "SIGKILL");
+        } catch {}
+      };
+      const killedMs = performance.now();
+      if (victims.includes("pit")) pit.kill("SIGKILL");
+      if (victims.includes("agent")) kill(agent.pid);
+      if (victims.includes("keeper")) kill(keeper.pid);
+      const mortal = victims !== "pit";
+      if (mortal) crashes += 1;
+      if (victims.includes("pit")) {
+        await world.until("the pit's end", () => pit.signalCode !== null || pit.exitCode !== null);
+        pit = await world.openPit();
+      }
+      // Killed in the middle of a start, a life may be skipped: what counts is that a later one lives.
+      await world.until(
+        `a life after ${epoch} (seed ${seed}, round ${round}: ${victims})`,
+        () => {
+          const now = world.life("m1");
+          return (
+            (!mortal || now.epoch > epoch) &&
+            lastBeatEpoch(log) >= now.epoch &&
+            existsSync(`/proc/${now.agent.pid}`)
+          );
+        },
+        20_000,
+      );
+      if (mortal) slowestMs = Math.max(slowestMs, performance.now() - killedMs);
+    }
+    world.run(["stop", "m1", "--no-checkpoint", "--grace", "0"]);
+    pit.kill("SIGTERM");
+    await world.until("the end of all", () => pit.exitCode !== null || pit.signalCode !== null);
+    await world.until("nobody left", () => world.processes().length === 0, 3000).catch(() => {});
+    const events = world
+      .run(["events", "m1", "--json", "-n", "0"])
+      .stdout.trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    const scenes = new Set<number>();
+    let dead: number | undefined;
+    for (const { kind, data } of events) {
+      if (kind === "death" || kind === "departure") dead = data.epoch;
+      if (kind === "checkpoint" && dead !== undefined) scenes.add(dead);
+    }
+    const deaths: number[] = events.filter(({ kind }) => kind === "death").map(({ data }) => data.epoch);
+    return {
+      seed,
+      rounds,
+      crashes,
+      revivals: events.filter(({ kind }) => kind === "revival").length,
+      checkpoints: world.checkpoints("m1").filter(({ reason }) => reason === "crash").length,
+      doubles: findDoubles(readFileSync(log, "utf8")),
+      orphans: world.processes(),
+      unkept: deaths.filter((epoch) => !scenes.has(epoch)),
+      slowestMs,
+    };
+  } finally {
+    await world.close();
+  }
+}
+
+function lastBeatEpoch(log: string): number {
+  return Number(readFileSync(log, "utf8").trimEnd().split("\n").at(-1)?.split(" ")[0]);
+}
+
+/** Two lives overlap when an older one still wrote after a newer one had begun. */
+export function findDoubles(text: string): string[] {
+  const found: string[] = [];
+  let newest = 0;
+  for (const line of text.split("\n")) {
+    const epoch = Number(line.split(" ")[0]);
+    if (line === "" || !(epoch > 0)) continue;
+    if (epoch < newest) found.push(`${epoch} wrote after ${newest} had begun`);
+    newest = Math.max(newest, epoch);
+  }
+  return found;
+}
