@@ -111,6 +111,7 @@ async function measureSqlite(fresh: (name: string) => string): Promise<Score[]> 
 async function measureGraph(fresh: (name: string) => string): Promise<Score[]> {
   const ours: number[] = [];
   const theirs: number[] = [];
+  const durable: number[] = [];
   const bare: number[] = [];
   let bytes = 0;
   let stockBytes = 0;
@@ -124,6 +125,7 @@ async function measureGraph(fresh: (name: string) => string): Promise<Score[]> {
     const stockPath = fresh("stock");
     theirs.push((await runGraph(await openStockSaver(stockPath), "t", STEPS)) / STEPS);
     stockBytes = statSync(stockPath).size;
+    durable.push((await runGraph(await openStockSaver(fresh("stock"), true), "t", STEPS)) / STEPS);
   }
   const added = (times: readonly number[]) => median(times.map((ms, i) => ms - bare[i]!));
   return [
@@ -131,6 +133,12 @@ async function measureGraph(fresh: (name: string) => string): Promise<Score[]> {
       "what a saver adds to a step of a graph",
       ["LazarusSaver", added(ours)],
       ["SqliteSaver", added(theirs)],
+      0.333,
+    ),
+    score(
+      "the same, theirs with a sync at commit as ours has",
+      ["LazarusSaver", added(ours)],
+      ["SqliteSaver, synchronous=FULL", added(durable)],
       0.333,
     ),
     score("whole graph per step", ["LazarusSaver", median(ours)], ["SqliteSaver", median(theirs)], 1),

@@ -12,7 +12,8 @@ const PEERS = join(import.meta.dirname, "..", ".work", "peers-langgraph");
 const PACKAGE = "@langchain/langgraph-checkpoint-sqlite";
 const VERSION = "1.0.4";
 
-export async function openStockSaver(path: string): Promise<BaseCheckpointSaver> {
+/** `durable` gives theirs the sync at commit that ours has; else it runs as it is shipped. */
+export async function openStockSaver(path: string, durable = false): Promise<BaseCheckpointSaver> {
   const entry = join(PEERS, "node_modules", PACKAGE, "dist", "index.js");
   if (!existsSync(entry)) {
     mkdirSync(PEERS, { recursive: true });
@@ -25,12 +26,12 @@ export async function openStockSaver(path: string): Promise<BaseCheckpointSaver>
     });
   }
   const { SqliteSaver } = await import(pathToFileURL(entry).href);
-  return new SqliteSaver(asBetterSqlite(path));
+  return new SqliteSaver(asBetterSqlite(path, durable ? "FULL" : "NORMAL"));
 }
 
-function asBetterSqlite(path: string): object {
+function asBetterSqlite(path: string, synchronous: "FULL" | "NORMAL"): object {
   const database = new DatabaseSync(path);
-  database.exec("PRAGMA synchronous = NORMAL");
+  database.exec(`PRAGMA synchronous = ${synchronous}`);
   return {
     pragma: (text: string) => database.exec(`PRAGMA ${text}`),
     exec: (sql: string) => database.exec(sql),
