@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { brokenPromise, type Class, crashPointsFor, killAt } from "./kill-loop.ts";
 
-const AROUND_THE_EFFECT = crashPointsFor("sqlite").filter((point) => point.startsWith("run.effect."));
+const AROUND_THE_EFFECT = ["run.effect.started", "run.effect.happened", "run.effect.reconciled"];
 const cells: [string, Class][] = [
   ...crashPointsFor("sqlite").map((point): [string, Class] => [point, "once"]),
   ...AROUND_THE_EFFECT.map((point): [string, Class] => [point, "reconcile"]),
