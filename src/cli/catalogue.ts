@@ -292,6 +292,11 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
     summary: "effective settings and where each came from",
     load: () => import("./commands/config.ts"),
   },
+  "gitea install-template": {
+    group: "setup",
+    summary: "the issue form of a mission proposal",
+    load: () => import("./commands/gitea-install-template.ts"),
+  },
   completion: {
     group: "setup",
     summary: "completions for bash, zsh or fish",

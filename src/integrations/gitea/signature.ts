@@ -1,0 +1,24 @@
+// Whether a delivery comes from the forge: HMAC-SHA256 over the raw bytes, compared in constant time. Whatever was signed
+// is read only after this.
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { LazarusError } from "../../platform/errors.ts";
+
+const HEADERS = ["x-forgejo-signature", "x-gitea-signature", "x-hub-signature-256"] as const;
+
+/** Forges send the same signature under several names; every one that is there must be right. */
+export function refuseUnsigned(headers: Headers, body: Uint8Array, secret: string): void {
+  const given = HEADERS.map((name) => headers.get(name)).filter((value) => value !== null);
+  if (given.length === 0) throw refused("the delivery is not signed");
+  const expected = createHmac("sha256", secret).update(body).digest();
+  for (const value of given) {
+    const hex = value.replace(/^sha256=/, "");
+    if (!/^[0-9a-f]{64}$/i.test(hex) || !timingSafeEqual(Buffer.from(hex, "hex"), expected))
+      throw refused("the signature of the delivery is not right");
+  }
+}
+
+function refused(message: string): LazarusError {
+  return new LazarusError("SIGNATURE_REFUSED", message, {
+    hint: "put the same secret into the webhook's settings and into the file that pit.gitea.secret_file names",
+  });
+}

@@ -1,0 +1,103 @@
+// The mission proposal as an issue form that Gitea and Forgejo show, and the fields that it is made of: the form is
+// written from them and the answers are read back by them. Pure text.
+import { REVIVE_MODES } from "../../pit/policy.ts";
+
+export interface FormField {
+  readonly id: "mission" | "agent" | "revive" | "repository" | "goal" | "done_when";
+  /** The heading above the answer in the issue. */
+  readonly label: string;
+  readonly about: string;
+  readonly type: "input" | "dropdown" | "textarea";
+  readonly required: boolean;
+  readonly mostCharacters: number;
+  readonly options?: readonly string[];
+  readonly placeholder?: string;
+}
+
+/** Those of one line first: text of many lines cannot pass for the answer to a question before it. */
+export const FORM_FIELDS: readonly FormField[] = [
+  {
+    id: "mission",
+    label: "Mission id",
+    about: "Letters, digits, '.', '_' and '-'; it names the cell.",
+    type: "input",
+    required: true,
+    mostCharacters: 128,
+    placeholder: "tidy-inbox",
+  },
+  {
+    id: "agent",
+    label: "Agent",
+    about: "Who should do it: claude, codex, a script. Nothing is started by this form.",
+    type: "input",
+    required: false,
+    mostCharacters: 100,
+  },
+  {
+    id: "revive",
+    label: "Revive",
+    about: "What the pit should do when the agent dies.",
+    type: "dropdown",
+    required: false,
+    mostCharacters: 20,
+    options: REVIVE_MODES,
+  },
+  {
+    id: "repository",
+    label: "Repository",
+    about: "What the agent should work on.",
+    type: "input",
+    required: false,
+    mostCharacters: 500,
+  },
+  {
+    id: "goal",
+    label: "Goal",
+    about: "What should be true at the end.",
+    type: "textarea",
+    required: true,
+    mostCharacters: 20_000,
+  },
+  {
+    id: "done_when",
+    label: "Done when",
+    about: "How one sees that it is done.",
+    type: "textarea",
+    required: false,
+    mostCharacters: 20_000,
+  },
+];
+
+/** In the file, so that only ours is replaced. */
+export const TEMPLATE_MARK = "made by lazarus gitea install-template";
+
+export function proposalTemplate(approvalLabel: string): string {
+  const fields = FORM_FIELDS.map((field) => {
+    const lines = [
+      `  - type: ${field.type}`,
+      `    id: ${field.id}`,
+      "    attributes:",
+      `      label: ${quote(field.label)}`,
+      `      description: ${quote(field.about)}`,
+    ];
+    if (field.placeholder !== undefined) lines.push(`      placeholder: ${quote(field.placeholder)}`);
+    if (field.options !== undefined)
+      lines.push("      options:", ...field.options.map((one) => `        - ${quote(one)}`));
+    lines.push("    validations:", `      required: ${field.required}`);
+    return `${lines.join("\n")}\n`;
+  });
+  return `# ${TEMPLATE_MARK}
+name: Mission proposal
+about: Propose a mission for an agent
+title: "Mission: "
+body:
+  - type: markdown
+    attributes:
+      value: ${quote(`A maintainer approves it with the label "${approvalLabel}"; Lazarus then makes the cell.`)}
+${fields.join("")}`;
+}
+
+/** A JSON string is a YAML string. */
+function quote(text: string): string {
+  return JSON.stringify(text);
+}
