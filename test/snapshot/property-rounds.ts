@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { createRandom, type Random } from "../../src/testing/index.ts";
 import { createGarden, type GardenOptions } from "./hostile-tree.ts";
-import { createLab, type Lab, type LabOptions, listTree, removeTree } from "./lab.ts";
+import { createLab, type Lab, type LabOptions, listTree, OLD_MS, removeTree } from "./lab.ts";
 
 export interface Profile {
   readonly lab?: LabOptions;
@@ -19,6 +19,25 @@ export interface Profile {
   /** What befalls the stat cache between checkpoints. */
   readonly hurtCache?: boolean;
 }
+
+export const PROFILES: Readonly<Record<string, Profile>> = {
+  "when only stat tells what changed": { size: 60, rounds: 4, editsPerRound: 25, lab: { aheadMs: OLD_MS } },
+  "when every file is too young to trust its stat": {
+    size: 40,
+    rounds: 4,
+    editsPerRound: 15,
+    lab: { aheadMs: 0, document: { snapshot: { compression: "zstd" } } },
+  },
+  "through many layers, with secrets": {
+    size: 15,
+    rounds: 13,
+    editsPerRound: 3,
+    garden: { secrets: true, most: 5000 },
+  },
+  "when the stat cache is lost, torn or stale": { size: 30, rounds: 6, editsPerRound: 8, hurtCache: true },
+  "with large files and workers": { size: 40, rounds: 3, editsPerRound: 15, garden: { most: 7 << 20 } },
+  "with repositories in it": { size: 25, rounds: 4, editsPerRound: 10, git: true },
+};
 
 export async function runProperty(seed: number, profile: Profile): Promise<void> {
   const random = createRandom(seed);

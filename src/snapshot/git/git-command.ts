@@ -57,21 +57,24 @@ export function git(worktree: string, args: readonly string[], options: GitOptio
     const child = spawn("git", [...QUIET, "-C", worktree, ...args], { env, detached: true });
     const out: Buffer[] = [];
     const err: Buffer[] = [];
+    let timer: NodeJS.Timeout | undefined;
     const end = (code: number, why?: string) => {
       clearTimeout(timer);
       const bytes = Buffer.concat(out);
       const stderr = why ?? Buffer.concat(err).toString("utf8").trim();
       resolve({ code, stdout: bytes.toString("utf8"), bytes, stderr });
     };
+    // Without descriptors for the pipes there is no child at all, and only the error tells.
+    child.on("error", (error) => end(-1, error.message));
+    if (child.stdout === undefined) return;
     const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
-    const timer = setTimeout(() => {
+    timer = setTimeout(() => {
       end(-1, `no answer within ${timeoutMs / 1000} s`);
       killGroup(child.pid);
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
     }, timeoutMs);
     child.stdout.on("data", (chunk: Buffer) => out.push(chunk));
     child.stderr.on("data", (chunk: Buffer) => err.push(chunk));
-    child.on("error", (error) => end(-1, error.message));
     child.on("close", (code) => end(code ?? -1));
     // A git that ends without reading its input is no reason to die.
     child.stdin.on("error", () => {});

@@ -1,0 +1,85 @@
+// What must hold after a checkpoint was killed: what was acknowledged is there, every byte of the vault is in order, at
+// most one checkpoint more is listed, and the next one works as if nothing had happened (INV-1, INV-2).
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "vitest";
+import { type Lab, listTree, removeTree } from "../snapshot/lab.ts";
+
+/** Small, so that pruning joins in. */
+export const CRASH_DOCUMENT = {
+  retention: { keep_last: 8, keep_hourly: 0, keep_daily: 0, keep_weekly: 0, keep_within_seconds: 0 },
+};
+
+export interface Ending {
+  readonly signal: string | null;
+  readonly saved: readonly string[];
+  readonly finished: boolean;
+}
+
+export interface Victim {
+  readonly home: string;
+  readonly rounds: number;
+  readonly first?: number;
+  /** Name of a crash point, with #nth. */
+  readonly crashAt?: string;
+  /** Killed this long after it began to work. */
+  readonly killAfterMs?: number;
+}
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+export function runVictim(victim: Victim): Promise<Ending> {
+  return new Promise((resolve, reject) => {
+    const args = [
+      here("checkpoint-victim.ts"),
+      victim.home,
+      String(victim.rounds),
+      String(victim.first ?? 0),
+    ];
+    const child = spawn(
+      process.execPath,
+      ["--import", here("../../src/testing/arm-crash-point.ts"), ...args],
+      {
+        env: {
+          PATH: process.env.PATH,
+          ...(victim.crashAt === undefined ? {} : { LAZARUS_CRASH_AT: victim.crashAt }),
+        },
+        stdio: ["ignore", "pipe", "inherit"],
+      },
+    );
+    let stdout = "";
+    child.stdout.on("data", (data) => {
+      if (stdout === "" && victim.killAfterMs !== undefined)
+        setTimeout(() => child.kill("SIGKILL"), victim.killAfterMs);
+      stdout += data;
+    });
+    child.on("error", reject);
+    child.on("close", (_, signal) =>
+      resolve({
+        signal,
+        saved: [...stdout.matchAll(/^saved (\S+)$/gm)].map(([, id = ""]) => id),
+        finished: stdout.includes("finished"),
+      }),
+    );
+  });
+}
+
+export async function judgeVault(lab: Lab, before: readonly string[], { saved }: Ending): Promise<void> {
+  const listed = lab.room.vault.list().map(({ id }) => id);
+  const known = [...before, ...saved];
+  const expected = known.slice(-CRASH_DOCUMENT.retention.keep_last + 1);
+  expect(listed).toEqual(expect.arrayContaining(expected));
+  expect(listed.filter((id) => !known.includes(id)).length, "at most the one under way").toBeLessThanOrEqual(
+    1,
+  );
+  await lab.verify();
+  const { ref, flaws } = await lab.checkpoint();
+  expect(flaws).toEqual([]);
+  await lab.verify();
+  const directory = await lab.restored(ref.id);
+  expect(listTree(directory)).toEqual(listTree(lab.cell));
+  removeTree(directory);
+}
+
+export const SOURCES = join(here("../../src/snapshot"));

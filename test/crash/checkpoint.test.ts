@@ -1,0 +1,52 @@
+// INV-1 and INV-2 on a real process: SIGKILL at every crash point of a checkpoint, and at random moments. The long loop
+// is in test/soak.
+import { describe, expect, it } from "vitest";
+import { createRandom, listCrashPoints } from "../../src/testing/index.ts";
+import { createLab } from "../snapshot/lab.ts";
+import { CRASH_DOCUMENT, judgeVault, runVictim, SOURCES } from "./checkpoint-judge.ts";
+
+const SEED = Number(process.env.LAZARUS_SEED ?? Date.now() % 1_000_000);
+const points = listCrashPoints(SOURCES)
+  .map(({ name }) => name)
+  .filter((name) => /^snapshot\.(capture|layer|publish|compact)\./.test(name));
+/** Enough for layers to be merged; the first passage, and one when there is something to lose. */
+const ROUNDS = 12;
+const RANDOM_KILLS = 15;
+
+describe.concurrent("a checkpoint killed with SIGKILL", () => {
+  for (const point of points) {
+    const passages = point.startsWith("snapshot.compact.") ? [1] : [1, 9];
+    for (const passage of passages) {
+      it(`at ${point}, passage ${passage}, is there whole or not at all`, { timeout: 60_000 }, async () => {
+        using lab = createLab({ document: CRASH_DOCUMENT });
+        const ending = await runVictim({ home: lab.home, rounds: ROUNDS, crashAt: `${point}#${passage}` });
+        expect(ending.signal, `${point} is never passed: teach checkpoint-victim.ts to pass it`).toBe(
+          "SIGKILL",
+        );
+        await judgeVault(lab, [], ending);
+      });
+    }
+  }
+});
+
+it(`${RANDOM_KILLS} random kills of one cell's checkpoints lose nothing (seed ${SEED})`, {
+  timeout: 120_000,
+}, async () => {
+  const random = createRandom(SEED);
+  using lab = createLab({ document: CRASH_DOCUMENT });
+  for (let kill = 0; kill < RANDOM_KILLS; kill += 1) {
+    const before = lab.room.vault.list().map(({ id }) => id);
+    const ending = await runVictim({
+      home: lab.home,
+      rounds: 1000,
+      first: kill * 1000,
+      killAfterMs: random.int(0, 250),
+    });
+    expect(ending.signal).toBe("SIGKILL");
+    await judgeVault(lab, before, ending);
+  }
+});
+
+it("there are crash points to be killed at", () => {
+  expect(points.length).toBeGreaterThanOrEqual(9);
+});

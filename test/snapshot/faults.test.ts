@@ -1,0 +1,230 @@
+// Disks that are full, broken or read-only, and a process out of descriptors: a clear error that names the object and the
+// next command, earlier checkpoints intact, and the next one works.
+import { execFileSync, spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import fs from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { systemDisk } from "../../src/platform/disk.ts";
+import { LazarusError } from "../../src/platform/errors.ts";
+import { createFaultyDisk, type FaultCode } from "../../src/testing/index.ts";
+import { createLab, isRoot, type Lab, vaultFiles } from "./lab.ts";
+
+const kept = { document: { retention: { auto: false } } };
+const CODES: Readonly<Record<string, string>> = {
+  ENOSPC: "DISK_FULL",
+  EIO: "DISK_IO",
+  EROFS: "DISK_READ_ONLY",
+  EMFILE: "TOO_MANY_FILES",
+};
+
+function prepare(lab: Lab): void {
+  fs.writeFileSync(join(lab.worktree, "f"), "first");
+  fs.writeFileSync(join(lab.worktree, ".env"), "first");
+}
+
+function change(lab: Lab, round: number): void {
+  fs.writeFileSync(join(lab.worktree, "f"), `round ${round} ${"x".repeat(round)}`);
+  fs.writeFileSync(join(lab.worktree, ".env"), `round ${round}`);
+  fs.writeFileSync(join(lab.worktree, `new${round % 3}`), `round ${round}`);
+}
+
+describe("a disk that fails at any one call", () => {
+  for (const [code, every] of [
+    ["ENOSPC", 1],
+    ["EIO", 2],
+    ["EROFS", 5],
+    ["EMFILE", 5],
+  ] as const satisfies [FaultCode, number][]) {
+    it(`with ${code} ends in words, and costs nothing that was saved`, { timeout: 60_000 }, async () => {
+      using lab = createLab(kept);
+      prepare(lab);
+      await lab.checkpoint();
+      change(lab, 0);
+      const counting = createFaultyDisk(systemDisk);
+      await lab.with({ machine: { disk: counting } }).checkpoint();
+      const total = counting.calls.length;
+      expect(total).toBeGreaterThan(20);
+      let failures = 0;
+      for (let at = 1; at <= total; at += every) {
+        change(lab, at);
+        const before = lab.room.vault.list().map(({ id }) => id);
+        const disk = createFaultyDisk(systemDisk, { code, at });
+        const ended = await lab
+          .with({ machine: { disk } })
+          .checkpoint()
+          .then(
+            (result) => result,
+            (error: unknown) => error,
+          );
+        const where = `call ${at}: ${disk.calls[at - 1]?.method} ${disk.calls[at - 1]?.path}`;
+        const after = lab.room.vault.list().map(({ id }) => id);
+        expect(after.slice(0, before.length), where).toEqual(before);
+        if (ended instanceof Error) {
+          failures += 1;
+          expect(ended, where).toBeInstanceOf(LazarusError);
+          const { code: named, message, hint } = ended as LazarusError;
+          expect(named, where).toBe(CODES[code]);
+          expect(message, where).toContain(lab.room.vault.root);
+          expect(hint, where).toBeTruthy();
+        }
+        expect(listScratch(lab), `${where} leaves nothing that fills the disk`).toEqual([]);
+      }
+      expect(failures).toBeGreaterThan(total / every / 2);
+      await lab.verify();
+      change(lab, total + 1);
+      await lab.checkpoint();
+      expect(lab.text("worktree/f")).toContain(`round ${total + 1}`);
+      await lab.verify();
+    });
+  }
+});
+
+function listScratch(lab: Lab): string[] {
+  return fs.existsSync(lab.room.vault.scratch) ? fs.readdirSync(lab.room.vault.scratch) : [];
+}
+
+interface Mount extends Disposable {
+  readonly path: string;
+  remount(options: string): void;
+}
+
+function mountSmall(path: string, megabytes: number): Mount | undefined {
+  fs.mkdirSync(path, { recursive: true });
+  const { status } = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m`, "lazarus-test", path]);
+  if (status !== 0) return undefined;
+  return {
+    path,
+    remount: (options) => execFileSync("mount", ["-o", `remount,${options}`, path]),
+    [Symbol.dispose]: () => execFileSync("umount", ["-l", path]),
+  };
+}
+
+describe("a real small file system", () => {
+  it("that is full, or read-only, is named, and the vault stays in order", { timeout: 60_000 }, async ({
+    skip,
+  }) => {
+    using lab = createLab(kept);
+    using mount = isRoot ? mountSmall(lab.room.config.vault_root, 4) : undefined;
+    if (mount === undefined) skip("mounting a tmpfs needs root and the right to mount");
+    prepare(lab);
+    const first = await lab.checkpoint();
+    fs.writeFileSync(join(lab.worktree, "big"), randomBytes(6 << 20));
+    for (let i = 0; i < 40; i += 1) fs.writeFileSync(join(lab.worktree, `part${i}`), randomBytes(200_000));
+    for (let attempt = 0; attempt < 2; attempt += 1) {
+      await expect(lab.checkpoint()).rejects.toMatchObject({
+        code: "DISK_FULL",
+        message: expect.stringContaining(lab.room.vault.root),
+        hint: expect.stringContaining("df -h"),
+      });
+      expect(lab.room.vault.list().map(({ id }) => id)).toEqual([first.ref.id]);
+      expect([...vaultFiles(lab.room.vault.root).values()].reduce((sum, size) => sum + size, 0)).toBeLessThan(
+        20_000,
+      );
+    }
+    await lab.verify();
+    mount!.remount("ro");
+    await expect(lab.checkpoint()).rejects.toMatchObject({
+      code: "DISK_READ_ONLY",
+      hint: expect.any(String),
+    });
+    expect(lab.text("worktree/f")).toBe("first");
+    mount!.remount("rw,size=100m");
+    await lab.checkpoint();
+    await lab.verify();
+  });
+
+  it("that is full where the cache lies costs time only", async ({ skip }) => {
+    using lab = createLab(kept);
+    using mount = isRoot ? mountSmall(lab.room.config.run_dir, 1) : undefined;
+    if (mount === undefined) skip("mounting a tmpfs needs root and the right to mount");
+    prepare(lab);
+    await lab.checkpoint();
+    try {
+      fs.writeFileSync(join(mount!.path, "filler"), Buffer.alloc(2 << 20));
+    } catch {}
+    for (let i = 0; i < 3; i += 1) {
+      change(lab, i);
+      expect((await lab.checkpoint()).flaws).toEqual([]);
+      expect(lab.text("worktree/f")).toContain(`round ${i}`);
+    }
+    await lab.verify();
+  });
+});
+
+describe("a process that runs out of descriptors", () => {
+  it("says so, instead of saving half a cell", { timeout: 60_000 }, async () => {
+    using lab = createLab(kept);
+    prepare(lab);
+    fs.mkdirSync(join(lab.worktree, "a/b/c"), { recursive: true });
+    const endings = new Set<string>();
+    for (const left of [0, 1, 2, 3, 4, 6, 10]) {
+      const { stdout, stderr } = spawnSync(
+        "sh",
+        [
+          "-c",
+          `ulimit -n 200; exec "$0" "$@"`,
+          process.execPath,
+          join(import.meta.dirname, "out-of-descriptors.ts"),
+          lab.home,
+          String(left),
+        ],
+        { encoding: "utf8" },
+      );
+      expect(stdout, `${left} left: ${stderr}`).toMatch(/^(saved|TOO_MANY_FILES .+)$/);
+      endings.add(stdout.split(" ")[0]!);
+    }
+    expect([...endings].sort()).toEqual(["TOO_MANY_FILES", "saved"]);
+    await lab.verify();
+    expect((await lab.checkpoint()).flaws).toEqual([]);
+    expect(lab.listing().has("worktree/a/b/c")).toBe(true);
+  });
+});
+
+describe("a damaged vault", () => {
+  it("does not keep the next checkpoint from being taken: it is complete, and says why", async () => {
+    using lab = createLab(kept);
+    prepare(lab);
+    const first = await lab.checkpoint();
+    const [layer] = first.checkpoint.layers;
+    const wounds = [
+      () => fs.rmSync(lab.room.vault.blobPath(layer!.digest)),
+      () => fs.truncateSync(lab.room.vault.blobPath(lab.room.vault.list().at(-1)!.manifest), 10),
+    ];
+    for (const [i, wound] of wounds.entries()) {
+      wound();
+      change(lab, i);
+      const next = await lab.checkpoint();
+      expect(next.flaws).toEqual([
+        {
+          path: ".",
+          kind: "degraded",
+          reason: expect.stringMatching(/is damaged .*everything was stored anew/),
+        },
+      ]);
+      const restored = await lab.restored(next.ref.id);
+      expect(fs.readFileSync(join(restored, "worktree/f"), "utf8")).toContain(`round ${i}`);
+      expect((await lab.checkpoint()).flaws).toEqual([]);
+    }
+  });
+});
+
+describe("the command line", () => {
+  it("exits with 5 and names what was skipped", () => {
+    using lab = createLab();
+    fs.mkdirSync(join(lab.cell, "state"), { recursive: true });
+    execFileSync("python3", [
+      "-c",
+      "import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])",
+      join(lab.worktree, "s"),
+    ]);
+    const launcher = join(import.meta.dirname, "../../bin/lazarus.js");
+    const { status, stdout, stderr } = spawnSync(process.execPath, [launcher, "checkpoint", "m"], {
+      encoding: "utf8",
+      env: { PATH: process.env.PATH, LAZARUS_HOME: lab.home, HOME: lab.directory, NO_COLOR: "1" },
+    });
+    expect(stderr).toContain("worktree/s");
+    expect(status).toBe(5);
+    expect(stdout.trim()).toMatch(/^\d{8}-\d{6}-\w{6}$/);
+  });
+});

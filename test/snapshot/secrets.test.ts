@@ -1,0 +1,201 @@
+// Secrets stay home (INV-7): files on the deny-list go to local-only layers, and neither their bytes nor the removal of
+// their names reach a layer that could be pushed, whatever happens to them and however layers are merged.
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { isLocalOnly } from "../../src/snapshot/oci/codec.ts";
+import { openLayerOf, readCheckpoint } from "../../src/snapshot/oci/manifest.ts";
+import { createLab, type Lab, type LabOptions } from "./lab.ts";
+
+const MARK = "VERY-SECRET-MARK";
+/** One path for every default pattern. */
+const SECRETS = [
+  ".env",
+  "deep/.env.production",
+  "server.pem",
+  "tls/site.key",
+  "a.p12",
+  "a.pfx",
+  "a.keystore",
+  "a.jks",
+  "id_rsa",
+  "id_dsa",
+  "id_ecdsa",
+  "id_ed25519",
+  ".netrc",
+  ".npmrc",
+  ".pypirc",
+  ".pgpass",
+  ".git-credentials",
+  "credentials.json",
+  "service-account-prod.json",
+  "home/.aws/credentials",
+  "home/.ssh/config",
+  "home/.ssh/keys/deep",
+  "home/.gnupg/ring",
+  "home/.docker/config.json",
+  "home/.kube/config",
+];
+
+function plant(lab: Lab, path: string, content: string): void {
+  fs.mkdirSync(dirname(join(lab.worktree, path)), { recursive: true });
+  fs.writeFileSync(join(lab.worktree, path), content);
+}
+
+interface Shown {
+  /** Raw tar bytes of all layers of one kind, of all checkpoints. */
+  readonly raw: string;
+  readonly names: Set<string>;
+  readonly removed: Set<string>;
+}
+
+function show(lab: Lab, local: boolean): Shown {
+  const shown = { raw: "", names: new Set<string>(), removed: new Set<string>() };
+  const seen = new Set<string>();
+  for (const ref of lab.room.vault.list()) {
+    for (const layer of readCheckpoint(lab.room.vault, ref).layers) {
+      if (isLocalOnly(layer.mediaType) !== local || seen.has(layer.digest)) continue;
+      seen.add(layer.digest);
+      using open = openLayerOf(lab.room.vault, layer);
+      const length = open.toc.members.reduce((sum, member) => sum + member.raw, 0);
+      open.read(0, length, (chunk) => {
+        shown.raw += chunk.toString("latin1");
+      });
+      for (const { path } of open.toc.entries) shown.names.add(path);
+      for (const path of open.toc.removed) shown.removed.add(path);
+    }
+  }
+  return shown;
+}
+
+/** All objects of the repository, inflated. */
+function objects(lab: Lab): string {
+  return execFileSync("git", ["-C", lab.worktree, "cat-file", "--batch-all-objects", "--batch"], {
+    encoding: "latin1",
+    maxBuffer: 2 ** 28,
+  });
+}
+
+const kept: LabOptions = { document: { retention: { auto: false } } };
+
+describe("files on the deny-list", () => {
+  it("are saved, and only in layers that no push takes", async () => {
+    using lab = createLab(kept);
+    execFileSync("git", ["init", "-q", lab.worktree]);
+    for (const path of SECRETS) plant(lab, path, `${MARK} ${path}`);
+    plant(lab, "ordinary.txt", "ordinary");
+    const { checkpoint, flaws, ref } = await lab.checkpoint();
+    expect(flaws).toEqual([]);
+    for (const path of SECRETS) expect(lab.text(`worktree/${path}`, ref.id)).toBe(`${MARK} ${path}`);
+    const open = show(lab, false);
+    expect(open.raw).not.toContain(MARK);
+    expect([...show(lab, true).names].sort()).toEqual(SECRETS.map((path) => `worktree/${path}`).sort());
+    const manifest = JSON.parse(lab.room.vault.read(ref.manifest).toString());
+    expect(
+      manifest.layers.map((layer: { mediaType: string; annotations: object }) => [
+        layer.mediaType,
+        "vnd.lazarus.local-only" in layer.annotations,
+      ]),
+    ).toEqual([
+      ["application/vnd.oci.image.layer.v1.tar+gzip", false],
+      ["application/vnd.oci.image.layer.nondistributable.v1.tar+gzip", true],
+    ]);
+    expect(checkpoint.metadata.git).toMatchObject({
+      status: "committed",
+      note: `not in the git commit, since git does not track them: ${SECRETS.length} secret files`,
+    });
+    expect(objects(lab)).not.toContain(MARK);
+    expect(objects(lab)).toContain("ordinary");
+  });
+
+  it("stay there through edits, removals, renames and merged layers", { timeout: 60_000 }, async () => {
+    using lab = createLab(kept);
+    execFileSync("git", ["init", "-q", lab.worktree]);
+    for (let i = 0; i < 14; i += 1) {
+      plant(lab, ".env", `${MARK} ${i}`);
+      plant(lab, `dir${i % 4}/server.pem`, `${MARK} ${i}`);
+      plant(lab, `dir${i % 4}/open`, `open ${i}`);
+      if (i % 4 === 3) fs.rmSync(join(lab.worktree, "dir1"), { recursive: true, force: true });
+      if (i % 5 === 4) fs.rmSync(join(lab.worktree, "dir2/server.pem"), { force: true });
+      await lab.checkpoint();
+    }
+    const open = show(lab, false);
+    expect(open.raw).not.toContain(MARK);
+    expect([...open.names, ...open.removed].filter((path) => /\.env|pem/.test(path))).toEqual([]);
+    expect(open.raw).not.toContain(".wh.server.pem");
+    expect(show(lab, true).removed).toContain("worktree/dir2/server.pem");
+    expect(objects(lab)).not.toContain(MARK);
+    await lab.verify();
+  });
+
+  it("stay there under another name of the same file, and not under a name of their own", async () => {
+    using lab = createLab(kept);
+    execFileSync("git", ["init", "-q", lab.worktree]);
+    plant(lab, ".env", MARK);
+    fs.linkSync(join(lab.worktree, ".env"), join(lab.worktree, "harmless"));
+    await lab.checkpoint();
+    expect(show(lab, false).raw).not.toContain(MARK);
+    expect(lab.text("worktree/harmless")).toBe(MARK);
+    expect(objects(lab)).not.toContain(MARK);
+  });
+
+  it("may become directories, and back", async () => {
+    using lab = createLab(kept);
+    plant(lab, ".env", MARK);
+    await lab.checkpoint();
+    fs.rmSync(join(lab.worktree, ".env"));
+    plant(lab, ".env/lib/module", `${MARK} below`);
+    const second = await lab.checkpoint();
+    expect([...lab.listing().keys()].filter((path) => path.includes(".env"))).toEqual([
+      "worktree/.env",
+      "worktree/.env/lib",
+      "worktree/.env/lib/module",
+    ]);
+    fs.rmSync(join(lab.worktree, ".env"), { recursive: true });
+    plant(lab, ".env", `${MARK} again`);
+    const third = await lab.checkpoint();
+    expect(lab.text("worktree/.env/lib/module", second.ref.id)).toBe(`${MARK} below`);
+    expect(lab.text("worktree/.env", third.ref.id)).toBe(`${MARK} again`);
+    expect([...lab.listing().keys()]).not.toContain("worktree/.env/lib");
+    expect(show(lab, false).raw).not.toContain(MARK);
+  });
+
+  it("can be named by the user, a whole directory with one word", async () => {
+    using lab = createLab({
+      document: { secrets: { patterns: ["private/", "worktree/top.txt"] }, retention: { auto: false } },
+    });
+    plant(lab, "private/deep/er/x", MARK);
+    plant(lab, "top.txt", MARK);
+    plant(lab, "sub/top.txt", "ordinary");
+    plant(lab, ".env", "not a secret any more");
+    await lab.checkpoint();
+    expect(show(lab, false).raw).not.toContain(MARK);
+    expect(show(lab, false).names).toContain("worktree/sub/top.txt");
+    expect(show(lab, false).names).toContain("worktree/.env");
+  });
+
+  it("leave the ordinary layers as soon as they are on the list, and are kept as they are where git tracks them", async () => {
+    using lab = createLab({ document: { secrets: { patterns: [] }, retention: { auto: false } } });
+    const git = (...args: string[]) =>
+      execFileSync("git", ["-C", lab.worktree, "-c", "user.name=u", "-c", "user.email=u", ...args], {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "ignore"],
+      });
+    git("init", "-q");
+    plant(lab, ".env", "tracked by choice");
+    git("add", "-A");
+    git("commit", "-qm", "x");
+    await lab.checkpoint();
+    const strict = lab.with({ document: { retention: { auto: false } } });
+    plant(lab, ".env", "changed, and still tracked");
+    const { checkpoint } = await strict.checkpoint();
+    expect(git("show", `${checkpoint.metadata.git.commit}:.env`)).toBe("changed, and still tracked");
+    expect(show(lab, true).names).toContain("worktree/.env");
+    git("rm", "-q", "--cached", ".env");
+    plant(lab, ".env", MARK);
+    const untracked = await strict.checkpoint();
+    expect(() => git("show", `${untracked.checkpoint.metadata.git.commit}:.env`)).toThrow();
+    expect(objects(lab)).not.toContain(MARK);
+  });
+});

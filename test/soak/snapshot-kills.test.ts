@@ -1,0 +1,20 @@
+// 500 random kills of one cell's checkpoints, one after the other, with merging and pruning under way.
+import { expect, it } from "vitest";
+import { createRandom } from "../../src/testing/index.ts";
+import { CRASH_DOCUMENT, judgeVault, runVictim } from "../crash/checkpoint-judge.ts";
+import { createLab } from "../snapshot/lab.ts";
+
+const KILLS = Number(process.env.LAZARUS_KILLS ?? 500);
+const SEED = Number(process.env.LAZARUS_SEED ?? Date.now() % 1_000_000);
+
+it(`${KILLS} random kills lose nothing (seed ${SEED})`, { timeout: 3_600_000 }, async () => {
+  const random = createRandom(SEED);
+  using lab = createLab({ document: CRASH_DOCUMENT });
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    const before = lab.room.vault.list().map(({ id }) => id);
+    const killAfterMs = random.int(0, random.pick([20, 100, 600]));
+    const ending = await runVictim({ home: lab.home, rounds: 1000, first: kill * 1000, killAfterMs });
+    expect(ending.signal, `kill ${kill}`).toBe("SIGKILL");
+    await judgeVault(lab, before, ending);
+  }
+});
