@@ -87,11 +87,12 @@ export function buildCache(found: Survey, packed: Packed, manifest: string): Sta
     unchanged && inode === undefined && (sources.size === 0 || !sources.has(path));
   const fresh = (found: Found) =>
     isPlain(found) ? undefined : (packed.captured.get(found.path) ?? refreshed.get(found.path));
+  const items = walk.found.map(fresh);
   const kept = new Uint8Array(walk.found.length);
   const keep = (i: number) => {
     const seen = walk.found[i]!;
     const isGone = removed.size > 0 && removed.has(seen.path);
-    kept[i] = fresh(seen) !== undefined || (seen.unchanged && !isGone) ? 1 : 0;
+    kept[i] = items[i] !== undefined || (seen.unchanged && !isGone) ? 1 : 0;
   };
   if (walk.found.length > 0) keep(0);
   // Runs come parents first: what stands below a directory that was lost is lost with it.
@@ -104,7 +105,7 @@ export function buildCache(found: Survey, packed: Packed, manifest: string): Sta
   for (let i = 0; i < walk.found.length; i += 1) {
     if (!kept[i]) continue;
     const { path, row } = walk.found[i]!;
-    const item = fresh(walk.found[i]!);
+    const item = items[i];
     if (item === undefined) builder.copy(rowOf[i]!, cache!, row);
     else
       builder.set(rowOf[i]!, baseName(path), {

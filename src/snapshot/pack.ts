@@ -114,10 +114,14 @@ function takePacked(request: PackRequest, packed: Packed, result: TaskResult): v
   if (result.member === undefined) return;
   request.writer.append(result.member.stored, result.member.raw, result.captured.length);
   for (const item of result.captured) {
-    packed.captured.set(item.entry.path, item);
-    packed.entries.push(
-      item.at === undefined ? item.entry : { ...item.entry, at: start + item.at, length: item.stored! },
-    );
+    // Completed in place: the entry was made for us, and 100,000 copies would keep the garbage collector busy.
+    const entry: { -readonly [key in keyof TocEntry]: TocEntry[key] } = item.entry;
+    if (item.at !== undefined) {
+      entry.at = start + item.at;
+      entry.length = item.stored!;
+    }
+    packed.captured.set(entry.path, item);
+    packed.entries.push(entry);
   }
   request.onBytes(result.member.raw.length);
 }

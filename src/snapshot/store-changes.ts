@@ -26,7 +26,7 @@ export async function storeChanges(room: Room, found: Survey, flaws: Flaw[]): Pr
   const codec = room.settings.compression === "zstd" ? zstdCodec : gzipCodec;
   const isSecret = createSecretMatcher(room.settings.secrets);
   const secretGroups = new Set(
-    found.changed.filter((item) => isSecret(item.path) && item.group !== undefined).map((item) => item.group),
+    found.changed.filter((item) => item.group !== undefined && isSecret(item.path)).map((item) => item.group),
   );
   const isLocal = (item: CaptureItem) =>
     item.type !== "directory" &&
@@ -44,12 +44,14 @@ export async function storeChanges(room: Room, found: Survey, flaws: Flaw[]): Pr
     room.onProgress({ phase: "storing", done, total, unit: "bytes" });
   };
   const lostDirectories = new Set<string>();
-  const isBelowLost = (path: string) => someParent(path, (parent) => lostDirectories.has(parent));
+  const isBelowLost = (path: string) =>
+    lostDirectories.size > 0 && someParent(path, (parent) => lostDirectories.has(parent));
+  const local = new Set(found.changed.filter(isLocal));
   for (const localOnly of [false, true]) {
     const plan: LayerPlan = {
       codec,
       localOnly,
-      items: found.changed.filter((item) => isLocal(item) === localOnly && !isBelowLost(item.path)),
+      items: found.changed.filter((item) => local.has(item) === localOnly && !isBelowLost(item.path)),
       whiteouts: whiteouts.filter((path) => isLocalRemoval(path) === localOnly),
       removed: found.removed.filter((path) => isLocalRemoval(path) === localOnly && !setAnew.has(path)),
       isOwn: (path) => isSecret(path) === localOnly,
