@@ -1,6 +1,7 @@
 import { openPit } from "../../pit/daemon.ts";
 import { defineCommand } from "../command.ts";
 import { openCliHands } from "../open-hands.ts";
+import { openPitServices } from "../pit-services.ts";
 
 export const command = defineCommand({
   about:
@@ -18,6 +19,7 @@ export const command = defineCommand({
   async run(context) {
     using hands = openCliHands(context);
     using pit = openPit(hands);
+    await using _ = openPitServices(hands);
     await pit.run(context.signal);
     return 0;
   },
