@@ -20,7 +20,7 @@ const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const points = listCrashPoints(here("../../src/snapshot")).map(({ name }) => name);
 const withPrefix = (prefix: string) => points.filter((name) => name.startsWith(prefix));
 
-/** Points that a plain restore does not pass; each has its own story below or in test/snapshot. */
+/** Points that a plain restore does not pass: they are below or in restore-rare.test.ts. */
 const ELSEWHERE = new Set([
   "snapshot.restore.rebuilt",
   "snapshot.restore.put-back",

@@ -1,0 +1,83 @@
+// The crash points that a plain restore does not pass: while something that is in no checkpoint is set aside, and while
+// a file is copied to another file system inside the cell.
+import { execFileSync, spawn } from "node:child_process";
+import fs from "node:fs";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { captureCell } from "../../src/snapshot/capture.ts";
+import { createWorld, differences, lookAt, openMission, type World } from "../snapshot/restore-world.ts";
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+let world: World;
+let mounted: string | undefined;
+beforeEach(() => {
+  world = createWorld();
+});
+afterEach(() => {
+  if (mounted !== undefined) execFileSync("umount", ["-l", mounted]);
+  mounted = undefined;
+  world[Symbol.dispose]();
+});
+
+/** Restores in a process of its own that is killed at `point`. */
+function killAt(point: string, id: string): Promise<string | null> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(
+      process.execPath,
+      [
+        "--import",
+        here("../../src/testing/arm-crash-point.ts"),
+        here("restore-victim.ts"),
+        world.directory,
+        "restore",
+        id,
+      ],
+      { env: { ...process.env, LAZARUS_CRASH_AT: point }, stdio: ["ignore", "ignore", "inherit"] },
+    );
+    child.on("error", reject);
+    child.on("close", (_, signal) => resolve(signal));
+  });
+}
+
+it("killed while it sets aside what an agent wrote meanwhile: that is kept, and the cell is the new one", async () => {
+  world.write("worktree/a", "then");
+  world.write("worktree/b", "then");
+  const { ref } = await world.checkpoint();
+  const after = lookAt(world.cell);
+  world.write("worktree/a", "now");
+  world.write("worktree/b", "now");
+  expect(await killAt("snapshot.restore.journalled", ref.id)).toBe("SIGKILL");
+  for (const name of ["a", "b"]) {
+    world.write(`worktree/${name}`, `${name}: in no checkpoint`);
+    // Later than the safety checkpoint, whatever the clock of the file system says.
+    fs.utimesSync(world.path(`worktree/${name}`), 2e9, 2e9);
+  }
+  expect(await killAt("snapshot.restore.set-aside", ref.id)).toBe("SIGKILL");
+  await captureCell(openMission(world.directory, "m"), { reason: "manual" });
+  expect(differences(after, lookAt(world.cell))).toEqual([]);
+  const [aside] = world.beside();
+  const kept = fs.globSync("**/worktree/?", { cwd: `${world.cell}/../${aside}` }).sort();
+  const texts = kept.map((name) => fs.readFileSync(`${world.cell}/../${aside}/${name}`, "utf8"));
+  expect(texts).toEqual(["a: in no checkpoint", "b: in no checkpoint"]);
+});
+
+it("killed while it copies to another file system in the cell: the cell is the new one, with nothing beside", async (context) => {
+  const place = world.path("worktree/mounted");
+  fs.mkdirSync(place);
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", place], {
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    mounted = place;
+  } catch (error) {
+    context.skip(`a tmpfs cannot be mounted here: ${String((error as { stderr?: unknown }).stderr).trim()}`);
+  }
+  for (const name of ["a", "b", "c"]) world.write(`worktree/mounted/${name}`, `${name} of then`);
+  const { ref } = await world.checkpoint();
+  const after = lookAt(world.cell);
+  for (const name of ["a", "b", "c"]) world.write(`worktree/mounted/${name}`, `${name} of now, longer`);
+  expect(await killAt("snapshot.restore.copied-across#2", ref.id)).toBe("SIGKILL");
+  await captureCell(openMission(world.directory, "m"), { reason: "manual" });
+  expect(differences(after, lookAt(world.cell))).toEqual([]);
+  expect(fs.readdirSync(place).sort()).toEqual(["a", "b", "c"]);
+});
