@@ -78,11 +78,11 @@ describe("findCheckpoint", () => {
     const typo = failure("20261115-110000-bbbxxx");
     expect(typo.code).toBe("CHECKPOINT_UNKNOWN");
     expect(typo.message).toContain(
-      'no checkpoint "20261115-110000-bbbxxx" of m; the nearest: 20261115-110000-bbbbbb',
+      'mission m has no checkpoint "20261115-110000-bbbxxx"; the nearest: 20261115-110000-bbbbbb',
     );
     expect(typo.hint).toBe("lazarus checkpoints m");
     expect(failure("2026-11-14").message).toContain(
-      "no checkpoint from 2026-11-14 23:59:59Z or before of m; the nearest: 20261115-090000-aaaaaa",
+      "mission m has no checkpoint from 2026-11-14 23:59:59Z or before; the nearest: 20261115-090000-aaaaaa",
     );
     expect(failure("latest", []).hint).toBe("lazarus checkpoint m");
     expect(failure("").code).toBe("CHECKPOINT_UNKNOWN");

@@ -30,15 +30,30 @@ export function findCheckpoint(refs: readonly CheckpointRef[], question: Questio
   const beginning = text === "" ? [] : byTime.filter((ref) => ref.id.startsWith(text));
   if (beginning.length === 1) return beginning[0]!;
   if (beginning.length > 1) {
-    throw unknown(`${text} is the beginning of ${beginning.length} checkpoints`, mission, text, beginning);
+    throw unknown(
+      `${quoted(text)} is the beginning of ${beginning.length} checkpoints of ${mission}`,
+      mission,
+      text,
+      beginning,
+    );
   }
   const atMs = parseMoment(text, nowMs);
   if (atMs === undefined)
-    throw unknown(`there is no checkpoint ${quoted(text)}`, mission, text, nearestIds(byTime, text));
+    throw unknown(
+      `mission ${mission} has no checkpoint ${quoted(text)}`,
+      mission,
+      text,
+      nearestIds(byTime, text),
+    );
   const before = byTime.filter((ref) => ref.createdMs <= atMs);
   const found = ordinary(before).at(-1) ?? before.at(-1);
   if (found !== undefined) return found;
-  throw unknown(`there is no checkpoint from ${iso(atMs)} or before`, mission, text, byTime.slice(0, 1));
+  throw unknown(
+    `mission ${mission} has no checkpoint from ${iso(atMs)} or before`,
+    mission,
+    text,
+    byTime.slice(0, 1),
+  );
 }
 
 /**
@@ -120,7 +135,7 @@ function nearestIds(byTime: readonly CheckpointRef[], text: string): CheckpointR
 
 function unknown(what: string, mission: string, text: string, near: readonly CheckpointRef[]): LazarusError {
   const named = near.slice(-NAMED_LIMIT).map((ref) => `${ref.id} (${iso(ref.createdMs)}, ${ref.reason})`);
-  return new LazarusError("CHECKPOINT_UNKNOWN", `${what} of ${mission}; the nearest: ${named.join(", ")}`, {
+  return new LazarusError("CHECKPOINT_UNKNOWN", `${what}; the nearest: ${named.join(", ")}`, {
     hint: `lazarus checkpoints ${mission}`,
     details: { mission, asked: text, nearest: near.map((ref) => ref.id) },
   });

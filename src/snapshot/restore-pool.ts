@@ -142,6 +142,8 @@ function drive(
       worker.on("exit", (code) => reject(new Error(`a restore worker ended with code ${code}`)));
       feed(worker, queue);
     }
-    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+    const interrupt = () => reject(new LazarusError("INTERRUPTED", "interrupted by a signal"));
+    if (signal?.aborted) interrupt();
+    signal?.addEventListener("abort", interrupt, { once: true });
   });
 }

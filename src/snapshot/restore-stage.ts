@@ -26,7 +26,12 @@ export function stagedName(index: number): string {
   return `${Math.floor(index / PER_DIRECTORY)}/${index}`;
 }
 
-export async function stagePlan(room: Room, plan: RestorePlan, source: Source): Promise<Flaw[]> {
+export async function stagePlan(
+  room: Room,
+  plan: RestorePlan,
+  source: Source,
+  signal?: AbortSignal,
+): Promise<Flaw[]> {
   const staging = stagingDirectory(room);
   const { place } = plan;
   try {
@@ -34,7 +39,7 @@ export async function stagePlan(room: Room, plan: RestorePlan, source: Source): 
     mkdirSync(staging, { recursive: true, mode: 0o700 });
     for (let at = 0; at < place.length; at += PER_DIRECTORY) mkdirSync(`${staging}/${at / PER_DIRECTORY}`);
     crashPoint("snapshot.restore.staging-made");
-    const flaws = await stageFiles(room, plan, source, staging);
+    const flaws = await stageFiles(room, plan, source, signal);
     const means = findMeans();
     for (const [index, { entry, inode }] of place.entries()) {
       const path = `${staging}/${stagedName(index)}`;
@@ -51,7 +56,12 @@ export async function stagePlan(room: Room, plan: RestorePlan, source: Source): 
   }
 }
 
-async function stageFiles(room: Room, plan: RestorePlan, source: Source, staging: string): Promise<Flaw[]> {
+async function stageFiles(
+  room: Room,
+  plan: RestorePlan,
+  source: Source,
+  signal: AbortSignal | undefined,
+): Promise<Flaw[]> {
   const orders: FileOrder[] = [];
   let total = 0;
   for (const [index, { entry, inode }] of plan.place.entries()) {
@@ -60,10 +70,12 @@ async function stageFiles(room: Room, plan: RestorePlan, source: Source, staging
     total += entry.location?.length ?? 0;
   }
   let done = 0;
-  return makeAllFiles({ root: staging, replace: false }, orders, source.layers, (_, bytes) => {
+  const onDone = (_: number, bytes: number) => {
     done += bytes;
     room.onProgress({ phase: "staging", done, total, unit: "bytes" });
-  });
+  };
+  const task = { root: stagingDirectory(room), replace: false };
+  return makeAllFiles(task, orders, source.layers, onDone, signal);
 }
 
 export function removeStaging(room: Pick<Room, "cellRoot" | "mission">): void {

@@ -93,7 +93,7 @@ export async function restoreChosen(
     scope.only === undefined ? describeMoves(now.checkpoint.metadata, source.checkpoint.metadata) : [];
   const result = { target, safety, safetyFlaws, moves, alive, finished };
   if (isEmptyPlan(plan)) return { ...result, changes: plan.changes, flaws: [] };
-  const staged = await namingTheGood(room.vault, target, () => stagePlan(room, plan, source));
+  const staged = await namingTheGood(room.vault, target, () => stagePlan(room, plan, source, options.signal));
   const journal = {
     mission: room.mission,
     cellRoot: room.cellRoot,

@@ -42,6 +42,26 @@ describe("a restore into a directory", () => {
     expect(differences(before, lookAt(world.cell))).toEqual([]);
   });
 
+  it("interrupted, leaves the directory empty and the cell alone", async () => {
+    const random = createRandom(4);
+    for (let i = 0; i < 40; i += 1) world.write(`worktree/${i}`, random.bytes(500_000));
+    await world.checkpoint();
+    const interrupt = new AbortController();
+    const room = { ...world.room, onProgress: () => interrupt.abort() };
+    const failed = { code: "INTERRUPTED", message: "interrupted by a signal; it was emptied again" };
+    await expect(restoreTo(room, { directory, signal: interrupt.signal })).rejects.toMatchObject(failed);
+    expect(fs.readdirSync(directory)).toEqual([]);
+    for (let i = 0; i < 40; i += 1) world.write(`worktree/${i}`, "now");
+    const before = lookAt(world.cell);
+    const untouched = { code: "INTERRUPTED", message: "interrupted by a signal; the cell was not touched" };
+    const { id } = world.room.vault.list()[0]!;
+    await expect(restoreCell(world.room, { checkpoint: id, signal: interrupt.signal })).rejects.toMatchObject(
+      untouched,
+    );
+    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(world.beside()).toEqual([]);
+  });
+
   it("takes part of it, with the directories above", async () => {
     world.write("worktree/a/b/c", "1");
     world.write("worktree/a/d", "1");
