@@ -70,7 +70,7 @@ export function encodeHeader(entry: Entry, options: HeaderOptions): Buffer {
 /** A whiteout: the OCI way to say that `path` of a lower layer is gone. */
 export function encodeWhiteout(path: string): Buffer {
   const slash = path.lastIndexOf("/");
-  const name = `${path.slice(0, slash + 1)}${WHITEOUT_PREFIX}${tarPath(path.slice(slash + 1))}`;
+  const name = `${tarPath(path.slice(0, slash + 1))}${WHITEOUT_PREFIX}${tarPath(path.slice(slash + 1))}`;
   const entry: Entry = { ...PAX_OWNER, path: name, type: "file" };
   return encodeRaw(entry);
 }
