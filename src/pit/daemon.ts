@@ -61,6 +61,7 @@ export function openPit(hands: Hands): Pit & Disposable {
 
   async function attend(mission: MissionId): Promise<void> {
     due.delete(mission);
+    rounds.forget(mission);
     try {
       await attendTo(mission);
       troubles.delete(mission);

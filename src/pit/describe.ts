@@ -15,7 +15,7 @@ export function describeEnd(end: RecordedEnd): string {
     ["reboot", "keeper-vanished", "never-started"].includes(kind),
   );
   if (first?.kind === "reboot") return "gone after a restart of the machine";
-  if (first?.kind === "never-started") return "never quite started";
+  if (first?.kind === "never-started") return "was never quite started";
   return "vanished together with its keeper";
 }
 

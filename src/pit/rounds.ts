@@ -18,12 +18,14 @@ export interface Rounds {
   findStalled(monotonicMs: number): { mission: MissionId; reason: string }[];
   dueCheckpoints(monotonicMs: number): { mission: MissionId; agent: string }[];
   boundLogs(monotonicMs: number): void;
+  /** What is known of a mission may have changed. */
+  forget(mission: MissionId): void;
   /** False for a mission whose record has not changed since it was last seen to need nothing. */
   mayNeed(mission: MissionId): boolean;
 }
 
 /** Settings and record of a mission, read again at most so often. */
-const MEMORY_MS = 5000;
+const MEMORY_MS = 20_000;
 const LOGS_MS = 1000;
 
 interface Known {
@@ -128,6 +130,9 @@ export function createRounds(hands: Hands, watched: WatchList): Rounds {
           // A full disk, or a cell that is gone: the keeper tries, too.
         }
       }
+    },
+    forget: (mission) => {
+      memory.delete(mission);
     },
     mayNeed(mission) {
       const stamp = statSync(agentPlaces(config, mission).record, { throwIfNoEntry: false })?.mtimeMs ?? 0;

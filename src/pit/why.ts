@@ -72,7 +72,7 @@ function headline(record: MissionRecord, end: RecordedEnd): string {
   const cause = CAUSES.find(([kind]) => end.evidence.some((each) => each.kind === kind))?.[1];
   const what = describeEnd(end);
   if (end.kind === "departure") return what;
-  const died = end.signal !== null ? `was ${what}` : what.startsWith("ended") ? what : `is ${what}`;
+  const died = end.signal !== null ? `was ${what}` : what.startsWith("gone") ? `is ${what}` : what;
   return cause === undefined || (cause === "out of memory" && what.includes(cause))
     ? died
     : `${died}: ${cause}`;

@@ -89,6 +89,18 @@ export const ALLOWED: readonly Allowance[] = [
     reason: "fills a private directory that its caller syncs",
   },
 
+  {
+    rule: "environment",
+    path: "src/pit/keeper-launch.ts",
+    reason: "becomes the keeper, with the environment that its starter gave it",
+  },
+  { rule: "durable-write", path: "src/pit/bell.ts", reason: "a bell: lost, the pit looks by itself" },
+  {
+    rule: "durable-write",
+    path: "src/pit/rotate-log.ts",
+    reason: "bounds what an agent prints; nobody promised it",
+  },
+
   { rule: "imports", path: "src/snapshot/entry.ts", reason: "a checkpoint says where flows and runs stood" },
   {
     rule: "imports",

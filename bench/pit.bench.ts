@@ -1,0 +1,203 @@
+// The pit: from SIGKILL to running again, what 500 live agents cost, and what one keeper costs. The peer is the goal
+// itself, so a ratio of at most 1 is a goal that is met.
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { loadConfig } from "../src/cell/config.ts";
+import { startMission, stopMission } from "../src/pit/actions.ts";
+import { type Hands, openHands } from "../src/pit/hands.ts";
+import { readLife } from "../src/pit/life.ts";
+import { readRecord } from "../src/pit/record-file.ts";
+import { systemMachine } from "../src/platform/machine.ts";
+import { openRegistry } from "../src/registry/registry.ts";
+import { type Bench, median, type Score } from "./harness.ts";
+
+const LAUNCHER = join(import.meta.dirname, "..", "bin", "lazarus.js");
+const FILES = 10_000;
+const ROUNDS = 15;
+const AGENTS = 500;
+const WATCH_SECONDS = 20;
+const notes: string[] = [];
+
+export const bench: Bench = {
+  about: `An agent in a cell of ${FILES.toLocaleString("en")} files is killed with SIGKILL; the clock stops when the next life's process exists, its
+checkpoint taken and indexed before. Then ${AGENTS} agents live under their keepers while one pit watches them.`,
+  prepare: (directory) => [
+    { name: "SIGKILL → running again", measure: () => measureRevival(join(directory, "revival")) },
+    { name: `${AGENTS} live agents`, measure: () => measureCrowd(join(directory, "crowd")) },
+  ],
+  notes: () => notes,
+};
+
+function against(name: string, figure: number, goal: number, unit?: string, rounds = 1): Score {
+  const base = {
+    name,
+    ours: "lazarus pit",
+    oursMs: figure,
+    peer: "the goal",
+    peerMs: goal,
+    ratio: figure / goal,
+  };
+  return { ...base, goal: 1, rounds, ...(unit === undefined ? {} : { unit }) };
+}
+
+function world(home: string, pit: object): { hands: Hands; open(): ChildProcess } {
+  mkdirSync(home, { recursive: true });
+  writeFileSync(join(home, "config.json"), JSON.stringify({ pit }));
+  const env = { HOME: home, LAZARUS_HOME: home, PATH: process.env.PATH ?? "" };
+  const effective = loadConfig({ env, cwd: home, isRoot: false });
+  const hands = openHands({
+    machine: systemMachine,
+    effective,
+    version: "bench",
+    environment: env,
+    cwd: home,
+    say: () => {},
+    warn: (line) => process.stderr.write(`${line}\n`),
+  });
+  return {
+    hands,
+    open: () =>
+      spawn(process.execPath, [LAUNCHER, "pit"], { env, cwd: home, stdio: ["ignore", "ignore", "inherit"] }),
+  };
+}
+
+const orders = (mission: string) => ({
+  mission,
+  agent: "sleep",
+  command: ["sleep", "100000"],
+  cwd: null,
+  env: {},
+  revive: "yes" as const,
+  substitute: null,
+  stall_seconds: null,
+});
+
+async function measureRevival(home: string): Promise<Score[]> {
+  const { hands, open } = world(home, {
+    backoff_seconds: [0],
+    max_revivals_per_hour: 1e6,
+    alike_crashes_per_step: 1e6,
+  });
+  const mission = hands.missionOf("m1");
+  const worktree = join(hands.config.missions_root, mission, "worktree");
+  for (let n = 0; n < FILES; n += 1) {
+    const directory = join(worktree, `d${n % 100}`);
+    if (n < 100) mkdirSync(directory, { recursive: true });
+    writeFileSync(join(directory, `f${n}.txt`), `file ${n}\n${"x".repeat(n % 2000)}\n`);
+  }
+  const pit = open();
+  const totals: number[] = [];
+  const parts: { notice: number; checkpoint: number; start: number }[] = [];
+  try {
+    await startMission(hands, orders(mission));
+    // The first checkpoint stores everything; what is measured is the everyday one.
+    for (let round = -2; round < ROUNDS; round += 1) {
+      await pause(400);
+      for (let n = 0; n < 10; n += 1)
+        writeFileSync(join(worktree, `d${n}`, `changed-${n}.txt`), `${round}\n`);
+      const { epoch, agent } = readLife(hands.config, mission)!;
+      const killedMs = Date.now();
+      const begun = performance.now();
+      process.kill(agent.pid, "SIGKILL");
+      while ((readLife(hands.config, mission)?.epoch ?? 0) <= epoch) await pause(1);
+      if (round < 0) continue;
+      totals.push(performance.now() - begun);
+      const record = readRecord(hands.config, mission)!;
+      using registry = openRegistry(systemMachine, hands.config.registry_file);
+      const taken = registry.events({ mission, last: 5 }).findLast(({ kind }) => kind === "checkpoint");
+      parts.push({
+        notice: record.end!.noticed_ms - killedMs,
+        checkpoint: (taken?.time_ms ?? 0) - record.end!.noticed_ms,
+        start: killedMs + totals.at(-1)! - (taken?.time_ms ?? 0),
+      });
+    }
+    const part = (key: keyof (typeof parts)[number]) => median(parts.map((each) => each[key])).toFixed(0);
+    notes.push(
+      `SIGKILL → running again, medians of its parts: noticed after ${part("notice")} ms, checkpoint ${part("checkpoint")} ms, fence, notes and start ${part("start")} ms; slowest of ${ROUNDS}: ${Math.max(...totals).toFixed(0)} ms.`,
+    );
+    return [
+      against(
+        `SIGKILL → running again, ${FILES.toLocaleString("en")} files`,
+        median(totals),
+        1000,
+        undefined,
+        ROUNDS,
+      ),
+    ];
+  } finally {
+    pit.kill("SIGKILL");
+    await stopMission(hands, mission, { checkpoint: false, graceSeconds: 0 });
+    hands[Symbol.dispose]();
+  }
+}
+
+async function measureCrowd(home: string): Promise<Score[]> {
+  const { hands, open } = world(home, { checkpoint_at_shutdown: false });
+  const names = Array.from({ length: AGENTS }, (_, n) => `mission-${String(n).padStart(3, "0")}`);
+  const each = async (work: (name: string) => Promise<unknown>) => {
+    const left = [...names];
+    await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        for (let name = left.pop(); name !== undefined; name = left.pop()) await work(name);
+      }),
+    );
+  };
+  let pit: ChildProcess | undefined;
+  try {
+    await each((name) => startMission(hands, orders(name)));
+    const keepers = names.map((name) =>
+      costOfKeeper(readLife(hands.config, hands.missionOf(name))!.keeper.pid),
+    );
+    pit = open();
+    await pause(8000);
+    const before = cpuTicks(pit.pid!);
+    await pause(WATCH_SECONDS * 1000);
+    const share = ((cpuTicks(pit.pid!) - before) / 100 / WATCH_SECONDS) * 100;
+    const memory = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pit.pid}/status`, "utf8"))![1]) / 1024;
+    const rss = median(keepers.map((keeper) => keeper.rss));
+    notes.push(
+      `A keeper is a shell, its helper and that helper's sleep; ${rss.toFixed(2)} MiB is the sum of their resident sizes, most of it shared pages: its share of memory (PSS) is ${median(keepers.map((keeper) => keeper.pss)).toFixed(2)} MiB.`,
+    );
+    return [
+      against(`pit with ${AGENTS} live agents, share of one core`, share, 5, "%"),
+      against(`pit with ${AGENTS} live agents, memory`, memory, 200, "MiB"),
+      against("one detached keeper, memory", rss, 5, "MiB", AGENTS),
+    ];
+  } finally {
+    pit?.kill("SIGKILL");
+    await each((name) =>
+      stopMission(hands, hands.missionOf(name), { checkpoint: false, graceSeconds: 0 }).catch(() => {}),
+    );
+    hands[Symbol.dispose]();
+  }
+}
+
+/** The keeper and what it started itself, the agent left out. */
+function costOfKeeper(pid: number): { rss: number; pss: number } {
+  let rss = 0;
+  let pss = 0;
+  const open = [pid];
+  for (let one = open.pop(); one !== undefined; one = open.pop()) {
+    try {
+      if (readFileSync(`/proc/${one}/environ`, "latin1").includes("LAZARUS_EPOCH=")) continue;
+      const text = readFileSync(`/proc/${one}/smaps_rollup`, "latin1");
+      rss += Number(/^Rss:\s+(\d+)/m.exec(text)![1]) / 1024;
+      pss += Number(/^Pss:\s+(\d+)/m.exec(text)![1]) / 1024;
+      open.push(
+        ...readFileSync(`/proc/${one}/task/${one}/children`, "latin1").split(" ").filter(Boolean).map(Number),
+      );
+    } catch {}
+  }
+  return { rss, pss };
+}
+
+function cpuTicks(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return Number(fields[11]) + Number(fields[12]);
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

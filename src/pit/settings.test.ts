@@ -1,0 +1,36 @@
+import { describe, expect, test } from "vitest";
+import { pitSettings } from "./settings.ts";
+
+const settings = (pit: object, agent?: string, cell?: object) =>
+  pitSettings({ pit }, "/etc/c.json", agent, cell && { section: cell, where: "/m/cell.json: pit" });
+
+describe("settings of the pit", () => {
+  test("are the spec's without a config", () => {
+    expect(pitSettings({}, undefined)).toMatchObject({
+      revive: "ask",
+      stallSeconds: null,
+      checkpointEverySeconds: null,
+      limits: { maxRevivalsPerHour: 5, maxAgeMs: 86_400_000, permanentExitCodes: [78] },
+    });
+  });
+  test("of a mission override those of its agent, which override the section", () => {
+    const pit = { revive: "no", grace_seconds: 3, agents: { claude: { revive: "yes", stall_seconds: 60 } } };
+    expect(settings(pit)).toMatchObject({ revive: "no", stallSeconds: null });
+    expect(settings(pit, "claude")).toMatchObject({ revive: "yes", stallSeconds: 60, graceSeconds: 3 });
+    expect(settings(pit, "claude", { revive: "ask", stall_seconds: null })).toMatchObject({
+      revive: "ask",
+      stallSeconds: null,
+      graceSeconds: 3,
+    });
+  });
+  test.each([
+    [{ revive: "maybe" }, "/etc/c.json: pit.revive is not one of yes, no, ask, substitute"],
+    [{ backoff_seconds: "5" }, "pit.backoff_seconds is not a list of numbers"],
+    [{ stall_seconds: 0 }, "pit.stall_seconds is not a number of seconds above 0, or null"],
+    [{ alike_crashes_per_step: 0 }, "pit.alike_crashes_per_step is not a whole number above 0"],
+    [{ quota_patterns: ["("] }, "pit.quota_patterns is not a list of regular expressions"],
+    [{ agents: [] }, "pit.agents is not an object"],
+  ])("that are wrong say where: %o", (pit, words) => {
+    expect(() => settings(pit)).toThrow(words);
+  });
+});

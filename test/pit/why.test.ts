@@ -1,0 +1,157 @@
+// `why` for ten real kinds of death: whole outputs, from the facts as the machine would show them.
+import { describe, expect, test } from "vitest";
+import { stateOf } from "../../src/pit/describe.ts";
+import { type EndFacts, judgeEnd } from "../../src/pit/judge-end.ts";
+import { decideRevival, type ReviveMode } from "../../src/pit/policy.ts";
+import {
+  beginLife,
+  endLife,
+  enterDecision,
+  keepScene,
+  order,
+  setWish,
+  situationOf,
+} from "../../src/pit/record.ts";
+import { pitSettings } from "../../src/pit/settings.ts";
+import type { MissionView } from "../../src/pit/view.ts";
+import { explain, renderWhy } from "../../src/pit/why.ts";
+
+const START = Date.UTC(2026, 10, 16, 1, 0, 0);
+const MINUTE = 60_000;
+const settings = pitSettings({}, undefined);
+
+interface Death {
+  readonly facts?: Partial<EndFacts>;
+  readonly status?: { exitCode: number | null; signal: string | null };
+  readonly words?: readonly string[];
+  readonly mode?: ReviveMode;
+  readonly stopped?: boolean;
+  readonly stall?: string;
+  readonly gone?: boolean;
+  readonly earlierRevivals?: number;
+}
+
+function why(death: Death): string {
+  const endedMs = START + 5 * MINUTE;
+  const nowMs = endedMs + 2000;
+  let record = beginLife(
+    order(
+      undefined,
+      {
+        mission: "tidy-inbox",
+        agent: "claude",
+        command: ["claude"],
+        cwd: null,
+        env: {},
+        revive: death.mode ?? "yes",
+        substitute: null,
+        stall_seconds: null,
+      },
+      START,
+    ),
+    { epoch: 3, started_ms: START, how: "start", command: ["claude"], oom_kills: 0, log_bytes: 0 },
+  );
+  if (death.stopped) record = setWish(record, "stopped", endedMs);
+  if (death.stall) record = { ...record, stalled: { epoch: 3, at_ms: endedMs, reason: death.stall } };
+  if (death.earlierRevivals)
+    record = {
+      ...record,
+      revivals_ms: Array.from({ length: death.earlierRevivals }, (_, n) => START - n * MINUTE),
+    };
+  const end = judgeEnd({
+    record,
+    settings,
+    exit: death.status && { epoch: 3, ...death.status, endedMs, leftovers: 0 },
+    sameBoot: true,
+    survivors: 0,
+    lastSignMs: endedMs,
+    lastWords: death.words ?? [],
+    oomKillsNow: 0,
+    oomLine: undefined,
+    diskFull: undefined,
+    sleptUntilMs: undefined,
+    nowMs,
+    ...death.facts,
+  });
+  record = endLife(record, end, settings.limits);
+  record = keepScene(
+    record,
+    death.gone
+      ? { epoch: 3, checkpoint: null, error: "the cell is gone" }
+      : { epoch: 3, checkpoint: "20261116-010500-abc123", error: null },
+  );
+  const decision = decideRevival(
+    situationOf(record, {
+      mode: death.mode ?? "yes",
+      limits: settings.limits,
+      olderCheckpoints: [],
+      obstacle: death.gone ? "its cell /m/tidy-inbox is gone" : null,
+      nowMs,
+      chance: 0.5,
+    }),
+  );
+  record = enterDecision(record, decision, nowMs);
+  const view: MissionView = {
+    mission_id: "tidy-inbox",
+    root: "/m/tidy-inbox",
+    cell: death.gone ? "gone" : "healthy",
+    state: stateOf(record, false),
+    agent: "claude",
+    command: ["claude"],
+    pid: null,
+    epoch: 3,
+    started_ms: START,
+    last_activity_ms: endedMs,
+    last_progress_ms: null,
+    last_checkpoint: null,
+    revivals_today: death.earlierRevivals ?? 0,
+    revive: null,
+    wish: record.wish,
+    next_action: "",
+    record,
+    problem: null,
+  };
+  return renderWhy(explain(view, { nowMs, pitRuns: true }));
+}
+
+const KILLED = { exitCode: null, signal: "SIGKILL" };
+const FAILED = { exitCode: 1, signal: null };
+
+const DEATHS: [kind: string, death: Death][] = [
+  ["killed by someone", { status: KILLED }],
+  [
+    "out of memory",
+    { status: KILLED, facts: { oomLine: "Out of memory: Killed process 4711 (claude) total-vm:8123456kB" } },
+  ],
+  [
+    "an error of its own",
+    { status: FAILED, words: ["Traceback (most recent call last):", "KeyError: 'inbox'"], mode: "ask" },
+  ],
+  ["a used-up quota", { status: FAILED, words: ["Claude AI usage limit reached, resets 3am (UTC)"] }],
+  ["a full disk", { status: FAILED, words: ["write: No space left on device"] }],
+  [
+    "a command that is not there",
+    { status: { exitCode: 127, signal: null }, words: ["sh: claude: not found"], mode: "ask" },
+  ],
+  ["a permanent error", { status: { exitCode: 78, signal: null } }],
+  ["a reboot", { facts: { sameBoot: false } }],
+  ["a killed keeper", { facts: { survivors: 2 } }],
+  [
+    "a stall",
+    {
+      status: { exitCode: null, signal: "SIGTERM" },
+      stall: "no output, file change or heartbeat for 901 s (limit 900 s)",
+    },
+  ],
+  ["a crash loop", { status: FAILED, earlierRevivals: 5 }],
+  ["a human's stop", { status: { exitCode: null, signal: "SIGTERM" }, stopped: true }],
+  ["a clean exit", { status: { exitCode: 0, signal: null } }],
+  ["waking from sleep", { status: FAILED, facts: { sleptUntilMs: START + 5 * MINUTE - 3000 } }],
+  ["a cell deleted under it", { status: FAILED, gone: true }],
+];
+
+describe("why", () => {
+  test.each(DEATHS)("%s", (_, death) => {
+    expect(why(death)).toMatchSnapshot();
+  });
+});
