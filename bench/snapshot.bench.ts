@@ -270,7 +270,7 @@ function restoreInPlace(stage: Stage): Trial {
       const ours: Runner = {
         name: "lazarus restore",
         prepare: edit,
-        run: () => stage.lazarus("restore", MISSION, id, "--yes"),
+        run: () => stage.lazarus("restore", MISSION, id),
       };
       return race({ name, ours, peers: [walkOf(stage, 2.5)], rounds: SHORT_ROUNDS, warmUps: 2 });
     },
@@ -285,7 +285,7 @@ function restoreElsewhere(stage: Stage): Trial {
       const ours: Runner = {
         name: "lazarus restore --to",
         prepare: () => stage.fresh("restored"),
-        run: () => stage.lazarus("restore", MISSION, "latest", "--to", join(stage.work, "restored"), "--yes"),
+        run: () => stage.lazarus("restore", MISSION, "latest", "--to", join(stage.work, "restored")),
       };
       const peers: Peer[] = [];
       if (isInstalled("pigz"))

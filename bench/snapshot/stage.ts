@@ -1,11 +1,20 @@
 // Where the measured commands run: a LAZARUS_HOME below the bench's own directory, the peers' repositories beside it, and
 // the ways to bring all of them to a known state. Every call is a whole process, its start included.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { runProgram } from "../harness.ts";
 
-const LAUNCHER = join(import.meta.dirname, "..", "..", "bin", "lazarus.js");
+const ROOT = join(import.meta.dirname, "..", "..");
 const PROBE = join(import.meta.dirname, "probe.mjs");
 
 export interface Probe {
@@ -18,6 +27,8 @@ export class Stage {
   readonly home: string;
   readonly work: string;
   readonly env: Record<string, string>;
+  /** A copy of the program: a build in the middle of the bench would measure two of them, or none. */
+  readonly launcher: string;
 
   /** `home` is kept between runs, `work` is not. */
   constructor(home: string, work: string) {
@@ -32,6 +43,9 @@ export class Stage {
       RESTIC_CACHE_DIR: join(work, "restic-cache"),
     };
     mkdirSync(join(home, "missions"), { recursive: true });
+    for (const part of ["bin", "dist", "package.json"])
+      cpSync(join(ROOT, part), join(work, "program", part), { recursive: true });
+    this.launcher = join(work, "program", "bin", "lazarus.js");
   }
 
   configure(compression: "gzip" | "zstd"): void {
@@ -44,13 +58,13 @@ export class Stage {
   }
 
   lazarus(...words: string[]): string {
-    return this.run(process.execPath, [LAUNCHER, ...words]);
+    return this.run(process.execPath, [this.launcher, ...words]);
   }
 
   /** The same with a look inside. */
   probe(...words: string[]): Probe {
     const file = join(this.work, "probe.json");
-    runProgram(process.execPath, ["--import", PROBE, LAUNCHER, ...words], {
+    runProgram(process.execPath, ["--import", PROBE, this.launcher, ...words], {
       env: { ...this.env, LAZARUS_BENCH_PROBE: file },
       cwd: this.work,
     });
