@@ -7,6 +7,7 @@ import { type ErrorCode, LazarusError } from "../platform/errors.ts";
 import { startWorker } from "../platform/worker-module.ts";
 import type { CaptureTask, TaskResult } from "./capture-item.ts";
 import { runTask } from "./capture-task.ts";
+import { type CapturedColumns, fromColumns } from "./captured-columns.ts";
 
 /** Starting workers costs about 30 ms: below this many bytes the main thread is done sooner alone. */
 const INLINE_BYTES = 8 << 20;
@@ -50,7 +51,8 @@ export async function runTasks(
 
 interface Reply {
   readonly id: number;
-  readonly result?: TaskResult;
+  readonly result?: Omit<TaskResult, "captured">;
+  readonly columns?: CapturedColumns;
   readonly error?: { readonly message: string; readonly hint: string | undefined; readonly code: ErrorCode };
 }
 
@@ -82,11 +84,12 @@ function drive(
         given += 1;
       }
     };
-    const onReply = (worker: Worker, { id, result, error }: Reply) => {
+    const onReply = (worker: Worker, { id, result, columns, error }: Reply) => {
       if (error !== undefined) return reject(new LazarusError(error.code, error.message, error));
-      if (result === undefined) return reject(new Error("a capture worker sent nothing"));
+      if (result === undefined || columns === undefined)
+        return reject(new Error("a capture worker sent nothing"));
       load.set(worker, load.get(worker)! - 1);
-      waiting.set(id, result);
+      waiting.set(id, { ...result, captured: fromColumns(columns) });
       // The worker goes on before the writer takes what is there.
       feed();
       for (let next = waiting.get(taken); next !== undefined; next = waiting.get(taken)) {

@@ -3,17 +3,19 @@ import { parentPort } from "node:worker_threads";
 import { asLazarusError } from "../platform/errors.ts";
 import type { CaptureTask } from "./capture-item.ts";
 import { runTask } from "./capture-task.ts";
+import { toColumns } from "./captured-columns.ts";
 
 const port = parentPort!;
 
 port.on("message", ({ id, task }: { id: number; task: CaptureTask }) => {
   try {
-    const result = runTask(task);
+    const { captured, ...result } = runTask(task);
+    const columns = toColumns(captured);
     const parts = result.member === undefined ? [] : [result.member.raw, result.member.stored];
-    port.postMessage(
-      { id, result },
-      parts.filter(ownsItsMemory).map(({ buffer }) => buffer) as ArrayBuffer[],
-    );
+    port.postMessage({ id, result, columns }, [
+      columns.numbers.buffer,
+      ...(parts.filter(ownsItsMemory).map(({ buffer }) => buffer) as ArrayBuffer[]),
+    ]);
   } catch (error) {
     // An error that crosses threads loses its code, and with it what can be said about it.
     const { message, hint, code } = asLazarusError(error, "capturing");
