@@ -39,6 +39,8 @@ export type AgentState = (typeof STATES)[number];
 /** The one word for a mission's agent. `alive` is the kernel's word on its keeper. */
 export function stateOf(record: MissionRecord | undefined, alive: boolean): AgentState {
   if (record === undefined || record.life === null) return "none";
+  // The life that is recorded has ended and its lock is taken: the next one is being prepared.
+  if (alive && record.end?.epoch === record.life.epoch) return "reviving";
   if (alive) return record.wish === "paused" ? "paused" : record.wish === "running" ? "running" : "ending";
   if (record.end?.epoch !== record.life.epoch || record.decision?.epoch !== record.life.epoch)
     return "ending";
@@ -64,6 +66,8 @@ export function nextAction(
       return "-";
     case "running":
       return "-";
+    case "reviving":
+      return "begins in a moment";
     case "paused":
       return "goes on with revive";
     case "ending":

@@ -104,9 +104,15 @@ function view(
     revive: record?.revive ?? null,
     wish: record?.wish ?? null,
     next_action: problem === null ? nextAction(record, state, nowMs, pitRuns) : "record is damaged",
-    record: record ?? null,
+    record: record === undefined ? null : withoutValues(record),
     problem,
   };
+}
+
+/** What an agent was started with can hold secrets (INV-7): names are shown, values are not. */
+function withoutValues(record: MissionRecord): MissionRecord {
+  const names = Object.keys(record.env ?? {}).map((name) => [name, "[not shown]"] as const);
+  return { ...record, env: Object.fromEntries(names) };
 }
 
 /** The pit that runs on this home now; undefined when none does. */

@@ -3,6 +3,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { loadConfig } from "../../src/cell/config.ts";
+import { parseMissionId } from "../../src/cell/mission-id.ts";
+import { viewMission } from "../../src/pit/view.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { openVault } from "../../src/snapshot/oci/vault.ts";
 import { createWorld, LAUNCHER, type World } from "../cli/hermetic.ts";
 
 export interface PitWorld extends World {
@@ -48,15 +53,18 @@ export function createPitWorld(): PitWorld {
     life: (mission) => read(agents(mission, "life.json")),
     record: (mission) => read(agents(mission, "record.json")),
     state(mission) {
-      const { missions } = world.json(`status ${mission} --json`) as { missions: { state: string }[] };
-      return missions[0]!.state;
+      // In this process: a test that waits for a state would start a command fifty times a second.
+      const { config } = loadConfig({ env: world.env, cwd: world.cwd, isRoot: false });
+      return viewMission({ machine: systemMachine, config }, parseMissionId(mission))?.state ?? "absent";
     },
     log(mission) {
       const path = join(world.missions, mission, "logs", "agent.log");
       return existsSync(path) ? readFileSync(path, "utf8") : "";
     },
     checkpoints: (mission) =>
-      (world.json(`checkpoints ${mission} --json`) as { checkpoints: [] }).checkpoints ?? [],
+      openVault(systemMachine, join(world.home, "vault"), mission)
+        .list()
+        .map(({ id, reason }) => ({ checkpoint_id: id, reason })),
     processes: () => livingIn(world.home),
     async until(what, test, waitMs = 15_000) {
       const deadline = performance.now() + waitMs;

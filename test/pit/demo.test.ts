@@ -1,0 +1,28 @@
+// `npm start`: the demo ends by itself with exit 0 and without a terminal, proves what it says, and leaves nothing behind.
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { createPitWorld, type PitWorld } from "./pit-world.ts";
+
+let world: PitWorld;
+beforeEach(() => {
+  world = createPitWorld();
+});
+afterEach(() => world.close());
+
+it("kills an agent, brings it back, and counts each effect once", () => {
+  const tmp = join(world.directory, "user");
+  const { exit, stdout, stderr } = world.run(["demo"], {
+    env: { TMPDIR: tmp, LAZARUS_HOME: undefined },
+    timeout: 60_000,
+  });
+  expect({ exit, stderr }).toEqual({ exit: 0, stderr: "" });
+  for (let n = 1; n <= 10; n += 1)
+    expect(stdout.match(new RegExp(`letter ${n}, sent by life ${n < 6 ? 1 : 2}\\n`, "g"))).toHaveLength(1);
+  expect(stdout).toMatch(
+    /kill -9 \d+, while it writes letter 6\n.*SIGKILL.*checkpoint \S+ keeps the scene \(crash\)\n.*life 2 begins, \d+ ms/s,
+  );
+  expect(stdout).toContain("10 letters in the mailbox, each once, written by 2 lives");
+  expect(readdirSync(tmp)).not.toContainEqual(expect.stringMatching(/^lazarus-demo/));
+  expect(world.processes()).toEqual([]);
+}, 60_000);
