@@ -87,10 +87,15 @@ export function createApp(pit: PitPort, options: AppOptions): App {
         pit,
         clock,
         headers: raw.headers,
-        signal: AbortSignal.any([raw.signal, options.closing ?? never]),
+        // Asked for by streams alone, and the dearest part of a request.
+        get signal() {
+          return AbortSignal.any([raw.signal, options.closing ?? never]);
+        },
         body,
         param: (name) => context.req.param(name) ?? "",
-        query: context.req.query(),
+        get query() {
+          return context.req.query();
+        },
         hangUp: () => context.env?.hangUp?.(),
         webhooks: options.webhooks ?? {},
         streamLimits: options.streamLimits ?? {},

@@ -20,10 +20,14 @@ export type WriteHeartbeats = (
 export interface HeartbeatDesk extends AsyncDisposable {
   /** Returns when the heartbeat, or a later one of its mission, is durable. Throws at once what the last write met. */
   accept(order: HeartbeatOrder): Promise<void>;
+  /** Whether a heartbeat of this mission was written a moment ago: then its cell is there. */
+  knows(mission: MissionId): boolean;
   readonly counts: { accepted: number; written: number; failed: number };
 }
 
 export const COALESCE_MS = 100;
+/** How long a written heartbeat vouches for its cell; looking costs three system calls. */
+const KNOWN_MS = 2000;
 
 interface Waiting {
   readonly order: HeartbeatOrder;
@@ -34,6 +38,7 @@ interface Waiting {
 export function openHeartbeatDesk(clock: Clock, write: WriteHeartbeats): HeartbeatDesk {
   let waiting = new Map<MissionId, Waiting>();
   const failures = new Map<MissionId, LazarusError>();
+  const writtenMs = new Map<MissionId, number>();
   const counts = { accepted: 0, written: 0, failed: 0 };
   const closing = new AbortController();
   let work: Promise<void> | undefined;
@@ -47,8 +52,13 @@ export function openHeartbeatDesk(clock: Clock, write: WriteHeartbeats): Heartbe
       batch.forEach(({ order, settle }, i) => {
         const error = errors[i];
         counts[error === undefined ? "written" : "failed"] += 1;
-        if (error === undefined) failures.delete(order.mission);
-        else failures.set(order.mission, error);
+        if (error === undefined) {
+          failures.delete(order.mission);
+          writtenMs.set(order.mission, startedMs);
+        } else {
+          failures.set(order.mission, error);
+          writtenMs.delete(order.mission);
+        }
         settle(error);
       });
       const leftMs = COALESCE_MS - (clock.monotonicMs() - startedMs);
@@ -59,6 +69,7 @@ export function openHeartbeatDesk(clock: Clock, write: WriteHeartbeats): Heartbe
 
   return {
     counts,
+    knows: (mission) => clock.monotonicMs() - (writtenMs.get(mission) ?? Number.NEGATIVE_INFINITY) < KNOWN_MS,
     async accept(order) {
       const failed = failures.get(order.mission);
       failures.delete(order.mission);
@@ -77,19 +88,11 @@ export function openHeartbeatDesk(clock: Clock, write: WriteHeartbeats): Heartbe
   };
 }
 
-/** The newer one takes the place of the one before and answers for it, too. */
+/** The newer one takes the place of the one before and answers for it, too: one promise, however many came. */
 function createWaiting(order: HeartbeatOrder, before: Waiting | undefined): Waiting {
+  if (before !== undefined) return { ...before, order };
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const settle = (error: LazarusError | undefined) => (error === undefined ? resolve() : reject(error));
   // Most callers do not wait for it; those who do get the error all the same.
   promise.catch(() => {});
-  if (before === undefined) return { order, done: promise, settle };
-  return {
-    order,
-    done: promise,
-    settle(error) {
-      before.settle(error);
-      settle(error);
-    },
-  };
+  return { order, done: promise, settle: (error) => (error === undefined ? resolve() : reject(error)) };
 }

@@ -57,6 +57,21 @@ describe("the heartbeat desk", () => {
     expect(desk.counts.failed).toBe(1);
   });
 
+  it("holds one of a hundred thousand while the disk is slow", async () => {
+    const { promise: slow, resolve: go } = Promise.withResolvers<void>();
+    const sizes: number[] = [];
+    const desk = openHeartbeatDesk(systemMachine.clock, async (orders) => {
+      sizes.push(orders.length);
+      await slow;
+      return orders.map(() => undefined);
+    });
+    let last: Promise<void> | undefined;
+    for (let n = 0; n < 100_000; n += 1) last = desk.accept({ mission: m1, status: undefined, atMs: n });
+    go();
+    await last;
+    expect(sizes).toEqual([1, 1]);
+  });
+
   it("writes what waits before it closes", async () => {
     const { desk, batches } = createDesk();
     void desk.accept({ mission: m1, status: undefined, atMs: 1 });
