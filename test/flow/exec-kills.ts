@@ -18,8 +18,20 @@ const STEPS = 6;
 export async function killAtRandom(kills: number, seed: number): Promise<Tally> {
   const random = createRandom(seed);
   const tally = { kills: 0, runs: 0, unknown: 0 };
-  while (tally.kills < kills) await onePlan(random, tally, kills, seed);
+  let wholeRunMs = 0;
+  while (tally.kills < kills) {
+    // Measured again now and then, since other work slows the machine: kills must fall into all of a run.
+    if (wholeRunMs === 0 || random.chance(0.2)) wholeRunMs = await measure(seed);
+    await onePlan(random, tally, kills, seed, wholeRunMs);
+  }
   return tally;
+}
+
+/** How long a run takes when nobody kills it. */
+async function measure(seed: number): Promise<number> {
+  const start = performance.now();
+  await onePlan(createRandom(seed), { kills: 0, runs: 0, unknown: 0 }, 0, seed, 0);
+  return performance.now() - start;
 }
 
 async function onePlan(
@@ -27,6 +39,7 @@ async function onePlan(
   tally: { kills: number; runs: number; unknown: number },
   kills: number,
   seed: number,
+  wholeRunMs: number,
 ): Promise<void> {
   using scene = createScene();
   const log = join(scene.root, "log");
@@ -40,8 +53,9 @@ async function onePlan(
   let retry: string[] = [];
   for (;;) {
     tally.runs += 1;
-    // Start-up takes about 50 ms and a step 25: every place of a run is hit.
-    const killAfterMs = tally.kills < kills && random.chance(0.9) ? random.int(20, 280) : undefined;
+    const wanted = tally.kills < kills && random.chance(0.9);
+    // From the first tenth to a little past the end.
+    const killAfterMs = wanted ? Math.round((wholeRunMs * random.int(10, 105)) / 100) : undefined;
     const { code, signal, stdout, stderr } = await runLine(exec(...retry), {
       cwd: scene.root,
       ...(killAfterMs === undefined ? {} : { killAfterMs }),
