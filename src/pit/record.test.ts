@@ -113,6 +113,16 @@ test("a healthy life forgives earlier crashes, but not the count of revivals", (
   expect(ended.deaths).toHaveLength(1);
 });
 
+test("a life that never began is no reason to back off", () => {
+  const revived = beginLife(started, life(2, START, "revival"));
+  const unborn = end(2, START, { evidence: [{ kind: "never-started", says: "" }] });
+  expect(endLife(revived, unborn, DEFAULT_LIMITS)).toMatchObject({
+    attempt: 0,
+    deaths: [],
+    revivals_ms: [START],
+  });
+});
+
 test("a stop takes a revival that was under way back", () => {
   const decided = decide(
     keepScene(endLife(started, end(1, START), DEFAULT_LIMITS), { epoch: 1, checkpoint: "c", error: null }),

@@ -166,6 +166,9 @@ export function beginLife(record: MissionRecord, life: RecordedLife): MissionRec
 
 export function endLife(record: MissionRecord, end: RecordedEnd, limits: PolicyLimits): MissionRecord {
   const startedMs = record.life?.started_ms ?? end.at_ms;
+  // Its starter was killed, not the agent: nothing to back off from. The revival itself still counts.
+  if (end.evidence.some(({ kind }) => kind === "never-started"))
+    return { ...record, end, attempt: Math.max(0, record.attempt - 1) };
   const before = wasHealthy(startedMs, end.at_ms, limits) ? forgive(record) : record;
   const deaths =
     end.kind === "departure" || record.wish !== "running"

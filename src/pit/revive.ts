@@ -72,6 +72,7 @@ export async function reviveAgent(
       reason: revival.reason,
       checkpoint: record.scene?.checkpoint ?? null,
       stepped_back_to: revival.stepBackTo,
+      took_ms: record.end === null ? null : Math.max(0, machine.clock.nowMs() - record.end.at_ms),
     },
   });
   return started;

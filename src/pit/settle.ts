@@ -156,7 +156,10 @@ export async function capture(
   message: string | null,
   agent: string | null,
 ): Promise<CaptureResult> {
+  const { clock } = hands.machine;
+  const begunMs = clock.monotonicMs();
   const result = await captureCell(hands.room(mission), { reason, message, agent });
+  const tookMs = Math.round(clock.monotonicMs() - begunMs);
   const registry = hands.registry();
   try {
     if (registry !== undefined) indexCheckpoint(registry, mission, result.ref, result.checkpoint.metadata);
@@ -166,7 +169,13 @@ export async function capture(
   hands.tell({
     kind: "checkpoint",
     mission,
-    data: { checkpoint: result.ref.id, reason, outcome: result.outcome, flaws: result.flaws.length },
+    data: {
+      checkpoint: result.ref.id,
+      reason,
+      outcome: result.outcome,
+      flaws: result.flaws.length,
+      took_ms: tookMs,
+    },
   });
   return result;
 }
