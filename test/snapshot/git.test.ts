@@ -447,18 +447,7 @@ describe("few changes are committed quickly, and to the same tree", () => {
     using lab = createRepository();
     lab.write(".gitignore", "*.ignored\n");
     await lab.checkpoint();
-    const names = [
-      "a",
-      "b",
-      "c",
-      "a/x",
-      "b/y",
-      "c/z.ignored",
-      "a/x/deep",
-      "tracked.txt",
-      "dir/also.txt",
-      "odd \n name",
-    ];
+    const names = ["a", "b", "c", "a/x", "b/y", "c/z.ignored", "tracked.txt", "dir/also.txt", "odd \n name"];
     const edit = () => {
       const path = join(lab.worktree, random.pick(names));
       const parent = join(path, "..");

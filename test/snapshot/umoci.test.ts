@@ -13,11 +13,15 @@ const ROUNDS = Number(process.env.LAZARUS_ROUNDS ?? 11);
 const missing = spawnSync("umoci", ["--version"]).error !== undefined;
 if (missing) process.stderr.write("umoci is not installed; its test is skipped\n");
 
-/** umoci writes holes as zeros, and does not set the time of a directory from which a later layer removed something. */
+/**
+ * umoci writes holes as zeros, and does not set the time of a directory from which a later layer removed something. PAX
+ * cannot say that an attribute is there and empty.
+ */
 function comparable(line: string): string {
-  const { holes: _, links, ...row } = JSON.parse(line);
+  const { holes: _, links, xattrs = {}, ...row } = JSON.parse(line);
   if (row.type === "dir") delete row.mtime_ns;
-  return JSON.stringify({ ...row, links: links?.sort() });
+  const attributes = Object.entries(xattrs).filter(([, value]) => value !== "");
+  return JSON.stringify({ ...row, attributes, links: links?.sort() });
 }
 
 function escaped(line: string): string {
