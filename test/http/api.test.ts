@@ -147,6 +147,7 @@ describe("metrics", () => {
     expect(text).toContain('lazarus_cells{status="healthy"} 2');
     expect(text).toMatch(/^lazarus_checkpoints_total [1-9]/m);
     expect(text).toMatch(/^lazarus_deaths_total 0$/m);
+    expect(text).toMatch(/^lazarus_checkpoint_duration_seconds_count [1-9]/m);
     expect(text).toContain('route="post /v1/missions/{mission}/heartbeat",status="2xx",le="0.02"');
     const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
     expect(new Set(names).size).toBe(names.length);
