@@ -118,18 +118,26 @@ export function createMatcher(patterns: readonly string[]): Matcher {
     else if (/[*?[{]/.test(pattern)) names.push(pattern);
     else exact.add(pattern);
   }
-  // One compiled expression for all name globs: path.matchesGlob costs microseconds, too much for 100,000 files.
-  const name = names.length === 0 ? undefined : new RegExp(`^(?:${names.map(globSource).join("|")})$`, "s");
-  const whole = paths.length === 0 ? undefined : new RegExp(`^(?:${paths.map(globSource).join("|")})$`, "s");
-  // A pattern can only match where its longest plain text stands: 0.1 µs to see that it does not, the expression takes 1.
-  const marks = paths.map(longestText);
-  const matchesWhole = (path: string) =>
-    whole !== undefined && marks.some((mark) => path.includes(mark)) && whole.test(path);
+  const matchesName = createTest(names);
+  const matchesWhole = createTest(paths);
   return (path, given) => {
     const base = given ?? path.slice(path.lastIndexOf("/") + 1);
-    if (exact.has(base) || (name?.test(base) ?? false)) return true;
+    if ((exact.size > 0 && exact.has(base)) || matchesName(base)) return true;
     if (endings.size > 0 && endings.has(base.slice(Math.max(0, base.lastIndexOf("."))))) return true;
     return matchesWhole(path);
+  };
+}
+
+/**
+ * One compiled expression for all globs: path.matchesGlob costs microseconds, too much for 100,000 files. A glob can only
+ * match where its longest plain text stands: 0.05 µs to see that it does not, the expression takes up to 1.
+ */
+function createTest(globs: readonly string[]): (text: string) => boolean {
+  const expression = new RegExp(`^(?:${globs.map(globSource).join("|")})$`, "s");
+  const marks = globs.map(longestText);
+  return (text) => {
+    for (const mark of marks) if (text.includes(mark)) return expression.test(text);
+    return false;
   };
 }
 
@@ -139,7 +147,7 @@ export type Matcher = (path: string, base?: string) => boolean;
 /** `*.key`: looked up instead of tried one after the other. */
 const ENDING = /^\*\.[^.*?[\]{}\\]+$/;
 
-/** What a path must contain to match the glob. */
+/** What a text must contain to match the glob. */
 function longestText(glob: string): string {
   return glob.split(TOKENS).reduce((longest, text) => (text.length > longest.length ? text : longest), "");
 }
