@@ -2,6 +2,7 @@
 // members, then a row per path. It is what Lazarus restores from; the tar stream beside it is for everyone else.
 import zlib from "node:zlib";
 import type { Entry, EntryType } from "../entry.ts";
+import { gzipCodec } from "./codec.ts";
 
 export interface Toc {
   /** Compressed length, raw length and entries of each member, in order; offsets are their running sums. */
@@ -50,7 +51,16 @@ export function encodeToc(toc: Toc): Buffer {
   ];
   for (const entry of toc.entries) lines.push(toLine(entry));
   for (const path of toc.removed) lines.push(JSON.stringify([path]));
-  return zlib.gzipSync(Buffer.from(`${lines.join("\n")}\n`), { level: 1 });
+  const text = Buffer.from(`${lines.join("\n")}\n`);
+  return toc.entries.length < MANY_ROWS ? zlib.gzipSync(text, { level: 1 }) : packMany(text);
+}
+
+/** Loading libdeflate is not worth it for fewer. */
+const MANY_ROWS = 10_000;
+
+function packMany(text: Buffer): Buffer {
+  const packed = gzipCodec.pack(text, Buffer.allocUnsafeSlow(text.length));
+  return Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
 }
 
 /**
