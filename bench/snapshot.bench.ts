@@ -1,6 +1,6 @@
 // Checkpoints and restores of a large cell against what people use today: tar, restic, a shadow repository of git, and
 // one walk of `find`, below which no scan can go.
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Bench, median, type Score, type Trial } from "./harness.ts";
 import { buildCell, type CellSize, measureCell } from "./snapshot/cell.ts";
@@ -141,10 +141,17 @@ function peakMemory(stage: Stage): Trial {
   };
 }
 
-/** Ten tracked files, spread over the worktree, that get a new last line each time. */
+/** Ten tracked sources of an ordinary size, spread over the worktree, that get a new last line each time. */
 function createEditor(stage: Stage): () => number {
   const worktree = join(stage.cell(MISSION), "worktree");
-  const tracked = stage.run("git", ["-C", worktree, "ls-files", "*.js", "*.ts"]).trim().split("\n");
+  const tracked = stage
+    .run("git", ["-C", worktree, "ls-files", "*.js", "*.ts"])
+    .trim()
+    .split("\n")
+    .filter((path) => {
+      const { size } = statSync(join(worktree, path));
+      return size >= 4000 && size <= 16_000;
+    });
   const files = Array.from({ length: 10 }, (_, i) =>
     join(worktree, tracked[Math.floor(((i + 0.5) * tracked.length) / 10)]!),
   );
