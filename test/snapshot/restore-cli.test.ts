@@ -1,0 +1,139 @@
+// restore, undo, fork and drill as they are typed: exit codes, what stands on stdout, and what is said beside it.
+import fs from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createWorld, type World } from "../cli/hermetic.ts";
+
+let world: World;
+let first: string;
+beforeEach(() => {
+  world = createWorld();
+  world.run(["init", "m"]);
+  world.write("home/missions/m/worktree/a", "then\n");
+  first = world.run(["checkpoint", "m", "-m", "the first"]).stdout.trim();
+  world.write("home/missions/m/worktree/a", "now\n");
+  world.write("home/missions/m/worktree/b", "now\n");
+});
+afterEach(() => world[Symbol.dispose]());
+
+const file = () => world.read("home/missions/m/worktree/a");
+const ids = (text: string) => text.replaceAll(/\d{8}-\d{6}-[0-9a-z]{6}/g, "<id>");
+
+describe("restore", () => {
+  it("shows, restores, and says how to go back and forth", () => {
+    expect(ids(world.show("restore m --dry-run"))).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      restoring m to <id> (<time>, manual: the first) would mean
+        changed 1
+          ~ worktree/a
+        metadata 1
+          · worktree
+        removed 1
+          - worktree/b
+      ── stderr
+      nothing was touched; to do it: lazarus restore m <id>
+      "
+    `);
+    expect(file()).toBe("now\n");
+    expect(ids(world.show(`restore m ${first}`))).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      restored m to <id> (<time>, manual: the first)
+        changed 1
+          ~ worktree/a
+        metadata 1
+          · worktree
+        removed 1
+          - worktree/b
+      ── stderr
+      what was there is saved as <id>; to go back to it: lazarus undo m
+      "
+    `);
+    expect(file()).toBe("then\n");
+    expect(ids(world.show("undo m"))).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      undid the restore of <id>: m is again as in <id> (<time>, pre-restore: before restoring <id>)
+        added 1
+          + worktree/b
+        changed 1
+          ~ worktree/a
+        metadata 1
+          · worktree
+      ── stderr
+      to go forth again: lazarus undo m, or lazarus restore m <id>
+      "
+    `);
+    expect(file()).toBe("now\n");
+    expect(world.run(["undo", "m", "--json"]).exit).toBe(0);
+    expect(file()).toBe("then\n");
+    const kinds = world.run(["events", "m"]).stdout.match(/(?<=Z {2})\w+/g);
+    expect(kinds).toEqual(["init", "checkpoint", "restore", "undo", "undo"]);
+  });
+
+  it("gives one document with all paths", () => {
+    const document = world.json(`restore m ${first.slice(0, 15)} --json`);
+    expect(document).toMatchObject({
+      schema: "lazarus.restore/1",
+      mission_id: "m",
+      checkpoint_id: first,
+      dry_run: false,
+      changed: ["worktree/a"],
+      removed: ["worktree/b"],
+      kept: [],
+      flaws: [],
+      agent_may_be_alive: false,
+      finished_first: null,
+    });
+    expect(document.safety_checkpoint_id).toMatch(/^\d{8}-/);
+  });
+
+  it("warns when an agent may be at work, and goes on", () => {
+    world.run(["heartbeat", "m", "--status", "working"]);
+    const { exit, stderr } = world.run(["restore", "m"]);
+    expect(exit).toBe(0);
+    expect(stderr).toContain("an agent may be at work in m: its heartbeat (working) is");
+    expect(file()).toBe("then\n");
+  });
+
+  it("restores beside, from the bundle's own workers, and refuses what is not empty", () => {
+    for (let i = 0; i < 600; i += 1) world.write(`home/missions/m/worktree/many/${i}`, `${i}`);
+    world.run(["checkpoint", "m"]);
+    const there = join(world.cwd, "there");
+    expect(world.run(["restore", "m", "--to", "there"])).toMatchObject({ exit: 0, stdout: `${there}\n` });
+    expect(fs.readdirSync(join(there, "worktree/many")).length).toBe(600);
+    expect(world.run(["restore", "m", "--to", "there"])).toMatchObject({ exit: 7 });
+    expect(world.run(["restore", "m", "--to", "there", "--dry-run"])).toMatchObject({ exit: 2 });
+    expect(world.run(["restore", "m", "2001-01-01"])).toMatchObject({ exit: 6 });
+  });
+});
+
+describe("fork and drill", () => {
+  it("make a mission, and prove a checkpoint", () => {
+    expect(ids(world.show(`fork m other --at ${first}`))).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      <world>/home/missions/other
+      ── stderr
+      other is a fork of m at <id> (<time>, manual: the first); its first checkpoint is <id>
+      "
+    `);
+    expect(world.read("home/missions/other/worktree/a")).toBe("then\n");
+    expect(world.run(["fork", "m", "other"])).toMatchObject({ exit: 7 });
+    expect(ids(world.show("drill other"))).toMatchInlineSnapshot(`
+      "exit 0
+      ── stdout
+      proven: <id> (<time>, fork: fork of m at <id>)
+      ── stderr
+      12 paths, 531 B restored and compared
+      "
+    `);
+    expect(world.json("drill m --json")).toMatchObject({
+      schema: "lazarus.drill/1",
+      proven: true,
+      differences: [],
+    });
+    expect(world.run(["undo", "other"])).toMatchObject({ exit: 6 });
+  });
+});
