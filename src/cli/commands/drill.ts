@@ -7,6 +7,7 @@ import { openCliRoom } from "../open-room.ts";
 import { formatBytes } from "../render/format.ts";
 import { harmless } from "../render/paint.ts";
 import { describeRef, sayFlaws } from "../restore-report.ts";
+import { spareMemory } from "../spare-memory.ts";
 
 const SHOWN = 20;
 
@@ -26,6 +27,7 @@ export const command = defineCommand({
   ],
   exits: ["missing", "damaged", "machine", "busy"],
   async run(context, { args }) {
+    spareMemory();
     using room = openCliRoom(context, context.mission(args.mission));
     const result = await drill(room, { checkpoint: args.checkpoint, signal: context.signal });
     room.endProgress();

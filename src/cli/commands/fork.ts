@@ -5,6 +5,7 @@ import { defineCommand } from "../command.ts";
 import { noteRegistry } from "../note-registry.ts";
 import { openCliRoom } from "../open-room.ts";
 import { describeRef, sayFlaws } from "../restore-report.ts";
+import { spareMemory } from "../spare-memory.ts";
 
 export const command = defineCommand({
   about:
@@ -23,6 +24,7 @@ export const command = defineCommand({
   ],
   exits: ["degraded", "missing", "conflict", "damaged", "machine", "busy"],
   async run(context, { args, options }) {
+    spareMemory();
     using room = openCliRoom(context, context.mission(args.mission));
     using fork = openCliRoom(context, context.mission(args["new-mission"]));
     const { from, capture, flaws, warnings } = await forkMission(room, fork, {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { ERROR_KINDS } from "../../platform/errors.ts";
 import { previewRestore, type RestoreResult, restoreCell, restoreTo } from "../../snapshot/restore.ts";
@@ -16,6 +17,7 @@ import {
   sayFlaws,
   warnIfAlive,
 } from "../restore-report.ts";
+import { spareMemory } from "../spare-memory.ts";
 
 export const command = defineCommand({
   about:
@@ -48,6 +50,7 @@ export const command = defineCommand({
       throw usage("restore", "--dry-run shows what would change in the cell; with --to nothing in it does");
     }
     using room = openCliRoom(context, context.mission(args.mission));
+    if (options.to !== undefined || !existsSync(room.cellRoot)) spareMemory();
     const asked = { checkpoint: args.checkpoint, paths: options.path, signal: context.signal };
     if (options.to !== undefined) return await beside(context, room, asked, options.to);
     if (options["dry-run"]) return preview(context, room, await previewRestore(room, asked));
