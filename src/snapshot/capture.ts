@@ -62,9 +62,12 @@ export async function captureCell(room: Room, options: CaptureOptions): Promise<
 }
 
 async function capture(room: Room, options: CaptureOptions): Promise<CaptureResult> {
+  const started: Promise<unknown>[] = [];
   try {
-    return await captureLocked(room, options);
+    return await captureLocked(room, options, started);
   } finally {
+    // Git may still be at work when storing failed: the lock is not given back under its hands.
+    await Promise.allSettled(started);
     // Copies of databases are as large as they are, and may hold secrets.
     emptyScratch(room);
   }
@@ -103,7 +106,11 @@ export async function surveyCell(room: Room): Promise<{ listing: Map<string, Ent
   }
 }
 
-async function captureLocked(room: Room, options: CaptureOptions): Promise<CaptureResult> {
+async function captureLocked(
+  room: Room,
+  options: CaptureOptions,
+  started: Promise<unknown>[],
+): Promise<CaptureResult> {
   const createdMs = room.machine.clock.nowMs();
   const id = timeOrderedId(createdMs, room.machine.ids);
   const { head, cache, damage } = openHead(room);
@@ -114,17 +121,20 @@ async function captureLocked(room: Room, options: CaptureOptions): Promise<Captu
     groupPrefix: id,
     defer: gitDirectoryInCell(room),
     meanwhile: async (walk) => {
-      git =
-        options.git === false
-          ? GIT_LEFT_ALONE
-          : await commit(room, { id, createdMs, headId: head?.ref.id ?? null }, walk, cache);
+      const made = { id, createdMs, headId: head?.ref.id ?? null };
+      const position = options.git === false ? GIT_LEFT_ALONE : commit(room, made, walk, cache);
+      started.push(Promise.resolve(position));
+      git = await position;
     },
   });
   crashPoint("snapshot.capture.surveyed");
   const flaws = [...found.flaws];
   if (damage !== undefined) flaws.push({ path: ".", kind: "degraded", reason: damage });
-  if (git!.status === "degraded")
-    flaws.push({ path: "worktree", kind: "degraded", reason: git!.note ?? "git failed" });
+  const noteGit = () => {
+    if (git!.status === "degraded")
+      flaws.push({ path: "worktree", kind: "degraded", reason: git!.note ?? "git failed" });
+  };
+  if (found.late === undefined) noteGit();
 
   if (
     head !== undefined &&
@@ -137,6 +147,7 @@ async function captureLocked(room: Room, options: CaptureOptions): Promise<Captu
   }
 
   const stored = await storeChanges(room, found, flaws);
+  if (found.late !== undefined) noteGit();
   // What looked changed could not be read, as last time.
   if (head !== undefined && stored.layers.length === 0 && samePosition(head.metadata, git!, flaws)) {
     const saved = publishAgain(room, options, { id, createdMs }, head, flaws);

@@ -47,6 +47,16 @@ export async function storeChanges(room: Room, found: Survey, flaws: Flaw[]): Pr
   const isBelowLost = (path: string) =>
     lostDirectories.size > 0 && someParent(path, (parent) => lostDirectories.has(parent));
   const local = new Set(found.changed.filter(isLocal));
+  /** What the survey had put off; its secrets are left for the local layer. */
+  const takeLate = async (): Promise<CaptureItem[]> => {
+    if (found.late === undefined) return [];
+    const late = await found.late();
+    flaws.push(...late.flaws);
+    for (const { path, group } of late.items)
+      if (group !== undefined && isSecret(path)) secretGroups.add(group);
+    for (const item of late.items) if (isLocal(item)) local.add(item);
+    return late.items.filter((item) => !local.has(item));
+  };
   for (const localOnly of [false, true]) {
     const plan: LayerPlan = {
       codec,
@@ -55,6 +65,7 @@ export async function storeChanges(room: Room, found: Survey, flaws: Flaw[]): Pr
       whiteouts: whiteouts.filter((path) => isLocalRemoval(path) === localOnly),
       removed: found.removed.filter((path) => isLocalRemoval(path) === localOnly && !setAnew.has(path)),
       isOwn: (path) => isSecret(path) === localOnly,
+      takeLate: localOnly ? async () => [] : takeLate,
       onBytes,
     };
     if (plan.items.length + plan.removed.length + lostDirectories.size === 0) continue;
@@ -75,6 +86,8 @@ interface LayerPlan {
   readonly items: readonly CaptureItem[];
   readonly whiteouts: readonly string[];
   readonly removed: readonly string[];
+  /** Items that become known only after the first ones are packed. */
+  readonly takeLate: () => Promise<CaptureItem[]>;
   /** Whether a path belongs into this kind of layer. */
   readonly isOwn: (path: string) => boolean;
   readonly onBytes: (count: number) => void;
@@ -113,6 +126,7 @@ async function storeLayer(
     const second = await packItems(request, [
       ...vanishedDirectories(first, plan.items),
       ...(await copyLateDatabases(room, found, first, plan.items, flaws)),
+      ...(await plan.takeLate()),
     ]);
     for (const part of [first, second]) {
       // Not spread: a call takes no more than some 120,000 arguments.

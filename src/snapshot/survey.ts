@@ -9,7 +9,7 @@ import type { Room } from "./room.ts";
 import { createMatcher } from "./settings.ts";
 import { backupDatabase, findDatabasesInUse, isSidecar } from "./sqlite/backup.ts";
 import { cachedEntry, type StatCache } from "./stat-cache.ts";
-import { createWalker, type Walk } from "./walk.ts";
+import { createWalker, type Found, type Walk, type Walker } from "./walk.ts";
 
 export interface Survey {
   readonly cache: StatCache | undefined;
@@ -27,6 +27,14 @@ export interface Survey {
   readonly flaws: Flaw[];
   /** Databases in use, by path, and where to read them: a copy, or the file itself where SQLite could not make one. */
   readonly sources: Map<string, string>;
+  /** Set when the deferred directory was not waited for: to be called once, when everything else is stored. */
+  readonly late?: () => Promise<LateSurvey>;
+}
+
+/** What stands in the deferred directory; it is in the walk and among the changed now. */
+export interface LateSurvey {
+  readonly items: readonly CaptureItem[];
+  readonly flaws: readonly Flaw[];
 }
 
 export interface SurveyOptions {
@@ -52,10 +60,14 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
     ...(options.defer === undefined ? {} : { defer: new Set([options.defer]) }),
   });
   const walk = walker.walk();
-  await options.meanwhile?.(walk);
+  const meanwhile = options.meanwhile?.(walk);
+  if (cache === undefined && meanwhile !== undefined && isSplittable(walk))
+    return surveyInParts(room, options, { walker, walk, scanStartMs, meanwhile });
+  await meanwhile;
   for (const path of walk.deferred) walker.resume(path);
   const flaws: Flaw[] = [...walk.flaws];
-  const { sources, folded } = await copyDatabases(room, walk, cache, options.scratch, flaws);
+  const sources = new Map<string, string>();
+  const folded = await copyDatabases(room, walk, cache, options.scratch, sources, flaws);
   const { certain, doubtful } = sortSuspects({
     walk,
     cache,
@@ -84,14 +96,74 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
   };
 }
 
+/** One directory was put off, and no file has a name both in it and outside. */
+function isSplittable({ deferred, found }: Walk): boolean {
+  if (deferred.length !== 1) return false;
+  const missing = new Map<string, number>();
+  for (const { inode, nlink } of found)
+    if (inode !== undefined) missing.set(inode, (missing.get(inode) ?? nlink) - 1);
+  return [...missing.values()].every((count) => count === 0);
+}
+
+interface FirstPart {
+  readonly walker: Walker;
+  readonly walk: Walk;
+  readonly scanStartMs: number;
+  readonly meanwhile: Promise<void>;
+}
+
+/**
+ * The first survey of a cell does not wait for git, which takes half a second for a large worktree: everything else can
+ * be stored meanwhile, and git's own directory after it.
+ */
+async function surveyInParts(room: Room, options: SurveyOptions, part: FirstPart): Promise<Survey> {
+  const { walker, walk, scanStartMs, meanwhile } = part;
+  // Whoever calls `late` hears of it; a failure before that must not end the process.
+  meanwhile.catch(() => {});
+  const [deferred] = walk.deferred;
+  const at = walk.found.findIndex(({ path }) => path === deferred);
+  const sources = new Map<string, string>();
+  const sort = async (found: Found[], groupPrefix: string, flaws: Flaw[]) => {
+    const some = { ...walk, found };
+    const folded = await copyDatabases(room, some, undefined, options.scratch, sources, flaws);
+    return orderUnits(sortSuspects({ walk: some, cache: undefined, sources, folded, groupPrefix }).certain);
+  };
+  const flaws = [...walk.flaws];
+  const changed = await sort(walk.found.toSpliced(at, 1), options.groupPrefix, flaws);
+  const late = async (): Promise<LateSurvey> => {
+    await meanwhile;
+    const count = walk.found.length;
+    const known = walk.flaws.length;
+    walker.resume(deferred!);
+    const lateFlaws = walk.flaws.slice(known);
+    const found = [walk.found[at]!, ...walk.found.slice(count)];
+    const items = await sort(found, `${options.groupPrefix}:late`, lateFlaws);
+    for (const item of items) changed.push(item);
+    return { items, flaws: lateFlaws };
+  };
+  return {
+    cache: undefined,
+    walk,
+    scanStartMs,
+    changed,
+    refreshed: new Map(),
+    removed: [],
+    removedDirectories: new Set(),
+    flaws,
+    sources,
+    late,
+  };
+}
+
+/** Copies databases in use and enters them among the sources; returns the sidecars that are folded into the copies. */
 async function copyDatabases(
   room: Room,
   walk: Walk,
   cache: StatCache | undefined,
   scratch: string,
+  sources: Map<string, string>,
   flaws: Flaw[],
-): Promise<{ sources: Map<string, string>; folded: Set<string> }> {
-  const sources = new Map<string, string>();
+): Promise<Set<string>> {
   const folded = new Set<string>();
   // By the name that the cache has, where it has one: to look at the end of a path, the path must be put together.
   const paths = walk.found
@@ -101,7 +173,7 @@ async function copyDatabases(
     if (await copyDatabase(room, database, sources, scratch, flaws))
       for (const sidecar of sidecars) folded.add(sidecar);
   }
-  return { sources, folded };
+  return folded;
 }
 
 /** Copies one database through SQLite; when it cannot, its files are captured as they are and that is said. */

@@ -2,7 +2,17 @@
 // a private index. The user's HEAD, branch, index, stash, reflog and hooks are never touched. The private index is kept
 // between checkpoints, so that a few changed files cost a few git calls and no second walk. Any failure makes this part
 // degraded and says so; the layers stay the truth.
-import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { GitPosition } from "../entry.ts";
 import { type GitOptions, git } from "./git-command.ts";
@@ -81,7 +91,9 @@ async function commitVisible(request: GitRequest): Promise<GitPosition> {
     status: "degraded",
     note,
   });
-  const indexFile = join(request.cacheDirectory, "git-index");
+  const keptIndex = join(request.cacheDirectory, "git-index");
+  // A name of its own while git works on it: a git that outlives a killed Lazarus must not write into the next one's.
+  const indexFile = `${keptIndex}-${request.checkpointId}`;
   const stateFile = join(request.cacheDirectory, "git.json");
   const last = readState(stateFile);
   const place = await findPlace(call, last?.ref);
@@ -98,7 +110,7 @@ async function commitVisible(request: GitRequest): Promise<GitPosition> {
     last.ground === ground &&
     request.headId !== null &&
     (last.checkpoint === request.headId || last.since === request.headId) &&
-    existsSync(indexFile);
+    existsSync(keptIndex);
   const remember = (known: Pick<Remembered, "tree" | "commit" | "ref" | "note">) => {
     const { checkpointId: checkpoint, headId: since } = request;
     const { tree, commit, ref, note } = known;
@@ -113,6 +125,8 @@ async function commitVisible(request: GitRequest): Promise<GitPosition> {
   mkdirSync(request.cacheDirectory, { recursive: true, mode: 0o700 });
   // Until the state is written again, a crash leaves an index that nobody trusts.
   rmSync(stateFile, { force: true });
+  for (const name of readdirSync(request.cacheDirectory))
+    if (name.startsWith("git-index-")) rmSync(join(request.cacheDirectory, name), { force: true });
   const own: IndexRequest = {
     worktree,
     indexFile,
@@ -124,10 +138,9 @@ async function commitVisible(request: GitRequest): Promise<GitPosition> {
       return request.secretChanges ?? request.secrets;
     },
   };
-  const quick =
-    isSameGround && changes !== undefined && isSimple(worktree, changes)
-      ? await updateIndex(call, own, changes)
-      : undefined;
+  const isFew = isSameGround && changes !== undefined && isSimple(worktree, changes);
+  if (isFew) renameSync(keptIndex, indexFile);
+  const quick = isFew ? await updateIndex(call, own, changes) : undefined;
   const isQuick = quick !== undefined && "note" in quick;
   const updated = isQuick ? quick : await addEverything(call, own, place.files[0]!, head !== null);
   if ("failure" in updated) return degraded(updated.failure, { head, branch });
@@ -136,6 +149,7 @@ async function commitVisible(request: GitRequest): Promise<GitPosition> {
   const treeCall = await call(["write-tree"], { indexFile });
   if (treeCall.code !== 0) return degraded(`git write-tree: ${treeCall.stderr}`, { head, branch });
   const tree = treeCall.stdout.trim();
+  if (existsSync(indexFile)) renameSync(indexFile, keptIndex);
   if (isLast && last.tree === tree) {
     remember({ tree, commit: last.commit, ref: last.ref, note });
     return { status: "unchanged", head, branch, commit: last.commit, ref: last.ref, note };
