@@ -33,11 +33,13 @@ export const command = defineCommand({
         context.emit("event/1", event, () => `${line(event)}\n`);
       }
     };
+    // Asked for before the first line is out: whoever reads it may interrupt at once.
+    const signal = options.follow ? context.signal : undefined;
     show(registry.events({ mission, afterSeq: seen, ...(last > 0 ? { last } : {}) }));
     if (!options.follow && seen === 0)
       context.say("nothing has happened yet; make a cell with: lazarus init <mission>");
-    while (options.follow && !context.signal.aborted) {
-      await context.machine.clock.sleep(POLL_MS, context.signal);
+    while (signal !== undefined && !signal.aborted) {
+      await context.machine.clock.sleep(POLL_MS, signal);
       show(registry.events({ mission, afterSeq: seen }));
     }
     return 0;

@@ -25,10 +25,12 @@ export const command = defineCommand({
   ],
   exits: ["alert", "machine"],
   async run(context, { options }) {
+    // Asked for before the first line is out: whoever reads it may interrupt at once.
+    const signal = options.watch ? context.signal : undefined;
     let report = show(context, options.watch);
-    while (options.watch && !context.signal.aborted) {
-      await context.machine.clock.sleep((options.interval ?? 2) * 1000, context.signal);
-      if (!context.signal.aborted) report = show(context, true);
+    while (signal !== undefined && !signal.aborted) {
+      await context.machine.clock.sleep((options.interval ?? 2) * 1000, signal);
+      if (!signal.aborted) report = show(context, true);
     }
     return options.check && report.summary.healthy < report.summary.total_cells ? ERROR_KINDS.alert.exit : 0;
   },
