@@ -14,9 +14,10 @@ import { compactLayers, planCompaction } from "./compact.ts";
 import { openContents } from "./contents.ts";
 import type { CheckpointMetadata, CheckpointRef, Entry, Flaw, GitPosition, Reason } from "./entry.ts";
 import { commitWorktree, ownGitDirectory } from "./git/commit.ts";
-import { openHead, saveCache } from "./head.ts";
+import { hasLargeCache, openHead, saveCache } from "./head.ts";
 import { type Checkpoint, putCheckpoint, readCheckpoint } from "./oci/manifest.ts";
 import { readPositions } from "./positions.ts";
+import { startProbers } from "./probe.ts";
 import { pruneIfDue } from "./prune.ts";
 import { finishInterruptedRestore, type Restored } from "./restore-finish.ts";
 import type { Room } from "./room.ts";
@@ -113,6 +114,7 @@ async function captureLocked(
 ): Promise<CaptureResult> {
   const createdMs = room.machine.clock.nowMs();
   const id = timeOrderedId(createdMs, room.machine.ids);
+  using probers = hasLargeCache(room) ? startProbers() : undefined;
   const { head, cache, damage } = openHead(room);
   let git: GitPosition | undefined;
   const found = await survey(room, {
@@ -120,6 +122,7 @@ async function captureLocked(
     scratch: room.vault.scratch,
     groupPrefix: id,
     defer: gitDirectoryInCell(room),
+    probers,
     meanwhile: async (walk) => {
       const made = { id, createdMs, headId: head?.ref.id ?? null };
       const position = options.git === false ? GIT_LEFT_ALONE : commit(room, made, walk, cache);

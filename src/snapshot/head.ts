@@ -8,6 +8,7 @@ import { readPackedToc } from "./oci/layer-reader.ts";
 import { type Checkpoint, type LayerRef, layerSource, readCheckpoint } from "./oci/manifest.ts";
 import type { Vault } from "./oci/vault.ts";
 import type { Packed } from "./pack.ts";
+import { LEAST_ROWS } from "./probe.ts";
 import type { Room } from "./room.ts";
 import {
   baseName,
@@ -60,6 +61,15 @@ function checkLayer(vault: Vault, layer: LayerRef): void {
 }
 
 const cacheFile = (room: Room) => join(room.cacheDirectory, "stat-cache");
+
+/** Whether the cache is so large that threads should be called before it is read. */
+export function hasLargeCache(room: Room): boolean {
+  const bytes = statSync(cacheFile(room), { throwIfNoEntry: false })?.size ?? 0;
+  return bytes > LEAST_ROWS * LEAST_ROW_BYTES;
+}
+
+/** A row's columns without its name. */
+const LEAST_ROW_BYTES = 95;
 
 export function openCache(room: Room, head: Checkpoint | undefined): StatCache | undefined {
   if (head === undefined) return undefined;

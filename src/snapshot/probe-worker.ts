@@ -1,8 +1,9 @@
 // The shell of a probing thread: the cache's bytes are shared, so nothing is copied on the way in or out.
-import { workerData } from "node:worker_threads";
+import { parentPort } from "node:worker_threads";
 import { type ProbeTask, workThrough } from "./probe.ts";
 import { decodeStatCache } from "./stat-cache.ts";
 
-const task = workerData as ProbeTask;
-const cache = decodeStatCache(task.cache, true);
-if (cache !== undefined) workThrough(task, cache);
+parentPort!.once("message", (task: ProbeTask) => {
+  const cache = decodeStatCache(task.cache, true);
+  if (cache !== undefined) workThrough(task, cache);
+});

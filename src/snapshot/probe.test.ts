@@ -61,7 +61,7 @@ const doubted = (paths: string[], verdicts: Uint8Array | undefined) =>
 test("what nobody touched is unchanged, on however many threads", () => {
   const { cache, paths } = cacheOf();
   for (let round = 0; round < 5; round += 1)
-    expect(doubted(paths, probeRows(root, cache, [], 0))).toEqual([]);
+    expect(doubted(paths, probeRows(root, cache, { leastRows: 0 }))).toEqual([]);
 });
 
 test("what was written, removed, added to or may have changed unseen is to be looked at", () => {
@@ -69,14 +69,14 @@ test("what was written, removed, added to or may have changed unseen is to be lo
   writeFileSync(join(root, "d1", "größe 漢"), "more than it was");
   rmSync(join(root, "d9", "f9"));
   writeFileSync(join(root, "d20", "new"), "");
-  const verdicts = probeRows(root, cache, [], 0)!;
+  const verdicts = probeRows(root, cache, { leastRows: 0 })!;
   expect(doubted(paths, verdicts).sort()).toEqual(["d1/größe 漢", "d20", "d3/f3", "d9", "d9/f9"]);
   expect(verdicts[paths.indexOf("d3/f3")]).toBe(LOOK);
 });
 
 test("what is put off gets no verdict, nor does anything below it", () => {
   const { cache, paths } = cacheOf();
-  const below = doubted(paths, probeRows(root, cache, ["d5", "absent/at-all"], 0));
+  const below = doubted(paths, probeRows(root, cache, { putOff: ["d5", "absent/at-all"], leastRows: 0 }));
   expect(below.length).toBe(1 + FILES);
   expect(below.every((path) => path === "d5" || path.startsWith("d5/"))).toBe(true);
 });

@@ -26,8 +26,8 @@ const CHUNK_ROWS = 512;
 const FREE = 0;
 const TAKEN = 1;
 const DONE = 2;
-/** Starting a thread takes 30 ms, in which one thread looks at this many paths. */
-const LEAST_ROWS = 10_000;
+/** Starting a thread takes 40 ms, in which one thread looks at this many paths. */
+export const LEAST_ROWS = 10_000;
 const MOST_THREADS = 4;
 const QUIETLY = { throwIfNoEntry: false } as const;
 /** Room for the stats of a whole share, none of which survives: not one collection of garbage. */
@@ -35,14 +35,43 @@ const YOUNG_MB = 96;
 /** A thread that does not come back is not waited for: its rows are looked at again. */
 const PATIENCE_MS = 1000;
 
+/** Threads that look along. A thread takes 40 ms to start, so it is called before there is work for it. */
+export interface Probers extends Disposable {
+  give(task: ProbeTask): void;
+}
+
+export function startProbers(): Probers {
+  const workers = Array.from({ length: Math.min(availableParallelism(), MOST_THREADS) - 1 }, () => {
+    const worker = startWorker("probe-worker", import.meta.url, {
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+    });
+    // Without it the first thread does all the work.
+    worker.on("error", () => {});
+    worker.unref();
+    return worker;
+  });
+  return {
+    give(task) {
+      for (const worker of workers) worker.postMessage(task);
+    },
+    [Symbol.dispose]() {
+      for (const worker of workers) void worker.terminate();
+    },
+  };
+}
+
+export interface ProbeOptions {
+  readonly putOff?: Iterable<string> | undefined;
+  readonly probers?: Probers | undefined;
+  readonly leastRows?: number;
+}
+
 /** A verdict for each row: UNCHANGED, or LOOK for what the walk has to see for itself. Undefined: too few to ask. */
 export function probeRows(
   root: string,
   cache: StatCache,
-  putOff: Iterable<string> = [],
-  leastRows = LEAST_ROWS,
+  { putOff = [], probers, leastRows = LEAST_ROWS }: ProbeOptions = {},
 ): Uint8Array | undefined {
-  const threads = Math.min(availableParallelism(), MOST_THREADS);
   if (cache.shared === undefined || cache.count < leastRows) return undefined;
   const count = Math.ceil(cache.count / CHUNK_ROWS);
   const task: ProbeTask = {
@@ -53,15 +82,8 @@ export function probeRows(
   };
   const verdicts = new Uint8Array(task.verdicts);
   for (const path of putOff) markBelow(cache, findRow(cache, path), verdicts);
-  for (let thread = 1; thread < threads; thread += 1) {
-    const worker = startWorker("probe-worker", import.meta.url, {
-      workerData: task,
-      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
-    });
-    // Without it this thread does all the work.
-    worker.on("error", () => {});
-    worker.unref();
-  }
+  using own = probers === undefined ? startProbers() : undefined;
+  (probers ?? own)?.give(task);
   workThrough(task, cache);
   const states = new Int32Array(task.chunks, 4);
   for (let chunk = 0; chunk < count; chunk += 1) {

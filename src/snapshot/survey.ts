@@ -5,6 +5,7 @@ import type { CapturedItem, CaptureItem, HashTask } from "./capture-item.ts";
 import { runTasks } from "./capture-pool.ts";
 import { goneFromRows, orderUnits, sameEntry, sortSuspects, type Unit } from "./changes.ts";
 import type { Flaw } from "./entry.ts";
+import type { Probers } from "./probe.ts";
 import type { Room } from "./room.ts";
 import { createMatcher } from "./settings.ts";
 import { backupDatabase, findDatabasesInUse, isSidecar } from "./sqlite/backup.ts";
@@ -45,6 +46,7 @@ export interface SurveyOptions {
   /** A directory to walk last, after `meanwhile` has been done with what is known of the rest. */
   readonly defer?: string | undefined;
   readonly meanwhile?: ((walk: Walk) => Promise<void>) | undefined;
+  readonly probers?: Probers | undefined;
 }
 
 /** Names that Lazarus itself uses beside a cell's content. */
@@ -58,6 +60,7 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
     cache,
     isExcluded: createMatcher([OWN_NAMES, ...room.settings.exclude]),
     ...(options.defer === undefined ? {} : { defer: new Set([options.defer]) }),
+    probers: options.probers,
   });
   const walk = walker.walk();
   const meanwhile = options.meanwhile?.(walk);

@@ -6,7 +6,7 @@ import { constants, lstatSync, readdirSync, type Stats } from "node:fs";
 import { asLazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { EntryType, Flaw } from "./entry.ts";
 import { decodePath, encodePath, joinPath, systemPath } from "./path-bytes.ts";
-import { probeRows, UNCHANGED } from "./probe.ts";
+import { type Probers, probeRows, UNCHANGED } from "./probe.ts";
 import type { Matcher } from "./settings.ts";
 import { isUnchanged, type StatCache, TYPE_CODES, TYPES } from "./stat-cache.ts";
 
@@ -49,6 +49,8 @@ export interface WalkOptions {
   readonly isExcluded: Matcher;
   /** Directories to leave for a later `walkBelow`: git writes into its own directory while we look elsewhere. */
   readonly defer?: ReadonlySet<string>;
+  /** Threads that were called in advance. */
+  readonly probers?: Probers | undefined;
 }
 
 export interface Walker {
@@ -77,7 +79,7 @@ interface Descent {
   readonly complete: boolean;
 }
 
-export function createWalker({ root, cache, isExcluded, defer }: WalkOptions): Walker {
+export function createWalker({ root, cache, isExcluded, defer, probers }: WalkOptions): Walker {
   const found: Found[] = [];
   const gone: number[] = [];
   const flaws: Flaw[] = [];
@@ -86,7 +88,7 @@ export function createWalker({ root, cache, isExcluded, defer }: WalkOptions): W
   const putOff = new Map<string, number>();
   const result: Walk = { found, runs, gone, flaws, deferred };
 
-  const verdicts = cache === undefined ? undefined : probeRows(root, cache, defer);
+  const verdicts = cache === undefined ? undefined : probeRows(root, cache, { putOff: defer, probers });
 
   const fileOf = (path: string) => systemPath(path === "." ? root : `${root}/${path}`);
 
