@@ -5,7 +5,7 @@ import { availableParallelism } from "node:os";
 import type { Worker } from "node:worker_threads";
 import { type ErrorCode, LazarusError } from "../platform/errors.ts";
 import { startWorker } from "../platform/worker-module.ts";
-import type { CaptureTask, TaskResult } from "./capture-item.ts";
+import type { CaptureTask, TaskMemory, TaskResult } from "./capture-item.ts";
 import { runTask } from "./capture-task.ts";
 import { type CapturedColumns, fromColumns } from "./captured-columns.ts";
 
@@ -26,27 +26,42 @@ export interface PoolOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Calls `take` with each result, in task order. */
+type Take = (result: TaskResult, index: number) => void;
+
+export interface Pool extends AsyncDisposable {
+  /** Calls `take` with each result, in task order. After a failure the pool is of no more use. */
+  run(tasks: readonly CaptureTask[], options: PoolOptions, take: Take): Promise<void>;
+}
+
+/** Threads are started when they are first needed; at once when there is much to do. */
+export function createPool(expectedBytes = 0): Pool {
+  let crew: Crew | undefined;
+  if (expectedBytes >= INLINE_BYTES) crew = startCrew();
+  return {
+    async run(tasks, options, take) {
+      if (options.totalBytes >= INLINE_BYTES && tasks.length >= 3) {
+        crew ??= startCrew();
+        return drive(crew, tasks, options.signal, take);
+      }
+      for (const [index, task] of tasks.entries()) {
+        options.signal?.throwIfAborted();
+        take(runTask(task), index);
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all((crew?.workers ?? []).map((worker) => worker.terminate()));
+    },
+  };
+}
+
+/** One list of tasks with a pool of its own. */
 export async function runTasks(
   tasks: readonly CaptureTask[],
   options: PoolOptions,
-  take: (result: TaskResult, index: number) => void,
+  take: Take,
 ): Promise<void> {
-  if (options.totalBytes < INLINE_BYTES || tasks.length < 3) {
-    for (const [index, task] of tasks.entries()) {
-      options.signal?.throwIfAborted();
-      take(runTask(task), index);
-    }
-    return;
-  }
-  const workers = Array.from({ length: Math.min(availableParallelism(), tasks.length) }, () =>
-    startWorker("capture-worker", import.meta.url),
-  );
-  try {
-    await drive(workers, tasks, options.signal, take);
-  } finally {
-    await Promise.all(workers.map((worker) => worker.terminate()));
-  }
+  await using pool = createPool();
+  await pool.run(tasks, options, take);
 }
 
 interface Reply {
@@ -56,62 +71,90 @@ interface Reply {
   readonly error?: { readonly message: string; readonly hint: string | undefined; readonly code: ErrorCode };
 }
 
+/** Who listens to the workers now. */
+interface Listener {
+  onReply(worker: Worker, reply: Reply): void;
+  onFailure(error: unknown): void;
+}
+
+interface Crew {
+  readonly workers: readonly Worker[];
+  readonly memories: readonly TaskMemory[];
+  listener: Listener | undefined;
+}
+
+function startCrew(): Crew {
+  const workers = Array.from({ length: availableParallelism() }, () =>
+    startWorker("capture-worker", import.meta.url),
+  );
+  const memories = Array.from({ length: workers.length * WINDOW_PER_WORKER }, () => ({
+    raw: new SharedArrayBuffer(RAW_BYTES),
+    stored: new SharedArrayBuffer(STORED_BYTES),
+  }));
+  const crew: Crew = { workers, memories, listener: undefined };
+  for (const worker of workers) {
+    worker.on("message", (reply: Reply) => crew.listener?.onReply(worker, reply));
+    worker.on("error", (error) => crew.listener?.onFailure(error));
+    worker.on("exit", (code) =>
+      crew.listener?.onFailure(new Error(`a capture worker ended with code ${code}`)),
+    );
+  }
+  return crew;
+}
+
 function drive(
-  workers: readonly Worker[],
+  crew: Crew,
   tasks: readonly CaptureTask[],
   signal: AbortSignal | undefined,
-  take: (result: TaskResult, index: number) => void,
+  take: Take,
 ): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const window = workers.length * WINDOW_PER_WORKER;
-    const waiting = new Map<number, TaskResult>();
-    const load = new Map(workers.map((worker) => [worker, 0]));
-    const memories = Array.from({ length: window }, () => ({
-      raw: new SharedArrayBuffer(RAW_BYTES),
-      stored: new SharedArrayBuffer(STORED_BYTES),
-    }));
-    let given = 0;
-    let taken = 0;
-    const feed = () => {
-      for (;;) {
-        if (given >= tasks.length || given - taken >= window) return;
-        // The least loaded worker, never more than two tasks deep: one to do, one to go on with.
-        const [worker, depth] = [...load].reduce((least, next) => (next[1] < least[1] ? next : least));
-        if (depth >= 2) return;
-        load.set(worker, depth + 1);
-        // No more than `window` tasks are under way, so the memory of this one was read out.
-        worker.postMessage({ id: given, task: { ...tasks[given], memory: memories[given % window] } });
-        given += 1;
-      }
-    };
-    const onReply = (worker: Worker, { id, result, columns, error }: Reply) => {
-      if (error !== undefined) return reject(new LazarusError(error.code, error.message, error));
-      if (result === undefined || columns === undefined)
-        return reject(new Error("a capture worker sent nothing"));
-      load.set(worker, load.get(worker)! - 1);
-      waiting.set(id, { ...result, captured: fromColumns(columns) });
-      // The worker goes on before the writer takes what is there.
-      feed();
-      for (let next = waiting.get(taken); next !== undefined; next = waiting.get(taken)) {
-        waiting.delete(taken);
-        take(next, taken);
-        taken += 1;
-      }
-      if (taken === tasks.length) resolve();
-      else feed();
-    };
-    for (const worker of workers) {
-      worker.on("message", (reply: Reply) => {
+  const { workers, memories } = crew;
+  const window = memories.length;
+  const waiting = new Map<number, TaskResult>();
+  const load = new Map(workers.map((worker) => [worker, 0]));
+  let given = 0;
+  let taken = 0;
+  const feed = () => {
+    for (;;) {
+      if (given >= tasks.length || given - taken >= window) return;
+      // The least loaded worker, never more than two tasks deep: one to do, one to go on with.
+      const [worker, depth] = [...load].reduce((least, next) => (next[1] < least[1] ? next : least));
+      if (depth >= 2) return;
+      load.set(worker, depth + 1);
+      // No more than `window` tasks are under way, so the memory of this one was read out.
+      worker.postMessage({ id: given, task: { ...tasks[given], memory: memories[given % window] } });
+      given += 1;
+    }
+  };
+  const onReply = (worker: Worker, { id, result, columns, error }: Reply) => {
+    if (error !== undefined) throw new LazarusError(error.code, error.message, error);
+    if (result === undefined || columns === undefined) throw new Error("a capture worker sent nothing");
+    load.set(worker, load.get(worker)! - 1);
+    waiting.set(id, { ...result, captured: fromColumns(columns) });
+    // The worker goes on before the writer takes what is there.
+    feed();
+    for (let next = waiting.get(taken); next !== undefined; next = waiting.get(taken)) {
+      waiting.delete(taken);
+      take(next, taken);
+      taken += 1;
+    }
+    feed();
+  };
+  return new Promise<void>((resolve, reject) => {
+    crew.listener = {
+      onReply(worker, reply) {
         try {
           onReply(worker, reply);
+          if (taken === tasks.length) resolve();
         } catch (failure) {
           reject(failure);
         }
-      });
-      worker.on("error", reject);
-      worker.on("exit", (code) => reject(new Error(`a capture worker ended with code ${code}`)));
-    }
+      },
+      onFailure: reject,
+    };
     signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
     feed();
+  }).finally(() => {
+    crew.listener = undefined;
   });
 }

@@ -3,7 +3,7 @@
 import { createHash, type Hash } from "node:crypto";
 import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
 import type { CapturedItem, CaptureItem, CaptureTask, MissedItem, TaskResult } from "./capture-item.ts";
-import { runTasks } from "./capture-pool.ts";
+import type { Pool } from "./capture-pool.ts";
 import {
   changedType,
   describe,
@@ -51,7 +51,11 @@ export function packWhiteouts(request: PackRequest, paths: readonly string[]): v
   request.writer.append(request.compress(raw), raw, 0);
 }
 
-export async function packItems(request: PackRequest, items: readonly CaptureItem[]): Promise<Packed> {
+export async function packItems(
+  request: PackRequest,
+  items: readonly CaptureItem[],
+  pool: Pool,
+): Promise<Packed> {
   const packed: Packed = { entries: [], captured: new Map(), missed: [] };
   const { small, large } = divide(items);
   const totalBytes = items.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0);
@@ -64,14 +68,14 @@ export async function packItems(request: PackRequest, items: readonly CaptureIte
   }));
   // The first attempt at large files goes along with the small ones, so that no core waits for the last of them.
   const first = planLarge(request, packed, large, false);
-  await runTasks([...tasks, ...first.tasks], { totalBytes }, (result, index) => {
+  await pool.run([...tasks, ...first.tasks], { totalBytes }, (result, index) => {
     if (index < tasks.length) takePacked(request, packed, result);
     else first.take(result, index - tasks.length);
   });
   let pending = first.again;
   for (let attempt = 2; pending.length > 0; attempt += 1) {
     const next = planLarge(request, packed, pending, attempt === LARGE_ATTEMPTS);
-    await runTasks(next.tasks, { totalBytes: next.totalBytes }, next.take);
+    await pool.run(next.tasks, { totalBytes: next.totalBytes }, next.take);
     pending = next.again;
   }
   return packed;

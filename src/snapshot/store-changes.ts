@@ -1,6 +1,7 @@
 // Stores what a survey found changed: one ordinary layer and, where secrets changed, one local-only layer. What could not
 // be read is left out and said so (INV-6); key files never reach a layer that can be pushed (INV-7).
 import type { CapturedItem, CaptureItem, MissedItem } from "./capture-item.ts";
+import { createPool, type Pool } from "./capture-pool.ts";
 import { someParent, whiteoutsFor } from "./changes.ts";
 import type { CheckpointMetadata, Flaw } from "./entry.ts";
 import { type Codec, gzipCodec, zstdCodec } from "./oci/codec.ts";
@@ -24,6 +25,9 @@ export const NOTHING_PACKED: Packed = { entries: [], captured: new Map(), missed
 /** Writes the ordinary layer and, where secrets changed, the local-only one. */
 export async function storeChanges(room: Room, found: Survey, flaws: Flaw[]): Promise<Stored> {
   const codec = room.settings.compression === "zstd" ? zstdCodec : gzipCodec;
+  const total = found.changed.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0);
+  // First of all: its threads start while the work for them is laid out.
+  await using pool = createPool(total);
   const isSecret = createSecretMatcher(room.settings.secrets);
   const secretGroups = new Set(
     found.changed.filter((item) => item.group !== undefined && isSecret(item.path)).map((item) => item.group),
@@ -37,7 +41,6 @@ export async function storeChanges(room: Room, found: Survey, flaws: Flaw[]): Pr
   const whiteouts = whiteoutsFor(found.removed, setAnew);
   const packed: Packed = { entries: [], captured: new Map(), missed: [] };
   const layers: LayerRef[] = [];
-  const total = found.changed.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0);
   let done = 0;
   const onBytes = (count: number) => {
     done += count;
@@ -69,7 +72,7 @@ export async function storeChanges(room: Room, found: Survey, flaws: Flaw[]): Pr
       onBytes,
     };
     if (plan.items.length + plan.removed.length + lostDirectories.size === 0) continue;
-    layers.push(...(await storeLayer(room, found, plan, { all: packed, flaws, lostDirectories })));
+    layers.push(...(await storeLayer(room, found, plan, { all: packed, flaws, lostDirectories, pool })));
   }
   for (const [path, { torn, degraded }] of packed.captured) {
     if (torn !== undefined) flaws.push({ path, kind: "torn", reason: torn });
@@ -99,13 +102,14 @@ interface Gathered {
   readonly flaws: Flaw[];
   /** Directories that were there and could not be stored: what stands below them is not in the checkpoint either. */
   readonly lostDirectories: Set<string>;
+  readonly pool: Pool;
 }
 
 async function storeLayer(
   room: Room,
   found: Survey,
   plan: LayerPlan,
-  { all, flaws, lostDirectories }: Gathered,
+  { all, flaws, lostDirectories, pool }: Gathered,
 ): Promise<LayerRef[]> {
   const { codec, localOnly } = plan;
   const writer = createLayerWriter(room.machine.disk, room.vault, {
@@ -122,12 +126,16 @@ async function storeLayer(
       onBytes: plan.onBytes,
     };
     packWhiteouts(request, plan.whiteouts);
-    const first = await packItems(request, plan.items);
-    const second = await packItems(request, [
-      ...vanishedDirectories(first, plan.items),
-      ...(await copyLateDatabases(room, found, first, plan.items, flaws)),
-      ...(await plan.takeLate()),
-    ]);
+    const first = await packItems(request, plan.items, pool);
+    const second = await packItems(
+      request,
+      [
+        ...vanishedDirectories(first, plan.items),
+        ...(await copyLateDatabases(room, found, first, plan.items, flaws)),
+        ...(await plan.takeLate()),
+      ],
+      pool,
+    );
     for (const part of [first, second]) {
       // Not spread: a call takes no more than some 120,000 arguments.
       for (const entry of part.entries) all.entries.push(entry);
