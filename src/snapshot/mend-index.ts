@@ -41,8 +41,6 @@ function diagnose(vault: Vault): string | undefined {
   const layout = join(vault.root, "oci-layout");
   try {
     vault.list();
-    if (!existsSync(join(vault.root, "index.json")) && vault.blobs().length > 0)
-      return "index.json is missing";
     if (!existsSync(layout)) return undefined;
     const { imageLayoutVersion } = JSON.parse(readFileSync(layout, "utf8"));
     return imageLayoutVersion === "1.0.0" ? undefined : "oci-layout is damaged";

@@ -7,6 +7,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { systemDisk } from "../../src/platform/disk.ts";
 import { LazarusError } from "../../src/platform/errors.ts";
+import { rebuildRegistry } from "../../src/registry/rebuild.ts";
+import { prune } from "../../src/snapshot/prune.ts";
+import { restoreCell } from "../../src/snapshot/restore.ts";
+import { verifyVault } from "../../src/snapshot/verify.ts";
 import { createFaultyDisk, type FaultCode } from "../../src/testing/index.ts";
 import { createLab, isRoot, type Lab, vaultFiles } from "./lab.ts";
 
@@ -206,6 +210,28 @@ describe("a damaged vault", () => {
       expect(fs.readFileSync(join(restored, "worktree/f"), "utf8")).toContain(`round ${i}`);
       expect((await lab.checkpoint()).flaws).toEqual([]);
     }
+  });
+
+  it("that lost its index takes no checkpoint and no prune until it is mended: nothing else is lost", async () => {
+    using lab = createLab(kept);
+    prepare(lab);
+    const { vault, machine, config } = lab.room;
+    await lab.checkpoint();
+    change(lab, 1);
+    const { ref } = await lab.checkpoint();
+    const blobs = vault.blobs().length;
+    fs.rmSync(join(vault.root, "index.json"));
+    for (const attempt of [() => lab.checkpoint(), () => prune(lab.room), () => restoreCell(lab.room, {})])
+      await expect(attempt()).rejects.toMatchObject({
+        code: "VAULT_DAMAGED",
+        message: expect.stringContaining("index.json is damaged: it is missing"),
+        hint: expect.stringContaining("lazarus registry rebuild"),
+      });
+    expect((await verifyVault(vault)).findings).toMatchObject([{ object: "index.json" }]);
+    expect(vault.blobs()).toHaveLength(blobs);
+    await rebuildRegistry(machine, config);
+    expect(vault.list().map(({ id }) => id)).toContain(ref.id);
+    expect(vault.list()).toHaveLength(2);
   });
 });
 

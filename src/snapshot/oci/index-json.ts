@@ -25,12 +25,15 @@ export function encodeIndex(refs: readonly CheckpointRef[]): string {
   return `${JSON.stringify({ schemaVersion: 2, mediaType: INDEX_TYPE, manifests, annotations })}\n`;
 }
 
+export function damagedIndex(file: string, what: string): LazarusError {
+  return new LazarusError("VAULT_DAMAGED", `the index ${file} is damaged: ${what}`, {
+    hint: "lazarus registry rebuild, which reads the manifests themselves and mends the index",
+    details: { file },
+  });
+}
+
 export function decodeIndex(text: string, file: string): CheckpointRef[] {
-  const damaged = (what: string) =>
-    new LazarusError("VAULT_DAMAGED", `the index ${file} is damaged: ${what}`, {
-      hint: "lazarus registry rebuild, which reads the manifests themselves and mends the index",
-      details: { file },
-    });
+  const damaged = (what: string) => damagedIndex(file, what);
   let index: {
     schemaVersion?: unknown;
     mediaType?: unknown;

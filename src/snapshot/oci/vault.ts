@@ -10,7 +10,7 @@ import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/er
 import { acquireLock, type Lock } from "../../platform/lock.ts";
 import type { Machine } from "../../platform/machine.ts";
 import type { CheckpointRef } from "../entry.ts";
-import { decodeIndex, encodeIndex } from "./index-json.ts";
+import { damagedIndex, decodeIndex, encodeIndex } from "./index-json.ts";
 
 export interface Vault {
   readonly mission: string;
@@ -19,7 +19,7 @@ export interface Vault {
   readonly scratch: string;
   /** Journal of a restore under way. */
   readonly journalFile: string;
-  /** All checkpoints, oldest first. An absent vault has none. */
+  /** All checkpoints, oldest first. An absent vault has none; one that lost its index is damaged. */
   list(): CheckpointRef[];
   /** Replaces the index: the one write that makes checkpoints exist or not. */
   publish(refs: readonly CheckpointRef[]): void;
@@ -57,6 +57,9 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
 
   const has = (digest: string) => existsSync(blobPath(digest));
 
+  const blobNames = () =>
+    existsSync(blobDirectory) ? readdirSync(blobDirectory).filter((name) => /^[0-9a-f]{64}$/.test(name)) : [];
+
   return {
     mission,
     root,
@@ -69,8 +72,9 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
       try {
         text = readFileSync(indexFile, "utf8");
       } catch (error) {
-        if (systemErrorCode(error) === "ENOENT") return [];
-        throw doing("reading", error);
+        if (systemErrorCode(error) !== "ENOENT") throw doing("reading", error);
+        if (blobNames().length === 0) return [];
+        throw damagedIndex(indexFile, "it is missing, and there are blobs that it should name");
       }
       return decodeIndex(text, indexFile);
     },
@@ -127,10 +131,10 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
       return bytes;
     },
     blobs() {
-      if (!existsSync(blobDirectory)) return [];
-      return readdirSync(blobDirectory)
-        .filter((name) => /^[0-9a-f]{64}$/.test(name))
-        .map((name) => ({ digest: `sha256:${name}`, size: statSync(join(blobDirectory, name)).size }));
+      return blobNames().map((name) => ({
+        digest: `sha256:${name}`,
+        size: statSync(join(blobDirectory, name)).size,
+      }));
     },
     remove(digest) {
       machine.disk.unlink(blobPath(digest));
@@ -147,6 +151,9 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
         makeDirectory(machine.disk, blobDirectory);
         rmSync(scratch, { recursive: true, force: true });
         makeDirectory(machine.disk, scratch);
+        // Before the first blob: an index that is missing beside blobs was lost, and none may be made in its place.
+        if (!existsSync(indexFile) && blobNames().length === 0)
+          replaceFile(machine.disk, indexFile, encodeIndex([]));
         if (!existsSync(join(root, "oci-layout"))) createFile(machine.disk, join(root, "oci-layout"), LAYOUT);
       } catch (error) {
         lock[Symbol.dispose]();
