@@ -1,15 +1,15 @@
 // A drill: restores a checkpoint to scratch, looks at the result with eyes of its own, and stamps the checkpoint as
 // proven when every path is what its listing says. The scratch lies beside the cell and is removed in the end; one left
 // by a killed drill is removed by the next.
-import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import { asLazarusError } from "../platform/errors.ts";
-import { acquireLock } from "../platform/lock.ts";
+import { acquireLock, type Lock } from "../platform/lock.ts";
 import { compareTree, type Difference } from "./drill-compare.ts";
 import type { CheckpointRef, Flaw } from "./entry.ts";
 import { findCheckpoint } from "./find-checkpoint.ts";
 import { type Checkpoint, readCheckpoint } from "./oci/manifest.ts";
+import { removeTree } from "./remove-tree.ts";
 import { namingTheGood } from "./restore-damage.ts";
 import { finishInterruptedRestore } from "./restore-finish.ts";
 import { findMeans } from "./restore-make.ts";
@@ -40,15 +40,23 @@ export async function drill(room: Room, options: DrillOptions = {}): Promise<Dri
   const question = { mission, text: options.checkpoint, nowMs: machine.clock.nowMs() };
   const ref = findCheckpoint(vault.list(), question);
   const checkpoint = await namingTheGood(vault, ref, () => readCheckpoint(vault, ref));
-  const purpose = `drill of ${mission}`;
   // Not the vault's own lock: checkpoints go on during a drill, which may take long.
-  using _drilling = await acquireLock(machine, join(vault.root, "lazarus", "drill.lock"), { purpose });
+  using _drilling = await lockDrill(room);
   const scratch = join(dirname(room.cellRoot), `.lazarus-drill-${mission}`);
   const looked = await namingTheGood(vault, ref, () =>
     restoreAndLook(room, checkpoint, scratch, options.signal),
   );
   if (looked.differences.length > 0) return { ref, checkpoint, ...looked };
   return { ref: await stamp(room, ref), checkpoint, ...looked };
+}
+
+async function lockDrill({ vault, mission, machine }: Room): Promise<Lock> {
+  try {
+    const file = join(vault.root, "lazarus", "drill.lock");
+    return await acquireLock(machine, file, { purpose: `drill of ${mission}` });
+  } catch (error) {
+    throw asLazarusError(error, `locking the vault ${vault.root}`, vault.root);
+  }
 }
 
 async function restoreAndLook(
@@ -58,7 +66,7 @@ async function restoreAndLook(
   signal: AbortSignal | undefined,
 ) {
   try {
-    rmSync(scratch, { recursive: true, force: true });
+    removeTree(scratch);
     crashPoint("snapshot.drill.scratch-cleared");
     const source = openSource(room.vault, createTableReader(room.vault)(checkpoint));
     prepareDirectory(scratch, checkpoint.ref.id);
@@ -73,7 +81,7 @@ async function restoreAndLook(
   } catch (error) {
     throw asLazarusError(error, `drilling ${checkpoint.ref.id} in ${scratch}`, scratch);
   } finally {
-    rmSync(scratch, { recursive: true, force: true });
+    removeTree(scratch);
   }
 }
 

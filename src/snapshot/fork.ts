@@ -15,6 +15,7 @@ import type { CheckpointRef, Flaw } from "./entry.ts";
 import { findCheckpoint } from "./find-checkpoint.ts";
 import { type Checkpoint, readCheckpoint } from "./oci/manifest.ts";
 import type { Vault } from "./oci/vault.ts";
+import { removeTree } from "./remove-tree.ts";
 import { namingTheGood } from "./restore-damage.ts";
 import { finishInterruptedRestore } from "./restore-finish.ts";
 import { WHOLE_CELL } from "./restore-scope.ts";
@@ -77,7 +78,7 @@ async function makeFork(
   const staging = join(dirname(fork.cellRoot), `.lazarus-fork-${fork.mission}`);
   const cell = join(staging, "cell");
   try {
-    rmSync(staging, { recursive: true, force: true });
+    removeTree(staging);
     makeDirectory(room.machine.disk, staging);
     crashPoint("snapshot.fork.staging-made");
     prepareDirectory(cell, from.id);
@@ -93,10 +94,10 @@ async function makeFork(
     renameSync(cell, fork.cellRoot);
     syncPaths(dirname(fork.cellRoot), ["."]);
     crashPoint("snapshot.fork.put");
-    rmSync(staging, { recursive: true, force: true });
+    removeTree(staging);
     return { from, capture, flaws: [...filled.flaws, ...capture.flaws], warnings: findTies(room, fork) };
   } catch (error) {
-    rmSync(staging, { recursive: true, force: true });
+    removeTree(staging);
     throw asLazarusError(error, `forking ${room.mission} into ${fork.cellRoot}`, dirname(fork.cellRoot));
   }
 }

@@ -1,21 +1,11 @@
 // Makes a cell and its first checkpoint from an archive or an OCI layout. Everything is unpacked in a private directory
 // beside the cell, captured there, and renamed into place at the very end: the rename is the moment at which the mission
 // exists. A crash before it leaves a directory that the next import of that mission removes, with its checkpoint (INV-2).
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  lstatSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { closeSync, existsSync, lstatSync, openSync, readdirSync, renameSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import { makeDirectory } from "../platform/durable.ts";
-import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
+import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import type { Lock } from "../platform/lock.ts";
 import { posixSupport } from "../platform/posix.ts";
 import { adoptCell } from "./adopt-cell.ts";
@@ -31,6 +21,7 @@ import {
 import { type CaptureResult, captureCell } from "./capture.ts";
 import type { Flaw } from "./entry.ts";
 import { prune } from "./prune.ts";
+import { removeTree } from "./remove-tree.ts";
 import type { Room } from "./room.ts";
 import { fromTarName } from "./tar/header.ts";
 import { createTarReader, TarError } from "./tar/read.ts";
@@ -99,7 +90,7 @@ async function importInto(
   renameSync(root, room.cellRoot);
   crashPoint("snapshot.import.renamed");
   room.machine.disk.fsyncDirectory(dirname(room.cellRoot));
-  rmSync(staging, { recursive: true, force: true });
+  removeTree(staging);
   return { ...result, lost, as };
 }
 
@@ -110,32 +101,20 @@ function rollBack(room: Room, staging: string): void {
   const unfinished = !existsSync(room.cellRoot) && refs.length === 1 && refs[0]!.reason === "import";
   if (unfinished) room.vault.publish([]);
   crashPoint("snapshot.import.rolled-back");
-  discardTree(staging);
-}
-
-/** Removes a tree of strangers, whose directories may forbid it. */
-function discardTree(root: string): void {
-  try {
-    rmSync(root, { recursive: true, force: true });
-  } catch (error) {
-    if (systemErrorCode(error) !== "EACCES") throw error;
-    const open = (directory: Buffer) => {
-      chmodSync(directory, 0o700);
-      for (const name of readdirSync(directory, { encoding: "buffer" })) {
-        const path = Buffer.concat([directory, Buffer.from("/"), name]);
-        if (lstatSync(path).isDirectory()) open(path);
-      }
-    };
-    open(Buffer.from(root));
-    rmSync(root, { recursive: true, force: true });
-  }
+  removeTree(staging);
 }
 
 function refuseAbsent(source: string): void {
-  if (existsSync(source)) return;
-  throw new LazarusError("NOT_FOUND", `there is no archive or layout ${source}`, {
-    hint: `ls -l ${dirname(source)}`,
-  });
+  const found = statSync(source, { throwIfNoEntry: false });
+  if (found === undefined)
+    throw new LazarusError("NOT_FOUND", `there is no archive or layout ${source}`, {
+      hint: `ls -l ${dirname(source)}`,
+    });
+  // A FIFO would be waited for, with the lock in hand, by everyone after us.
+  if (!found.isFile() && !found.isDirectory())
+    throw new LazarusError("USAGE", `${source} is neither a file nor a directory`, {
+      hint: `cat ${source} > cell.tar.gz && lazarus import cell.tar.gz --mission NAME`,
+    });
 }
 
 function refuseTaken(room: Room): void {

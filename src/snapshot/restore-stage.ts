@@ -1,10 +1,11 @@
 // Makes everything that a plan will put into a cell, beside the cell and on the same file system: the bytes are read and
 // verified here, so that a damaged vault or a full disk is found while the cell is still untouched (INV-3). What is
 // staged has its final mode, owner, attributes and time; what is left to do for each path is one rename.
-import { linkSync, mkdirSync, rmSync } from "node:fs";
+import { linkSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import type { Flaw } from "./entry.ts";
+import { removeTree } from "./remove-tree.ts";
 import { withConsequence } from "./restore-damage.ts";
 import { findMeans, makeSpecial } from "./restore-make.ts";
 import type { FileOrder } from "./restore-order.ts";
@@ -79,5 +80,5 @@ async function stageFiles(
 }
 
 export function removeStaging(room: Pick<Room, "cellRoot" | "mission">): void {
-  rmSync(stagingDirectory(room), { recursive: true, force: true });
+  removeTree(stagingDirectory(room));
 }

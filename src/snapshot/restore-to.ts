@@ -16,6 +16,7 @@ import { crashPoint } from "../platform/crash-point.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { Entry, Flaw } from "./entry.ts";
 import { systemPath } from "./path-bytes.ts";
+import { removeTree } from "./remove-tree.ts";
 import { withConsequence } from "./restore-damage.ts";
 import { findMeans, makeSpecial, setMetadata } from "./restore-make.ts";
 import type { FileOrder } from "./restore-order.ts";
@@ -177,6 +178,6 @@ function makeOne(path: string, again: boolean): void {
 
 function empty(directory: string): void {
   for (const name of readdirSync(directory, { encoding: "buffer" })) {
-    rmSync(Buffer.concat([Buffer.from(directory + sep), name]), { recursive: true, force: true });
+    removeTree(Buffer.concat([Buffer.from(directory + sep), name]));
   }
 }

@@ -213,47 +213,6 @@ describe("what cannot be captured is named", () => {
     expect(less.text("worktree/c-a-small")).toBe("small");
     await less.verify();
   });
-
-  it.skipIf(!isRoot)(
-    "unreadable files and directories are skipped, and come in when they become readable",
-    { timeout: 60_000 },
-    () => {
-      using lab = createLab();
-      fs.writeFileSync(join(lab.worktree, "open"), "x");
-      fs.writeFileSync(join(lab.worktree, "closed"), "x", { mode: 0 });
-      fs.mkdirSync(join(lab.worktree, "dark"), { mode: 0 });
-      execFileSync("chmod", ["755", lab.directory]);
-      execFileSync("chown", ["-R", "65534:65534", lab.directory]);
-      const run = (): { exit: number | null; flaws: { path: string }[]; files: number; outcome: string } => {
-        const script = join(import.meta.dirname, "as-nobody.ts");
-        const out = execFileSync(process.execPath, [script, lab.home], {
-          encoding: "utf8",
-          uid: 65_534,
-          gid: 65_534,
-          env: { PATH: process.env.PATH },
-        });
-        return JSON.parse(out);
-      };
-      const wanted = [
-        { path: "worktree/closed", kind: "skipped", reason: "cannot be read (EACCES)" },
-        {
-          path: "worktree/dark",
-          kind: "skipped",
-          reason: "the directory cannot be read (EACCES), nor what is in it",
-        },
-      ];
-      const sorted = (flaws: { path: string }[]) => flaws.sort((a, b) => (a.path < b.path ? -1 : 1));
-      const first = run();
-      expect(sorted(first.flaws)).toEqual(wanted);
-      expect(first.files).toBe(1);
-      const second = run();
-      expect(sorted(second.flaws)).toEqual(wanted);
-      expect(second.outcome).toBe("unchanged");
-      fs.chmodSync(join(lab.worktree, "closed"), 0o644);
-      fs.chmodSync(join(lab.worktree, "dark"), 0o755);
-      expect(run()).toMatchObject({ flaws: [], files: 2, outcome: "captured" });
-    },
-  );
 });
 
 describe("beside others", () => {

@@ -1,5 +1,6 @@
 // Archives made to escape, to exhaust or to confuse: each is refused or contained, nothing appears outside the cell, and
 // after a refusal there is neither a cell nor a checkpoint nor a left-over.
+import { execFileSync } from "node:child_process";
 import {
   existsSync,
   lstatSync,
@@ -209,6 +210,14 @@ describe("an import refuses", () => {
     expect((await refused(file, { limits: { maxRatio: 0, maxEntries: 5000 } })).message).toContain(
       "more than 5000 entries",
     );
+  });
+
+  it("a FIFO, instead of waiting for it with the lock in hand", async () => {
+    const fifo = join(home, "fifo");
+    execFileSync("mkfifo", [fifo]);
+    const error = await importCell(room, { source: fifo, owners: false }).catch((each) => each);
+    expect(error).toMatchObject({ code: "USAGE", hint: expect.stringContaining(`cat ${fifo} >`) });
+    expect(existsSync(room.vault.root)).toBe(false);
   });
 
   it("an archive that is cut short, or whose gzip is damaged", async () => {

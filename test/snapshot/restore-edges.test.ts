@@ -1,6 +1,5 @@
 // What restores meet in real cells: odd names, changed types, links planted on purpose, files that no checkpoint has,
 // databases in use, settings that changed meanwhile.
-import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
@@ -235,35 +234,5 @@ describe("a restore in place", () => {
     expect([safety, flaws]).toEqual([null, []]);
     expect(differences(before, lookAt(world.cell))).toEqual([]);
     expect(world.beside()).toEqual([]);
-  });
-
-  it.skipIf(process.getuid?.() !== 0)("works in directories that are closed even to their owner", () => {
-    const home = join(world.directory, "user");
-    fs.mkdirSync(home);
-    fs.chmodSync(world.directory, 0o755);
-    fs.chownSync(home, 65_534, 65_534);
-    // As a plain user, in a process of its own: this one is root and may do anything.
-    const script = `
-      const fs = await import("node:fs");
-      const { createWorld, lookAt, differences } = await import("./test/snapshot/restore-world.ts");
-      const { restoreCell } = await import("./src/snapshot/restore.ts");
-      const world = createWorld(process.argv[1]);
-      world.write("worktree/closed/file", "then");
-      fs.chmodSync(world.path("worktree/closed"), 0o500);
-      const before = lookAt(world.cell);
-      const { ref } = await world.checkpoint();
-      fs.chmodSync(world.path("worktree/closed"), 0o700);
-      world.write("worktree/closed/file", "now, longer");
-      world.write("worktree/closed/more", "now");
-      fs.chmodSync(world.path("worktree/closed"), 0o500);
-      const { flaws } = await restoreCell(world.room, { checkpoint: ref.id });
-      console.log(JSON.stringify({ flaws, differences: differences(before, lookAt(world.cell)) }));`;
-    const output = execFileSync(process.execPath, ["--input-type=module", "-e", script, home], {
-      uid: 65_534,
-      gid: 65_534,
-      encoding: "utf8",
-      env: { ...process.env, HOME: home },
-    });
-    expect(JSON.parse(output)).toEqual({ flaws: [], differences: [] });
   });
 });

@@ -1,0 +1,109 @@
+// Checkpoints of a plain user, for whom modes mean something. As root each script runs in a process of its own as nobody;
+// everyone else is a plain user already.
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { isRoot, removeTree } from "./lab.ts";
+
+const NOBODY = { uid: 65_534, gid: 65_534 };
+
+let home: string;
+beforeEach(() => {
+  home = fs.mkdtempSync(join(tmpdir(), "lazarus-user-"));
+  if (isRoot) fs.chownSync(home, NOBODY.uid, NOBODY.gid);
+});
+afterEach(() => removeTree(home));
+
+/** Runs `body` with `world`, `fs` and the rooms' functions at hand; what it returns comes back. */
+function asPlainUser(body: string): unknown {
+  const script = `
+    const fs = await import("node:fs");
+    const { createWorld, openMission, lookAt, differences } = await import("./test/snapshot/restore-world.ts");
+    const { restoreCell, restoreTo } = await import("./src/snapshot/restore.ts");
+    const { undoRestore } = await import("./src/snapshot/undo.ts");
+    const { drill } = await import("./src/snapshot/drill.ts");
+    const { forkMission } = await import("./src/snapshot/fork.ts");
+    const world = createWorld(process.argv[1]);
+    const result = await (async () => { ${body} })();
+    process.stdout.write(JSON.stringify(result));`;
+  const output = execFileSync(process.execPath, ["--input-type=module", "-e", script, home], {
+    ...(isRoot ? NOBODY : {}),
+    encoding: "utf8",
+    env: { ...process.env, HOME: home },
+  });
+  return JSON.parse(output);
+}
+
+describe("directories that are closed to their owner", () => {
+  const CLOSED = `
+    world.write("worktree/go/mod/file", "then");
+    for (const name of ["worktree/go/mod", "worktree/go"]) fs.chmodSync(world.path(name), 0o555);`;
+
+  it("can be drilled again and again, and nothing is left beside the cell", () => {
+    const result = asPlainUser(`${CLOSED}
+      await world.checkpoint();
+      const proofs = [];
+      for (let i = 0; i < 2; i += 1) proofs.push((await drill(world.room)).differences);
+      return { proofs, beside: world.beside() };`);
+    expect(result).toEqual({ proofs: [[], []], beside: [] });
+  });
+
+  it("are worked in by a restore, and closed again", () => {
+    const result = asPlainUser(`
+      world.write("worktree/closed/file", "then");
+      fs.chmodSync(world.path("worktree/closed"), 0o500);
+      const before = lookAt(world.cell);
+      const { ref } = await world.checkpoint();
+      fs.chmodSync(world.path("worktree/closed"), 0o700);
+      world.write("worktree/closed/file", "now, longer");
+      world.write("worktree/closed/more", "now");
+      fs.chmodSync(world.path("worktree/closed"), 0o500);
+      const { flaws } = await restoreCell(world.room, { checkpoint: ref.id });
+      return { flaws, differences: differences(before, lookAt(world.cell)) };`);
+    expect(result).toEqual({ flaws: [], differences: [] });
+  });
+
+  it("do not keep the leftovers of a killed fork, restore or drill from being removed", () => {
+    const result = asPlainUser(`${CLOSED}
+      await world.checkpoint();
+      const missions = world.cell.slice(0, world.cell.lastIndexOf("/"));
+      for (const name of ["fork-other", "restore-m", "drill-m"]) {
+        fs.cpSync(world.cell, missions + "/.lazarus-" + name + "/cell", { recursive: true });
+        fs.chmodSync(missions + "/.lazarus-" + name + "/cell/worktree/go/mod", 0o555);
+      }
+      await forkMission(world.room, openMission(world.directory, "other"), {});
+      await drill(world.room);
+      return world.beside();`);
+    expect(result).toEqual(["other"]);
+  });
+});
+
+describe("what a plain user cannot read", () => {
+  it("is skipped each time, and comes in when it becomes readable", () => {
+    const result = asPlainUser(`
+      world.write("worktree/open", "x");
+      fs.chmodSync(world.write("worktree/closed", "x"), 0);
+      fs.mkdirSync(world.path("worktree/dark"), { mode: 0 });
+      const results = [await world.checkpoint(), await world.checkpoint()];
+      fs.chmodSync(world.path("worktree/closed"), 0o644);
+      fs.chmodSync(world.path("worktree/dark"), 0o755);
+      results.push(await world.checkpoint());
+      return results.map(({ flaws, outcome, checkpoint }) =>
+        ({ flaws: flaws.sort((a, b) => (a.path < b.path ? -1 : 1)), outcome, files: checkpoint.metadata.counts.files }));`);
+    const flaws = [
+      { path: "worktree/closed", kind: "skipped", reason: "cannot be read (EACCES)" },
+      {
+        path: "worktree/dark",
+        kind: "skipped",
+        reason: "the directory cannot be read (EACCES), nor what is in it",
+      },
+    ];
+    expect(result).toMatchObject([
+      { flaws, files: 5 },
+      { flaws, files: 5, outcome: "unchanged" },
+      { flaws: [], files: 6, outcome: "captured" },
+    ]);
+  });
+});
