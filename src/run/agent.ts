@@ -107,6 +107,20 @@ export function checkAgent(agent: Agent): void {
   }
   if (agent.phases?.length === 0)
     throw wrong("it has an empty list of phases", "leave phases out, or name one");
+  for (const { maxIterations } of [agent, ...(agent.phases ?? [])]) {
+    if (!isStepLimit(maxIterations)) {
+      throw wrong(
+        `maxIterations is ${String(maxIterations)}`,
+        "use a whole number from 1 up, or leave it out",
+      );
+    }
+  }
+  for (const name of ["timeoutMs", "stepTimeoutMs"] as const) {
+    const limit = agent[name];
+    if (limit !== undefined && !(limit > 0)) {
+      throw wrong(`${name} is ${String(limit)}`, "use milliseconds above 0, or leave it out");
+    }
+  }
   const sets = [agent.tools ?? {}, ...(agent.phases ?? []).map(({ tools }) => tools ?? {})];
   for (const [name, tool] of sets.flatMap((set) => Object.entries(set))) {
     if (typeof tool.execute !== "function") throw wrong(`tool ${name} has no execute`, "give it one");
@@ -126,6 +140,11 @@ export function checkAgent(agent: Agent): void {
       throw wrong(`tool ${name} needs approval, which durable runs cannot ask for`, "ask inside the tool");
     }
   }
+}
+
+/** Whether a run can be bounded by it: a limit that is no number would bound nothing. */
+export function isStepLimit(limit: number | undefined): boolean {
+  return limit === undefined || (Number.isSafeInteger(limit) && limit > 0);
 }
 
 /** Turns what the caller handed in into messages. */

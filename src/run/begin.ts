@@ -2,7 +2,7 @@
 import { LazarusError } from "../platform/errors.ts";
 import { timeOrderedId } from "../platform/ids.ts";
 import type { Machine } from "../platform/machine.ts";
-import { type Agent, inputMessages, type RunInput } from "./agent.ts";
+import { type Agent, inputMessages, isStepLimit, type RunInput } from "./agent.ts";
 import type { ExecutorDefaults, RunOptions } from "./executor.ts";
 import { createState, INPUT_PHASE, type RunState } from "./state.ts";
 import { textOf } from "./transcript.ts";
@@ -28,6 +28,12 @@ export function beginState(
   if (run.runId !== undefined && !RUN_ID.test(run.runId)) {
     throw new LazarusError("RUN_ID_INVALID", `${JSON.stringify(run.runId)} is not a run id`, {
       hint: "use 1 to 128 letters, digits, '_' or '-', or leave it out",
+    });
+  }
+  const limit = run.maxIterations ?? defaults.maxIterations;
+  if (!isStepLimit(limit)) {
+    throw new LazarusError("USAGE", `maxIterations is ${String(limit)}`, {
+      hint: "use a whole number from 1 up, or leave it out",
     });
   }
   const messages = inputMessages(input);

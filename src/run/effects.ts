@@ -7,6 +7,7 @@ import { type DurableTool, type ToolContext, type ToolSet, UnknownOutcomeError }
 import { advanceEffect, type CallVerdict, effectId, verdictOnCall } from "./ledger.ts";
 import { prepareEffect, putEffect, say } from "./state.ts";
 import { orStopped, stopOf } from "./stop.ts";
+import { thrownText } from "./thrown.ts";
 import { type DanglingCall, resultMessage, type ToolOutcome } from "./transcript.ts";
 import type { Effect, EffectClass } from "./types.ts";
 import type { RunWork } from "./work.ts";
@@ -132,11 +133,15 @@ async function reconcile(
   const line = ledgerLine(work, call)!;
   let said: Awaited<ReturnType<NonNullable<DurableTool["reconcile"]>>>;
   try {
-    const asked = Promise.resolve(tool.reconcile!(line.id, call.input, contextOf(work, line, call)));
+    const asked = Promise.resolve().then(() =>
+      tool.reconcile!(line.id, ownCopy(call.input), contextOf(work, line, call)),
+    );
     said = await orStopped(asked, work.signal);
   } catch (error) {
     if (work.signal.aborted) throw stopOf(work.signal.reason);
-    throw park(work, [{ effect: line, reason: `its tool could not reconcile it: ${thrownText(error)}` }]);
+    throw park(work, [
+      { effect: line, reason: `its tool could not reconcile it: ${thrownText(error, "the tool")}` },
+    ]);
   }
   crashPoint("run.effect.reconciled");
   switch (said?.outcome) {
@@ -156,16 +161,25 @@ async function execute(
   tool: DurableTool,
   call: DanglingCall,
 ): Promise<ToolOutcome | undefined> {
-  const line = advanceEffect(ledgerLine(work, call)!, "started", work.nowMs());
+  const before = ledgerLine(work, call)!;
+  const line = advanceEffect(before, "started", work.nowMs());
   putEffect(work.state, line);
-  if (line.class !== "read") {
-    await work.save("now");
-    crashPoint("run.effect.started");
+  try {
+    if (line.class !== "read") {
+      await work.save("now");
+      crashPoint("run.effect.started");
+    }
+    if (work.signal.aborted) throw stopOf(work.signal.reason);
+  } catch (error) {
+    // The tool was not called, so the ledger must not leave open whether it was.
+    putEffect(work.state, before);
+    throw error;
   }
-  if (work.signal.aborted) throw stopOf(work.signal.reason);
   work.watch?.toolStarted(call.tool);
   try {
-    const started = Promise.resolve().then(() => tool.execute(call.input, contextOf(work, line, call)));
+    const started = Promise.resolve().then(() =>
+      tool.execute(ownCopy(call.input), contextOf(work, line, call)),
+    );
     const output = await withGrace(work, started, line.class !== "read");
     crashPoint("run.effect.happened");
     putEffect(work.state, advanceEffect(line, "done", work.nowMs()));
@@ -188,7 +202,7 @@ async function execute(
       putEffect(work.state, advanceEffect(line, "unknown", work.nowMs(), { error: error.message }));
       return undefined;
     }
-    const text = thrownText(error);
+    const text = thrownText(error, "the tool");
     putEffect(work.state, advanceEffect(line, "failed", work.nowMs(), { error: text }));
     work.audit("effect", { effect: line.id, tool: call.tool, state: "failed", error: text });
     return { ok: false, text };
@@ -237,6 +251,12 @@ function contextOf(work: RunWork, line: Effect, call: DanglingCall): ToolContext
   };
 }
 
-function thrownText(error: unknown): string {
-  return error instanceof Error ? error.message : `the tool threw ${String(error)}`;
+/** A tool may change what it is given; the transcript and a second try must not see that. */
+function ownCopy(input: unknown): unknown {
+  try {
+    return structuredClone(input);
+  } catch {
+    // A schema may make functions or the like of it, which only this process can have.
+    return input;
+  }
 }

@@ -1,15 +1,17 @@
 // The executor: begins or resumes a run, works it off, and finalises its record on every way out, early errors
 // included. It returns a result for whatever happens; only a mistake in the call itself throws.
 import type { LanguageModel } from "ai";
-import { asLazarusError, LazarusError } from "../platform/errors.ts";
+import { LazarusError } from "../platform/errors.ts";
 import { type Machine, systemMachine } from "../platform/machine.ts";
 import { type Agent, checkAgent, type RunInput } from "./agent.ts";
 import { beginState } from "./begin.ts";
 import type { RunCheckpointer } from "./checkpointer.ts";
-import { decideOutcome, type Ending, type Outcome } from "./outcome.ts";
+import { guardAudit, guardWatch, tellHost } from "./guard.ts";
+import { asRunError, decideOutcome, type Ending, type Outcome } from "./outcome.ts";
 import type { ClaimedRun, RunEvent, RunPorts, Watch } from "./ports.ts";
 import { type RunState, stateOf } from "./state.ts";
 import { RunStopped, ShutdownError } from "./stop.ts";
+import { thrownText } from "./thrown.ts";
 import type { Effect, Json, ResultStatus, RunInfo, Usage } from "./types.ts";
 import { type RunWork, workOff } from "./work.ts";
 
@@ -112,24 +114,32 @@ async function runAgent(
 ): Promise<RunResult> {
   const { machine, ports = {}, defaults = {} } = options;
   const warnings: string[] = [];
+  if (run.resume !== undefined && input !== undefined) {
+    throw new LazarusError(
+      "USAGE",
+      `run ${run.resume.record.head.runId} is resumed, and takes no new input`,
+      {
+        hint: "executor.run(agent, undefined, { resume })",
+      },
+    );
+  }
   const state = run.resume ? stateOf(run.resume.record) : beginState(machine, agent, input, run, defaults);
   const { info } = state;
   const stop = new AbortController();
   const ended = new AbortController();
   const warn = (warning: string) => {
     warnings.push(warning);
-    quietly(() => ports.onWarning?.(info, warning));
+    // A host's callback must not end the host's run.
+    tellHost(
+      () => ports.onWarning?.(info, warning),
+      () => {},
+    );
     audit("warning", { warning });
   };
-  const audits = new Set<Promise<unknown>>();
-  const audit = (kind: RunEvent["kind"], data: Record<string, unknown>) => {
-    const event = { kind, step: state.step, data };
-    const entry = Promise.resolve()
-      .then(() => ports.audit?.record(info, event))
-      .catch((error: unknown) => void warnings.push(`the audit log was not written: ${asText(error)}`))
-      .finally(() => audits.delete(entry));
-    audits.add(entry);
-  };
+  const log = guardAudit(ports.audit, (warning) => void warnings.push(warning));
+  const audit = (kind: RunEvent["kind"], data: Record<string, unknown>) =>
+    log.record(info, { kind, step: state.step, data });
+  const graceMs = defaults.graceMs ?? DEFAULT_GRACE_MS;
   let checkpointer: RunCheckpointer | undefined;
   let watch: Watch | undefined;
   let ending: Ending;
@@ -151,7 +161,7 @@ async function runAgent(
         deaf: false,
         extraSteps: 0,
       },
-      graceMs: defaults.graceMs ?? DEFAULT_GRACE_MS,
+      graceMs,
       stepTimeoutMs: agent.stepTimeoutMs ?? defaults.stepTimeoutMs ?? DEFAULT_STEP_TIMEOUT_MS,
       maxRetries: defaults.maxRetries ?? 2,
       get watch() {
@@ -168,12 +178,12 @@ async function runAgent(
     ending = { kind: "threw", error };
   }
   ended.abort();
-  quietly(() => watch?.stop());
+  watch?.stop();
   const outcome = decideOutcome(ending, info.runId);
   const recorded = await closeRecord(checkpointer, state, outcome, warn);
   audit("end", { status: recorded.status, error: recorded.error?.code ?? null });
   // A host may close its log as soon as it has the result.
-  await Promise.all(audits);
+  await log.settle(machine.clock, graceMs);
   return {
     runId: info.runId,
     status: recorded.status,
@@ -206,7 +216,7 @@ async function openRecord(
     return await factory?.begin(state.info, state);
   } catch (error) {
     if (factory?.required || (error instanceof LazarusError && error.code === "RUN_ID_TAKEN")) throw error;
-    warn(`this run is not durable: ${asText(error)}`);
+    warn(`this run is not durable: ${thrownText(error)}`);
     return undefined;
   }
 }
@@ -223,7 +233,7 @@ async function saveState(
   } catch (error) {
     const fatal = error instanceof LazarusError && ["RUN_OUT_OF_ORDER", "RUN_UNKNOWN"].includes(error.code);
     if (urgency === "now" || fatal || error instanceof RunStopped) throw error;
-    warn(`a step was not saved yet: ${asText(error)}`);
+    warn(`a step was not saved yet: ${thrownText(error)}`);
   }
 }
 
@@ -242,12 +252,12 @@ async function closeRecord(
   } catch (error) {
     checkpointer.stop();
     if (error instanceof RunStopped) return decideOutcome({ kind: "threw", error }, state.info.runId);
-    warn(`the end of the run was not recorded, and it will be resumed: ${asText(error)}`);
+    warn(`the end of the run was not recorded, and it will be resumed: ${thrownText(error)}`);
     if (outcome.status !== "completed") return outcome;
     return {
       ...outcome,
       status: "failed",
-      error: asLazarusError(error, `recording run ${state.info.runId}`),
+      error: asRunError(error, state.info.runId),
     };
   }
 }
@@ -260,15 +270,16 @@ function startWatch(
   warn: (warning: string) => void,
 ): Watch | undefined {
   try {
-    return ports.watchdog?.watch(info, {
+    const watch = ports.watchdog?.watch(info, {
       nudge: (text) => void work.nudges.push(text),
       kill: (reason) => stop.abort(new RunStopped("killed", reason)),
       raiseStepsBy: (steps) => {
-        work.extraSteps += Math.max(0, Math.floor(steps));
+        if (Number.isFinite(steps) && steps > 0) work.extraSteps += Math.floor(steps);
       },
     });
+    return watch && guardWatch(watch, warn);
   } catch (error) {
-    warn(`this run is not watched: ${asText(error)}`);
+    warn(`this run is not watched: ${thrownText(error)}`);
     return undefined;
   }
 }
@@ -286,9 +297,10 @@ function limitTime(
 }
 
 function pickModel(options: ExecutorOptions, tier: string | undefined): LanguageModel {
-  const model = (tier === undefined ? undefined : options.models?.[tier]) ?? options.model;
+  const { models = {} } = options;
+  const model = tier !== undefined && Object.hasOwn(models, tier) ? models[tier] : options.model;
   if (model !== undefined) return model;
-  const tiers = Object.keys(options.models ?? {});
+  const tiers = Object.keys(models);
   throw new LazarusError(
     "RUN_AGENT_INVALID",
     `there is no model for tier ${JSON.stringify(tier ?? "default")}`,
@@ -296,16 +308,4 @@ function pickModel(options: ExecutorOptions, tier: string | undefined): Language
       hint: tiers.length > 0 ? `this executor has: ${tiers.join(", ")}` : "createExecutor({ model })",
     },
   );
-}
-
-function quietly(work: () => void): void {
-  try {
-    work();
-  } catch {
-    // A host's callback must not end the host's run.
-  }
-}
-
-function asText(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

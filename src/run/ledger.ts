@@ -66,10 +66,11 @@ export function verdictOnCall(effect: Effect | undefined, declared: EffectClass 
   if (effect?.state === "failed") {
     return { action: "answer", how: "failed", text: effect.error ?? "the call failed" };
   }
-  // Not in the ledger or only prepared: entries are written ahead, so it never started.
-  const neverStarted = effect === undefined || (effect.state === "prepared" && effect.attempts === 0);
+  // Not in the ledger or only prepared: entries are written ahead, so it never started, or a human said that it did not
+  // happen.
+  const didNotHappen = effect === undefined || effect.state === "prepared";
   if (declared === undefined) {
-    if (neverStarted) {
+    if (didNotHappen) {
       return { action: "answer", how: "not-run", text: "there is no such tool; the call was not made" };
     }
     return { action: "park", reason: "its outcome is unknown and the agent no longer has this tool" };
@@ -77,13 +78,13 @@ export function verdictOnCall(effect: Effect | undefined, declared: EffectClass 
   if (effect?.inputRedacted) {
     const text =
       "the input held a secret, which is not stored; the call was not made: make it again if it is needed";
-    if (neverStarted || effect.class === "read") return { action: "answer", how: "not-run", text };
+    if (didNotHappen || effect.class === "read") return { action: "answer", how: "not-run", text };
     return {
       action: "park",
       reason: "its outcome is unknown and its input held a secret that is not stored",
     };
   }
-  if (effect === undefined || effect.state === "prepared") return { action: "run" };
+  if (didNotHappen) return { action: "run" };
   // Started or unknown. What was promised when it started counts, not what a newer agent declares.
   switch (effect.class) {
     case "read":

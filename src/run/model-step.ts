@@ -1,7 +1,13 @@
 // One model call through the AI SDK, and nothing around it: tools are shown to the model but never run by the SDK, so
 // that every step is a boundary at which the run can be saved. A call is bounded in time and size whatever the model
 // does. The SDK is loaded at first use, since it is an optional peer.
-import type { LanguageModel, LanguageModelUsage, ModelMessage, ToolSet as SdkTools } from "ai";
+import type {
+  LanguageModel,
+  LanguageModelUsage,
+  ModelMessage,
+  ToolSet as SdkTools,
+  TextStreamPart,
+} from "ai";
 import type { Clock } from "../platform/clock.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { ToolSet } from "./agent.ts";
@@ -19,6 +25,8 @@ export interface ModelCall {
   readonly timeoutMs: number;
   readonly maxRetries: number;
   readonly stream: boolean;
+  /** Told at every sign of life of a streaming model: words, reasoning, the input of a call. */
+  onActivity(): void;
   onText(text: string): void;
 }
 
@@ -114,9 +122,11 @@ async function streamAnswer(
       failure ??= error;
     },
   });
-  for await (const text of result.textStream) {
-    length += text.length;
-    call.onText(text);
+  for await (const part of result.fullStream) {
+    const said = lengthOf(part);
+    if (said > 0) call.onActivity();
+    length += said;
+    if (part.type === "text-delta") call.onText(part.text);
     if (length > LONGEST_ANSWER) {
       const endless = new LazarusError(
         "RUN_MODEL_ENDLESS",
@@ -133,6 +143,22 @@ async function streamAnswer(
   return { messages: (await result.response).messages, usage: usageOf(await result.usage) };
 }
 
-function usageOf(usage: LanguageModelUsage): Usage {
-  return { inputTokens: usage.inputTokens ?? 0, outputTokens: usage.outputTokens ?? 0 };
+/** How much of an answer a part is: reasoning and the input of a call can go on for ever as words can. */
+function lengthOf(part: TextStreamPart<SdkTools>): number {
+  switch (part.type) {
+    case "text-delta":
+    case "reasoning-delta":
+      return part.text.length;
+    case "tool-input-delta":
+      return part.delta.length;
+    default:
+      return 0;
+  }
+}
+
+/** A provider may count in anything; a store takes whole numbers. */
+function usageOf(usage: LanguageModelUsage | undefined): Usage {
+  const count = (value: unknown) =>
+    typeof value === "number" && Number.isFinite(value) ? Math.max(0, Math.round(value)) : 0;
+  return { inputTokens: count(usage?.inputTokens), outputTokens: count(usage?.outputTokens) };
 }

@@ -5,6 +5,7 @@ import { type ErrorCode, LazarusError } from "../platform/errors.ts";
 import type { StopKind } from "./stop.ts";
 import { RunStopped } from "./stop.ts";
 import type { RunClosing } from "./store.ts";
+import { thrownText } from "./thrown.ts";
 import type { ResultStatus, StoredError } from "./types.ts";
 
 /** How the work itself came to an end. */
@@ -90,8 +91,7 @@ const UNTOUCHABLE: ReadonlySet<ErrorCode> = new Set([
 /** Whatever was thrown, as one of the house's errors. */
 export function asRunError(error: unknown, runId: string): LazarusError {
   if (error instanceof LazarusError) return error;
-  const text = error instanceof Error ? error.message : `something threw ${String(error)}`;
-  return new LazarusError("RUN_MODEL_FAILED", `run ${runId}: ${text}`, {
+  return new LazarusError("RUN_MODEL_FAILED", `run ${runId}: ${thrownText(error)}`, {
     hint: `lazarus runs show ${runId}`,
     cause: error,
   });

@@ -2,10 +2,11 @@
 // and with the same record. A run that another process claims first is skipped; one that cannot be resumed here is
 // named with its reason and left as it is.
 import { crashPoint } from "../platform/crash-point.ts";
-import { asLazarusError, LazarusError } from "../platform/errors.ts";
+import { LazarusError } from "../platform/errors.ts";
 import type { Agent } from "./agent.ts";
 import type { Executor, RunResult } from "./executor.ts";
 import type { RunStore } from "./store.ts";
+import { thrownText } from "./thrown.ts";
 import type { RunHead } from "./types.ts";
 
 /** Which agents this host has, and how much it takes up at once. */
@@ -67,7 +68,8 @@ async function recoverOne(
     if (agent === undefined) return skip(`this host has no agent ${head.agentId}`);
     return (await resumeRun(executor, store, agent, runId, options.signal)) ?? { runId, how: "taken" };
   } catch (error) {
-    return skip(asLazarusError(error, `resuming run ${runId}`).message);
+    const text = thrownText(error);
+    return skip(error instanceof LazarusError ? text : `resuming run ${runId}: ${text}`);
   }
 }
 

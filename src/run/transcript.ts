@@ -1,6 +1,7 @@
 // What a transcript says, as pure functions on plain messages: which tool calls have no result yet, what the final
 // words were, and messages made from the ledger so that a provider accepts the transcript again.
 import type { ModelMessage } from "ai";
+import { thrownText } from "./thrown.ts";
 import type { Json, TranscriptEntry } from "./types.ts";
 
 /** A tool call that the transcript holds no result for. */
@@ -58,9 +59,13 @@ function callsIn(message: ModelMessage): Part[] {
   );
 }
 
-/** How many tool calls a message makes that are ours to run. */
-export function countCalls(message: ModelMessage): number {
-  return callsIn(message).length;
+/** The same message in which every call has an id: a result without one would fit no call, or all of them. */
+export function withCallIds(message: ModelMessage, step: number): ModelMessage {
+  if (message.role !== "assistant" || callsIn(message).every(({ toolCallId }) => toolCallId)) return message;
+  const content = partsOf(message).map((part, i) =>
+    part.type === "tool-call" && !part.toolCallId ? { ...part, toolCallId: `call-${step}-${i}` } : part,
+  );
+  return { ...message, content } as ModelMessage;
 }
 
 /** The words of the last assistant message when it asks for nothing more: the phase is over. Undefined while it is not. */
@@ -101,6 +106,12 @@ export function resultMessage(call: DanglingCall, outcome: ToolOutcome): ModelMe
 
 function outputPart(output: unknown): { type: "text"; value: string } | { type: "json"; value: never } {
   if (typeof output === "string") return { type: "text", value: output };
-  const json = JSON.stringify(output);
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(output, (_, value) => (typeof value === "bigint" ? String(value) : value));
+  } catch (error) {
+    // It was done, and saying so must not depend on what it answered.
+    return { type: "text", value: `It was done; its answer cannot be written as JSON: ${thrownText(error)}` };
+  }
   return { type: "json", value: (json === undefined ? null : JSON.parse(json)) as Json as never };
 }

@@ -7,11 +7,13 @@ import { crashPoint } from "../platform/crash-point.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { type Agent, type Phase, phasePrompt, type ToolSet } from "./agent.ts";
 import { classOf, settleCalls } from "./effects.ts";
+import { tellHost } from "./guard.ts";
 import { callModel } from "./model-step.ts";
 import type { RunEvent, RunPorts, Watch } from "./ports.ts";
 import { currentEntries, INPUT_PHASE, prepareEffect, type RunState, say } from "./state.ts";
-import { RunStopped, stopOf } from "./stop.ts";
-import { danglingCalls, finalText, textOf } from "./transcript.ts";
+import { orStopped, RunStopped, stopOf } from "./stop.ts";
+import { thrownText } from "./thrown.ts";
+import { danglingCalls, finalText, textOf, withCallIds } from "./transcript.ts";
 
 /** One run being worked on: its state, its limits and its surroundings. */
 export interface RunWork {
@@ -75,9 +77,7 @@ async function workPhase(
     const ownFailure =
       error instanceof LazarusError ? PHASE_FAILURES.has(error.code) : !(error instanceof RunStopped);
     if (phase.fallback === undefined || !ownFailure) throw error;
-    work.warn(
-      `phase ${phase.name} failed and its fallback stands in: ${error instanceof Error ? error.message : error}`,
-    );
+    work.warn(`phase ${phase.name} failed and its fallback stands in: ${thrownText(error)}`);
     return { output: phase.fallback, fellBack: true };
   }
 }
@@ -130,12 +130,12 @@ async function converse(work: RunWork, phase: Phase): Promise<string> {
 }
 
 async function askModel(work: RunWork, phase: Phase, tools: ToolSet): Promise<void> {
-  const { agent, state, ports } = work;
+  const { agent, state } = work;
   for (const nudge of work.nudges.splice(0)) {
     say(state, { role: "user", content: nudge });
     work.audit("nudge", { text: nudge });
   }
-  const refused = await ports.budget?.check(state.info);
+  const refused = await askBudget(work);
   if (refused !== undefined) {
     throw new LazarusError("RUN_BUDGET_SPENT", `run ${state.info.runId} may not go on: ${refused}`, {
       hint: "raise the budget, or wait until it rolls over",
@@ -153,10 +153,8 @@ async function askModel(work: RunWork, phase: Phase, tools: ToolSet): Promise<vo
     timeoutMs: work.stepTimeoutMs,
     maxRetries: work.maxRetries,
     stream: agent.stream ?? false,
-    onText(text) {
-      work.watch?.activity();
-      tell(work, text);
-    },
+    onActivity: () => work.watch?.activity(),
+    onText: (text) => tell(work, text),
   });
   crashPoint("run.model.answered");
   state.step += 1;
@@ -164,7 +162,7 @@ async function askModel(work: RunWork, phase: Phase, tools: ToolSet): Promise<vo
     inputTokens: state.usage.inputTokens + answer.usage.inputTokens,
     outputTokens: state.usage.outputTokens + answer.usage.outputTokens,
   };
-  for (const message of answer.messages) say(state, message);
+  for (const message of answer.messages) say(state, withCallIds(message, state.step));
   if (answer.messages.length === 0) say(state, { role: "assistant", content: "" });
   for (const call of danglingCalls(currentEntries(state))) {
     if (Object.hasOwn(tools, call.tool)) prepareEffect(state, call, classOf(tools[call.tool]!), work.nowMs());
@@ -179,19 +177,35 @@ async function askModel(work: RunWork, phase: Phase, tools: ToolSet): Promise<vo
 /** A listener that throws is told nothing more; the run goes on. */
 function tell(work: RunWork, text: string): void {
   if (work.deaf) return;
+  tellHost(
+    () => work.ports.onText?.(work.state.info, text),
+    (error) => {
+      if (!work.deaf) work.warn(`onText threw and is not called again: ${thrownText(error)}`);
+      work.deaf = true;
+    },
+  );
+}
+
+/** Why the caller may not go on. A budget that cannot be asked ends the run; one that never answers is left at a stop. */
+async function askBudget({ ports, state, signal }: RunWork): Promise<string | undefined> {
   try {
-    work.ports.onText?.(work.state.info, text);
+    return await orStopped(Promise.resolve(ports.budget?.check(state.info)), signal);
   } catch (error) {
-    work.deaf = true;
-    work.warn(`onText threw and is not called again: ${error instanceof Error ? error.message : error}`);
+    if (error instanceof RunStopped) throw error;
+    throw new LazarusError(
+      "INTERNAL",
+      `run ${state.info.runId}: its budget cannot be asked: ${thrownText(error)}`,
+      { hint: `lazarus runs show ${state.info.runId}`, cause: error },
+    );
   }
 }
 
 async function budgetStep(work: RunWork, startedMs: number, usage: RunState["usage"]): Promise<void> {
   try {
     const runtimeMs = work.clock.monotonicMs() - startedMs;
-    await work.ports.budget?.commit(work.state.info, { runtimeMs, usage });
+    const written = work.ports.budget?.commit(work.state.info, { runtimeMs, usage });
+    await orStopped(Promise.resolve(written), work.signal);
   } catch (error) {
-    work.warn(`the budget was not written: ${error instanceof Error ? error.message : error}`);
+    work.warn(`the budget was not written: ${thrownText(error)}`);
   }
 }

@@ -1,5 +1,4 @@
 // The kernel: what a run does, how it ends, and what it leaves behind.
-import { jsonSchema } from "ai";
 import { MockLanguageModelV4, simulateReadableStream } from "ai/test";
 import { describe, expect, test } from "vitest";
 import { systemDisk } from "../../src/platform/disk.ts";
@@ -10,59 +9,13 @@ import {
   createMemoryRunStore,
   type DurableTool,
   type RunPorts,
-  type RunStore,
   recoverInterrupted,
   ShutdownError,
   UnknownOutcomeError,
 } from "../../src/run/index.ts";
 import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
+import { bench, call, reborn, tool } from "./bench.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
-
-const anything = jsonSchema<{ n: number }>({
-  type: "object",
-  properties: { n: { type: "number" } },
-  required: ["n"],
-  additionalProperties: false,
-});
-
-function tool(
-  effect: DurableTool["effect"],
-  execute: DurableTool["execute"],
-  more: Partial<DurableTool> = {},
-): DurableTool {
-  return { description: "d", inputSchema: anything, ...(effect ? { effect } : {}), execute, ...more };
-}
-
-function bench(script: readonly Line[], options: { ports?: RunPorts; throttleMs?: number } = {}) {
-  const machine = createSimulatedMachine({ disk: systemDisk });
-  const store: RunStore = createMemoryRunStore({ machine });
-  const model = createScriptedModel(script);
-  const checkpointer = createCheckpointer(store, { machine, throttleMs: options.throttleMs ?? 0 });
-  const executor = createExecutor({
-    model,
-    machine,
-    ports: { checkpointer, ...options.ports },
-    defaults: { maxRetries: 0 },
-  });
-  return { machine, store, model, executor };
-}
-
-/** A second process on the same store. */
-function reborn(first: ReturnType<typeof bench>, script: readonly Line[]) {
-  const model = createScriptedModel(script);
-  const { machine, store } = first;
-  const executor = createExecutor({
-    model,
-    machine,
-    ports: { checkpointer: createCheckpointer(store, { machine }) },
-    defaults: { maxRetries: 0 },
-  });
-  return { ...first, model, executor };
-}
-
-const call = (name: string, n = 1, id?: string): Line => ({
-  calls: [{ tool: name, input: { n }, ...(id ? { id } : {}) }],
-});
 
 describe("a run", () => {
   test("without ports ends in memory", async () => {

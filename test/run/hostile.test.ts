@@ -1,0 +1,472 @@
+// Tools, models and hosts that do their worst. Whatever they throw, return or never answer, the run ends in words, its
+// record is closed, and the host lives on.
+import { jsonSchema } from "ai";
+import { MockLanguageModelV4 } from "ai/test";
+import { describe, expect, test } from "vitest";
+import { systemDisk } from "../../src/platform/disk.ts";
+import {
+  type Agent,
+  createCheckpointer,
+  createExecutor,
+  createMemoryRunStore,
+  type RunPorts,
+  recoverInterrupted,
+  ShutdownError,
+  UnknownOutcomeError,
+} from "../../src/run/index.ts";
+import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
+import { bench, call, reborn, tool } from "./bench.ts";
+import type { Line } from "./scripted-model.ts";
+
+const TOKEN = `ghp_${"1234567890abcdefghijklmnopqrstuvwx12"}`;
+const bare = Object.create(null) as object;
+const talkative = Object.defineProperty(new Error("x"), "message", {
+  get: () => {
+    throw new Error("no message either");
+  },
+});
+const circular: Record<string, unknown> = { name: "loop" };
+circular.self = circular;
+const soon = () => new Promise((resolve) => setTimeout(resolve, 20));
+
+describe("tools at their worst", () => {
+  test.each([
+    ["an object without a prototype", bare],
+    ["an error whose message throws", talkative],
+    ["a symbol", Symbol("s")],
+    ["null", null],
+    ["an error without words", new TypeError()],
+  ])("one that throws %s is reported to the model", async (_, thrown) => {
+    const { executor, store } = bench([call("send"), "I see"]);
+    const send = tool("once", () => {
+      throw thrown;
+    });
+    const result = await executor.run({ id: "a", tools: { send } }, "go", { runId: "r" });
+    expect(result).toMatchObject({ status: "completed", output: "I see" });
+    const [effect] = await store.effects("r");
+    expect(effect).toMatchObject({ state: "failed", error: expect.stringMatching(/\w/) });
+  });
+
+  test.each([
+    ["a circle", circular, /It was done; its answer cannot be written as JSON/],
+    ["a big integer", { id: 2n ** 70n }, /1180591620717411303424/],
+    [
+      "something whose toJSON throws",
+      {
+        toJSON: () => {
+          throw bare;
+        },
+      },
+      /It was done/,
+    ],
+    ["nothing", undefined, /null/],
+    ["a function", () => 1, /null/],
+    ["five megabytes", "x".repeat(5_000_000), /x{5000}/],
+  ])("one that returns %s did its work, and the run goes on", async (_, value, says) => {
+    let ran = 0;
+    const { executor, store } = bench([call("send"), "fine"]);
+    const send = tool("once", () => {
+      ran += 1;
+      return value;
+    });
+    const result = await executor.run({ id: "a", tools: { send } }, "go", { runId: "r" });
+    expect(result).toMatchObject({ status: "completed", output: "fine", warnings: [] });
+    expect(ran).toBe(1);
+    expect(await store.effects("r")).toMatchObject([{ state: "done" }]);
+    expect(JSON.stringify((await store.history("r"))[2])).toMatch(says);
+  });
+
+  test("one that changes its input changes neither the transcript nor the next try", async () => {
+    const seen: unknown[] = [];
+    const { executor, store } = bench([call("put", 7), "ok"], { throttleMs: 60_000 });
+    const put = tool("idempotent", (input) => {
+      seen.push({ ...input });
+      input.n = "changed";
+      if (seen.length < 2) throw new UnknownOutcomeError("again");
+    });
+    const { status } = await executor.run({ id: "a", tools: { put } }, "go", { runId: "r" });
+    expect(status).toBe("completed");
+    expect(seen).toEqual([{ n: 7 }, { n: 7 }]);
+    expect(JSON.stringify(await store.history("r"))).not.toContain("changed");
+  });
+
+  test("one that is stopped before it was called is not left as an open question", async () => {
+    const first = bench([call("send"), "end"]);
+    const stop = new AbortController();
+    // The stop comes while `started` is being written: the tool has not been called yet.
+    const save = first.store.save;
+    first.store.save = async (lease, change) => {
+      const receipt = await save(lease, change);
+      if (change.effects?.some(({ state }) => state === "started")) stop.abort(new ShutdownError());
+      return receipt;
+    };
+    let sent = 0;
+    const agent: Agent = { id: "a", tools: { send: tool("once", () => ++sent) } };
+    const result = await first.executor.run(agent, "go", { runId: "r", signal: stop.signal });
+    expect(result).toMatchObject({ status: "shutdown", unknownEffects: [] });
+    expect(await first.store.effects("r")).toMatchObject([{ state: "prepared", attempts: 0 }]);
+    first.store.save = save;
+    const second = reborn(first, [call("send"), "end"]);
+    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    expect(resumed).toMatchObject({ result: { status: "completed" } });
+    expect(sent).toBe(1);
+  });
+
+  test("one whose start cannot be recorded is not called, and the ledger does not say that it may have been", async () => {
+    const { executor, store } = bench([call("send"), "end"]);
+    const save = store.save;
+    store.save = async (lease, change) => {
+      if (change.effects?.some(({ state }) => state === "started")) throw new Error("the store coughs");
+      return save(lease, change);
+    };
+    let sent = 0;
+    const agent: Agent = { id: "a", tools: { send: tool("once", () => ++sent) } };
+    const result = await executor.run(agent, "go", { runId: "r" });
+    expect(result).toMatchObject({ status: "failed", unknownEffects: [] });
+    expect(sent).toBe(0);
+    expect(await store.effects("r")).toMatchObject([{ state: "prepared" }]);
+  });
+
+  test("one that never ends is left at the run's time limit, and nobody knows what it did", async () => {
+    const { executor, machine, store } = bench([call("send"), "end"]);
+    const send = tool("once", () => new Promise(() => {}));
+    const running = executor.run({ id: "a", tools: { send }, timeoutMs: 1000 }, "go", { runId: "r" });
+    await soon();
+    await machine.clock.advance(1001);
+    await machine.clock.advance(5001);
+    expect(await running).toMatchObject({ status: "timeout", unknownEffects: [{ id: "r.1.0" }] });
+    expect((await store.head("r"))?.status).toBe("timeout");
+  });
+
+  test("a reconcile function that throws at once leaves the question to a human", async () => {
+    const first = bench([call("act"), "end"]);
+    const stop = new AbortController();
+    const reconcile = () => {
+      throw bare;
+    };
+    const act = tool(
+      "reconcile",
+      async () => {
+        stop.abort(new ShutdownError());
+        await new Promise(() => {});
+      },
+      { reconcile },
+    );
+    const agent: Agent = { id: "a", tools: { act } };
+    const running = first.executor.run(agent, "go", { runId: "r", signal: stop.signal });
+    await soon();
+    await first.machine.clock.advance(5001);
+    await running;
+    const second = reborn(first, [call("act"), "end"]);
+    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    expect(resumed).toMatchObject({ result: { status: "needs-human" } });
+    expect((await second.store.effects("r"))[0]?.error).toContain("could not reconcile");
+  });
+});
+
+describe("models at their worst", () => {
+  test.each([
+    ["an object without a prototype", bare],
+    ["an error whose message throws", talkative],
+    ["undefined", undefined],
+  ])("one that throws %s ends the run and its record", async (_, thrown) => {
+    const { executor, store } = bench([() => Promise.reject(thrown)]);
+    const result = await executor.run({ id: "a" }, "go", { runId: "r" });
+    expect(result).toMatchObject({ status: "failed", error: { code: "RUN_MODEL_FAILED" } });
+    expect((await store.head("r"))?.status).toBe("failed");
+    expect(await store.listInterrupted()).toEqual([]);
+  });
+
+  const odd = (answer: object) =>
+    new MockLanguageModelV4({ doGenerate: (async () => ({ warnings: [], ...answer })) as never });
+  const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
+  const stop = { unified: "stop", raw: undefined };
+  test.each([
+    [
+      "counts in fractions",
+      {
+        content: [{ type: "text", text: "x" }],
+        finishReason: stop,
+        usage: { inputTokens: { total: 1.5 }, outputTokens: { total: Number.NaN } },
+      },
+    ],
+    ["says nothing at all", { content: [], finishReason: stop, usage }],
+    [
+      "calls without an id",
+      { content: [{ type: "tool-call", toolName: "look", input: '{"n":1}' }], finishReason: stop, usage },
+    ],
+    [
+      "calls without a name",
+      { content: [{ type: "tool-call", toolCallId: "1", input: "{}" }], finishReason: stop, usage },
+    ],
+    [
+      "calls __proto__",
+      {
+        content: [{ type: "tool-call", toolCallId: "1", toolName: "__proto__", input: "{}" }],
+        finishReason: stop,
+        usage,
+      },
+    ],
+    ["answers with a part of no known kind", { content: [{ type: "dance" }], finishReason: stop, usage }],
+    ["answers with nothing of an answer", {}],
+    ["answers null", null as never],
+  ])("one that %s leaves a closed record", async (_, answer) => {
+    const machine = createSimulatedMachine({ disk: systemDisk });
+    const store = createMemoryRunStore({ machine });
+    const executor = createExecutor({
+      model: odd(answer),
+      machine,
+      ports: { checkpointer: createCheckpointer(store, { machine }) },
+      defaults: { maxRetries: 0, maxIterations: 3 },
+    });
+    const agent: Agent = { id: "a", tools: { look: tool("read", () => 1) } };
+    const result = await executor.run(agent, "go", { runId: "r" });
+    expect(["completed", "failed"]).toContain(result.status);
+    expect((await store.head("r"))?.status).toBe(result.status);
+    const record = await store.load("r");
+    expect(Number.isInteger(record?.head.usage.inputTokens)).toBe(true);
+    expect(Number.isInteger(record?.head.usage.outputTokens)).toBe(true);
+  });
+
+  test.each([
+    ["reasons", (delta: string) => ({ type: "reasoning-delta", id: "1", delta }), "reasoning-start"],
+    [
+      "writes the input of a call",
+      (delta: string) => ({ type: "tool-input-delta", id: "1", delta }),
+      "tool-input-start",
+    ],
+  ])("one that %s for ever is cut off, and the watchdog hears it", async (_, part, start) => {
+    const chunk = "x".repeat(100_000);
+    async function* forever() {
+      yield { type: "stream-start", warnings: [] };
+      yield { type: start, id: "1", toolName: "look" };
+      for (;;) yield part(chunk);
+    }
+    const model = new MockLanguageModelV4({
+      doStream: async () => ({ stream: ReadableStream.from(forever()) }) as never,
+    });
+    let heard = 0;
+    const quiet = { stepDone: () => {}, toolStarted: () => {}, toolEnded: () => {}, stop: () => {} };
+    const activity = () => {
+      heard += 1;
+    };
+    const watchdog = { watch: () => ({ ...quiet, activity }) };
+    const agent: Agent = { id: "a", stream: true, tools: { look: tool("read", () => 1) } };
+    const result = await createExecutor({ model, ports: { watchdog } }).run(agent, "go");
+    expect(result).toMatchObject({ status: "failed", error: { code: "RUN_MODEL_ENDLESS" } });
+    expect(heard).toBeGreaterThan(10);
+  });
+
+  test("one that begins to stream and falls silent is timed out", async () => {
+    async function* silent() {
+      yield { type: "stream-start", warnings: [] };
+      await new Promise(() => {});
+    }
+    const model = new MockLanguageModelV4({
+      doStream: async () => ({ stream: ReadableStream.from(silent()) }) as never,
+    });
+    const machine = createSimulatedMachine({ disk: systemDisk });
+    const running = createExecutor({ model, machine }).run(
+      { id: "a", stream: true, stepTimeoutMs: 1000 },
+      "go",
+    );
+    await soon();
+    await machine.clock.advance(1001);
+    expect(await running).toMatchObject({ status: "timeout", error: { code: "RUN_TIMEOUT" } });
+  });
+});
+
+describe("hosts at their worst", () => {
+  test("ports that throw later do not end the process", async () => {
+    const later = async () => {
+      throw bare;
+    };
+    const ports: RunPorts = {
+      onWarning: later as never,
+      onText: later as never,
+      audit: { record: later },
+      budget: { check: () => undefined, commit: later },
+      watchdog: {
+        watch: () => ({
+          activity: later as never,
+          stepDone: later as never,
+          toolStarted: () => {
+            throw bare;
+          },
+          toolEnded: later as never,
+          stop: later as never,
+        }),
+      },
+    };
+    const { executor, store } = bench([call("send"), "fine"], { ports });
+    let sent = 0;
+    const agent: Agent = { id: "a", tools: { send: tool("once", () => ++sent) } };
+    const result = await executor.run(agent, "go", { runId: "r" });
+    await soon();
+    expect(result).toMatchObject({ status: "completed", output: "fine" });
+    expect(sent).toBe(1);
+    expect(result.warnings.join()).toMatch(/watchdog threw.*audit log was not written/s);
+    expect((await store.head("r"))?.status).toBe("completed");
+  });
+
+  test("an audit log that never answers costs a moment and a warning", async () => {
+    const { executor, machine } = bench(["fine"], {
+      ports: { audit: { record: () => new Promise(() => {}) } },
+    });
+    const running = executor.run({ id: "a" }, "go");
+    await soon();
+    await machine.clock.advance(5001);
+    const result = await running;
+    expect(result).toMatchObject({ status: "completed" });
+    expect(result.warnings.join()).toContain("did not take");
+  });
+
+  test("a budget that never answers does not outlive the run's time", async () => {
+    const ports: RunPorts = { budget: { check: () => new Promise(() => {}), commit: () => {} } };
+    const { executor, machine, store } = bench(["fine"], { ports });
+    const running = executor.run({ id: "a", timeoutMs: 1000 }, "go", { runId: "r" });
+    await soon();
+    await machine.clock.advance(1001);
+    expect(await running).toMatchObject({ status: "timeout" });
+    expect((await store.head("r"))?.status).toBe("timeout");
+  });
+
+  test("a budget that cannot be asked ends the run, and no fallback hides it", async () => {
+    const ports: RunPorts = {
+      budget: {
+        check: () => {
+          throw new Error("no database");
+        },
+        commit: () => {},
+      },
+    };
+    const { executor } = bench(["fine"], { ports });
+    const agent: Agent = { id: "a", phases: [{ name: "p", prompt: "p", fallback: "f" }] };
+    const result = await executor.run(agent, "go");
+    expect(result.status).toBe("failed");
+    expect(result.error?.message).toContain("its budget cannot be asked: no database");
+  });
+
+  test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
+    "a limit of %s steps bounds nothing and is refused",
+    async (maxIterations) => {
+      const { executor, model } = bench(["x"]);
+      await expect(executor.run({ id: "a" }, "go", { maxIterations })).rejects.toMatchObject({
+        code: "USAGE",
+        hint: expect.stringContaining("whole number"),
+      });
+      const own = await executor.run({ id: "a", maxIterations }, "go");
+      expect(own).toMatchObject({ status: "failed", error: { code: "RUN_AGENT_INVALID" } });
+      const phases = [{ name: "p", prompt: "p", maxIterations }];
+      expect(await executor.run({ id: "a", phases }, "go")).toMatchObject({ status: "failed" });
+      expect(model.asked).toBe(0);
+    },
+  );
+
+  test.each(["timeoutMs", "stepTimeoutMs"])("a %s that is no time is refused", async (name) => {
+    const { executor } = bench(["x"]);
+    for (const limit of [0, -5, Number.NaN]) {
+      expect(await executor.run({ id: "a", [name]: limit }, "go")).toMatchObject({
+        error: { code: "RUN_AGENT_INVALID", message: expect.stringContaining(name) },
+      });
+    }
+  });
+
+  test("a watchdog that raises the steps by nonsense raises nothing", async () => {
+    const silent = { activity: () => {}, toolStarted: () => {}, toolEnded: () => {}, stop: () => {} };
+    const watchdog: RunPorts["watchdog"] = {
+      watch: (_, { raiseStepsBy }) => ({
+        ...silent,
+        stepDone: () => {
+          for (const steps of [Number.NaN, -3, "2" as never, undefined as never]) raiseStepsBy(steps);
+        },
+      }),
+    };
+    const script: Line[] = Array.from({ length: 9 }, () => call("look"));
+    const { executor } = bench(script, { ports: { watchdog } });
+    const agent: Agent = { id: "a", maxIterations: 2, tools: { look: tool("read", () => 1) } };
+    const result = await executor.run(agent, "go");
+    expect(result).toMatchObject({ status: "failed", error: { code: "RUN_STEPS_EXHAUSTED" } });
+    expect(result.steps).toBeLessThan(9);
+  });
+
+  test("a resume takes no new input, and says so", async () => {
+    const { executor, store } = bench(["x"]);
+    const down = bench(["x"]);
+    await down.executor.shutdown();
+    await executor.shutdown();
+    await executor.run({ id: "a" }, "go", { runId: "r" });
+    const lease = (await store.claim("r"))!;
+    const record = (await store.load("r"))!;
+    await expect(executor.run({ id: "a" }, "more", { resume: { lease, record } })).rejects.toMatchObject({
+      code: "USAGE",
+    });
+  });
+
+  test("an agentFor that throws the unspeakable costs that run alone", async () => {
+    const { executor, store } = bench(["x"]);
+    await executor.shutdown();
+    for (const runId of ["r1", "r2"]) await executor.run({ id: "a" }, "go", { runId });
+    const next = reborn({ ...bench(["x"]), store, executor } as never, ["end"]);
+    const recovered = await recoverInterrupted(next.executor, store, {
+      agentFor: ({ runId }) => {
+        if (runId === "r1") throw bare;
+        return { id: "a" };
+      },
+    });
+    expect(recovered).toMatchObject([
+      { runId: "r1", how: "skipped" },
+      { runId: "r2", how: "resumed" },
+    ]);
+  });
+
+  test("a failed save does not move the throttle's clock", async () => {
+    const script = [call("look"), call("look"), "end"];
+    const { executor, store } = bench(script, { throttleMs: 60_000 });
+    const save = store.save;
+    let tries = 0;
+    store.save = async (lease, change) => {
+      tries += 1;
+      if (tries === 1) throw new Error("not now");
+      return save(lease, change);
+    };
+    const look = tool("read", () => 1);
+    const result = await executor.run({ id: "a", tools: { look } }, "go", { runId: "r" });
+    // The first try failed, so the next boundary tries again at once; only then the throttle holds back.
+    expect(tries).toBe(2);
+    expect(result).toMatchObject({ status: "completed" });
+    expect(result.warnings).toEqual(["a step was not saved yet: not now"]);
+    expect((await store.load("r"))?.transcript.length).toBe(6);
+  });
+});
+
+describe("a human's word", () => {
+  async function parked(inputHasSecret = false) {
+    const input = inputHasSecret ? { n: 1, note: TOKEN } : { n: 1 };
+    const line: Line = { calls: [{ tool: "send", input }] };
+    const first = bench([line, "end"]);
+    const send = tool("once", () => {
+      throw new UnknownOutcomeError("lost");
+    });
+    const agent: Agent = {
+      id: "a",
+      tools: { send: { ...send, inputSchema: jsonSchema({ type: "object" }) } },
+    };
+    expect(await first.executor.run(agent, "go", { runId: "r" })).toMatchObject({ status: "needs-human" });
+    return { ...first, agent };
+  }
+  test("`retry` for a tool that is gone tells the model, and asks nobody again", async () => {
+    const { store, executor } = await parked();
+    await store.resolve("r.1.0", { outcome: "retry" });
+    const [resumed] = await recoverInterrupted(executor, store, { agentFor: () => ({ id: "a" }) });
+    expect(resumed).toMatchObject({ result: { status: "completed" } });
+    expect(JSON.stringify(await store.history("r"))).toContain("there is no such tool");
+  });
+  test("`retry` for a call whose input is not stored tells the model, and asks nobody again", async () => {
+    const { store, executor, agent } = await parked(true);
+    await store.resolve("r.1.0", { outcome: "retry" });
+    const [resumed] = await recoverInterrupted(executor, store, { agentFor: () => agent });
+    expect(resumed).toMatchObject({ result: { status: "completed" } });
+    expect(JSON.stringify(await store.history("r"))).toContain("make it again if it is needed");
+  });
+});
