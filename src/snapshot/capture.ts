@@ -9,7 +9,7 @@ import { LazarusError } from "../platform/errors.ts";
 import { timeOrderedId } from "../platform/ids.ts";
 import type { Lock } from "../platform/lock.ts";
 import { runTasks } from "./capture-pool.ts";
-import { goneFromRows, someParent } from "./changes.ts";
+import { goneFromRows, linkedDirectories, someParent } from "./changes.ts";
 import { compactLayers, planCompaction } from "./compact.ts";
 import { openContents } from "./contents.ts";
 import type { CheckpointMetadata, CheckpointRef, Entry, Flaw, GitPosition, Reason } from "./entry.ts";
@@ -131,7 +131,7 @@ async function captureLocked(
     },
   });
   crashPoint("snapshot.capture.surveyed");
-  const flaws = [...found.flaws];
+  const flaws = [...found.flaws, ...linkedDirectories(found.walk, room.config.required_subdirs)];
   if (damage !== undefined) flaws.push({ path: ".", kind: "degraded", reason: damage });
   const noteGit = () => {
     if (git!.status === "degraded")
@@ -236,6 +236,8 @@ async function commit(
   walk: Walk,
   cache: StatCache | undefined,
 ): Promise<GitPosition> {
+  if (linkedDirectories(walk, [WORKTREE]).length > 0)
+    return { ...GIT_LEFT_ALONE, note: "git was not asked: the worktree is a link" };
   const inWorktree = (path: string) => path.startsWith(`${WORKTREE}/`) && path !== `${WORKTREE}/.git`;
   const trap = walk.found.find(({ path, type }) => type === "fifo" && inWorktree(path) && GIT_OWN.test(path));
   if (trap !== undefined)

@@ -1,6 +1,6 @@
 // Decides what a checkpoint must store, from what the walk found and what the last checkpoint knew. Pure.
 import type { CaptureItem } from "./capture-item.ts";
-import type { Entry, EntryType } from "./entry.ts";
+import type { Entry, EntryType, Flaw } from "./entry.ts";
 import { comparePaths, joinPath } from "./path-bytes.ts";
 import { cachedEntry, type StatCache, TYPE_CODES } from "./stat-cache.ts";
 import type { Found, Walk } from "./walk.ts";
@@ -115,6 +115,16 @@ export function someParent(path: string, holds: (parent: string) => boolean): bo
     if (holds(path.slice(0, slash))) return true;
   }
   return false;
+}
+
+/** Directories of the cell's own layout that are links: nothing is followed, so what they lead to is not saved (INV-6). */
+export function linkedDirectories({ found, runs }: Walk, names: readonly string[]): Flaw[] {
+  const top = runs[0] === undefined ? [] : found.slice(runs[0].first, runs[0].first + runs[0].count);
+  const reason =
+    "a link in the place of a directory: what it leads to is not saved, unless it lies in the cell itself";
+  return top
+    .filter(({ type, path }) => type === "symlink" && names.includes(path))
+    .map(({ path }) => ({ path, kind: "degraded", reason }));
 }
 
 /** Whether two entries say the same about a path; where the bytes lie does not count. */

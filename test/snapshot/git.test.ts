@@ -346,6 +346,55 @@ describe("the commit of a checkpoint", () => {
     expect((await lab.checkpoint()).checkpoint.metadata.git.status).toBe("degraded");
   });
 
+  it("is not made through a worktree that is a link: that is said, and the repository behind it left alone", async () => {
+    using lab = createRepository();
+    const elsewhere = join(lab.directory, "elsewhere");
+    fs.renameSync(lab.worktree, elsewhere);
+    fs.symlinkSync(elsewhere, lab.worktree);
+    for (let round = 0; round < 2; round += 1) {
+      fs.writeFileSync(join(elsewhere, "new"), `round ${round}`);
+      const { flaws, checkpoint } = await lab.checkpoint();
+      expect(flaws).toEqual([
+        {
+          path: "worktree",
+          kind: "degraded",
+          reason: expect.stringContaining("what it leads to is not saved"),
+        },
+      ]);
+      expect(checkpoint.metadata.git).toMatchObject({ status: "none", commit: null });
+    }
+    expect(lab.git("for-each-ref", "refs/lazarus")).toBe("");
+  });
+
+  it("works with SHA-256 objects, a shallow clone, borrowed objects and a sparse checkout", async () => {
+    using sha256 = createRepository({}, false);
+    sha256.git("init", "-q", "--object-format=sha256");
+    sha256.write("a", "one");
+    sha256.git("add", "-A");
+    sha256.git("commit", "-qm", "first");
+    sha256.write("a", "two");
+    expect((await proveCommit(sha256)).checkpoint.metadata.git.commit).toHaveLength(64);
+    using source = createRepository();
+    source.git("commit", "-q", "--allow-empty", "-m", "second");
+    for (const how of [["--depth=1"], ["--shared"]]) {
+      using clone = createRepository({}, false);
+      clone.git("clone", "-q", ...how, `file://${source.worktree}`.slice(how[0] === "--shared" ? 7 : 0), ".");
+      clone.write("untracked", "x");
+      await proveCommit(clone);
+      clone.write("untracked", "xy");
+      await proveCommit(clone);
+    }
+    source.git("sparse-checkout", "set", "nothing-else");
+    expect(fs.existsSync(join(source.worktree, "dir"))).toBe(false);
+    source.write("untracked", "x");
+    await proveCommit(source);
+    source.write("untracked", "xy");
+    const sparse = await proveCommit(source);
+    expect(source.git("ls-tree", "-r", "--name-only", sparse.checkpoint.metadata.git.commit!)).toContain(
+      "dir/also.txt",
+    );
+  });
+
   it("is degraded, and the files saved all the same, when a filter fails, git is absent or its cache is no directory", async () => {
     using lab = createRepository();
     lab.git("config", "filter.bad.clean", "exit 1");
@@ -362,7 +411,7 @@ describe("the commit of a checkpoint", () => {
     const bare = lab.with({ environment: { PATH: "/nowhere" } });
     expect((await bare.checkpoint()).checkpoint.metadata.git).toMatchObject({
       status: "degraded",
-      note: expect.stringContaining("ENOENT"),
+      note: "git: not found in PATH",
     });
     fs.rmSync(lab.room.cacheDirectory, { recursive: true });
     fs.writeFileSync(lab.room.cacheDirectory, "not a directory");
@@ -395,7 +444,8 @@ describe("the commit of a checkpoint", () => {
     await expect.poll(() => isGone(pid)).toBe(true);
   });
 
-  it.skipIf(!isRoot)("is refused by git in a repository of another user, and that is said", async () => {
+  it("is refused by git in a repository of another user, and that is said", async ({ skip }) => {
+    if (!isRoot) skip("only root can give a repository to another user");
     using lab = createRepository();
     execFileSync("chown", ["-R", "1000:1000", lab.worktree]);
     const { checkpoint } = await lab.checkpoint();

@@ -61,11 +61,12 @@ export function git(worktree: string, args: readonly string[], options: GitOptio
     const end = (code: number, why?: string) => {
       clearTimeout(timer);
       const bytes = Buffer.concat(out);
-      const stderr = why ?? Buffer.concat(err).toString("utf8").trim();
+      // One line: it becomes part of a sentence.
+      const stderr = why ?? Buffer.concat(err).toString("utf8").trim().replaceAll("\n", "; ");
       resolve({ code, stdout: bytes.toString("utf8"), bytes, stderr });
     };
     // Without descriptors for the pipes there is no child at all, and only the error tells.
-    child.on("error", (error) => end(-1, error.message));
+    child.on("error", (error) => end(-1, isAbsent(error) ? "not found in PATH" : error.message));
     if (child.stdout === undefined) return;
     const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     timer = setTimeout(() => {
@@ -80,6 +81,10 @@ export function git(worktree: string, args: readonly string[], options: GitOptio
     child.stdin.on("error", () => {});
     child.stdin.end(options.input ?? "");
   });
+}
+
+function isAbsent(error: Error): boolean {
+  return "code" in error && error.code === "ENOENT";
 }
 
 function killGroup(pid: number | undefined): void {
