@@ -24,6 +24,8 @@ const LINES: [line: string, resetMs: number][] = [
     at("2026-11-16T08:00:00Z"),
   ],
   ["error: insufficient_quota", NOW + 15 * MINUTE],
+  ["API Error: 429 {}", NOW + 15 * MINUTE],
+  ["the server answered with status code 429", NOW + 15 * MINUTE],
 ];
 
 describe("a used-up quota", () => {
@@ -37,6 +39,8 @@ describe("a used-up quota", () => {
     "Segmentation fault (core dumped)",
     "limits.conf was written",
     "done in 3 minutes",
+    '  File "agent.py", line 429, in <module>',
+    "429 tests passed",
     "",
   ])("is not read into: %s", (line) => {
     expect(findQuotaStop([line], NOW)).toBeUndefined();

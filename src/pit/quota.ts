@@ -13,7 +13,9 @@ const LIMIT_WORDS = [
   /\bhit your (?:\w+ )*limit\b/i,
   /\b(?:quota|credits?)\b.*\b(?:exceeded|exhausted|used up|depleted|reached)\b/i,
   /\b(?:exceeded|exhausted|reached)\b.*\bquota\b/i,
-  /\b(?:429|too many requests|resource_exhausted|insufficient_quota)\b/i,
+  /\b(?:too many requests|resource_exhausted|insufficient_quota)\b/i,
+  // A number alone may be a line or a count.
+  /\b(?:http\S*|status|code|error)\b\W{0,3}(?:code\W{0,3})?429\b/i,
   /\bretry-after\b/i,
 ] as const;
 
