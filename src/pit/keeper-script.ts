@@ -37,131 +37,159 @@ export function keeperArguments(given: KeeperArguments, command: readonly string
     given.cell,
     given.workingDirectory,
     given.log,
-    Math.max(1, Math.round(given.logLimitBytes)),
-    Math.max(0, Math.round(given.logCount)),
+    whole(given.logLimitBytes, 1),
+    Math.min(whole(given.logCount, 0), MOST_LOGS),
     given.heartbeatFile,
-    Math.max(1, Math.round(given.heartbeatSeconds)),
-    Math.max(0, Math.round(given.leftoverGraceSeconds * 10)),
+    whole(given.heartbeatSeconds, 1),
+    whole(given.leftoverGraceSeconds * 10, 0),
   ];
   return [...values.map(String), ...command];
 }
 
+const MOST_LOGS = 1000;
+/** What every shell can calculate with; a larger number would be written with an exponent, and end the keeper. */
+const MOST = 1e15;
+
+function whole(value: number, least: number): number {
+  return Math.min(Math.max(least, Math.round(value)), MOST);
+}
+
 export const KEEPER_SCRIPT =
   String.raw`# The keeper of one Lazarus agent: launches, waits, records. Made by Lazarus; never edited.
+# Names begin with _: a variable of the agent's own environment that the keeper sets would reach the agent changed.
+_mask=$(umask) _path=$PATH
 umask 077
-dir=$1 epoch=$2 kstart=$3 boot=$4 mission=$5 cell=$6 work=$7 log=$8 limit=$9
+PATH=/usr/bin:/bin:$PATH
+_dir=$1 _epoch=$2 _kstart=$3 _boot=$4 _mission=$5 _cell=$6 _work=$7 _log=$8 _limit=$9
 shift 9
-count=$1 heart=$2 every=$3 grace=$4
+_count=$1 _heart=$2 _every=$3 _grace=$4
 shift 4
-keeper=$$
+_keeper=$$
 exec 5>&2 2>/dev/null
-if [ -n "$log" ]; then exec 4>>"$log" || exec 4>/dev/null; fi
+# Asked before: a redirection of exec that fails ends the shell, and a FIFO would hold it up.
+if [ ! -p "$_log" ] && true >>"$_log"; then exec 4>>"$_log"; elif [ -n "$_log" ]; then exec 4>/dev/null; fi
+# The open log, also when its name is gone or another's.
+_out=/proc/self/fd/4
+[ -e "$_out" ] || _out=$_log
 
 now() {
-  t=$(date +%s%3N)
-  case $t in *[!0-9]*) t=$(date +%s)000 ;; esac
+  _ms=$(date +%s%3N)
+  case $_ms in *[!0-9]*) _ms=$(date +%s)000 ;; esac
 }
-# Sets pid and start of whoever calls: a subshell is a process of its own.
+# Sets _pid, _start and _parent of whoever calls: a subshell is a process of its own.
 myself() {
-  if read -r stat </proc/self/stat; then
-    pid=\${stat%% *}
-    set -- \${stat##*) }
-    parent=$2 start=\${20}
+  if read -r _stat </proc/self/stat; then
+    _pid=\${_stat%% *}
+    set -- \${_stat##*) }
+    _parent=$2 _start=\${20}
   else
-    pid=$(exec sh -c 'echo $PPID') start= parent=
+    _pid=$(exec sh -c 'echo $PPID') _start= _parent=
   fi
 }
+# Where the last write ended; it stays there when the file is emptied, so a large one is looked at again.
 log_size() {
-  size=0
-  while read -r key value; do [ "$key" = pos: ] && size=$value; done </proc/self/fdinfo/4 || size=$(wc -c <"$log")
+  _size=
+  while read -r _key _value; do [ "$_key" = pos: ] && _size=$_value; done </proc/self/fdinfo/4
+  [ "\${_size:-$((_limit + 1))}" -le "$_limit" ] || _size=$(wc -c <"$_out")
+  _size=$((\${_size:-0}))
 }
 # Copies the end and empties the file in place: the agent goes on writing to it.
 rotate() {
-  [ -n "$log" ] || return 0
   log_size
-  [ "$size" -gt "$limit" ] || return 0
-  n=$count
-  while [ "$n" -gt 1 ]; do
-    [ -f "$log.$((n - 1))" ] && mv -f "$log.$((n - 1))" "$log.$n"
-    n=$((n - 1))
+  [ "$_size" -gt "$_limit" ] || return 0
+  _n=$_count
+  while [ "$_n" -gt 1 ]; do
+    [ -f "$_log.$((_n - 1))" ] && mv -f "$_log.$((_n - 1))" "$_log.$_n"
+    _n=$((_n - 1))
   done
-  [ "$count" -gt 0 ] && tail -c "$limit" "$log" >"$log.1"
-  : >"$log"
+  [ "$_count" -gt 0 ] && tail -c "$_limit" "$_out" >"$_log.1"
+  true >"$_out"
 }
 # Only when nobody else has said that it lives; fields of others stay.
 beat() {
-  [ -f "$heart" ] || return 0
-  [ "$(grep -c '"timestamp"' "$heart")" = 1 ] || return 0
+  [ -f "$_heart" ] || return 0
+  [ "$(grep -c '"timestamp"' "$_heart")" = 1 ] || return 0
   now
-  s=\${t%???}
-  last=$(sed -n 's/.*"timestamp": *\([0-9]*\).*/\1/p' "$heart")
-  [ "$((s - \${last:-0}))" -ge "$((every - 1))" ] || return 0
-  tmp=\${heart%/*}/.\${heart##*/}.$keeper.0.tmp
+  _s=\${_ms%???}
+  _last=$(sed -n 's/.*"timestamp": *\([0-9]*\).*/\1/p' "$_heart")
+  [ "$((_s - \${_last:-0}))" -ge "$((_every - 1))" ] || return 0
+  _tmp=\${_heart%/*}/.\${_heart##*/}.$_keeper.0.tmp
   sed -e '/^ *"keeper_beat": [0-9.]*,$/d' -e 's/"keeper_beat": *[0-9.]*, *//' \
-    -e 's/^\( *\)"timestamp": *[-+0-9.eE]*/\1"keeper_beat": '"$s"',\
-\1"timestamp": '"$s"'/' -e 's/{ *"timestamp": *[-+0-9.eE]*/{"keeper_beat": '"$s"', "timestamp": '"$s"'/' \
-    -e 's/"status": *"bootstrapped"/"status": "running"/' "$heart" >"$tmp" && mv -f "$tmp" "$heart"
-  rm -f "$tmp"
+    -e 's/^\( *\)"timestamp": *[-+0-9.eE]*/\1"keeper_beat": '"$_s"',\
+\1"timestamp": '"$_s"'/' -e 's/{ *"timestamp": *[-+0-9.eE]*/{"keeper_beat": '"$_s"', "timestamp": '"$_s"'/' \
+    -e 's/"status": *"bootstrapped"/"status": "running"/' "$_heart" >"$_tmp" && mv -f "$_tmp" "$_heart"
+  rm -f "$_tmp"
 }
-# Beside the agent: heartbeats and the log's size. Ends with the keeper, or when it is gone.
+orphaned() {
+  myself
+  [ -n "$_parent" ] && [ "$_parent" != "$_keeper" ]
+}
+# KILL: another signal would be lost on a sleep that is still a shell just forked, with our traps.
+leave() {
+  kill -KILL $!
+  wait $!
+  exit 0
+}
+# Beside the agent: heartbeats and the log's size. Ends when the keeper says so with ALRM, or is gone; what an agent
+# sends to its whole process group is not meant for it.
 side() {
   # Not as redirections of the call: the shell would keep copies to put back, and with them the lock.
   exec </dev/null >/dev/null 3>&- 5>&-
-  trap 'kill $!; wait $!; exit 0' TERM
-  tick=10 age=$every was=0
-  [ "$every" -lt 10 ] && tick=$every
-  slow=$tick
+  trap leave ALRM
+  trap 'orphaned && leave' TERM HUP USR1 USR2
+  _tick=10 _age=$_every _was=0
+  [ "$_every" -lt 10 ] && _tick=$_every
+  _slow=$_tick
   while :; do
-    if [ "$age" -ge "$every" ]; then beat; age=0; fi
-    sleep "$tick" &
+    if [ "$_age" -ge "$_every" ]; then beat; _age=0; fi
+    sleep "$_tick" &
     wait $!
-    myself
-    [ -z "$parent" ] || [ "$parent" = "$keeper" ] || exit 0
-    age=$((age + tick))
-    [ -n "$log" ] || continue
+    orphaned && exit 0
+    _age=$((_age + _tick))
+    [ -n "$_log" ] || continue
     rotate
     # A flood is looked at every second.
-    if [ "$((size - was))" -gt "$((limit / 4))" ]; then tick=1; else tick=$slow; fi
-    was=$size
-    [ "$size" -gt "$limit" ] && was=0
+    if [ "$((_size - _was))" -gt "$((_limit / 4))" ]; then _tick=1; else _tick=$_slow; fi
+    _was=$_size
+    [ "$_size" -gt "$_limit" ] && _was=0
   done
 }
 children() {
-  kids=
-  read -r kids </proc/$keeper/task/$keeper/children || [ -n "$kids" ]
+  _kids=
+  read -r _kids </proc/$_keeper/task/$_keeper/children || [ -n "$_kids" ]
 }
 # Everything that the agent left behind: TERM, a grace, KILL, until none is left. Keepers of other missions are spared.
 reap() {
-  left=0 n=0 seen=
+  _left=0 _n=0 _seen=
   while children; do
-    alive=0
-    for kid in $kids; do
-      stat= line=
-      read -r stat </proc/$kid/stat
-      case \${stat##*) } in Z* | X*) continue ;; esac
-      read -r line </proc/$kid/cmdline
-      case $line in sh*/keeper-*.sh*) continue ;; esac
-      alive=1
-      if [ "$n" -ge "$grace" ]; then kill -KILL "$kid"; fi
-      case $seen in *" $kid "*) continue ;; esac
-      seen="$seen $kid " left=$((left + 1))
-      kill -TERM "$kid"
-      kill -CONT "$kid"
+    _alive=0
+    for _kid in $_kids; do
+      _stat= _line=
+      read -r _stat </proc/$_kid/stat
+      case \${_stat##*) } in Z* | X*) continue ;; esac
+      read -r _line </proc/$_kid/cmdline
+      case $_line in sh*/keeper-*.sh*) continue ;; esac
+      _alive=1
+      if [ "$_n" -ge "$_grace" ]; then kill -KILL "$_kid"; fi
+      case $_seen in *" $_kid "*) continue ;; esac
+      _seen="$_seen $_kid " _left=$((_left + 1))
+      kill -TERM "$_kid"
+      kill -CONT "$_kid"
     done
-    [ "$alive" = 1 ] || break
-    n=$((n + 1))
-    [ "$n" -gt "$((grace + 300))" ] && break
+    [ "$_alive" = 1 ] || break
+    _n=$((_n + 1))
+    [ "$_n" -gt "$((_grace + 300))" ] && break
     # Also takes the dead off the process table.
-    if [ "$n" -lt 5 ]; then sleep 0.02; else sleep 0.1; fi
+    if [ "$_n" -lt 5 ]; then sleep 0.02; else sleep 0.1; fi
   done
 }
 
 # Room for the exit, taken now: it must be stored also when the agent fills the disk.
-exit_file=$dir/.exit.$keeper
-printf '%-250s\n' '{}' >"$exit_file"
+_exit=$_dir/.exit.json.$_keeper.0.tmp
+printf '%-250s\n' '{}' >"$_exit"
 side &
-side=$!
-# Caught, not ignored: the agent gets the default again. After the fork above: a SIGTERM that finds our trap in a shell
+_side=$!
+# Caught, not ignored: the agent gets the default again. After the fork above: a signal that finds our trap in a shell
 # that has just been forked is lost.
 trap : TERM INT HUP QUIT USR1 USR2
 # The agent's own process says who it is before it becomes the agent, so no agent is ever unrecorded.
@@ -169,28 +197,30 @@ life() {
   exec 3>&-
   myself
   printf '{"epoch": %s, "keeper": {"pid": %s, "startTime": "%s", "bootId": "%s"}, "agent": {"pid": %s, "startTime": "%s", "bootId": "%s"}, "detached": %s}\n' \
-    "$epoch" "$keeper" "$kstart" "$boot" "$pid" "$start" "$boot" "$1" >"$dir/.life.$keeper" &&
-    mv -f "$dir/.life.$keeper" "$dir/life.json" || exit 125
-  cd "$work" || exit 125
-  export LAZARUS_MISSION="$mission" LAZARUS_CELL="$cell" LAZARUS_EPOCH="$epoch" LAZARUS_HEARTBEAT="$heart"
+    "$_epoch" "$_keeper" "$_kstart" "$_boot" "$_pid" "$_start" "$_boot" "$1" >"$_dir/.life.json.$_keeper.0.tmp" &&
+    mv -f "$_dir/.life.json.$_keeper.0.tmp" "$_dir/life.json" || exit 125
+  cd "$_work" || exit 125
+  export LAZARUS_MISSION="$_mission" LAZARUS_CELL="$_cell" LAZARUS_EPOCH="$_epoch" LAZARUS_HEARTBEAT="$_heart"
+  umask "$_mask"
+  PATH=$_path
 }
-if [ -n "$log" ]; then
+if [ -n "$_log" ]; then
   ( life true; exec "$@" ) >&4 2>&4 4>&- 5>&-
 else
   ( life false; exec "$@" 2>&5 5>&- )
 fi
-status=$?
+_status=$?
 now
-ended=$t
-kill "$side"
-wait "$side"
+_ended=$_ms
+kill -ALRM "$_side"
+wait "$_side"
 reap
 exec 2>/dev/null
-line=$(printf '{"epoch": %s, "status": %s, "ended_ms": %s, "leftovers": %s}' "$epoch" "$status" "$ended" "$left")
+_line=$(printf '{"epoch": %s, "status": %s, "ended_ms": %s, "leftovers": %s}' "$_epoch" "$_status" "$_ended" "$_left")
 # In place, over what is there: no new block is needed.
-printf '%-250s\n' "$line" 1<>"$exit_file"
-sync "$exit_file" || sync
-mv -f "$exit_file" "$dir/exit.json"
-sync "$dir" || sync
-exit "$status"
+printf '%-250s\n' "$_line" 1<>"$_exit"
+sync "$_exit" || sync
+mv -f "$_exit" "$_dir/exit.json"
+sync "$_dir" || sync
+exit "$_status"
 `.replaceAll("\\${", "${");
