@@ -141,7 +141,7 @@ async function listening(server: Server, listen: () => void, where: string): Pro
 
 function taken(where: string): LazarusError {
   return new LazarusError("HTTP_ADDRESS_TAKEN", `another program listens on ${where}`, {
-    hint: "is another pit running? lazarus pit status; or set another pit.http_port in the config",
+    hint: "is another pit running? lazarus status; or set another pit.http_port in the config",
     details: { where },
   });
 }

@@ -145,16 +145,27 @@ export const ROUTES: readonly Route[] = [
       path: `/v1/missions/{mission}/${action === "checkpoint" ? "checkpoints" : action}`,
       summary: {
         stop: "end the agent; it stays ended until someone says otherwise",
-        pause: "end the agent for a while, after a checkpoint",
-        rest: "let the agent end by itself, and do not revive it",
-        revive: "bring the agent back",
+        pause: "stop every process of the agent where it is; it goes on with revive",
+        rest: "ask the agent to end in its own time; it stays at rest until revive",
+        revive: "bring the agent back, or let a paused one go on",
         checkpoint: "take a checkpoint now",
       }[action],
       auth: "token",
       body: shapes.actionRequest,
       bodyLimitBytes: BODY_BYTES,
       answer: { type: JSON_TYPE, schema: shapes.actionAnswer },
-      errors: ["MISSION_UNKNOWN", "MISSION_ID_INVALID", "AGENT_UNKNOWN", "BODY_INVALID", "BODY_TOO_LARGE"],
+      errors: [
+        "MISSION_UNKNOWN",
+        "MISSION_ID_INVALID",
+        "AGENT_UNKNOWN",
+        "AGENT_NOT_RUNNING",
+        "AGENT_NOT_STARTED",
+        "AGENT_RECORD_DAMAGED",
+        "LOCK_HELD",
+        "DISK_FULL",
+        "BODY_INVALID",
+        "BODY_TOO_LARGE",
+      ],
       async handle(call) {
         const mission = missionOf(call);
         const result = await call.pit.act(mission, action, parseBody(call.body, shapes.actionRequest));
