@@ -10,10 +10,11 @@ export const FATAL_LETTER = 6;
  * where to go on. `lazarus` is a function, so that it works from a checkout as well.
  */
 export function agentScript(node: string, launcher: string): string {
+  const quoted = (path: string) => `'${path.replaceAll("'", "'\\''")}'`;
   const steps = Array.from({ length: LETTERS }, (_, n) => `letter-${n + 1}`);
   return `#!/bin/sh
 # Ten letters, each sent once, whatever happens to me.
-lazarus() { '${node}' '${launcher}' "$@"; }
+lazarus() { ${quoted(node)} ${quoted(launcher)} "$@"; }
 next=1
 if [ -f "$LAZARUS_CELL/state/resume.json" ]; then
   next=$(sed -n 's/.*"step": "letter-\\([0-9]*\\)".*/\\1/p' "$LAZARUS_CELL/state/resume.json" | head -n 1)

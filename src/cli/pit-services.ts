@@ -6,6 +6,7 @@ import { createGiteaDoor } from "../integrations/gitea/door.ts";
 import { giteaSettings } from "../integrations/gitea/settings.ts";
 import { runAlerts } from "../pit/alerts-loop.ts";
 import { alertSettings } from "../pit/alerts-settings.ts";
+import { describeError } from "../pit/describe.ts";
 import type { Hands } from "../pit/hands.ts";
 
 /** Begins at once; dispose when the pit is closed. */
@@ -68,7 +69,7 @@ async function openApi(
       });
     const http = stack.use(
       await mount(settings.http).catch((error: unknown) => {
-        hands.say(`no API on TCP: ${words(error)}`);
+        hands.say(`no API on TCP: ${describeError(error)}`);
         return mount({ tcpPort: null, chosen: true });
       }),
     );
@@ -76,11 +77,7 @@ async function openApi(
     const places = [http.url, http.socket].filter((place) => place !== undefined);
     if (places.length > 0) hands.say(`the API is at ${places.join(" and ")}`);
   } catch (error) {
-    hands.say(`no API: ${words(error)}`);
+    hands.say(`no API: ${describeError(error)}`);
   }
   return stack;
-}
-
-function words(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,4 @@
-// The PitPort of a real pit: views, actions and events of src/pit, heartbeats through the desk. What an agent was started
-// with can hold secrets (INV-7): the values of its environment never leave the machine this way.
+// The PitPort of a real pit: views, actions and events of src/pit, heartbeats through the desk.
 import { scanCells } from "../cell/scan.ts";
 import {
   checkpointMission,
@@ -13,7 +12,7 @@ import { stateOf } from "../pit/describe.ts";
 import type { Hands } from "../pit/hands.ts";
 import { lifeGoesOn } from "../pit/life.ts";
 import { listAgents, readRecord } from "../pit/record-file.ts";
-import { type MissionView, viewMission, viewMissions } from "../pit/view.ts";
+import { viewMission, viewMissions } from "../pit/view.ts";
 import { epochSeconds } from "../platform/clock.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { listCheckpoints } from "../registry/checkpoints.ts";
@@ -35,7 +34,7 @@ export function createPitPort(hands: Hands, desk: HeartbeatDesk): PitPort {
     missions: async () => viewMissions(hands).map((view) => ({ ...view, record: null })),
     async mission(mission) {
       const view = viewMission(hands, mission);
-      if (view !== undefined) return withoutSecrets(view);
+      if (view !== undefined) return view;
       throw new LazarusError("MISSION_UNKNOWN", `mission ${mission} has no cell and never had an agent`, {
         hint: `lazarus init ${mission}`,
       });
@@ -99,10 +98,4 @@ function agentState({ machine, config }: Hands, mission: string): string {
   } catch {
     return "unreadable";
   }
-}
-
-function withoutSecrets(view: MissionView): MissionView {
-  if (view.record === null) return view;
-  const names = Object.keys(view.record.env).map((name) => [name, "[not shown]"] as const);
-  return { ...view, record: { ...view.record, env: Object.fromEntries(names) } };
 }

@@ -3,6 +3,7 @@
 // written to `<run_dir>/http.json` for the CLI, the dashboard and agents.
 import type { Server } from "node:http";
 import { join } from "node:path";
+import { pitSocketFile } from "../pit/pit-files.ts";
 import { removeFile } from "../platform/durable.ts";
 import { asLazarusError } from "../platform/errors.ts";
 import { writeJsonFile } from "../platform/json-file.ts";
@@ -45,7 +46,7 @@ export async function mountHttp(pit: PitPort, options: HttpOptions): Promise<Htt
     await Promise.all(servers.map(closeServer));
   };
 
-  const path = join(runDir, "pit.sock");
+  const path = pitSocketFile(runDir);
   let socket: string | undefined;
   try {
     servers.push(await listenSocket(machine.disk, app, path, limits));

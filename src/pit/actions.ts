@@ -2,23 +2,32 @@
 // takes the mission's lock, changes the record durably, acts, tells, and rings the pit's bell.
 
 import { existsSync } from "node:fs";
-import { refuseFenced } from "../cell/fence.ts";
-import { beat } from "../cell/heartbeat.ts";
+import { readEpoch } from "../cell/fence.ts";
 import { initCell } from "../cell/init.ts";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { CaptureResult } from "../snapshot/capture.ts";
 import { ring } from "./bell.ts";
+import { previewEnd } from "./end-facts.ts";
 import type { Hands } from "./hands.ts";
 import { type Life, lifeGoesOn, readLife } from "./life.ts";
 import type { Decision, Wish } from "./policy.ts";
-import { grant, keepScene, type MissionRecord, type Orders, order, setWish } from "./record.ts";
-import { readRecord, writeRecord } from "./record-file.ts";
+import {
+  beginLife,
+  endLife,
+  grant,
+  keepScene,
+  type MissionRecord,
+  type Orders,
+  order,
+  setWish,
+} from "./record.ts";
+import { agentPlaces, readRecord, writeRecord } from "./record-file.ts";
 import { reviveAgent } from "./revive.ts";
 import { capture, considerRevival, settleLife } from "./settle.ts";
 import { type Started, startAgent } from "./start-agent.ts";
-import { endSurvivors, signal, treeOf } from "./survivors.ts";
+import { agentTree, endSurvivors, findKeepers, findSurvivors, type LifeMarks, signal } from "./survivors.ts";
 
 /** Starts an agent by a human's order. The cell is made when it is missing. */
 export async function startMission(
@@ -75,13 +84,16 @@ export function stopMission(
   return endMission(hands, mission, "stopped", options);
 }
 
+/** An agent that is asked to end in its own time gets so long for it. */
+export const REST_SECONDS = 60;
+
 /** A graceful end; comes back with `revive`. */
 export function restMission(
   hands: Hands,
   mission: MissionId,
-  options: StopOptions = {},
+  { graceSeconds = REST_SECONDS }: StopOptions = {},
 ): Promise<StopResult> {
-  return endMission(hands, mission, "resting", { checkpoint: false, ...options });
+  return endMission(hands, mission, "resting", { checkpoint: false, graceSeconds });
 }
 
 async function endMission(
@@ -92,7 +104,8 @@ async function endMission(
 ): Promise<StopResult> {
   const { machine, config } = hands;
   using _ = await hands.lock(mission, `${wish === "stopped" ? "stop" : "rest"} of ${mission}`);
-  let record = requireRecord(hands, mission);
+  let record = readRecord(config, mission) ?? strayRecord(hands, mission);
+  if (record?.life == null) throw unknownAgent(mission);
   // The latch first: whatever fails below, nothing is revived against a human's word.
   record = setWish(record, wish, machine.clock.nowMs());
   writeRecord(machine, config, record);
@@ -134,36 +147,52 @@ export async function endProcesses(hands: Hands, mission: MissionId, graceMs: nu
   const { clock } = machine;
   const goesOn = () => lifeGoesOn(machine.processes, config, mission);
   const begunMs = clock.monotonicMs();
-  let life = readLife(config, mission);
   let asked = false;
-  const ask = () => {
-    life ??= readLife(config, mission);
-    if (life === undefined || !isTheAgent(hands, life)) return;
-    asked = signal(life.agent.pid, "SIGTERM");
-    // A paused agent hears it only when it goes on.
-    for (const pid of treeOf(life.agent.pid)) signal(pid, "SIGCONT");
-  };
   while (goesOn() && clock.monotonicMs() - begunMs < graceMs) {
-    if (!asked) ask();
+    if (!asked) asked = askToEnd(hands, mission);
     await clock.sleep(LOOK_MS);
   }
   if (!goesOn()) return false;
-  life ??= readLife(config, mission);
-  if (life !== undefined && isTheAgent(hands, life)) signal(life.agent.pid, "SIGKILL");
+  for (const pid of agentPids(hands, marksOf(hands, mission))) signal(pid, "SIGKILL");
   const { leftoverGraceSeconds } = hands.settings(mission, readRecord(config, mission)?.agent);
   const deadlineMs = clock.monotonicMs() + leftoverGraceSeconds * 1000 + KEEPER_WAIT_MS;
   while (goesOn() && clock.monotonicMs() < deadlineMs) await clock.sleep(LOOK_MS);
-  if (goesOn() && life !== undefined) {
-    // A keeper that hangs, or was stopped by someone: its life is ended from outside.
-    signal(life.keeper.pid, "SIGKILL");
-    const cell = cellPaths(config, mission).root;
-    await endSurvivors(clock, { cell, epoch: life.epoch, life, bootId: machine.processes.bootId() }, 0);
+  if (goesOn()) {
+    // A keeper that hangs, was stopped by someone, or never said who it is: its life is ended from outside.
+    const marks = marksOf(hands, mission);
+    for (const pid of findKeepers(agentPlaces(config, mission).directory)) signal(pid, "SIGKILL");
+    await endSurvivors(clock, marks, 0);
   }
   return true;
 }
 
-function isTheAgent(hands: Hands, { agent }: Life): boolean {
-  return hands.machine.processes.identify(agent.pid)?.startTime === agent.startTime;
+/** Returns whether there was anyone to hear it. */
+function askToEnd(hands: Hands, mission: MissionId): boolean {
+  const marks = marksOf(hands, mission);
+  const pids = agentPids(hands, marks);
+  for (const pid of pids) signal(pid, "SIGTERM");
+  // A paused agent hears it only when it goes on.
+  if (marks.life !== undefined) for (const pid of agentTree(marks.life)) signal(pid, "SIGCONT");
+  return pids.length > 0;
+}
+
+/** By what the processes of the present life are known. */
+function marksOf({ machine, config }: Hands, mission: MissionId): LifeMarks {
+  const life = readLife(config, mission);
+  const epoch = readRecord(config, mission)?.life?.epoch ?? life?.epoch ?? 0;
+  return {
+    cell: cellPaths(config, mission).root,
+    epoch,
+    life: life?.epoch === epoch ? life : undefined,
+    bootId: machine.processes.bootId(),
+  };
+}
+
+/** The agent by its recorded identity; where that was lost, everyone who carries the marks of this life. */
+function agentPids({ machine }: Hands, marks: LifeMarks): number[] {
+  const agent = marks.life?.agent;
+  if (agent === undefined) return findSurvivors(marks).map(({ pid }) => pid);
+  return machine.processes.identify(agent.pid)?.startTime === agent.startTime ? [agent.pid] : [];
 }
 
 /** Stops every process of the agent where it is; a latch. It goes on with `revive`. */
@@ -176,7 +205,7 @@ export async function pauseMission(hands: Hands, mission: MissionId): Promise<{ 
   const stopped = new Set<number>();
   // Until nothing new turns up: a process may fork while the others are being stopped.
   for (;;) {
-    const fresh = treeOf(life.agent.pid).filter((pid) => !stopped.has(pid));
+    const fresh = agentTree(life).filter((pid) => !stopped.has(pid));
     if (fresh.length === 0) break;
     for (const pid of fresh) {
       signal(pid, "SIGSTOP");
@@ -210,19 +239,16 @@ export async function reviveMission(
   if (lifeGoesOn(machine.processes, config, mission)) {
     if (record.wish !== "paused" || options.dryRun) return { outcome: "running" };
     writeRecord(machine, config, setWish(record, "running", machine.clock.nowMs()));
-    const tree = treeOf(requireLife(hands, mission).agent.pid);
+    const tree = agentTree(requireLife(hands, mission));
     for (const pid of tree) signal(pid, "SIGCONT");
     hands.tell({ kind: "revival", mission, data: { how: "continued", processes: tree.length } });
     ring(machine, config, mission);
     return { outcome: "continued", processes: tree.length };
   }
   if (options.dryRun) {
-    const known = record.end?.epoch === record.life?.epoch ? record : undefined;
-    if (known === undefined) {
-      throw new LazarusError("REVIVAL_REFUSED", `the end of ${mission} has not been looked at yet`, {
-        hint: `lazarus revive ${mission}`,
-      });
-    }
+    const unseen = await previewEnd(hands, record);
+    const { limits } = hands.settings(mission, record.agent);
+    const known = unseen === undefined ? record : endLife(record, unseen, limits);
     return { outcome: "would-start", decision: considerRevival(hands, mission, known), record: known };
   }
   const settled = await settleLife(hands, mission);
@@ -231,6 +257,11 @@ export async function reviveMission(
   if (!existsSync(cellPaths(config, mission).root)) {
     throw new LazarusError("MISSION_UNKNOWN", `the cell of ${mission} is gone`, {
       hint: `lazarus restore ${mission}, then: lazarus revive ${mission}`,
+    });
+  }
+  if (now.command.length === 0) {
+    throw new LazarusError("AGENT_UNKNOWN", `nobody knows any more how the agent of ${mission} is started`, {
+      hint: `lazarus run ${mission} -- COMMAND`,
     });
   }
   const granted = grant(now, machine.clock.nowMs());
@@ -253,27 +284,39 @@ export async function checkpointMission(
   return capture(hands, mission, "manual", message, readRecord(hands.config, mission)?.agent ?? null);
 }
 
-export interface HeartbeatOrder {
-  readonly status?: string | undefined;
-  /** The epoch that the caller carries; an older one than the present is refused. */
-  readonly epoch?: number | undefined;
-}
-
-export function heartbeatMission(hands: Hands, mission: MissionId, order: HeartbeatOrder = {}) {
-  if (order.epoch !== undefined)
-    refuseFenced(
-      () => hands.config,
-      { LAZARUS_EPOCH: String(order.epoch), LAZARUS_MISSION: mission },
-      mission,
-    );
-  return beat(hands.machine, hands.config, mission, order.status);
-}
-
 export function requireRecord(hands: Hands, mission: MissionId): MissionRecord {
   const record = readRecord(hands.config, mission);
   if (record !== undefined && record.life !== null) return record;
-  throw new LazarusError("AGENT_UNKNOWN", `${mission} never had an agent`, {
+  throw unknownAgent(mission);
+}
+
+function unknownAgent(mission: MissionId): LazarusError {
+  return new LazarusError("AGENT_UNKNOWN", `${mission} never had an agent`, {
     hint: `lazarus run ${mission} -- COMMAND`,
+  });
+}
+
+/** For an agent that lives while its record is gone: enough to end it. How it was started nobody knows any more. */
+function strayRecord({ machine, config }: Hands, mission: MissionId): MissionRecord | undefined {
+  if (!lifeGoesOn(machine.processes, config, mission)) return undefined;
+  const nowMs = machine.clock.nowMs();
+  const orders: Orders = {
+    mission,
+    agent: "unknown",
+    command: [],
+    cwd: null,
+    env: {},
+    revive: "no",
+    substitute: null,
+    stall_seconds: null,
+  };
+  return beginLife(order(undefined, orders, nowMs), {
+    epoch: readLife(config, mission)?.epoch ?? readEpoch(config, mission),
+    started_ms: nowMs,
+    how: "start",
+    command: [],
+    oom_kills: null,
+    log_bytes: 0,
   });
 }
 

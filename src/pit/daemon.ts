@@ -10,16 +10,18 @@ import { type Lock, readLockOwner, tryAcquireLock } from "../platform/lock.ts";
 import { endProcesses } from "./actions.ts";
 import { listen } from "./bell.ts";
 import { type Reading, regrace, sleptMs } from "./clocks.ts";
+import { describeError } from "./describe.ts";
 import type { Hands } from "./hands.ts";
 import { lifeGoesOn, readLife } from "./life.ts";
-import { nextStep, noteStall } from "./record.ts";
+import { pitLockFile } from "./pit-files.ts";
+import { nextStep, noteStall, type RecordedDecision } from "./record.ts";
 import { listAgents, readRecord, writeRecord } from "./record-file.ts";
 import { reviveAgent } from "./revive.ts";
 import { createRounds } from "./rounds.ts";
 import { createServiceNotify } from "./service-notify.ts";
+import { checkPitSettings } from "./settings.ts";
 import { capture, settleLife } from "./settle.ts";
 import { createTaskQueue } from "./task-queue.ts";
-import { pitLockFile } from "./view.ts";
 import { createWatchList } from "./watched.ts";
 
 export interface Pit {
@@ -42,6 +44,7 @@ const AT_ONCE = 4;
 export function openPit(hands: Hands): Pit & Disposable {
   const { machine, config } = hands;
   const { clock } = machine;
+  const unused = checkPitSettings(hands.effective.document, hands.effective.file);
   const lock = takePitLock(hands);
   const watched = createWatchList(machine.processes);
   /** When to look at a mission again, by the wall clock: a reset at nine is at nine, however long the host slept. */
@@ -72,7 +75,7 @@ export function openPit(hands: Hands): Pit & Disposable {
 
   /** Said once, tried again and again. */
   function trouble(mission: MissionId, error: unknown): void {
-    const words = error instanceof Error ? error.message : String(error);
+    const words = describeError(error);
     if (troubles.get(mission) !== words) {
       hands.say(`${mission}: ${words}`);
       hands.tell({ kind: "alert", mission, data: { action: "trouble", reason: words } });
@@ -89,7 +92,7 @@ export function openPit(hands: Hands): Pit & Disposable {
     const step = nextStep(record);
     if (step === "nothing") return;
     // Not due yet: nothing to lock for.
-    if (step === "wait" && record.wish === "running" && record.decision!.at_ms! > clock.nowMs())
+    if (step === "wait" && record.wish === "running" && isAhead(record.decision!, clock.nowMs()))
       return lookAt(mission, record.decision!.at_ms!);
     using _ = await hands.lock(mission, `pit: end of ${mission}`);
     const settled = await settleLife(hands, mission, { sleptUntilMs });
@@ -146,6 +149,7 @@ export function openPit(hands: Hands): Pit & Disposable {
     using _ = listen(config, look);
     for (const mission of listAgents(config)) look(mission);
     notify.send("READY=1");
+    for (const line of unused) hands.say(line);
     hands.say(`the pit is open: ${config.missions_root} (process ${process.pid})`);
     const beatEveryMs = config.heartbeat_interval_seconds * 1000;
     const last = { beatMs: Number.NEGATIVE_INFINITY, rescanMs: clock.monotonicMs(), watchdogMs: 0 };
@@ -211,17 +215,14 @@ export function openPit(hands: Hands): Pit & Disposable {
     await Promise.race([queue.idle(), clock.sleep(SHUTDOWN_MS, waited.signal)]);
     waited.abort();
     for (const { mission } of [...watched.all()]) {
-      const record = readRecord(config, mission);
-      if (
-        clock.monotonicMs() > deadlineMs ||
-        record === undefined ||
-        !hands.settings(mission, record.agent).checkpointAtShutdown
-      )
-        continue;
       try {
-        await capture(hands, mission, "shutdown", null, record.agent);
+        const record = readRecord(config, mission);
+        if (record === undefined || !hands.settings(mission, record.agent).checkpointAtShutdown) continue;
+        if (clock.monotonicMs() > deadlineMs)
+          hands.say(`${mission}: no time was left for its last checkpoint`);
+        else await capture(hands, mission, "shutdown", null, record.agent);
       } catch (error) {
-        hands.say(`${mission}: no checkpoint at shutdown: ${error instanceof Error ? error.message : error}`);
+        hands.say(`${mission}: no checkpoint at shutdown: ${describeError(error)}`);
       }
     }
     beatJob(machine, config, config.heartbeat_job, {
@@ -246,8 +247,13 @@ export function openPit(hands: Hands): Pit & Disposable {
   };
 }
 
+/** Its time has not come. A decision from later than now is of a clock that was set back since, and wants a look. */
+function isAhead(decision: RecordedDecision, nowMs: number): boolean {
+  return decision.decided_ms <= nowMs && nowMs < decision.at_ms!;
+}
+
 function takePitLock({ machine, config }: Hands): Lock {
-  const path = pitLockFile(config);
+  const path = pitLockFile(config.run_dir);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const lock = tryAcquireLock(machine, path, "pit");
   if (lock !== undefined) return lock;

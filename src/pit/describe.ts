@@ -1,4 +1,5 @@
 // One way to say how a life ended and what a mission's agent is doing now, for status, why, resume and alerts. Pure.
+import { LazarusError } from "../platform/errors.ts";
 import type { MissionRecord, RecordedEnd } from "./record.ts";
 
 /** "killed by SIGKILL", "exit code 3", "finished" … */
@@ -85,6 +86,13 @@ export function nextAction(
     default:
       return "-";
   }
+}
+
+/** An error as one line: what happened, and what to do about it. */
+export function describeError(error: unknown): string {
+  if (error instanceof LazarusError && error.hint !== undefined)
+    return `${error.message}; try: ${error.hint}`;
+  return error instanceof Error ? error.message : String(error);
 }
 
 function inWords(ms: number): string {

@@ -6,6 +6,7 @@ import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellPaths } from "../cell/layout.ts";
 import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import { makeDirectory } from "../platform/durable.ts";
+import { LazarusError } from "../platform/errors.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import { acquireLock, type Lock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
@@ -32,8 +33,6 @@ export interface Hands extends Disposable {
   registry(): Registry | undefined;
   missionOf(text: string): MissionId;
   room(mission: MissionId): Room;
-  /** What the mission says of itself in config/cell.json. */
-  cellSection(mission: MissionId): SettingsSource;
   settings(mission: MissionId, agent: string | undefined): PitSettings;
   /** One who acts on a mission at a time, on this machine. */
   lock(mission: MissionId, purpose: string, waitMs?: number): Promise<Lock>;
@@ -57,18 +56,38 @@ export function openHands(options: HandsOptions): Hands {
   const events = new EventEmitter<{ event: [Event] }>();
   events.setMaxListeners(0);
   let registry: Registry | undefined;
+  const warned = new Set<string>();
+  /** A daemon asks again and again; what stays wrong is said once. */
+  const warnOnce = (line: string) => {
+    if (warned.has(line)) return;
+    warned.add(line);
+    options.warn(line);
+  };
   const openOnce = (): Registry | undefined => {
     try {
       registry ??= openRegistry(machine, config.registry_file);
     } catch (error) {
-      options.warn(`the registry cannot be used: ${words(error)}; try: lazarus registry rebuild`);
+      warnOnce(`the registry cannot be used: ${words(error)}; try: lazarus registry rebuild`);
     }
     return registry;
   };
   const cellSection = (mission: MissionId): SettingsSource => {
     const path = cellPaths(config, mission).configFile;
     const reading = readJsonFile(path);
+    if (!reading.ok && reading.why !== "absent")
+      throw new LazarusError("CONFIG_INVALID", `${path}: ${reading.reason}`, { hint: `look at ${path}` });
     return { section: reading.ok ? reading.value.pit : undefined, where: `${path}: pit` };
+  };
+  /** A cell lies open to its agent: what is wrong there must not keep a human from ending it, nor revive it unasked. */
+  const settings = (mission: MissionId, agent: string | undefined): PitSettings => {
+    const { document, file } = effective;
+    try {
+      return pitSettings(document, file, agent, cellSection(mission));
+    } catch (error) {
+      const rest = pitSettings(document, file, agent);
+      warnOnce(`${words(error)}; until it is mended nothing of this section is used, and revive is ask`);
+      return { ...rest, revive: "ask" };
+    }
   };
   return {
     machine,
@@ -81,18 +100,16 @@ export function openHands(options: HandsOptions): Hands {
     events,
     registry: openOnce,
     missionOf: parseMissionId,
-    cellSection,
     tell(event) {
       try {
         const entered = openOnce()?.append(event);
         if (entered !== undefined) events.emit("event", entered);
       } catch (error) {
-        options.warn(`the event log was not written: ${words(error)}`);
+        warnOnce(`the event log was not written: ${words(error)}`);
       }
     },
     room: (mission) => openRoom(machine, effective, mission, { version: options.version, environment }),
-    settings: (mission, agent) =>
-      pitSettings(effective.document, effective.file, agent, cellSection(mission)),
+    settings,
     lock(mission, purpose, waitMs = LOCK_WAIT_MS) {
       const places = agentPlaces(config, mission);
       makeDirectory(machine.disk, places.directory);

@@ -76,13 +76,13 @@ function signalName(number: number): string | undefined {
   return Object.entries(signals).find(([, value]) => value === number)?.[0];
 }
 
-/** Whether a keeper lives, or is just starting: the kernel's lock says so, whatever the files say. */
-export function keeperLives(config: Config, mission: string): boolean {
+/** Whether someone holds a lock: the kernel says so, whatever the files say. False where there are no kernel locks. */
+export function isLocked(path: string): boolean {
   const support = posixSupport();
   if (!support.ok) return false;
   let fd: number;
   try {
-    fd = openSync(agentPlaces(config, mission).lifeLock, "r");
+    fd = openSync(path, "r");
   } catch (error) {
     if (systemErrorCode(error) === "ENOENT") return false;
     throw error;
@@ -94,9 +94,9 @@ export function keeperLives(config: Config, mission: string): boolean {
   }
 }
 
-/** Whether the life is under way; without kernel locks the recorded identity decides. */
+/** Whether a keeper lives, or is just starting; without kernel locks the recorded identity decides. */
 export function lifeGoesOn(processes: Processes, config: Config, mission: string): boolean {
-  if (posixSupport().ok) return keeperLives(config, mission);
+  if (posixSupport().ok) return isLocked(agentPlaces(config, mission).lifeLock);
   const life = readLife(config, mission);
   return life !== undefined && isAlive(processes, life.keeper);
 }

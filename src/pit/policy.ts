@@ -8,8 +8,10 @@ export const REVIVE_MODES = ["yes", "no", "ask", "substitute"] as const;
 
 export type ReviveMode = (typeof REVIVE_MODES)[number];
 
+export const WISHES = ["running", "stopped", "paused", "resting"] as const;
+
 /** What a human last asked for. Everything but `running` is a latch that survives reboots. */
-export type Wish = "running" | "stopped" | "paused" | "resting";
+export type Wish = (typeof WISHES)[number];
 
 /** How a life ended. */
 export interface End {

@@ -7,9 +7,16 @@ import { agentDirectory, readEpoch } from "../cell/fence.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
 import { makeDirectory, replaceFile } from "../platform/durable.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
-import { exactNumbers, readJsonFile, writeJsonFile } from "../platform/json-file.ts";
+import {
+  exactNumbers,
+  isJsonObject,
+  type JsonObject,
+  readJsonFile,
+  writeJsonFile,
+} from "../platform/json-file.ts";
 import type { Machine } from "../platform/machine.ts";
-import type { MissionRecord } from "./record.ts";
+import { REVIVE_MODES, WISHES } from "./policy.ts";
+import { EMPTY, type MissionRecord } from "./record.ts";
 
 export interface AgentPlaces {
   readonly directory: string;
@@ -50,7 +57,10 @@ export function listAgents(config: Config): MissionId[] {
 export function readRecord(config: Config, mission: string): MissionRecord | undefined {
   const { record: path } = agentPlaces(config, mission);
   const reading = readJsonFile(path, undefined, exactNumbers);
-  if (reading.ok && isRecord(reading.value)) return reading.value as unknown as MissionRecord;
+  if (reading.ok && reading.value.format === 1) {
+    const record = { ...EMPTY, ...reading.value };
+    if (isRecord(record)) return record as unknown as MissionRecord;
+  }
   if (!reading.ok && reading.why === "absent") return undefined;
   const reason = reading.ok ? "not a record of this version" : reading.reason;
   throw new LazarusError("AGENT_RECORD_DAMAGED", `the agent record ${path} cannot be used: ${reason}`, {
@@ -58,13 +68,31 @@ export function readRecord(config: Config, mission: string): MissionRecord | und
   });
 }
 
+/** What the transitions calculate with; a record that someone edited or cut is named, not worked with. */
 function isRecord(value: Readonly<Record<string, unknown>>): boolean {
+  const isTexts = (list: unknown) => Array.isArray(list) && list.every((one) => typeof one === "string");
+  const isPart = (part: unknown, fits: (part: JsonObject) => boolean = () => true) =>
+    part === null || (isJsonObject(part) && Number.isSafeInteger(part.epoch) && fits(part));
   return (
-    value.format === 1 &&
-    Array.isArray(value.command) &&
-    typeof value.wish === "string" &&
+    typeof value.mission === "string" &&
+    typeof value.agent === "string" &&
+    isTexts(value.command) &&
+    isJsonObject(value.env) &&
+    (value.cwd === null || typeof value.cwd === "string") &&
+    (value.revive === null || (REVIVE_MODES as readonly unknown[]).includes(value.revive)) &&
+    (value.substitute === null || isTexts(value.substitute)) &&
+    (WISHES as readonly unknown[]).includes(value.wish) &&
     Array.isArray(value.revivals_ms) &&
-    Array.isArray(value.deaths)
+    value.revivals_ms.every(Number.isFinite) &&
+    Array.isArray(value.deaths) &&
+    value.deaths.every(isJsonObject) &&
+    Number.isSafeInteger(value.attempt) &&
+    Number.isSafeInteger(value.steps_back) &&
+    isPart(value.life, (life) => Number.isFinite(life.started_ms) && isTexts(life.command)) &&
+    isPart(value.end, (end) => Number.isFinite(end.at_ms) && Array.isArray(end.evidence)) &&
+    isPart(value.scene) &&
+    isPart(value.decision) &&
+    isPart(value.stalled)
   );
 }
 

@@ -129,8 +129,16 @@ export function order(previous: MissionRecord | undefined, orders: Orders, nowMs
   });
 }
 
-const EMPTY = {
+/** What a record says that does not say; fields that other versions did not have, too. */
+export const EMPTY = {
   format: 1,
+  cwd: null,
+  env: {},
+  revive: null,
+  substitute: null,
+  stall_seconds: null,
+  wish_ms: 0,
+  last_seen_ms: 0,
   life: null,
   stalled: null,
   end: null,
@@ -212,6 +220,19 @@ export function enterDecision(record: MissionRecord, decision: Decision, nowMs: 
     steps_back: stepBackTo === null ? record.steps_back : record.steps_back + 1,
     tombstone: decision.action === "tombstone" ? { at_ms: nowMs, reason: decision.reason } : record.tombstone,
   };
+}
+
+/**
+ * A decision whose time has changed its meaning. Made for a moment that passed longer ago than deaths are acted upon, it
+ * is made again. Made later than now, the clock was set back: the wait begins anew, and does not grow by as much.
+ */
+export function refreshDecision(record: MissionRecord, nowMs: number, maxAgeMs: number): MissionRecord {
+  const { decision } = record;
+  if (decision === null || decision.at_ms === null) return record;
+  if (nowMs - decision.at_ms > maxAgeMs) return { ...record, decision: null };
+  if (nowMs >= decision.decided_ms) return record;
+  const waitMs = decision.at_ms - decision.decided_ms;
+  return { ...record, decision: { ...decision, decided_ms: nowMs, at_ms: nowMs + waitMs } };
 }
 
 /** What the policy is asked with. */

@@ -71,11 +71,55 @@ export function pitSettings(
   return mission === undefined ? settings : apply(settings, sectionOf(mission), mission.where);
 }
 
+/** Keys of the section that other rooms read. */
+const KEYS_OF_OTHERS = ["agents", "http_port", "gitea"];
+
+/** Throws for what is wrong anywhere in the config; returns a line for each key that nobody knows. */
+export function checkPitSettings(document: JsonObject, file: string | undefined): string[] {
+  pitSettings(document, file);
+  const where = `${file ?? "config"}: pit`;
+  const pit = sectionOf({ section: document.pit, where });
+  const agents = sectionOf({ section: pit.agents, where: `${where}.agents` });
+  for (const agent of Object.keys(agents)) pitSettings(document, file, agent);
+  const unknown = (section: JsonObject, at: string, known: ReadonlySet<string>) =>
+    Object.keys(section)
+      .filter((key) => !known.has(key))
+      .map((key) => `${at}: unknown key ${JSON.stringify(key)} is not used`);
+  return [
+    ...unknown(pit, where, new Set([...KEYS, ...KEYS_OF_OTHERS])),
+    ...Object.entries(agents).flatMap(([agent, own]) =>
+      unknown(sectionOf({ section: own, where }), `${where}.agents.${agent}`, new Set(KEYS)),
+    ),
+  ];
+}
+
 function sectionOf({ section, where }: SettingsSource): JsonObject {
   if (section === undefined || section === null) return {};
   if (isJsonObject(section)) return section;
   throw invalid(where, "an object");
 }
+
+const KEYS = [
+  "revive",
+  "backoff_seconds",
+  "jitter",
+  "healthy_seconds",
+  "max_revivals_per_hour",
+  "max_age_seconds",
+  "alike_crashes_per_step",
+  "permanent_exit_codes",
+  "checkpoint_every_seconds",
+  "checkpoint_at_shutdown",
+  "grace_seconds",
+  "leftover_grace_seconds",
+  "stall_seconds",
+  "progress_seconds",
+  "log_limit_bytes",
+  "log_count",
+  "quota_patterns",
+] as const;
+
+type Key = (typeof KEYS)[number];
 
 function apply(base: PitSettings, section: JsonObject, where: string): PitSettings {
   const read = createReader(section, where);
@@ -83,7 +127,7 @@ function apply(base: PitSettings, section: JsonObject, where: string): PitSettin
     revive: read.choice("revive", REVIVE_MODES, base.revive),
     limits: {
       backoffMs: read.numbers("backoff_seconds", 1000, base.limits.backoffMs),
-      jitter: read.number("jitter", 1, base.limits.jitter),
+      jitter: read.share("jitter", base.limits.jitter),
       healthyMs: read.number("healthy_seconds", 1000, base.limits.healthyMs),
       maxRevivalsPerHour: read.number("max_revivals_per_hour", 1, base.limits.maxRevivalsPerHour),
       maxAgeMs: read.number("max_age_seconds", 1000, base.limits.maxAgeMs),
@@ -105,37 +149,36 @@ function apply(base: PitSettings, section: JsonObject, where: string): PitSettin
 function createReader(section: JsonObject, where: string) {
   const isAmount = (value: unknown): value is number =>
     typeof value === "number" && Number.isFinite(value) && value >= 0;
-  const check = <T>(
-    key: string,
-    expected: string,
-    fallback: T,
-    fits: (value: unknown) => T | undefined,
-  ): T => {
+  const check = <T>(key: Key, expected: string, fallback: T, fits: (value: unknown) => T | undefined): T => {
     if (section[key] === undefined) return fallback;
     const value = fits(section[key]);
     if (value === undefined) throw invalid(`${where}.${key}`, expected);
     return value;
   };
   return {
-    choice: <T extends string>(key: string, choices: readonly T[], fallback: T): T =>
+    choice: <T extends string>(key: Key, choices: readonly T[], fallback: T): T =>
       check(key, `one of ${choices.join(", ")}`, fallback, (value) => choices.find((one) => one === value)),
-    number: (key: string, unit: number, fallback: number): number =>
+    share: (key: Key, fallback: number): number =>
+      check(key, "a number between 0 and 1", fallback, (value) =>
+        isAmount(value) && value <= 1 ? value : undefined,
+      ),
+    number: (key: Key, unit: number, fallback: number): number =>
       check(key, "a number, 0 or more", fallback, (value) => (isAmount(value) ? value * unit : undefined)),
-    positive: (key: string, unit: number, fallback: number): number =>
+    positive: (key: Key, unit: number, fallback: number): number =>
       check(key, "a whole number above 0", fallback, (value) =>
         isAmount(value) && Number.isSafeInteger(value) && value > 0 ? value * unit : undefined,
       ),
-    optional: (key: string, fallback: number | null): number | null =>
+    optional: (key: Key, fallback: number | null): number | null =>
       check<number | null>(key, "a number of seconds above 0, or null", fallback, (value) =>
         value === null || (isAmount(value) && value > 0) ? value : undefined,
       ),
-    flag: (key: string, fallback: boolean): boolean =>
+    flag: (key: Key, fallback: boolean): boolean =>
       check(key, "true or false", fallback, (value) => (typeof value === "boolean" ? value : undefined)),
-    numbers: (key: string, unit: number, fallback: readonly number[]): readonly number[] =>
+    numbers: (key: Key, unit: number, fallback: readonly number[]): readonly number[] =>
       check(key, "a list of numbers, 0 or more", fallback, (value) =>
         Array.isArray(value) && value.every(isAmount) ? value.map((each) => each * unit) : undefined,
       ),
-    patterns: (key: string, fallback: readonly QuotaPattern[]): readonly QuotaPattern[] =>
+    patterns: (key: Key, fallback: readonly QuotaPattern[]): readonly QuotaPattern[] =>
       check(key, "a list of regular expressions", fallback, (value) => {
         if (!Array.isArray(value) || !value.every((each) => typeof each === "string" && compiles(each)))
           return undefined;

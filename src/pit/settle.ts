@@ -1,7 +1,6 @@
 // What is done about a life that is over, in one visible order: end what survived → record the end → keep the scene →
 // decide. Each step is durable before the next and done once per life, so whoever is killed in between, the next to look
 // goes on from there. Reviving is another act (revive.ts); nothing here starts anything.
-import { existsSync, statfsSync, statSync } from "node:fs";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import { crashPoint } from "../platform/crash-point.ts";
@@ -9,11 +8,10 @@ import { asLazarusError, ERROR_KINDS, LazarusError } from "../platform/errors.ts
 import { indexCheckpoint } from "../registry/checkpoints.ts";
 import { type CaptureResult, captureCell } from "../snapshot/capture.ts";
 import type { Reason } from "../snapshot/entry.ts";
+import { gatherEndFacts, lifeOf } from "./end-facts.ts";
 import type { Hands } from "./hands.ts";
 import { judgeEnd } from "./judge-end.ts";
-import { readLastLines } from "./last-words.ts";
 import { lifeGoesOn, readLife } from "./life.ts";
-import { countOomKills, findOomLine } from "./oom.ts";
 import { type Decision, decideRevival } from "./policy.ts";
 import {
   endLife,
@@ -22,12 +20,13 @@ import {
   type MissionRecord,
   nextStep,
   type RecordedEnd,
+  refreshDecision,
   situationOf,
   troubleStartMs,
 } from "./record.ts";
 import { readRecord, writeRecord } from "./record-file.ts";
 import type { PitSettings } from "./settings.ts";
-import { agentLog, exitOf } from "./start-agent.ts";
+import { exitOf, findObstacle } from "./start-agent.ts";
 import { endSurvivors } from "./survivors.ts";
 
 export interface SettleOptions {
@@ -39,9 +38,6 @@ export type Settled =
   | { readonly state: "settled"; readonly record: MissionRecord }
   /** The scene could not be kept yet (disk full, vault busy): nothing is decided before it is. */
   | { readonly state: "unkept"; readonly record: MissionRecord; readonly error: LazarusError };
-
-const LAST_LINES = 40;
-const FULL_BYTES = 1024 * 1024;
 
 /** Only under the mission's lock. */
 export async function settleLife(
@@ -67,6 +63,12 @@ export async function settleLife(
     }
     crashPoint("pit.settle.kept");
   }
+  if (nextStep(record) === "wait") {
+    const { maxAgeMs } = hands.settings(mission, record.agent).limits;
+    const fresh = refreshDecision(record, hands.machine.clock.nowMs(), maxAgeMs);
+    if (fresh !== record) writeRecord(hands.machine, hands.config, fresh);
+    record = fresh;
+  }
   if (nextStep(record) === "decide") {
     record = decide(hands, mission, record);
     crashPoint("pit.settle.decided");
@@ -85,9 +87,8 @@ async function recordEnd(
   const settings = hands.settings(mission, record.agent);
   const cell = cellPaths(config, mission);
   const exit = exitOf(hands, mission, epoch);
-  const life = readLife(config, mission);
   const bootId = machine.processes.bootId();
-  const mine = life?.epoch === epoch ? life : undefined;
+  const mine = lifeOf(readLife(config, mission), epoch);
   // A keeper that wrote an exit has ended everything itself.
   const marks = { cell: cell.root, epoch, life: mine, bootId };
   const ending =
@@ -101,24 +102,8 @@ async function recordEnd(
       { hint: `ps -o pid,stat,wchan,args -p ${ending.immortal.join(",")}` },
     );
   }
-  const killed = exit === undefined || exit.signal === "SIGKILL";
-  const end = judgeEnd({
-    record,
-    settings,
-    exit,
-    sameBoot: mine === undefined ? undefined : mine.keeper.bootId === bootId,
-    survivors: ending.ended,
-    lastSignMs: Math.max(modifiedMs(agentLog(cell.root)), modifiedMs(cell.heartbeatFile)),
-    lastWords: readLastLines(agentLog(cell.root), LAST_LINES, { from: record.life!.log_bytes ?? 0 }),
-    oomKillsNow: countOomKills(),
-    oomLine:
-      killed && mine !== undefined && countOomKills() !== record.life!.oom_kills
-        ? await findOomLine(mine.agent.pid)
-        : undefined,
-    diskFull: fullDisk(cell.root),
-    sleptUntilMs: options.sleptUntilMs,
-    nowMs: machine.clock.nowMs(),
-  });
+  const facts = await gatherEndFacts(hands, record, settings, { ...options, survivors: ending.ended });
+  const end = judgeEnd(facts);
   const ended = endLife(record, end, settings.limits);
   writeRecord(machine, config, ended);
   tellEnd(hands, mission, record, end);
@@ -199,17 +184,14 @@ export function considerRevival(
   record: MissionRecord,
   settings: PitSettings = hands.settings(mission, record.agent),
 ): Decision {
-  const { machine, config } = hands;
-  const cell = cellPaths(config, mission);
-  const obstacle = existsSync(cell.root)
-    ? null
-    : `its cell ${cell.root} is gone; lazarus restore ${mission} brings it back`;
+  const { machine } = hands;
+  const obstacle = findObstacle(hands, record);
   return decideRevival(
     situationOf(record, {
       mode: record.revive ?? settings.revive,
       limits: settings.limits,
-      olderCheckpoints: obstacle === null ? olderCheckpoints(hands, mission, record) : [],
-      obstacle,
+      olderCheckpoints: obstacle === undefined ? olderCheckpoints(hands, mission, record) : [],
+      obstacle: obstacle === undefined ? null : `${obstacle.says}; ${obstacle.hint}`,
       nowMs: machine.clock.nowMs(),
       chance: machine.ids.bytes(1)[0]! / 255,
     }),
@@ -230,17 +212,4 @@ function olderCheckpoints(hands: Hands, mission: MissionId, record: MissionRecor
     found.push(ref.id);
   }
   return found;
-}
-
-function modifiedMs(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-}
-
-function fullDisk(path: string): string | undefined {
-  try {
-    const { bavail, bsize } = statfsSync(path);
-    return bavail * bsize < FULL_BYTES ? `less than 1 MiB is free where ${path} lies` : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -4,10 +4,10 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { cellPaths } from "../cell/layout.ts";
 import { crashPoint } from "../platform/crash-point.ts";
-import { createFile, makeDirectory } from "../platform/durable.ts";
+import { createFile, makeDirectory, sweepTemporaries } from "../platform/durable.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { type Lock, tryAcquireLock } from "../platform/lock.ts";
 import { workerUrl } from "../platform/worker-module.ts";
@@ -15,9 +15,9 @@ import type { Hands } from "./hands.ts";
 import { KEEPER_SCRIPT, keeperArguments } from "./keeper-script.ts";
 import { type Exit, type Life, readExit, readLife } from "./life.ts";
 import { countOomKills } from "./oom.ts";
+import { pitSocketFile } from "./pit-files.ts";
 import { beginLife, type MissionRecord, type RecordedLife } from "./record.ts";
 import { agentPlaces, raiseEpoch, writeRecord } from "./record-file.ts";
-import { pitSettings } from "./settings.ts";
 
 export interface StartRequest {
   readonly how: RecordedLife["how"];
@@ -53,6 +53,12 @@ export async function startAgent(
   const places = agentPlaces(config, mission);
   makeDirectory(machine.disk, places.directory);
   using lifeLock = await takeLifeLock(hands, mission, places.lifeLock);
+  const obstacle = findObstacle(hands, record);
+  if (obstacle !== undefined) throw notStarted(mission, obstacle.says, obstacle.hint);
+  // What killed keepers and pits left half-written; a zombie writes nothing more.
+  const writes = (pid: number) => machine.processes.identify(pid) !== undefined;
+  for (const directory of [places.directory, dirname(cellPaths(config, mission).heartbeatFile)])
+    if (existsSync(directory)) sweepTemporaries(machine.disk, directory, writes);
   const epoch = raiseEpoch(machine, config, mission);
   crashPoint("pit.start.fenced");
   await request.prepare?.(epoch);
@@ -86,6 +92,25 @@ export async function startAgent(
   }
 }
 
+export interface Obstacle {
+  readonly says: string;
+  readonly hint: string;
+}
+
+/** Why nothing can be started however much it is wanted; undefined when nothing stands in the way. */
+export function findObstacle({ config, missionOf }: Hands, record: MissionRecord): Obstacle | undefined {
+  const { mission } = record;
+  const cell = cellPaths(config, missionOf(mission));
+  const restore = `lazarus restore ${mission}, then: lazarus revive ${mission}`;
+  if (!existsSync(cell.root)) return { says: `its cell ${cell.root} is gone`, hint: restore };
+  const directory = record.cwd ?? cell.worktree;
+  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return undefined;
+  return {
+    says: `there is no directory ${directory} to work in`,
+    hint: record.cwd === null ? restore : `mkdir -p ${directory}, then: lazarus revive ${mission}`,
+  };
+}
+
 async function takeLifeLock(hands: Hands, mission: string, path: string): Promise<Lock> {
   for (let tries = 0; tries < LOCK_TRIES; tries += 1) {
     const lock = tryAcquireLock(hands.machine, path, `life of ${mission}`);
@@ -110,15 +135,7 @@ function spawnKeeper(
   const { config, machine } = hands;
   const mission = hands.missionOf(record.mission);
   const cell = cellPaths(config, mission);
-  const settings = pitSettings(
-    hands.effective.document,
-    hands.effective.file,
-    record.agent,
-    hands.cellSection(mission),
-  );
-  const workingDirectory = record.cwd ?? cell.worktree;
-  if (!existsSync(workingDirectory))
-    throw notStarted(mission, `its directory ${workingDirectory} is not there`);
+  const settings = hands.settings(mission, record.agent);
   makeDirectory(machine.disk, join(cell.root, "logs"));
   const values = keeperArguments(
     {
@@ -129,7 +146,7 @@ function spawnKeeper(
       bootId: "",
       mission,
       cell: cell.root,
-      workingDirectory,
+      workingDirectory: record.cwd ?? cell.worktree,
       log: request.foreground ? "" : agentLog(cell.root),
       logLimitBytes: settings.logLimitBytes,
       logCount: settings.logCount,
@@ -148,7 +165,7 @@ function spawnKeeper(
       cwd: config.run_dir,
       detached: !request.foreground,
       stdio: [streams, streams, streams, lifeLock.fd],
-      env: agentEnvironment(hands, record),
+      env: agentEnvironment(hands, record, mission),
     },
   );
   if (!request.foreground) child.unref();
@@ -161,7 +178,7 @@ export function agentLog(cellRoot: string): string {
 }
 
 /** The starter's environment and what the mission adds; marks of a life that the starter itself belongs to are taken off. */
-function agentEnvironment(hands: Hands, record: MissionRecord): Record<string, string> {
+function agentEnvironment(hands: Hands, record: MissionRecord, mission: string): Record<string, string> {
   const env: Record<string, string> = {};
   for (const [key, value] of Object.entries({ ...hands.environment, ...record.env })) {
     if (value !== undefined) env[key] = value;
@@ -177,6 +194,9 @@ function agentEnvironment(hands: Hands, record: MissionRecord): Record<string, s
   // So that the agent's own `lazarus heartbeat` finds the same places from whatever directory it calls.
   if (hands.effective.file !== undefined) env.LAZARUS_CONFIG = hands.effective.file;
   if (hands.home !== undefined) env.LAZARUS_HOME = hands.home;
+  // For heartbeats over HTTP without a token: the socket is the same for every pit to come.
+  env.LAZARUS_SOCKET = pitSocketFile(hands.config.run_dir);
+  env.LAZARUS_HEARTBEAT_URL = `http://localhost/v1/missions/${mission}/heartbeat`;
   return env;
 }
 
@@ -188,10 +208,8 @@ function storeScript({ machine, config }: Hands): string {
   return path;
 }
 
-function notStarted(mission: string, why: string): LazarusError {
-  return new LazarusError("AGENT_NOT_STARTED", `the agent of ${mission} was not started: ${why}`, {
-    hint: `lazarus why ${mission}`,
-  });
+function notStarted(mission: string, why: string, hint = `lazarus why ${mission}`): LazarusError {
+  return new LazarusError("AGENT_NOT_STARTED", `the agent of ${mission} was not started: ${why}`, { hint });
 }
 
 /** The exit that belongs to a life, when its keeper wrote one. */

@@ -96,6 +96,43 @@ export function treeOf(root: number, seen: readonly Sighting[] = sightProcesses(
   return tree;
 }
 
+/** An agent and all that it started: everything below its keeper but the keeper's own helper. */
+export function agentTree(
+  { keeper, agent }: Life,
+  seen: readonly Sighting[] = sightProcesses(),
+  isKeeper: (pid: number) => boolean = runsKeeperScript,
+): number[] {
+  if (seen.length === 0) return [agent.pid];
+  return seen
+    .filter(({ pid, parent }) => parent === keeper.pid && !isKeeper(pid))
+    .flatMap(({ pid }) => treeOf(pid, seen));
+}
+
+const KEEPER_SCRIPT_NAME = /\/keeper-[0-9a-f]+\.sh$/;
+
+/** A keeper of any mission, or its helper, which is a fork of it. */
+function runsKeeperScript(pid: number): boolean {
+  return KEEPER_SCRIPT_NAME.test(readWords(pid)[1] ?? "");
+}
+
+/** The keepers of one mission, whatever its files say: by the words that they were started with. */
+export function findKeepers(agentDirectory: string, seen: readonly Sighting[] = sightProcesses()): number[] {
+  return seen
+    .map(({ pid }) => pid)
+    .filter((pid) => {
+      const words = readWords(pid);
+      return words.some((word, i) => KEEPER_SCRIPT_NAME.test(word) && words[i + 1] === agentDirectory);
+    });
+}
+
+function readWords(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+  } catch {
+    return [];
+  }
+}
+
 /** Sends a signal; false when the process was gone already. */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {

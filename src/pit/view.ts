@@ -5,15 +5,18 @@ import type { Config } from "../cell/config.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "../cell/heartbeat.ts";
 import { pathsBelow } from "../cell/layout.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
-import { scanCells } from "../cell/scan.ts";
+import { reportCell, scanCells } from "../cell/scan.ts";
 import { readFlowPositions } from "../flow/positions.ts";
+import { epochSeconds } from "../platform/clock.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import { readLockOwner } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
+import { posixSupport } from "../platform/posix.ts";
 import { readRunPositions } from "../run/positions.ts";
 import { openVault } from "../snapshot/oci/vault.ts";
-import { type AgentState, nextAction, stateOf } from "./describe.ts";
-import { lifeGoesOn, readLife } from "./life.ts";
+import { type AgentState, describeError, nextAction, stateOf } from "./describe.ts";
+import { isLocked, lifeGoesOn, readLife } from "./life.ts";
+import { pitLockFile } from "./pit-files.ts";
 import type { MissionRecord } from "./record.ts";
 import { listAgents, readRecord } from "./record-file.ts";
 import { agentLog } from "./start-agent.ts";
@@ -56,17 +59,19 @@ export interface Looker {
 /** Every mission that has a cell or ever had an agent, in name order. */
 export function viewMissions(looker: Looker): MissionView[] {
   const { machine, config } = looker;
-  const cells = new Map(
-    scanCells(config, machine.clock.nowMs() / 1000).cells.map((cell) => [cell.mission_id, cell]),
-  );
+  const { cells: found } = scanCells(config, epochSeconds(machine.clock));
+  const cells = new Map(found.map((cell) => [cell.mission_id, cell]));
   const names = new Set([...[...cells.keys()].filter(isMissionId), ...listAgents(config)]);
   const pitRuns = pitOwner(looker) !== undefined;
   return [...names].sort().map((name) => view(looker, name as MissionId, cells.get(name)?.status, pitRuns));
 }
 
+/** Undefined when it has no cell and never had an agent. */
 export function viewMission(looker: Looker, mission: MissionId): MissionView | undefined {
-  const found = viewMissions(looker).find(({ mission_id: id }) => id === mission);
-  return found;
+  const { machine, config } = looker;
+  const cell = reportCell(config, mission, join(config.missions_root, mission), epochSeconds(machine.clock));
+  if (cell === undefined && !listAgents(config).includes(mission)) return undefined;
+  return view(looker, mission, cell?.status, pitOwner(looker) !== undefined);
 }
 
 function view(
@@ -82,9 +87,10 @@ function view(
   try {
     record = readRecord(config, mission);
   } catch (error) {
-    problem = error instanceof Error ? error.message : String(error);
+    problem = describeError(error);
   }
-  const alive = record !== undefined && lifeGoesOn(machine.processes, config, mission);
+  const alive = lifeGoesOn(machine.processes, config, mission);
+  if (alive && record === undefined) problem ??= "an agent is at work, and its record is gone";
   const life = alive ? readLife(config, mission) : undefined;
   const state = stateOf(record, alive);
   return {
@@ -103,7 +109,7 @@ function view(
     revivals_today: (record?.revivals_ms ?? []).filter((ms) => nowMs - ms < DAY_MS).length,
     revive: record?.revive ?? null,
     wish: record?.wish ?? null,
-    next_action: problem === null ? nextAction(record, state, nowMs, pitRuns) : "record is damaged",
+    next_action: problem === null ? nextAction(record, state, nowMs, pitRuns) : "needs you: lazarus why",
     record: record === undefined ? null : withoutValues(record),
     problem,
   };
@@ -120,13 +126,11 @@ export function pitOwner({
   machine,
   config,
 }: Looker): { readonly pid: number; readonly since: number } | undefined {
-  const owner = readLockOwner(pitLockFile(config));
+  const owner = readLockOwner(pitLockFile(config.run_dir));
   if (owner === undefined || owner.host !== machine.processes.hostName()) return undefined;
-  return machine.processes.identify(owner.pid) === undefined ? undefined : owner;
-}
-
-export function pitLockFile(config: Config): string {
-  return join(config.run_dir, "pit.lock");
+  if (machine.processes.identify(owner.pid) === undefined) return undefined;
+  // A killed pit is still named, and its pid may be another's by now.
+  return posixSupport().ok && !isLocked(pitLockFile(config.run_dir)) ? undefined : owner;
 }
 
 /** The cheap signs: output, the agent's own heartbeat, and the top of the worktree. 0 when there is none. */

@@ -18,13 +18,17 @@ export interface PostMortem {
 export interface WhyOptions {
   readonly nowMs: number;
   readonly pitRuns: boolean;
+  /** How it seems to have ended, when nobody has dealt with that yet. */
+  readonly unseen?: RecordedEnd | undefined;
 }
 
 export function explain(view: MissionView, options: WhyOptions): PostMortem {
   const { mission_id: mission, record, state } = view;
   const blank = { mission_id: mission, state, facts: [], evidence: [], last_words: [], decision: null };
-  if (view.problem !== null)
-    return { ...blank, headline: view.problem, next: [`lazarus run ${mission} -- COMMAND`] };
+  if (view.problem !== null) {
+    const end = view.pid === null ? [] : [`lazarus stop ${mission}`];
+    return { ...blank, headline: view.problem, next: [...end, `lazarus run ${mission} -- COMMAND`] };
+  }
   if (record === null || record.life === null)
     return {
       ...blank,
@@ -46,11 +50,27 @@ export function explain(view: MissionView, options: WhyOptions): PostMortem {
     };
   }
   if (record.end === null || record.end.epoch !== record.life.epoch) {
+    const next = options.pitRuns
+      ? [`lazarus status ${mission}`]
+      : [`lazarus revive ${mission}`, "lazarus pit"];
+    const { unseen, nowMs } = options;
+    if (unseen === undefined)
+      return {
+        ...blank,
+        headline: `${mission} is gone, and nobody has looked at how yet.`,
+        facts: [begun],
+        next,
+      };
     return {
       ...blank,
-      headline: `${mission} is gone, and nobody has looked at how yet.`,
-      facts: [begun],
-      next: options.pitRuns ? [`lazarus status ${mission}`] : [`lazarus revive ${mission}`, "lazarus pit"],
+      headline: `${mission} ${headline(record, unseen)}.`,
+      facts: [
+        ...span(record, unseen, begun, nowMs),
+        "nobody has dealt with it yet: no scene is kept, nothing is decided",
+      ],
+      evidence: unseen.evidence.map(({ says }) => says),
+      last_words: lastWords(unseen),
+      next,
     };
   }
   return {
@@ -58,10 +78,14 @@ export function explain(view: MissionView, options: WhyOptions): PostMortem {
     headline: `${mission} ${headline(record, record.end)}.`,
     facts: facts(view, record, record.end, begun, options.nowMs),
     evidence: record.end.evidence.map(({ says }) => says),
-    last_words: record.end.kind === "departure" ? [] : record.end.last_words.slice(-5),
+    last_words: lastWords(record.end),
     decision: decisionWords(record, options.nowMs),
     next: nextCommands(view, record, record.end, options),
   };
+}
+
+function lastWords(end: RecordedEnd): readonly string[] {
+  return end.kind === "departure" ? [] : end.last_words.slice(-5);
 }
 
 const LIFE_WORDS = { start: "started by you", revival: "a revival", substitute: "a substitute" } as const;
@@ -87,6 +111,11 @@ const CAUSES = [
   ["host-sleep", "right after the machine woke"],
 ] as const;
 
+function span(record: MissionRecord, end: RecordedEnd, begun: string, nowMs: number): string[] {
+  const lived = end.at_ms - (record.life?.started_ms ?? end.at_ms);
+  return [`${begun} and lasted ${ago(lived)}`, `it ended ${ago(nowMs - end.at_ms)} ago`];
+}
+
 function facts(
   view: MissionView,
   record: MissionRecord,
@@ -94,8 +123,7 @@ function facts(
   begun: string,
   nowMs: number,
 ): string[] {
-  const lived = end.at_ms - (record.life?.started_ms ?? end.at_ms);
-  const lines = [`${begun} and lasted ${ago(lived)}`, `it ended ${ago(nowMs - end.at_ms)} ago`];
+  const lines = span(record, end, begun, nowMs);
   if (end.noticed_ms - end.at_ms > 60_000)
     lines.push(`that was noticed ${ago(end.noticed_ms - end.at_ms)} later`);
   const { scene } = record;

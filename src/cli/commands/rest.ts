@@ -1,8 +1,6 @@
-import { restMission } from "../../pit/actions.ts";
+import { REST_SECONDS, restMission } from "../../pit/actions.ts";
 import { defineCommand } from "../command.ts";
 import { openCliHands } from "../open-hands.ts";
-
-const PATIENCE_SECONDS = 60;
 
 export const command = defineCommand({
   about:
@@ -10,14 +8,14 @@ export const command = defineCommand({
     "then. It stays at rest, over reboots, until revive.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
-    grace: { type: "number", value: "SECONDS", summary: `wait so long before SIGKILL (${PATIENCE_SECONDS})` },
+    grace: { type: "number", value: "SECONDS", summary: `wait so long before SIGKILL (${REST_SECONDS})` },
   },
   examples: [["lazarus rest tidy-inbox", "over the weekend"]],
   exits: ["missing", "machine", "busy"],
   async run(context, { args, options }) {
     const mission = context.mission(args.mission);
     using hands = openCliHands(context);
-    const result = await restMission(hands, mission, { graceSeconds: options.grace ?? PATIENCE_SECONDS });
+    const result = await restMission(hands, mission, { graceSeconds: options.grace });
     const { wasRunning, checkpoint, killed } = result;
     context.emit(
       "rest/1",

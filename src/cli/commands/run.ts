@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { initCell } from "../../cell/init.ts";
 import { startMission } from "../../pit/actions.ts";
@@ -20,8 +20,9 @@ export const command = defineCommand({
     "input, output, signals and the exit code pass through. Detached, its output goes to logs/agent.log and it goes on " +
     "without you. A keeper records how it ends, also when no pit is running. What is done about a crash is decided by " +
     "the revive mode: yes brings it back, no leaves it, ask waits for your word, substitute starts another command. The " +
-    "agent finds LAZARUS_MISSION, LAZARUS_CELL, LAZARUS_EPOCH and LAZARUS_HEARTBEAT in its environment. What it is told " +
-    "with --env, and PATH, is stored for its revival.",
+    "agent finds LAZARUS_MISSION, LAZARUS_CELL, LAZARUS_EPOCH and LAZARUS_HEARTBEAT (a file) in its environment, and " +
+    "LAZARUS_SOCKET with LAZARUS_HEARTBEAT_URL to say over HTTP that it lives. What it is told with --env, and PATH, is " +
+    "stored for its revival.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
     revive: {
@@ -56,8 +57,11 @@ export const command = defineCommand({
   async run(context, { args, options, rest }) {
     const mission = context.mission(args.mission);
     if (rest.length === 0) throw usage("run", `which command? lazarus run ${mission} -- COMMAND`);
-    if (options.revive === "substitute" && !options.substitute)
+    const substitute = options.substitute === undefined ? null : splitWords(options.substitute);
+    if ((options.revive === "substitute" && substitute === null) || substitute?.length === 0)
       throw usage("run", "--revive substitute needs --substitute COMMAND");
+    if (options.stall !== undefined && !(options.stall > 0))
+      throw usage("run", "--stall is a number of seconds above 0");
     using hands = openCliHands(context);
     await fill(context, mission, options);
     const { cwd } = context.surroundings;
@@ -68,7 +72,7 @@ export const command = defineCommand({
       cwd: options.cwd === undefined ? null : existing(resolve(cwd, options.cwd)),
       env: readEnv(context, options.env),
       revive: (options.revive as ReviveMode | undefined) ?? null,
-      substitute: options.substitute === undefined ? null : splitWords(options.substitute),
+      substitute,
       stall_seconds: options.stall ?? null,
     };
     // From here on, so that no signal finds the agent started and nobody to pass it on.
@@ -133,7 +137,7 @@ function readEnv(context: CliContext, given: readonly string[]): Record<string, 
 }
 
 function existing(directory: string): string {
-  if (existsSync(directory)) return directory;
+  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return directory;
   throw new LazarusError("NOT_FOUND", `there is no directory ${directory}`, {
     hint: `mkdir -p ${directory}`,
   });

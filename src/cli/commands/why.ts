@@ -1,7 +1,9 @@
+import { previewEnd } from "../../pit/end-facts.ts";
 import { pitOwner, viewMission } from "../../pit/view.ts";
 import { explain, renderWhy } from "../../pit/why.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { defineCommand } from "../command.ts";
+import { openCliHands } from "../open-hands.ts";
 import { harmless } from "../render/paint.ts";
 
 export const command = defineCommand({
@@ -12,10 +14,10 @@ export const command = defineCommand({
   options: {},
   examples: [["lazarus why tidy-inbox", "what happened?"]],
   exits: ["missing", "machine"],
-  run(context, { args }) {
+  async run(context, { args }) {
     const mission = context.mission(args.mission);
-    const looker = { machine: context.machine, config: context.config.config };
-    const view = viewMission(looker, mission);
+    using hands = openCliHands(context);
+    const view = viewMission(hands, mission);
     if (view === undefined) {
       throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
         hint: "lazarus status lists those there are",
@@ -23,7 +25,8 @@ export const command = defineCommand({
     }
     const post = explain(view, {
       nowMs: context.machine.clock.nowMs(),
-      pitRuns: pitOwner(looker) !== undefined,
+      pitRuns: pitOwner(hands) !== undefined,
+      unseen: view.record && view.state === "ending" ? await previewEnd(hands, view.record) : undefined,
     });
     // Last words are a stranger's text.
     context.emit("why/1", post, () => `${renderWhy(post).trimEnd().split("\n").map(harmless).join("\n")}\n`);

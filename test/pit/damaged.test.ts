@@ -1,0 +1,311 @@
+// What lies on disk is not what anybody wrote: records cut or edited, files of keepers gone, a registry that is none,
+// settings that make no sense. The pit goes on with the rest, says what is wrong and what to do, and says it once.
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LAUNCHER } from "../cli/hermetic.ts";
+import { createPitWorld, type PitWorld } from "./pit-world.ts";
+
+let world: PitWorld;
+beforeEach(() => {
+  world = createPitWorld();
+});
+afterEach(() => world.close());
+
+const sh = (script: string) => ["--", "sh", "-c", script];
+const configure = (document: object) =>
+  writeFileSync(join(world.home, "config.json"), JSON.stringify(document));
+const agents = (file: string, mission = "m1") => join(world.home, "run", "agents", mission, file);
+const edit = (file: string, change: (value: Record<string, unknown>) => object) =>
+  writeFileSync(agents(file), JSON.stringify(change(JSON.parse(readFileSync(agents(file), "utf8")))));
+const startSleeper = () => world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+const killAgent = () => process.kill(world.life("m1").agent.pid, "SIGKILL");
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** A pit whose words are kept. */
+function openTalkingPit(): { pit: ChildProcess; said(): string } {
+  let said = "";
+  const pit = spawn(process.execPath, [LAUNCHER, "pit"], {
+    cwd: world.cwd,
+    env: world.env,
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  pit.stderr!.on("data", (chunk) => {
+    said += chunk;
+  });
+  return { pit, said: () => said };
+}
+
+describe("a record", () => {
+  it.each<[string, () => void]>([
+    ["cut off", () => writeFileSync(agents("record.json"), '{"format": 1, "mission": "m1"')],
+    ["without its parts", () => writeFileSync(agents("record.json"), '{"format": 1}')],
+    ["with a life that is none", () => edit("record.json", (record) => ({ ...record, life: "yes" }))],
+    ["with a wish nobody knows", () => edit("record.json", (record) => ({ ...record, wish: "immortality" }))],
+    ["of a later version", () => edit("record.json", (record) => ({ ...record, format: 2 }))],
+    [
+      "that is a directory",
+      () => {
+        rmSync(agents("record.json"));
+        mkdirSync(agents("record.json"));
+      },
+    ],
+  ])("%s is named by status and why, and leads to a new start", (_, damage) => {
+    world.run(["run", "m1", ...sh("exit 1")]);
+    damage();
+    const why = world.run(["why", "m1"]);
+    expect(why.stdout).toMatch(/the agent record \S+ cannot be used: .*; try: mv \S+ \S+\.damaged/);
+    expect(world.run(["status"]).stdout).toContain("needs you: lazarus why");
+    expect(world.run(["revive", "m1"]).exit).toBe(8);
+    renameSync(agents("record.json"), agents("record.json.damaged"));
+    expect(world.run(["run", "m1", ...sh("exit 0")]).exit).toBe(0);
+    expect(world.record("m1").life.epoch).toBe(2);
+  });
+
+  it("that is damaged keeps the pit from nobody else's agent, and is said once", async () => {
+    configure({ pit: { backoff_seconds: [0] } });
+    startSleeper();
+    mkdirSync(agents("", "m0"), { recursive: true });
+    writeFileSync(agents("record.json", "m0"), "not JSON");
+    const { pit, said } = openTalkingPit();
+    try {
+      await world.until("its complaint", () => said().includes("m0: the agent record"));
+      expect(said()).toContain("try: mv");
+      killAgent();
+      await world.until("life 2", () => world.life("m1").epoch === 2);
+      expect(said().match(/m0: /g)).toHaveLength(1);
+    } finally {
+      pit.kill("SIGKILL");
+    }
+  });
+
+  it("that is gone under a live agent: it is seen, ended, and started anew; never twinned", () => {
+    startSleeper();
+    rmSync(agents("record.json"));
+    expect(world.run(["why", "m1"]).stdout).toMatch(
+      /an agent is at work, and its record is gone\nnext\n {2}lazarus stop m1/,
+    );
+    const twin = world.run(["run", "m1", "-d", ...sh("sleep 600")]);
+    expect(twin.exit).toBe(10);
+    expect(twin.stderr).toContain("lazarus stop m1");
+    expect(world.run(["stop", "m1", "--no-checkpoint"]).exit).toBe(0);
+    expect(world.processes()).toEqual([]);
+    const revive = world.run(["revive", "m1"]);
+    expect(revive.exit).toBe(6);
+    expect(revive.stderr).toContain("lazarus run m1 -- COMMAND");
+    expect(world.run(["run", "m1", ...sh("exit 0")]).exit).toBe(0);
+  });
+});
+
+describe("what the keeper wrote", () => {
+  it.each(["life.json", "exit.json"])(
+    "a %s that is garbage or gone is a keeper that vanished, and no more",
+    async (file) => {
+      configure({ pit: { backoff_seconds: [0] } });
+      startSleeper();
+      killAgent();
+      await world.until("its end", () => world.state("m1") === "ending");
+      writeFileSync(agents(file), '{"epoch": "one"}');
+      await world.openPit();
+      await world.until("life 2", () => world.life("m1").epoch === 2 && world.state("m1") === "running");
+      expect(world.record("m1").end.kind).toBe("crash");
+    },
+  );
+
+  it("a live agent whose life.json is gone can be stopped", () => {
+    startSleeper();
+    rmSync(agents("life.json"));
+    const stop = world.run(["stop", "m1", "--no-checkpoint"]);
+    expect(stop.exit).toBe(0);
+    expect(stop.stderr).toMatch(/^m1 is stopped;/);
+    expect(world.processes()).toEqual([]);
+  });
+
+  it("a pid that is a stranger's now is never signalled", () => {
+    startSleeper();
+    const { keeper, agent } = world.life("m1");
+    for (const pid of [keeper.pid, agent.pid]) process.kill(pid, "SIGKILL");
+    const stranger = spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
+    try {
+      edit("life.json", (life) => ({
+        ...life,
+        keeper: { ...(life.keeper as object), pid: stranger.pid },
+        agent: { ...(life.agent as object), pid: stranger.pid },
+      }));
+      expect(world.run(["stop", "m1", "--no-checkpoint", "--grace", "0"]).exit).toBe(0);
+      expect(world.state("m1")).toBe("stopped");
+      process.kill(stranger.pid!, 0);
+      expect(stranger.signalCode).toBeNull();
+    } finally {
+      stranger.kill("SIGKILL");
+    }
+  });
+
+  it("an epoch file that is garbage does not let the number fall", () => {
+    world.run(["run", "m1", ...sh("exit 1")]);
+    world.run(["run", "m1", ...sh("exit 1")]);
+    writeFileSync(agents("epoch"), "many\n");
+    world.run(["run", "m1", ...sh("exit 1")]);
+    expect(world.record("m1").life.epoch).toBe(3);
+  });
+});
+
+describe("time", () => {
+  it("a wait does not grow when the clock is set back", async () => {
+    configure({ pit: { backoff_seconds: [2], jitter: 0 } });
+    const pit = await world.openPit();
+    startSleeper();
+    killAgent();
+    await world.until("the wait", () => world.state("m1") === "waiting");
+    pit.kill("SIGKILL");
+    await world.until("its end", () => pit.signalCode !== null);
+    const DAY = 86_400_000;
+    edit("record.json", (record) => {
+      const decision = record.decision as { decided_ms: number; at_ms: number };
+      return {
+        ...record,
+        decision: { ...decision, decided_ms: decision.decided_ms + DAY, at_ms: decision.at_ms + DAY },
+      };
+    });
+    await world.openPit();
+    await world.until("life 2", () => world.life("m1").epoch === 2);
+  });
+
+  it("a revival that was decided days ago and never came is asked about", async () => {
+    configure({ pit: { backoff_seconds: [600], jitter: 0 } });
+    const pit = await world.openPit();
+    startSleeper();
+    killAgent();
+    await world.until("the wait", () => world.state("m1") === "waiting");
+    pit.kill("SIGKILL");
+    await world.until("its end", () => pit.signalCode !== null);
+    const ago = Date.now() - 3 * 86_400_000;
+    edit("record.json", (record) => ({
+      ...record,
+      last_seen_ms: ago,
+      end: { ...(record.end as object), at_ms: ago },
+      decision: { ...(record.decision as object), decided_ms: ago, at_ms: ago + 600_000 },
+    }));
+    await world.openPit();
+    await world.until("the question", () => world.state("m1") === "asking");
+    expect(world.run(["why", "m1"]).stdout).toContain("it died 72 h ago");
+  });
+});
+
+describe("the registry", () => {
+  it("that is none costs the events, said once, and no revival", async () => {
+    configure({ pit: { backoff_seconds: [0] }, alerts: { command: "true" } });
+    writeFileSync(
+      join(world.home, "registry.db"),
+      "this is no database, however long one looks at it".repeat(100),
+    );
+    startSleeper();
+    const { pit, said } = openTalkingPit();
+    try {
+      await world.until("its complaint", () => said().includes("lazarus registry rebuild"));
+      killAgent();
+      await world.until("life 2", () => world.life("m1").epoch === 2);
+      await sleep(2500);
+      expect(said().match(/the registry cannot be used/g)).toHaveLength(1);
+    } finally {
+      pit.kill("SIGKILL");
+    }
+  });
+});
+
+describe("settings", () => {
+  it.each<[object, string]>([
+    [{ pit: 7 }, "pit is not an object"],
+    [{ pit: { revive: "always" } }, "pit.revive is not one of yes, no, ask, substitute"],
+    [{ pit: { jitter: 5 } }, "pit.jitter is not a number between 0 and 1"],
+    [
+      { pit: { agents: { claude: { grace_seconds: -1 } } } },
+      "pit.agents.claude.grace_seconds is not a number",
+    ],
+    [{ pit: { http_port: "80" } }, "pit.http_port is not a port number"],
+    [{ pit: { gitea: {} } }, "pit.gitea.secret_file is not a path"],
+    [{ alerts: { on: ["doom"] } }, "alerts.on is not a list of kinds of events"],
+  ])("%j are refused before the pit opens, by file and key", (document, says) => {
+    configure(document);
+    const { exit, stderr } = world.run(["pit"], { timeout: 10_000 });
+    expect(exit).toBe(78);
+    expect(stderr).toContain(`${join(world.home, "config.json")}: ${says}`);
+    expect(stderr).toContain("try: edit it, then: lazarus config");
+  });
+
+  it("with a key that nobody knows are used, and the key is named", async () => {
+    configure({ pit: { stall_second: 5, agents: { claude: { revife: "no" } } } });
+    const { pit, said } = openTalkingPit();
+    try {
+      await world.until("its talk", () => said().includes("the pit is open"));
+      expect(said()).toContain('pit: unknown key "stall_second" is not used');
+      expect(said()).toContain('pit.agents.claude: unknown key "revife" is not used');
+    } finally {
+      pit.kill("SIGKILL");
+    }
+  });
+
+  it.each([
+    ["garbage", "{"],
+    ["a mode nobody knows", '{"pit": {"revive": "always"}}'],
+  ])(
+    "of the cell that are %s neither revive it unasked nor keep a human from stopping it",
+    async (_, text) => {
+      configure({ pit: { revive: "yes", backoff_seconds: [0] } });
+      await world.openPit();
+      const file = join(world.missions, "m1", "config", "cell.json");
+      world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+      writeFileSync(file, text);
+      killAgent();
+      await world.until("the question", () => world.state("m1") === "asking");
+      world.run(["revive", "m1"]);
+      const stop = world.run(["stop", "m1", "--no-checkpoint"]);
+      expect(stop.exit).toBe(0);
+      expect(stop.stderr).toContain(`${file}: `);
+      expect(world.processes()).toHaveLength(1);
+    },
+  );
+});
+
+describe("pits", () => {
+  it("two at the same moment: one wins, the other says who", async () => {
+    const pits = [openTalkingPit(), openTalkingPit(), openTalkingPit()];
+    try {
+      const open = () => pits.filter(({ said }) => said().includes("the pit is open"));
+      const refused = () => pits.filter(({ pit }) => pit.exitCode === 10);
+      await world.until("a winner", () => open().length === 1 && refused().length === 2);
+      expect(refused()[0]!.said()).toContain(`process ${open()[0]!.pit.pid}`);
+    } finally {
+      for (const { pit } of pits) pit.kill("SIGKILL");
+    }
+  });
+
+  it("that were killed are not taken for open, also when another process has their pid", () => {
+    mkdirSync(join(world.home, "run"), { recursive: true });
+    const owner = { pid: process.pid, host: hostname(), purpose: "pit", since: 1 };
+    writeFileSync(join(world.home, "run", "pit.lock"), JSON.stringify(owner));
+    world.run(["init", "m1"]);
+    expect(world.run(["status"]).stdout).toContain("no pit is running");
+  });
+
+  it("of a new version adopt the agents of the old one, and know records of before", async () => {
+    startSleeper();
+    const [script] = world.shell(`ls ${world.home}/run/keeper-*.sh`).stdout.trim().split("\n");
+    renameSync(script!, join(world.home, "run", "keeper-000000000000.sh"));
+    edit("record.json", ({ stalled: _, stall_seconds: __, last_seen_ms: ___, ...record }) => ({
+      ...record,
+      life: { ...(record.life as object), log_bytes: undefined },
+      written_by: "another version",
+    }));
+    const { agent } = world.life("m1");
+    await world.openPit();
+    await world.until("its adoption", () => world.state("m1") === "running");
+    expect(world.life("m1").agent.pid).toBe(agent.pid);
+    killAgent();
+    await world.until("life 2", () => world.life("m1").epoch === 2);
+    expect(existsSync(script!)).toBe(true);
+    expect(world.record("m1").written_by).toBe("another version");
+  });
+});

@@ -1,0 +1,227 @@
+// Agents as they should not be: what they do to their keeper, their files and themselves. Nobody is left behind, nothing
+// grows without bound, and a human's word still counts.
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createPitWorld, type PitWorld } from "./pit-world.ts";
+
+let world: PitWorld;
+beforeEach(() => {
+  world = createPitWorld();
+});
+afterEach(() => world.close());
+
+const sh = (script: string) => ["--", "sh", "-c", script];
+const configure = (document: object) =>
+  writeFileSync(join(world.home, "config.json"), JSON.stringify(document));
+const agents = (file = "") => join(world.home, "run", "agents", "m1", file);
+const logs = (file = "") => join(world.missions, "m1", "logs", file);
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+describe("an agent's surroundings", () => {
+  it("are its own: variables, search path and umask are not the keeper's", () => {
+    const names = ["log", "dir", "n", "status", "PATH"];
+    const given = names.flatMap((name) => ["--env", `${name}=/mine/${name}`]);
+    const script = `${names.map((name) => `echo ${name}=$${name}`).join("; ")}; umask`;
+    const { exit, stdout } = world.run(["run", "m1", ...given, "--", "/bin/sh", "-c", script]);
+    const umask = process.umask().toString(8).padStart(4, "0");
+    expect({ exit, stdout }).toEqual({
+      exit: 0,
+      stdout: `${names.map((name) => `${name}=/mine/${name}\n`).join("")}${umask}\n`,
+    });
+    expect(world.record("m1").end).toMatchObject({ kind: "departure", exit_code: 0 });
+  });
+
+  it("hold an address for heartbeats over HTTP, which needs nothing else", async () => {
+    await world.openPit();
+    await world.until("the API", () => existsSync(join(world.home, "run", "pit.sock")));
+    const beat = `
+      const body = JSON.stringify({ epoch: Number(process.env.LAZARUS_EPOCH), status: "over HTTP", durable: true });
+      require("node:http").request(process.env.LAZARUS_HEARTBEAT_URL,
+        { socketPath: process.env.LAZARUS_SOCKET, method: "POST", agent: false },
+        (answer) => console.log(answer.statusCode)).end(body);`;
+    const { stdout } = world.run(["run", "m1", "--", process.execPath, "-e", beat]);
+    expect(stdout).toBe("202\n");
+    expect(readFileSync(join(world.missions, "m1", "state", "heartbeat.json"), "utf8")).toContain(
+      "over HTTP",
+    );
+  });
+});
+
+describe.each([
+  [0, "departure", 0, null],
+  [1, "crash", 1, null],
+  [125, "crash", 125, null],
+  [128, "crash", 128, null],
+  [137, "crash", null, "SIGKILL"],
+  [159, "crash", null, "SIGSYS"],
+  [200, "crash", 200, null],
+  [255, "crash", 255, null],
+])("exit %i", (code, kind, exitCode, signal) => {
+  it(`is a ${kind} and passed on`, () => {
+    expect(world.run(["run", "m1", "--revive", "no", ...sh(`exit ${code}`)]).exit).toBe(code);
+    expect(world.record("m1").end).toMatchObject({ kind, exit_code: exitCode, signal });
+  });
+});
+
+describe("an agent that signals", () => {
+  const beat = () =>
+    JSON.parse(readFileSync(join(world.missions, "m1", "state", "heartbeat.json"), "utf8")).timestamp;
+
+  it("its whole process group keeps its heartbeat", async () => {
+    configure({ heartbeat_interval_seconds: 1 });
+    const script =
+      "trap : TERM HUP USR1; for s in TERM HUP USR1; do kill -$s 0; done; echo hit; while :; do sleep 0.1; done";
+    world.run(["run", "m1", "-d", ...sh(script)]);
+    await world.until("the signals", () => world.log("m1").includes("hit"));
+    const then = Date.now() / 1000;
+    await world.until("a later beat", () => beat() > then + 1);
+  });
+
+  it("its whole process group with SIGKILL is gone with its keeper, and is known for that", async () => {
+    await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("sleep 600 & sleep 0.3; kill -9 0")]);
+    await world.until("the question", () => world.state("m1") === "asking");
+    expect(world.record("m1").end.evidence[0].kind).toBe("keeper-vanished");
+    expect(world.processes()).toHaveLength(1);
+  });
+
+  it("itself with SIGSTOP can be stopped, and is revived when a limit is set", async () => {
+    configure({ pit: { backoff_seconds: [0], grace_seconds: 1 } });
+    await world.openPit();
+    const script = 'echo life $LAZARUS_EPOCH; [ "$LAZARUS_EPOCH" = 1 ] && kill -STOP $$; exec sleep 600';
+    world.run(["run", "m1", "-d", "--revive", "yes", "--stall", "1", ...sh(script)]);
+    await world.until("life 2", () => world.log("m1").includes("life 2"));
+    expect(world.record("m1").end.kind).toBe("stall");
+    process.kill(world.life("m1").agent.pid, "SIGSTOP");
+    expect(world.run(["stop", "m1", "--no-checkpoint"]).stderr).toMatch(/^m1 is stopped; saved as/);
+  });
+
+  it("its keeper with SIGSTOP can be ended all the same", () => {
+    configure({ pit: { leftover_grace_seconds: 0.2 } });
+    world.run(["run", "m1", "-d", ...sh("kill -STOP $PPID; exec sleep 600")]);
+    const stop = world.run(["stop", "m1", "--no-checkpoint", "--grace", "0.2"]);
+    expect(stop.stderr).toMatch(/^m1 is stopped; SIGKILL was needed/);
+    expect(world.processes()).toEqual([]);
+    expect(world.state("m1")).toBe("stopped");
+  });
+});
+
+describe("an agent that daemonises", () => {
+  it("is paused with all that it started, and goes on", async () => {
+    const daemon = "setsid sh -c 'while :; do echo tick; sleep 0.05; done' &";
+    world.run(["run", "m1", "-d", ...sh(`(${daemon}); exec sleep 600`)]);
+    await world.until("ticks", () => world.log("m1").length > 20);
+    world.run(["pause", "m1"]);
+    const { size } = statSync(logs("agent.log"));
+    await sleep(400);
+    expect(statSync(logs("agent.log")).size).toBe(size);
+    world.run(["revive", "m1"]);
+    await world.until("more ticks", () => statSync(logs("agent.log")).size > size);
+    world.run(["pause", "m1"]);
+    world.run(["stop", "m1", "--no-checkpoint"]);
+    expect(world.processes()).toEqual([]);
+  });
+});
+
+describe("the log", () => {
+  const LIMIT = 100_000;
+  beforeEach(() =>
+    configure({ pit: { log_limit_bytes: LIMIT, log_count: 2 }, heartbeat_interval_seconds: 1 }),
+  );
+  const flood = "head -c 250000 /dev/zero | tr '\\0' x";
+
+  it("of a flood that ends is kept", async () => {
+    world.run(["run", "m1", "-d", ...sh(`${flood}; exec sleep 600`)]);
+    await world.until("the rotation", () => statSync(logs("agent.log")).size === 0);
+    await sleep(2500);
+    expect(existsSync(logs("agent.log.2"))).toBe(false);
+    expect(statSync(logs("agent.log.1")).size).toBe(LIMIT);
+  });
+
+  it("that the agent deleted is bounded, too", async () => {
+    world.run(["run", "m1", "-d", ...sh(`rm ${logs("agent.log")}; ${flood}; exec sleep 600`)]);
+    const open = `/proc/${world.life("m1").agent.pid}/fd/1`;
+    await world.until("the flood", () => statSync(open).size > LIMIT);
+    await world.until("its end", () => statSync(open).size === 0);
+  });
+
+  it("that is a FIFO, a directory or not to be made keeps no agent from its work", async () => {
+    world.run(["init", "m1"]);
+    for (const spoil of [
+      () => world.shell(`mkfifo ${logs("agent.log")}`),
+      () => mkdirSync(logs("agent.log")),
+      () => writeFileSync(logs().replace(/\/$/, ""), "no directory"),
+    ]) {
+      rmSync(logs(), { recursive: true, force: true });
+      if (!String(spoil).includes("no directory")) mkdirSync(logs());
+      spoil();
+      const run = world.run(["run", "m1", "-d", ...sh("echo lost; echo done > file; exit 4")]);
+      if (run.exit === 0) {
+        await world.until(
+          "its end",
+          () => JSON.parse(readFileSync(agents("exit.json"), "utf8")).status === 4,
+        );
+        rmSync(agents("exit.json"));
+      } else expect(run.stderr).toContain("logs");
+    }
+  });
+});
+
+describe("places that are gone", () => {
+  it("a worktree: it is asked about, nothing is started, and a restore brings it back", async () => {
+    await world.openPit();
+    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("echo work > file; exec sleep 600")]);
+    world.run(["checkpoint", "m1"]);
+    rmSync(join(world.missions, "m1", "worktree"), { recursive: true });
+    process.kill(world.life("m1").agent.pid, "SIGKILL");
+    await world.until("the question", () => world.state("m1") === "asking");
+    expect(world.run(["why", "m1"]).stdout).toMatch(
+      /there is no directory \S+worktree to work in; lazarus restore/,
+    );
+    const epoch = readFileSync(agents("epoch"), "utf8");
+    const revive = world.run(["revive", "m1"]);
+    expect(revive.exit).toBe(9);
+    expect(revive.stderr).toContain("try: lazarus restore m1");
+    expect(readFileSync(agents("epoch"), "utf8")).toBe(epoch);
+    expect(world.run(["restore", "m1", world.checkpoints("m1")[0]!.checkpoint_id]).exit).toBe(0);
+    expect(world.run(["revive", "m1"]).exit).toBe(0);
+    expect(world.state("m1")).toBe("running");
+  });
+
+  it("a directory given with --cwd that is a file is refused before anything is made", () => {
+    const run = world.run(["run", "m1", "--cwd", process.execPath, ...sh("true")]);
+    expect(run.exit).toBe(6);
+    expect(existsSync(agents())).toBe(false);
+  });
+});
+
+describe("half-written files", () => {
+  it("of killed keepers are swept away by the next life", async () => {
+    configure({ pit: { backoff_seconds: [0], max_revivals_per_hour: 100, alike_crashes_per_step: 100 } });
+    await world.openPit();
+    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+    for (let epoch = 1; epoch <= 4; epoch += 1) {
+      process.kill(world.life("m1").keeper.pid, "SIGKILL");
+      await world.until("the next life", () => world.life("m1").epoch === epoch + 1);
+    }
+    await world.until(
+      "one room for the exit",
+      () => readdirSync(agents()).filter((name) => name.startsWith(".")).length === 1,
+    );
+  });
+});
+
+describe("what cannot be meant", () => {
+  it.each([
+    [["--stall", "0", ...sh("true")], "--stall is a number of seconds above 0"],
+    [["--revive", "substitute", "--substitute", "  ", ...sh("true")], "--substitute COMMAND"],
+    [["--env", "1x=2", ...sh("true")], "is not a variable's name"],
+    [["--env", "NOT_SET_ANYWHERE", ...sh("true")], "NOT_SET_ANYWHERE is not set here"],
+  ])("run %j is a usage error and makes nothing", (words, says) => {
+    const { exit, stderr } = world.run(["run", "m1", ...words]);
+    expect(exit).toBe(2);
+    expect(stderr).toContain(says);
+    expect(existsSync(agents())).toBe(false);
+  });
+});
