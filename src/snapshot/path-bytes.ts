@@ -34,6 +34,14 @@ export function systemPath(path: string): string | Buffer {
   return ESCAPED.test(path) ? encodePath(path) : path;
 }
 
+/** The longest path that a call takes, with the NUL that ends it. */
+const PATH_MAX_BYTES = process.platform === "darwin" ? 1024 : 4096;
+
+export function isTooLong(path: string): boolean {
+  // Three bytes a unit at most: short paths need no closer look.
+  return path.length * 3 >= PATH_MAX_BYTES && encodePath(path).length >= PATH_MAX_BYTES;
+}
+
 /** Below the cell: "." is the cell itself. */
 export function joinPath(directory: string, name: string): string {
   return directory === "." ? name : `${directory}/${name}`;

@@ -108,6 +108,24 @@ describe("planRestore", () => {
     expect(plan.changes.kept.map(({ path }) => path)).toEqual(["cache", "d", "d/x.log"]);
   });
 
+  it("keeps what the checkpoint could not save, and all in a directory that it could not read", () => {
+    const now = listing(
+      entry("dark", "directory"),
+      entry("dark/deep", "directory"),
+      entry("dark/deep/x", "file"),
+      entry("lost", "directory"),
+      entry("lost/file", "file"),
+      entry("new", "file"),
+    );
+    const plan = planRestore(now, listing(entry("dark", "directory")), {
+      owners: true,
+      wasSkipped: new Set(["dark", "lost/file"]),
+    });
+    expect(plan.changes.removed).toEqual(["new"]);
+    expect(plan.remove.map(({ path }) => path)).toEqual(["new"]);
+    expect(plan.changes.kept.map(({ path }) => path)).toEqual(["dark/deep", "lost", "lost/file"]);
+  });
+
   it("leaves alone what has no second copy, even when the checkpoint has it", () => {
     const target = listing(entry("cache", "directory"), entry("cache/1", "file", { sha256: "bb" }));
     const plan = planRestore(listing(), target, { owners: true, isExcluded: createMatcher(["cache"]) });

@@ -72,6 +72,8 @@ export interface PlanOptions {
   readonly scope?: Scope;
   /** Patterns that the checkpoint left out: what they match is never removed. */
   readonly wasExcluded?: (path: string) => boolean;
+  /** Paths that were there and that the checkpoint could not save: it cannot say that they are to go. */
+  readonly wasSkipped?: ReadonlySet<string>;
   /** Patterns that the safety checkpoint left out: what they match has no second copy and is never touched. */
   readonly isExcluded?: (path: string) => boolean;
   /** Whether this process may give files to other owners. */
@@ -221,6 +223,7 @@ interface Keeping {
 function findKept(now: Listing, target: Listing, scope: Scope, options: PlanOptions): Keeping {
   const untouchable = withAncestors(options.isExcluded);
   const leftOut = withAncestors(options.wasExcluded);
+  const unsaved = withAncestors(options.wasSkipped && ((path) => options.wasSkipped!.has(path)));
   const kept = new Map<string, Kept>();
   const keep = (path: string, covers: (path: string) => boolean, reason: string) => {
     if (covers(path) && !covers(parentPath(path))) kept.set(path, { path, reason });
@@ -232,6 +235,9 @@ function findKept(now: Listing, target: Listing, scope: Scope, options: PlanOpti
   for (const path of now.keys()) {
     if (path === "." || target.has(path) || !scope.has(path)) continue;
     keep(path, leftOut, "the checkpoint had left it out");
+    // A directory that could not be read is in the checkpoint; what was in it is not.
+    if (unsaved(path) && (target.has(parentPath(path)) || !unsaved(parentPath(path))))
+      kept.set(path, { path, reason: "the checkpoint could not save what was there then" });
     keep(path, untouchable, "left out of checkpoints now: there is no second copy of it");
   }
   const holders = new Map<string, string>();
@@ -242,7 +248,8 @@ function findKept(now: Listing, target: Listing, scope: Scope, options: PlanOpti
       holders.delete(path);
     } else kept.set(path, { path, reason: `a directory that holds ${held}, which is kept` });
   }
-  const isKept = (path: string) => untouchable(path) || (leftOut(path) && !target.has(path));
+  const isKept = (path: string) =>
+    untouchable(path) || ((leftOut(path) || unsaved(path)) && !target.has(path));
   return { kept: [...kept.values()], keeps: (path) => isKept(path) || holders.has(path) };
 }
 

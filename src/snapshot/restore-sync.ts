@@ -11,8 +11,17 @@ import { systemPath } from "./path-bytes.ts";
 const FSYNC_FILES = 64;
 export const FSYNC_DIRECTORIES = 2000;
 const LOOK = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-/** Gone again, a link, a FIFO, or not ours to open: nothing that an fsync could help. */
-const NOTHING_TO_SYNC = new Set(["ENOENT", "ENOTDIR", "ELOOP", "ENXIO", "EINVAL", "EACCES", "EPERM"]);
+/** Gone again or never made, a link, a FIFO, or not ours to open: nothing that an fsync could help. */
+const NOTHING_TO_SYNC = new Set([
+  "ENOENT",
+  "ENOTDIR",
+  "ELOOP",
+  "ENXIO",
+  "EINVAL",
+  "EACCES",
+  "EPERM",
+  "ENAMETOOLONG",
+]);
 
 /** Files and directories below `root`, which lie on its file system. */
 export function syncPaths(root: string, paths: readonly string[], most = FSYNC_FILES): void {

@@ -1,21 +1,12 @@
 // Restores a checkpoint, or part of it, into an empty directory, as fast as the disk takes it: directories first, files
 // by all cores in the order in which their bytes lie, links, and directory times last. A killed one can be run again: a
 // mark in the directory says that what is in it is unfinished and whose it is.
-import {
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  unlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { linkSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, sep } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { Entry, Flaw } from "./entry.ts";
-import { systemPath } from "./path-bytes.ts";
+import { isTooLong, systemPath } from "./path-bytes.ts";
 import { removeTree } from "./remove-tree.ts";
 import { withConsequence } from "./restore-damage.ts";
 import { findMeans, makeSpecial, setMetadata } from "./restore-make.ts";
@@ -91,10 +82,10 @@ export async function fillDirectory(
 }
 
 async function fill(source: Source, options: IntoOptions, again: boolean): Promise<IntoResult> {
-  const { directory, scope } = options;
+  const { directory } = options;
   const flaws: Flaw[] = [];
   const means = findMeans();
-  const { directories, files, links, specials } = sortOut(source, scope);
+  const { directories, files, links, specials } = sortOut(source, options, flaws);
   const at = (path: string) => (path === "." ? directory : `${directory}/${path}`);
   const anew = (path: string) => {
     if (again) rmSync(systemPath(path), { force: true });
@@ -124,9 +115,10 @@ async function fill(source: Source, options: IntoOptions, again: boolean): Promi
   crashPoint("snapshot.restore.to-links-made");
   // The top last: taking the mark away touches its time.
   for (const entry of directories.toReversed()) {
-    if (entry.path === ".") unlinkSync(join(directory, MARK));
+    if (entry.path === ".") rmSync(join(directory, MARK), { force: true });
     setMetadata(at(entry.path), entry, means, flaws);
   }
+  rmSync(join(directory, MARK), { force: true });
   crashPoint("snapshot.restore.to-done");
   const paths = directories.length + files.length + links.length + specials.length;
   return { paths, files: files.length + links.length, bytes, flaws };
@@ -141,7 +133,10 @@ interface Sorted {
   readonly specials: readonly Entry[];
 }
 
-function sortOut({ listing }: Source, scope: Scope): Sorted {
+const TOO_LONG =
+  "its path is too long here: a second restore in place, or a directory with a shorter name, has room";
+
+function sortOut({ listing }: Source, { scope, directory }: IntoOptions, flaws: Flaw[]): Sorted {
   const above = new Set(scope.only?.flatMap(ancestors));
   const directories: Entry[] = [];
   const files: FileOrder[] = [];
@@ -149,10 +144,9 @@ function sortOut({ listing }: Source, scope: Scope): Sorted {
   const specials: Entry[] = [];
   const leaders = new Map<string, string>();
   for (const [path, entry] of listing) {
-    const wanted = scope.has(path);
-    if (entry.type === "directory") {
-      if (wanted || above.has(path)) directories.push(entry);
-    } else if (!wanted) continue;
+    if (!scope.has(path) && !(entry.type === "directory" && above.has(path))) continue;
+    if (isTooLong(`${directory}/${path}`)) flaws.push({ path, kind: "skipped", reason: TOO_LONG });
+    else if (entry.type === "directory") directories.push(entry);
     else if (entry.type !== "file") specials.push(entry);
     else {
       const leader = entry.group === undefined ? undefined : leaders.get(entry.group);

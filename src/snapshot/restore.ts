@@ -2,7 +2,8 @@
 // was interrupted → find and open the target → safety checkpoint → plan → stage and verify → journal → carry out. Until
 // the journal is written nothing in the cell has changed. A cell that is gone is made beside and renamed into place.
 import { existsSync, renameSync } from "node:fs";
-import { dirname, isAbsolute, join, sep } from "node:path";
+import { dirname, isAbsolute, join } from "node:path";
+import { isInside } from "../cell/mission-id.ts";
 import { crashPoint } from "../platform/crash-point.ts";
 import { makeDirectory } from "../platform/durable.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
@@ -28,7 +29,7 @@ import {
 import { removeStaging, stagePlan, stagingDirectory } from "./restore-stage.ts";
 import { syncPaths } from "./restore-sync.ts";
 import { fillDirectory, type IntoResult, prepareDirectory } from "./restore-to.ts";
-import type { Room } from "./room.ts";
+import { type Room, realPlace } from "./room.ts";
 import { createMatcher } from "./settings.ts";
 import { OWN_NAMES } from "./survey.ts";
 
@@ -182,6 +183,9 @@ function planOptions(room: Room, target: Checkpoint, scope: Scope): PlanOptions 
   return {
     scope,
     wasExcluded: createMatcher(target.metadata.excluded),
+    wasSkipped: new Set(
+      target.metadata.flaws.flatMap(({ kind, path }) => (kind === "skipped" && path !== "." ? [path] : [])),
+    ),
     isExcluded: createMatcher([OWN_NAMES, ...room.settings.exclude]),
     owners: findMeans().owners,
   };
@@ -213,8 +217,9 @@ async function rebuildCell(room: Room, source: Source, scope: Scope, signal: Abo
 }
 
 function refuseVault(room: Room, directory: string): void {
-  const inside = (outer: string) => directory === outer || directory.startsWith(outer + sep);
-  if (isAbsolute(directory) && !inside(room.vault.root) && !inside(room.config.vault_root)) return;
+  const place = realPlace(directory);
+  const vaults = realPlace(room.config.vault_root);
+  if (isAbsolute(directory) && place !== vaults && !isInside(vaults, place)) return;
   throw new LazarusError("VAULT_MISPLACED", `${directory} lies inside the vault ${room.config.vault_root}`, {
     hint: "choose a directory outside the vault",
   });

@@ -1,7 +1,8 @@
 // What every operation on a mission's checkpoints works with, gathered once.
-import { join, sep } from "node:path";
+import { lstatSync, realpathSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
-import { cellRoot, type MissionId } from "../cell/mission-id.ts";
+import { cellRoot, isInside, type MissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import { openVault, type Vault } from "./oci/vault.ts";
@@ -44,7 +45,10 @@ export function openRoom(
   options: RoomOptions,
 ): Room {
   const { config } = effective;
-  const root = cellRoot(config.missions_root, mission);
+  const place = cellRoot(config.missions_root, mission);
+  // A cell may be a link to another place in the missions' root: what is saved and restored is that directory.
+  const isLink = lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+  const root = isLink ? realPlace(place) : place;
   const vault = openVault(machine, config.vault_root, mission);
   refuseOverlap(root, vault.root);
   return {
@@ -61,10 +65,20 @@ export function openRoom(
   };
 }
 
+/** Where a path really lies: links are followed as far as it exists. */
+export function realPlace(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    const parent = dirname(path);
+    return parent === path ? path : join(realPlace(parent), basename(path));
+  }
+}
+
 /** A vault inside its cell would capture itself for ever; a cell inside its vault would be pruned. */
 function refuseOverlap(cell: string, vault: string): void {
-  const inside = (outer: string, inner: string) => inner === outer || inner.startsWith(outer + sep);
-  if (!inside(cell, vault) && !inside(vault, cell)) return;
+  const [real, kept] = [realPlace(cell), realPlace(vault)];
+  if (real !== kept && !isInside(real, kept) && !isInside(kept, real)) return;
   throw new LazarusError("VAULT_MISPLACED", `the vault ${vault} and the cell ${cell} lie inside each other`, {
     hint: "set vault_root to a directory outside missions_root, then: lazarus config",
   });

@@ -81,6 +81,31 @@ describe("directories that are closed to their owner", () => {
 });
 
 describe("what a plain user cannot read", () => {
+  it("is not removed by a restore of a checkpoint that could not save it", () => {
+    const result = asPlainUser(`
+      world.write("worktree/file", "x");
+      world.write("worktree/dark/inside", "x");
+      const { ref } = await world.checkpoint();
+      for (const name of ["worktree/file", "worktree/dark"]) fs.chmodSync(world.path(name), 0);
+      world.write("worktree/other", "x");
+      await restoreCell(world.room, { checkpoint: ref.id });
+      const { changes } = await undoRestore(world.room);
+      const there = fs.readdirSync(world.path("worktree"));
+      fs.chmodSync(world.path("worktree/dark"), 0o700);
+      return { ...changes, there, inside: fs.readdirSync(world.path("worktree/dark")) };`);
+    const reason = "the checkpoint could not save what was there then";
+    expect(result).toMatchObject({
+      added: ["worktree/other"],
+      removed: [],
+      kept: [
+        { path: "worktree/dark/inside", reason },
+        { path: "worktree/file", reason },
+      ],
+      there: ["dark", "file", "other"],
+      inside: ["inside"],
+    });
+  });
+
   it("is skipped each time, and comes in when it becomes readable", () => {
     const result = asPlainUser(`
       world.write("worktree/open", "x");

@@ -121,12 +121,14 @@ describe("fork and drill", () => {
     `);
     expect(world.read("home/missions/other/worktree/a")).toBe("then\n");
     expect(world.run(["fork", "m", "other"])).toMatchObject({ exit: 7 });
-    expect(ids(world.show("drill other"))).toMatchInlineSnapshot(`
+    // Times of day have more digits or fewer, and so have the files that hold them.
+    const drilled = ids(world.show("drill other")).replace(/\d+ B/, "<size>");
+    expect(drilled).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
       proven: <id> (<time>, fork: fork of m at <id>)
       ── stderr
-      12 paths, 531 B restored and compared
+      12 paths, <size> restored and compared
       "
     `);
     expect(world.json("drill m --json")).toMatchObject({

@@ -171,6 +171,23 @@ describe("a restore in place", () => {
     expect(changes.kept.map(({ path }) => path)).toContain("worktree/cache");
   });
 
+  it("works in a cell that is a link to another place below the missions' root", async () => {
+    const place = join(world.cell, "..", "real");
+    fs.renameSync(world.cell, place);
+    fs.symlinkSync("real", world.cell);
+    const room = openMission(world.directory, "m");
+    fs.writeFileSync(join(place, "worktree/a"), "then");
+    const before = lookAt(place);
+    const { flaws } = await captureCell(room, { reason: "manual" });
+    expect(flaws).toEqual([]);
+    fs.writeFileSync(join(place, "worktree/a"), "now, and longer");
+    fs.chmodSync(place, 0o755);
+    await restoreCell(room, {});
+    expect(differences(before, lookAt(place))).toEqual([]);
+    expect(fs.readlinkSync(world.cell)).toBe("real");
+    expect(world.beside()).toEqual(["real"]);
+  });
+
   it("leaves sockets where they are", async () => {
     await world.checkpoint();
     const path = world.path("state/agent.sock");

@@ -89,6 +89,34 @@ describe("a restore into a directory", () => {
     expect(fs.readdirSync(directory)).toEqual(["mine"]);
   });
 
+  it("refuses a link into the vault, and openRoom a vault that lies in the cell by a link", async () => {
+    await world.checkpoint();
+    fs.symlinkSync(world.room.vault.root, directory);
+    const inside = join(directory, "x");
+    await expect(restoreTo(world.room, { directory: inside })).rejects.toThrow("lies inside the vault");
+    const home = join(world.directory, "home");
+    fs.mkdirSync(join(home, "missions/m/worktree/vault"), { recursive: true });
+    fs.symlinkSync("missions/m/worktree/vault", join(home, "vault"));
+    expect(() => openMission(home, "m")).toThrow(expect.objectContaining({ code: "VAULT_MISPLACED" }));
+  });
+
+  it("names what has too long a path there, and restores the rest; in place a second restore has room", async () => {
+    let parent = "worktree";
+    while (world.path(parent).length < 3800) parent += `/${"d".repeat(200)}`;
+    const long = `${parent}/${"e".repeat(4090 - world.path(parent).length - 1)}`;
+    world.write(long, "far away");
+    world.write(`${parent}/near`, "near");
+    const before = lookAt(world.cell);
+    await world.checkpoint();
+    const longer = join(world.directory, "a-directory-with-a-long-name", "x".repeat(30));
+    const { flaws } = await restoreTo(world.room, { directory: longer });
+    expect(flaws).toEqual([{ path: long, kind: "skipped", reason: expect.stringContaining("too long") }]);
+    fs.rmSync(world.cell, { recursive: true });
+    expect((await restoreCell(world.room, {})).flaws).toMatchObject([{ path: long, kind: "skipped" }]);
+    expect((await restoreCell(world.room, {})).flaws).toEqual([]);
+    expect(differences(before, lookAt(world.cell))).toEqual([]);
+  });
+
   it("has no place for an entry behind a link", () => {
     const entry = (path: string, type: Entry["type"]): [string, Entry] => [
       path,
