@@ -18,7 +18,7 @@ export interface RunCheckpointer {
   close(state: RunState, closing: RunClosing): Promise<void>;
   /** Aborts when another owner took the run. */
   readonly lost: AbortSignal;
-  /** Secrets taken out so far. */
+  /** Secrets taken out so far, those before a resume included. */
   readonly redactions: number;
   /** Stops keeping the lease alive. */
   stop(): void;
@@ -54,10 +54,12 @@ export function createCheckpointer(store: RunStore, options: CheckpointerOptions
     async begin(info, state) {
       const lease = await store.begin(info, state.transcript);
       crashPoint("run.begin.recorded");
-      return openCheckpointer(store, lease, state.transcript.length, 0, options);
+      const stored = { messages: state.transcript.length, phases: 0, redactions: lease.redactions };
+      return openCheckpointer(store, lease, stored, options);
     },
     async resume({ lease, record }) {
-      return openCheckpointer(store, lease, record.head.messageCount, record.phases.length, options);
+      const { messageCount: messages, redactions } = record.head;
+      return openCheckpointer(store, lease, { messages, phases: record.phases.length, redactions }, options);
     },
   };
 }
@@ -65,8 +67,7 @@ export function createCheckpointer(store: RunStore, options: CheckpointerOptions
 function openCheckpointer(
   store: RunStore,
   lease: Lease,
-  storedMessages: number,
-  storedPhases: number,
+  stored: { readonly messages: number; readonly phases: number; readonly redactions: number },
   options: CheckpointerOptions,
 ): RunCheckpointer {
   const { clock } = options.machine ?? systemMachine;
@@ -74,9 +75,7 @@ function openCheckpointer(
   const renewMs = Math.max(1, (options.leaseMs ?? DEFAULT_LEASE_MS) / 3);
   const lost = new AbortController();
   const ended = new AbortController();
-  let messages = storedMessages;
-  let phases = storedPhases;
-  let redactions = 0;
+  let { messages, phases, redactions } = stored;
   let lastSavedMs: number | undefined;
   let queue: Promise<unknown> = Promise.resolve();
 
@@ -105,10 +104,6 @@ function openCheckpointer(
     redactions += receipt.redactions;
     for (const [i, id] of dirty.entries()) {
       if (state.effects.get(id) === effects[i]) state.dirtyEffects.delete(id);
-    }
-    for (const id of receipt.redactedInputs) {
-      const effect = state.effects.get(id);
-      if (effect !== undefined) state.effects.set(id, { ...effect, inputRedacted: true });
     }
     lastSavedMs = clock.monotonicMs();
   };

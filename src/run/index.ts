@@ -39,6 +39,7 @@ export { createRunStore, type RunStoreOptions } from "./run-store.ts";
 export type { RunState } from "./state.ts";
 export { RunStopped, ShutdownError, type StopKind } from "./stop.ts";
 export type {
+  BeginReceipt,
   EffectResolution,
   InterruptedRun,
   ListQuery,

@@ -4,7 +4,7 @@
 import type { KeyObject } from "node:crypto";
 import { LazarusError } from "../platform/errors.ts";
 import type { IdSource } from "../platform/ids.ts";
-import { redactSecrets } from "../platform/secrets.ts";
+import { redactRecord } from "./redact.ts";
 
 /** What happens to text before it is stored. */
 export interface SealOptions {
@@ -29,6 +29,8 @@ export interface Seal {
 
 const PREFIX = "aes256gcm:1:";
 const KEY_BYTES = 32;
+const KEY_HINT =
+  "give the key that it was written with: encryptionKey, or LAZARUS_RUN_KEY (base64) for lazarus runs";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -40,7 +42,7 @@ export function createSeal(ids: IdSource, options: SealOptions = {}): Seal {
     async seal(where, value) {
       const { value: clean, count } = options.keepSecrets
         ? { value, count: 0 }
-        : await redactSecrets(jsonValue(value));
+        : await redactRecord(jsonValue(value));
       const json = JSON.stringify(clean) ?? "null";
       if (key === undefined) return { text: json, redactions: count };
       const nonce = ids.bytes(NONCE_BYTES);
@@ -66,7 +68,7 @@ function checkKey(bytes: Uint8Array): KeyObject {
       "RUN_KEY_WRONG",
       `an encryption key has ${KEY_BYTES} bytes; this one has ${bytes.length}`,
       {
-        hint: `make one with: openssl rand -base64 ${KEY_BYTES}`,
+        hint: `encryptionKey takes ${KEY_BYTES} bytes, LAZARUS_RUN_KEY their base64; a new one: openssl rand -base64 ${KEY_BYTES}`,
       },
     );
   }
@@ -76,7 +78,7 @@ function checkKey(bytes: Uint8Array): KeyObject {
 function refuseSealed(where: string, text: string): string {
   if (!text.startsWith(PREFIX)) return text;
   throw new LazarusError("RUN_KEY_WRONG", `${where} is encrypted, and no key was given`, {
-    hint: "open the store with the encryptionKey it was written with",
+    hint: KEY_HINT,
   });
 }
 
@@ -104,7 +106,7 @@ function unseal(crypto: typeof import("node:crypto"), key: KeyObject, where: str
       "RUN_KEY_WRONG",
       `${where} cannot be decrypted: another key, or it was changed or moved`,
       {
-        hint: "open the store with the encryptionKey it was written with",
+        hint: KEY_HINT,
         cause: error,
       },
     );

@@ -43,6 +43,12 @@ export interface SaveReceipt {
   readonly redactedInputs: readonly string[];
 }
 
+/** The lease of a new run. */
+export interface BeginReceipt extends Lease {
+  /** Secrets that were taken out of its input and info. */
+  readonly redactions: number;
+}
+
 /** A human's word on an effect whose outcome is unknown. */
 export type EffectResolution =
   | { readonly outcome: "done"; readonly output?: Json }
@@ -83,7 +89,7 @@ export interface RunStore extends AsyncDisposable {
   /** False for the memory store: what it holds ends with the process. */
   readonly survives: boolean;
   /** Enters a run, owned by this process. Throws RUN_ID_TAKEN. */
-  begin(info: RunInfo, messages: readonly TranscriptEntry[]): Promise<Lease>;
+  begin(info: RunInfo, messages: readonly TranscriptEntry[]): Promise<BeginReceipt>;
   save(lease: Lease, change: RunChange): Promise<SaveReceipt>;
   /** The last save of a run, and its lease ends. */
   close(lease: Lease, change: RunChange, closing: RunClosing): Promise<SaveReceipt>;

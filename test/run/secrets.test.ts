@@ -1,0 +1,121 @@
+// Secrets in a run: the tool gets them, the record does not, and the count says how many were taken out.
+import { jsonSchema } from "ai";
+import { describe, expect, test } from "vitest";
+import { type Agent, recoverInterrupted, ShutdownError } from "../../src/run/index.ts";
+import { bench, reborn, tool } from "./bench.ts";
+import type { Line } from "./scripted-model.ts";
+
+const TOKEN = ["ghp", "1234567890abcdefghijklmnopqrstuvwx12"].join("_");
+const open = { inputSchema: jsonSchema<Record<string, unknown>>({ type: "object" }) };
+const push: Line = { calls: [{ tool: "push", input: { token: TOKEN } }] };
+
+describe("secrets", () => {
+  test("in the input of a call reach the tool, once, and not the record", async () => {
+    const got: unknown[] = [];
+    const { executor, store } = bench([push, "pushed"]);
+    const agent: Agent = {
+      id: "a",
+      tools: { push: tool("once", (input) => void got.push({ ...input }), open) },
+    };
+    const result = await executor.run(agent, "go", { runId: "r" });
+    expect(result).toMatchObject({ status: "completed", output: "pushed", steps: 2 });
+    expect(got).toEqual([{ token: TOKEN }]);
+    expect(await store.effects("r")).toMatchObject([{ state: "done", inputRedacted: true }]);
+    expect(JSON.stringify(await store.load("r"))).not.toContain(TOKEN);
+    expect(result.redactions).toBe(1);
+  });
+
+  test("in the input are not made up after a resume: the model is told to make the call again", async () => {
+    const first = bench([push, "pushed"]);
+    const stop = new AbortController();
+    const save = first.store.save;
+    first.store.save = async (lease, change) => {
+      const receipt = await save(lease, change);
+      if (change.effects?.some(({ state }) => state === "prepared")) stop.abort(new ShutdownError());
+      return receipt;
+    };
+    let ran = 0;
+    const agent: Agent = { id: "a", tools: { push: tool("once", () => ++ran, open) } };
+    const { redactions } = await first.executor.run(agent, `use ${TOKEN}`, {
+      runId: "r",
+      signal: stop.signal,
+    });
+    expect(redactions).toBe((await first.store.head("r"))?.redactions);
+    first.store.save = save;
+    const second = reborn(first, [push, "I will ask for the token"]);
+    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    expect(resumed).toMatchObject({ result: { status: "completed", output: "I will ask for the token" } });
+    expect(ran).toBe(0);
+    expect(JSON.stringify(await second.store.history("r"))).toContain("make it again if it is needed");
+    const head = await second.store.head("r");
+    expect(resumed).toMatchObject({ result: { redactions: head?.redactions } });
+  });
+
+  test("that a tool answered do not keep the other calls of the step from being made again", async () => {
+    const calls: Line = {
+      calls: [
+        { tool: "look", input: {} },
+        { tool: "put", input: {} },
+      ],
+    };
+    const first = bench([calls, "end"]);
+    const stop = new AbortController();
+    let puts = 0;
+    const agent: Agent = {
+      id: "a",
+      tools: {
+        look: tool("idempotent", () => `found ${TOKEN}`, open),
+        put: tool(
+          "idempotent",
+          async () => {
+            puts += 1;
+            if (puts > 1) return "put";
+            stop.abort(new ShutdownError());
+            return new Promise(() => {});
+          },
+          open,
+        ),
+      },
+    };
+    const running = first.executor.run(agent, "go", { runId: "r", signal: stop.signal });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await first.machine.clock.advance(5001);
+    await running;
+    const second = reborn(first, [calls, "end"]);
+    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    expect(resumed).toMatchObject({ result: { status: "completed" } });
+    expect(puts).toBe(2);
+  });
+
+  test.each([
+    ["the prompt", ["x"], `use ${TOKEN}`],
+    ["what the model says", [`it is ${TOKEN}`], "go"],
+    ["what the model throws", [() => Promise.reject(new Error(`401 for ${TOKEN}`))], "go"],
+  ] as [string, Line[], string][])("in %s are taken out and counted", async (_, script, input) => {
+    const { executor, store } = bench(script);
+    const result = await executor.run({ id: "a" }, input, { runId: "r" });
+    const record = await store.load("r");
+    expect(JSON.stringify(record)).not.toContain(TOKEN);
+    expect(result.redactions).toBeGreaterThan(0);
+    expect(result.redactions).toBe(record?.head.redactions);
+  });
+
+  test("in what a tool throws, and in names of fields, are taken out and counted", async () => {
+    const line: Line = { calls: [{ tool: "act", input: { [TOKEN]: 1 } }] };
+    const { executor, store } = bench([line, "end"]);
+    const act = tool(
+      "once",
+      () => {
+        throw new Error(`no access with ${TOKEN}`);
+      },
+      open,
+    );
+    const result = await executor.run({ id: "a", tools: { act } }, "go", {
+      runId: "r",
+      inputs: { [TOKEN]: TOKEN },
+    });
+    expect(result.status).toBe("completed");
+    expect(JSON.stringify(await store.load("r"))).not.toContain(TOKEN);
+    expect(result.redactions).toBeGreaterThanOrEqual(4);
+  });
+});
