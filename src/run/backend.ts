@@ -122,21 +122,31 @@ export interface EffectChange {
   readonly nowMs: number;
 }
 
-/** What retention may take away, decided by `planPrune`; see there for why stubs exist. */
-export interface PruneRows {
-  readonly remove: readonly string[];
+/** A run as retention saw it: a later epoch means that it changed hands since. */
+export interface SeenRun {
+  readonly runId: string;
+  readonly epoch: number;
+}
+
+/** What retention takes away, decided by `planPrune`; see there for why stubs exist. */
+export interface PrunePlan {
+  readonly remove: readonly SeenRun[];
   /** Runs that stay only for the messages that forks of them need, with how many those are. */
-  readonly stub: readonly { readonly runId: string; readonly keepSeq: number }[];
+  readonly stub: readonly (SeenRun & { readonly keepSeq: number })[];
+  /** Runs that must still load afterwards, with how many messages. */
+  readonly prove: readonly { readonly runId: string; readonly seq: number }[];
 }
 
 /** What retention needs to know of a run. */
 export interface LineageRow {
   readonly id: string;
   readonly status: RunStatus | "stub";
+  readonly epoch: number;
+  readonly seq: number;
   readonly updatedMs: number;
-  readonly leaseUntilMs: number;
   readonly forkOf: string | null;
   readonly forkSeq: number;
+  readonly format: number;
   readonly unknownEffects: number;
 }
 
@@ -147,7 +157,10 @@ export interface RunBackend extends AsyncDisposable {
   readonly place: string;
   /** Whether runs outlive the process. */
   readonly survives: boolean;
-  /** Enters a run with its first messages. False when the id is taken. */
+  /**
+   * Enters a run with its first messages. False when the id is taken, or when the run that it is forked from is gone or
+   * has become a stub: checked in the same transaction, so that no prune can come in between.
+   */
   insert(row: RunRow, messages: readonly MessageRow[], phases: readonly PhaseRow[]): Promise<boolean>;
   write(write: StepWrite): Promise<WriteVerdict>;
   readRun(runId: string): Promise<RunRow | undefined>;
@@ -163,9 +176,11 @@ export interface RunBackend extends AsyncDisposable {
   releaseLease(runId: string, epoch: number): Promise<boolean>;
   /** Settles an effect of a run that nobody owns; the run goes back to `running` when none is unknown any more. */
   settleEffect(change: EffectChange): Promise<boolean>;
-  listLineage(): Promise<LineageRow[]>;
-  /** Takes rows away, then lets `prove` load what must still load, all in one transaction that a throw undoes. */
-  prune(rows: PruneRows, prove: readonly { readonly runId: string; readonly seq: number }[]): Promise<void>;
+  /**
+   * Shows `decide` all runs, takes away what it says, and counts the messages of what must still load: all in one
+   * transaction, into which no new fork can come, and which any throw undoes.
+   */
+  prune(decide: (lineage: readonly LineageRow[]) => PrunePlan): Promise<PrunePlan>;
   /** Bytes on disk, write-ahead log included; 0 when it has none. */
   sizeBytes(): Promise<number>;
 }

@@ -5,7 +5,7 @@ import { LazarusError } from "../platform/errors.ts";
 import { type EffectRow, type MessageRow, type PhaseRow, ROW_FORMAT, type RunRow } from "./backend.ts";
 import { effectId } from "./ledger.ts";
 import type { Seal } from "./seal.ts";
-import type { Effect, Json, PhaseOutput, RunHead, RunStatus, TranscriptEntry } from "./types.ts";
+import type { Effect, Json, PhaseOutput, RunHead, RunInfo, RunStatus, TranscriptEntry } from "./types.ts";
 
 const BYTES = "$bytes";
 
@@ -58,6 +58,21 @@ export function newerFormat(row: RunRow): string | null {
   return `run ${row.id} has format ${row.format}; this Lazarus knows up to ${ROW_FORMAT} and will not touch it`;
 }
 
+/** What is said of a run whose rows contradict each other. */
+export function damagedRun(runId: string, what: string): LazarusError {
+  return new LazarusError("RUN_DAMAGED", `run ${runId} ${what}`, {
+    hint: "restore the store from a checkpoint of its cell: lazarus checkpoints",
+    details: { runId },
+  });
+}
+
+/** The info of a run, from its row. Throws when the key is not the one it was written with. */
+export function runInfoOf(seal: Seal, row: RunRow): RunInfo {
+  const info = seal.open(PLACES.info(row.id), row.info);
+  if (!isObject(info) || info.runId !== row.id) throw damagedRun(row.id, "has an info that is not its own");
+  return info as unknown as RunInfo;
+}
+
 /** Messages as rows, and how many secrets each lost. */
 export async function messageRows(
   seal: Seal,
@@ -77,10 +92,8 @@ export async function messageRows(
 /** `owner` is the run that the row lies in: a fork's first messages lie in the run it came from. */
 export function entryOf(seal: Seal, owner: string, row: MessageRow): TranscriptEntry {
   const value = decodeBytes(seal.open(PLACES.message(owner, row.seq), row.body));
-  if (typeof value !== "object" || value === null || !("role" in value)) {
-    throw new LazarusError("RUN_DAMAGED", `${PLACES.message(owner, row.seq)} is not a message`);
-  }
-  return { step: row.step, phase: row.phase, message: value as ModelMessage };
+  if (!isMessage(value)) throw damagedRun(owner, `has something at message ${row.seq} that is no message`);
+  return { step: row.step, phase: row.phase, message: value };
 }
 
 /** A ledger line as a row. */
@@ -107,6 +120,9 @@ export async function effectRow(seal: Seal, effect: Effect, inputRedacted: boole
 /** A ledger line from its row. */
 export function effectOf(seal: Seal, runId: string, row: EffectRow): Effect {
   const id = effectId(runId, row.step, row.call);
+  if (!EFFECT_STATES.has(row.state) || !EFFECT_CLASSES.has(row.class)) {
+    throw damagedRun(runId, `has an effect ${id} of class ${row.class} in state ${row.state}`);
+  }
   return {
     id,
     runId,
@@ -134,8 +150,24 @@ export async function phaseRow(seal: Seal, runId: string, phase: PhaseOutput): P
 
 /** A phase's output from its row. */
 export function phaseOf(seal: Seal, runId: string, row: PhaseRow): PhaseOutput {
-  const body = seal.open(PLACES.phase(runId, row.position), row.body) as Omit<PhaseOutput, "position">;
-  return { position: row.position, name: body.name, output: body.output, fellBack: body.fellBack };
+  const body = seal.open(PLACES.phase(runId, row.position), row.body);
+  if (!isObject(body) || typeof body.name !== "string" || typeof body.output !== "string") {
+    throw damagedRun(runId, `has something at phase ${row.position} that is no output`);
+  }
+  return { position: row.position, name: body.name, output: body.output, fellBack: body.fellBack === true };
+}
+
+const ROLES: ReadonlySet<unknown> = new Set(["system", "user", "assistant", "tool"]);
+const EFFECT_STATES: ReadonlySet<string> = new Set(["prepared", "started", "done", "failed", "unknown"]);
+const EFFECT_CLASSES: ReadonlySet<string> = new Set(["read", "idempotent", "once", "reconcile"]);
+
+function isMessage(value: unknown): value is ModelMessage {
+  if (!isObject(value) || !ROLES.has(value.role)) return false;
+  return typeof value.content === "string" || (Array.isArray(value.content) && value.content.every(isObject));
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
 }
 
 function encodeBytes(value: unknown): unknown {

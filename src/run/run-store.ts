@@ -7,23 +7,24 @@ import { type PhaseRow, ROW_FORMAT, type RunBackend, type RunRow, type StepWrite
 import { forkAt, lastStepOf } from "./fork.ts";
 import { DEFAULT_LEASE_MS, isOwnerDead, judgeLease, ownerName } from "./lease.ts";
 import { parseEffectId } from "./ledger.ts";
-import { pruneRuns } from "./prune.ts";
+import { changedHands, pruneRuns } from "./prune.ts";
+import { readTranscript, unknownRun } from "./read-transcript.ts";
 import { choosePrunable } from "./retention.ts";
 import {
   checkFormat,
   effectOf,
   effectRow,
-  entryOf,
   headOf,
   messageRows,
   newerFormat,
   PLACES,
   phaseOf,
   phaseRow,
+  runInfoOf,
 } from "./row-codec.ts";
 import { createSeal, type SealOptions } from "./seal.ts";
 import type { InterruptedRun, RunChange, RunClosing, RunStore, SaveReceipt } from "./store.ts";
-import type { Effect, Json, Lease, RunInfo, RunRecord, StoredError, TranscriptEntry } from "./types.ts";
+import type { Effect, Json, Lease, RunInfo, RunRecord, StoredError } from "./types.ts";
 import { writeRefusal } from "./verdict.ts";
 
 /** How a store treats secrets and leases, and on which machine it runs. */
@@ -48,9 +49,7 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
   const existing = async (runId: string): Promise<RunRow> => {
     const row = await findRow(runId);
     if (row !== undefined) return row;
-    throw new LazarusError("RUN_UNKNOWN", `there is no run ${JSON.stringify(runId)} in ${backend.place}`, {
-      hint: "lazarus runs",
-    });
+    throw unknownRun(runId, backend.place);
   };
   const verdictOnLease = (row: RunRow) =>
     judgeLease(
@@ -64,27 +63,8 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
       hint: "stop that process, or wait until its lease ends",
     });
   };
-  /** The run that a message of `row`'s transcript lies in: its place is what the seal is bound to. */
-  const ownersOf = async (row: RunRow): Promise<(seq: number) => string> => {
-    const chain: { id: string; forkSeq: number }[] = [];
-    for (let each: RunRow | undefined = row; each !== undefined; ) {
-      chain.push({ id: each.id, forkSeq: each.forkOf === null ? 0 : each.forkSeq });
-      each = each.forkOf === null ? undefined : await backend.readRun(each.forkOf);
-    }
-    return (seq) => chain.find(({ forkSeq }) => seq >= forkSeq)!.id;
-  };
-  const readEntries = async (row: RunRow, fromCount: number): Promise<TranscriptEntry[]> => {
-    const ownerOf = await ownersOf(row);
-    const rows = await backend.readMessages(row.id);
-    const gap = rows.findIndex(({ seq }, i) => seq !== i);
-    if (gap >= 0 || rows.length !== row.seq) {
-      throw new LazarusError("RUN_DAMAGED", `run ${row.id} has ${rows.length} of its ${row.seq} messages`, {
-        hint: "restore the store from a checkpoint of its cell",
-        details: { runId: row.id },
-      });
-    }
-    return rows.slice(fromCount).map((each) => entryOf(seal, ownerOf(each.seq), each));
-  };
+  const readEntries = (row: RunRow, fromCount = 0) => readTranscript(backend, seal, row, fromCount);
+  const infoOf = (row: RunRow): RunInfo => runInfoOf(seal, row);
   const readEffects = async (runId: string): Promise<Effect[]> =>
     (await backend.readEffects(runId)).map((each) => effectOf(seal, runId, each));
 
@@ -95,13 +75,26 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
       change.fromCount,
       change.messages,
     );
-    const dirtySteps = new Set(change.messages.flatMap(({ step }, i) => (redactions[i]! > 0 ? [step] : [])));
-    const redactedInputs = (change.effects ?? []).filter(
-      ({ step, state, attempts }) => state === "prepared" && attempts === 0 && dirtySteps.has(step),
+    // What the model asked for stands in its own message; what tools answered makes no input unrepeatable.
+    const dirtySteps = new Set(
+      change.messages.flatMap(({ step, message }, i) =>
+        message.role === "assistant" && redactions[i]! > 0 ? [step] : [],
+      ),
     );
-    const sealText = async (where: string, value: string | StoredError | null) =>
-      value === null ? null : (await seal.seal(where, value)).text;
+    const redactedInputs = (change.effects ?? []).filter(
+      ({ step, state }) => state !== "done" && state !== "failed" && dirtySteps.has(step),
+    );
+    let redacted = redactions.reduce((sum, each) => sum + each, 0);
+    const sealText = async (where: string, value: string | StoredError | null) => {
+      if (value === null) return null;
+      const sealed = await seal.seal(where, value);
+      redacted += sealed.redactions;
+      return sealed.text;
+    };
     const ended = closing !== undefined && closing.status !== "interrupted";
+    const output = ended && "output" in closing ? closing.output : null;
+    const sealedOutput = await sealText(PLACES.output(lease.runId), output);
+    const sealedError = await sealText(PLACES.error(lease.runId), ended ? closing.error : null);
     const step: StepWrite = {
       runId: lease.runId,
       epoch: lease.epoch,
@@ -115,15 +108,12 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
         (change.effects ?? []).map((effect) => effectRow(seal, effect, redactedInputs.includes(effect))),
       ),
       phases: await Promise.all((change.phases ?? []).map((phase) => phaseRow(seal, lease.runId, phase))),
-      redactions: redactions.reduce((sum, each) => sum + each, 0),
+      redactions: redacted,
       inputTokens: change.usage.inputTokens,
       outputTokens: change.usage.outputTokens,
       status: ended ? closing.status : "running",
-      output: await sealText(
-        PLACES.output(lease.runId),
-        ended && "output" in closing ? closing.output : null,
-      ),
-      error: await sealText(PLACES.error(lease.runId), ended ? closing.error : null),
+      output: sealedOutput,
+      error: sealedError,
     };
     const verdict = await backend.write(step);
     if (verdict === "written") {
@@ -166,7 +156,7 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
           hint: `lazarus runs show ${info.runId}`,
         });
       }
-      return { runId: info.runId, epoch: 1, owner };
+      return { runId: info.runId, epoch: 1, owner, redactions: row.redactions };
     },
     save: (lease, change) => write(lease, change),
     close: (lease, change, closing) => write(lease, change, closing),
@@ -176,13 +166,17 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
       checkFormat(row);
       // Together: on a server each of them is a round trip.
       const [transcript, phases, effects] = await Promise.all([
-        readEntries(row, 0),
+        readEntries(row).catch((error) => {
+          if (error instanceof LazarusError && error.code === "RUN_UNKNOWN") return undefined;
+          throw error;
+        }),
         backend.readPhases(runId),
         readEffects(runId),
       ]);
+      if (transcript === undefined) return undefined;
       return {
         head: headOf(row),
-        info: seal.open(PLACES.info(runId), row.info) as RunInfo,
+        info: infoOf(row),
         transcript,
         phases: phases.map((each) => phaseOf(seal, runId, each)),
         effects,
@@ -239,6 +233,8 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
       }
       checkFormat(row);
       refuseOwned(row);
+      // A word that is sealed otherwise than the rest of the run would make it unreadable.
+      infoOf(row);
       if (effect.state !== "unknown" && effect.state !== "started") {
         throw new LazarusError(
           "EFFECT_SETTLED",
@@ -264,31 +260,27 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
         ...{ state, output, error },
       });
       if (!won) {
-        throw new LazarusError(
-          "RUN_BUSY",
-          `run ${place.runId} changed hands meanwhile; nothing was resolved`,
-          {
-            hint: "run the same command again",
-          },
-        );
+        throw changedHands(place.runId, "resolved");
       }
       return (await readEffects(place.runId)).find((each) => each.id === id)!;
     },
     async fork(runId, step) {
       const row = await existing(runId);
       checkFormat(row);
-      const cut = forkAt(await readEntries(row, 0), step);
+      const entries = await readEntries(row);
+      const cut = forkAt(entries, step);
       if (!cut.ok) {
+        const last = lastStepOf(entries);
         throw new LazarusError(
           "RUN_STEP_UNKNOWN",
           `run ${runId} cannot be forked at step ${step}: ${cut.why}`,
           {
-            hint: `its last whole step is ${lastStepOf(await readEntries(row, 0))}`,
+            hint: last < 0 ? `lazarus runs show ${runId}` : `its last whole step is ${last}: --at ${last}`,
           },
         );
       }
       const id = timeOrderedId(nowMs(), machine.ids);
-      const info = { ...(seal.open(PLACES.info(runId), row.info) as RunInfo), runId: id, parentRunId: runId };
+      const info = { ...infoOf(row), runId: id, parentRunId: runId };
       const phases: PhaseRow[] = [];
       for (const each of await backend.readPhases(runId)) {
         if (each.position < cut.phase) phases.push(await phaseRow(seal, id, phaseOf(seal, runId, each)));
@@ -308,20 +300,24 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
         ...{ output: null, error: null, forkOf: runId, forkSeq: cut.count, forkStep: step, redactions: 0 },
         ...{ inputTokens: 0, outputTokens: 0, format: ROW_FORMAT, createdMs: now, updatedMs: now },
       };
-      await backend.insert(fork, [], phases);
+      if (!(await backend.insert(fork, [], phases))) {
+        throw unknownRun(runId, backend.place);
+      }
       return headOf(fork);
     },
     async delete(runId) {
       const row = await findRow(runId);
       if (row === undefined) return false;
+      checkFormat(row);
       refuseOwned(row);
-      await pruneRuns(backend, new Set([runId]));
-      return true;
+      const { removed } = await pruneRuns(backend, (lineage) => {
+        const now = lineage.find(({ id, status }) => id === runId && status !== "stub");
+        if (now !== undefined && now.epoch !== row.epoch) throw changedHands(runId, "deleted");
+        return now === undefined ? [] : [runId];
+      });
+      return removed.length > 0;
     },
-    async prune(policy) {
-      const chosen = choosePrunable(await backend.listLineage(), policy, nowMs());
-      return pruneRuns(backend, new Set(chosen));
-    },
+    prune: (policy) => pruneRuns(backend, (lineage) => choosePrunable(lineage, policy, nowMs())),
     sizeBytes: () => backend.sizeBytes(),
     [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose](),
   };

@@ -139,6 +139,29 @@ export function runStoreConformance(
       });
     });
 
+    describe("reading while others write", () => {
+      test("a run that is being saved is never called damaged", async ({ open }) => {
+        const [store, other] = [await open({}), await open({})];
+        const lease = await store.begin(info("r1"), [user("go")]);
+        let busy = true;
+        const reading = (async () => {
+          const counts: number[] = [];
+          while (busy) {
+            const record = await other.load("r1");
+            assert.equal(record?.transcript.length, record?.head.messageCount);
+            counts.push(record!.transcript.length);
+            await new Promise((resolve) => setImmediate(resolve));
+          }
+          return counts;
+        })();
+        for (let step = 1; step <= 50; step += 1)
+          await store.save(lease, change(step, [assistant(step, `s${step}`)]));
+        busy = false;
+        const counts = await reading;
+        assert.ok(counts.every((count, i) => i === 0 || count >= counts[i - 1]!));
+      });
+    });
+
     describe("leases", () => {
       test("a run that is worked on is not interrupted and cannot be claimed", async ({ store, another }) => {
         await store.begin(info("r1"), []);
@@ -314,6 +337,39 @@ export function runStoreConformance(
         assert.equal(await store.delete(deeper.runId), true);
         assert.deepEqual(await store.list(), []);
       });
+      test("a fork that is made while its run is pruned either loads whole or is refused", async ({
+        open,
+      }) => {
+        // Two stores on one place, as two processes: neither knows what the other is about to do.
+        const [store, other] = [await open({}), await open({})];
+        for (let i = 0; i < 10; i += 1) {
+          const lease = await longRun(store, `p${i}`, 3);
+          await store.close(lease, change(4, []), { status: "completed", output: null, error: null });
+          const forking = [0, 1].map(() => other.fork(`p${i}`, 2).catch((error) => error.code as string));
+          const [, ...forks] = await Promise.all([store.prune({ olderThanMs: 0 }), ...forking]);
+          for (const fork of forks) {
+            if (typeof fork === "string") assert.equal(fork, "RUN_UNKNOWN");
+            else {
+              const loaded = await store.load(fork.runId);
+              assert.deepEqual(loaded?.transcript.map(text), ["go", "s1", "s2"]);
+            }
+          }
+        }
+      });
+      test("a run is deleted or claimed, never both", async ({ open, clock }) => {
+        const [store, other] = [await open({}), await open({})];
+        for (let i = 0; i < 10; i += 1) {
+          await longRun(store, `d${i}`, 2);
+          await clock.advance(LEASE_MS + 1);
+          const [deleted, lease] = await Promise.all([
+            store.delete(`d${i}`).catch((error) => error.code as string),
+            other.claim(`d${i}`),
+          ]);
+          if (lease === undefined) assert.equal(deleted, true);
+          else assert.equal(deleted, "RUN_BUSY");
+          assert.equal((await store.head(`d${i}`)) !== undefined, lease !== undefined);
+        }
+      });
       test("prune spares the open, the parked, the young and the newest", async ({ store, clock }) => {
         await store.begin(info("open"), []);
         const parked = await store.begin(info("parked"), []);
@@ -343,6 +399,7 @@ export function runStoreConformance(
       const token = `ghp_${"1234567890abcdefghijklmnopqrstuvwx12"}`;
       test("are redacted on the way in, with a count", async ({ store }) => {
         const lease = await store.begin(info("r1"), [user(`my token is ${token}`)]);
+        assert.equal(lease.redactions, 1);
         const call = assistant(1, `use ${token} and ${token}`);
         const receipt = await store.save(lease, { ...change(1, [call]), effects: [effect("r1", 1, 0)] });
         assert.equal(receipt.redactions, 2);
@@ -369,6 +426,20 @@ export function runStoreConformance(
         await rejects(
           (await open({ encryptionKey: new Uint8Array(32).fill(8) })).load("r1"),
           "RUN_KEY_WRONG",
+        );
+        // A word in plain text would make the run unreadable for those who have the key.
+        await sealed.save(lease, {
+          ...change(2, []),
+          effects: [{ ...effect("r1", 1, 1), state: "started", attempts: 1 }],
+        });
+        await sealed.release(lease);
+        await rejects(
+          plain.resolve("r1.1.1", { outcome: "fail", reason: "said without the key" }),
+          "RUN_KEY_WRONG",
+        );
+        assert.equal(
+          (await sealed.resolve("r1.1.1", { outcome: "fail", reason: "with it" })).error,
+          "with it",
         );
         await plain.begin(info("r2"), [user("planted")]);
         await rejects(sealed.load("r2"), "RUN_PLAINTEXT");

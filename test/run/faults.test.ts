@@ -1,40 +1,88 @@
 // What can go wrong around a store: a full disk, rows of a newer version, damage, two hosts that boot at once. Each ends
-// in clear words, and nothing is overwritten or done twice.
+// in clear words, and nothing is overwritten or done twice, on every store that it can happen to.
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import pg from "pg";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
   createCheckpointer,
   createExecutor,
+  openPostgresRunStore,
   openSqliteRunStore,
+  type RunStore,
+  type RunStoreOptions,
   recoverInterrupted,
 } from "../../src/run/index.ts";
-import { createScriptedModel } from "./scripted-model.ts";
+import { choosePrunable } from "../../src/run/retention.ts";
+import { createRunStore } from "../../src/run/run-store.ts";
+import { createMemoryBackend } from "../../src/run/stores/memory.ts";
+import { tool } from "./bench.ts";
+import { type PostgresServer, startPostgres } from "./postgres-server.ts";
+import { createScriptedModel, type Line } from "./scripted-model.ts";
 
 const PROGRAM = join(import.meta.dirname, "recover-program.ts");
-let directory: string;
-let path: string;
-beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), "lazarus-faults-"));
-  path = join(directory, "runs.db");
-});
-afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-async function interruptedRuns(count: number) {
-  await using store = openSqliteRunStore(path);
-  const ports = { checkpointer: createCheckpointer(store) };
-  const executor = createExecutor({ model: createScriptedModel(["end"]), ports });
-  await executor.shutdown();
-  for (let i = 0; i < count; i += 1) await executor.run({ id: "a" }, "go", { runId: `r${i}` });
+/** One empty place for runs, and a way to lay hands on its rows. */
+interface Place {
+  readonly name: string;
+  /** What the booting host is told. */
+  readonly address: string;
+  open(options?: RunStoreOptions): Promise<RunStore>;
+  change(sql: string): Promise<void>;
 }
 
-function change(sql: string) {
-  const database = new DatabaseSync(path);
-  database.exec(sql);
-  database.close();
+let directory: string;
+let server: PostgresServer;
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "lazarus-faults-"));
+  server = await startPostgres();
+}, 60_000);
+afterAll(async () => {
+  await server?.[Symbol.asyncDispose]();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+function sqlitePlace(): Place {
+  const path = join(mkdtempSync(join(directory, "s-")), "runs.db");
+  return {
+    name: "sqlite",
+    address: path,
+    open: async (options) => openSqliteRunStore(path, options),
+    async change(sql) {
+      const database = new DatabaseSync(path);
+      database.exec(sql);
+      database.close();
+    },
+  };
+}
+
+async function postgresPlace(): Promise<Place> {
+  const connection = await server.createDatabase();
+  return {
+    name: "postgres",
+    address: connection,
+    open: (options) => openPostgresRunStore(connection, { ...options, maxConnections: 4 }),
+    async change(sql) {
+      const client = new pg.Client(connection);
+      await client.connect();
+      await client.query(`SET search_path = lazarus; ${sql}`);
+      await client.end();
+    },
+  };
+}
+
+function executorOn(store: RunStore, script: readonly Line[] = ["end"]) {
+  const ports = { checkpointer: createCheckpointer(store) };
+  return createExecutor({ model: createScriptedModel(script), ports });
+}
+
+async function interruptedRuns(store: RunStore, count: number) {
+  const executor = executorOn(store);
+  await executor.shutdown();
+  for (let i = 0; i < count; i += 1) await executor.run({ id: "a" }, "go", { runId: `r${i}` });
 }
 
 interface Said {
@@ -44,9 +92,9 @@ interface Said {
   readonly warnings?: string[];
 }
 
-function boot(text = "end", shell = ""): Promise<Said[]> {
+function boot(address: string, text = "end", shell = ""): Promise<Said[]> {
   const command = `${shell}exec "$@"`;
-  const child = spawn("bash", ["-c", command, "boot", process.execPath, PROGRAM, path, text], {
+  const child = spawn("bash", ["-c", command, "boot", process.execPath, PROGRAM, address, text], {
     stdio: ["ignore", "pipe", "ignore"],
   });
   let out = "";
@@ -62,10 +110,18 @@ function boot(text = "end", shell = ""): Promise<Said[]> {
   );
 }
 
-describe("faults", () => {
-  test("two hosts that boot at once resume every run once", async () => {
-    await interruptedRuns(40);
-    const both = (await Promise.all([boot(), boot()])).flat();
+describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
+  let place: Place;
+  beforeEach(async () => {
+    place = kind === "SQLite" ? sqlitePlace() : await postgresPlace();
+  });
+
+  test("two hosts that boot at once resume every run once", { timeout: 60_000 }, async () => {
+    {
+      await using store = await place.open();
+      await interruptedRuns(store, 40);
+    }
+    const both = (await Promise.all([boot(place.address), boot(place.address)])).flat();
     const resumed = both.filter(({ how }) => how === "resumed");
     expect(resumed.every(({ status }) => status === "completed")).toBe(true);
     expect(resumed.map(({ runId }) => runId).sort()).toEqual(
@@ -73,31 +129,191 @@ describe("faults", () => {
     );
   });
 
-  test("a full disk ends in words, and the run goes on when there is room", async () => {
-    await interruptedRuns(1);
-    // No file may grow past 256 KB: the answer does not fit.
-    const [full] = await boot("*600000", "trap '' XFSZ; ulimit -f 256; ");
-    expect(full?.status).toBe("failed");
-    expect(full?.warnings?.join()).toMatch(/not recorded.*(disk|full|I\/O)/);
-    const [resumed] = await boot("*600000");
-    expect(resumed).toMatchObject({ how: "resumed", status: "completed" });
-    await using store = openSqliteRunStore(path);
-    expect((await store.load("r0"))?.output?.length).toBe(600_000);
+  test.each([
+    ["a message that is not JSON", "UPDATE message SET body = '{oops'"],
+    ["a message that is no message", "UPDATE message SET body = '7'"],
+    ["a message of an unknown role", `UPDATE message SET body = '{"role":"king","content":"x"}'`],
+    ["a message without content", `UPDATE message SET body = '{"role":"user"}'`],
+    ["a message with parts that are none", `UPDATE message SET body = '{"role":"user","content":[null]}'`],
+    ["a message that is missing", "DELETE FROM message"],
+    ["info that is not JSON", "UPDATE run SET info = ''"],
+    ["info that is another run's", `UPDATE run SET info = '{"runId":"other"}'`],
+    ["an effect in a state that does not exist", "UPDATE effect SET state = 'maybe'"],
+    ["an effect of a class that does not exist", "UPDATE effect SET class = 'twice'"],
+    ["a phase that is no output", "UPDATE phase SET body = '7'"],
+    ["a run that is forked from itself", "UPDATE run SET fork_of = id, fork_seq = 1"],
+  ])("%s is called damage, the lease is given back, and nothing is written", async (_, sql) => {
+    await using store = await place.open();
+    const info = {
+      ...{ runId: "r0", agentId: "a", agentName: "a", callerId: null, channelId: null, guildId: null },
+      ...{ parentRunId: null, prompt: "", modelTier: null, inputs: null, startedAtMs: 1, maxIterations: 9 },
+    };
+    const lease = await store.begin(info, [{ step: 0, phase: 0, message: { role: "user", content: "go" } }]);
+    const effect = {
+      ...{ id: "r0.0.0", runId: "r0", step: 0, call: 0, callId: "c", tool: "t", class: "once" as const },
+      ...{ state: "prepared" as const, attempts: 0, preparedAtMs: 1, startedAtMs: null, endedAtMs: null },
+      ...{ output: null, error: null, inputRedacted: false },
+    };
+    const phases = [{ position: 0, name: "p", output: "o", fellBack: false }];
+    const change = {
+      fromCount: 1,
+      messages: [],
+      step: 0,
+      phase: 1,
+      usage: { inputTokens: 0, outputTokens: 0 },
+    };
+    await store.close(lease, { ...change, effects: [effect], phases }, { status: "interrupted" });
+    await place.change(sql);
+    await expect(store.load("r0")).rejects.toMatchObject({
+      code: "RUN_DAMAGED",
+      message: expect.stringContaining("r0"),
+      hint: expect.stringContaining("checkpoint"),
+    });
+    const recovered = await recoverInterrupted(executorOn(store), store, { agentFor: () => ({ id: "a" }) });
+    expect(recovered).toMatchObject([{ how: "skipped", reason: expect.stringMatching(/r0/) }]);
+    expect(await store.head("r0")).toMatchObject({ status: "running", owner: null, messageCount: 1 });
+    expect((await store.listInterrupted()).length).toBe(1);
   });
 
-  test("a run of a newer version is named, left alone, and holds up no other", async () => {
-    await interruptedRuns(3);
-    change("UPDATE run SET format = 99 WHERE id = 'r1'");
-    await using store = openSqliteRunStore(path);
-    await expect(store.load("r1")).rejects.toMatchObject({ code: "RUN_NEWER" });
-    await expect(store.claim("r1")).rejects.toMatchObject({ code: "RUN_NEWER" });
-    await expect(store.fork("r1", 0)).rejects.toMatchObject({ code: "RUN_NEWER" });
-    const before = await store.head("r1");
-    const executor = createExecutor({
-      model: createScriptedModel(["end"]),
-      ports: { checkpointer: createCheckpointer(store) },
+  test("rows that were swapped or planted do not pass the seal", async () => {
+    const encryptionKey = new Uint8Array(32).fill(1);
+    await using store = await place.open({ encryptionKey });
+    const executor = executorOn(store, ["secret answer"]);
+    await executor.run({ id: "a" }, "secret question", { runId: "r0" });
+    await executor.run({ id: "a" }, "another", { runId: "r1" });
+    const newest = kind === "SQLite" ? "id DESC" : "key DESC, seq DESC";
+    await place.change(
+      `UPDATE message SET body = (SELECT body FROM message AS other ORDER BY ${newest} LIMIT 1)`,
+    );
+    await expect(store.load("r0")).rejects.toMatchObject({ code: "RUN_KEY_WRONG" });
+  });
+
+  test("a key that was changed is named, and the runs of the old one are left as they are", async () => {
+    const old = new Uint8Array(32).fill(1);
+    {
+      await using store = await place.open({ encryptionKey: old });
+      await interruptedRuns(store, 1);
+    }
+    {
+      await using store = await place.open({ encryptionKey: new Uint8Array(32).fill(2) });
+      const recovered = await recoverInterrupted(executorOn(store), store, { agentFor: () => ({ id: "a" }) });
+      expect(recovered).toMatchObject([{ how: "skipped", reason: expect.stringContaining("another key") }]);
+      await expect(store.fork("r0", 0)).rejects.toMatchObject({
+        hint: expect.stringContaining("LAZARUS_RUN_KEY"),
+      });
+    }
+    await using store = await place.open({ encryptionKey: old });
+    const [resumed] = await recoverInterrupted(executorOn(store), store, { agentFor: () => ({ id: "a" }) });
+    expect(resumed).toMatchObject({ how: "resumed", result: { status: "completed" } });
+  });
+
+  test("a newer schema is refused before anything is written", async () => {
+    {
+      await using store = await place.open();
+      await interruptedRuns(store, 1);
+    }
+    const raise = kind === "SQLite" ? "PRAGMA user_version = 99" : "UPDATE room SET version = 99";
+    await place.change(raise);
+    const bytes = kind === "SQLite" ? readFileSync(place.address) : undefined;
+    await expect(place.open()).rejects.toMatchObject({
+      code: "RUN_STORE_NEWER",
+      message: expect.stringContaining("schema 99"),
+      hint: expect.stringContaining("upgrade"),
     });
-    const recovered = await recoverInterrupted(executor, store, { agentFor: () => ({ id: "a" }) });
+    if (bytes !== undefined) expect(readFileSync(place.address).equals(bytes)).toBe(true);
+  });
+
+  test("thousands of runs are listed, found and pruned", { timeout: 60_000 }, async () => {
+    await using store = await place.open({ keepSecrets: true });
+    const executor = executorOn(store);
+    const runs = Array.from({ length: 3000 }, (_, i) => executor.run({ id: "a" }, "go", { runId: `n${i}` }));
+    const results = await Promise.all(runs);
+    expect(results.filter(({ status, warnings }) => status !== "completed" || warnings.length > 0)).toEqual(
+      [],
+    );
+    expect((await store.list()).length).toBe(3000);
+    expect((await store.list({ limit: 5 })).length).toBe(5);
+    const fork = await store.fork("n7", 1);
+    expect((await store.prune({ olderThanMs: 0, keepLast: 10 })).removed.length).toBe(2990);
+    expect((await store.list()).length).toBe(11);
+    expect((await store.load(fork.runId))?.transcript.length).toBe(2);
+  });
+});
+
+test("a full disk under SQLite ends in words, and the run goes on when there is room", {
+  timeout: 60_000,
+}, async () => {
+  const place = sqlitePlace();
+  {
+    await using store = await place.open();
+    await interruptedRuns(store, 1);
+  }
+  // No file may grow past 256 KB: the answer does not fit.
+  const [full] = await boot(place.address, "*600000", "trap '' XFSZ; ulimit -f 256; ");
+  expect(full?.status).toBe("failed");
+  expect(full?.warnings?.join()).toMatch(/not recorded.*(disk|full|I\/O)/);
+  const [resumed] = await boot(place.address, "*600000");
+  expect(resumed).toMatchObject({ how: "resumed", status: "completed" });
+  await using store = await place.open();
+  expect((await store.load("r0"))?.output?.length).toBe(600_000);
+});
+
+test("a full disk under PostgreSQL ends in words before the effect, and the run goes on when there is room", async () => {
+  const place = await postgresPlace();
+  await using store = await place.open();
+  // The server says what it says when its disk is full.
+  const full = `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$;
+    CREATE TRIGGER full_disk BEFORE INSERT ON message FOR EACH ROW EXECUTE FUNCTION full_disk();`;
+  let sent = 0;
+  const agent = { id: "a", tools: { send: tool("once", () => ++sent) } };
+  const script: Line[] = [{ calls: [{ tool: "send", input: { n: 1 } }] }, "sent"];
+  const model = createScriptedModel(script);
+  const ports = {
+    checkpointer: createCheckpointer(store),
+    budget: { check: () => undefined, commit: () => place.change(full) },
+  };
+  const result = await createExecutor({ model, ports }).run(agent, "go", { runId: "r0" });
+  expect(result).toMatchObject({ status: "failed", error: { code: "DISK_FULL" } });
+  expect(result.error?.hint).toContain("make room");
+  expect(sent).toBe(0);
+  expect(await store.head("r0")).toMatchObject({ status: "running", messageCount: 1 });
+  await place.change("DROP TRIGGER full_disk ON message; UPDATE head SET lease_until_ms = 1");
+  const [resumed] = await recoverInterrupted(executorOn(store, script), store, { agentFor: () => agent });
+  expect(resumed).toMatchObject({ how: "resumed", result: { status: "completed", output: "sent" } });
+  expect(sent).toBe(1);
+});
+
+describe.each(["memory", "SQLite", "PostgreSQL"])("a run of a newer version on %s", (kind) => {
+  test("is named, left alone, and holds up no other", async () => {
+    const place = kind === "PostgreSQL" ? await postgresPlace() : sqlitePlace();
+    const backend = createMemoryBackend();
+    await using store = kind === "memory" ? createRunStore(backend) : await place.open();
+    await interruptedRuns(store, 3);
+    if (kind === "memory") {
+      const { readRun, listRuns } = backend;
+      const newer = <T extends { id: string } | undefined>(row: T): T =>
+        row?.id === "r1" ? { ...row, format: 99 } : row;
+      Object.assign(backend, {
+        readRun: async (id: string) => newer(await readRun(id)),
+        listRuns: async (query: object) => (await listRuns(query)).map(newer),
+      });
+    } else await place.change("UPDATE run SET format = 99 WHERE id = 'r1'");
+    const touches = [
+      () => store.load("r1"),
+      () => store.claim("r1"),
+      () => store.fork("r1", 0),
+      () => store.history("r1"),
+      () => store.delete("r1"),
+    ];
+    for (const touch of touches) {
+      await expect(touch()).rejects.toMatchObject({
+        code: "RUN_NEWER",
+        hint: expect.stringContaining("upgrade"),
+      });
+    }
+    const before = await store.head("r1");
+    const recovered = await recoverInterrupted(executorOn(store), store, { agentFor: () => ({ id: "a" }) });
     expect(recovered.filter(({ how }) => how === "resumed").length).toBe(2);
     expect(recovered.find(({ runId }) => runId === "r1")).toMatchObject({
       how: "skipped",
@@ -106,56 +322,41 @@ describe("faults", () => {
     expect(await store.head("r1")).toEqual(before);
   });
 
-  test("a newer schema and a stranger's database are refused before anything is written", async () => {
-    await interruptedRuns(1);
-    change("PRAGMA user_version = 99");
-    const bytes = readFileSync(path);
-    expect(() => openSqliteRunStore(path)).toThrow(/schema 99/);
-    expect(readFileSync(path).equals(bytes)).toBe(true);
-    change("PRAGMA user_version = 1; PRAGMA application_id = 7");
-    expect(() => openSqliteRunStore(path)).toThrow(/another program/);
+  test("is not pruned either", async () => {
+    if (kind === "memory")
+      return expect(choosePrunable([ended("new", 99), ended("old", 1)], all, 9)).toEqual(["old"]);
+    const place = kind === "PostgreSQL" ? await postgresPlace() : sqlitePlace();
+    await using store = await place.open();
+    for (const runId of ["r0", "r1"]) await executorOn(store).run({ id: "a" }, "go", { runId });
+    await place.change("UPDATE run SET format = 99 WHERE id = 'r1'");
+    expect((await store.prune(all)).removed).toEqual(["r0"]);
+    expect((await store.head("r1"))?.status).toBe("completed");
+  });
+});
+
+const all = { olderThanMs: 0 };
+const ended = (id: string, format: number) => ({
+  ...{ id, format, status: "completed" as const, epoch: 1, seq: 1, updatedMs: 1 },
+  ...{ forkOf: null, forkSeq: 0, unknownEffects: 0 },
+});
+
+describe("a file of runs", () => {
+  test("of another program is refused before anything is written", async () => {
+    const place = sqlitePlace();
+    await (await place.open())[Symbol.asyncDispose]();
+    await place.change("PRAGMA application_id = 7");
+    const bytes = readFileSync(place.address);
+    await expect(place.open()).rejects.toThrow(/another program/);
+    expect(readFileSync(place.address).equals(bytes)).toBe(true);
   });
 
-  test.each([
-    ["a message that is not JSON", "UPDATE message SET body = '{oops'", "RUN_DAMAGED"],
-    ["a message that is no message", "UPDATE message SET body = '7'", "RUN_DAMAGED"],
-    ["a message that is missing", "DELETE FROM message", "RUN_DAMAGED"],
-    ["info that is not JSON", "UPDATE run SET info = ''", "RUN_DAMAGED"],
-  ])("%s is called damage, and the lease is given back", async (_, sql, code) => {
-    await interruptedRuns(1);
-    change(sql);
-    await using store = openSqliteRunStore(path);
-    await expect(store.load("r0")).rejects.toMatchObject({ code });
-    const executor = createExecutor({
-      model: createScriptedModel(["end"]),
-      ports: { checkpointer: createCheckpointer(store) },
-    });
-    expect(await recoverInterrupted(executor, store, { agentFor: () => ({ id: "a" }) })).toMatchObject([
-      { how: "skipped" },
-    ]);
-    expect((await store.listInterrupted()).length).toBe(1);
-  });
-
-  test("rows that were swapped or planted do not pass the seal", async () => {
-    const encryptionKey = new Uint8Array(32).fill(1);
+  test("holds no word of an encrypted run, and is for its owner only, log and all", async () => {
+    const place = sqlitePlace();
     {
-      await using store = openSqliteRunStore(path, { encryptionKey });
-      const ports = { checkpointer: createCheckpointer(store) };
-      const executor = createExecutor({ model: createScriptedModel(["secret answer"]), ports });
-      await executor.run({ id: "a" }, "secret question", { runId: "r0" });
-      await executor.run({ id: "a" }, "another", { runId: "r1" });
+      await using store = await place.open({ encryptionKey: new Uint8Array(32).fill(1) });
+      await executorOn(store, ["secret answer"]).run({ id: "a" }, "secret question", { runId: "r0" });
+      for (const name of ["", "-wal", "-shm"]) expect(statSync(place.address + name).mode & 0o077).toBe(0);
     }
-    expect(readFileSync(path).includes("secret")).toBe(false);
-    change("UPDATE message SET body = (SELECT body FROM message AS other ORDER BY id DESC LIMIT 1)");
-    await using store = openSqliteRunStore(path, { encryptionKey });
-    await expect(store.load("r0")).rejects.toMatchObject({ code: "RUN_KEY_WRONG" });
-  });
-
-  test("the file and its log are for their owner only", async () => {
-    await interruptedRuns(1);
-    const { statSync } = await import("node:fs");
-    await using store = openSqliteRunStore(path);
-    await store.claim("r0");
-    for (const name of ["", "-wal", "-shm"]) expect(statSync(path + name).mode & 0o077).toBe(0);
+    expect(readFileSync(place.address).includes("secret")).toBe(false);
   });
 });

@@ -2,13 +2,16 @@
 import {
   createCheckpointer,
   createExecutor,
+  openPostgresRunStore,
   openSqliteRunStore,
   recoverInterrupted,
 } from "../../src/run/index.ts";
 import { createScriptedModel } from "./scripted-model.ts";
 
 const [path = "", text = "end"] = process.argv.slice(2);
-await using store = openSqliteRunStore(path);
+await using store = path.startsWith("postgres:")
+  ? await openPostgresRunStore(path)
+  : openSqliteRunStore(path);
 const executor = createExecutor({
   model: createScriptedModel([text.startsWith("*") ? "x".repeat(Number(text.slice(1))) : text]),
   ports: { checkpointer: createCheckpointer(store, { required: true }) },

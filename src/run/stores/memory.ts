@@ -1,8 +1,7 @@
 // Runs in memory: what a run without a store gets, and the reference that the other backends are compared with.
 // It says that it does not survive, and it keeps every rule that they keep.
-
-import { LazarusError } from "../../platform/errors.ts";
 import type { EffectRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../backend.ts";
+import { unloadable } from "../prune.ts";
 import { diagnoseWrite } from "../verdict.ts";
 
 interface Entry {
@@ -25,12 +24,32 @@ export function createMemoryBackend(): RunBackend {
   const unknownEffects = (entry: Entry) =>
     [...entry.effects.values()].filter(({ state }) => state === "unknown").length;
 
+  const isForkable = ({ forkOf, forkSeq }: RunRow) => {
+    const above = forkOf === null ? undefined : entries.get(forkOf)?.row;
+    return forkOf === null || (above !== undefined && above.status !== "stub" && above.seq >= forkSeq);
+  };
+  const listLineage = () =>
+    [...entries.values()].map((entry) => {
+      const { id, status, epoch, seq, updatedMs, forkOf, forkSeq, format } = entry.row;
+      return {
+        id,
+        status,
+        epoch,
+        seq,
+        updatedMs,
+        forkOf,
+        forkSeq,
+        format,
+        unknownEffects: unknownEffects(entry),
+      };
+    });
+
   return {
     kind: "memory",
     place: "memory",
     survives: false,
     async insert(row, messages, phases) {
-      if (entries.has(row.id)) return false;
+      if (entries.has(row.id) || !isForkable(row)) return false;
       entries.set(row.id, {
         row,
         messages: [...messages],
@@ -122,20 +141,10 @@ export function createMemoryBackend(): RunBackend {
       }
       return true;
     },
-    async listLineage() {
-      return [...entries.values()].map((entry) => ({
-        id: entry.row.id,
-        status: entry.row.status,
-        updatedMs: entry.row.updatedMs,
-        leaseUntilMs: entry.row.leaseUntilMs,
-        forkOf: entry.row.forkOf,
-        forkSeq: entry.row.forkSeq,
-        unknownEffects: unknownEffects(entry),
-      }));
-    },
-    async prune(rows, prove) {
+    async prune(decide) {
+      const plan = decide(listLineage());
       const before = new Map([...entries].map(([id, entry]) => [id, { ...entry }]));
-      for (const { runId, keepSeq } of rows.stub) {
+      for (const { runId, keepSeq } of plan.stub) {
         const entry = entries.get(runId)!;
         entries.set(runId, {
           row: { ...entry.row, status: "stub", owner: null, leaseUntilMs: 0, epoch: entry.row.epoch + 1 },
@@ -144,18 +153,15 @@ export function createMemoryBackend(): RunBackend {
           phases: new Map(),
         });
       }
-      for (const runId of rows.remove) entries.delete(runId);
-      for (const { runId, seq } of prove) {
+      for (const { runId } of plan.remove) entries.delete(runId);
+      for (const { runId, seq } of plan.prove) {
         const found = messagesOf(runId).length;
         if (found === seq) continue;
         entries.clear();
         for (const [id, entry] of before) entries.set(id, entry);
-        throw new LazarusError(
-          "RUN_DAMAGED",
-          `run ${runId} would load ${found} of its ${seq} messages; nothing was pruned`,
-          { hint: `lazarus runs show ${runId}`, details: { runId, found, expected: seq } },
-        );
+        throw unloadable(runId, found, seq);
       }
+      return plan;
     },
     async sizeBytes() {
       return 0;

@@ -47,6 +47,7 @@ const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,62}$/;
 const INT8 = 20;
 const NUMERIC = 1700;
 const DEFAULT_RECONNECT_MS = 60_000;
+const SHORTEST_SILENCE_MS = 1000;
 const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 2000;
 /** "LAZR", so that the lock is nobody else's. */
@@ -72,9 +73,15 @@ export async function openPostgresPool(
     });
   }
   const place = placeOf(connection);
+  const reconnectMs = options.reconnectMs ?? DEFAULT_RECONNECT_MS;
+  // A server that is frozen or cut off says nothing at all: without these a run would wait for it for ever.
+  const silenceMs = Math.max(reconnectMs, SHORTEST_SILENCE_MS);
   const config: PoolConfig = {
     connectionString: connection,
     max: options.maxConnections ?? 10,
+    connectionTimeoutMillis: silenceMs,
+    query_timeout: silenceMs,
+    keepAlive: true,
     // Milliseconds and counts fit a number; pg hands out text for 64 bits.
     types: {
       getTypeParser: (oid: number, format?: string) =>
@@ -84,7 +91,6 @@ export async function openPostgresPool(
   const pool = new pg.Pool(config);
   // A server that goes away ends idle connections; without a listener that would end the process.
   pool.on("error", () => {});
-  const reconnectMs = options.reconnectMs ?? DEFAULT_RECONNECT_MS;
 
   const patiently = async <T>(work: (repeated: boolean) => Promise<T>): Promise<T> => {
     const deadline = clock.monotonicMs() + reconnectMs;
@@ -167,14 +173,31 @@ async function migrate(client: PoolClient, schema: string, spec: PostgresSpec, p
   );
 }
 
-const AWAY = new Set(["ECONNREFUSED", "ECONNRESET", "EPIPE", "ENOENT", "57P01", "57P02", "57P03"]);
+const AWAY = new Set([
+  ...[
+    "ECONNREFUSED",
+    "ECONNRESET",
+    "EPIPE",
+    "ENOENT",
+    "ETIMEDOUT",
+    "EHOSTUNREACH",
+    "ENETUNREACH",
+    "EAI_AGAIN",
+  ],
+  // Shutting down, crashed, starting up; no connection left; a standby that is not the primary yet.
+  ...["57P01", "57P02", "57P03", "53300", "25006"],
+  // Two transactions in each other's way: one of them was undone.
+  ...["40001", "40P01"],
+]);
 
 /** Whether the server may be back in a moment. A statement that was cut short is safe to repeat: see `diagnoseWrite`. */
 function isAway(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof LazarusError) return false;
   const code = "code" in error ? String(error.code) : "";
   return (
-    AWAY.has(code) || code.startsWith("08") || /^Connection terminated|connection error/i.test(error.message)
+    AWAY.has(code) ||
+    code.startsWith("08") ||
+    /^Connection terminated|connection error|timeout/i.test(error.message)
   );
 }
 
@@ -190,7 +213,17 @@ function postgresError(error: unknown, what: string, place: string): LazarusErro
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const because = error instanceof Error ? error.message : String(error);
   if (code === "53100") {
-    return new LazarusError("DISK_FULL", `${what} in ${place}: the server's disk is full`, { cause: error });
+    return new LazarusError("DISK_FULL", `${what} in ${place}: the server's disk is full`, {
+      hint: "make room on the server; the run is resumed at the next boot",
+      cause: error,
+    });
+  }
+  if (code === "ENOTFOUND") return unreachable(error, what, place);
+  if (code === "3D000") {
+    return new LazarusError("NOT_FOUND", `${what} in ${place}: ${because}`, {
+      hint: `createdb --maintenance-db=${place.replace(/[^/]*$/, "postgres")} ${place.replace(/^.*\//, "")}`,
+      cause: error,
+    });
   }
   if (code.startsWith("28") || code === "42501") {
     return new LazarusError("PERMISSION", `${what} in ${place}: ${because}`, {

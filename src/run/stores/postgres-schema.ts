@@ -96,7 +96,11 @@ export const PG_SQL = {
   insert: `
     WITH added AS (
       INSERT INTO %.run (id, agent_id, parent_id, fork_of, fork_seq, fork_step, format, created_ms, info)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING RETURNING key
+      SELECT $1, $2, $3, $4::text, $5::int, $6, $7, $8, $9
+      WHERE $4::text IS NULL OR EXISTS (
+        SELECT 1 FROM %.run AS above JOIN %.head USING (key)
+        WHERE above.id = $4::text AND head.status <> 'stub' AND head.seq >= $5::int)
+      ON CONFLICT (id) DO NOTHING RETURNING key
     ), headed AS (
       INSERT INTO %.head (key, status, epoch, owner, lease_until_ms, seq, step, phase, redactions, input_tokens,
                           output_tokens, updated_ms, output, error)
@@ -178,23 +182,25 @@ export const PG_SQL = {
       ended_ms = CASE WHEN $5::text = 'prepared' THEN NULL ELSE $8::bigint END
     FROM fenced WHERE effect.key = fenced.key AND step = $3 AND call = $4`,
   listLineage: `
-    SELECT run.id, head.status, head.updated_ms AS "updatedMs", head.lease_until_ms AS "leaseUntilMs",
-           run.fork_of AS "forkOf", run.fork_seq AS "forkSeq",
+    SELECT run.id, head.status, head.epoch, head.seq, head.updated_ms AS "updatedMs",
+           run.fork_of AS "forkOf", run.fork_seq AS "forkSeq", run.format,
            (SELECT count(*) FROM %.effect WHERE effect.key = run.key AND state = 'unknown') AS "unknownEffects"
     FROM %.run JOIN %.head USING (key) ORDER BY run.key`,
+  /** Holds off new runs and other prunes, and nobody who only saves. */
+  lockRuns: "LOCK TABLE %.run IN SHARE ROW EXCLUSIVE MODE",
   stub: `
     WITH found AS (SELECT key FROM %.run WHERE id = $1),
       m AS (DELETE FROM %.message USING found WHERE message.key = found.key AND seq >= $2),
       e AS (DELETE FROM %.effect USING found WHERE effect.key = found.key),
       p AS (DELETE FROM %.phase USING found WHERE phase.key = found.key)
     UPDATE %.head SET status = 'stub', owner = NULL, lease_until_ms = 0, epoch = epoch + 1
-    FROM found WHERE head.key = found.key`,
+    FROM found WHERE head.key = found.key AND head.epoch = $3`,
   removeContent: `
     WITH found AS (SELECT key FROM %.run WHERE id = $1),
       m AS (DELETE FROM %.message USING found WHERE message.key = found.key),
       e AS (DELETE FROM %.effect USING found WHERE effect.key = found.key),
       p AS (DELETE FROM %.phase USING found WHERE phase.key = found.key)
-    DELETE FROM %.head USING found WHERE head.key = found.key`,
+    DELETE FROM %.head USING found WHERE head.key = found.key AND head.epoch = $2`,
   removeRun: "DELETE FROM %.run WHERE id = $1",
   sizeBytes: `
     SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) AS n FROM pg_class c

@@ -1,8 +1,8 @@
 // Runs in PostgreSQL, for many machines. Every save is one statement and one commit; the epoch is checked in it
 // (INV-4). A call that finds the server away waits for it and is repeated; a repeated write counts once.
-import { LazarusError } from "../../platform/errors.ts";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
 import type { EffectRow, LineageRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../backend.ts";
+import { changedHands, unloadable } from "../prune.ts";
 import { createRunStore, type RunStoreOptions } from "../run-store.ts";
 import type { RunStore } from "../store.ts";
 import { diagnoseWrite } from "../verdict.ts";
@@ -96,25 +96,24 @@ export async function openPostgresBackend(
     releaseLease: async (runId, epoch) => (await ask("releaseLease", runId, epoch)).count === 1,
     settleEffect: async ({ runId, seenEpoch, step, call, state, output, error, nowMs }) =>
       (await ask("settleEffect", runId, seenEpoch, step, call, state, output, error, nowMs)).count === 1,
-    listLineage: async () => (await ask<LineageRow>("listLineage")).rows,
-    prune: ({ remove, stub }, prove) =>
+    prune: (decide) =>
       pool.inTransaction(async (client) => {
         const run = (name: keyof typeof PG_SQL, ...values: readonly unknown[]) =>
           client.query(PG_SQL[name].replaceAll("%.", `${pool.schema}.`), [...values]);
-        for (const { runId, keepSeq } of stub) await run("stub", runId, keepSeq);
-        for (const runId of remove) {
-          await run("removeContent", runId);
+        await run("lockRuns");
+        const plan = decide((await run("listLineage")).rows as LineageRow[]);
+        for (const { runId, keepSeq, epoch } of plan.stub) {
+          if ((await run("stub", runId, keepSeq, epoch)).rowCount !== 1) throw changedHands(runId, "pruned");
+        }
+        for (const { runId, epoch } of plan.remove) {
+          if ((await run("removeContent", runId, epoch)).rowCount !== 1) throw changedHands(runId, "pruned");
           await run("removeRun", runId);
         }
-        for (const { runId, seq } of prove) {
+        for (const { runId, seq } of plan.prove) {
           const found: number = (await run("countMessages", runId)).rows[0].n;
-          if (found === seq) continue;
-          throw new LazarusError(
-            "RUN_DAMAGED",
-            `run ${runId} would load ${found} of its ${seq} messages; nothing was pruned`,
-            { hint: `lazarus runs show ${runId}`, details: { runId, found, expected: seq } },
-          );
+          if (found !== seq) throw unloadable(runId, found, seq);
         }
+        return plan;
       }),
     sizeBytes: async () => (await ask<{ n: number }>("sizeBytes", pool.schema)).rows[0]!.n,
     [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),

@@ -99,7 +99,10 @@ const RUN_COLUMNS = `
 export const SQL = {
   insertRun: `
     INSERT INTO run (id, agent_id, parent_id, fork_of, fork_seq, fork_step, format, created_ms, info)
-    VALUES (:id, :agentId, :parentRunId, :forkOf, :forkSeq, :forkStep, :format, :createdMs, :info)
+    SELECT :id, :agentId, :parentRunId, :forkOf, :forkSeq, :forkStep, :format, :createdMs, :info
+    WHERE :forkOf IS NULL OR EXISTS (
+      SELECT 1 FROM run AS above JOIN head USING (key)
+      WHERE above.id = :forkOf AND head.status <> 'stub' AND head.seq >= :forkSeq)
     ON CONFLICT (id) DO NOTHING RETURNING key`,
   insertHead: `
     INSERT INTO head (key, status, epoch, owner, lease_until_ms, seq, step, phase, redactions, input_tokens,
@@ -160,8 +163,8 @@ export const SQL = {
     WHERE key = :key AND status = 'needs-human'
       AND NOT EXISTS (SELECT 1 FROM effect WHERE effect.key = :key AND state = 'unknown')`,
   listLineage: `
-    SELECT run.id, head.status, head.updated_ms AS updatedMs, head.lease_until_ms AS leaseUntilMs,
-           run.fork_of AS forkOf, run.fork_seq AS forkSeq,
+    SELECT run.id, head.status, head.epoch, head.seq, head.updated_ms AS updatedMs,
+           run.fork_of AS forkOf, run.fork_seq AS forkSeq, run.format,
            (SELECT count(*) FROM effect WHERE effect.key = run.key AND state = 'unknown') AS unknownEffects
     FROM run JOIN head USING (key) ORDER BY run.key`,
   findKey: "SELECT key FROM run WHERE id = ?",

@@ -12,6 +12,7 @@ import {
   type StatementSync,
 } from "../../platform/sqlite.ts";
 import type { EffectRow, LineageRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../backend.ts";
+import { unloadable } from "../prune.ts";
 import { diagnoseWrite } from "../verdict.ts";
 import { MESSAGES_PER_RUN, RUNS_DATABASE, SQL } from "./sqlite-schema.ts";
 
@@ -178,24 +179,19 @@ export function openSqliteBackend(machine: Machine, path: string): RunBackend {
         sql("reopenSettled").run({ key });
         return true;
       }),
-    listLineage: () => attempt(() => sql("listLineage").all() as unknown as LineageRow[]),
-    prune: (rows, prove) =>
+    prune: (decide) =>
       transaction(() => {
-        for (const { runId, keepSeq } of rows.stub) stub(sql, runId, keepSeq);
-        for (const runId of rows.remove) remove(sql, runId);
-        for (const { runId, seq } of prove) {
+        const plan = decide(sql("listLineage").all() as unknown as LineageRow[]);
+        for (const { runId, keepSeq } of plan.stub) stub(sql, runId, keepSeq);
+        for (const { runId } of plan.remove) remove(sql, runId);
+        for (const { runId, seq } of plan.prove) {
           const found = segments(runId).reduce((sum, { key, fromSeq, toSeq }) => {
             const { n } = sql("countMessages").get(range(key, fromSeq, toSeq)) as { n: number };
             return sum + n;
           }, 0);
-          if (found !== seq) {
-            throw new LazarusError(
-              "RUN_DAMAGED",
-              `run ${runId} would load ${found} of its ${seq} messages; nothing was pruned`,
-              { hint: `lazarus runs show ${runId}`, details: { runId, found, expected: seq } },
-            );
-          }
+          if (found !== seq) throw unloadable(runId, found, seq);
         }
+        return plan;
       }),
     sizeBytes: () => attempt(() => sizeOf(path) + sizeOf(`${path}-wal`)),
     async [Symbol.asyncDispose]() {
