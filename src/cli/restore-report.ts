@@ -30,7 +30,7 @@ export function warnIfAlive(context: CliContext, room: Room): void {
 }
 
 /** The talk after a restore. Returns the exit code. */
-export function concludeRestore(context: CliContext, room: Room, result: RestoreResult): number {
+export function concludeRestore(context: CliContext, result: RestoreResult): number {
   const { finished, flaws, safetyFlaws } = result;
   if (finished !== undefined) {
     context.warn(`a restore of ${finished.target} that had been interrupted was finished first`);

@@ -1,6 +1,7 @@
 // Removes the checkpoints that the retention policy lets go, and everything that no kept one reaches. Order: smaller
 // index first (from then on they do not exist, INV-2), then blobs, manifests before layers, then git refs. A crash in
 // between leaves garbage that the next prune sweeps; nothing that an index names is ever missing.
+import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import { sweepTemporaries } from "../platform/durable.ts";
@@ -42,7 +43,8 @@ interface Reach {
 
 export async function prune(room: Room, options: PruneOptions = {}): Promise<PruneResult> {
   const { vault } = room;
-  if (options.dryRun) return decide(room, options);
+  // Taking the lock would make a vault for a mission that has none.
+  if (options.dryRun || !existsSync(vault.root)) return decide(room, options);
   using _lock = options.heldLock === undefined ? await vault.lock(`prune of ${room.mission}`) : undefined;
   const decision = decide(room, options);
   if (decision.removed.length > 0) {

@@ -70,7 +70,7 @@ export async function restoreChosen(
 ): Promise<RestoreResult> {
   // Taking the lock would make a vault for a mission that has none.
   if (room.vault.list().length === 0) find(room, undefined);
-  using lock = await room.vault.lock(`restore of ${room.mission}`);
+  using lock = await untouched(room, "", () => room.vault.lock(`restore of ${room.mission}`));
   const finished = finishInterruptedRestore(room, lock);
   const target = choose();
   const scope = createScope(options.paths ?? [], room.cellRoot);
@@ -174,9 +174,26 @@ function openTarget(
 /** The safety checkpoint: what the cell is at this moment. */
 async function saveNow(room: Room, target: CheckpointRef, lock: Lock): Promise<CaptureResult> {
   const message = `before restoring ${target.id}`;
-  const saved = await captureCell(room, { reason: "pre-restore", message, heldLock: lock });
+  const saved = await untouched(room, ` ${target.id}`, () =>
+    captureCell(room, { reason: "pre-restore", message, heldLock: lock }),
+  );
   crashPoint("snapshot.restore.safety-taken");
   return saved;
+}
+
+/** What the machine refuses before the cell is touched is told with the way that only reads the vault. */
+async function untouched<T>(room: Room, target: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof LazarusError) || error.kind !== "machine") throw error;
+    const beside = `lazarus restore ${room.mission}${target} --to DIR, which needs nothing of the vault but to be read`;
+    throw new LazarusError(error.code, `${error.message}; the cell was not touched`, {
+      hint: error.hint === undefined ? beside : `${error.hint}; or ${beside}`,
+      details: error.details,
+      cause: error.cause,
+    });
+  }
 }
 
 function planOptions(room: Room, target: Checkpoint, scope: Scope): PlanOptions {

@@ -1,5 +1,5 @@
 // The commands around checkpoints, through the real command line: what they print, where, and how they end.
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, type World } from "./hermetic.ts";
@@ -43,6 +43,41 @@ describe("checkpoints", () => {
   it("ends with 6 for a mission that nobody knows", () => {
     expect(world.run(["checkpoints", "nobody"])).toMatchObject({ exit: 6, stdout: "" });
     expect(existsSync(join(world.home, "vault", "nobody"))).toBe(false);
+  });
+});
+
+describe("a mission that is not there", () => {
+  it.each(["restore", "undo", "diff", "show", "verify", "prune", "pin", "unpin", "drill", "export", "fork"])(
+    "%s: ends with 6, asks whether another was meant, and makes nothing",
+    (name) => {
+      const { exit, stdout, stderr } = world.run([name, "inbux", ...(name === "fork" ? ["other"] : [])]);
+      expect([exit, stdout]).toEqual([6, ""]);
+      expect(stderr).toBe("error: there is no mission inbux\n  try: did you mean inbox?\n");
+      expect(existsSync(join(world.home, "vault", "inbux"))).toBe(false);
+    },
+  );
+
+  it("a vault that is gone is not a mission without checkpoints: the registry remembers", () => {
+    const away = join(world.home, "away");
+    renameSync(vault(), away);
+    for (const line of ["restore inbox", "checkpoints inbox", "show inbox", "prune inbox"]) {
+      const { exit, stderr } = world.run(line.split(" "));
+      expect(exit, line).toBe(8);
+      expect(stderr).toContain(`the registry knows of 3 checkpoints in it, the newest ${ids[2]}`);
+      expect(stderr).toContain("bring the vault back");
+    }
+    for (const line of ["verify", "verify inbox"]) {
+      const { exit, stdout } = world.run(line.split(" "));
+      expect(exit, line).toBe(8);
+      expect(stdout).toContain("damaged  inbox: 3 of 3 checkpoints hurt");
+    }
+    const fresh = world.run(["checkpoint", "inbox"]);
+    expect(fresh.exit).toBe(0);
+    expect(fresh.stderr).toContain("this one begins a new vault");
+    rmSync(vault(), { recursive: true });
+    renameSync(away, vault());
+    must("registry rebuild");
+    expect(must("verify inbox")).toMatch(/^good/);
   });
 });
 

@@ -154,6 +154,23 @@ describe("a disk that fails", () => {
     expect(fs.readdirSync(directory)).toEqual([]);
   });
 
+  it("before the safety checkpoint is saved: the cell is as it was, and there is a way beside", async () => {
+    world.write("worktree/a", "then");
+    const { ref } = await world.checkpoint();
+    world.write("worktree/a", "now, longer");
+    const before = lookAt(world.cell);
+    for (const code of ["ENOSPC", "EROFS"] as const) {
+      const disk = createFaultyDisk(systemDisk, { code, at: ({ path }) => path.includes("blobs/sha256/") });
+      const room = openMission(world.directory, "m", { machine: { ...systemMachine, disk } });
+      const error = await failure(restoreCell(room, { checkpoint: ref.id }));
+      expect(error.message).toContain("the cell was not touched");
+      expect(error.hint).toContain(`lazarus restore m ${ref.id} --to DIR`);
+      expect(differences(before, lookAt(world.cell))).toEqual([]);
+      const directory = join(world.directory, `beside-${code}`);
+      expect((await restoreTo(room, { checkpoint: ref.id, directory })).flaws).toEqual([]);
+    }
+  });
+
   it("at any durable write of the journal: the cell is old, or the next command makes it new", async () => {
     world.write("worktree/a", "then");
     const { ref } = await world.checkpoint();

@@ -5,6 +5,7 @@ import { type CaptureResult, captureCell } from "../../snapshot/capture.ts";
 import { REASONS, type Reason } from "../../snapshot/entry.ts";
 import { defineCommand } from "../command.ts";
 import type { CliContext } from "../context.ts";
+import { describeLost, findLost } from "../known-room.ts";
 import { openCliRoom } from "../open-room.ts";
 import { describeFlaws } from "../render/flaws.ts";
 import { formatBytes } from "../render/format.ts";
@@ -27,6 +28,8 @@ export const command = defineCommand({
   exits: ["degraded", "missing", "machine", "busy", "damaged"],
   async run(context, { args, options }) {
     using room = openCliRoom(context, context.mission(args.mission));
+    const lost = findLost(context, room);
+    if (lost.length > 0) context.warn(`${describeLost(room, lost)}; this one begins a new vault`);
     const result = await captureCell(room, {
       reason: (options.reason ?? "manual") as Reason,
       message: options.message ?? null,

@@ -1,10 +1,9 @@
-import { existsSync } from "node:fs";
 import { LazarusError } from "../../platform/errors.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../../snapshot/entry.ts";
 import { readCheckpoint } from "../../snapshot/oci/manifest.ts";
 import type { Room } from "../../snapshot/room.ts";
 import { defineCommand } from "../command.ts";
-import { openCliRoom } from "../open-room.ts";
+import { openKnownRoom } from "../known-room.ts";
 import { formatBytes, formatDuration } from "../render/format.ts";
 import { type Column, renderTable } from "../render/table.ts";
 
@@ -26,13 +25,8 @@ export const command = defineCommand({
   ],
   exits: ["missing", "damaged", "machine"],
   run(context, { args, options }) {
-    using room = openCliRoom(context, context.mission(args.mission));
+    using room = openKnownRoom(context, context.mission(args.mission));
     const refs = room.vault.list();
-    if (refs.length === 0 && !existsSync(room.cellRoot) && !existsSync(room.vault.root)) {
-      throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${room.mission}`, {
-        hint: "lazarus scan lists those that have a cell",
-      });
-    }
     const rows = refs.slice(options.last === undefined ? 0 : -options.last || refs.length).map(readRow(room));
     context.emit("checkpoints/1", { mission_id: room.mission, checkpoints: rows.map(toDocument) }, () =>
       rows.length === 0

@@ -16,7 +16,7 @@ import { systemPath } from "../../snapshot/path-bytes.ts";
 import type { Room } from "../../snapshot/room.ts";
 import { defineCommand } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { openCliRoom } from "../open-room.ts";
+import { openKnownRoom } from "../known-room.ts";
 import { describeFlaws } from "../render/flaws.ts";
 import { harmless } from "../render/paint.ts";
 
@@ -41,7 +41,7 @@ export const command = defineCommand({
   ],
   exits: ["missing", "damaged", "machine"],
   async run(context, { args, options }) {
-    using room = openCliRoom(context, context.mission(args.mission));
+    using room = openKnownRoom(context, context.mission(args.mission));
     using before = openCheckpoint(room, args.from);
     using after = args.to === undefined ? await openNow(room) : openCheckpoint(room, args.to);
     room.endProgress();

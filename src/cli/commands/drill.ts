@@ -2,8 +2,8 @@ import { ERROR_KINDS } from "../../platform/errors.ts";
 import { indexCheckpoint } from "../../registry/checkpoints.ts";
 import { drill } from "../../snapshot/drill.ts";
 import { defineCommand } from "../command.ts";
+import { openKnownRoom } from "../known-room.ts";
 import { noteRegistry } from "../note-registry.ts";
-import { openCliRoom } from "../open-room.ts";
 import { formatBytes } from "../render/format.ts";
 import { harmless } from "../render/paint.ts";
 import { describeRef, sayFlaws } from "../restore-report.ts";
@@ -28,7 +28,7 @@ export const command = defineCommand({
   exits: ["missing", "damaged", "machine", "busy"],
   async run(context, { args }) {
     spareMemory();
-    using room = openCliRoom(context, context.mission(args.mission));
+    using room = openKnownRoom(context, context.mission(args.mission));
     const result = await drill(room, { checkpoint: args.checkpoint, signal: context.signal });
     room.endProgress();
     const { ref, checkpoint, paths, bytes, differences, flaws } = result;

@@ -4,7 +4,7 @@ import { LazarusError } from "../../platform/errors.ts";
 import { exportCheckpoint, exportToFile } from "../../snapshot/export.ts";
 import { findCheckpoint } from "../../snapshot/find-checkpoint.ts";
 import { defineCommand } from "../command.ts";
-import { openCliRoom } from "../open-room.ts";
+import { openKnownRoom } from "../known-room.ts";
 import { formatBytes } from "../render/format.ts";
 
 export const command = defineCommand({
@@ -24,7 +24,7 @@ export const command = defineCommand({
   ],
   exits: ["missing", "conflict", "damaged", "machine", "interrupted"],
   async run(context, { args, options }) {
-    using room = openCliRoom(context, context.mission(args.mission));
+    using room = openKnownRoom(context, context.mission(args.mission));
     const { mission, vault } = room;
     const nowMs = context.machine.clock.nowMs();
     const ref = findCheckpoint(vault.list(), { mission, text: args.checkpoint, nowMs });

@@ -2,6 +2,7 @@ import { ERROR_KINDS } from "../../platform/errors.ts";
 import { indexCheckpoint } from "../../registry/checkpoints.ts";
 import { forkMission } from "../../snapshot/fork.ts";
 import { defineCommand } from "../command.ts";
+import { openKnownRoom } from "../known-room.ts";
 import { noteRegistry } from "../note-registry.ts";
 import { openCliRoom } from "../open-room.ts";
 import { describeRef, sayFlaws } from "../restore-report.ts";
@@ -25,7 +26,7 @@ export const command = defineCommand({
   exits: ["degraded", "missing", "conflict", "damaged", "machine", "busy"],
   async run(context, { args, options }) {
     spareMemory();
-    using room = openCliRoom(context, context.mission(args.mission));
+    using room = openKnownRoom(context, context.mission(args.mission));
     using fork = openCliRoom(context, context.mission(args["new-mission"]));
     const { from, capture, flaws, warnings } = await forkMission(room, fork, {
       at: options.at,

@@ -2,8 +2,8 @@ import { indexCheckpoint } from "../../registry/checkpoints.ts";
 import { readCheckpoint } from "../../snapshot/oci/manifest.ts";
 import { setPin } from "../../snapshot/pin.ts";
 import { defineCommand } from "../command.ts";
+import { openKnownRoom } from "../known-room.ts";
 import { noteRegistry } from "../note-registry.ts";
-import { openCliRoom } from "../open-room.ts";
 
 export const command = defineCommand({
   about: "Marks a checkpoint so that no prune removes it, whatever the policy says.",
@@ -15,7 +15,7 @@ export const command = defineCommand({
   examples: [["lazarus pin tidy-inbox 20261115-235301", "by the beginning of its id"]],
   exits: ["missing", "busy", "damaged", "machine"],
   async run(context, { args }) {
-    using room = openCliRoom(context, context.mission(args.mission));
+    using room = openKnownRoom(context, context.mission(args.mission));
     const { ref, changed } = await setPin(room, args.checkpoint, true);
     if (changed) {
       noteRegistry(context, (registry) =>

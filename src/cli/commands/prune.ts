@@ -4,8 +4,8 @@ import { type PruneResult, prune } from "../../snapshot/prune.ts";
 import type { Retention } from "../../snapshot/settings.ts";
 import { defineCommand } from "../command.ts";
 import type { CliContext } from "../context.ts";
+import { openKnownRoom } from "../known-room.ts";
 import { noteRegistry } from "../note-registry.ts";
-import { openCliRoom } from "../open-room.ts";
 import { formatBytes, formatCount } from "../render/format.ts";
 
 export const command = defineCommand({
@@ -27,7 +27,7 @@ export const command = defineCommand({
     ["lazarus prune --dry-run", "what the policy would remove, everywhere"],
     ["lazarus prune tidy-inbox --keep-last 3 --keep-hourly 0 --keep-daily 7", "by another policy"],
   ],
-  exits: ["damaged", "busy", "machine"],
+  exits: ["missing", "damaged", "busy", "machine"],
   async run(context, { args, options }) {
     const overrides: Partial<Record<keyof Retention, number>> = {};
     for (const [key, value] of [
@@ -79,7 +79,7 @@ async function pruneOne(
   dryRun: boolean,
   overrides: Partial<Retention>,
 ): Promise<PruneResult> {
-  using room = openCliRoom(context, context.mission(mission));
+  using room = openKnownRoom(context, context.mission(mission));
   const result = await prune(room, { dryRun, policy: { ...room.settings.retention, ...overrides } });
   if (!dryRun && result.removed.length + result.removedBlobs > 0) {
     noteRegistry(context, (registry) => {

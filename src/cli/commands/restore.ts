@@ -5,7 +5,8 @@ import { previewRestore, type RestoreResult, restoreCell, restoreTo } from "../.
 import { isEmptyPlan } from "../../snapshot/restore-plan.ts";
 import { defineCommand } from "../command.ts";
 import type { CliContext } from "../context.ts";
-import { type CliRoom, openCliRoom } from "../open-room.ts";
+import { openKnownRoom } from "../known-room.ts";
+import type { CliRoom } from "../open-room.ts";
 import { usage } from "../parse.ts";
 import { describeChanges } from "../render/changes.ts";
 import { formatBytes } from "../render/format.ts";
@@ -49,7 +50,7 @@ export const command = defineCommand({
     if (options.to !== undefined && options["dry-run"]) {
       throw usage("restore", "--dry-run shows what would change in the cell; with --to nothing in it does");
     }
-    using room = openCliRoom(context, context.mission(args.mission));
+    using room = openKnownRoom(context, context.mission(args.mission));
     if (options.to !== undefined || !existsSync(room.cellRoot)) spareMemory();
     const asked = { checkpoint: args.checkpoint, paths: options.path, signal: context.signal };
     if (options.to !== undefined) return await beside(context, room, asked, options.to);
@@ -65,7 +66,7 @@ export const command = defineCommand({
         ? `${room.mission} is already as in ${describeRef(target)}; nothing was touched\n`
         : `restored ${room.mission} to ${describeRef(target)}\n${describeChanges(changes, context.paint)}`,
     );
-    const exit = concludeRestore(context, room, result);
+    const exit = concludeRestore(context, result);
     if (safety === null) context.say(`the cell was gone and was made anew: ${room.cellRoot}`);
     else if (!nothing)
       context.say(`what was there is saved as ${safety.id}; to go back to it: lazarus undo ${room.mission}`);

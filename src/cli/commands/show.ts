@@ -2,7 +2,7 @@ import { findCheckpoint } from "../../snapshot/find-checkpoint.ts";
 import { isLocalOnly } from "../../snapshot/oci/codec.ts";
 import { type Checkpoint, readCheckpoint } from "../../snapshot/oci/manifest.ts";
 import { defineCommand } from "../command.ts";
-import { openCliRoom } from "../open-room.ts";
+import { openKnownRoom } from "../known-room.ts";
 import { describeFlaws } from "../render/flaws.ts";
 import { formatBytes, formatTime } from "../render/format.ts";
 import { harmless } from "../render/paint.ts";
@@ -22,7 +22,7 @@ export const command = defineCommand({
   ],
   exits: ["missing", "damaged", "unsupported", "machine"],
   run(context, { args }) {
-    using room = openCliRoom(context, context.mission(args.mission));
+    using room = openKnownRoom(context, context.mission(args.mission));
     const { mission, vault } = room;
     const nowMs = context.machine.clock.nowMs();
     const ref = findCheckpoint(vault.list(), { mission, text: args.checkpoint, nowMs });

@@ -1,7 +1,7 @@
 import { isEmptyPlan } from "../../snapshot/restore-plan.ts";
 import { undoRestore } from "../../snapshot/undo.ts";
 import { defineCommand } from "../command.ts";
-import { openCliRoom } from "../open-room.ts";
+import { openKnownRoom } from "../known-room.ts";
 import { describeChanges } from "../render/changes.ts";
 import {
   concludeRestore,
@@ -20,7 +20,7 @@ export const command = defineCommand({
   examples: [["lazarus undo tidy-inbox", "that was the wrong checkpoint"]],
   exits: ["degraded", "missing", "damaged", "machine", "busy", "interrupted"],
   async run(context, { args }) {
-    using room = openCliRoom(context, context.mission(args.mission));
+    using room = openKnownRoom(context, context.mission(args.mission));
     warnIfAlive(context, room);
     const result = await undoRestore(room, context.signal);
     room.endProgress();
@@ -32,7 +32,7 @@ export const command = defineCommand({
         ? `${room.mission} is already as it was before the restore of ${undone}; nothing was touched\n`
         : `undid the restore of ${undone}: ${room.mission} is again as in ${describeRef(target)}\n${describeChanges(changes, context.paint)}`,
     );
-    const exit = concludeRestore(context, room, result);
+    const exit = concludeRestore(context, result);
     if (!nothing) {
       context.say(
         `to go forth again: lazarus undo ${room.mission}, or lazarus restore ${room.mission} ${result.safety?.id ?? undone}`,

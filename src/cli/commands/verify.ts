@@ -1,8 +1,13 @@
+import { existsSync } from "node:fs";
 import { ERROR_KINDS } from "../../platform/errors.ts";
+import { type IndexedCheckpoint, indexedMissions } from "../../registry/checkpoints.ts";
 import { listVaults } from "../../registry/rebuild.ts";
+import { openRegistry } from "../../registry/registry.ts";
+import type { Room } from "../../snapshot/room.ts";
 import { type Verification, verifyVault } from "../../snapshot/verify.ts";
 import { defineCommand } from "../command.ts";
 import type { CliContext } from "../context.ts";
+import { describeLost, findLost, requireMission } from "../known-room.ts";
 import { openCliRoom } from "../open-room.ts";
 import { formatBytes, formatCount } from "../render/format.ts";
 import { harmless } from "../render/paint.ts";
@@ -18,12 +23,9 @@ export const command = defineCommand({
     ["lazarus verify", "a quick look at every vault"],
     ["lazarus verify tidy-inbox --deep", "every byte of one"],
   ],
-  exits: ["damaged", "machine", "interrupted"],
+  exits: ["missing", "damaged", "machine", "interrupted"],
   async run(context, { args, options }) {
-    const missions =
-      args.mission === undefined
-        ? listVaults(context.config.config.vault_root)
-        : [context.mission(args.mission)];
+    const missions = args.mission === undefined ? everyMission(context) : [context.mission(args.mission)];
     const results: Verification[] = [];
     for (const mission of missions) results.push(await verifyOne(context, mission, options.deep));
     context.emit(
@@ -49,8 +51,25 @@ export const command = defineCommand({
   },
 });
 
+/** Those that have a vault, and those whose checkpoints the registry remembers: a vault may be gone as a whole. */
+function everyMission(context: CliContext): string[] {
+  const { vault_root, registry_file } = context.config.config;
+  const present = listVaults(vault_root);
+  if (!existsSync(registry_file)) return present;
+  try {
+    using registry = openRegistry(context.machine, registry_file);
+    return [...new Set([...present, ...indexedMissions(registry)])].sort();
+  } catch (error) {
+    context.warn(`the registry was not asked for lost vaults: ${(error as Error).message}`);
+    return present;
+  }
+}
+
 async function verifyOne(context: CliContext, mission: string, deep: boolean): Promise<Verification> {
   using room = openCliRoom(context, context.mission(mission));
+  const lost = findLost(context, room);
+  if (lost.length > 0) return lostVault(room, lost, deep);
+  requireMission(context, room);
   const result = await verifyVault(room.vault, { deep, onProgress: room.onProgress, signal: context.signal });
   room.endProgress();
   if (result.findings.length > 0) {
@@ -59,6 +78,24 @@ async function verifyOne(context: CliContext, mission: string, deep: boolean): P
   }
   return result;
 }
+
+function lostVault(room: Room, lost: readonly IndexedCheckpoint[], deep: boolean): Verification {
+  const ids = lost.map(({ id }) => id);
+  const problem = describeLost(room, lost);
+  return {
+    mission: room.mission,
+    deep,
+    checkpoints: ids.length,
+    blobs: 0,
+    bytes: 0,
+    findings: [{ object: LOST, problem, paths: [], hurts: ids }],
+    good: [],
+    hurt: ids,
+    newestGood: null,
+  };
+}
+
+const LOST = "the vault";
 
 function describe(context: CliContext, result: Verification): string {
   const { green, red } = context.paint;
@@ -82,6 +119,8 @@ function describe(context: CliContext, result: Verification): string {
 function nextCommand({ mission, findings, newestGood }: Verification): string {
   if (findings.some(({ object }) => object === "index.json" || object === "oci-layout"))
     return "lazarus registry rebuild";
+  if (findings.some(({ object }) => object === LOST))
+    return "bring the vault back (is its disk mounted?); lazarus registry rebuild forgets what was in it";
   if (newestGood === null) return `lazarus checkpoint ${mission}, which stores the cell anew`;
   return `lazarus restore ${mission} ${newestGood} --dry-run, or lazarus checkpoint ${mission}`;
 }
