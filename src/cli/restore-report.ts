@@ -11,6 +11,7 @@ import type { Room } from "../snapshot/room.ts";
 import type { CliContext } from "./context.ts";
 import { noteRegistry } from "./note-registry.ts";
 import { countChanges } from "./render/changes.ts";
+import { flawLines } from "./render/flaws.ts";
 import { formatTime } from "./render/format.ts";
 import { harmless } from "./render/paint.ts";
 
@@ -42,15 +43,10 @@ export function concludeRestore(context: CliContext, result: RestoreResult): num
   return flaws.length + safetyFlaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;
 }
 
-const SHOWN = 20;
-
 export function sayFlaws(context: CliContext, head: string, flaws: readonly Flaw[]): void {
   if (flaws.length === 0) return;
   context.warn(head);
-  for (const { kind, path, reason } of flaws.slice(0, SHOWN))
-    context.terminal.err(`  ${kind.padEnd(8)}  ${harmless(path)}: ${harmless(reason)}\n`);
-  if (flaws.length > SHOWN)
-    context.terminal.err(`  … and ${flaws.length - SHOWN} more; see them all with --json\n`);
+  for (const line of flawLines(flaws)) context.terminal.err(`${line}\n`);
 }
 
 export function recordRestore(

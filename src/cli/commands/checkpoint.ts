@@ -1,14 +1,14 @@
 import { ERROR_KINDS } from "../../platform/errors.ts";
 import { forgetCheckpoints, indexCheckpoint } from "../../registry/checkpoints.ts";
-import { openRegistry } from "../../registry/registry.ts";
 import { type CaptureResult, captureCell } from "../../snapshot/capture.ts";
 import { REASONS, type Reason } from "../../snapshot/entry.ts";
 import { defineCommand } from "../command.ts";
 import type { CliContext } from "../context.ts";
 import { describeLost, findLost } from "../known-room.ts";
+import { noteRegistry } from "../note-registry.ts";
 import { openCliRoom } from "../open-room.ts";
 import { describeFlaws } from "../render/flaws.ts";
-import { formatBytes } from "../render/format.ts";
+import { formatBytes, formatCount } from "../render/format.ts";
 
 export const command = defineCommand({
   about:
@@ -36,7 +36,7 @@ export const command = defineCommand({
       agent: options.agent ?? null,
     });
     room.endProgress();
-    await enter(context, result);
+    enter(context, result);
     const { metadata } = result.checkpoint;
     const flawed = result.flaws.length > 0;
     context.emit(
@@ -62,11 +62,9 @@ export const command = defineCommand({
   },
 });
 
-/** The registry is a cache: when it cannot be written the checkpoint still stands, and a warning says so. */
-async function enter(context: CliContext, result: CaptureResult): Promise<void> {
+function enter(context: CliContext, result: CaptureResult): void {
   const { metadata } = result.checkpoint;
-  try {
-    using registry = openRegistry(context.machine, context.config.config.registry_file);
+  noteRegistry(context, (registry) => {
     indexCheckpoint(registry, metadata.mission, result.ref, metadata);
     forgetCheckpoints(registry, metadata.mission, result.pruned ?? []);
     registry.append({
@@ -79,11 +77,7 @@ async function enter(context: CliContext, result: CaptureResult): Promise<void> 
         flaws: result.flaws.length,
       },
     });
-  } catch (error) {
-    context.warn(
-      `the registry was not written: ${error instanceof Error ? error.message : String(error)}; try: lazarus registry rebuild`,
-    );
-  }
+  });
 }
 
 function summary({ outcome, ref, checkpoint }: CaptureResult): string {
@@ -91,7 +85,7 @@ function summary({ outcome, ref, checkpoint }: CaptureResult): string {
   const whole = `${counts.files} files, ${formatBytes(counts.bytes)}`;
   if (outcome === "unchanged")
     return `nothing changed since ${ref.parent}; it is saved again under a new name (${whole})`;
-  const stored = `${counts.changed} paths stored, ${counts.removed} removed, ${formatBytes(counts.stored_bytes)} added to the vault`;
+  const stored = `${formatCount(counts.changed, "path")} stored, ${counts.removed} removed, ${formatBytes(counts.stored_bytes)} added to the vault`;
   const commit = git.commit === null ? "" : `\ngit commit ${git.commit.slice(0, 12)} at ${git.ref}`;
   return `saved ${whole}: ${stored}${commit}`;
 }
