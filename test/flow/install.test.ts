@@ -70,6 +70,67 @@ describe("the section in AGENTS.md", () => {
     expect(withoutSection(`${HEADING}\n`)).toMatchObject({ kind: "unchanged" });
   });
 
+  it("is refreshed and removed nowhere when it stands there twice", () => {
+    const twice = textOf(withSection("# A\n")).repeat(2);
+    for (const edit of [withSection, withoutSection]) {
+      expect(edit(twice)).toMatchObject({
+        kind: "left-alone",
+        reason: expect.stringContaining("more than once"),
+      });
+    }
+  });
+
+  it.for([
+    ["Latin-1", Buffer.from("# T\xe9t\n", "latin1")],
+    ["UTF-16", Buffer.from("\ufeff# A\n", "utf16le")],
+    ["markers that do not pair up", Buffer.from("<!-- lazarus flow: begin -->\n")],
+  ] as const)("leaves %s as it is, and the exit code says so", ([, bytes]) => {
+    using world = createWorld();
+    const file = join(world.cwd, "AGENTS.md");
+    writeFileSync(file, bytes);
+    for (const verb of ["install", "uninstall"]) {
+      const { exit, stdout } = world.run(["flow", verb, "--agents-md"]);
+      expect(stdout).toContain(`${file} is left alone: `);
+      expect(exit).toBe(5);
+    }
+    expect(readFileSync(file).equals(bytes)).toBe(true);
+  });
+
+  it("keeps a byte order mark, line endings and a missing last line break", () => {
+    using world = createWorld();
+    const file = join(world.cwd, "AGENTS.md");
+    const bytes = Buffer.from("\ufeff# A\r\nlast line");
+    writeFileSync(file, bytes, { mode: 0o444 });
+    expect(world.run(["flow", "install", "--agents-md"]).exit).toBe(0);
+    expect(readFileSync(file).subarray(0, bytes.length).equals(bytes)).toBe(true);
+    expect(readFileSync(file, "utf8").replaceAll("\r\n", "")).not.toContain("\n");
+    expect(lstatSync(file).mode & 0o777).toBe(0o444);
+    expect(world.run(["flow", "uninstall", "--agents-md"]).exit).toBe(0);
+    expect(readFileSync(file).equals(bytes)).toBe(true);
+  });
+
+  it.for(["a directory", "a FIFO", "a link to nothing"])("is not put into %s", (what) => {
+    using world = createWorld();
+    const file = join(world.cwd, "AGENTS.md");
+    if (what === "a directory") mkdirSync(file);
+    else if (what === "a FIFO") expect(spawnSync("mkfifo", [file]).status).toBe(0);
+    else symlinkSync("CLAUDE.md", file);
+    const { exit, stderr } = world.run(["flow", "install", "--agents-md"]);
+    expect(exit, stderr).toBe(what === "a link to nothing" ? 6 : 7);
+    expect(stderr).toMatch(/^error: .*AGENTS\.md is .*\n {2}try: ls -/);
+    expect(lstatSync(file).isFile()).toBe(false);
+  });
+
+  it("leaves an empty file behind a link when it goes, so that the link still leads somewhere", () => {
+    using world = createWorld();
+    writeFileSync(join(world.cwd, "CLAUDE.md"), "");
+    symlinkSync("CLAUDE.md", join(world.cwd, "AGENTS.md"));
+    for (const verb of ["install", "uninstall"]) {
+      expect(world.run(["flow", verb, "--agents-md"]).exit).toBe(0);
+    }
+    expect(readFileSync(join(world.cwd, "AGENTS.md"), "utf8")).toBe("");
+  });
+
   it("goes into the file behind a link, unless that lies outside", () => {
     const root = join(directory, "linked");
     mkdirSync(root);

@@ -1,4 +1,5 @@
-import { planInstall } from "../../flow/install/install.ts";
+import { planInstall, wasLeftAlone } from "../../flow/install/install.ts";
+import { ERROR_KINDS } from "../../platform/errors.ts";
 import { defineCommand } from "../command.ts";
 import { carryOutOrShow, INSTALL_OPTIONS, lookOnly, requestOf, runProgram } from "../flow-install.ts";
 
@@ -17,6 +18,8 @@ export const command = defineCommand({
   run(context, { options }) {
     const dryRun = options["dry-run"];
     const request = requestOf(context, "flow install", options);
-    return carryOutOrShow(context, planInstall(request, dryRun ? lookOnly : runProgram), dryRun);
+    const actions = planInstall(request, dryRun ? lookOnly : runProgram);
+    const code = carryOutOrShow(context, actions, dryRun);
+    return code === 0 && wasLeftAlone(actions) ? ERROR_KINDS.degraded.exit : code;
   },
 });

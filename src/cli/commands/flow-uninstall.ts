@@ -1,4 +1,5 @@
-import { planUninstall } from "../../flow/install/install.ts";
+import { planUninstall, wasLeftAlone } from "../../flow/install/install.ts";
+import { ERROR_KINDS } from "../../platform/errors.ts";
 import { defineCommand } from "../command.ts";
 import { carryOutOrShow, INSTALL_OPTIONS, lookOnly, requestOf, runProgram } from "../flow-install.ts";
 
@@ -16,6 +17,8 @@ export const command = defineCommand({
   run(context, { options }) {
     const dryRun = options["dry-run"];
     const request = requestOf(context, "flow uninstall", options);
-    return carryOutOrShow(context, planUninstall(request, dryRun ? lookOnly : runProgram), dryRun);
+    const actions = planUninstall(request, dryRun ? lookOnly : runProgram);
+    const code = carryOutOrShow(context, actions, dryRun);
+    return code === 0 && wasLeftAlone(actions) ? ERROR_KINDS.degraded.exit : code;
   },
 });

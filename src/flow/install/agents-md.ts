@@ -5,8 +5,8 @@ export const HEADING = "## Restart-safe workflow rule";
 const BEGIN =
   "<!-- lazarus flow: begin (made by `lazarus flow install --agents-md`; edits inside are replaced) -->";
 const END = "<!-- lazarus flow: end -->";
-const BEGIN_PATTERN = /^<!-- lazarus flow: begin\b[^\n]*-->[ \t]*\r?$/m;
-const END_PATTERN = /^<!-- lazarus flow: end -->[ \t]*\r?$/m;
+const BEGIN_PATTERN = /^<!-- lazarus flow: begin\b[^\n]*-->[ \t]*\r?$/gm;
+const END_PATTERN = /^<!-- lazarus flow: end -->[ \t]*\r?$/gm;
 
 const SECTION = `${HEADING}
 
@@ -24,6 +24,8 @@ Anything that must not happen twice: \`lazarus flow once --workflow ID --key NAM
 nobody knows whether it happened: look before you repeat it. Never write secrets into a workflow.
 `;
 
+const BY_HAND = "put that right by hand, then run the same command again";
+
 export type SectionChange =
   | { readonly kind: "unchanged" | "added" | "refreshed" | "removed"; readonly text: string }
   /** There is a section of that name that Lazarus did not write, or markers that do not pair up. */
@@ -31,7 +33,7 @@ export type SectionChange =
 
 export function withSection(text: string): SectionChange {
   const found = findSection(text);
-  if (found === "unpaired") return leftAlone("its markers do not pair up");
+  if (typeof found === "string") return leftAlone(found);
   if (found !== undefined) {
     const refreshed = text.slice(0, found.start) + sectionWith(found.newline) + text.slice(found.end);
     return { kind: refreshed === text ? "unchanged" : "refreshed", text: refreshed };
@@ -45,7 +47,7 @@ export function withSection(text: string): SectionChange {
 
 export function withoutSection(text: string): SectionChange {
   const found = findSection(text);
-  if (found === "unpaired") return leftAlone("its markers do not pair up");
+  if (typeof found === "string") return leftAlone(found);
   if (found === undefined) return { kind: "unchanged", text };
   const { start, end, newline } = found;
   const before = text.slice(0, start);
@@ -59,11 +61,15 @@ function sectionWith(newline: string): string {
   return `${BEGIN}\n${SECTION}${END}`.replaceAll("\n", newline);
 }
 
-function findSection(text: string): { start: number; end: number; newline: string } | "unpaired" | undefined {
-  const begin = BEGIN_PATTERN.exec(text);
-  const end = END_PATTERN.exec(text);
-  if (begin === null && end === null) return undefined;
-  if (begin === null || end === null || end.index < begin.index) return "unpaired";
+/** Where the section is, or in words why nobody can say. */
+function findSection(text: string): { start: number; end: number; newline: string } | string | undefined {
+  const [begin, ...moreBegins] = text.matchAll(BEGIN_PATTERN);
+  const [end, ...moreEnds] = text.matchAll(END_PATTERN);
+  if (begin === undefined && end === undefined) return undefined;
+  if (moreBegins.length + moreEnds.length > 0) return `its section stands there more than once; ${BY_HAND}`;
+  if (begin === undefined || end === undefined || end.index < begin.index) {
+    return `its markers do not pair up; ${BY_HAND}`;
+  }
   const range = { start: begin.index, end: end.index + END.length };
   // The line ending of the section itself: the rest of the file may mix them.
   return { ...range, newline: text.slice(range.start, range.end).includes("\r\n") ? "\r\n" : "\n" };

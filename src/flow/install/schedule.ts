@@ -2,6 +2,9 @@
 // to write where, with everything quoted for its reader. Each workspace has units of its own, named by its path.
 import { basename, join } from "node:path";
 import { sha256Hex } from "../sha256.ts";
+import { shellWord } from "../shell-word.ts";
+
+export { shellWord };
 
 export const SCHEDULERS = ["systemd", "launchd", "cron"] as const;
 export type Scheduler = (typeof SCHEDULERS)[number];
@@ -128,8 +131,4 @@ export function specifiers(text: string): string {
 
 export function xml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-}
-
-export function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
