@@ -1,14 +1,21 @@
 // The local diary of a workspace's flows: every self-check, take-over, quarantine, removal and alert, one JSON object a
 // line, in `.lazarus/audit.jsonl`. It rotates by size and keeps three old files. Writing it never breaks its caller:
 // what went wrong comes back as words.
-import { existsSync, statSync } from "node:fs";
+import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
-import { appendLine, makeDirectory, removeFile } from "../platform/durable.ts";
+import { appendLine, removeFile } from "../platform/durable.ts";
 import { asLazarusError, systemErrorCode } from "../platform/errors.ts";
 import { formatIso } from "./document.ts";
 import { guardPath, withGuard } from "./guard.ts";
-import { ownDirectory, type Workspace } from "./workspace.ts";
+import {
+  checkpointDirectory,
+  makeOwn,
+  ownDirectory,
+  requireOwn,
+  requirePlain,
+  type Workspace,
+} from "./workspace.ts";
 
 export type AuditKind = "selfcheck" | "alert" | "takeover" | "quarantine" | "mend" | "prune" | "replace";
 
@@ -21,23 +28,27 @@ export function auditFile(root: string, age = 0): string {
 
 /** Adds an entry. Returns what went wrong instead of throwing it. */
 export async function audit(
-  { machine, root }: Workspace,
+  workspace: Workspace,
   kind: AuditKind,
   facts: Readonly<Record<string, unknown>>,
   rotateAtBytes: number = ROTATE_AT_BYTES,
 ): Promise<string | undefined> {
+  const { machine, root } = workspace;
   const directory = ownDirectory(root);
+  const file = auditFile(root);
   const line = JSON.stringify({ time: formatIso(machine.clock.nowMs()), kind, ...facts });
   try {
     // A log that is there proves that its directory was made durable before its first line.
-    if (!existsSync(auditFile(root))) makeDirectory(machine.disk, directory);
+    const make = isThere(file) ? requireOwn : makeOwn;
+    make(workspace, checkpointDirectory(root));
     await withGuard(machine, guardPath(directory, "audit"), () => {
-      if (sizeOf(auditFile(root)) + line.length > rotateAtBytes) rotate({ machine, root });
-      appendLine(machine.disk, auditFile(root), line);
+      requirePlain(file);
+      if (sizeOf(file) + line.length > rotateAtBytes) rotate(workspace);
+      appendLine(machine.disk, file, line);
     });
     return undefined;
   } catch (error) {
-    return `the audit log was not written: ${asLazarusError(error, `writing ${auditFile(root)}`, directory).message}`;
+    return `the audit log was not written: ${asLazarusError(error, `writing ${file}`, directory).message}`;
   }
 }
 
@@ -56,5 +67,9 @@ function rotate({ machine, root }: Workspace): void {
 }
 
 function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  return lstatSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }

@@ -4,13 +4,13 @@
 import { crashPoint } from "../platform/crash-point.ts";
 import { removeFile, replaceFile } from "../platform/durable.ts";
 import { LazarusError } from "../platform/errors.ts";
-import { formatExact } from "./canonical.ts";
-import { type FlowDocument, isUnfinished } from "./document.ts";
+import { type FlowDocument, formatFlow, isUnfinished } from "./document.ts";
 import { guardPath, withGuard } from "./guard.ts";
 import { lockedError, readLock, releaseLock, verdictFor } from "./lock.ts";
 import { type FlowName, findFlow, openFlow } from "./open-flow.ts";
 import type { Owner } from "./owner.ts";
 import { refuseSecrets } from "./secrets.ts";
+import { shellWord } from "./shell-word.ts";
 import { applyChange, type FlowChange } from "./transition.ts";
 import type { FlowPlace, Workspace } from "./workspace.ts";
 
@@ -40,8 +40,9 @@ export async function changeFlow(
     if ("refused" in transition) throw finished(place, transition);
     const document = "to" in transition ? transition.to : before;
     if ("to" in transition) {
+      const text = formatFlow(document);
       crashPoint("flow.change.before-write");
-      replaceFile(machine.disk, place.file, formatExact(document));
+      replaceFile(machine.disk, place.file, text);
       crashPoint("flow.change.written");
     }
     // After the write: a crash in between leaves a lock on finished work, which hinders nobody.
@@ -66,11 +67,8 @@ export async function releaseFlow(
     const lock = readLock(place);
     if (lock.kind === "none") return { place, released: false };
     if (verdictFor(machine, lock, me) === "held" && !force) {
-      const error = lockedError(place, lock, "releasing");
-      throw new LazarusError("FLOW_LOCKED", error.message, {
-        hint: `lazarus flow release --workflow ${place.stem} --steal-lock`,
-        details: error.details,
-      });
+      const instead = `lazarus flow release --workflow ${shellWord(place.stem)} --steal-lock`;
+      throw lockedError(place, lock, "releasing", instead);
     }
     const released = removeFile(machine.disk, place.lockFile);
     crashPoint("flow.release.removed");
@@ -82,10 +80,11 @@ function finished(
   place: FlowPlace,
   { refused, message }: { refused: string; message: string },
 ): LazarusError {
+  const stem = shellWord(place.stem);
   const hint =
     refused === "done"
-      ? `lazarus flow show --workflow ${place.stem}; a new run is a new one: lazarus flow start --workflow ${place.stem} --idempotency NEW-KEY …`
-      : `lazarus flow update --workflow ${place.stem} --status in_progress, to take it up again`;
+      ? `lazarus flow show --workflow ${stem}; a new run is a new one: lazarus flow start --workflow ${stem} --idempotency NEW-KEY …`
+      : `lazarus flow update --workflow ${stem} --status in_progress, to take it up again`;
   return new LazarusError("FLOW_FINISHED", message, {
     hint,
     details: { workflowId: place.stem, status: refused },

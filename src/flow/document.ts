@@ -1,11 +1,14 @@
 // What a flow file is: its fields, when it is valid, and its hash. The shape is shared with the Python tool and fixed
 // (docs/flows.md); unknown fields belong to their writers and survive. Pure: no I/O, no clock.
+import { LazarusError } from "../platform/errors.ts";
 import { isJsonObject } from "../platform/json-file.ts";
-import { canonicalJson, hasNonAscii, TooDeep } from "./canonical.ts";
+import { canonicalJson, formatExact, hasNonAscii, TooDeep } from "./canonical.ts";
 import { isFileStem } from "./id.ts";
 import { sha256Hex } from "./sha256.ts";
 
 export const SCHEMA_VERSION = "1.0";
+/** A flow file is about a kilobyte; one of more than a megabyte is not a list of steps. */
+export const FLOW_LIMIT_BYTES = 1024 * 1024;
 export const FLOW_STATUSES = ["in_progress", "blocked", "done", "failed"] as const;
 export type FlowStatus = (typeof FLOW_STATUSES)[number];
 
@@ -62,6 +65,17 @@ export function judgeDocument(value: unknown, stem: string): Verdict {
 /** The document with its hash as the Python tool would compute it. */
 export function seal(document: FlowDocument): FlowDocument {
   return { ...document, checkpointHash: sha256Hex(canonicalJson(document, "checkpointHash", true)) };
+}
+
+/** The file's text. Refused when no reader would take it back. */
+export function formatFlow(document: FlowDocument): string {
+  const text = formatExact(document);
+  if (text.length <= FLOW_LIMIT_BYTES) return text;
+  throw new LazarusError(
+    "USAGE",
+    `${document.workflowId} would have ${text.length} bytes, more than the ${FLOW_LIMIT_BYTES} that a flow may have; nothing was written`,
+    { hint: "fewer or shorter steps; keep long text in a file of its own, and put its path into the notes" },
+  );
 }
 
 export function isUnfinished(document: FlowDocument): boolean {
@@ -147,6 +161,19 @@ function fullForm(text: string): string {
   if (match === null) return "";
   const [, date, minutes = "00:00", seconds = ":00", fraction = "0", zone = "Z"] = match;
   return `${date}T${minutes}${seconds}.${fraction}${/^[+-]\d{4}$/.test(zone) ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone}`;
+}
+
+const DAY_MS = 86_400_000;
+/** Five digits are no year to the readers of these files. */
+const LAST_MS = Date.UTC(9999, 11, 31);
+
+/** When a flow expires that lives so many days from now. */
+export function expiryAfter(days: number, nowMs: number): string {
+  const expiryMs = nowMs + days * DAY_MS;
+  if (days >= 0 && expiryMs <= LAST_MS) return formatIso(expiryMs);
+  throw new LazarusError("USAGE", `nothing can expire in ${days} days; nothing was written`, {
+    hint: "--ttl-days 36500 is a hundred years",
+  });
 }
 
 /** "+00:00" and not "Z": Python before 3.11 reads only the former. */

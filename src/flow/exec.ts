@@ -8,9 +8,11 @@ import { changeFlow, releaseFlow } from "./change.ts";
 import type { FlowDocument } from "./document.ts";
 import type { Plan, PlanStep } from "./exec-plan.ts";
 import { type OnceResult, runOnce } from "./once.ts";
+import { wasKilled } from "./once-record.ts";
 import { openFlow } from "./open-flow.ts";
 import type { Owner } from "./owner.ts";
 import { resumeFlow } from "./resume.ts";
+import { shellWord } from "./shell-word.ts";
 import { startFlow } from "./start.ts";
 import { locateFlow, type Workspace } from "./workspace.ts";
 
@@ -39,6 +41,7 @@ export type ExecResult =
 
 export async function execPlan(workspace: Workspace, request: ExecRequest): Promise<ExecResult> {
   const { plan, me } = request;
+  requireSteps(plan, request.retryUnknown ?? []);
   const flow = await begin(workspace, request);
   if (flow === undefined) return { outcome: "already-done", exitCode: 0 };
   try {
@@ -64,13 +67,14 @@ async function runSteps(
       onStep?.(step, "skipped");
       continue;
     }
-    if (signal?.aborted) throw interrupted(plan, step);
+    if (signal?.aborted) throw interrupted(plan, step, GOES_ON);
     const result = await runStep(workspace, request, step);
     onStep?.(step, result.outcome, result.exitCode);
     if (result.exitCode !== 0) {
       const notes = `step ${step.key} ended with exit code ${result.exitCode}`;
       await changeFlow(workspace, plan, { status: "failed", step: step.key, notes }, me);
-      if (signal?.aborted) throw interrupted(plan, step);
+      const unsettled = wasKilled(result.exitCode) && step.retry !== "safe";
+      if (signal?.aborted) throw interrupted(plan, step, unsettled ? lookFirst(plan, step) : GOES_ON);
       return { outcome: "failed", exitCode: result.exitCode, step: step.key };
     }
     crashPoint("flow.exec.step-ended");
@@ -102,7 +106,7 @@ async function runStep(workspace: Workspace, request: ExecRequest, step: PlanSte
     const notes = `nobody knows whether step ${step.key} happened`;
     await changeFlow(workspace, plan, { status: "blocked", step: step.key, notes }, me);
     throw new LazarusError("FLOW_OUTCOME_UNKNOWN", `${plan.workflow}: ${error.message}`, {
-      hint: `look whether it took effect; if so: lazarus flow update -w ${plan.workflow} --complete ${quoteArg(step.key)}; if not: the same exec with --retry-unknown ${quoteArg(step.key)}`,
+      hint: lookFirst(plan, step),
       details: error.details,
     });
   }
@@ -132,8 +136,12 @@ async function begin(workspace: Workspace, { plan, me }: ExecRequest): Promise<F
     await changeFlow(workspace, plan, { status: "in_progress", ttlDays: plan.ttlDays ?? 7 }, me);
   }
   crashPoint("flow.exec.begun");
-  const { found } = await resumeFlow(workspace, { workflow: plan.workflow, me });
-  return found?.document;
+  const { found, passedOver } = await resumeFlow(workspace, { workflow: plan.workflow, me });
+  if (found !== undefined) return found.document;
+  const why = passedOver[0]?.detail ?? "its file is gone";
+  throw new LazarusError("FLOW_FINISHED", `${plan.workflow} cannot be run: ${why}; nothing was run`, {
+    hint: `lazarus flow show --workflow ${plan.workflow}, then the same command again`,
+  });
 }
 
 async function start(workspace: Workspace, plan: Plan, me: Owner): Promise<"started" | "already-done"> {
@@ -152,16 +160,27 @@ async function start(workspace: Workspace, plan: Plan, me: Owner): Promise<"star
   }
 }
 
-function interrupted(plan: Plan, step: PlanStep): LazarusError {
-  return new LazarusError(
-    "INTERRUPTED",
-    `${plan.workflow} was interrupted at step ${JSON.stringify(step.key)}`,
-    {
-      hint: "the same command goes on from there",
-    },
-  );
+const GOES_ON = "the same command goes on from there";
+
+function interrupted(plan: Plan, step: PlanStep, hint: string): LazarusError {
+  const at = `${plan.workflow} was interrupted at step ${JSON.stringify(step.key)}`;
+  return new LazarusError("INTERRUPTED", at, { hint });
 }
 
-function quoteArg(text: string): string {
-  return /^[\w.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+/** What a person does about a step whose outcome is unknown. */
+function lookFirst({ workflow }: Plan, { key }: PlanStep): string {
+  const word = shellWord(key);
+  return `look whether it took effect; if so: lazarus flow update -w ${workflow} --complete ${word}; if not: the same exec with --retry-unknown ${word}`;
+}
+
+/** A misspelt key would be a retry that never comes. */
+function requireSteps({ workflow, steps }: Plan, keys: readonly string[]): void {
+  const stranger = keys.find((key) => !steps.some((step) => step.key === key));
+  if (stranger === undefined) return;
+  throw new LazarusError("USAGE", `${workflow} has no step ${JSON.stringify(stranger)}; nothing was run`, {
+    hint: `its steps: ${steps
+      .map((step) => shellWord(step.key))
+      .join(" ")
+      .slice(0, 400)}`,
+  });
 }

@@ -8,6 +8,7 @@ import { crashPoint } from "../platform/crash-point.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import { livenessOfMark, type Owner, ownerMark, selfOwner } from "./owner.ts";
+import { shellWord } from "./shell-word.ts";
 
 const WAIT_MS = 10_000;
 const POLL_MS = 3;
@@ -31,7 +32,7 @@ export async function withGuard<T>(machine: Machine, path: string, work: () => T
     }
   } catch (error) {
     // A full or read-only disk, in words, for whoever called.
-    throw asLazarusError(error, `changing flows in ${dirname(path)}`, dirname(path));
+    throw asLazarusError(error, `changing flows in ${dirname(path)}`, shellWord(dirname(path)));
   }
 }
 
@@ -105,8 +106,12 @@ function stuck(machine: Machine, path: string, mark: string, me: Owner): Lazarus
   const where = holder?.liveness === "elsewhere" ? "another machine or container" : "this machine";
   const who =
     holder === undefined ? "something that Lazarus did not make" : `process ${holder.pid} on ${where}`;
+  const look =
+    holder === undefined
+      ? `ls -ld ${shellWord(path)}; if nobody needs it`
+      : `ps -p ${holder.pid} -f there; if it is gone`;
   return new LazarusError("FLOW_BUSY", `${path} has been held for ${WAIT_MS / 1000} s by ${who}`, {
-    hint: holder === undefined ? `ls -l ${path}` : `ps -p ${holder.pid} -f there; if it is gone: rm ${path}`,
+    hint: `${look}: rm ${shellWord(path)}`,
     details: { path },
   });
 }

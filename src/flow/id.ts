@@ -3,8 +3,10 @@
 import { LazarusError } from "../platform/errors.ts";
 
 const SLUG = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+/** With what is put around it (guards, temporaries, quarantine) it must still be a file name: 255 bytes at most. */
+const MOST_STEM_BYTES = 200;
 /** No slash, no control character, not hidden. The name came from the disk, so it cannot lead elsewhere. */
-const STEM = /^[^./\u0000-\u001f\u007f-\u009f][^/\u0000-\u001f\u007f-\u009f]{0,199}$/;
+const STEM = /^[^./\u0000-\u001f\u007f-\u009f][^/\u0000-\u001f\u007f-\u009f]*$/;
 
 /** The Python tool keeps its JSON schema under this name among the flows and skips it; so do we. */
 export const SCHEMA_STEM = "CHECKPOINT_SCHEMA";
@@ -15,7 +17,12 @@ export function isFlowId(text: string): boolean {
 
 /** A name that an existing file may have. */
 export function isFileStem(text: string): boolean {
-  return STEM.test(text) && !text.includes("..");
+  return STEM.test(text) && !text.includes("..") && !isTooLong(text);
+}
+
+/** Too long for a guard beside it: nobody can act on it safely. */
+export function isTooLong(stem: string): boolean {
+  return Buffer.byteLength(stem) > MOST_STEM_BYTES;
 }
 
 /** An id for a new workflow or agent. */

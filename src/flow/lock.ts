@@ -1,7 +1,7 @@
 // The resume lock of a flow (INV-4): who works on it now. `<workflow>.lock` beside the flow file, where the Python tool
 // looks too. The verdict is a pure function of what the file says and who lives; taking and removing happen inside
 // the flow's guard, so that of fifty that find a dead owner one takes over.
-import { statSync } from "node:fs";
+import { lstatSync } from "node:fs";
 import { crashPoint } from "../platform/crash-point.ts";
 import { createFile, removeFile, replaceFile } from "../platform/durable.ts";
 import { LazarusError } from "../platform/errors.ts";
@@ -12,6 +12,7 @@ import { formatIso } from "./document.ts";
 import {
   describeOwner,
   isSameOwner,
+  isSameProcess,
   type Liveness,
   livenessOf,
   type Owner,
@@ -19,6 +20,7 @@ import {
   parseOwner,
 } from "./owner.ts";
 import { readText } from "./read.ts";
+import { shellWord } from "./shell-word.ts";
 import type { FlowPlace } from "./workspace.ts";
 
 export type LockReading =
@@ -41,7 +43,7 @@ export function judgeLock(lock: LockReading, me: Owner, liveness: (owner: Owner)
 
 export function readLock(place: FlowPlace): LockReading {
   // The usual case is no lock; asking first is a tenth of the cost of a failed open.
-  if (statSync(place.lockFile, { throwIfNoEntry: false }) === undefined) return { kind: "none" };
+  if (lstatSync(place.lockFile, { throwIfNoEntry: false }) === undefined) return { kind: "none" };
   const text = readText(place.lockFile, LOCK_LIMIT_BYTES);
   if (typeof text !== "string") {
     return text.state === "absent" ? { kind: "none" } : { kind: "ownerless", says: "an unreadable file" };
@@ -88,7 +90,7 @@ export function takeLock(machine: Machine, place: FlowPlace, me: Owner, steal: b
     crashPoint("flow.lock.before-takeover");
     replaceFile(machine.disk, place.lockFile, content);
     crashPoint("flow.lock.taken-over");
-  } else if (verdict === "mine" && before.kind === "owned" && before.owner.pid !== me.pid) {
+  } else if (verdict === "mine" && before.kind === "owned" && !isSameProcess(before.owner, me)) {
     // The same name in a new process: the lock must follow the living one.
     replaceFile(machine.disk, place.lockFile, content);
   }
@@ -109,13 +111,19 @@ export function describeLock(lock: LockReading): string {
   return `a lock without an owner (${JSON.stringify(lock.says)})`;
 }
 
-export function lockedError(place: FlowPlace, lock: LockReading, doing: string): LazarusError {
+/** `instead` is what to type once the owner is known to be gone. */
+export function lockedError(
+  place: FlowPlace,
+  lock: LockReading,
+  doing: string,
+  instead = `lazarus flow resume --workflow ${shellWord(place.stem)} --steal-lock`,
+): LazarusError {
   const look =
     lock.kind === "owned"
-      ? `ps -p ${lock.owner.pid} -f on ${lock.owner.host}; if it no longer works on this`
-      : `if whoever wrote ${place.lockFile} is gone`;
+      ? `ps -p ${lock.owner.pid} -f on ${shellWord(lock.owner.host)}; if it no longer works on this`
+      : `if whoever wrote ${shellWord(place.lockFile)} is gone`;
   return new LazarusError("FLOW_LOCKED", `${doing} ${place.stem}: it is locked by ${describeLock(lock)}`, {
-    hint: `${look}: lazarus flow resume --workflow ${place.stem} --steal-lock`,
+    hint: `${look}: ${instead}`,
     details: {
       workflowId: place.stem,
       lockFile: place.lockFile,

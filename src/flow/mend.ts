@@ -5,13 +5,14 @@ import { crashPoint } from "../platform/crash-point.ts";
 import { createFile, removeFile, replaceFile } from "../platform/durable.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { audit } from "./audit.ts";
-import { formatExact, parseExact } from "./canonical.ts";
-import { type FlowDocument, judgeDocument, seal } from "./document.ts";
+import { parseExact } from "./canonical.ts";
+import { FLOW_LIMIT_BYTES, type FlowDocument, formatFlow, judgeDocument, seal } from "./document.ts";
 import { guardPath, withGuard } from "./guard.ts";
 import { parseStem } from "./id.ts";
 import { damaged, type FlowName } from "./open-flow.ts";
 import { type BadFlow, findQuarantined } from "./quarantine.ts";
-import { FLOW_LIMIT_BYTES, readFlow, readText } from "./read.ts";
+import { readFlow, readText } from "./read.ts";
+import { shellWord } from "./shell-word.ts";
 import { type FlowPlace, listDirectories, locateFlow, type Workspace } from "./workspace.ts";
 
 export interface Mended {
@@ -28,13 +29,13 @@ export async function mendFlow(workspace: Workspace, { workflow, agent }: FlowNa
     const { place, bad } = found;
     const source = bad?.file ?? place.file;
     const document = sealed(place, source);
-    if (bad === undefined) replaceFile(machine.disk, place.file, formatExact(document));
-    else if (!createFile(machine.disk, place.file, formatExact(document))) {
+    if (bad === undefined) replaceFile(machine.disk, place.file, formatFlow(document));
+    else if (!createFile(machine.disk, place.file, formatFlow(document))) {
       throw new LazarusError(
         "FLOW_EXISTS",
         `${place.file} exists; the quarantined ${source} was left alone`,
         {
-          hint: `lazarus flow show -w ${stem}; then: rm ${source}`,
+          hint: `lazarus flow show -w ${shellWord(stem)}; then: rm ${shellWord(source)}`,
         },
       );
     }
@@ -63,16 +64,16 @@ function findBad(
     "FLOW_UNKNOWN",
     `${stem} needs no mending: no file of it is damaged or in quarantine`,
     {
-      hint: `lazarus flow list --root ${root}`,
+      hint: `lazarus flow list --root ${shellWord(root)}`,
     },
   );
 }
 
 function sealed(place: FlowPlace, file: string): FlowDocument {
   const text = readText(file, FLOW_LIMIT_BYTES);
-  const at = { ...place, file };
   if (typeof text !== "string") {
-    throw text.state === "bad" ? damaged(at, text) : new LazarusError("FLOW_UNKNOWN", `${file} is gone`);
+    if (text.state === "absent") throw new LazarusError("FLOW_UNKNOWN", `${file} is gone`);
+    throw text.why === "unreadable" ? damaged({ ...place, file }, text) : beyondMending(file, text.reason);
   }
   let value: unknown;
   try {
@@ -88,7 +89,7 @@ function sealed(place: FlowPlace, file: string): FlowDocument {
 
 function beyondMending(file: string, reason: string): LazarusError {
   return new LazarusError("FLOW_DAMAGED", `${file} ${reason}; only its owner can say what it should hold`, {
-    hint: `edit ${file} and run the same command again, or remove it and start over`,
+    hint: `edit ${shellWord(file)} and run the same command again, or remove it and start over`,
     details: { file },
   });
 }

@@ -15,6 +15,7 @@ const record = (changes: Partial<OnceRecord>): OnceRecord => ({
   startedAt: "then",
   commandHash: "h",
   exitCode: null,
+  signal: null,
   document: {},
   ...changes,
 });
@@ -32,7 +33,14 @@ describe("what to do with a key", () => {
     expect(decideOnce(ended(3), "dead", gone, { retryUnknown: true })).toMatchObject({ act: "replay" });
   });
 
-  it("runs a failure again when told, but not what a signal ended: nobody knows how far that got", () => {
+  it("takes what a signal ended for unknown: it died in the middle", () => {
+    const killed = record({ state: "ended", exitCode: 137, signal: "SIGKILL" });
+    expect(decideOnce(killed, "dead", gone, {})).toEqual({ act: "unknown" });
+    expect(decideOnce(killed, "dead", gone, { retryFailed: true })).toEqual({ act: "unknown" });
+    expect(decideOnce(killed, "dead", gone, { retryUnknown: true })).toEqual({ act: "run", attempt: 2 });
+  });
+
+  it("runs a failure again when told, but not one that reports a signal: nobody knows how far that got", () => {
     expect(decideOnce(ended(3), "dead", gone, { retryFailed: true })).toEqual({ act: "run", attempt: 2 });
     expect(decideOnce(ended(0), "dead", gone, { retryFailed: true })).toMatchObject({ act: "replay" });
     expect(decideOnce(ended(143), "dead", gone, { retryFailed: true })).toEqual({ act: "unknown" });

@@ -7,7 +7,7 @@ import { systemErrorCode } from "../platform/errors.ts";
 import { type JsonObject, readJsonFile } from "../platform/json-file.ts";
 import { type Liveness, type Owner, parseOwner } from "./owner.ts";
 import { sha256Hex } from "./sha256.ts";
-import { type FlowPlace, OWN_DIRECTORY } from "./workspace.ts";
+import { type FlowPlace, ownPath } from "./workspace.ts";
 
 export interface OnceRecord {
   readonly state: "started" | "ended";
@@ -16,6 +16,8 @@ export interface OnceRecord {
   readonly startedAt: string;
   readonly commandHash: string;
   readonly exitCode: number | null;
+  /** The signal that ended the command, when one did. */
+  readonly signal: string | null;
   readonly document: JsonObject;
 }
 
@@ -38,8 +40,8 @@ export interface OnceWishes {
 }
 
 /**
- * The rule. A finished command is replayed. A started one is left alone while its owner or itself lives, runs again
- * only when it provably never began, and is otherwise unknown: never run again unless someone says so.
+ * The rule. A command that ended by itself is replayed. A started one is left alone while its owner or itself lives,
+ * runs again only when it provably never began, and is otherwise unknown: never run again unless someone says so.
  */
 export function decideOnce(
   record: OnceRecord | "absent" | "unreadable",
@@ -51,8 +53,10 @@ export function decideOnce(
   if (record === "unreadable") return wishes.retryUnknown ? { act: "run", attempt: 1 } : { act: "unknown" };
   const again = { act: "run", attempt: record.attempt + 1 } as const;
   if (record.state === "ended") {
+    // Ended by a signal: it died in the middle, and nobody knows how far it got.
+    if (record.signal !== null) return wishes.retryUnknown ? again : { act: "unknown" };
     if (!wishes.retryFailed || record.exitCode === 0) return { act: "replay", record };
-    // Ended by a signal: it did not say itself that it failed, so nobody knows how far it got.
+    // It reports a signal's number: something in it did not say itself that it failed.
     return wasKilled(record.exitCode ?? 0) && !wishes.retryUnknown ? { act: "unknown" } : again;
   }
   if (owner === "alive") return { act: "busy", why: "owner-alive" };
@@ -73,12 +77,11 @@ export interface OncePaths {
   pidFile(attempt: number): string;
 }
 
-export function onceDirectory(directory: string, stem: string): string {
-  return join(directory, OWN_DIRECTORY, "once", stem);
-}
+/** Below a directory's own: one folder of records for each flow. */
+export const ONCE = "once";
 
 export function oncePaths(place: FlowPlace, idempotencyKey: string, key: string): OncePaths {
-  const directory = onceDirectory(place.directory, place.stem);
+  const directory = ownPath(place.directory, ONCE, place.stem);
   // Lengths first, so that no two pairs of texts run together.
   const name = sha256Hex(`${idempotencyKey.length}:${idempotencyKey}${key}`).slice(0, 40);
   return {
@@ -93,7 +96,7 @@ const RECORD_LIMIT_BYTES = 8 * 1024 * 1024;
 export function readRecord(path: string): OnceRecord | "absent" | "unreadable" {
   const reading = readJsonFile(path, RECORD_LIMIT_BYTES);
   if (!reading.ok) return reading.why === "absent" ? "absent" : "unreadable";
-  const { state, attempt, startedAt, commandHash, exitCode } = reading.value;
+  const { state, attempt, startedAt, commandHash, exitCode, signal } = reading.value;
   const owner = parseOwner(reading.value);
   if (owner === undefined || (state !== "started" && state !== "ended")) return "unreadable";
   if (typeof attempt !== "number" || (state === "ended" && typeof exitCode !== "number")) return "unreadable";
@@ -104,6 +107,7 @@ export function readRecord(path: string): OnceRecord | "absent" | "unreadable" {
     startedAt: String(startedAt),
     commandHash: String(commandHash),
     exitCode: typeof exitCode === "number" ? exitCode : null,
+    signal: typeof signal === "string" ? signal : null,
     document: reading.value,
   };
 }

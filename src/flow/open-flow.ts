@@ -1,9 +1,10 @@
 // Finds one flow by its id and opens it, or says in words why not: unknown, in quarantine, damaged, newer. Reads only.
-import { LazarusError } from "../platform/errors.ts";
+import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import type { FlowDocument } from "./document.ts";
 import { parseStem } from "./id.ts";
 import { findQuarantined } from "./quarantine.ts";
 import { type FlowReading, readFlow } from "./read.ts";
+import { shellWord } from "./shell-word.ts";
 import { type FlowPlace, listDirectories, locateFlow } from "./workspace.ts";
 
 export interface FlowName {
@@ -31,10 +32,19 @@ export function damaged(place: FlowPlace, reading: Extract<FlowReading, { state:
       hint: "upgrade Lazarus on this machine: npm install -g lazarus@latest",
     });
   }
+  const unreadable = reading.why === "unreadable";
+  if (unreadable) {
+    const error = asLazarusError(reading.cause, `reading ${place.file}`, shellWord(place.file));
+    if (error.kind === "machine") return error;
+  }
   return new LazarusError("FLOW_DAMAGED", `${place.file} ${reading.reason}; it is not resumed`, {
-    hint: `look at it, then: lazarus flow mend --workflow ${place.stem}`,
+    hint: unreadable ? `ls -ld ${shellWord(place.file)}` : lookThenMend(place.file, place.stem),
     details: { file: place.file, why: reading.why },
   });
+}
+
+function lookThenMend(file: string, stem: string): string {
+  return `look at it: less ${shellWord(file)}; then: lazarus flow mend --workflow ${shellWord(stem)}`;
 }
 
 function missing(root: string, stem: string): never {
@@ -45,12 +55,12 @@ function missing(root: string, stem: string): never {
       "FLOW_DAMAGED",
       `${stem} is in quarantine: ${found.bad.file} ${found.bad.reason}`,
       {
-        hint: `look at it, then: lazarus flow mend --workflow ${stem}`,
+        hint: lookThenMend(found.bad.file, stem),
         details: { file: found.bad.file, why: found.bad.why },
       },
     );
   }
   throw new LazarusError("FLOW_UNKNOWN", `there is no workflow ${stem} in ${root}`, {
-    hint: `lazarus flow list --root ${root}`,
+    hint: `lazarus flow list --root ${shellWord(root)}`,
   });
 }

@@ -157,8 +157,13 @@ export function ownerFields(owner: Owner) {
 }
 
 export function describeOwner(owner: Owner): string {
-  const name = owner.name === null ? "" : `${owner.name}, `;
-  return `${name}process ${owner.pid} on ${owner.host}`;
+  const name = owner.name === null ? "" : `${plainly(owner.name)}, `;
+  return `${name}process ${owner.pid} on ${plainly(owner.host)}`;
+}
+
+/** Names and hosts come from files that strangers can write: what is more than a word is quoted. */
+function plainly(text: string): string {
+  return /^[\w.:@+-]{1,80}$/.test(text) ? text : JSON.stringify(text.slice(0, 80));
 }
 
 /** The pid namespace that every Linux boots with (PROC_PID_INIT_INO). */

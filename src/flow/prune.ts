@@ -1,26 +1,28 @@
 // Removes what has served: expired flows and old finished ones. Order for each: key buried → file removed → its records
 // and lock removed. So a key is known at every moment, and a record is never gone while its flow could still ask
 // for it. What to remove is a pure choice.
-import { existsSync, readdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, rmSync } from "node:fs";
 import { crashPoint } from "../platform/crash-point.ts";
 import { removeFile, sweepTemporaries } from "../platform/durable.ts";
+import type { Machine } from "../platform/machine.ts";
 import { pidInUse } from "../platform/process-identity.ts";
 import { audit } from "./audit.ts";
 import { type FlowDocument, isExpired, isUnfinished, parseIsoMs } from "./document.ts";
 import { clearDeadGuards, guardPath, withGuard } from "./guard.ts";
+import { isTooLong } from "./id.ts";
 import { listFlows } from "./list.ts";
 import { readLock, verdictFor } from "./lock.ts";
-import { onceDirectory } from "./once-record.ts";
+import { ONCE } from "./once-record.ts";
 import type { Owner } from "./owner.ts";
 import { findQuarantined } from "./quarantine.ts";
 import { readFlow } from "./read.ts";
 import { bury } from "./tombstone.ts";
 import {
   type FlowPlace,
+  isOwn,
+  isThere,
   listDirectories,
-  listStems,
-  OWN_DIRECTORY,
+  ownPath,
   placeOf,
   type Workspace,
 } from "./workspace.ts";
@@ -56,45 +58,49 @@ export async function pruneFlows(
   { me, keepDays, dryRun }: { me: Owner; keepDays: number; dryRun: boolean },
 ): Promise<PruneResult> {
   const { machine, root } = workspace;
+  const directories = listDirectories(root);
   const removed: Pruned[] = [];
   const held: Pruned[] = [];
   for (const { place, document } of listFlows(root).flows) {
     const why = whyPrune(document, machine.clock.nowMs(), keepDays);
     if (why === undefined) continue;
     const entry = { workflowId: place.stem, file: place.file, status: document.status, why };
-    if (dryRun) {
-      removed.push(entry);
-      continue;
-    }
-    const gone = await removeOne(workspace, place, me, keepDays);
+    const free = isHeld(machine, place, document, me) ? "held" : true;
+    const gone = dryRun ? free : await removeOne(workspace, place, me, keepDays);
     if (gone === "held") held.push(entry);
     else if (gone) removed.push(entry);
   }
   if (!dryRun) {
-    for (const directory of listDirectories(root)) await sweep(workspace, directory, me);
+    for (const directory of directories) await sweep(workspace, directory, me);
     if (removed.length > 0)
       await audit(workspace, "prune", { removed: removed.map(({ workflowId }) => workflowId) });
   }
   return { removed, held };
 }
 
+/** Someone alive is still at it. A lock on finished work means nothing. */
+function isHeld(machine: Machine, place: FlowPlace, document: FlowDocument, me: Owner): boolean {
+  return isUnfinished(document) && verdictFor(machine, readLock(place), me) === "held";
+}
+
 async function removeOne(
-  { machine, root }: Workspace,
+  workspace: Workspace,
   place: FlowPlace,
   me: Owner,
   keepDays: number,
 ): Promise<boolean | "held"> {
+  const { machine } = workspace;
   return withGuard(machine, guardPath(place.directory, place.stem), () => {
     const reading = readFlow(place);
     if (reading.state !== "ok") return false;
     // Looked at again: it may have been renewed since.
     if (whyPrune(reading.document, machine.clock.nowMs(), keepDays) === undefined) return false;
-    if (isUnfinished(reading.document) && verdictFor(machine, readLock(place), me) === "held") return "held";
-    bury(machine, root, reading.document);
+    if (isHeld(machine, place, reading.document, me)) return "held";
+    bury(workspace, reading.document);
     crashPoint("flow.prune.buried");
     removeFile(machine.disk, place.file);
     crashPoint("flow.prune.removed");
-    rmSync(onceDirectory(place.directory, place.stem), { recursive: true, force: true });
+    removeRecords(place);
     crashPoint("flow.prune.records-removed");
     removeFile(machine.disk, place.lockFile);
     return true;
@@ -103,21 +109,31 @@ async function removeOne(
 
 /** What killed processes left behind: temporaries, guards, and records and locks of flows that are gone. */
 async function sweep({ machine }: Workspace, directory: string, me: Owner): Promise<void> {
-  await clearDeadGuards(machine, directory);
-  sweepTemporaries(machine.disk, directory, pidInUse);
-  const stems = new Set(listStems(directory));
-  const isGone = (stem: string) => !stems.has(stem) && findQuarantined(directory, stem) === undefined;
-  for (const stem of listNames(join(directory, OWN_DIRECTORY, "once"))) {
-    if (isGone(stem)) rmSync(onceDirectory(directory, stem), { recursive: true, force: true });
+  for (const each of isOwn(directory) ? [directory, ownPath(directory)] : [directory]) {
+    await clearDeadGuards(machine, each);
+    sweepTemporaries(machine.disk, each, pidInUse);
   }
+  const stems = new Set(listNames(ownPath(directory, ONCE)));
   for (const name of listNames(directory)) {
-    const stem = name.endsWith(".lock") && !name.startsWith(".") ? name.slice(0, -".lock".length) : undefined;
-    if (stem === undefined || !isGone(stem)) continue;
-    const place = placeOf(directory, stem);
-    // A flow may have been started since the listing.
-    if (existsSync(place.file) || verdictFor(machine, readLock(place), me) !== "dead") continue;
-    removeFile(machine.disk, place.lockFile);
+    if (name.endsWith(".lock") && !name.startsWith(".")) stems.add(name.slice(0, -".lock".length));
   }
+  for (const stem of stems) if (!isTooLong(stem)) await removeRemains(machine, placeOf(directory, stem), me);
+}
+
+/** Inside the guard, since a flow of that name may be started at any moment, and its records be asked for. */
+async function removeRemains(machine: Machine, place: FlowPlace, me: Owner): Promise<void> {
+  const isGone = () => !isThere(place) && findQuarantined(place.directory, place.stem) === undefined;
+  if (!isGone()) return;
+  await withGuard(machine, guardPath(place.directory, place.stem), () => {
+    if (!isGone()) return;
+    removeRecords(place);
+    if (verdictFor(machine, readLock(place), me) === "dead") removeFile(machine.disk, place.lockFile);
+  });
+}
+
+function removeRecords({ directory, stem }: FlowPlace): void {
+  // Through a link in the way this would delete a stranger's files.
+  if (isOwn(directory, ONCE)) rmSync(ownPath(directory, ONCE, stem), { recursive: true, force: true });
 }
 
 function listNames(directory: string): string[] {

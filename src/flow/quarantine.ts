@@ -1,17 +1,24 @@
 // A flow file that fails its schema or hash is never resumed: it is moved to `.lazarus/quarantine/` with a report beside
 // it, and stays listed until someone mends or removes it. Files of a newer schema are left where they are, and so is
-// whatever cannot be moved: both are reported every time. Nothing is deleted here.
+// whatever could not be judged or moved: both are reported every time. Nothing is deleted here.
 import { readdirSync } from "node:fs";
-import { basename, join } from "node:path";
+import { basename, join, relative } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
-import { createFile, makeDirectory } from "../platform/durable.ts";
+import { createFile } from "../platform/durable.ts";
 import { systemErrorCode } from "../platform/errors.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import { audit } from "./audit.ts";
 import { formatExact } from "./canonical.ts";
 import { formatIso } from "./document.ts";
-import { type FlowReading, readFlow } from "./read.ts";
-import { type FlowPlace, OWN_DIRECTORY, placeOf, type Workspace } from "./workspace.ts";
+import { readFlow } from "./read.ts";
+import {
+  type ClosedDirectory,
+  type FlowPlace,
+  makeOwn,
+  ownPath,
+  placeOf,
+  type Workspace,
+} from "./workspace.ts";
 
 export interface BadFlow {
   readonly workflowId: string;
@@ -26,13 +33,17 @@ export interface BadFlow {
 const REPORT_SUFFIX = ".report.json";
 const FILE_SUFFIX = ".flow";
 
-export function quarantineDirectory(directory: string): string {
-  return join(directory, OWN_DIRECTORY, "quarantine");
-}
+const QUARANTINE = "quarantine";
 
 /** A bad file that stays where it is. */
 export function badInPlace(place: FlowPlace, { why, reason }: { why: string; reason: string }): BadFlow {
   return { workflowId: place.stem, file: place.file, why, reason, quarantined: false, report: null };
+}
+
+/** A directory whose flows nobody here can see. */
+export function closedInPlace(root: string, { directory, reason }: ClosedDirectory): BadFlow {
+  const workflowId = relative(root, directory);
+  return { workflowId, file: directory, why: "unreadable", reason, quarantined: false, report: null };
 }
 
 /** Moves a bad file away, inside its guard. Undefined when it turned out to be healthy or gone. */
@@ -40,13 +51,13 @@ export async function quarantine(workspace: Workspace, place: FlowPlace): Promis
   const { machine } = workspace;
   const reading = readFlow(place);
   if (reading.state !== "bad") return undefined;
-  if (reading.why === "newer" || isImmovable(reading)) return badInPlace(place, reading);
-  const directory = quarantineDirectory(place.directory);
+  // A file that this process may not read, or cannot for want of descriptors, may be healthy for the next.
+  if (reading.why === "newer" || reading.why === "unreadable") return badInPlace(place, reading);
+  const directory = makeOwn(workspace, place.directory, QUARANTINE);
   const time = formatIso(machine.clock.nowMs());
   const name = `${place.stem}.${time.replace(/[^0-9]/g, "").slice(0, 17)}`;
   const target = join(directory, `${name}${FILE_SUFFIX}`);
   const report = join(directory, `${name}${REPORT_SUFFIX}`);
-  makeDirectory(machine.disk, directory);
   // The report first: a report without its file is noise, a file without its report a riddle.
   const { why, reason } = reading;
   const content = {
@@ -79,13 +90,9 @@ function putBackIfHealthy({ machine }: Workspace, place: FlowPlace, target: stri
   return true;
 }
 
-function isImmovable(reading: Extract<FlowReading, { state: "bad" }>): boolean {
-  return reading.reason.startsWith("is a directory");
-}
-
 /** What lies in a directory's quarantine, in order of name. */
 export function listQuarantine(directory: string): BadFlow[] {
-  const quarantined = quarantineDirectory(directory);
+  const quarantined = ownPath(directory, QUARANTINE);
   let names: string[];
   try {
     names = readdirSync(quarantined);

@@ -4,18 +4,16 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { systemErrorCode } from "../platform/errors.ts";
 import { parseExact } from "./canonical.ts";
-import { type FlowDocument, judgeDocument } from "./document.ts";
+import { FLOW_LIMIT_BYTES, type FlowDocument, judgeDocument } from "./document.ts";
 import type { FlowPlace } from "./workspace.ts";
 
-/** A flow file is about a kilobyte; one of more than a megabyte is not a list of steps. */
-export const FLOW_LIMIT_BYTES = 1024 * 1024;
-
-export type Fault = "unreadable" | "too-large" | "not-json" | "schema" | "hash" | "newer";
+/** `unreadable` says nothing about the file: it is forbidden, a directory, or the disk fails. */
+export type Fault = "unreadable" | "not-a-file" | "too-large" | "not-json" | "schema" | "hash" | "newer";
 
 export type FlowReading =
   | { readonly state: "ok"; readonly document: FlowDocument }
   | { readonly state: "absent" }
-  | { readonly state: "bad"; readonly why: Fault; readonly reason: string };
+  | { readonly state: "bad"; readonly why: Fault; readonly reason: string; readonly cause?: unknown };
 
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 const FIRST_READ_BYTES = 64 * 1024;
@@ -47,10 +45,8 @@ export function readText(path: string, limitBytes: number): string | Exclude<Flo
   } catch (error) {
     const code = systemErrorCode(error) ?? "error";
     if (code === "ENOENT" || code === "ENOTDIR") return { state: "absent" };
-    return bad(
-      "unreadable",
-      code === "ELOOP" ? "is a symbolic link, not a file" : `cannot be opened (${code})`,
-    );
+    if (code === "ELOOP") return bad("not-a-file", "is a symbolic link, not a file");
+    return bad("unreadable", `cannot be opened (${code})`, error);
   }
   try {
     const length = readSync(fd, scratch, 0, FIRST_READ_BYTES, null);
@@ -58,7 +54,8 @@ export function readText(path: string, limitBytes: number): string | Exclude<Flo
     return readLarge(fd, limitBytes);
   } catch (error) {
     const code = systemErrorCode(error) ?? String(error);
-    return bad("unreadable", code === "EISDIR" ? "is a directory, not a file" : `cannot be read (${code})`);
+    const reason = code === "EISDIR" ? "is a directory, not a file" : `cannot be read (${code})`;
+    return bad("unreadable", reason, error);
   } finally {
     closeSync(fd);
   }
@@ -66,7 +63,7 @@ export function readText(path: string, limitBytes: number): string | Exclude<Flo
 
 function readLarge(fd: number, limitBytes: number): string | Exclude<FlowReading, { state: "ok" }> {
   const stat = fstatSync(fd);
-  if (!stat.isFile()) return bad("unreadable", "is not a regular file");
+  if (!stat.isFile()) return bad("not-a-file", "is not a regular file");
   if (stat.size > limitBytes) {
     return bad("too-large", `has ${stat.size} bytes, more than the ${limitBytes} allowed`);
   }
@@ -80,6 +77,6 @@ function readLarge(fd: number, limitBytes: number): string | Exclude<FlowReading
   return buffer.toString("utf8", 0, length);
 }
 
-function bad(why: Fault, reason: string): { state: "bad"; why: Fault; reason: string } {
-  return { state: "bad", why, reason };
+function bad(why: Fault, reason: string, cause?: unknown): Extract<FlowReading, { state: "bad" }> {
+  return { state: "bad", why, reason, cause };
 }

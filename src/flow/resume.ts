@@ -1,18 +1,22 @@
 // Finds unfinished work and takes it: schema, hash and expiry verified, the resume lock taken, all inside the flow's
 // guard. Nothing is passed over in silence: every flow that was not resumed comes back with its reason (INV-6), and
-// bad files go to quarantine without hiding the healthy ones.
+// bad files go to quarantine without hiding the healthy ones. What could not be looked at is an error, unless there is
+// other work to resume.
+import { relative } from "node:path";
+import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import { audit } from "./audit.ts";
 import { type FlowDocument, isExpired, isUnfinished } from "./document.ts";
 import { guardPath, withGuard } from "./guard.ts";
-import { isFlowId, parseStem } from "./id.ts";
+import { isFlowId, isTooLong, parseStem } from "./id.ts";
 import { describeLock, type LockTaken, lockedError, takeLock } from "./lock.ts";
 import { damaged } from "./open-flow.ts";
 import { describeOwner, type Owner } from "./owner.ts";
 import { type BadFlow, badInPlace, listQuarantine, quarantine } from "./quarantine.ts";
 import { readFlow } from "./read.ts";
 import {
+  closedError,
   type FlowPlace,
-  listDirectories,
+  findDirectories,
   listStems,
   locateFlow,
   placeOf,
@@ -29,7 +33,8 @@ export interface ResumeRequest {
 
 export interface PassedOver {
   readonly workflowId: string;
-  readonly why: "finished" | "expired" | "locked" | "other-agent";
+  /** `failed`: it could not be looked at, or its guard is stuck. */
+  readonly why: "finished" | "expired" | "locked" | "other-agent" | "failed";
   readonly detail: string;
 }
 
@@ -44,29 +49,48 @@ export interface Resumed {
 
 export async function resumeFlow(workspace: Workspace, request: ResumeRequest): Promise<Resumed> {
   const { root } = workspace;
-  const places = candidates(root, request);
-  const directories = listDirectories(root);
-  const quarantinedBefore = directories.reduce((sum, directory) => sum + listQuarantine(directory).length, 0);
+  const { open, closed } = findDirectories(root);
+  const quarantinedBefore = open.reduce((sum, directory) => sum + listQuarantine(directory).length, 0);
   const passedOver: PassedOver[] = [];
   const bad: BadFlow[] = [];
-  for (const place of places) {
-    const attempt = await tryResume(workspace, place, request);
-    if (attempt === undefined) continue;
-    if ("document" in attempt) return { found: { place, ...attempt }, passedOver, bad, quarantinedBefore };
-    if ("file" in attempt) bad.push(attempt);
-    else passedOver.push(attempt);
+  const failures: LazarusError[] = [];
+  const fail = (workflowId: string, error: LazarusError): void => {
+    failures.push(error);
+    passedOver.push({ workflowId, why: "failed", detail: error.message });
+  };
+  for (const each of request.workflow === undefined ? closed : []) {
+    const workflowId = relative(root, each.directory);
+    if (each.why === "unreadable") fail(workflowId, closedError(each));
+    else passedOver.push({ workflowId, why: "failed", detail: each.reason });
   }
+  for (const place of candidates(root, open, request)) {
+    try {
+      const attempt = await tryResume(workspace, place, request);
+      if (attempt === undefined) continue;
+      if ("document" in attempt) return { found: { place, ...attempt }, passedOver, bad, quarantinedBefore };
+      if ("file" in attempt) bad.push(attempt);
+      else passedOver.push(attempt);
+    } catch (error) {
+      // Asked for by name it is an error at once; else the next one may be well.
+      if (request.workflow !== undefined) throw error;
+      fail(place.stem, asLazarusError(error, `resuming ${place.stem}`, place.directory));
+    }
+  }
+  if (failures[0] !== undefined) throw withDetails(failures[0], { passedOver, bad });
   return { found: undefined, passedOver, bad, quarantinedBefore };
 }
 
-function candidates(root: string, { workflow, agent }: ResumeRequest): FlowPlace[] {
-  if (workflow !== undefined) {
-    const place = locateFlow(root, parseStem(workflow), agent);
-    return place === undefined ? [] : [place];
+function candidates(root: string, open: readonly string[], { workflow, agent }: ResumeRequest): FlowPlace[] {
+  if (workflow === undefined) {
+    return open.flatMap((directory) => listStems(directory).map((stem) => placeOf(directory, stem)));
   }
-  return listDirectories(root).flatMap((directory) =>
-    listStems(directory).map((stem) => placeOf(directory, stem)),
-  );
+  const place = locateFlow(root, parseStem(workflow), agent);
+  return place === undefined ? [] : [place];
+}
+
+function withDetails(error: LazarusError, more: Readonly<Record<string, unknown>>): LazarusError {
+  const { code, message, hint, cause, details } = error;
+  return new LazarusError(code, message, { hint, cause, details: { ...details, ...more } });
 }
 
 type Attempt = { document: FlowDocument; lock: LockTaken } | PassedOver | BadFlow | undefined;
@@ -80,7 +104,11 @@ async function tryResume(workspace: Workspace, place: FlowPlace, request: Resume
   if (glance.state === "ok") {
     const reason = whyNot(glance.document, request, machine.clock.nowMs());
     if (reason !== undefined) return reason;
-  }
+  } else if (glance.why === "unreadable") {
+    const error = damaged(place, glance);
+    if (named || error.kind === "machine") throw error;
+    return badInPlace(place, glance);
+  } else if (isTooLong(place.stem) && !named) return badInPlace(place, glance);
   return withGuard(machine, guardPath(place.directory, place.stem), async (): Promise<Attempt> => {
     const reading = readFlow(place);
     if (reading.state === "absent") return undefined;

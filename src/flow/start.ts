@@ -1,12 +1,12 @@
 // Starts a flow. Order: secrets refused → every used key looked at → the replaced flow's key buried → file written.
 // One start at a time per workspace, so that two flows cannot take one idempotency key at once.
+import { existsSync } from "node:fs";
 import { crashPoint } from "../platform/crash-point.ts";
 import { makeDirectory, replaceFile, sweepTemporaries } from "../platform/durable.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import { pidInUse } from "../platform/process-identity.ts";
 import { audit } from "./audit.ts";
-import { formatExact } from "./canonical.ts";
-import type { FlowDocument } from "./document.ts";
+import { type FlowDocument, formatFlow } from "./document.ts";
 import { guardPath, withGuard } from "./guard.ts";
 import { parseFlowId } from "./id.ts";
 import { lockedError, readLock, releaseLock, verdictFor } from "./lock.ts";
@@ -15,6 +15,7 @@ import type { Owner } from "./owner.ts";
 import { quarantine } from "./quarantine.ts";
 import { readFlow } from "./read.ts";
 import { refuseSecrets } from "./secrets.ts";
+import { shellWord } from "./shell-word.ts";
 import { bury, readTombstones } from "./tombstone.ts";
 import {
   judgeStart,
@@ -29,10 +30,14 @@ import {
   type FlowPlace,
   listDirectories,
   listStems,
+  noWorkspace,
   placeOf,
   requireInside,
   type Workspace,
 } from "./workspace.ts";
+
+/** The guard of all starts: a name that no workflow can have. */
+const STARTING = ".start";
 
 export interface StartOptions {
   readonly me: Owner;
@@ -58,6 +63,7 @@ export async function startFlow(
   await refuseSecrets(textsOf(flow));
   const place = placeOf(checkpointDirectory(root, options.perAgent ? agent : undefined), stem);
   const shared = checkpointDirectory(root);
+  if (!existsSync(root)) throw noWorkspace(root);
   for (const directory of new Set([shared, place.directory])) {
     try {
       makeDirectory(machine.disk, directory);
@@ -66,22 +72,23 @@ export async function startFlow(
     }
     requireInside(root, directory);
   }
-  return withGuard(machine, guardPath(shared, "start"), () =>
+  return withGuard(machine, guardPath(shared, STARTING), () =>
     withGuard(machine, guardPath(place.directory, stem), async () => {
       const existing = await readExisting(workspace, place, options.force ?? false);
       const verdict = judgeStart(flow, existing, usedKeys(root), options.force ?? false);
       if (!verdict.ok) throw refusal(verdict, flow);
       const lock = readLock(place);
       if (verdictFor(machine, lock, options.me) === "held" && !options.force) {
-        throw lockedError(place, lock, "starting");
+        throw lockedError(place, lock, "starting", "the same command with --force");
       }
       sweepTemporaries(machine.disk, place.directory, pidInUse);
       const document = newDocument(flow, machine.clock.nowMs());
+      const text = formatFlow(document);
       if (existing !== undefined && existing.idempotencyKey !== flow.idempotency) {
-        bury(machine, root, existing);
+        bury(workspace, existing);
         crashPoint("flow.start.buried");
       }
-      replaceFile(machine.disk, place.file, formatExact(document));
+      replaceFile(machine.disk, place.file, text);
       crashPoint("flow.start.written");
       releaseLock(machine, place, options.me, options.force);
       if (existing !== undefined && options.force) {
@@ -97,8 +104,8 @@ export async function startFlow(
 }
 
 function textsOf(flow: NewFlow): Record<string, string | undefined> {
-  const { step, idempotency, handoff, notes, remaining = [] } = flow;
-  return { step, idempotency, handoff, notes, remaining: remaining.join("\n") };
+  const { workflow, agent, step, idempotency, handoff, notes, remaining = [] } = flow;
+  return { workflow, agent, step, idempotency, handoff, notes, remaining: remaining.join("\n") };
 }
 
 /** A damaged namesake may be all that is left of the work: forced, it goes to quarantine; it is never overwritten. */
@@ -128,6 +135,7 @@ function usedKeys(root: string): KnownKey[] {
 
 function refusal({ why, by }: Extract<StartVerdict, { ok: false }>, flow: NewFlow): LazarusError {
   const key = JSON.stringify(flow.idempotency);
+  const stem = shellWord(by.workflowId);
   const details = { workflowId: by.workflowId, status: by.status, currentStep: by.currentStep };
   switch (why) {
     case "done":
@@ -140,14 +148,14 @@ function refusal({ why, by }: Extract<StartVerdict, { ok: false }>, flow: NewFlo
       return new LazarusError(
         "FLOW_EXISTS",
         `${by.workflowId} is ${by.status} at step ${JSON.stringify(by.currentStep)}`,
-        { hint: `lazarus flow resume --workflow ${by.workflowId}, or start over with --force`, details },
+        { hint: `lazarus flow resume --workflow ${stem}, or start over with --force`, details },
       );
     case "key-in-use":
       return new LazarusError(
         "FLOW_EXISTS",
         `key ${key} belongs to ${by.workflowId}, which is ${by.status}`,
         {
-          hint: `lazarus flow resume --workflow ${by.workflowId}, or choose a new --idempotency`,
+          hint: `lazarus flow resume --workflow ${stem}, or choose a new --idempotency`,
           details,
         },
       );

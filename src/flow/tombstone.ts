@@ -2,21 +2,22 @@
 // object a line, so that done work stays known as done. Lines are only ever added.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { appendLine, makeDirectory } from "../platform/durable.ts";
+import { appendLine } from "../platform/durable.ts";
 import { systemErrorCode } from "../platform/errors.ts";
 import { isJsonObject } from "../platform/json-file.ts";
-import type { Machine } from "../platform/machine.ts";
 import { FLOW_STATUSES, type FlowDocument, type FlowStatus, formatIso } from "./document.ts";
 import { type KnownKey, keyOf } from "./transition.ts";
-import { ownDirectory } from "./workspace.ts";
+import { checkpointDirectory, makeOwn, ownDirectory, requirePlain, type Workspace } from "./workspace.ts";
 
 export function tombstoneFile(root: string): string {
   return join(ownDirectory(root), "tombstones.jsonl");
 }
 
 /** Durable at return: only then may the flow's own file go. */
-export function bury(machine: Machine, root: string, document: FlowDocument): void {
-  makeDirectory(machine.disk, ownDirectory(root));
+export function bury(workspace: Workspace, document: FlowDocument): void {
+  const { machine, root } = workspace;
+  makeOwn(workspace, checkpointDirectory(root));
+  requirePlain(tombstoneFile(root));
   const { pruned: _, ...known } = keyOf(document);
   const line = JSON.stringify({ ...known, buriedAt: formatIso(machine.clock.nowMs()) });
   appendLine(machine.disk, tombstoneFile(root), line);
@@ -26,6 +27,7 @@ export function bury(machine: Machine, root: string, document: FlowDocument): vo
 export function readTombstones(root: string): KnownKey[] {
   let text: string;
   try {
+    requirePlain(tombstoneFile(root));
     text = readFileSync(tombstoneFile(root), "utf8");
   } catch (error) {
     if (systemErrorCode(error) === "ENOENT" || systemErrorCode(error) === "ENOTDIR") return [];

@@ -1,6 +1,7 @@
 // How a flow changes: pure functions from a document and a wish to the next document, or to a refusal in words.
 // No I/O and no clock; the shell around them (start.ts, change.ts) reads, decides and writes in one visible order.
 import {
+  expiryAfter,
   type FlowDocument,
   type FlowStatus,
   formatIso,
@@ -37,7 +38,6 @@ export type Transition =
   | { readonly refused: "done" | "failed"; readonly message: string };
 
 export const DEFAULT_TTL_DAYS = 7;
-const DAY_MS = 86_400_000;
 
 export function newDocument(flow: NewFlow, nowMs: number): FlowDocument {
   return seal({
@@ -52,7 +52,7 @@ export function newDocument(flow: NewFlow, nowMs: number): FlowDocument {
     notes: flow.notes ?? "",
     idempotencyKey: flow.idempotency,
     updatedAt: formatIso(nowMs),
-    expiresAt: formatIso(nowMs + (flow.ttlDays ?? DEFAULT_TTL_DAYS) * DAY_MS),
+    expiresAt: expiryAfter(flow.ttlDays ?? DEFAULT_TTL_DAYS, nowMs),
   });
 }
 
@@ -91,7 +91,7 @@ export function applyChange(flow: FlowDocument, change: FlowChange, nowMs: numbe
   };
   if (change.notes !== undefined) to.notes = change.notes;
   if (change.handoff !== undefined) to.handoffTo = change.handoff;
-  if (change.ttlDays !== undefined) to.expiresAt = formatIso(nowMs + change.ttlDays * DAY_MS);
+  if (change.ttlDays !== undefined) to.expiresAt = expiryAfter(change.ttlDays, nowMs);
   return { to: seal(to as unknown as FlowDocument), remarks };
 }
 

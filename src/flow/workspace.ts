@@ -1,11 +1,13 @@
 // Where flows live: `memory/checkpoints/` below the workspace root, and one such directory per agent below `agents/`.
 // Lazarus keeps what is its own in `.lazarus/` inside them, where the Python tool's `*.json` does not look. Nothing
 // here leads outside the root, through links included.
-import { readdirSync, realpathSync, statSync } from "node:fs";
+import { accessSync, constants, lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { join, sep } from "node:path";
-import { LazarusError, systemErrorCode } from "../platform/errors.ts";
+import { makeDirectory } from "../platform/durable.ts";
+import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
-import { isFlowId, SCHEMA_STEM } from "./id.ts";
+import { isFileStem, SCHEMA_STEM } from "./id.ts";
+import { shellWord } from "./shell-word.ts";
 
 export interface Workspace {
   readonly machine: Machine;
@@ -23,7 +25,7 @@ export interface FlowPlace {
 
 const BELOW = join("memory", "checkpoints");
 const SUFFIX = ".json";
-export const OWN_DIRECTORY = ".lazarus";
+const OWN_DIRECTORY = ".lazarus";
 
 export function placeOf(directory: string, stem: string): FlowPlace {
   // Not `join`: it would be a tenth of the cost of listing 10,000 files.
@@ -36,18 +38,115 @@ export function checkpointDirectory(root: string, agent?: string): string {
   return agent === undefined ? join(root, BELOW) : join(root, "agents", agent, BELOW);
 }
 
-/** What concerns the whole workspace: audit log, alerts sent, keys of removed flows. */
-export function ownDirectory(root: string): string {
-  return join(root, BELOW, OWN_DIRECTORY);
+/** What Lazarus keeps beside the flows of a directory. */
+export function ownPath(directory: string, ...parts: string[]): string {
+  return join(directory, OWN_DIRECTORY, ...parts);
 }
 
-/** Every directory of flows that exists, the workspace's own first, then the agents' in order of name. */
+/** What concerns the whole workspace: audit log, alerts sent, keys of removed flows. */
+export function ownDirectory(root: string): string {
+  return ownPath(checkpointDirectory(root));
+}
+
+/** Makes a directory of our own below a directory of flows. */
+export function makeOwn(workspace: Workspace, directory: string, ...parts: string[]): string {
+  makeDirectory(workspace.machine.disk, ownPath(directory, ...parts));
+  return requireOwn(workspace, directory, ...parts);
+}
+
+/** The same for one that has been made before. */
+export function requireOwn({ root }: Workspace, directory: string, ...parts: string[]): string {
+  const path = ownPath(directory, ...parts);
+  requireInside(root, directory);
+  if (isOwn(directory, ...parts)) return path;
+  throw new LazarusError("FLOW_OUTSIDE_ROOT", `${path} is a link, or lies behind one; it is left alone`, {
+    hint: `ls -ld ${shellWord(ownPath(directory))} ${shellWord(path)}, and remove the link`,
+  });
+}
+
+/** Whether it really lies where its name says. Lazarus deletes in there, so no link may lead it elsewhere. */
+export function isOwn(directory: string, ...parts: string[]): boolean {
+  try {
+    return (
+      realpathSync.native(ownPath(directory, ...parts)) === ownPath(realpathSync.native(directory), ...parts)
+    );
+  } catch {
+    return false;
+  }
+}
+
+/** Refuses to append to, or to read, what is no plain file: a link would lead elsewhere, a FIFO would wait for ever. */
+export function requirePlain(path: string): void {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true) return;
+  throw new LazarusError("FLOW_OUTSIDE_ROOT", `${path} is not a regular file; it is left alone`, {
+    hint: `ls -ld ${shellWord(path)}, and put it aside: mv -n ${shellWord(path)} ${shellWord(`${path}.aside`)}`,
+  });
+}
+
+/** A directory of flows that is there, and that nobody here may look into. */
+export interface ClosedDirectory {
+  readonly directory: string;
+  /** `outside`: a link leads it out of the workspace. */
+  readonly why: "unreadable" | "outside";
+  readonly reason: string;
+}
+
+/** Every directory of flows, the workspace's own first, then the agents' in order of name. */
+export function findDirectories(root: string): { open: string[]; closed: ClosedDirectory[] } {
+  const open: string[] = [];
+  const closed: ClosedDirectory[] = [];
+  const sort = (directory: string, look: Look): void => {
+    if (look === "open") open.push(directory);
+    else if (look !== "absent") closed.push({ directory, ...look });
+  };
+  if (lookAt(root) === "absent") throw noWorkspace(root);
+  const own = checkpointDirectory(root);
+  sort(own, lookAt(own, root));
+  const agents = join(root, "agents");
+  const look = lookAt(agents);
+  if (look !== "open") sort(agents, look);
+  else
+    for (const name of listAgents(root)) {
+      const directory = checkpointDirectory(root, name);
+      sort(directory, lookAt(directory, root));
+    }
+  return { open, closed };
+}
+
+/** The same for those who must see every one of them: a closed one is an error. One that leads outside is no part. */
 export function listDirectories(root: string): string[] {
-  const candidates = [
-    checkpointDirectory(root),
-    ...listAgents(root).map((name) => checkpointDirectory(root, name)),
-  ];
-  return candidates.filter((directory) => isDirectory(directory) && staysInside(root, directory));
+  const { open, closed } = findDirectories(root);
+  const unreadable = closed.find(({ why }) => why === "unreadable");
+  if (unreadable !== undefined) throw closedError(unreadable);
+  return open;
+}
+
+export function closedError({ directory, reason }: ClosedDirectory): LazarusError {
+  return new LazarusError("PERMISSION", `${directory} ${reason}, so its flows cannot be seen`, {
+    hint: `ls -ld ${shellWord(directory)}, or run as the user who owns it`,
+  });
+}
+
+/** A typing error, or a disk that is not mounted: "nothing to do" would be wrong. */
+export function noWorkspace(root: string): LazarusError {
+  return new LazarusError("NOT_FOUND", `there is no workspace ${root}`, {
+    hint: `ls -ld ${shellWord(root)}; give the right one as --root`,
+  });
+}
+
+type Look = "open" | "absent" | Pick<ClosedDirectory, "why" | "reason">;
+
+function lookAt(directory: string, root?: string): Look {
+  try {
+    if (!statSync(directory).isDirectory()) return "absent";
+    accessSync(directory, constants.R_OK | constants.X_OK);
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === "ENOENT" || code === "ENOTDIR") return "absent";
+    return { why: "unreadable", reason: `cannot be opened (${code})` };
+  }
+  if (root === undefined || staysInside(root, directory)) return "open";
+  return { why: "outside", reason: "is a link that leads out of the workspace" };
 }
 
 /** The stems of a directory's flow files, in order of name. */
@@ -58,7 +157,7 @@ export function listStems(directory: string): string[] {
   } catch (error) {
     const code = systemErrorCode(error);
     if (code === "ENOENT" || code === "ENOTDIR") return [];
-    throw error;
+    throw asLazarusError(error, `looking into ${directory}`, shellWord(directory));
   }
   const stems: string[] = [];
   for (const name of names) {
@@ -71,12 +170,9 @@ export function listStems(directory: string): string[] {
 
 /** Where a workflow lies; undefined when nowhere. `agent` decides between namesakes. */
 export function locateFlow(root: string, stem: string, agent?: string): FlowPlace | undefined {
-  const own = placeOf(checkpointDirectory(root), stem);
-  const found = isThere(own.file) ? [own] : [];
-  for (const name of listAgents(root)) {
-    const place = placeOf(checkpointDirectory(root, name), stem);
-    if (isThere(place.file)) found.push(place);
-  }
+  const directories = [checkpointDirectory(root)];
+  for (const name of listAgents(root)) directories.push(checkpointDirectory(root, name));
+  const found = directories.map((directory) => placeOf(directory, stem)).filter(isThere);
   const chosen = found.length > 1 && agent !== undefined ? atAgent(root, found, agent) : found;
   if (chosen.length > 1) {
     throw new LazarusError(
@@ -99,13 +195,13 @@ export function requireInside(root: string, directory: string): void {
     "FLOW_OUTSIDE_ROOT",
     `${directory} is a link that leads out of the workspace ${root}`,
     {
-      hint: `ls -ld ${directory}, and give the real workspace as --root`,
+      hint: `ls -ld ${shellWord(directory)}, and give the real workspace as --root`,
     },
   );
 }
 
 function atAgent(root: string, found: readonly FlowPlace[], agent: string): FlowPlace[] {
-  const directory = isFlowId(agent) ? checkpointDirectory(root, agent) : undefined;
+  const directory = isFileStem(agent) ? checkpointDirectory(root, agent) : undefined;
   const exact = found.filter((place) => place.directory === directory);
   return exact.length > 0 ? exact : [...found];
 }
@@ -114,10 +210,17 @@ function listFiles(places: readonly FlowPlace[]): string {
   return places.map((place) => place.file).join(", ");
 }
 
+/** Other tools name their agents more freely than we do. */
 function listAgents(root: string): string[] {
   const agents = join(root, "agents");
-  if (!isDirectory(agents)) return [];
-  return readdirSync(agents).filter(isFlowId).sort();
+  try {
+    if (!statSync(agents, { throwIfNoEntry: false })?.isDirectory()) return [];
+    return readdirSync(agents)
+      .filter((name) => !name.startsWith("."))
+      .sort();
+  } catch (error) {
+    throw asLazarusError(error, `looking into ${agents}`, shellWord(agents));
+  }
 }
 
 /** Whether a path that exists lies in the workspace when all links are followed. */
@@ -130,14 +233,12 @@ export function staysInside(root: string, path: string): boolean {
   }
 }
 
-function isThere(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false }) !== undefined;
-}
-
-function isDirectory(path: string): boolean {
+/** A link to nothing is there, too: a bad file, which its reader names. */
+export function isThere({ directory, file }: FlowPlace): boolean {
   try {
-    return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
-  } catch {
-    return false;
+    return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    if (systemErrorCode(error) === "ENAMETOOLONG") return false;
+    throw asLazarusError(error, `looking for ${file}`, shellWord(directory));
   }
 }

@@ -19,7 +19,7 @@ export const command = defineCommand({
     ["lazarus flow list", "everything"],
     ["lazarus flow list --status in_progress --status blocked", "what is unfinished"],
   ],
-  exits: ["machine"],
+  exits: ["missing", "machine"],
   run(context, { options }) {
     const { json } = context.globals;
     const { root } = workspaceOf(context, options);
@@ -30,7 +30,8 @@ export const command = defineCommand({
       seen += 1;
       if (options.status.length > 0 && !options.status.includes(document.status)) return;
       if (options.agent !== undefined && document.agentId !== options.agent) return;
-      if (json) flows.push({ file: place.file, ...document });
+      // Last, so that no field of a stranger's flow stands for it.
+      if (json) flows.push({ ...document, file: place.file });
       else
         text += `${shown(place.stem)}\t${document.status}\t${shown(document.currentStep)}\t${document.updatedAt}\n`;
       // As it comes: lines kept to the end would cost as much in garbage collection as reading the files.

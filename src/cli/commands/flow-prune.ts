@@ -17,7 +17,7 @@ export const command = defineCommand({
     ["lazarus flow prune --dry-run", "what would go?"],
     ["lazarus flow prune --keep-days 7", "finished ones older than a week, and expired ones"],
   ],
-  exits: ["machine", "busy"],
+  exits: ["missing", "machine", "busy"],
   async run(context, { options }) {
     const dryRun = options["dry-run"];
     const { removed, held } = await pruneFlows(workspaceOf(context, options), {

@@ -2,6 +2,7 @@ import { formatExact } from "../../flow/canonical.ts";
 import { describeLock } from "../../flow/lock.ts";
 import { ownerFields } from "../../flow/owner.ts";
 import { resumeFlow } from "../../flow/resume.ts";
+import { shellWord } from "../../flow/shell-word.ts";
 import { ERROR_KINDS } from "../../platform/errors.ts";
 import { defineCommand } from "../command.ts";
 import { OWNER_OPTIONS, ownerFor, shown, WORKFLOW_OPTIONS, warnBad, workspaceOf } from "../flow-space.ts";
@@ -22,7 +23,7 @@ export const command = defineCommand({
     ["lazarus flow resume", "at start-up: is anything unfinished?"],
     ["lazarus flow resume -w report | jq -r .currentStep", "where was I?"],
   ],
-  exits: ["damaged", "machine", "busy", "unsupported"],
+  exits: ["missing", "damaged", "machine", "busy", "unsupported"],
   async run(context, { options }) {
     const me = ownerFor(context, options);
     const { found, passedOver, bad, quarantinedBefore } = await resumeFlow(workspaceOf(context, options), {
@@ -38,12 +39,12 @@ export const command = defineCommand({
       context.warn(`the lock was taken from ${shown(describeLock(found.lock.before))}`);
     }
     const worthSaying = passedOver.filter(
-      ({ why }) => options.workflow !== undefined || why === "expired" || why === "locked",
+      ({ why }) => options.workflow !== undefined || ["expired", "locked", "failed"].includes(why),
     );
     for (const { workflowId, why, detail } of worthSaying) {
       context.say(`${shown(workflowId)} is passed over: ${shown(detail)}`);
       if (why === "expired")
-        context.say(`  to renew it: lazarus flow update -w ${shown(workflowId)} --ttl-days 7`);
+        context.say(`  to renew it: lazarus flow update -w ${shown(shellWord(workflowId))} --ttl-days 7`);
     }
     if (quarantinedBefore > 0) context.say(`${quarantinedBefore} in quarantine: lazarus flow list`);
     context.emit(

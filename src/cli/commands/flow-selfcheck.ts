@@ -24,7 +24,7 @@ export const command = defineCommand({
     ["lazarus flow selfcheck --root ~/workspace || echo look", "from cron"],
     ["lazarus flow selfcheck --alert-command 'mail -s stale me@example.org'", "by mail, once"],
   ],
-  exits: ["alert", "machine"],
+  exits: ["alert", "missing", "machine"],
   async run(context, { options }) {
     const { report, alerted, problems } = await selfcheck(
       workspaceOf(context, options),

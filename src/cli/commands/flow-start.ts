@@ -33,7 +33,7 @@ export const command = defineCommand({
     ],
     ["lazarus flow resume --workflow report", "after a restart"],
   ],
-  exits: ["conflict", "damaged", "machine", "busy", "unsupported"],
+  exits: ["missing", "conflict", "damaged", "machine", "busy", "unsupported"],
   async run(context, { args, options }) {
     const name = "flow start";
     const { place, document } = await startFlow(

@@ -1,0 +1,191 @@
+// The edges of a flow: what no reader would take back is not written, one stuck or oddly named flow hides no other, and
+// names that mean something to Lazarus are names like any other.
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parsePlan } from "../../src/flow/exec-plan.ts";
+import { changeFlow, execPlan, listFlows, pruneFlows, resumeFlow, startFlow } from "../../src/flow/index.ts";
+import type { LazarusError } from "../../src/platform/errors.ts";
+import { createScene, REPORT, type Scene } from "./scene.ts";
+
+const failure = (work: Promise<unknown>): Promise<LazarusError> =>
+  work.then(
+    () => {
+      throw new Error("it succeeded");
+    },
+    (error) => error,
+  );
+
+describe("what no reader would take back is not written", () => {
+  it.for([3e6, 1e12, 1e300, Number.NaN, -1])("an expiry in %d days", async (ttlDays) => {
+    using scene = createScene();
+    const me = scene.owner();
+    const started = await failure(startFlow(scene.workspace, { ...REPORT, ttlDays }, { me }));
+    expect(started).toMatchObject({ code: "USAGE", message: expect.stringContaining("nothing was written") });
+    expect(listFlows(scene.root)).toEqual({ flows: [], bad: [] });
+    await startFlow(scene.workspace, { ...REPORT, ttlDays: 36_500 }, { me });
+    const changed = await failure(changeFlow(scene.workspace, REPORT, { ttlDays }, me));
+    expect(changed.code).toBe("USAGE");
+    expect(listFlows(scene.root)).toMatchObject({ flows: [{}], bad: [] });
+  });
+
+  it("more than a megabyte, however it is spelt in the file", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, REPORT, { me });
+    const before = scene.read("report");
+    // 200,000 characters; in ASCII, as the file is, six bytes each.
+    const changed = await failure(changeFlow(scene.workspace, REPORT, { step: "é".repeat(200_000) }, me));
+    expect(changed).toMatchObject({ code: "USAGE", message: expect.stringContaining("nothing was written") });
+    expect(scene.read("report")).toEqual(before);
+    const steps = Array.from({ length: 9000 }, (_, i) => `  - {key: "${i}${"x".repeat(150)}", run: "true"}`);
+    const plan = await parsePlan(`workflow: long\nsteps:\n${steps.join("\n")}`, "long.yaml");
+    expect(await failure(exec(scene, plan))).toMatchObject({ code: "USAGE" });
+    expect(listFlows(scene.root)).toMatchObject({ flows: [{}], bad: [] });
+  });
+});
+
+const exec = (scene: Scene, plan: Awaited<ReturnType<typeof parsePlan>>, more: object = {}) =>
+  execPlan(scene.workspace, { plan, cwd: scene.root, env: {}, me: scene.owner(), ...more });
+
+describe("exec", () => {
+  it("that can run nothing does not say that all is done", async () => {
+    using scene = createScene();
+    const plan = await parsePlan("workflow: brief\nttlDays: 1e-9\nsteps: [{key: a, run: 'true'}]", "p.yaml");
+    expect(await failure(exec(scene, plan))).toMatchObject({
+      code: "FLOW_FINISHED",
+      message: expect.stringMatching(/brief cannot be run: expired at .*; nothing was run/),
+    });
+    expect(scene.read("brief").status).toBe("in_progress");
+  });
+
+  it("refuses to retry a step that is not there, before anything runs", async () => {
+    using scene = createScene();
+    const plan = await parsePlan("workflow: x\nsteps: [{key: send, run: 'true'}]", "p.yaml");
+    expect(await failure(exec(scene, plan, { retryUnknown: ["sned"] }))).toMatchObject({
+      code: "USAGE",
+      message: expect.stringContaining('no step "sned"'),
+      hint: expect.stringContaining("send"),
+    });
+    expect(listFlows(scene.root).flows).toEqual([]);
+  });
+});
+
+describe("names", () => {
+  it.for(["start", "alerts", "audit", "guard", "x.lock", "x.json", "constructor"])(
+    "%s is a workflow like any other",
+    async (workflow) => {
+      using scene = createScene();
+      const me = scene.owner();
+      await startFlow(scene.workspace, { ...REPORT, workflow }, { me });
+      expect((await resumeFlow(scene.workspace, { me })).found?.document.workflowId).toBe(workflow);
+      await changeFlow(scene.workspace, { workflow }, { status: "done" }, me);
+      await scene.machine.clock.advance(1);
+      const { removed } = await pruneFlows(scene.workspace, { me, keepDays: 0, dryRun: false });
+      expect(removed).toMatchObject([{ workflowId: workflow }]);
+    },
+  );
+
+  it("of agents that another tool chose freely hide no flow", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, { ...REPORT, agent: "ben" }, { me, perAgent: true });
+    const theirs = join(scene.root, "agents", "Anna Ö; x", "memory", "checkpoints");
+    mkdirSync(theirs, { recursive: true });
+    writeFileSync(join(theirs, "bad.json"), "junk");
+    expect(listFlows(scene.root)).toMatchObject({ flows: [{}], bad: [{ workflowId: "bad" }] });
+    const change = changeFlow(scene.workspace, { workflow: "bad" }, { step: "x" }, me);
+    expect(await failure(change)).toMatchObject({
+      code: "FLOW_DAMAGED",
+      // To be pasted: quoted, as a shell reads it.
+      hint: expect.stringContaining(`'${join(theirs, "bad.json")}'`),
+    });
+  });
+
+  it("in a hint are quoted for the shell that they will be pasted into", async () => {
+    using scene = createScene();
+    const workflow = "x; touch pwned";
+    scene.write(`memory/checkpoints/${workflow}.json`, "junk");
+    const change = changeFlow(scene.workspace, { workflow }, { step: "x" }, scene.owner());
+    expect((await failure(change)).hint).toContain(`--workflow '${workflow}'`);
+    const me = scene.owner();
+    await startFlow(scene.workspace, REPORT, { me });
+    const lock = { owner: "a\nb", pid: 7, processStart: "1", bootId: "b", host: "h; touch pwned" };
+    scene.write("memory/checkpoints/report.lock", JSON.stringify(lock));
+    const locked = await failure(resumeFlow(scene.workspace, { workflow: "report", me }));
+    expect(locked.hint).toContain("on 'h; touch pwned';");
+    expect(locked.message).toContain('"a\\nb", process 7 on "h; touch pwned"');
+  });
+});
+
+describe("one flow hides no other from resume", () => {
+  it("when its name is too long for a guard", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, { ...REPORT, workflow: "zz" }, { me });
+    const long = "a".repeat(250);
+    scene.write(`memory/checkpoints/${long}.json`, "junk");
+    const { found, bad } = await resumeFlow(scene.workspace, { me });
+    expect(found?.document.workflowId).toBe("zz");
+    expect(bad).toMatchObject([{ workflowId: long, quarantined: false }]);
+    // A name that cannot exist is unknown, and no riddle of the file system.
+    const change = changeFlow(scene.workspace, { workflow: "é".repeat(190) }, { step: "x" }, me);
+    expect((await failure(change)).code).toBe("FLOW_ID_INVALID");
+  });
+
+  it("when its guard is stuck; alone, it is busy and not NO_CHECKPOINT", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, REPORT, { me });
+    symlinkSync("made by a stranger", join(dirname(scene.file("report")), ".report.guard"));
+    const patiently = async <T>(work: Promise<T>): Promise<T> => {
+      let over = false;
+      const ended = work.finally(() => {
+        over = true;
+      });
+      ended.catch(() => undefined);
+      while (!over) await scene.machine.clock.advance(1000);
+      return ended;
+    };
+    expect(await failure(patiently(resumeFlow(scene.workspace, { me })))).toMatchObject({
+      code: "FLOW_BUSY",
+      hint: expect.stringMatching(/if nobody needs it: rm .*\.report\.guard$/),
+    });
+    await startFlow(scene.workspace, { ...REPORT, workflow: "zz", idempotency: "z" }, { me });
+    const { found, passedOver } = await patiently(resumeFlow(scene.workspace, { me }));
+    expect(found?.document.workflowId).toBe("zz");
+    expect(passedOver).toMatchObject([{ workflowId: "report", why: "failed" }]);
+  });
+});
+
+describe("a start", () => {
+  it("over a lock that is left says what to type, and that works", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    scene.write("memory/checkpoints/report.lock", "2026-11-15T23:53:01.123456+00:00");
+    const refused = await failure(startFlow(scene.workspace, REPORT, { me }));
+    expect(refused).toMatchObject({
+      code: "FLOW_LOCKED",
+      hint: expect.stringMatching(/the same command with --force$/),
+    });
+    await startFlow(scene.workspace, REPORT, { me, force: true });
+    expect((await resumeFlow(scene.workspace, { me })).found?.lock.verdict).toBe("free");
+  });
+});
+
+describe("prune", () => {
+  it("says beforehand what it will keep", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, { ...REPORT, ttlDays: 0 }, { me });
+    const lock = { ...me, owner: null, takenAt: "then" };
+    scene.write("memory/checkpoints/report.lock", JSON.stringify(lock));
+    const prune = (dryRun: boolean) =>
+      pruneFlows(scene.workspace, { me: scene.owner(), keepDays: 0, dryRun });
+    expect(await prune(true)).toMatchObject({ removed: [], held: [{ workflowId: "report" }] });
+    expect(await prune(false)).toMatchObject({ removed: [], held: [{ workflowId: "report" }] });
+    scene.machine.processes.end(me.pid);
+    expect(await prune(true)).toMatchObject({ removed: [{ workflowId: "report" }], held: [] });
+    expect(await prune(false)).toMatchObject({ removed: [{ workflowId: "report" }], held: [] });
+  });
+});
