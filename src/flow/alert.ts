@@ -65,7 +65,8 @@ async function postAlert(
     headers: { ...headers, "content-type": "application/json", "user-agent": "lazarus" },
     body,
     signal: patience.signal,
-    redirect: "error",
+    // Followed, an alert could end up anywhere; so the 3xx is the answer.
+    redirect: "manual",
   }).then(
     async (response) => {
       await response.body?.cancel();

@@ -7,6 +7,9 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { audit, auditFile } from "../../src/flow/audit.ts";
 import { changeFlow, selfcheck, startFlow } from "../../src/flow/index.ts";
+import { systemDisk } from "../../src/platform/disk.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { createFaultyDisk } from "../../src/testing/index.ts";
 import { createScene, REPORT } from "./scene.ts";
 
 const HOUR_MS = 3_600_000;
@@ -57,6 +60,73 @@ describe("alerts", () => {
     ]);
     expect(readFileSync(auditFile(scene.root), "utf8")).not.toContain("hidden");
     expect(await selfcheck(scene.workspace, 10, { command: "true" })).toMatchObject({ alerted: 1 });
+  });
+
+  it("that reached one target are not sent to it again because the other fails", async () => {
+    using scene = createScene();
+    await startFlow(scene.workspace, REPORT, { me: scene.owner() });
+    await scene.machine.clock.advance(HOUR_MS);
+    const out = join(scene.root, "alerts.jsonl");
+    const check = (webhook: string) =>
+      selfcheck(scene.workspace, 10, { command: `cat >> '${out}'; echo >> '${out}'`, webhook });
+    expect(await check("http://127.0.0.1:1/")).toMatchObject({ alerted: 1, problems: [{}] });
+    expect(await check("http://127.0.0.1:1/")).toMatchObject({ alerted: 0, problems: [{}] });
+    expect(readFileSync(out, "utf8").trim().split("\n")).toHaveLength(1);
+  });
+
+  it("of two checks at once are sent once", async () => {
+    using scene = createScene();
+    await startFlow(scene.workspace, REPORT, { me: scene.owner() });
+    // The wall clock: the one that waits polls until the other has told.
+    const workspace = { root: scene.root, machine: systemMachine };
+    const out = join(scene.root, "alerts.jsonl");
+    const check = () => selfcheck(workspace, -1, { command: `sleep 0.2; cat >> '${out}'; echo >> '${out}'` });
+    const both = await Promise.all([check(), check()]);
+    expect(both.map(({ alerted }) => alerted).sort()).toEqual([0, 1]);
+    expect(readFileSync(out, "utf8").trim().split("\n")).toHaveLength(1);
+  });
+
+  it("go out even when nothing can be written, and say that they will come again", async () => {
+    using scene = createScene();
+    await startFlow(scene.workspace, REPORT, { me: scene.owner() });
+    await scene.machine.clock.advance(HOUR_MS);
+    const out = join(scene.root, "alerts.jsonl");
+    for (const round of [1, 2]) {
+      const writes = ["create", "write", "openAppend", "mkdir"];
+      const disk = createFaultyDisk(systemDisk, {
+        code: "ENOSPC",
+        at: ({ method }) => writes.includes(method),
+      });
+      const workspace = { root: scene.root, machine: { ...scene.machine, disk } };
+      const { report, alerted, problems } = await selfcheck(workspace, 10, {
+        command: `cat >> '${out}'; echo >> '${out}'`,
+      });
+      expect(report.count).toBe(1);
+      expect(alerted).toBe(1);
+      expect(problems.join("\n")).toContain("the disk is full");
+      expect(readFileSync(out, "utf8").trim().split("\n")).toHaveLength(round);
+    }
+  });
+
+  it("do not follow a webhook that leads elsewhere", async () => {
+    using scene = createScene();
+    await startFlow(scene.workspace, REPORT, { me: scene.owner() });
+    await scene.machine.clock.advance(HOUR_MS);
+    const paths: string[] = [];
+    const server = createServer((request, response) => {
+      paths.push(request.url ?? "");
+      response.writeHead(307, { location: "/elsewhere" }).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    try {
+      const webhook = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+      expect((await selfcheck(scene.workspace, 10, { webhook })).problems).toEqual([
+        "the webhook answered 307",
+      ]);
+      expect(paths).toEqual(["/hook"]);
+    } finally {
+      server.close();
+    }
   });
 
   it("go to a webhook as JSON", async () => {
