@@ -3,7 +3,7 @@
 // aloud and never run again by itself (INV-5).
 import { existsSync, rmSync } from "node:fs";
 import { crashPoint } from "../platform/crash-point.ts";
-import { makeDirectory, removeFile, replaceFile } from "../platform/durable.ts";
+import { removeFile, replaceFile } from "../platform/durable.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import { formatExact } from "./canonical.ts";
@@ -12,6 +12,7 @@ import { guardPath, withGuard } from "./guard.ts";
 import { lockedError, readLock, verdictFor } from "./lock.ts";
 import {
   decideOnce,
+  ONCE,
   type OnceDecision,
   type OncePaths,
   type OnceRecord,
@@ -21,12 +22,13 @@ import {
   type Trace,
 } from "./once-record.ts";
 import { type FlowName, findFlow, openFlow } from "./open-flow.ts";
-import { type Captured, parseCaptured } from "./output.ts";
+import { type Captured, mapCaptured, parseCaptured } from "./output.ts";
 import { describeOwner, livenessOf, type Owner, ownerFields, selfOwner } from "./owner.ts";
 import { type CommandEnd, runCommand } from "./run-command.ts";
 import { redactText, refuseSecrets } from "./secrets.ts";
 import { sha256Hex } from "./sha256.ts";
-import type { FlowPlace, Workspace } from "./workspace.ts";
+import { shellWord } from "./shell-word.ts";
+import { type FlowPlace, makeOwn, type Workspace } from "./workspace.ts";
 
 export interface OnceRequest extends FlowName {
   readonly key: string;
@@ -93,6 +95,11 @@ export async function runOnce(workspace: Workspace, request: OnceRequest): Promi
       request.cwd,
     );
   }
+  if (!end.began) {
+    const now = readRecord(paths.record);
+    if (typeof now !== "string" && now.attempt === attempt) removeFile(machine.disk, paths.record);
+    throw notBegun(request, paths, end);
+  }
   crashPoint("flow.once.command-ended");
   const [stdout, stderr] = [await redacted(end.stdout), await redacted(end.stderr)];
   const ended = { exitCode: end.exitCode, signal: end.signal, stdout: stdout.output, stderr: stderr.output };
@@ -107,11 +114,12 @@ export async function runOnce(workspace: Workspace, request: OnceRequest): Promi
 
 /** Decides and, when the command is to run, makes "started" durable. Inside the flow's guard. */
 function claim(
-  { machine, root }: Workspace,
+  workspace: Workspace,
   place: FlowPlace,
   request: OnceRequest,
   commandText: string,
 ): Claim | { replay: OnceRecord; paths: OncePaths } {
+  const { machine, root } = workspace;
   const flow = openFlow(root, place);
   const lock = readLock(place);
   if (verdictFor(machine, lock, request.me) === "held") throw lockedError(place, lock, "working on");
@@ -138,7 +146,7 @@ function claim(
     commandHash: hashOf(request.command),
     startedAt: formatIso(machine.clock.nowMs()),
   };
-  makeDirectory(machine.disk, paths.directory);
+  makeOwn(workspace, place.directory, ONCE, place.stem);
   replaceFile(machine.disk, paths.record, formatExact(record));
   crashPoint("flow.once.start-recorded");
   return { paths, attempt, record };
@@ -158,7 +166,7 @@ function replayed(record: OnceRecord, paths: OncePaths, request: OnceRequest): O
   return {
     outcome: "replayed",
     exitCode: record.exitCode ?? 0,
-    signal: typeof document.signal === "string" ? document.signal : null,
+    signal: record.signal,
     attempt: record.attempt,
     stdout: parseCaptured(document.stdout),
     stderr: parseCaptured(document.stderr),
@@ -178,10 +186,7 @@ function refusal(
   const owner = typeof record === "string" ? undefined : record.owner;
   const since = typeof record === "string" ? "" : `, since ${record.startedAt}`;
   if (decision.act === "unknown") {
-    const why =
-      record === "unreadable"
-        ? "its record cannot be read"
-        : `its run died in the middle (started at ${record === "absent" ? "?" : record.startedAt})`;
+    const why = typeof record === "string" ? "its record cannot be read" : howItDied(record);
     return new LazarusError("FLOW_OUTCOME_UNKNOWN", `nobody knows whether ${quoted(key)} happened: ${why}`, {
       hint: "look whether it took effect; if not, the same command with --retry-unknown",
       details,
@@ -201,11 +206,32 @@ function refusal(
   return new LazarusError("FLOW_BUSY", says, { hint, details });
 }
 
+function howItDied({ state, signal, exitCode, startedAt }: OnceRecord): string {
+  const how =
+    state === "started" ? "its run died" : `its command was ended by ${signal ?? `exit code ${exitCode}`}`;
+  return `${how} in the middle (started at ${startedAt})`;
+}
+
+function notBegun({ key }: OnceRequest, paths: OncePaths, { stderr }: CommandEnd): LazarusError {
+  const says = stderr.head.trim().split("\n")[0] ?? "";
+  return new LazarusError(
+    "DISK_IO",
+    `${quoted(key)} was not started: its pid file cannot be written: ${says}`,
+    {
+      hint: `df -h ${shellWord(paths.directory)}, then run the same command again`,
+      details: { key, record: paths.record },
+    },
+  );
+}
+
 async function redacted(output: Captured): Promise<{ output: Captured; count: number }> {
-  if (output.encoding !== "utf8") return { output, count: 0 };
-  const head = await redactText(output.head);
-  const tail = await redactText(output.tail);
-  return { output: { ...output, head: head.text, tail: tail.text }, count: head.count + tail.count };
+  let count = 0;
+  const clean = await mapCaptured(output, async (text) => {
+    const found = await redactText(text);
+    count += found.count;
+    return found.text;
+  });
+  return { output: clean, count };
 }
 
 function hashOf(command: readonly string[]): string {

@@ -41,14 +41,10 @@ export function createCapture(headBytes = HEAD_BYTES, tailBytes = TAIL_BYTES): O
     },
     finish() {
       if (tailLength > tailBytes) shrink();
-      const first = Buffer.concat(head);
-      const last = Buffer.concat(tail);
-      const isText =
-        omittedBytes === 0 ? isUtf8(Buffer.concat([first, last])) : isUtf8(first) && isUtf8(last);
-      if (isText && (omittedBytes > 0 || isUtf8(first))) {
-        return { encoding: "utf8", head: first.toString(), tail: last.toString(), omittedBytes };
-      }
-      const encoding = "base64";
+      // Whole output is one text: a character, or a secret, may lie across the seam.
+      const first = Buffer.concat(omittedBytes === 0 ? [...head, ...tail] : head);
+      const last = Buffer.concat(omittedBytes === 0 ? [] : tail);
+      const encoding = isUtf8(first) && isUtf8(last) ? "utf8" : "base64";
       return { encoding, head: first.toString(encoding), tail: last.toString(encoding), omittedBytes };
     },
   };
@@ -64,6 +60,19 @@ export function createCapture(headBytes = HEAD_BYTES, tailBytes = TAIL_BYTES): O
 
 function isUtf8(bytes: Buffer): boolean {
   return process.getBuiltinModule("node:buffer").isUtf8(bytes);
+}
+
+/** The same with `change` made to its text. What is no UTF-8 is shown to it byte by byte, and keeps its other bytes. */
+export async function mapCaptured(
+  output: Captured,
+  change: (text: string) => Promise<string>,
+): Promise<Captured> {
+  if (output.encoding === "utf8") {
+    return { ...output, head: await change(output.head), tail: await change(output.tail) };
+  }
+  const changed = async (base64: string) =>
+    Buffer.from(await change(Buffer.from(base64, "base64").toString("latin1")), "latin1").toString("base64");
+  return { ...output, head: await changed(output.head), tail: await changed(output.tail) };
 }
 
 /** The bytes to print again, with a line in the gap that says what is missing. */

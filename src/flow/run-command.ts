@@ -2,6 +2,7 @@
 // file that must not exist yet, and only then becomes the command: so a missing file proves that the command never
 // began, and whoever creates the file first (the command, or someone who gave up on it) has decided the matter.
 import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { type Captured, createCapture } from "./output.ts";
 
 export interface CommandRequest {
@@ -18,6 +19,8 @@ export interface CommandRequest {
 }
 
 export interface CommandEnd {
+  /** False when the pid file could not be written: the command itself was never started. */
+  readonly began: boolean;
   /** As a shell reports it: 128 + the signal's number for a command that a signal ended. */
   readonly exitCode: number;
   readonly signal: string | null;
@@ -28,6 +31,7 @@ export interface CommandEnd {
 /** Says `pid` and, where there is /proc, its stat line. `-C` makes the file's creation exclusive. */
 const WRAPPER =
   'set -C; IFS= read -r stat 2>/dev/null </proc/$$/stat; printf "%s %s\\n" $$ "$stat" >"$1" || exit 125; shift; exec "$@"';
+const NOT_BEGUN = 125;
 /** A background child may hold the pipes open for ever; what it prints after this belongs to nobody. */
 const DRAIN_MS = 500;
 
@@ -60,6 +64,7 @@ export function runCommand(request: CommandRequest): Promise<CommandEnd> {
       child.stdout!.destroy();
       child.stderr!.destroy();
       resolve({
+        began: code !== NOT_BEGUN || namesProcess(pidFile, child.pid),
         exitCode: code ?? signalExit(by),
         signal: by,
         stdout: stdout.finish(),
@@ -85,6 +90,15 @@ function pass(to: ((chunk: Buffer) => void) | undefined, chunk: Buffer): void {
   try {
     to?.(chunk);
   } catch {}
+}
+
+/** The command may end with 125 as well; then its pid is in the file. */
+function namesProcess(pidFile: string, pid: number | undefined): boolean {
+  try {
+    return Number.parseInt(readFileSync(pidFile, "latin1"), 10) === pid;
+  } catch {
+    return false;
+  }
 }
 
 function signalExit(signal: NodeJS.Signals | null): number {

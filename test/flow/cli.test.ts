@@ -101,7 +101,10 @@ describe("the workspace", () => {
       exit: 7,
       stderr: expect.stringContaining("out of the workspace"),
     });
-    expect(run(world, "flow list").stdout).toBe("");
+    expect(run(world, "flow list").stdout).toMatch(/^memory\/checkpoints\tINVALID\tis a link that leads out/);
+    expect(run(world, "flow selfcheck").exit).toBe(3);
+    expect(run(world, "flow resume").stderr).toContain("leads out of the workspace");
+    expect(world.shell("ls ../outside").stdout).toBe("");
   });
 });
 
@@ -192,10 +195,12 @@ describe("hostile text", () => {
       ["flow", "update", "-w", "report", "--step", secret],
       ["flow", "once", "-w", "report", "--key", secret, "--", "true"],
       ["flow", "start", "-w", "r2", "--agent", "a", "--step", "s", "--idempotency", secret],
+      ["flow", "start", "-w", "r2", "--agent", secret, "--step", "s", "--idempotency", "k2"],
+      ["flow", "start", "-w", secret, "--agent", "a", "--step", "s", "--idempotency", "k2"],
     ]) {
       const { exit, stdout, stderr } = world.run(words);
       expect(exit).toBe(2);
-      expect(stderr).toMatch(/(notes|step|key|idempotency) holds a secret \(github\)/);
+      expect(stderr).toMatch(/(notes|step|key|idempotency|agent|workflow) holds a secret \(github\)/);
       expect(stdout + stderr).not.toContain(secret.slice(4));
     }
     expect(world.shell("grep -r a1B2a1B2 memory || true").stdout).toBe("");
@@ -204,6 +209,75 @@ describe("hostile text", () => {
     expect(
       world.run(["flow", "once", "-w", "report", "--key", "leak", "--", "echo", secret]).stdout,
     ).toContain("[redacted: github]");
+  });
+});
+
+describe("the self-check on the screen", () => {
+  it("is OK, or ALERT with a line per finding and exit code 3", () => {
+    using world = createWorld();
+    run(world, START);
+    expect(run(world, "flow selfcheck")).toEqual({ exit: 0, stdout: "OK\n", stderr: "" });
+    const file = `${world.cwd}/memory/checkpoints/report.json`;
+    expect(run(world, "flow selfcheck --stale-min 0")).toEqual({
+      exit: 3,
+      stdout: `ALERT stale_checkpoints=1 threshold_min=0\n- anna:report age=0m file=${file}\n`,
+      stderr: "",
+    });
+    const json = run(world, "flow selfcheck --stale-min 0 --json");
+    expect(json.exit).toBe(3);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      status: "alert",
+      count: 1,
+      findings: [{ workflowId: "report", agentId: "anna", file, ageMinutes: 0 }],
+    });
+    writeFileSync(`${world.cwd}/memory/checkpoints/bad.json`, "junk");
+    expect(run(world, "flow selfcheck").stdout).toBe(
+      `ALERT stale_checkpoints=0 threshold_min=10 invalid_files=1\n- INVALID bad file=${world.cwd}/memory/checkpoints/bad.json: is not JSON\n`,
+    );
+    expect(world.shell("grep -c selfcheck memory/checkpoints/.lazarus/audit.jsonl").stdout).toBe("4\n");
+  });
+});
+
+describe("a resume lock on the disk", () => {
+  it("names its owner, process, start, boot, host and time", () => {
+    using world = createWorld();
+    run(world, START);
+    run(world, "flow resume --owner session-7");
+    const lock = JSON.parse(world.read("cwd/memory/checkpoints/report.lock"));
+    expect(lock).toMatchObject({ schema: "lazarus.flow-lock/1", workflowId: "report", owner: "session-7" });
+    expect(lock.pid).toBeGreaterThan(0);
+    for (const field of ["processStart", "bootId", "host", "takenAt"]) expect(lock[field]).toMatch(/./);
+    expect(Date.parse(lock.takenAt)).not.toBeNaN();
+  });
+});
+
+describe("between an agent's steps", () => {
+  it("nothing is loaded that is not needed: no secret rules without text that could hold one", () => {
+    using world = createWorld();
+    run(world, START);
+    const hook = `import { registerHooks } from "node:module"; import { writeSync } from "node:fs";
+      registerHooks({ load(url, context, next) { writeSync(2, url + "\\n"); return next(url, context); } });`;
+    const nodeOptions = ["--import", `data:text/javascript,${encodeURIComponent(hook)}`];
+    const loaded = (line: string) => world.run(line.split(" "), { nodeOptions }).stderr;
+    const quick = loaded("flow update -w report --complete fetch --step write");
+    expect(quick).toContain("/dist/");
+    for (const heavy of ["secretlint", "koffi", "yaml", "node:crypto", "node:child_process"]) {
+      expect(quick).not.toContain(heavy);
+      expect(loaded("flow resume -w report")).not.toContain(heavy);
+    }
+    expect(loaded("flow update -w report --notes https://example.org/")).toContain("secretlint");
+  });
+});
+
+describe("list --json", () => {
+  it("names the file itself, whatever fields a flow brings along", () => {
+    using world = createWorld();
+    run(world, START);
+    const path = `${world.cwd}/memory/checkpoints/report.json`;
+    const flow = JSON.parse(world.read("cwd/memory/checkpoints/report.json"));
+    delete flow.checkpointHash;
+    writeFileSync(path, JSON.stringify({ ...flow, file: "/etc/passwd" }));
+    expect(JSON.parse(run(world, "flow list --json").stdout).flows).toMatchObject([{ file: path }]);
   });
 });
 
@@ -219,7 +293,9 @@ describe("once", () => {
     expect(first.stdout).toContain("xhello\n");
     const second = once();
     expect(second.stdout).toBe(first.stdout);
-    expect(second.stderr).toBe("ebin was done before; this is its record\nexit 7\n");
+    expect(second.stderr).toBe(
+      "ebin ended before with exit code 7; this is its record\n  to run it again: the same command with --retry-failed\nexit 7\n",
+    );
   });
 
   it("tells a command that cannot be found from one that fails", () => {

@@ -50,7 +50,12 @@ export const command = defineCommand({
     } else if (result.outcome === "replayed") {
       terminal.out(replayBytes(result.stdout));
       terminal.err(replayBytes(result.stderr));
-      context.say(`${shown(key)} was done before; this is its record`);
+      const { exitCode } = result;
+      if (exitCode === 0) context.say(`${shown(key)} was done before; this is its record`);
+      else {
+        context.say(`${shown(key)} ended before with exit code ${exitCode}; this is its record`);
+        context.say("  to run it again: the same command with --retry-failed");
+      }
     }
     return result.exitCode;
   },

@@ -1,0 +1,160 @@
+// At most once, on the real disk with real commands: what is recorded, what is replayed, what nobody knows, and secrets
+// in what a command prints.
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { type OnceRequest, runOnce, startFlow, type Workspace } from "../../src/flow/index.ts";
+import { replayBytes } from "../../src/flow/output.ts";
+import { runCommand } from "../../src/flow/run-command.ts";
+import { type Disk, systemDisk } from "../../src/platform/disk.ts";
+import { createWorld } from "../cli/hermetic.ts";
+import { createScene, REPORT, type Scene } from "./scene.ts";
+
+const SECRET = `ghp_${"a1B2".repeat(9)}`;
+
+async function started(): Promise<{
+  scene: Scene;
+  once: (
+    key: string,
+    line: string,
+    more?: Partial<OnceRequest>,
+    workspace?: Workspace,
+  ) => ReturnType<typeof runOnce>;
+}> {
+  const scene = createScene();
+  const me = scene.owner();
+  await startFlow(scene.workspace, REPORT, { me });
+  return {
+    scene,
+    once: (key, line, more, workspace = scene.workspace) =>
+      runOnce(workspace, {
+        workflow: "report",
+        key,
+        command: ["/bin/sh", "-c", line],
+        cwd: scene.root,
+        env: {},
+        me,
+        ...more,
+      }),
+  };
+}
+
+describe("a command that a signal ends", () => {
+  it("died in the middle: unknown from then on, and run again only when told", async () => {
+    const { scene, once } = await started();
+    using _ = scene;
+    const line = "echo begun >> log; kill -KILL $$";
+    expect(await once("send", line)).toMatchObject({ outcome: "ran", exitCode: 137, signal: "SIGKILL" });
+    for (const more of [{}, { retryFailed: true }]) {
+      await expect(once("send", line, more)).rejects.toMatchObject({
+        code: "FLOW_OUTCOME_UNKNOWN",
+        message: expect.stringContaining("its command was ended by SIGKILL in the middle"),
+        hint: expect.stringContaining("--retry-unknown"),
+      });
+    }
+    expect(readFileSync(join(scene.root, "log"), "utf8")).toBe("begun\n");
+    expect(await once("send", "true", { retryUnknown: true })).toMatchObject({ outcome: "ran", attempt: 2 });
+    expect(await once("send", line)).toMatchObject({ outcome: "replayed", exitCode: 0 });
+  });
+
+  it("on the command line: exit code 4, and what to type", () => {
+    using world = createWorld();
+    world.run("flow start -w report --agent a --idempotency k --step s".split(" "));
+    const once = (...more: string[]) =>
+      world.run([
+        "flow",
+        "once",
+        "-w",
+        "report",
+        "--key",
+        "send",
+        ...more,
+        "--",
+        "sh",
+        "-c",
+        "kill -TERM $$",
+      ]);
+    expect(once().exit).toBe(143);
+    const { exit, stdout, stderr } = once();
+    expect({ exit, stdout }).toEqual({ exit: 4, stdout: "" });
+    expect(stderr).toMatch(
+      /^error: nobody knows whether "send" happened: .*SIGTERM.*\n {2}try: look .*--retry-unknown\n$/,
+    );
+    expect(once("--retry-unknown").exit).toBe(143);
+  });
+});
+
+describe("secrets in what a command prints", () => {
+  it.for([
+    ["in text", `echo ${SECRET}`],
+    ["beside bytes that are no text", `printf '\\377\\000 %s \\376' ${SECRET}`],
+    [
+      "in the end of a long output",
+      `head -c 600000 /dev/zero | tr '\\0' 'x'; printf '\\n\\377 %s\\n' ${SECRET}`,
+    ],
+    ["across the middle of an output", `head -c 131060 /dev/zero | tr '\\0' ' '; echo; echo ${SECRET}`],
+  ])("are not recorded: %s", async ([, line]) => {
+    const { scene, once } = await started();
+    using _ = scene;
+    const { stdout, remarks, recordFile } = await once("leak", line!);
+    expect(remarks).toEqual(["1 secrets in the output were not recorded"]);
+    const recorded = JSON.parse(readFileSync(recordFile, "utf8"));
+    for (const output of [stdout, recorded.stdout]) {
+      const bytes = replayBytes(output).toString("latin1");
+      expect(bytes).toContain("[redacted: github]");
+      expect(bytes).not.toContain(SECRET);
+    }
+    const replay = await once("leak", line!);
+    expect(replay.outcome).toBe("replayed");
+    expect(replayBytes(replay.stdout).equals(replayBytes(stdout))).toBe(true);
+  });
+
+  it("other bytes stay what they are", async () => {
+    const { scene, once } = await started();
+    using _ = scene;
+    const { stdout } = await once("leak", `printf '\\377\\000 %s \\376' ${SECRET}`);
+    expect(replayBytes(stdout)).toEqual(Buffer.from("\xff\0 [redacted: github] \xfe", "latin1"));
+  });
+});
+
+describe("a command whose pid file cannot be written", () => {
+  it("never began, and its exit code is not taken for an outcome", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "lazarus-command-"));
+    try {
+      const run = (pidFile: string, line: string) =>
+        runCommand({ command: ["/bin/sh", "-c", line], cwd: directory, env: {}, pidFile, stdin: "ignore" });
+      const mark = join(directory, "ran");
+      expect(await run(join(directory, "no-such", "pid"), `touch '${mark}'`)).toMatchObject({ began: false });
+      writeFileSync(join(directory, "taken"), "void");
+      expect(await run(join(directory, "taken"), `touch '${mark}'`)).toMatchObject({ began: false });
+      expect(existsSync(mark)).toBe(false);
+      expect(await run(join(directory, "pid"), "exit 125")).toMatchObject({ began: true, exitCode: 125 });
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  });
+
+  it("is no outcome, and the same call runs it once the disk is well", async () => {
+    const { scene, once } = await started();
+    using _ = scene;
+    const mark = join(scene.root, "ran");
+    /** Makes the pid file in the moment after the claim, empty as on a full disk. */
+    const disk = {
+      ...systemDisk,
+      fsyncDirectory(path: string) {
+        systemDisk.fsyncDirectory(path);
+        if (!path.endsWith("/once/report")) return;
+        for (const name of readdirSync(path)) writeFileSync(join(path, name.replace("json", "1.pid")), "");
+      },
+    } as Disk;
+    const full = { root: scene.root, machine: { ...scene.machine, disk } };
+    await expect(once("k", `touch '${mark}'`, {}, full)).rejects.toMatchObject({
+      code: "DISK_IO",
+      message: expect.stringContaining('"k" was not started: its pid file cannot be written'),
+    });
+    expect(existsSync(mark)).toBe(false);
+    expect(await once("k", `touch '${mark}'`)).toMatchObject({ outcome: "ran", exitCode: 0 });
+    expect(existsSync(mark)).toBe(true);
+  });
+});
