@@ -1,18 +1,12 @@
 // Packs items into a layer: small files together, large ones in pieces, all compressed in parallel and written in
 // order. What could not be read comes back as missed or flawed, never in silence (INV-6).
 import { createHash, type Hash } from "node:crypto";
-import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
+import { type BigIntStats, closeSync, fstatSync, readSync } from "node:fs";
 import type { CapturedItem, CaptureItem, CaptureTask, MissedItem, TaskResult } from "./capture-item.ts";
 import type { Pool } from "./capture-pool.ts";
-import {
-  changedType,
-  describe,
-  explainMiss,
-  findExtents,
-  isHot,
-  refuseLiveDatabase,
-  signatureOf,
-} from "./capture-task.ts";
+import { describeFile, findExtents, openItem } from "./describe-path.ts";
+import { changedType, explainMiss, refuseLiveDatabase } from "./missed.ts";
+import { isHot, signatureOf } from "./moving-file.ts";
 import type { LayerWriter } from "./oci/layer-writer.ts";
 import type { TocEntry } from "./oci/toc.ts";
 import { systemPath } from "./path-bytes.ts";
@@ -252,10 +246,7 @@ function statAtRest(fd: number): BigIntStats {
 function openLarge(root: string, unit: LargeUnit): OpenedLarge {
   const { leader } = unit;
   const live = systemPath(`${root}/${leader.path}`);
-  const fd = openSync(
-    leader.source === undefined ? live : systemPath(leader.source),
-    constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
-  );
+  const fd = openItem(leader, live);
   try {
     const stat = statAtRest(fd);
     if (!stat.isFile()) throw changedType();
@@ -263,11 +254,7 @@ function openLarge(root: string, unit: LargeUnit): OpenedLarge {
       const head = Buffer.alloc(100);
       refuseLiveDatabase(live, head.subarray(0, readSync(fd, head, 0, head.length, 0)));
     }
-    const described = describe(
-      leader,
-      live,
-      leader.source === undefined ? stat : lstatSync(live, { bigint: true }),
-    );
+    const described = describeFile(leader, live, stat);
     const size = Number(stat.size);
     const extents = findExtents(fd, stat, size);
     const spans = extents ?? [[0, size] as const];

@@ -1,0 +1,60 @@
+// Describes paths and hashes files without packing them: is what stat calls changed really different?
+import { createHash } from "node:crypto";
+import { closeSync, fstatSync, readSync } from "node:fs";
+import type { CapturedItem, CaptureItem, HashTask, MissedItem, TaskResult } from "./capture-item.ts";
+import { describeFile, describeOther, findExtents, openItem } from "./describe-path.ts";
+import { changedType, explainMiss, refuseLiveDatabase } from "./missed.ts";
+import { movedMeanwhile } from "./moving-file.ts";
+import { systemPath } from "./path-bytes.ts";
+
+export function hashTask(task: HashTask): TaskResult {
+  const captured: CapturedItem[] = [];
+  const missed: MissedItem[] = [];
+  for (const item of task.items) {
+    try {
+      captured.push(hashItem(task.root, item));
+    } catch (error) {
+      missed.push(explainMiss(item, error));
+    }
+  }
+  return { captured, missed };
+}
+
+const HASH_CHUNK = 1 << 20;
+let hashBuffer: Buffer | undefined;
+
+function hashItem(root: string, item: CaptureItem): CapturedItem {
+  const live = systemPath(`${root}/${item.path}`);
+  if (item.type !== "file") return describeOther(item, live);
+  const fd = openItem(item, live);
+  try {
+    const before = fstatSync(fd, { bigint: true });
+    if (!before.isFile()) throw changedType();
+    const described = describeFile(item, live, before);
+    const size = Number(before.size);
+    const extents = findExtents(fd, before, size);
+    const digest = createHash("sha256");
+    hashBuffer ??= Buffer.allocUnsafeSlow(HASH_CHUNK);
+    for (const [offset, length] of extents ?? [[0, size] as const]) {
+      let done = 0;
+      while (done < length) {
+        const count = readSync(fd, hashBuffer, 0, Math.min(HASH_CHUNK, length - done), offset + done);
+        if (count === 0) break;
+        if (offset + done === 0 && item.source === undefined)
+          refuseLiveDatabase(live, hashBuffer.subarray(0, count));
+        digest.update(hashBuffer.subarray(0, count));
+        done += count;
+      }
+    }
+    const torn = movedMeanwhile(before, fstatSync(fd, { bigint: true }));
+    const entry = {
+      ...described.entry,
+      size,
+      sha256: digest.digest("hex"),
+      ...(extents === undefined ? {} : { extents }),
+    };
+    return { ...described, entry, ...(torn === undefined ? {} : { torn }) };
+  } finally {
+    closeSync(fd);
+  }
+}
