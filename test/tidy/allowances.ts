@@ -126,8 +126,4 @@ export const ALLOWED: readonly Allowance[] = [
     path: "src/testing/run-store-conformance.ts",
     reason: "one suite, a list of independent cases",
   },
-  {
-    rule: "length",
-    reason: "what a worker does to a file; to be split",
-  },
 ];
