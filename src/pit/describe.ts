@@ -17,7 +17,7 @@ export function describeEnd(end: RecordedEnd): string {
   );
   if (first?.kind === "reboot") return "gone after a restart of the machine";
   if (first?.kind === "never-started") return "was never quite started";
-  return "vanished together with its keeper";
+  return "gone with its keeper, which was killed";
 }
 
 export const STATES = [

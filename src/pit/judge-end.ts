@@ -104,11 +104,17 @@ function gather(
   const slept = facts.sleptUntilMs;
   if (slept !== undefined && atMs >= slept - AFTER_SLEEP_MS && atMs - slept < AFTER_SLEEP_MS)
     add("host-sleep", "the machine had just woken from sleep");
-  const left = (exit?.leftovers ?? 0) + facts.survivors;
+  const left = exit?.leftovers ?? 0;
   if (left > 0)
     add(
       "leftovers",
       `it left ${left} process${left === 1 ? "" : "es"} behind, which ${left === 1 ? "was" : "were"} ended`,
+    );
+  const { survivors } = facts;
+  if (survivors > 0)
+    add(
+      "leftovers",
+      `${survivors} of its processes had outlived the keeper and ${survivors === 1 ? "was" : "were"} ended`,
     );
   return evidence;
 }

@@ -35,7 +35,7 @@ export function explain(view: MissionView, options: WhyOptions): PostMortem {
       headline: `${mission} never had an agent.`,
       next: [`lazarus run ${mission} -- COMMAND`],
     };
-  const begun = `life ${record.life.epoch} began ${ago(options.nowMs - record.life.started_ms)} ago as ${LIFE_WORDS[record.life.how]}`;
+  const begun = `life ${record.life.epoch} (${LIFE_WORDS[record.life.how]}) began ${ago(options.nowMs - record.life.started_ms)} ago`;
   if (state === "running" || (state === "paused" && view.pid !== null)) {
     const last = record.end === null ? [] : [`the life before: ${describeEnd(record.end)}`];
     const active = view.last_activity_ms
@@ -143,8 +143,7 @@ function facts(
 function decisionWords(record: MissionRecord, nowMs: number): string | null {
   const { decision } = record;
   if (decision === null || decision.epoch !== record.life?.epoch) return null;
-  const when =
-    decision.at_ms === null ? "" : decision.at_ms > nowMs ? `, in ${ago(decision.at_ms - nowMs)}` : ", now";
+  const when = decision.at_ms !== null && decision.at_ms > nowMs ? ` in ${ago(decision.at_ms - nowMs)}` : "";
   const back = decision.step_back_to === null ? "" : `, from checkpoint ${decision.step_back_to}`;
   return `${ACTION_WORDS[decision.action]}${when}${back}: ${decision.reason}`;
 }

@@ -8,7 +8,9 @@ import {
   endLife,
   enterDecision,
   keepScene,
+  type MissionRecord,
   order,
+  type RecordedEnd,
   setWish,
   situationOf,
 } from "../../src/pit/record.ts";
@@ -29,6 +31,8 @@ interface Death {
   readonly stall?: string;
   readonly gone?: boolean;
   readonly earlierRevivals?: number;
+  /** Nobody has dealt with it. */
+  readonly unseen?: boolean;
 }
 
 function why(death: Death): string {
@@ -73,6 +77,7 @@ function why(death: Death): string {
     nowMs,
     ...death.facts,
   });
+  if (death.unseen) return render(death, record, nowMs, end);
   record = endLife(record, end, settings.limits);
   record = keepScene(
     record,
@@ -90,7 +95,10 @@ function why(death: Death): string {
       chance: 0.5,
     }),
   );
-  record = enterDecision(record, decision, nowMs);
+  return render(death, enterDecision(record, decision, nowMs), nowMs);
+}
+
+function render(death: Death, record: MissionRecord, nowMs: number, unseen?: RecordedEnd): string {
   const view: MissionView = {
     mission_id: "tidy-inbox",
     root: "/m/tidy-inbox",
@@ -101,7 +109,7 @@ function why(death: Death): string {
     pid: null,
     epoch: 3,
     started_ms: START,
-    last_activity_ms: endedMs,
+    last_activity_ms: nowMs - 2000,
     last_progress_ms: null,
     last_checkpoint: null,
     revivals_today: death.earlierRevivals ?? 0,
@@ -111,7 +119,7 @@ function why(death: Death): string {
     record,
     problem: null,
   };
-  return renderWhy(explain(view, { nowMs, pitRuns: true }));
+  return renderWhy(explain(view, { nowMs, pitRuns: unseen === undefined, unseen }));
 }
 
 const KILLED = { exitCode: null, signal: "SIGKILL" };
@@ -148,6 +156,10 @@ const DEATHS: [kind: string, death: Death][] = [
   ["a clean exit", { status: { exitCode: 0, signal: null } }],
   ["waking from sleep", { status: FAILED, facts: { sleptUntilMs: START + 5 * MINUTE - 3000 } }],
   ["a cell deleted under it", { status: FAILED, gone: true }],
+  [
+    "an end that nobody has dealt with",
+    { status: { exitCode: 3, signal: null }, words: ["cannot connect"], unseen: true },
+  ],
 ];
 
 describe("why", () => {
