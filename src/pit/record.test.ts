@@ -14,6 +14,7 @@ import {
   noteStall,
   order,
   type RecordedEnd,
+  refreshDecision,
   setWish,
   situationOf,
   troubleStartMs,
@@ -153,6 +154,37 @@ test("trouble begins with the first death since a healthy life", () => {
   ];
   expect(troubleStartMs({ ...started, deaths })).toBe(1);
   expect(troubleStartMs(started)).toBeUndefined();
+});
+
+describe("a decision that waits", () => {
+  const DAY = 24 * HOUR;
+  const waiting = (decidedMs: number, waitMs: number): MissionRecord => ({
+    ...started,
+    decision: {
+      epoch: 1,
+      action: "revive",
+      reason: "",
+      decided_ms: decidedMs,
+      at_ms: decidedMs + waitMs,
+      step_back_to: null,
+    },
+  });
+  test("stays as it is until its time has come, and a while after", () => {
+    for (const nowMs of [START, START + HOUR, START + DAY + HOUR]) {
+      const record = waiting(START, HOUR);
+      expect(refreshDecision(record, nowMs, DAY)).toBe(record);
+    }
+    const resting = setWish(waiting(START, HOUR), "stopped", START);
+    expect(refreshDecision(resting, START - DAY, DAY)).toBe(resting);
+  });
+  test("is made again when its time is longer past than deaths are acted upon", () => {
+    const late = refreshDecision(waiting(START, HOUR), START + HOUR + DAY + 1, DAY);
+    expect(late.decision).toBeNull();
+  });
+  test("waits as long as it was meant to when the clock was set back", () => {
+    const early = refreshDecision(waiting(START, 10_000), START - DAY, DAY);
+    expect(early.decision).toMatchObject({ decided_ms: START - DAY, at_ms: START - DAY + 10_000 });
+  });
 });
 
 test("unknown fields stay", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { pitSettings } from "./settings.ts";
+import { checkPitSettings, pitSettings } from "./settings.ts";
 
 const settings = (pit: object, agent?: string, cell?: object) =>
   pitSettings({ pit }, "/etc/c.json", agent, cell && { section: cell, where: "/m/cell.json: pit" });
@@ -30,7 +30,19 @@ describe("settings of the pit", () => {
     [{ alike_crashes_per_step: 0 }, "pit.alike_crashes_per_step is not a whole number above 0"],
     [{ quota_patterns: ["("] }, "pit.quota_patterns is not a list of regular expressions"],
     [{ agents: [] }, "pit.agents is not an object"],
+    [{ jitter: 1.5 }, "pit.jitter is not a number between 0 and 1"],
   ])("that are wrong say where: %o", (pit, words) => {
     expect(() => settings(pit)).toThrow(words);
+  });
+  test("are checked as a whole: every agent's, and keys that nobody knows are named", () => {
+    const pit = { revive: "yes", http_port: 1, gitea: {}, agents: { claude: { stal_seconds: 5 } }, retry: 1 };
+    expect(checkPitSettings({ pit }, "c")).toEqual([
+      'c: pit: unknown key "retry" is not used',
+      'c: pit.agents.claude: unknown key "stal_seconds" is not used',
+    ]);
+    expect(() => checkPitSettings({ pit: { agents: { claude: { revive: 1 } } } }, "c")).toThrow(
+      "pit.agents.claude.revive",
+    );
+    expect(checkPitSettings({}, undefined)).toEqual([]);
   });
 });

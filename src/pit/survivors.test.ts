@@ -1,6 +1,6 @@
 // Which processes belong to a life: by who they are, never by a pid alone.
 import { describe, expect, test } from "vitest";
-import { findSurvivors, type LifeMarks, type Sighting, treeOf } from "./survivors.ts";
+import { agentTree, findSurvivors, type LifeMarks, type Sighting, treeOf } from "./survivors.ts";
 
 const boot = "boot-1";
 const at = (pid: number, startTime: string) => ({ pid, startTime, bootId: boot });
@@ -38,6 +38,26 @@ describe("a process belongs to a life", () => {
   test("not when it is dead already, nor when it is the keeper itself", () => {
     const dead = seen(900_010, "102", 900_001, 1, "Z");
     expect(findSurvivors(marks, [dead, seen(900_001, "100", 900_001)])).toEqual([]);
+  });
+});
+
+describe("an agent's tree", () => {
+  const helper = seen(900_003, "101", 900_001, 900_001);
+  const all = [
+    seen(900_001, "100", 900_001),
+    seen(900_002, "101", 900_001, 900_001),
+    helper,
+    seen(900_004, "102", 900_001, helper.pid),
+    seen(900_005, "102", 900_001, 900_002),
+    seen(900_006, "103", 900_006, 900_001),
+    seen(900_007, "104", 900_007, 1),
+  ];
+  test("holds what it started and what daemonised, not the keeper's helper, nor strangers", () => {
+    const tree = agentTree(life, all, (pid) => pid === helper.pid);
+    expect(tree.sort()).toEqual([900_002, 900_005, 900_006]);
+  });
+  test("is the agent alone where processes cannot be seen", () => {
+    expect(agentTree(life, [])).toEqual([900_002]);
   });
 });
 

@@ -211,6 +211,21 @@ describe("commands about agents", () => {
     for (const line of world.run(["status"]).stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
   });
 
+  it("tell how it ended before anyone has dealt with it, and change nothing", async () => {
+    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("echo cannot connect; exit 3")]);
+    await world.until("its end", () => world.state("m1") === "ending");
+    const before = readFileSync(join(world.home, "run", "agents", "m1", "record.json"), "utf8");
+    const why = world.run(["why", "m1"]).stdout;
+    expect(why).toContain("m1 ended with exit code 3.\n");
+    expect(why).toContain("nobody has dealt with it yet");
+    expect(why).toContain("  | cannot connect\n");
+    const dry = world.run(["revive", "m1", "--dry-run"]);
+    expect(dry.exit).toBe(0);
+    expect(dry.stderr).toContain("m1: ended with exit code 3\nthe policy would say revive: revived at once");
+    expect(readFileSync(join(world.home, "run", "agents", "m1", "record.json"), "utf8")).toBe(before);
+    expect(world.checkpoints("m1")).toEqual([]);
+  });
+
   it("show what the policy would do, without doing it", () => {
     world.run(["run", "m1", "--revive", "yes", ...sh("exit 78")]);
     const { stderr } = world.run(["revive", "m1", "--dry-run"]);

@@ -1,6 +1,6 @@
 // The pit as a process of its own, and what it does about every kind of end.
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createPitWorld, type PitWorld } from "./pit-world.ts";
@@ -271,11 +271,11 @@ describe("about an end, it", () => {
     expect(world.record("m1").end.evidence[0].kind).toBe("reboot");
   });
 
-  it("waits with a full disk until the scene can be kept", async () => {
+  it("waits with a full disk until the scene can be kept", async ({ skip }) => {
     const small = join(world.directory, "small");
-    spawnSync("mkdir", [small]);
-    const mounted = spawnSync("mount", ["-t", "tmpfs", "-o", "size=3m", "none", small]).status === 0;
-    if (!mounted) return;
+    mkdirSync(small);
+    const mount = spawnSync("mount", ["-t", "tmpfs", "-o", "size=3m", "none", small], { encoding: "utf8" });
+    if (mount.status !== 0) skip(`a tmpfs cannot be mounted here: ${mount.stderr?.trim() ?? mount.error}`);
     try {
       const env = { LAZARUS_HOME: small };
       world.run(["run", "m1", "-d", "--revive", "yes", ...sh("cat /dev/zero > fill; exit 1")], { env });
