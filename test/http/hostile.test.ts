@@ -1,0 +1,190 @@
+// Requests byte by byte, as no honest client sends them: each is answered with a refusal or a closed connection, none
+// reaches a handler that it should not, and the next honest request is served.
+import { connect } from "node:net";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { createScene, type Scene } from "./scene.ts";
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await createScene({
+    listenLimits: { headersTimeoutMs: 400, requestTimeoutMs: 800, checkEveryMs: 50, maxConnections: 40 },
+  });
+});
+afterAll(() => scene[Symbol.asyncDispose]());
+afterEach(async () => {
+  expect((await scene.ask("/v1/missions")).status).toBe(200);
+});
+
+const port = () => Number(new URL(scene.url).port);
+const auth = () => `Host: localhost\r\nAuthorization: Bearer ${scene.token}\r\n`;
+
+/** Sends the pieces one after the other, then waits until the server has closed. */
+function exchange(pieces: readonly string[], pauseMs = 0): Promise<string> {
+  return new Promise((resolve) => {
+    let answer = "";
+    const socket = connect(port(), "127.0.0.1", async () => {
+      for (const piece of pieces) {
+        if (socket.destroyed) return;
+        socket.write(piece);
+        if (pauseMs > 0) await new Promise((wait) => setTimeout(wait, pauseMs));
+      }
+    });
+    socket.on("data", (chunk) => {
+      answer += chunk;
+    });
+    socket.on("error", () => {});
+    socket.on("close", () => resolve(answer));
+  });
+}
+const statuses = (answer: string) =>
+  [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
+
+describe("a request line", () => {
+  it("with a whole address of elsewhere is judged by its Host, and served for its path alone", async () => {
+    const foreign = await exchange([
+      `GET http://evil.example/v1/missions HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n`,
+    ]);
+    expect(statuses(foreign)).toEqual([403]);
+    const unsigned = await exchange([
+      `GET http://evil.example/v1/missions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`,
+    ]);
+    expect(statuses(unsigned)[0]).toBeGreaterThanOrEqual(400);
+  });
+
+  it.each([
+    "GET /v1/missions/../../health HTTP/1.1",
+    "GET //evil.example/v1/missions HTTP/1.1",
+    "GET /v1/missions/m1%00 HTTP/1.1",
+    "GET /v1/missions/%ff HTTP/1.1",
+    "TRACE /v1/missions HTTP/1.1",
+    "OPTIONS * HTTP/1.1",
+    "CONNECT localhost:22 HTTP/1.1",
+    "PROPFIND /v1/missions HTTP/1.1",
+  ])("%s without a token learns nothing", async (line) => {
+    const answer = await exchange([`${line}\r\nHost: localhost\r\nConnection: close\r\n\r\n`]);
+    if (line.includes("health")) return expect(answer).not.toContain("missions_root");
+    expect(statuses(answer)[0] ?? 400).toBeGreaterThanOrEqual(400);
+    expect(answer).not.toContain(scene.directory);
+  });
+
+  it("of another protocol, or none at all, is closed", async () => {
+    for (const bytes of [
+      "\x16\x03\x01\x02\x00\x01\x00",
+      "SSH-2.0-x\r\n",
+      "GET /health\r\n\r\n",
+      "\r\n\r\n\r\n",
+    ])
+      expect(statuses(await exchange([bytes]))[0] ?? 400).toBeGreaterThanOrEqual(400);
+  });
+});
+
+describe("headers", () => {
+  it("that name two hosts are refused", async () => {
+    const answer = await exchange([
+      "GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+    ]);
+    // Node keeps the first of two and the second is never looked at.
+    expect(answer).not.toContain("evil");
+    const other = await exchange([
+      "GET /health HTTP/1.1\r\nHost: evil.example\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+    ]);
+    expect(statuses(other)[0]).toBeGreaterThanOrEqual(400);
+  });
+
+  it("without Host are refused, also in HTTP/1.0", async () => {
+    for (const version of ["1.0", "1.1"])
+      expect(
+        statuses(await exchange([`GET /health HTTP/${version}\r\nConnection: close\r\n\r\n`]))[0] ?? 400,
+      ).toBeGreaterThanOrEqual(400);
+  });
+
+  it("by the thousand are refused", async () => {
+    const many = Array.from({ length: 3000 }, (_, n) => `X-${n}: ${n}\r\n`).join("");
+    expect(statuses(await exchange([`GET /health HTTP/1.1\r\nHost: localhost\r\n${many}\r\n`]))).toEqual([
+      431,
+    ]);
+  });
+
+  it.each(["Basic x", "Bearer", "Bearer  ", "bearer \t", "Token x", `Bearer ${"x".repeat(8000)}`])(
+    "Authorization: %s is no token",
+    async (given) => {
+      const answer = await exchange([
+        `GET /v1/missions HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${given}\r\nConnection: close\r\n\r\n`,
+      ]);
+      expect(statuses(answer)).toEqual([401]);
+    },
+  );
+
+  it("of a browser's question before the question get no leave", async () => {
+    const answer = await exchange([
+      "OPTIONS /v1/missions/m1/stop HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\nAccess-Control-Request-Method: POST\r\nConnection: close\r\n\r\n",
+    ]);
+    expect(statuses(answer)).toEqual([403]);
+    expect(answer.toLowerCase()).not.toContain("access-control-allow");
+  });
+});
+
+describe("bodies", () => {
+  const post = (headers: string) => `POST /v1/missions/m1/heartbeat HTTP/1.1\r\n${auth()}${headers}\r\n`;
+
+  it("with two lengths, or a length and chunks, are refused and nothing smuggled is served", async () => {
+    const smuggled = `POST /v1/missions/m1/stop HTTP/1.1\r\n${auth()}\r\n`;
+    for (const headers of [
+      "Content-Length: 2\r\nContent-Length: 7\r\n",
+      "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+      "Transfer-Encoding: chunked, identity\r\n",
+      "Content-Length: -1\r\n",
+      "Content-Length: 1e3\r\n",
+    ]) {
+      const answer = await exchange([post(headers), `0\r\n\r\n${smuggled}`]);
+      expect([headers, statuses(answer)]).toEqual([headers, [400]]);
+    }
+  });
+
+  it("in chunks with endless extensions, endless chunks or a chunk that is none are bounded", async () => {
+    const chunked = post("Transfer-Encoding: chunked\r\n");
+    const extended = await exchange([chunked, `1;${"x".repeat(200_000)}\r\n`]);
+    expect(statuses(extended)[0] ?? 413).toBeGreaterThanOrEqual(400);
+    const chunk = `4000\r\n${"x".repeat(0x4000)}\r\n`;
+    const endless = await exchange([chunked, ...Array.from({ length: 20 }, () => chunk)]);
+    expect(statuses(endless)[0] ?? 413).toBe(413);
+    expect(statuses(await exchange([chunked, "zz\r\n{}\r\n0\r\n\r\n"]))).toEqual([400]);
+  });
+
+  it("that trickle in are cut off, and many of them keep nobody out", async () => {
+    const trickles = Array.from({ length: 20 }, () =>
+      exchange([post("Content-Length: 1000\r\n"), ...Array.from({ length: 40 }, () => "x")], 50),
+    );
+    expect((await fetch(`${scene.url}/health`)).status).toBe(200);
+    for (const answer of await Promise.all(trickles)) expect(statuses(answer)[0] ?? 408).toBe(408);
+  });
+
+  it("deep as a well, or with the names of the prototype, are only data", async () => {
+    const deep = `${'{"a":'.repeat(5000)}1${"}".repeat(5000)}`;
+    for (const body of [
+      deep,
+      '{"__proto__":{"durable":true},"constructor":1}',
+      '{"status":"x","status":"y"}',
+    ]) {
+      const response = await scene.ask("/v1/missions/m1/heartbeat", { method: "POST", body });
+      expect([202, 400]).toContain(response.status);
+    }
+    expect(({} as { durable?: boolean }).durable).toBeUndefined();
+  });
+});
+
+describe("connections", () => {
+  it("beyond the most are closed, and there is room again when they are", async () => {
+    const idle = Array.from({ length: 60 }, () => exchange([]));
+    await Promise.all(idle);
+  });
+
+  it("with many requests at once are answered in order", async () => {
+    const one = `GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n`;
+    const last = `GET /v1/missions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`;
+    expect(statuses(await exchange([one.repeat(50) + last]))).toEqual([
+      ...Array.from({ length: 50 }, () => 200),
+      401,
+    ]);
+  });
+});
