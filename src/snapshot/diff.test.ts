@@ -1,10 +1,11 @@
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Draft, draftEntry } from "../../test/snapshot/hand-made.ts";
+import { isHere } from "../../test/snapshot/tools.ts";
 import { compareListings, diffContent, isOnlyDirectoryTime } from "./diff.ts";
 import type { Entry, Listing } from "./entry.ts";
 import { findSpans, unifiedDiff } from "./text-diff.ts";
@@ -121,7 +122,7 @@ describe("a unified diff", () => {
     expect(unifiedDiff(a, b)).toMatch(/^@@ -1,5000 \+1,5000 @@\n/);
   });
 
-  const patch = spawnSync("patch", ["--version"]).status === 0;
+  const patch = isHere("patch", "diffs in the hands of patch");
   it.skipIf(!patch)("is taken by patch(1)", () => {
     const directory = mkdtempSync(join(tmpdir(), "lazarus-diff-"));
     try {

@@ -1,5 +1,5 @@
 // A small real cell with every kind of thing in it, and changes of every kind, for tests that look from outside.
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import {
   chmodSync,
   closeSync,
@@ -19,6 +19,7 @@ import { join } from "node:path";
 import { initCell } from "../../src/cell/init.ts";
 import { posixSupport } from "../../src/platform/posix.ts";
 import type { Room } from "../../src/snapshot/room.ts";
+import { isHere } from "./tools.ts";
 
 const LISTER = join(import.meta.dirname, "list_tree.py");
 
@@ -38,13 +39,7 @@ export function listTree(root: string, ...skip: string[]): ListedPath[] {
 }
 
 export function canList(): boolean {
-  return spawnSync("python3", ["--version"]).status === 0;
-}
-
-/** The programs that are here, and in words which are not. */
-export function findTools(...names: string[]): { has: (name: string) => boolean; missing: string[] } {
-  const missing = names.filter((name) => spawnSync(name, ["--version"]).status !== 0);
-  return { has: (name) => !missing.includes(name), missing };
+  return isHere("python3", "trees as an independent Python script lists them");
 }
 
 export function makeRealCell(room: Room): string {

@@ -1,17 +1,19 @@
 // Hostile trees through the hands of umoci: after any edits and merges, what it unpacks is the tree that was saved, with
 // look-alikes of whiteouts under their escaped names.
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { tarPath } from "../../src/snapshot/tar/header.ts";
 import { createRandom } from "../../src/testing/index.ts";
 import { createGarden } from "./hostile-tree.ts";
 import { createLab, isRoot, listTree, removeTree } from "./lab.ts";
+import { isHere, saySkipped } from "./tools.ts";
 
 const SEED = Number(process.env.LAZARUS_SEED ?? Date.now() % 1_000_000);
 const ROUNDS = Number(process.env.LAZARUS_ROUNDS ?? 11);
-const missing = spawnSync("umoci", ["--version"]).error !== undefined;
-if (missing) process.stderr.write("umoci is not installed; its test is skipped\n");
+const WHAT = "hostile trees in the hands of umoci";
+const canUnpack = isHere("umoci", WHAT);
+if (!isRoot) saySkipped(WHAT, "unpacking owners needs root");
 
 /**
  * umoci writes holes as zeros, and does not set the time of a directory from which a later layer removed something. PAX
@@ -29,7 +31,7 @@ function escaped(line: string): string {
   return JSON.stringify({ ...row, path: tarPath(row.path), links: row.links?.map(tarPath) });
 }
 
-it.skipIf(missing || !isRoot)(
+it.skipIf(!canUnpack || !isRoot)(
   `umoci unpacks every checkpoint to its tree (seed ${SEED})`,
   { timeout: 120_000 },
   async () => {

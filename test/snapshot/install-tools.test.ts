@@ -1,0 +1,57 @@
+// The script that brings skopeo and umoci: quiet when they are here, a reason on screen when they cannot come, and never a
+// failure. Everything it calls is a stand-in, so that nothing is really installed.
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+const SCRIPT = join(import.meta.dirname, "../../scripts/install-tools.sh");
+let bin: string;
+beforeEach(() => {
+  bin = fs.mkdtempSync(join(tmpdir(), "lazarus-tools-"));
+});
+afterEach(() => fs.rmSync(bin, { recursive: true }));
+
+const stand = (name: string, body: string) =>
+  fs.writeFileSync(join(bin, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+
+function run(): { status: number | null; stderr: string; calls: string[] } {
+  const { status, stderr } = spawnSync("/bin/sh", [SCRIPT], { encoding: "utf8", env: { PATH: bin } });
+  const log = join(bin, "calls");
+  const calls = fs.existsSync(log) ? fs.readFileSync(log, "utf8").trimEnd().split("\n") : [];
+  return { status, stderr, calls };
+}
+
+/** An apt-get that notes what it is asked, and answers with this code. */
+function standApt(code: number): void {
+  stand("timeout", 'shift; exec "$@"');
+  stand("apt-get", `for word; do last="$word"; done; echo "$last" >> "${join(bin, "calls")}"; exit ${code}`);
+}
+
+describe("install-tools", () => {
+  it("does and says nothing when both are here", () => {
+    for (const name of ["skopeo", "umoci"]) stand(name, "");
+    expect(run()).toEqual({ status: 0, stderr: "", calls: [] });
+  });
+
+  it("says why, without root and without apt-get", () => {
+    stand("skopeo", "");
+    stand("id", "echo 1000");
+    expect(run()).toMatchObject({ status: 0, stderr: "tools: umoci not installed: that needs root\n" });
+    stand("id", "echo 0");
+    expect(run()).toMatchObject({ status: 0, stderr: "tools: umoci not installed: there is no apt-get\n" });
+  });
+
+  it("installs what is missing, updates only when that fails, and gives up in words", () => {
+    stand("id", "echo 0");
+    standApt(0);
+    expect(run()).toEqual({ status: 0, stderr: "", calls: ["umoci"] });
+    standApt(1);
+    expect(run()).toEqual({
+      status: 0,
+      stderr: "tools: skopeo umoci not installed: apt-get could not\n",
+      calls: ["umoci", "umoci", "update"],
+    });
+  });
+});
