@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { judgeStall, lookEveryMs, observe, regrace, sleptMs, startClocks } from "./clocks.ts";
+import { judgeStall, lookEveryMs, observe, regrace, sleptMs, startClocks, wasSetBack } from "./clocks.ts";
 
 const limits = { stallSeconds: 60, progressSeconds: null };
 const born = startClocks({ activity: 1, progress: 1 }, 0);
@@ -44,11 +44,14 @@ test.each([
 });
 
 test.each([
-  ["a busy second", 1000, 1000, 0],
-  ["a night", 8 * 3_600_000, 1000, 8 * 3_600_000 - 1000],
-  ["a small correction of the time", 2000, 1000, 0],
-  ["a clock set back", -3_600_000, 1000, 0],
-])("%s", (_, wall, monotonic, slept) => {
+  ["a busy second", 1000, 1000, 0, false],
+  ["a night", 8 * 3_600_000, 1000, 8 * 3_600_000 - 1000, false],
+  ["a small correction of the time", 2000, 1000, 0, false],
+  ["a small correction back", -2000, 1000, 0, false],
+  ["a clock set back", -3_600_000, 1000, 0, true],
+])("%s", (_, wall, monotonic, slept, setBack) => {
   const before = { wallMs: 1e12, monotonicMs: 5 };
-  expect(sleptMs(before, { wallMs: 1e12 + wall, monotonicMs: 5 + monotonic })).toBe(slept);
+  const now = { wallMs: 1e12 + wall, monotonicMs: 5 + monotonic };
+  expect(sleptMs(before, now)).toBe(slept);
+  expect(wasSetBack(before, now)).toBe(setBack);
 });

@@ -66,10 +66,19 @@ export interface Reading {
 }
 
 /** A gap between the two clocks that no scheduler explains. */
-const SLEEP_LEAST_MS = 5000;
+const GAP_LEAST_MS = 5000;
 
 /** How long the host slept between two readings; 0 when it did not. A clock set by hand looks the same, and re-graces. */
 export function sleptMs(before: Reading, now: Reading): number {
-  const ahead = now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs);
-  return ahead > SLEEP_LEAST_MS ? ahead : 0;
+  const ahead = wallAheadMs(before, now);
+  return ahead > GAP_LEAST_MS ? ahead : 0;
+}
+
+/** Whether someone set the wall clock back between two readings: what was to be done at a time would come too late. */
+export function wasSetBack(before: Reading, now: Reading): boolean {
+  return wallAheadMs(before, now) < -GAP_LEAST_MS;
+}
+
+function wallAheadMs(before: Reading, now: Reading): number {
+  return now.wallMs - before.wallMs - (now.monotonicMs - before.monotonicMs);
 }

@@ -9,7 +9,7 @@ import { LazarusError } from "../platform/errors.ts";
 import { type Lock, readLockOwner, tryAcquireLock } from "../platform/lock.ts";
 import { endProcesses } from "./actions.ts";
 import { listen } from "./bell.ts";
-import { type Reading, regrace, sleptMs } from "./clocks.ts";
+import { type Reading, regrace, sleptMs, wasSetBack } from "./clocks.ts";
 import { describeError } from "./describe.ts";
 import type { Hands } from "./hands.ts";
 import { lifeGoesOn, readLife } from "./life.ts";
@@ -157,6 +157,8 @@ export function openPit(hands: Hands): Pit & Disposable {
     while (!signal.aborted) {
       const now: Reading = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
       const slept = sleptMs(reading, now);
+      // What was put off is looked at now; what must wait is put off again, by the new time.
+      if (wasSetBack(reading, now)) for (const mission of due.keys()) due.set(mission, now.wallMs);
       reading = now;
       if (slept > 0) {
         sleptUntilMs = now.wallMs;
