@@ -11,7 +11,8 @@ import { type CapturedColumns, fromColumns } from "./captured-columns.ts";
 
 /** Starting workers costs about 30 ms: below this many bytes the main thread is done sooner alone. */
 const INLINE_BYTES = 8 << 20;
-const WINDOW_PER_WORKER = 4;
+const WINDOW_PER_WORKER = 3;
+const YOUNG_MB = 12;
 /**
  * The window's memory is made once and used again and again: 1 MB buffers that come and go kept the garbage collector of
  * every thread busy, a quarter of all processor time. Only what is written to takes up memory; the rest is room for a
@@ -85,7 +86,9 @@ interface Crew {
 
 function startCrew(): Crew {
   const workers = Array.from({ length: availableParallelism() }, () =>
-    startWorker("capture-worker", import.meta.url),
+    startWorker("capture-worker", import.meta.url, {
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+    }),
   );
   const memories = Array.from({ length: workers.length * WINDOW_PER_WORKER }, () => ({
     raw: new SharedArrayBuffer(RAW_BYTES),
@@ -130,7 +133,9 @@ function drive(
     if (error !== undefined) throw new LazarusError(error.code, error.message, error);
     if (result === undefined || columns === undefined) throw new Error("a capture worker sent nothing");
     load.set(worker, load.get(worker)! - 1);
-    waiting.set(id, { ...result, captured: fromColumns(columns) });
+    const task = tasks[id]!;
+    const asked = task.kind === "piece" ? [] : task.items;
+    waiting.set(id, { ...result, captured: fromColumns(columns, asked) });
     // The worker goes on before the writer takes what is there.
     feed();
     for (let next = waiting.get(taken); next !== undefined; next = waiting.get(taken)) {

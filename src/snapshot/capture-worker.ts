@@ -10,7 +10,7 @@ const port = parentPort!;
 port.on("message", ({ id, task }: { id: number; task: CaptureTask }) => {
   try {
     const { captured, ...result } = runTask(task);
-    const columns = toColumns(captured);
+    const columns = toColumns(captured, task.kind === "piece" ? [] : task.items);
     const parts = result.member === undefined ? [] : [result.member.raw, result.member.stored];
     port.postMessage({ id, result, columns }, [
       columns.numbers.buffer,

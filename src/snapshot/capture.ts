@@ -8,6 +8,7 @@ import { crashPoint } from "../platform/crash-point.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { timeOrderedId } from "../platform/ids.ts";
 import type { Lock } from "../platform/lock.ts";
+import { keepYoungHeap } from "../platform/young-heap.ts";
 import { runTasks } from "./capture-pool.ts";
 import { goneFromRows, linkedDirectories, someParent } from "./changes.ts";
 import { compactLayers, planCompaction } from "./compact.ts";
@@ -116,6 +117,8 @@ async function captureLocked(
   const id = timeOrderedId(createdMs, room.machine.ids);
   using probers = hasLargeCache(room) ? startProbers() : undefined;
   const { head, cache, damage } = openHead(room);
+  // Without a cache every path is kept until the end: 90 MB less at 100,000 of them.
+  using _heap = cache === undefined ? keepYoungHeap() : undefined;
   let git: GitPosition | undefined;
   const found = await survey(room, {
     cache,

@@ -41,8 +41,14 @@ const item = fc
 
 test("what goes into columns comes out of them", () => {
   fc.assert(
-    fc.property(fc.array(item), (items) => {
-      expect(fromColumns(structuredClone(toColumns(items)))).toEqual(items);
+    fc.property(fc.array(fc.tuple(item, fc.boolean())), (asked) => {
+      const items = asked.filter(([, captured]) => captured).map(([one]) => one);
+      const paths = asked.map(([{ entry }, captured], i) => ({
+        path: captured ? entry.path : `missed ${i}`,
+        type: entry.type,
+        size: 0,
+      }));
+      expect(fromColumns(structuredClone(toColumns(items, paths)), paths)).toEqual(items);
     }),
   );
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { goneFromRows, orderUnits, sameEntry, someParent, sortSuspects, whiteoutsFor } from "./changes.ts";
+import { goneFromRows, orderItems, sameEntry, someParent, sortSuspects, whiteoutsFor } from "./changes.ts";
 import type { Entry, EntryType } from "./entry.ts";
 import { cacheFromListing } from "./stat-cache.ts";
 import type { Found } from "./walk.ts";
@@ -123,12 +123,12 @@ describe("sortSuspects", () => {
     });
 
   it("keeps the names of one file together, the first of them leading", () => {
-    const { certain } = sort([
+    const { certain, certainGroups } = sort([
       found("z", { nlink: 3, inode: "1:7" }),
       found("a", { nlink: 3, inode: "1:7" }),
       found("m", { nlink: 2, inode: "1:8" }),
     ]);
-    expect(orderUnits(certain)).toEqual([
+    expect(orderItems(certain, certainGroups)).toEqual([
       { path: "m", type: "file", size: 3 },
       { path: "a", type: "file", size: 3, group: "id:0" },
       { path: "z", type: "file", size: 3, group: "id:0", linkTo: "a" },
@@ -145,7 +145,7 @@ describe("sortSuspects", () => {
       cache,
     );
     expect(doubtful.flatMap(({ items }) => items.map(({ path }) => path))).toEqual(["same"]);
-    expect(certain.flatMap(({ items }) => items.map(({ path }) => path))).toEqual(["grown", "new"]);
+    expect(certain.map(({ path }) => path)).toEqual(["grown", "new"]);
   });
 });
 

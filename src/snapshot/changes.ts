@@ -12,8 +12,9 @@ export interface Unit {
 }
 
 export interface Suspects {
-  /** New, or certainly different: to be stored without a further look. */
-  readonly certain: Unit[];
+  /** New, or certainly different: to be stored without a further look. Files of one name, and the others. */
+  readonly certain: CaptureItem[];
+  readonly certainGroups: Unit[];
   /** Known paths whose stat moved: to be looked at before storing them again. */
   readonly doubtful: Unit[];
 }
@@ -31,7 +32,8 @@ export interface SortOptions {
 
 export function sortSuspects(options: SortOptions): Suspects {
   const { walk, cache, sources, folded } = options;
-  const certain: Unit[] = [];
+  const certain: CaptureItem[] = [];
+  const certainGroups: Unit[] = [];
   const doubtful: Unit[] = [];
   const shared = new Map<string, Found[]>();
   for (const found of walk.found) {
@@ -44,8 +46,9 @@ export function sortSuspects(options: SortOptions): Suspects {
     // Asked only where there is something to find: it means putting the path together, 30 ms for 130,000 of them.
     if (found.unchanged && (sources.size === 0 || !sources.has(found.path))) continue;
     if (folded.has(found.path)) continue;
-    const unit = { members: [found], items: [toItem(found, sources)] };
-    (isDoubtful(cache, found, sources) ? doubtful : certain).push(unit);
+    const item = toItem(found, sources);
+    if (isDoubtful(cache, found, sources)) doubtful.push({ members: [found], items: [item] });
+    else certain.push(item);
   }
   const sizes = cache === undefined ? new Map<string, number>() : groupSizes(cache);
   let number = 0;
@@ -65,15 +68,29 @@ export function sortSuspects(options: SortOptions): Suspects {
       ...(i > 0 ? { linkTo: members[0]!.path } : {}),
     }));
     const sameNames = members.length > 1 ? group !== undefined : members[0]!.row >= 0;
-    (sameNames && isDoubtful(cache, members[0]!, sources) ? doubtful : certain).push({ members, items });
+    (sameNames && isDoubtful(cache, members[0]!, sources) ? doubtful : certainGroups).push({
+      members,
+      items,
+    });
   }
-  return { certain, doubtful };
+  return { certain, certainGroups, doubtful };
 }
 
-/** In layer order: by the last name of each unit, so that the parents of all its names stand before it. */
-export function orderUnits(units: readonly Unit[]): CaptureItem[] {
-  const sorted = [...units].sort((a, b) => comparePaths(a.items.at(-1)!.path, b.items.at(-1)!.path));
-  return sorted.flatMap((unit) => unit.items);
+/** In layer order: a group stands at its last name, so that the parents of all its names stand before it. */
+export function orderItems(singles: readonly CaptureItem[], groups: readonly Unit[]): CaptureItem[] {
+  const single = [...singles].sort((a, b) => comparePaths(a.path, b.path));
+  if (groups.length === 0) return single;
+  const lastName = (group: Unit) => group.items.at(-1)!.path;
+  const grouped = [...groups].sort((a, b) => comparePaths(lastName(a), lastName(b)));
+  const ordered: CaptureItem[] = [];
+  let next = 0;
+  for (const group of grouped) {
+    for (; next < single.length && comparePaths(single[next]!.path, lastName(group)) < 0; next += 1)
+      ordered.push(single[next]!);
+    ordered.push(...group.items);
+  }
+  for (; next < single.length; next += 1) ordered.push(single[next]!);
+  return ordered;
 }
 
 export interface Gone {

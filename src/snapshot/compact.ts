@@ -13,7 +13,7 @@ import { comparePaths } from "./path-bytes.ts";
 import type { Room } from "./room.ts";
 import { encodeHeader, encodeSparseMap, padding } from "./tar/header.ts";
 
-export const MAX_LAYERS = 32;
+export const MAX_LAYERS = 36;
 const LEAST_MERGED = 8;
 const LEAST_FREED = 4;
 const MERGED_MEMBER_BYTES = 1 << 20;
@@ -90,7 +90,6 @@ function mergeInto(room: Room, codec: Codec, localOnly: boolean, merge: Merge): 
     name: `compacted-${localOnly ? "local" : "layer"}`,
   });
   try {
-    const entries: TocEntry[] = [];
     const request = {
       root: "",
       writer,
@@ -99,8 +98,8 @@ function mergeInto(room: Room, codec: Codec, localOnly: boolean, merge: Merge): 
       onBytes: () => {},
     } as const;
     packWhiteouts(request, merge.whiteouts);
-    for (const layer of merge.sources) copyLayer(layer, codec, writer, merge.live, entries);
-    return writer.finish(entries, merge.removed);
+    for (const layer of merge.sources) copyLayer(layer, codec, writer, merge.live);
+    return writer.finish(merge.removed);
   } finally {
     writer.abandon();
   }
@@ -112,9 +111,8 @@ function copyLayer(
   codec: Codec,
   writer: LayerWriter,
   live: ReadonlyMap<string, TocEntry>,
-  entries: TocEntry[],
 ): void {
-  const rewriter = createRewriter(layer, codec, writer, entries);
+  const rewriter = createRewriter(layer, codec, writer);
   let next = 0;
   let rawStart = 0;
   const { members } = layer.toc;
@@ -147,7 +145,7 @@ function copyLayer(
       }
       for (const entry of inside) {
         const moved = entry.at === undefined ? entry : { ...entry, at: entry.at + shift };
-        entries.push(moved);
+        writer.enter([moved]);
         rewriter.placed(moved);
       }
     } else for (const entry of inside) if (isLive(entry)) rewriter.write(entry);
@@ -170,7 +168,7 @@ interface Rewriter {
   flush(): void;
 }
 
-function createRewriter(layer: Layer, codec: Codec, writer: LayerWriter, entries: TocEntry[]): Rewriter {
+function createRewriter(layer: Layer, codec: Codec, writer: LayerWriter): Rewriter {
   const leaders = new Map<string, TocEntry>();
   let pending: Buffer[] = [];
   let size = 0;
@@ -192,7 +190,7 @@ function createRewriter(layer: Layer, codec: Codec, writer: LayerWriter, entries
   };
   const writeLink = (entry: TocEntry, leader: TocEntry) => {
     add(encodeHeader(entry, { storedSize: 0, linkTo: leader.path }));
-    entries.push(leader.at === undefined ? entry : { ...entry, at: leader.at });
+    writer.enter([leader.at === undefined ? entry : { ...entry, at: leader.at }]);
   };
   const writeWhole = (entry: TocEntry) => {
     const map = entry.extents === undefined ? Buffer.alloc(0) : encodeSparseMap(entry.extents, entry.size);
@@ -213,7 +211,7 @@ function createRewriter(layer: Layer, codec: Codec, writer: LayerWriter, entries
     // Nothing may share a member with the rest of a file that began in another: `reaches` finds whole files by that.
     if (cut) flush();
     const moved = entry.at === undefined ? entry : { ...entry, at };
-    entries.push(moved);
+    writer.enter([moved]);
     placed(moved);
   };
   return {

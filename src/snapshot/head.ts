@@ -114,16 +114,29 @@ export function buildCache(found: Survey, packed: Packed, manifest: string): Sta
   const builder = createStatCacheBuilder(rowOf[walk.found.length]!);
   for (let i = 0; i < walk.found.length; i += 1) {
     if (!kept[i]) continue;
-    const { path, row } = walk.found[i]!;
     const item = items[i];
-    if (item === undefined) builder.copy(rowOf[i]!, cache!, row);
-    else
+    if (item !== undefined) {
+      const { path } = walk.found[i]!;
       builder.set(rowOf[i]!, baseName(path), {
         ...item,
         // The stat of a live database says nothing about the copy that stands for it.
         racy: item.torn !== undefined || sources.has(path) || !(item.mark.ctimeMs < scanStartMs - RACY_MS),
       });
-    builder.setChildren(rowOf[i]!, 0, 0, true);
+      builder.setChildren(rowOf[i]!, 0, 0, true);
+      continue;
+    }
+    // Unchanged rows mostly stand together, in the old cache and in the new one: copied at one go.
+    const { row } = walk.found[i]!;
+    let count = 1;
+    const goesOn = (next: number) =>
+      next < walk.found.length &&
+      kept[next] &&
+      items[next] === undefined &&
+      walk.found[next]!.row === row + count;
+    while (goesOn(i + count)) count += 1;
+    builder.copy(rowOf[i]!, cache!, row, count);
+    for (let copied = 0; copied < count; copied += 1) builder.setChildren(rowOf[i]! + copied, 0, 0, true);
+    i += count - 1;
   }
   for (const { directory, first, count, complete } of walk.runs) {
     if (!kept[directory]) continue;

@@ -12,15 +12,16 @@ import type { TocEntry } from "./oci/toc.ts";
 import { systemPath } from "./path-bytes.ts";
 import { encodeHeader, encodeSparseMap, encodeWhiteout, padding } from "./tar/header.ts";
 
+/** What was packed, by path, and what could not be. */
 export interface Packed {
-  /** In the order of their headers. */
-  readonly entries: TocEntry[];
   readonly captured: Map<string, CapturedItem>;
   readonly missed: MissedItem[];
 }
 
 export interface PackRequest {
   readonly root: string;
+  /** Takes what is packed, from this request and others. */
+  readonly captured: Map<string, CapturedItem>;
   readonly writer: LayerWriter;
   readonly codec: "gzip" | "zstd";
   readonly compress: (raw: Uint8Array) => Buffer;
@@ -31,7 +32,7 @@ export interface PackRequest {
 const MEMBER_BYTES = 1 << 20;
 const MEMBER_FILES = 512;
 /** Larger files are cut into pieces, so that all cores work on one of them. */
-const LARGE_BYTES = 4 << 20;
+const LARGE_BYTES = 2 << 20;
 const PIECE_BYTES = 1 << 20;
 const LARGE_ATTEMPTS = 3;
 const REST_ATTEMPTS = 3;
@@ -39,18 +40,22 @@ const REST_MS = 13;
 /** The signature of a file that is being written all the time: no reading of it matches. */
 const NEVER = "never at rest";
 
-export function packWhiteouts(request: PackRequest, paths: readonly string[]): void {
+export function packWhiteouts(
+  request: Pick<PackRequest, "writer" | "compress">,
+  paths: readonly string[],
+): void {
   if (paths.length === 0) return;
   const raw = Buffer.concat(paths.map(encodeWhiteout));
   request.writer.append(request.compress(raw), raw, 0);
 }
 
+/** Packs what can be read, and returns what could not. */
 export async function packItems(
   request: PackRequest,
   items: readonly CaptureItem[],
   pool: Pool,
-): Promise<Packed> {
-  const packed: Packed = { entries: [], captured: new Map(), missed: [] };
+): Promise<MissedItem[]> {
+  const missed: MissedItem[] = [];
   const { small, large } = divide(items);
   const totalBytes = items.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0);
   const tasks: CaptureTask[] = small.map((group) => ({
@@ -61,18 +66,18 @@ export async function packItems(
     sizeHint: group.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0),
   }));
   // The first attempt at large files goes along with the small ones, so that no core waits for the last of them.
-  const first = planLarge(request, packed, large, false);
+  const first = planLarge(request, missed, large, false);
   await pool.run([...tasks, ...first.tasks], { totalBytes }, (result, index) => {
-    if (index < tasks.length) takePacked(request, packed, result);
+    if (index < tasks.length) takePacked(request, missed, result);
     else first.take(result, index - tasks.length);
   });
   let pending = first.again;
   for (let attempt = 2; pending.length > 0; attempt += 1) {
-    const next = planLarge(request, packed, pending, attempt === LARGE_ATTEMPTS);
+    const next = planLarge(request, missed, pending, attempt === LARGE_ATTEMPTS);
     await pool.run(next.tasks, { totalBytes: next.totalBytes }, next.take);
     pending = next.again;
   }
-  return packed;
+  return missed;
 }
 
 /** Hard links of a large file follow it; they are packed as headers of their own. */
@@ -106,9 +111,9 @@ function divide(items: readonly CaptureItem[]): { small: CaptureItem[][]; large:
   return { small, large };
 }
 
-function takePacked(request: PackRequest, packed: Packed, result: TaskResult): void {
+function takePacked(request: PackRequest, missed: MissedItem[], result: TaskResult): void {
   const start = request.writer.rawLength;
-  packed.missed.push(...result.missed);
+  missed.push(...result.missed);
   if (result.member === undefined) return;
   request.writer.append(result.member.stored, result.member.raw, result.captured.length);
   for (const item of result.captured) {
@@ -118,9 +123,9 @@ function takePacked(request: PackRequest, packed: Packed, result: TaskResult): v
       entry.at = start + item.at;
       entry.length = item.stored!;
     }
-    packed.captured.set(entry.path, item);
-    packed.entries.push(entry);
+    request.captured.set(entry.path, item);
   }
+  request.writer.enter(result.captured.map(({ entry }) => entry));
   request.onBytes(result.member.raw.length);
 }
 
@@ -144,13 +149,13 @@ interface LargePlan {
 
 function planLarge(
   request: PackRequest,
-  packed: Packed,
+  missed: MissedItem[],
   units: readonly LargeUnit[],
   last: boolean,
 ): LargePlan {
   const opened: OpenedLarge[] = [];
   for (const unit of units) {
-    const file = openFirst(request.root, unit, packed.missed);
+    const file = openFirst(request.root, unit, missed);
     if (file !== undefined) opened.push(file);
   }
   const tasks: CaptureTask[] = [];
@@ -190,7 +195,7 @@ function planLarge(
     request.writer.append(stored, raw, first ? 1 : 0);
     request.onBytes(raw.length);
     if (piece < file.pieces.length - 1) return;
-    finishLarge(request, packed, file, { sha256: hash.digest("hex"), at, moved });
+    finishLarge(request, file, { sha256: hash.digest("hex"), at, moved });
     if (moved && !last) again.push(file.unit);
   };
   return { tasks, totalBytes, take, again };
@@ -199,15 +204,15 @@ function planLarge(
 /** Enters a finished large file and its links. A repeated attempt stands later in the stream and wins. */
 function finishLarge(
   request: PackRequest,
-  packed: Packed,
   file: OpenedLarge,
   found: { sha256: string; at: number; moved: boolean },
 ): void {
   const torn = found.moved ? { torn: "it was written while being read" } : {};
   const entry = { ...file.described.entry, sha256: found.sha256 };
   const item: CapturedItem = { ...file.described, entry, ...torn };
-  packed.captured.set(entry.path, item);
-  packed.entries.push({ ...entry, at: found.at, length: file.storedSize });
+  const place = { at: found.at, length: file.storedSize };
+  request.captured.set(entry.path, item);
+  request.writer.enter([{ ...entry, ...place }]);
   if (file.unit.links.length === 0) return;
   const headers = file.unit.links.map((link) =>
     encodeHeader({ ...entry, path: link.path }, { linkTo: entry.path, storedSize: 0 }),
@@ -215,8 +220,8 @@ function finishLarge(
   const raw = Buffer.concat(headers);
   request.writer.append(request.compress(raw), raw, headers.length);
   for (const link of file.unit.links) {
-    packed.captured.set(link.path, { ...item, entry: { ...entry, path: link.path } });
-    packed.entries.push({ ...entry, path: link.path, at: found.at, length: file.storedSize });
+    request.captured.set(link.path, { ...item, entry: { ...entry, path: link.path } });
+    request.writer.enter([{ ...entry, path: link.path, ...place }]);
   }
 }
 

@@ -66,7 +66,7 @@ describe("the stat cache", () => {
   it("copies rows from an older one", () => {
     const old = decode(encodeStatCache(build()))!;
     const builder = createStatCacheBuilder(1);
-    builder.copy(0, old, 2);
+    builder.copy(0, old, 2, 1);
     expect(cachedEntry(builder.finish("m"), 0, NAMES[2]!)).toEqual(seen(NAMES[2]!, 2));
   });
 

@@ -20,7 +20,7 @@ export interface Stored {
   readonly storedBytes: number;
 }
 
-export const NOTHING_PACKED: Packed = { entries: [], captured: new Map(), missed: [] };
+export const NOTHING_PACKED: Packed = { captured: new Map(), missed: [] };
 
 /** Writes the ordinary layer and, where secrets changed, the local-only one. */
 export async function storeChanges(room: Room, found: Survey, flaws: Flaw[]): Promise<Stored> {
@@ -37,9 +37,12 @@ export async function storeChanges(room: Room, found: Survey, flaws: Flaw[]): Pr
     (isSecret(item.path) || (item.group !== undefined && secretGroups.has(item.group)));
   // A directory was stored in the ordinary layer whatever its name, and so is its removal.
   const isLocalRemoval = (path: string) => isSecret(path) && !found.removedDirectories.has(path);
-  const setAnew = new Map(found.changed.map(({ path, type }) => [path, type]));
+  // Asked for only where something was removed: a map of 100,000 paths takes its time.
+  const setAnew = new Map(
+    found.removed.length === 0 ? [] : found.changed.map(({ path, type }) => [path, type]),
+  );
   const whiteouts = whiteoutsFor(found.removed, setAnew);
-  const packed: Packed = { entries: [], captured: new Map(), missed: [] };
+  const packed: Packed = { captured: new Map(), missed: [] };
   const layers: LayerRef[] = [];
   let done = 0;
   const onBytes = (count: number) => {
@@ -120,6 +123,7 @@ async function storeLayer(
   try {
     const request = {
       root: room.cellRoot,
+      captured: all.captured,
       writer,
       codec: codec.name,
       compress: codec.compress,
@@ -136,45 +140,32 @@ async function storeLayer(
       ],
       pool,
     );
-    for (const part of [first, second]) {
-      // Not spread: a call takes no more than some 120,000 arguments.
-      for (const entry of part.entries) all.entries.push(entry);
-      for (const [path, item] of part.captured) all.captured.set(path, item);
-    }
-    const missed = [...first.missed.filter(({ why }) => why !== "database"), ...second.missed];
+    const missed = [...first.filter(({ why }) => why !== "database"), ...second];
     for (const item of missed) all.missed.push(item);
-    const entries = [...first.entries, ...second.entries];
-    for (const stand of packStandIns(request, second, all.captured)) {
-      all.captured.set(stand.entry.path, stand);
-      entries.push(stand.entry);
-    }
+    packStandIns(request, second);
     const lost = findLost(found, plan, missed, all.captured, lostDirectories);
     const removed = [...plan.removed, ...lost].sort(comparePaths);
-    if (entries.length + removed.length === 0) return [];
+    if (writer.entered + removed.length === 0) return [];
     packWhiteouts(request, whiteoutsFor(lost, new Map()));
-    return [writer.finish(entries, removed)];
+    return [writer.finish(removed)];
   } finally {
     writer.abandon();
   }
 }
 
 /** Directories that were not there when they were looked at: an agent that builds anew has them back in a moment. */
-function vanishedDirectories(packed: Packed, items: readonly CaptureItem[]): CaptureItem[] {
-  const vanished = new Set(packed.missed.filter(({ why }) => why === "vanished").map(({ path }) => path));
+function vanishedDirectories(missed: readonly MissedItem[], items: readonly CaptureItem[]): CaptureItem[] {
+  const vanished = new Set(missed.filter(({ why }) => why === "vanished").map(({ path }) => path));
   if (vanished.size === 0) return [];
   return items.filter(({ path, type }) => type === "directory" && vanished.has(path));
 }
 
 /** A directory that is gone for good, from which something was captured before: it is made up, and that is said. */
-function packStandIns(
-  request: PackRequest,
-  packed: Packed,
-  captured: ReadonlyMap<string, CapturedItem>,
-): CapturedItem[] {
-  const gone = new Set(packed.missed.map(({ path }) => path));
+function packStandIns(request: PackRequest, missed: readonly MissedItem[]): void {
+  const gone = new Set(missed.map(({ path }) => path));
   const needed = new Set<string>();
   if (gone.size > 0) {
-    for (const path of captured.keys()) {
+    for (const path of request.captured.keys()) {
       for (let up = parentPath(path); up !== "."; up = parentPath(up)) if (gone.has(up)) needed.add(up);
     }
   }
@@ -195,10 +186,11 @@ function packStandIns(
       torn: "the directory vanished while it was being captured; its mode and time are made up",
     }),
   );
-  if (stands.length === 0) return [];
+  if (stands.length === 0) return;
   const raw = Buffer.concat(stands.map(({ entry }) => encodeHeader(entry, { storedSize: 0 })));
   request.writer.append(request.compress(raw), raw, stands.length);
-  return stands;
+  request.writer.enter(stands.map(({ entry }) => entry));
+  for (const stand of stands) request.captured.set(stand.entry.path, stand);
 }
 
 /** Known paths that could not be stored now are not in this checkpoint: better absent than stale. */
@@ -231,12 +223,12 @@ function findLost(
 async function copyLateDatabases(
   room: Room,
   found: Survey,
-  packed: Packed,
+  missed: readonly MissedItem[],
   items: readonly CaptureItem[],
   flaws: Flaw[],
 ): Promise<CaptureItem[]> {
   const again: CaptureItem[] = [];
-  for (const { path, why } of packed.missed) {
+  for (const { path, why } of missed) {
     if (why !== "database") continue;
     const item = items.find((each) => each.path === path)!;
     await copyDatabase(room, path, found.sources, room.vault.scratch, flaws);

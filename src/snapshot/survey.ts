@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import type { CapturedItem, CaptureItem, HashTask } from "./capture-item.ts";
 import { runTasks } from "./capture-pool.ts";
-import { goneFromRows, orderUnits, sameEntry, sortSuspects, type Unit } from "./changes.ts";
+import { goneFromRows, orderItems, sameEntry, sortSuspects, type Unit } from "./changes.ts";
 import type { Flaw } from "./entry.ts";
 import type { Probers } from "./probe.ts";
 import type { Room } from "./room.ts";
@@ -71,7 +71,7 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
   const flaws: Flaw[] = [...walk.flaws];
   const sources = new Map<string, string>();
   const folded = await copyDatabases(room, walk, cache, options.scratch, sources, flaws);
-  const { certain, doubtful } = sortSuspects({
+  const { certain, certainGroups, doubtful } = sortSuspects({
     walk,
     cache,
     sources,
@@ -90,7 +90,7 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
     cache,
     walk,
     scanStartMs,
-    changed: orderUnits([...certain, ...judged.changed]),
+    changed: orderItems(certain, [...certainGroups, ...judged.changed]),
     refreshed: judged.refreshed,
     removed: gone.map(({ path }) => path),
     removedDirectories: new Set(gone.filter(({ wasDirectory }) => wasDirectory).map(({ path }) => path)),
@@ -129,7 +129,8 @@ async function surveyInParts(room: Room, options: SurveyOptions, part: FirstPart
   const sort = async (found: Found[], groupPrefix: string, flaws: Flaw[]) => {
     const some = { ...walk, found };
     const folded = await copyDatabases(room, some, undefined, options.scratch, sources, flaws);
-    return orderUnits(sortSuspects({ walk: some, cache: undefined, sources, folded, groupPrefix }).certain);
+    const sorted = sortSuspects({ walk: some, cache: undefined, sources, folded, groupPrefix });
+    return orderItems(sorted.certain, sorted.certainGroups);
   };
   const flaws = [...walk.flaws];
   const changed = await sort(walk.found.toSpliced(at, 1), options.groupPrefix, flaws);

@@ -44,7 +44,7 @@ function remember(seen: Walk, { removed = [] as string[], missed = [] as string[
       flaws: [],
       sources: new Map(),
     },
-    { entries: [], captured: new Map(captured.map((item) => [item.entry.path, item])), missed: [] },
+    { captured: new Map(captured.map((item) => [item.entry.path, item])), missed: [] },
     "m",
   );
 }
@@ -106,7 +106,7 @@ describe("a walk with a cache", () => {
         flaws: [],
         sources: new Map(),
       },
-      { entries: [], captured: new Map(), missed: [] },
+      { captured: new Map(), missed: [] },
       "m2",
     );
     expect(changed(walk(second).walk())).toEqual(["a.db-wal"]);

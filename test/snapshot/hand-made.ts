@@ -107,7 +107,8 @@ export function makeLayer(
     if (i % PER_MEMBER === PER_MEMBER - 1) flush();
   }
   flush();
-  return writer.finish(entries, removed);
+  writer.enter(entries);
+  return writer.finish(removed);
 }
 
 export interface HandCheckpoint extends Partial<Omit<CheckpointRef, "manifest">> {

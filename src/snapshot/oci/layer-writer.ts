@@ -9,7 +9,7 @@ import { asLazarusError } from "../../platform/errors.ts";
 import { BLOCK } from "../tar/header.ts";
 import type { Codec } from "./codec.ts";
 import type { LayerRef } from "./manifest.ts";
-import { encodeToc, type Member, type TocEntry } from "./toc.ts";
+import { createTocEncoder, type Member, type TocEntry } from "./toc.ts";
 import type { Vault } from "./vault.ts";
 
 export interface LayerWriter {
@@ -18,8 +18,12 @@ export interface LayerWriter {
   readonly storedLength: number;
   /** Adds a member in which the headers of `entries` entries stand. */
   append(stored: Uint8Array, raw: Uint8Array, entries: number): void;
+  /** Entries of the table of contents, in the order of their headers. */
+  enter(entries: readonly TocEntry[]): void;
+  /** How many were entered. */
+  readonly entered: number;
   /** Ends the layer and puts it into the vault. */
-  finish(entries: readonly TocEntry[], removed: readonly string[]): LayerRef;
+  finish(removed: readonly string[]): LayerRef;
   /** Closes and removes an unfinished layer; nothing after `finish`. */
   abandon(): void;
 }
@@ -35,6 +39,7 @@ export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriter
   const { codec } = options;
   const file = join(vault.scratch, options.name);
   const members: Member[] = [];
+  const toc = createTocEncoder();
   const diffHash = createHash("sha256");
   const layerHash = createHash("sha256");
   let rawLength = 0;
@@ -72,12 +77,16 @@ export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriter
     get storedLength() {
       return storedLength;
     },
+    get entered() {
+      return toc.count;
+    },
     append: (stored, raw, entries) => failing(() => append(stored, raw, entries)),
-    finish(entries, removed) {
+    enter: toc.add,
+    finish(removed) {
       return failing(() => {
         const end = Buffer.alloc(BLOCK * 2);
         append(codec.compress(end), end, 0);
-        const hidden = codec.hide(encodeToc({ members, entries, removed }));
+        const hidden = codec.hide(toc.finish(members, removed));
         const footer = codec.encodeFooter({ tocOffset: storedLength, tocLength: hidden.length });
         write(hidden);
         write(footer);

@@ -25,7 +25,7 @@ afterEach(() => fs.rmSync(directory, { recursive: true }));
 function writeLayer(parts: readonly Buffer[], codec = gzipCodec): LayerRef {
   const writer = createLayerWriter(systemMachine.disk, vault, { codec, localOnly: false, name: "test" });
   for (const part of parts) writer.append(codec.compress(part), part, 0);
-  return writer.finish([], ["gone"]);
+  return writer.finish(["gone"]);
 }
 
 describe.each(CODECS.map((codec) => [codec.name, codec] as const))("a layer of %s", (_, codec) => {
@@ -75,7 +75,7 @@ it("a layer that is given up leaves nothing behind, and one that is finished sta
     localOnly: true,
     name: "whole",
   });
-  const ref = done.finish([], []);
+  const ref = done.finish([]);
   done.abandon();
   expect(vault.has(ref.digest)).toBe(true);
   expect(ref.mediaType).toBe(gzipCodec.localMediaType);

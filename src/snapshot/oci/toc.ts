@@ -45,23 +45,62 @@ const PARSE_ROWS = 4096;
 export class TocError extends Error {}
 
 export function encodeToc(toc: Toc): Buffer {
-  const lines = [
-    JSON.stringify({ "lazarus-toc": VERSION, entries: toc.entries.length, removed: toc.removed.length }),
-    JSON.stringify(toc.members.flatMap(({ stored, raw, entries }) => [stored, raw, entries])),
-  ];
-  for (const entry of toc.entries) lines.push(toLine(entry));
-  for (const path of toc.removed) lines.push(JSON.stringify([path]));
+  const encoder = createTocEncoder();
+  encoder.add(toc.entries);
+  return encoder.finish(toc.members, toc.removed);
+}
+
+/** Writes a table while its layer grows. Rows are compressed block by block, as gzip members of their own. */
+export interface TocEncoder {
+  readonly count: number;
+  add(entries: readonly TocEntry[]): void;
+  finish(members: readonly Member[], removed: readonly string[]): Buffer;
+}
+
+/** Rows of one block: some 200 kB of text. */
+const BLOCK_ROWS = 1024;
+
+export function createTocEncoder(): TocEncoder {
+  const blocks: Buffer[] = [];
+  let count = 0;
+  let lines: string[] = [];
+  const flush = () => {
+    blocks.push(packLines(lines));
+    lines = [];
+  };
+  return {
+    get count() {
+      return count;
+    },
+    add(entries) {
+      count += entries.length;
+      for (const entry of entries) {
+        lines.push(toLine(entry));
+        if (lines.length === BLOCK_ROWS) flush();
+      }
+    },
+    finish(members, removed) {
+      const head = [
+        JSON.stringify({ "lazarus-toc": VERSION, entries: count, removed: removed.length }),
+        JSON.stringify(members.flatMap(({ stored, raw, entries }) => [stored, raw, entries])),
+      ];
+      for (const path of removed) lines.push(JSON.stringify([path]));
+      if (blocks.length === 0) return packLines([...head, ...lines]);
+      if (lines.length > 0) flush();
+      return Buffer.concat([packLines(head), ...blocks]);
+    },
+  };
+}
+
+function packLines(lines: readonly string[]): Buffer {
   const text = Buffer.from(`${lines.join("\n")}\n`);
-  return toc.entries.length < MANY_ROWS ? zlib.gzipSync(text, { level: 1 }) : packMany(text);
+  // Loading libdeflate is not worth it for fewer.
+  if (lines.length < BLOCK_ROWS) return zlib.gzipSync(text, { level: 1 });
+  return Buffer.from(gzipCodec.pack(text, (scratch ??= Buffer.allocUnsafeSlow(SCRATCH_BYTES))));
 }
 
-/** Loading libdeflate is not worth it for fewer. */
-const MANY_ROWS = 10_000;
-
-function packMany(text: Buffer): Buffer {
-  const packed = gzipCodec.pack(text, Buffer.allocUnsafeSlow(text.length));
-  return Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength);
-}
+const SCRATCH_BYTES = 1 << 20;
+let scratch: Buffer | undefined;
 
 /**
  * Reads a table; throws TocError on anything that is not exactly one. `limitBytes` bounds what it inflates to. With
