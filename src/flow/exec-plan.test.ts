@@ -36,6 +36,15 @@ describe("a plan", () => {
     ["workflow: x", "steps is missing"],
     ["workflow: x\nsteps: []", "steps is missing or empty"],
     ["workflow: x\nsteps: [{key: a}]", "steps[0].run is missing"],
+    ['workflow: x\nsteps: [{key: a, run: "echo \\0"}]', "steps[0].run is missing or not text"],
+    ['workflow: x\nsteps: [{key: "\\0", run: a}]', "steps[0].key is missing"],
+    ['workflow: x\nsteps: [{key: a, run: b, cwd: "\\0"}]', "steps[0].cwd is not text"],
+    ['workflow: x\nsteps: [{key: a, run: b, env: {A: "\\0"}}]', "steps[0].env.A is not text"],
+    ["workflow: x\nsteps: [{key: a, run: b, env: {'A=B': c}}]", `steps[0].env: "A=B" is no variable's name`],
+    ["workflow: x\nsteps: [{key: a, run: b, env: {A: null}}]", "steps[0].env.A is not text"],
+    ["workflow: x\nsteps: [{key: a, run: b, env: {__proto__: {x: 1}}}]", "__proto__ is not text"],
+    [`workflow: ${"[".repeat(20_000)}`, "p.yaml: "],
+    [`workflow: x\nsteps: [{key: a, run: "${"x".repeat(5_000_000)}"}]`, "more than the 4194304"],
     ["workflow: x\nsteps: [{run: a}]", "steps[0].key is missing"],
     ["workflow: x\nsteps: [{key: a, run: b}, {key: a, run: c}]", 'steps[1].key "a" is used twice'],
     ["workflow: x\nsteps: [{key: a, run: b, retry: maybe}]", "retry is neither"],
@@ -45,7 +54,7 @@ describe("a plan", () => {
       "a: &a [1]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c]",
       "alias",
     ],
-  ])("is refused before anything runs: %j", async ([text, reason]) => {
+  ])("is refused before anything runs: %.60j", async ([text, reason]) => {
     await expect(parsePlan(text!, "p.yaml")).rejects.toMatchObject({
       code: "FLOW_PLAN_INVALID",
       message: expect.stringContaining(reason!),

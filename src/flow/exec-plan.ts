@@ -25,8 +25,16 @@ export interface Plan {
 const PLAN_KEYS = new Set(["workflow", "agent", "idempotency", "ttlDays", "steps"]);
 const STEP_KEYS = new Set(["key", "run", "retry", "cwd", "env"]);
 const MOST_STEPS = 10_000;
+/** A flow of more than a megabyte is none, and its plan is not much longer. A parser would work on 100 MB for a minute. */
+const PLAN_LIMIT_BYTES = 4 * 1024 * 1024;
 
 export async function parsePlan(text: string, file: string): Promise<Plan> {
+  if (text.length > PLAN_LIMIT_BYTES) {
+    throw invalid(
+      file,
+      `has ${text.length} characters, more than the ${PLAN_LIMIT_BYTES} of a list of steps`,
+    );
+  }
   const { parseDocument } = await import("yaml");
   const document = parseDocument(text, { uniqueKeys: true, prettyErrors: true });
   const [error] = document.errors;
@@ -63,20 +71,28 @@ function checkStep(step: unknown, at: string, file: string, seen: Set<string>): 
   if (!isJsonObject(step)) throw invalid(file, `${at}: expected a mapping with key and run`);
   requireKnown(step, STEP_KEYS, file, `${at}.`);
   const { key, run, retry = "never", cwd, env = {} } = step;
-  if (typeof key !== "string" || key === "" || key.length > 200) {
+  if (!isLine(key) || key === "" || key.length > 200) {
     throw invalid(file, `${at}.key is missing or not a short text`);
   }
   if (seen.has(key)) throw invalid(file, `${at}.key ${JSON.stringify(key)} is used twice`);
   seen.add(key);
-  if (typeof run !== "string" || run.trim() === "") throw invalid(file, `${at}.run is missing`);
+  if (!isLine(run) || run.trim() === "") throw invalid(file, `${at}.run is missing or not text`);
   if (retry !== "safe" && retry !== "never") throw invalid(file, `${at}.retry is neither safe nor never`);
-  if (cwd !== undefined && typeof cwd !== "string") throw invalid(file, `${at}.cwd is not text`);
+  if (cwd !== undefined && !isLine(cwd)) throw invalid(file, `${at}.cwd is not text`);
   if (!isJsonObject(env)) throw invalid(file, `${at}.env is not a mapping`);
   const texts = Object.entries(env).map(([name, text]) => {
-    if (typeof text === "object") throw invalid(file, `${at}.env.${name} is not text`);
+    if (!/^[^=\0]+$/.test(name))
+      throw invalid(file, `${at}.env: ${JSON.stringify(name)} is no variable's name`);
+    if (typeof text === "object" || !isLine(String(text)))
+      throw invalid(file, `${at}.env.${name} is not text`);
     return [name, String(text)] as const;
   });
-  return { key, run, retry, cwd: cwd as string | undefined, env: Object.fromEntries(texts) };
+  return { key, run, retry, cwd, env: Object.fromEntries(texts) };
+}
+
+/** Text that a process can be given: no byte 0 in it. */
+function isLine(value: unknown): value is string {
+  return typeof value === "string" && !value.includes("\0");
 }
 
 function requireKnown(value: object, known: ReadonlySet<string>, file: string, at: string): void {

@@ -3,7 +3,8 @@ import { dirname, resolve } from "node:path";
 import { execPlan } from "../../flow/exec.ts";
 import { type PlanStep, parsePlan } from "../../flow/exec-plan.ts";
 import { selfOwner } from "../../flow/owner.ts";
-import { asLazarusError } from "../../platform/errors.ts";
+import { shellWord } from "../../flow/shell-word.ts";
+import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import { defineCommand } from "../command.ts";
 import { ROOT_OPTION, shown, workspaceOf } from "../flow-space.ts";
 
@@ -81,6 +82,11 @@ function readPlan(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    throw asLazarusError(error, `reading ${file}`, dirname(file));
+    if (systemErrorCode(error) === "EISDIR") {
+      throw new LazarusError("NOT_FOUND", `${file} is a directory, not a list of steps`, {
+        hint: `ls ${shellWord(file)}`,
+      });
+    }
+    throw asLazarusError(error, `reading ${file}`, shellWord(dirname(file)));
   }
 }
