@@ -10,6 +10,7 @@ import {
   ownerMark,
   ownerOf,
   parseOwner,
+  selfOwner,
 } from "./owner.ts";
 
 const processes = createSimulatedProcesses();
@@ -62,6 +63,11 @@ describe("the resume lock", () => {
 
   it("is held when another tool made it: there is no owner to ask after", () => {
     expect(verdict({ kind: "ownerless", says: "2026-11-15" }, living())).toBe("held");
+  });
+
+  it("is nobody else's because both have an empty name", () => {
+    expect(verdict(lockOf(living("")), living(""))).toBe("held");
+    expect(selfOwner(processes, "").name).toBe(null);
   });
 
   it("follows a name over processes and hosts", () => {

@@ -81,6 +81,11 @@ export function takeLock(machine: Machine, place: FlowPlace, me: Owner, steal: b
     ...ownerFields(me),
     takenAt: formatIso(machine.clock.nowMs()),
   });
+  if (content.length > LOCK_LIMIT_BYTES) {
+    throw new LazarusError("USAGE", `the name of ${place.stem}'s owner is too long to be kept in a lock`, {
+      hint: "--owner session-7",
+    });
+  }
   if (verdict === "free") {
     // Other tools know no guard: creation itself must be atomic.
     if (!createFile(machine.disk, place.lockFile, content))

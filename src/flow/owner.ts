@@ -55,7 +55,9 @@ export function isSameProcess(a: Owner, b: Owner): boolean {
 let cachedSelf: Owner | undefined;
 
 /** This process as an owner. */
-export function selfOwner(processes: Processes, name: string | null = null): Owner {
+export function selfOwner(processes: Processes, givenName: string | null = null): Owner {
+  // An empty name, from an empty variable say, would make everyone the same owner.
+  const name = givenName || null;
   // A real process never becomes another one; asking the kernel again would be a tenth of a library update.
   if (processes === systemProcesses && cachedSelf !== undefined) return { ...cachedSelf, name };
   const { pid, startTime, bootId } = processes.self();
@@ -69,7 +71,7 @@ export function ownerOf(processes: Processes, pid: number, name: string | null =
   const identity = processes.identify(pid);
   if (identity === undefined) return undefined;
   const { startTime, bootId } = identity;
-  return { name, pid, processStart: startTime, bootId, host: processes.hostName(), ...place() };
+  return { name: name || null, pid, processStart: startTime, bootId, host: processes.hostName(), ...place() };
 }
 
 /** Reads an owner back from JSON; undefined for anything that is not one. */
