@@ -175,6 +175,8 @@ describe("hostile text", () => {
       expect(stdout + stderr, line).not.toMatch(CONTROL);
       expect(stdout + stderr, line).not.toMatch(/^ALERT stale_checkpoints=0/m);
     }
+    writeFileSync(`${world.cwd}/memory/checkpoints/a; touch pwned.json`, "junk");
+    expect(run(world, "flow resume").stderr).toContain("lazarus flow mend --workflow 'a; touch pwned'\n");
     const lines = run(world, "flow list").stdout.trimEnd().split("\n");
     expect(lines.every((line) => line.split("\t").length === 4)).toBe(true);
     expect(run(world, "flow show -w w1").stdout).toMatch(

@@ -266,6 +266,31 @@ describe("the schedule", () => {
   );
 });
 
+describe("a scheduled self-check", () => {
+  it("gets the settings that were in force, whatever environment it will run in", () => {
+    using world = createWorld();
+    const config = world.write("home/config.json", '{"flow":{"alert_command":"mail me"}}');
+    const planned = (scheduler: string) => {
+      const { exit, stdout, stderr } = world.run(["flow", "install", "--schedule", scheduler, "--dry-run"]);
+      expect(exit, stderr).toBe(0);
+      expect(stderr).not.toContain("nobody is told");
+      return stdout;
+    };
+    expect(planned("systemd")).toContain(`--stale-min 10 --config ${config}\n`);
+    expect(planned("cron")).toContain(`--stale-min 10 --config ${config} >/dev/null`);
+    expect(planned("launchd")).toContain(`<string>${config}</string>`);
+  });
+
+  it("that would tell nobody says so", () => {
+    using world = createWorld();
+    const { stdout, stderr } = world.run(["flow", "install", "--schedule", "cron", "--dry-run"]);
+    expect(stdout).not.toContain("--config");
+    expect(stderr).toMatch(
+      /^nobody is told of findings yet: put flow\.alert_command or flow\.alert_webhook into /,
+    );
+  });
+});
+
 describe("the skill", () => {
   it("is a folder with a SKILL.md whose front matter names it", () => {
     using world = createWorld();

@@ -1,11 +1,13 @@
 import { formatExact } from "../../flow/canonical.ts";
 import { describeLock } from "../../flow/lock.ts";
 import { ownerFields } from "../../flow/owner.ts";
+import type { BadFlow } from "../../flow/quarantine.ts";
 import { resumeFlow } from "../../flow/resume.ts";
 import { shellWord } from "../../flow/shell-word.ts";
 import { ERROR_KINDS } from "../../platform/errors.ts";
 import { defineCommand } from "../command.ts";
-import { OWNER_OPTIONS, ownerFor, shown, WORKFLOW_OPTIONS, warnBad, workspaceOf } from "../flow-space.ts";
+import type { CliContext } from "../context.ts";
+import { OWNER_OPTIONS, ownerFor, shown, WORKFLOW_OPTIONS, workspaceOf } from "../flow-space.ts";
 
 export const command = defineCommand({
   about:
@@ -63,3 +65,12 @@ export const command = defineCommand({
     return ERROR_KINDS[bad.every(({ why }) => why === "newer") ? "unsupported" : "damaged"].exit;
   },
 });
+
+function warnBad(context: CliContext, bad: readonly BadFlow[]): void {
+  for (const { workflowId, file, why, reason, quarantined } of bad) {
+    const where = quarantined ? "it is in quarantine now" : "it stays there";
+    context.warn(`${shown(workflowId)} was not resumed: its file ${shown(reason)}; ${where}: ${shown(file)}`);
+    if (why === "newer") context.say("  upgrade Lazarus on this machine: npm install -g lazarus@latest");
+    else context.say(`  look at it, then: lazarus flow mend --workflow ${shown(shellWord(workflowId))}`);
+  }
+}

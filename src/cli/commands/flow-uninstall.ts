@@ -13,7 +13,7 @@ export const command = defineCommand({
     ["lazarus flow uninstall --agents-md --skill", "take both back"],
     ["lazarus flow uninstall --schedule systemd --dry-run", "what would be removed?"],
   ],
-  exits: ["degraded", "conflict", "machine", "unsupported"],
+  exits: ["degraded", "missing", "conflict", "machine", "unsupported"],
   run(context, { options }) {
     const dryRun = options["dry-run"];
     const request = requestOf(context, "flow uninstall", options);

@@ -18,6 +18,8 @@ export interface ScheduleRequest {
   readonly isRoot: boolean;
   readonly staleMinutes: number;
   readonly configHome?: string | undefined;
+  /** The settings that the self-check is to use; a scheduler knows nothing of the environment that was here. */
+  readonly config?: string | undefined;
 }
 
 export interface UnitFile {
@@ -38,8 +40,9 @@ export function scheduleName(root: string): string {
   return `lazarus-flow-${slug === "" ? "root" : slug}-${sha256Hex(root).slice(0, 8)}`;
 }
 
-function commandLine({ root, program, staleMinutes }: ScheduleRequest): string[] {
-  return [...program, "flow", "selfcheck", "--root", root, "--stale-min", String(staleMinutes)];
+function commandLine({ root, program, staleMinutes, config }: ScheduleRequest): string[] {
+  const words = [...program, "flow", "selfcheck", "--root", root, "--stale-min", String(staleMinutes)];
+  return config === undefined ? words : [...words, "--config", config];
 }
 
 export function systemdUnits(request: ScheduleRequest): UnitFile[] {
