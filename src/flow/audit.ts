@@ -8,14 +8,8 @@ import { appendLine, removeFile } from "../platform/durable.ts";
 import { asLazarusError, systemErrorCode } from "../platform/errors.ts";
 import { formatIso } from "./document.ts";
 import { guardPath, withGuard } from "./guard.ts";
-import {
-  checkpointDirectory,
-  makeOwn,
-  ownDirectory,
-  requireOwn,
-  requirePlain,
-  type Workspace,
-} from "./workspace.ts";
+import { makeOwn, ownDirectory, requireOwn, requirePlain } from "./own.ts";
+import { checkpointDirectory, type Workspace } from "./workspace.ts";
 
 export type AuditKind = "selfcheck" | "alert" | "takeover" | "quarantine" | "mend" | "prune" | "replace";
 

@@ -1,13 +1,14 @@
 // The record of one at-most-once command (INV-5): entered as started before it starts, as ended after it ends. What to
 // do with a record that is found is a pure decision. Keys are any text; the file's name is their hash, together with
 // the flow's idempotency key, so that a new run of the same steps has records of its own.
-import { closeSync, constants, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, constants, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { systemErrorCode } from "../platform/errors.ts";
 import { type JsonObject, readJsonFile } from "../platform/json-file.ts";
+import { ownPath } from "./own.ts";
 import { type Liveness, type Owner, parseOwner } from "./owner.ts";
 import { sha256Hex } from "./sha256.ts";
-import { type FlowPlace, ownPath } from "./workspace.ts";
+import type { FlowPlace } from "./workspace.ts";
 
 export interface OnceRecord {
   readonly state: "started" | "ended";
@@ -110,6 +111,21 @@ export function readRecord(path: string): OnceRecord | "absent" | "unreadable" {
     signal: typeof signal === "string" ? signal : null,
     document: reading.value,
   };
+}
+
+/** Whether a command of this flow is at work for someone who lives. Records that cannot be read belong to nobody. */
+export function hasLiveCommand({ directory, stem }: FlowPlace, lives: (owner: Owner) => boolean): boolean {
+  const records = ownPath(directory, ONCE, stem);
+  let names: string[];
+  try {
+    names = readdirSync(records);
+  } catch {
+    return false;
+  }
+  return names.some((name) => {
+    const record = name.endsWith(".json") ? readRecord(join(records, name)) : "absent";
+    return typeof record !== "string" && record.state === "started" && lives(record.owner);
+  });
 }
 
 const VOID = "void";

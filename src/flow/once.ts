@@ -23,12 +23,13 @@ import {
 } from "./once-record.ts";
 import { type FlowName, findFlow, openFlow } from "./open-flow.ts";
 import { type Captured, mapCaptured, parseCaptured } from "./output.ts";
+import { makeOwn } from "./own.ts";
 import { describeOwner, livenessOf, type Owner, ownerFields, selfOwner } from "./owner.ts";
 import { type CommandEnd, runCommand } from "./run-command.ts";
 import { redactText, refuseSecrets } from "./secrets.ts";
 import { sha256Hex } from "./sha256.ts";
 import { shellWord } from "./shell-word.ts";
-import { type FlowPlace, makeOwn, type Workspace } from "./workspace.ts";
+import type { FlowPlace, Workspace } from "./workspace.ts";
 
 export interface OnceRequest extends FlowName {
   readonly key: string;
@@ -104,7 +105,11 @@ export async function runOnce(workspace: Workspace, request: OnceRequest): Promi
   const [stdout, stderr] = [await redacted(end.stdout), await redacted(end.stderr)];
   const ended = { exitCode: end.exitCode, signal: end.signal, stdout: stdout.output, stderr: stderr.output };
   const content = { ...record, state: "ended", endedAt: formatIso(machine.clock.nowMs()), ...ended };
-  replaceFile(machine.disk, paths.record, formatExact(content));
+  try {
+    replaceFile(machine.disk, paths.record, formatExact(content));
+  } catch (error) {
+    throw notRecorded(request, paths, end, error);
+  }
   crashPoint("flow.once.end-recorded");
   rmSync(paths.pidFile(attempt), { force: true });
   const count = stdout.count + stderr.count;
@@ -222,6 +227,17 @@ function notBegun({ key }: OnceRequest, paths: OncePaths, { stderr }: CommandEnd
       details: { key, record: paths.record },
     },
   );
+}
+
+/** The one moment at which somebody knows how it ended: said now, or lost. */
+function notRecorded({ key }: OnceRequest, paths: OncePaths, end: CommandEnd, cause: unknown): LazarusError {
+  const ran = `${quoted(key)} ran and ended with exit code ${end.exitCode}, which could not be recorded`;
+  const { code, message } = asLazarusError(cause, ran, paths.directory);
+  return new LazarusError(code, message, {
+    hint: `df -h ${shellWord(paths.directory)}; its outcome counts as unknown from now on: --retry-unknown runs it again`,
+    details: { key, record: paths.record, exitCode: end.exitCode },
+    cause,
+  });
 }
 
 async function redacted(output: Captured): Promise<{ output: Captured; count: number }> {

@@ -12,20 +12,13 @@ import { clearDeadGuards, guardPath, withGuard } from "./guard.ts";
 import { isTooLong } from "./id.ts";
 import { listFlows } from "./list.ts";
 import { readLock, verdictFor } from "./lock.ts";
-import { ONCE } from "./once-record.ts";
-import type { Owner } from "./owner.ts";
+import { hasLiveCommand, ONCE } from "./once-record.ts";
+import { isOwn, ownPath } from "./own.ts";
+import { livenessOf, type Owner } from "./owner.ts";
 import { findQuarantined } from "./quarantine.ts";
 import { readFlow } from "./read.ts";
 import { bury } from "./tombstone.ts";
-import {
-  type FlowPlace,
-  isOwn,
-  isThere,
-  listDirectories,
-  ownPath,
-  placeOf,
-  type Workspace,
-} from "./workspace.ts";
+import { type FlowPlace, isThere, listDirectories, placeOf, type Workspace } from "./workspace.ts";
 
 export const DEFAULT_KEEP_DAYS = 30;
 const DAY_MS = 86_400_000;
@@ -49,7 +42,7 @@ export interface Pruned {
 
 export interface PruneResult {
   readonly removed: readonly Pruned[];
-  /** Expired, but someone alive holds the lock. */
+  /** Expired or old, but someone alive holds the lock, or runs a command for it. */
   readonly held: readonly Pruned[];
 }
 
@@ -78,9 +71,10 @@ export async function pruneFlows(
   return { removed, held };
 }
 
-/** Someone alive is still at it. A lock on finished work means nothing. */
+/** Someone alive is still at it. A lock on finished work means nothing; a command that runs does. */
 function isHeld(machine: Machine, place: FlowPlace, document: FlowDocument, me: Owner): boolean {
-  return isUnfinished(document) && verdictFor(machine, readLock(place), me) === "held";
+  if (isUnfinished(document) && verdictFor(machine, readLock(place), me) === "held") return true;
+  return hasLiveCommand(place, (owner) => livenessOf(machine.processes, owner, me) === "alive");
 }
 
 async function removeOne(

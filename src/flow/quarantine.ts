@@ -4,21 +4,15 @@
 import { readdirSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
-import { createFile } from "../platform/durable.ts";
+import { createFile, removeFile } from "../platform/durable.ts";
 import { systemErrorCode } from "../platform/errors.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import { audit } from "./audit.ts";
 import { formatExact } from "./canonical.ts";
 import { formatIso } from "./document.ts";
+import { isOwn, makeOwn, ownPath } from "./own.ts";
 import { readFlow } from "./read.ts";
-import {
-  type ClosedDirectory,
-  type FlowPlace,
-  makeOwn,
-  ownPath,
-  placeOf,
-  type Workspace,
-} from "./workspace.ts";
+import { type ClosedDirectory, type FlowPlace, placeOf, type Workspace } from "./workspace.ts";
 
 export interface BadFlow {
   readonly workflowId: string;
@@ -72,18 +66,21 @@ export async function quarantine(workspace: Workspace, place: FlowPlace): Promis
   machine.disk.fsyncDirectory(directory);
   machine.disk.fsyncDirectory(place.directory);
   crashPoint("flow.quarantine.moved");
-  if (putBackIfHealthy(workspace, place, target)) return undefined;
+  if (putBackIfHealthy(workspace, place, target, report)) return undefined;
   await audit(workspace, "quarantine", { workflowId: place.stem, file: target, why, reason });
   return { workflowId: place.stem, file: target, why, reason, quarantined: true, report };
 }
 
 /** Tools that know no guard may have replaced the file between our look and our move; `link` overwrites nothing. */
-function putBackIfHealthy({ machine }: Workspace, place: FlowPlace, target: string): boolean {
+function putBackIfHealthy({ machine }: Workspace, place: FlowPlace, target: string, report: string): boolean {
   const moved = readFlow({ ...place, file: target });
   if (moved.state !== "ok") return false;
   try {
     machine.disk.link(target, place.file);
     machine.disk.fsyncDirectory(place.directory);
+    // Back in its place, durably: what lies here would be listed as bad for ever.
+    removeFile(machine.disk, target);
+    removeFile(machine.disk, report);
   } catch (error) {
     if (systemErrorCode(error) !== "EEXIST") throw error;
   }
@@ -93,6 +90,7 @@ function putBackIfHealthy({ machine }: Workspace, place: FlowPlace, target: stri
 /** What lies in a directory's quarantine, in order of name. */
 export function listQuarantine(directory: string): BadFlow[] {
   const quarantined = ownPath(directory, QUARANTINE);
+  if (!isOwn(directory, QUARANTINE)) return [];
   let names: string[];
   try {
     names = readdirSync(quarantined);

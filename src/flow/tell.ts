@@ -10,8 +10,9 @@ import type { AlertTargets } from "./alert.ts";
 import { audit } from "./audit.ts";
 import { formatExact } from "./canonical.ts";
 import { guardPath, withGuard } from "./guard.ts";
+import { makeOwn, ownDirectory } from "./own.ts";
 import type { SelfcheckReport } from "./selfcheck.ts";
-import { checkpointDirectory, makeOwn, ownDirectory, type Workspace } from "./workspace.ts";
+import { checkpointDirectory, type Workspace } from "./workspace.ts";
 
 /** What was alerted about: file → what it looked like then. */
 type Sent = Readonly<Record<string, string>>;

@@ -6,8 +6,9 @@ import { appendLine } from "../platform/durable.ts";
 import { systemErrorCode } from "../platform/errors.ts";
 import { isJsonObject } from "../platform/json-file.ts";
 import { FLOW_STATUSES, type FlowDocument, type FlowStatus, formatIso } from "./document.ts";
+import { makeOwn, ownDirectory, requirePlain } from "./own.ts";
 import { type KnownKey, keyOf } from "./transition.ts";
-import { checkpointDirectory, makeOwn, ownDirectory, requirePlain, type Workspace } from "./workspace.ts";
+import { checkpointDirectory, type Workspace } from "./workspace.ts";
 
 export function tombstoneFile(root: string): string {
   return join(ownDirectory(root), "tombstones.jsonl");

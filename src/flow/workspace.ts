@@ -1,9 +1,7 @@
 // Where flows live: `memory/checkpoints/` below the workspace root, and one such directory per agent below `agents/`.
-// Lazarus keeps what is its own in `.lazarus/` inside them, where the Python tool's `*.json` does not look. Nothing
-// here leads outside the root, through links included.
+// Nothing here leads outside the root, through links included, and what cannot be looked into is not taken for absent.
 import { accessSync, constants, lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { join, sep } from "node:path";
-import { makeDirectory } from "../platform/durable.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import { isFileStem, SCHEMA_STEM } from "./id.ts";
@@ -25,7 +23,6 @@ export interface FlowPlace {
 
 const BELOW = join("memory", "checkpoints");
 const SUFFIX = ".json";
-const OWN_DIRECTORY = ".lazarus";
 
 export function placeOf(directory: string, stem: string): FlowPlace {
   // Not `join`: it would be a tenth of the cost of listing 10,000 files.
@@ -36,51 +33,6 @@ export function placeOf(directory: string, stem: string): FlowPlace {
 /** The workspace's own directory of flows; an agent's when one is named. */
 export function checkpointDirectory(root: string, agent?: string): string {
   return agent === undefined ? join(root, BELOW) : join(root, "agents", agent, BELOW);
-}
-
-/** What Lazarus keeps beside the flows of a directory. */
-export function ownPath(directory: string, ...parts: string[]): string {
-  return join(directory, OWN_DIRECTORY, ...parts);
-}
-
-/** What concerns the whole workspace: audit log, alerts sent, keys of removed flows. */
-export function ownDirectory(root: string): string {
-  return ownPath(checkpointDirectory(root));
-}
-
-/** Makes a directory of our own below a directory of flows. */
-export function makeOwn(workspace: Workspace, directory: string, ...parts: string[]): string {
-  makeDirectory(workspace.machine.disk, ownPath(directory, ...parts));
-  return requireOwn(workspace, directory, ...parts);
-}
-
-/** The same for one that has been made before. */
-export function requireOwn({ root }: Workspace, directory: string, ...parts: string[]): string {
-  const path = ownPath(directory, ...parts);
-  requireInside(root, directory);
-  if (isOwn(directory, ...parts)) return path;
-  throw new LazarusError("FLOW_OUTSIDE_ROOT", `${path} is a link, or lies behind one; it is left alone`, {
-    hint: `ls -ld ${shellWord(ownPath(directory))} ${shellWord(path)}, and remove the link`,
-  });
-}
-
-/** Whether it really lies where its name says. Lazarus deletes in there, so no link may lead it elsewhere. */
-export function isOwn(directory: string, ...parts: string[]): boolean {
-  try {
-    return (
-      realpathSync.native(ownPath(directory, ...parts)) === ownPath(realpathSync.native(directory), ...parts)
-    );
-  } catch {
-    return false;
-  }
-}
-
-/** Refuses to append to, or to read, what is no plain file: a link would lead elsewhere, a FIFO would wait for ever. */
-export function requirePlain(path: string): void {
-  if (lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true) return;
-  throw new LazarusError("FLOW_OUTSIDE_ROOT", `${path} is not a regular file; it is left alone`, {
-    hint: `ls -ld ${shellWord(path)}, and put it aside: mv -n ${shellWord(path)} ${shellWord(`${path}.aside`)}`,
-  });
 }
 
 /** A directory of flows that is there, and that nobody here may look into. */
@@ -105,11 +57,10 @@ export function findDirectories(root: string): { open: string[]; closed: ClosedD
   const agents = join(root, "agents");
   const look = lookAt(agents);
   if (look !== "open") sort(agents, look);
-  else
-    for (const name of listAgents(root)) {
-      const directory = checkpointDirectory(root, name);
-      sort(directory, lookAt(directory, root));
-    }
+  for (const name of look === "open" ? listAgents(root) : []) {
+    const directory = checkpointDirectory(root, name);
+    sort(directory, lookAt(directory, root));
+  }
   return { open, closed };
 }
 

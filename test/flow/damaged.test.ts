@@ -13,6 +13,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { changeFlow, checkFlows, listFlows, mendFlow, resumeFlow, startFlow } from "../../src/flow/index.ts";
+import { type Disk, systemDisk } from "../../src/platform/disk.ts";
 import { createRandom } from "../../src/testing/index.ts";
 import { createScene, REPORT, type Scene } from "./scene.ts";
 
@@ -80,6 +81,23 @@ describe("a bad file", () => {
     const { flows, bad: still } = listFlows(scene.root);
     expect(flows.map(({ place }) => place.stem)).toEqual(["zz-healthy"]);
     expect(still).toMatchObject([{ workflowId: "bad", quarantined: true, reason: bad[0]!.reason }]);
+  });
+
+  it("that another tool mends in the very moment it is moved comes back, and leaves no report", async () => {
+    using scene = await sceneWithHealthy();
+    const good = await valid(scene, "aa");
+    scene.write("memory/checkpoints/aa.json", "half writ");
+    const disk: Disk = {
+      ...systemDisk,
+      rename(from, to) {
+        if (String(from) === scene.file("aa")) writeFileSync(scene.file("aa"), good);
+        systemDisk.rename(from, to);
+      },
+    };
+    const workspace = { root: scene.root, machine: { ...scene.machine, disk } };
+    expect((await resumeFlow(workspace, { me: scene.owner() })).bad).toEqual([]);
+    expect(readFileSync(scene.file("aa"), "utf8")).toBe(good);
+    expect(listFlows(scene.root)).toMatchObject({ flows: [{}, {}], bad: [] });
   });
 
   it("asked for by name is an error, not NO_CHECKPOINT", async () => {

@@ -1,7 +1,7 @@
 // Links and odd files where Lazarus keeps its own things: nothing is deleted, written or awaited through them. Agents
 // and strangers can write in a workspace, and a prune may run as someone who may do more than they.
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { audit } from "../../src/flow/audit.ts";
@@ -83,6 +83,7 @@ describe("what is in the way of our own files", () => {
     });
     await expect(once).rejects.toMatchObject({ code: "FLOW_OUTSIDE_ROOT" });
     expect(existsSync(ran)).toBe(false);
+    expect(readdirSync(join(scene.root, "src"))).toEqual([]);
   });
 
   it.for(["a directory", "a FIFO"])(

@@ -4,10 +4,18 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type OnceRequest, runOnce, startFlow, type Workspace } from "../../src/flow/index.ts";
+import {
+  changeFlow,
+  type OnceRequest,
+  pruneFlows,
+  runOnce,
+  startFlow,
+  type Workspace,
+} from "../../src/flow/index.ts";
 import { replayBytes } from "../../src/flow/output.ts";
 import { runCommand } from "../../src/flow/run-command.ts";
 import { type Disk, systemDisk } from "../../src/platform/disk.ts";
+import { createFaultyDisk } from "../../src/testing/index.ts";
 import { createWorld } from "../cli/hermetic.ts";
 import { createScene, REPORT, type Scene } from "./scene.ts";
 
@@ -82,6 +90,52 @@ describe("a command that a signal ends", () => {
       /^error: nobody knows whether "send" happened: .*SIGTERM.*\n {2}try: look .*--retry-unknown\n$/,
     );
     expect(once("--retry-unknown").exit).toBe(143);
+  });
+});
+
+describe("a command whose end cannot be recorded", () => {
+  it("says how it ended, while somebody knows; from then on it is unknown", async () => {
+    const { scene, once } = await started();
+    using _ = scene;
+    // The record of the start is the first file that is written, the record of the end the second.
+    const nth = (wanted: number) => {
+      let writes = 0;
+      return createFaultyDisk(systemDisk, {
+        code: "ENOSPC",
+        at: ({ method }) => method === "write" && ++writes === wanted,
+      });
+    };
+    const full = { root: scene.root, machine: { ...scene.machine, disk: nth(2) } };
+    await expect(once("send", "echo sent >> log; exit 3", {}, full)).rejects.toMatchObject({
+      code: "DISK_FULL",
+      message: '"send" ran and ended with exit code 3, which could not be recorded: the disk is full',
+      hint: expect.stringContaining("--retry-unknown"),
+      details: { exitCode: 3 },
+    });
+    expect(readFileSync(join(scene.root, "log"), "utf8")).toBe("sent\n");
+    const unstarted = { root: scene.root, machine: { ...scene.machine, disk: nth(1) } };
+    await expect(once("other", "echo other >> log", {}, unstarted)).rejects.toMatchObject({
+      code: "DISK_FULL",
+    });
+    expect(readFileSync(join(scene.root, "log"), "utf8")).toBe("sent\n");
+  });
+});
+
+describe("a flow for which a command is at work", () => {
+  it("is not pruned under it, expired or done", async () => {
+    const { scene, once } = await started();
+    using _ = scene;
+    const [begun, go] = [join(scene.root, "begun"), join(scene.root, "go")];
+    const running = once("send", `touch '${begun}'; until [ -e '${go}' ]; do sleep 0.05; done; echo sent`);
+    while (!existsSync(begun)) await new Promise((resolve) => setTimeout(resolve, 10));
+    const me = scene.owner();
+    await changeFlow(scene.workspace, REPORT, { status: "done" }, me);
+    await scene.machine.clock.advance(1);
+    const prune = () => pruneFlows(scene.workspace, { me, keepDays: 0, dryRun: false });
+    expect(await prune()).toMatchObject({ removed: [], held: [{ workflowId: "report" }] });
+    writeFileSync(go, "");
+    expect(await running).toMatchObject({ outcome: "ran", exitCode: 0 });
+    expect(await prune()).toMatchObject({ removed: [{ workflowId: "report" }], held: [] });
   });
 });
 

@@ -28,7 +28,7 @@ export const command = defineCommand({
     const line = ({ workflowId, status, why }: Pruned) => `${shown(workflowId)}\t${status}\t${why}\n`;
     context.emit("flow-prune/1", { dryRun, removed, held }, () => removed.map(line).join(""));
     for (const { workflowId } of held)
-      context.say(`${shown(workflowId)} has expired, but a live owner holds it`);
+      context.say(`${shown(workflowId)} is kept: a live owner holds it, or runs a command for it`);
     context.say(`${removed.length} ${dryRun ? "would be removed" : "removed"}`);
     return 0;
   },
