@@ -45,6 +45,23 @@ describe("critic", () => {
     await clock.advance(100_000);
     expect(did.length).toBe(1);
   });
+  test("a kill is final, whatever moves afterwards", async () => {
+    const { clock, did, asked, watch } = bench({ softTimeoutMs: 1000, hardMultiplier: 2 });
+    await clock.advance(2000);
+    watch.activity();
+    watch.toolStarted("late");
+    watch.toolEnded();
+    await clock.advance(100_000);
+    expect([did.length, asked.length]).toEqual([1, 1]);
+  });
+  test.each([Number.NaN, Number.POSITIVE_INFINITY, -5])(
+    "a multiplier of %s leaves the backstop in place",
+    async (hardMultiplier) => {
+      const { clock, did } = bench({ softTimeoutMs: 1000, hardMultiplier });
+      await clock.advance(3000);
+      expect(did).toMatchObject([expect.stringContaining("kill")]);
+    },
+  );
   test("activity re-arms it", async () => {
     const { clock, did, asked, watch } = bench({ softTimeoutMs: 1000, hardMultiplier: 3 });
     for (let i = 0; i < 5; i += 1) {

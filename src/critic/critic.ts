@@ -35,7 +35,12 @@ export function createCritic(options: CriticOptions): Watchdog | undefined {
   const { softTimeoutMs: softMs } = options;
   if (softMs === undefined || !(softMs > 0)) return undefined;
   const clock = options.clock ?? systemClock;
-  const limits = { softMs, hardMultiplier: Math.max(1, options.hardMultiplier ?? DEFAULT_MULTIPLIER) };
+  const { hardMultiplier = DEFAULT_MULTIPLIER } = options;
+  // The backstop kills in any case: a multiplier that is no number must not leave it out.
+  const limits = {
+    softMs,
+    hardMultiplier: Number.isFinite(hardMultiplier) ? Math.max(1, hardMultiplier) : DEFAULT_MULTIPLIER,
+  };
   return { watch: (info, controls) => watchRun(info, controls, options, limits, clock) };
 }
 

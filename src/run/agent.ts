@@ -2,7 +2,7 @@
 // a sentence at the start and not a crash in the middle.
 import type { FlexibleSchema, LanguageModel, ModelMessage } from "ai";
 import { LazarusError } from "../platform/errors.ts";
-import type { EffectClass, Json, RunInfo } from "./types.ts";
+import type { EffectClass, RunInfo } from "./types.ts";
 
 /** What a tool is told about the call. */
 export interface ToolContext {
@@ -95,11 +95,16 @@ export type RunInput = string | readonly ModelMessage[];
 const CLASSES: readonly string[] = ["read", "idempotent", "once", "reconcile"];
 const AGENT_ID = /^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}$/;
 
+/** Whether a text can name an agent in records and lists. */
+export function isAgentId(id: unknown): id is string {
+  return typeof id === "string" && AGENT_ID.test(id);
+}
+
 /** Throws RUN_AGENT_INVALID with the first thing that is wrong. */
 export function checkAgent(agent: Agent): void {
   const wrong = (what: string, hint: string) =>
     new LazarusError("RUN_AGENT_INVALID", `agent ${JSON.stringify(agent?.id)}: ${what}`, { hint });
-  if (typeof agent?.id !== "string" || !AGENT_ID.test(agent.id)) {
+  if (!isAgentId(agent?.id)) {
     throw wrong(
       "its id is not usable",
       "use 1 to 200 letters, digits and ._:@/- beginning with a letter or digit",
@@ -158,5 +163,3 @@ export function phasePrompt(phase: Phase, context: PhaseContext): string {
   const sofar = context.outputs.map(({ name, output }) => `## ${name}\n${output}`);
   return [phase.prompt, ...sofar].join("\n\n");
 }
-
-export type { Json };

@@ -1,6 +1,6 @@
 // A new run from what the caller handed in: its id, its info, and the input as the first messages. No I/O.
 import { LazarusError } from "../platform/errors.ts";
-import { timeOrderedId } from "../platform/ids.ts";
+import { randomText, timeOrderedId } from "../platform/ids.ts";
 import type { Machine } from "../platform/machine.ts";
 import { type Agent, inputMessages, isStepLimit, type RunInput } from "./agent.ts";
 import type { ExecutorDefaults, RunOptions } from "./executor.ts";
@@ -10,7 +10,14 @@ import type { RunInfo } from "./types.ts";
 
 const DEFAULT_ITERATIONS = 50;
 const PROMPT_LENGTH = 200;
+/** On top of those of an id for people: a host may begin thousands of runs in one second. */
+const MORE_RANDOM = 6;
 const RUN_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
+
+/** A new run's id: sorts by time, and no two are the same. */
+export function createRunId(machine: Machine, nowMs: number): string {
+  return timeOrderedId(nowMs, machine.ids) + randomText(machine.ids, MORE_RANDOM);
+}
 
 /** Throws for a mistake in the call: no input, or an id that cannot be one. The agent itself is checked later. */
 export function beginState(
@@ -39,7 +46,7 @@ export function beginState(
   const messages = inputMessages(input);
   const nowMs = Math.floor(machine.clock.nowMs());
   const info: RunInfo = {
-    runId: run.runId ?? timeOrderedId(nowMs, machine.ids),
+    runId: run.runId ?? createRunId(machine, nowMs),
     agentId: String(agent?.id ?? ""),
     agentName: agent?.name ?? String(agent?.id ?? ""),
     callerId: run.callerId ?? null,

@@ -4,7 +4,6 @@
 import { crashPoint } from "../platform/crash-point.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { type Machine, systemMachine } from "../platform/machine.ts";
-import { DEFAULT_LEASE_MS } from "./lease.ts";
 import type { CheckpointerFactory } from "./ports.ts";
 import type { RunState } from "./state.ts";
 import { RunStopped } from "./stop.ts";
@@ -29,8 +28,6 @@ export interface CheckpointerOptions {
   readonly machine?: Machine;
   /** Least time between saves that no effect depends on; 0 saves every step. */
   readonly throttleMs?: number;
-  /** How long the store's leases last; renewed at a third of it. */
-  readonly leaseMs?: number;
   /** Refuse to run what cannot be made durable. */
   readonly required?: boolean;
 }
@@ -49,6 +46,12 @@ export function isSaveDue(
 
 /** Makes runs durable in `store`. */
 export function createCheckpointer(store: RunStore, options: CheckpointerOptions = {}): CheckpointerFactory {
+  const { throttleMs = 0 } = options;
+  if (!(throttleMs >= 0)) {
+    throw new LazarusError("USAGE", `throttleMs is ${throttleMs}`, {
+      hint: "use milliseconds from 0 up; 0 saves every step",
+    });
+  }
   return {
     required: options.required ?? false,
     async begin(info, state) {
@@ -72,7 +75,7 @@ function openCheckpointer(
 ): RunCheckpointer {
   const { clock } = options.machine ?? systemMachine;
   const throttleMs = options.throttleMs ?? 0;
-  const renewMs = Math.max(1, (options.leaseMs ?? DEFAULT_LEASE_MS) / 3);
+  const renewMs = Math.max(1, store.leaseMs / 3);
   const lost = new AbortController();
   const ended = new AbortController();
   let { messages, phases, redactions } = stored;

@@ -6,6 +6,9 @@ import { isAlive, type Processes, type ProcessIdentity } from "../platform/proce
 /** How long a lease lasts unless it is renewed; every save renews it. */
 export const DEFAULT_LEASE_MS = 30_000;
 
+/** No lease lasts longer. One that seems to was given before the clock went back, and has ended. */
+export const LONGEST_LEASE_MS = 24 * 3600_000;
+
 /** Names this process so that another one on the same host can tell whether it still lives. */
 export function ownerName(processes: Processes): string {
   const { pid, startTime, bootId } = processes.self();
@@ -32,7 +35,8 @@ export function judgeLease(
 ): LeaseVerdict {
   if (lease.owner === null || lease.leaseUntilMs === 0) return "free";
   if (ownerDead) return "owner-dead";
-  return lease.leaseUntilMs <= nowMs ? "expired" : "held";
+  const leftMs = lease.leaseUntilMs - nowMs;
+  return leftMs <= 0 || leftMs > LONGEST_LEASE_MS ? "expired" : "held";
 }
 
 function decode(part: string): string {

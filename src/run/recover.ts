@@ -44,7 +44,9 @@ export async function recoverInterrupted(
       results.push(await recoverOne(executor, store, options, head, blocked));
     }
   };
-  const width = Math.max(1, Math.min(options.concurrency ?? DEFAULT_CONCURRENCY, interrupted.length));
+  const { concurrency = DEFAULT_CONCURRENCY } = options;
+  // A width that is no number must not mean that nothing is resumed.
+  const width = Math.min(concurrency >= 1 ? Math.floor(concurrency) : 1, interrupted.length);
   await Promise.all(Array.from({ length: width }, worker));
   return results;
 }

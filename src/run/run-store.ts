@@ -1,11 +1,11 @@
 // A run store on any backend: checks, redacts and seals on the way in, opens and checks on the way out, and turns the
 // backend's verdicts into the house's errors. Decisions are those of lease.ts, ledger.ts and retention.ts.
 import { LazarusError } from "../platform/errors.ts";
-import { timeOrderedId } from "../platform/ids.ts";
 import { type Machine, systemMachine } from "../platform/machine.ts";
 import { type PhaseRow, ROW_FORMAT, type RunBackend, type RunRow, type StepWrite } from "./backend.ts";
+import { createRunId } from "./begin.ts";
 import { forkAt, lastStepOf } from "./fork.ts";
-import { DEFAULT_LEASE_MS, isOwnerDead, judgeLease, ownerName } from "./lease.ts";
+import { DEFAULT_LEASE_MS, isOwnerDead, judgeLease, LONGEST_LEASE_MS, ownerName } from "./lease.ts";
 import { parseEffectId } from "./ledger.ts";
 import { changedHands, pruneRuns } from "./prune.ts";
 import { readTranscript, unknownRun } from "./read-transcript.ts";
@@ -37,7 +37,12 @@ export interface RunStoreOptions extends SealOptions {
 /** Puts the run store's contract on a backend. */
 export function createRunStore(backend: RunBackend, options: RunStoreOptions = {}): RunStore {
   const machine = options.machine ?? systemMachine;
-  const leaseMs = options.leaseMs ?? DEFAULT_LEASE_MS;
+  const leaseMs = Math.ceil(options.leaseMs ?? DEFAULT_LEASE_MS);
+  if (!(leaseMs > 0 && leaseMs <= LONGEST_LEASE_MS)) {
+    throw new LazarusError("USAGE", `leaseMs is ${leaseMs}`, {
+      hint: "use milliseconds above 0, a day at most",
+    });
+  }
   const seal = createSeal(machine.ids, options);
   const nowMs = () => Math.floor(machine.clock.nowMs());
   const owner = ownerName(machine.processes);
@@ -126,6 +131,7 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
     kind: backend.kind,
     place: backend.place,
     survives: backend.survives,
+    leaseMs,
     async begin(info, entries) {
       const { rows, redactions } = await messageRows(seal, info.runId, 0, entries);
       const sealedInfo = await seal.seal(PLACES.info(info.runId), info);
@@ -279,7 +285,7 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
           },
         );
       }
-      const id = timeOrderedId(nowMs(), machine.ids);
+      const id = createRunId(machine, nowMs());
       const info = { ...infoOf(row), runId: id, parentRunId: runId };
       const phases: PhaseRow[] = [];
       for (const each of await backend.readPhases(runId)) {

@@ -88,6 +88,8 @@ export interface RunStore extends AsyncDisposable {
   readonly place: string;
   /** False for the memory store: what it holds ends with the process. */
   readonly survives: boolean;
+  /** How long a lease lasts; whoever holds one renews it in a third of that. */
+  readonly leaseMs: number;
   /** Enters a run, owned by this process. Throws RUN_ID_TAKEN. */
   begin(info: RunInfo, messages: readonly TranscriptEntry[]): Promise<BeginReceipt>;
   save(lease: Lease, change: RunChange): Promise<SaveReceipt>;

@@ -61,6 +61,26 @@ describe("schedule", () => {
     expect(ran).toEqual(["a", "b", "a"]);
     expect(jobs.every(({ dueMs }) => dueMs !== null)).toBe(true);
   });
+  test("the next time is computed before the run, and a job that cannot be marked stays due", async () => {
+    const order: string[] = [];
+    const warnings: string[] = [];
+    const runner = createSchedule<string>({
+      clock: createSimulatedClock(),
+      due: () => ["a", "b"],
+      next: (name) => {
+        order.push(`next ${name}`);
+        return null;
+      },
+      run: (name) => void order.push(`run ${name}`),
+      mark: (name) => {
+        if (name === "a") throw new Error("no disk");
+      },
+      onWarning: (warning) => warnings.push(warning),
+    });
+    expect(await runner.tick()).toEqual({ ran: ["b"], failed: ["a"], skipped: [] });
+    expect(order).toEqual(["next a", "run a", "next b", "run b"]);
+    expect(warnings).toEqual(["a job ran but was not marked: no disk"]);
+  });
   test("only a failing due() ends the pass; the loop goes on", async () => {
     const clock = createSimulatedClock();
     let asked = 0;

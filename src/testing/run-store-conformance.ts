@@ -191,6 +191,21 @@ export function runStoreConformance(
         await other.save(lease!, change(1, [assistant(1, "mine")]));
         assert.deepEqual((await other.load("r1"))?.transcript, [user("a"), assistant(1, "mine")]);
       });
+      test("a clock that went back by days keeps no run from being taken up", async ({
+        store,
+        clock,
+        another,
+      }) => {
+        const old = await store.begin(info("r1"), [user("a")]);
+        clock.jumpWallClock(-3 * 24 * 3600_000);
+        const other = await another();
+        assert.equal((await other.listInterrupted()).length, 1);
+        const lease = await other.claim("r1");
+        assert.equal(lease?.epoch, 2);
+        await rejects(store.save(old, change(1, [assistant(1, "zombie")])), "RUN_STALE_LEASE");
+        await other.save(lease!, change(1, [assistant(1, "mine")]));
+        assert.equal(await store.claim("r1"), undefined);
+      });
       test("a dead owner on this host is noticed at once", async ({ store, processes, another }) => {
         await store.begin(info("r1"), []);
         const other = await another();

@@ -16,7 +16,7 @@ import {
 } from "../../src/run/index.ts";
 import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
 import { bench, call, reborn, tool } from "./bench.ts";
-import type { Line } from "./scripted-model.ts";
+import { createScriptedModel, type Line } from "./scripted-model.ts";
 
 const TOKEN = `ghp_${"1234567890abcdefghijklmnopqrstuvwx12"}`;
 const bare = Object.create(null) as object;
@@ -418,6 +418,45 @@ describe("hosts at their worst", () => {
       { runId: "r1", how: "skipped" },
       { runId: "r2", how: "resumed" },
     ]);
+  });
+
+  test.each([0, -1, Number.NaN, 2.5, Number.POSITIVE_INFINITY])(
+    "a recovery %s wide resumes all",
+    async (concurrency) => {
+      const { executor, store, machine } = bench(["x"]);
+      await executor.shutdown();
+      for (const runId of ["r1", "r2", "r3"]) await executor.run({ id: "a" }, "go", { runId });
+      const next = reborn({ ...bench(["x"]), store, machine }, ["end"]);
+      const agentFor = () => ({ id: "a" });
+      const recovered = await recoverInterrupted(next.executor, store, { agentFor, concurrency });
+      expect(recovered.map(({ how }) => how)).toEqual(["resumed", "resumed", "resumed"]);
+    },
+  );
+
+  test("a lease or a throttle that is no time is refused at once", () => {
+    for (const leaseMs of [0, -1, Number.NaN, Number.POSITIVE_INFINITY]) {
+      expect(() => createMemoryRunStore({ leaseMs })).toThrow(/leaseMs/);
+    }
+    for (const throttleMs of [-1, Number.NaN]) {
+      expect(() => createCheckpointer(createMemoryRunStore(), { throttleMs })).toThrow(/throttleMs/);
+    }
+  });
+
+  test("a quiet run keeps its lease, however short the store's leases are", async () => {
+    const machine = createSimulatedMachine({ disk: systemDisk });
+    const store = createMemoryRunStore({ machine, leaseMs: 3000 });
+    const ports = { checkpointer: createCheckpointer(store, { machine }) };
+    const executor = createExecutor({ model: createScriptedModel([call("look"), "end"]), machine, ports });
+    let finish = (_: unknown) => {};
+    const look = tool("read", () => new Promise((resolve) => (finish = resolve)));
+    const running = executor.run({ id: "a", tools: { look } }, "go", { runId: "r" });
+    await soon();
+    for (let i = 0; i < 20; i += 1) {
+      await machine.clock.advance(1000);
+      expect(await store.listInterrupted()).toEqual([]);
+    }
+    finish(1);
+    expect(await running).toMatchObject({ status: "completed" });
   });
 
   test("a failed save does not move the throttle's clock", async () => {

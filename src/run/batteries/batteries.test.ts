@@ -79,6 +79,7 @@ describe("personas", () => {
     ["no head", "hello", /no head/],
     ["a broken head", "---\n{: [\n---\n", /YAML/],
     ["a tool that is not there", "---\nname: x\ntools: [fly]\n---\n", /fly/],
+    ["a name that no agent can have", "---\nname: Scout Master\n---\n", /Scout Master.*cannot name an agent/],
     ["a wrong limit", "---\nname: x\nmax_iterations: -1\n---\n", /max_iterations/],
   ])("with %s are refused by name", (_, text, says) => {
     write("x.md", text);

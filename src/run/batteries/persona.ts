@@ -3,7 +3,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
-import type { Agent, ToolSet } from "../agent.ts";
+import { type Agent, isAgentId, type ToolSet } from "../agent.ts";
 import { readFrontMatter, textOf } from "./front-matter.ts";
 
 /** An agent that was read from a file. */
@@ -32,6 +32,12 @@ export function loadPersonas(directory: string, tools: ToolSet = {}): Map<string
 export function loadPersona(path: string, tools: ToolSet = {}): Persona {
   const { head, text } = readFrontMatter(path, "PERSONA_INVALID");
   const name = textOf(head, "name") ?? basename(path, ".md");
+  if (!isAgentId(name)) {
+    throw invalid(
+      path,
+      `${JSON.stringify(name)} cannot name an agent: use letters, digits and ._:@/- without spaces`,
+    );
+  }
   const wanted = head.tools === undefined ? Object.keys(tools) : head.tools;
   if (!Array.isArray(wanted) || !wanted.every((each) => typeof each === "string")) {
     throw invalid(path, "tools must be a list of names");

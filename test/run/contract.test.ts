@@ -1,0 +1,186 @@
+// Sentences of the contract that no other test says: what a run knows of itself, which model it asks, how phases are
+// bounded, what a watchdog can do to it, and how many bytes it takes.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { createCritic } from "../../src/critic/index.ts";
+import { systemDisk } from "../../src/platform/disk.ts";
+import {
+  type Agent,
+  createCheckpointer,
+  createExecutor,
+  openSqliteRunStore,
+  recoverInterrupted,
+} from "../../src/run/index.ts";
+import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
+import { bench, call, tool } from "./bench.ts";
+import { createScriptedModel, type Line } from "./scripted-model.ts";
+
+const soon = () => new Promise((resolve) => setTimeout(resolve, 20));
+
+describe("a run", () => {
+  test("knows who asked whom for what", async () => {
+    const { executor, store, machine } = bench([call("look"), "end"]);
+    let seen: unknown;
+    const look = tool("read", (_, { info }) => {
+      seen = info;
+    });
+    const startedAtMs = Math.floor(machine.clock.nowMs());
+    await executor.run({ id: "a", name: "Anna", maxIterations: 7, tools: { look } }, "the task", {
+      ...{ runId: "r", callerId: "me", channelId: "room", guildId: "house", parentRunId: "above" },
+      ...{ modelTier: "fast", inputs: { file: "x" } },
+    });
+    const info = {
+      ...{ runId: "r", agentId: "a", agentName: "Anna", callerId: "me", channelId: "room", guildId: "house" },
+      ...{ parentRunId: "above", prompt: "the task", modelTier: "fast", inputs: { file: "x" }, startedAtMs },
+      maxIterations: 7,
+    };
+    expect(seen).toEqual(info);
+    expect((await store.load("r"))?.info).toEqual(info);
+    expect((await store.head("r"))?.parentRunId).toBe("above");
+  });
+
+  test("without an id gets one of its own, however many begin in one second", async () => {
+    const machine = createSimulatedMachine({ disk: systemDisk });
+    const executor = createExecutor({ model: createScriptedModel(["x"]), machine });
+    const results = await Promise.all(Array.from({ length: 2000 }, () => executor.run({ id: "a" }, "go")));
+    const ids = new Set(results.map(({ runId }) => runId));
+    expect(ids.size).toBe(2000);
+    for (const id of ids) expect(id).toMatch(/^\d{8}-\d{6}-[0-9a-z]{12}$/);
+  });
+
+  test("that its factory does not want durable is not, without a warning", async () => {
+    const checkpointer = { begin: async () => undefined, resume: () => Promise.reject(new Error("never")) };
+    const executor = createExecutor({ model: createScriptedModel(["x"]), ports: { checkpointer } });
+    expect(await executor.run({ id: "a" }, "go")).toMatchObject({
+      status: "completed",
+      durable: false,
+      warnings: [],
+    });
+  });
+
+  test("asks the model of its tier, and the default for a tier that nobody has", async () => {
+    const models = { fast: createScriptedModel(["fast"]), deep: createScriptedModel(["deep"]) };
+    const executor = createExecutor({ model: createScriptedModel(["default"]), models });
+    const say = async (agent: Agent, modelTier?: string) =>
+      (await executor.run(agent, "go", modelTier === undefined ? {} : { modelTier })).output;
+    expect(await say({ id: "a" })).toBe("default");
+    expect(await say({ id: "a", modelTier: "fast" })).toBe("fast");
+    expect(await say({ id: "a", modelTier: "fast" }, "deep")).toBe("deep");
+    expect(await say({ id: "a", modelTier: "constructor" })).toBe("default");
+    expect(await say({ id: "a", phases: [{ name: "p", prompt: "p", modelTier: "deep" }] })).toBe("deep");
+    const none = await createExecutor({ models }).run({ id: "a" }, "go");
+    expect(none.error).toMatchObject({ code: "RUN_AGENT_INVALID", hint: "this executor has: fast, deep" });
+  });
+
+  test("takes at most one and a half times the bytes of its transcript", async () => {
+    const directory = mkdtempSync(join(tmpdir(), "lazarus-bytes-"));
+    let said = 0;
+    {
+      await using store = openSqliteRunStore(join(directory, "runs.db"), { keepSecrets: true });
+      const lease = await store.begin(
+        {
+          ...{ runId: "r", agentId: "a", agentName: "a", callerId: null, channelId: null, guildId: null },
+          ...{
+            parentRunId: null,
+            prompt: "",
+            modelTier: null,
+            inputs: null,
+            startedAtMs: 1,
+            maxIterations: 9,
+          },
+        },
+        [],
+      );
+      for (let step = 0; step < 400; step += 1) {
+        const message = { role: "assistant" as const, content: String(step).padStart(2048, "x") };
+        said += JSON.stringify(message).length;
+        const usage = { inputTokens: 0, outputTokens: 0 };
+        await store.save(lease, {
+          fromCount: step,
+          messages: [{ step, phase: 0, message }],
+          step,
+          phase: 0,
+          usage,
+        });
+      }
+    }
+    await using store = openSqliteRunStore(join(directory, "runs.db"));
+    expect(await store.sizeBytes()).toBeLessThanOrEqual(1.5 * said);
+    rmSync(directory, { recursive: true });
+  });
+});
+
+describe("phases", () => {
+  test("have tools and limits of their own", async () => {
+    const ran: string[] = [];
+    const { executor, store } = bench([call("look"), call("look"), call("look"), "end"]);
+    const look = (name: string) => tool("read", () => void ran.push(name));
+    const agent: Agent = {
+      id: "a",
+      tools: { look: look("agent's") },
+      phases: [
+        { name: "own tools", prompt: "p", tools: { look: look("own") } },
+        { name: "own limit", prompt: "p", maxIterations: 2, fallback: "cut short" },
+        { name: "no tools", prompt: "p", tools: {} },
+      ],
+    };
+    const result = await executor.run(agent, "go", { runId: "r" });
+    expect(result).toMatchObject({ status: "completed", output: "end" });
+    expect(ran).toEqual(["own", "own", "own", "agent's", "agent's"]);
+    expect((await store.load("r"))?.phases).toMatchObject([
+      { output: "end", fellBack: false },
+      { output: "cut short", fellBack: true },
+      { output: "end", fellBack: false },
+    ]);
+  });
+});
+
+describe("a watchdog", () => {
+  function watched(
+    script: readonly Line[],
+    onSoftTimeout: Parameters<typeof createCritic>[0]["onSoftTimeout"],
+  ) {
+    const first = bench(script);
+    const critic = createCritic({
+      ...{ softTimeoutMs: 1000, hardMultiplier: 2, clock: first.machine.clock },
+      ...(onSoftTimeout === undefined ? {} : { onSoftTimeout }),
+    });
+    const executor = createExecutor({
+      model: first.model,
+      machine: first.machine,
+      ports: { checkpointer: createCheckpointer(first.store, { machine: first.machine }), watchdog: critic },
+      defaults: { maxRetries: 0 },
+    });
+    return { ...first, executor };
+  }
+
+  test("ends a silent run as killed, for good", async () => {
+    const { executor, store, machine } = watched([() => new Promise<string>(() => {})], undefined);
+    const running = executor.run({ id: "a" }, "go", { runId: "r" });
+    await soon();
+    await machine.clock.advance(2001);
+    expect(await running).toMatchObject({ status: "killed", error: { code: "RUN_KILLED" } });
+    expect((await store.head("r"))?.status).toBe("killed");
+    expect(await recoverInterrupted(executor, store, { agentFor: () => ({ id: "a" }) })).toEqual([]);
+  });
+
+  test("can nudge the model and give it more steps", async () => {
+    let answer = (_: string) => {};
+    const slow = () => new Promise<string>((resolve) => (answer = resolve));
+    const { executor, store, machine } = watched([slow, "a second answer"], () => ({
+      nudge: "are you there?",
+      raiseStepsBy: 1,
+    }));
+    const running = executor.run({ id: "a", maxIterations: 1 }, "go", { runId: "r" });
+    await soon();
+    await machine.clock.advance(1001);
+    await soon();
+    answer("a first answer");
+    expect(await running).toMatchObject({ status: "completed", output: "a second answer", steps: 2 });
+    const said = (await store.history("r")).map(({ message }) => message.role);
+    expect(said).toEqual(["user", "assistant", "user", "assistant"]);
+    expect(JSON.stringify(await store.history("r"))).toContain("are you there?");
+  });
+});
