@@ -114,18 +114,22 @@ export function readRecord(path: string): OnceRecord | "absent" | "unreadable" {
 }
 
 /** Whether a command of this flow is at work for someone who lives. Records that cannot be read belong to nobody. */
-export function hasLiveCommand({ directory, stem }: FlowPlace, lives: (owner: Owner) => boolean): boolean {
+export function hasLiveCommand(place: FlowPlace, lives: (owner: Owner) => boolean): boolean {
+  return listRecords(place).some((path) => {
+    const record = readRecord(path);
+    return typeof record !== "string" && record.state === "started" && lives(record.owner);
+  });
+}
+
+export function listRecords({ directory, stem }: FlowPlace): string[] {
   const records = ownPath(directory, ONCE, stem);
   let names: string[];
   try {
     names = readdirSync(records);
   } catch {
-    return false;
+    return [];
   }
-  return names.some((name) => {
-    const record = name.endsWith(".json") ? readRecord(join(records, name)) : "absent";
-    return typeof record !== "string" && record.state === "started" && lives(record.owner);
-  });
+  return names.filter((name) => name.endsWith(".json")).map((name) => join(records, name));
 }
 
 const VOID = "void";

@@ -3,8 +3,9 @@
 // sentence what a restore does to each flow.
 import { join, relative } from "node:path";
 import type { FlowDocument, FlowStatus } from "./document.ts";
+import { listRecords } from "./once-record.ts";
 import { readFlow } from "./read.ts";
-import { listDirectories, listStems, placeOf } from "./workspace.ts";
+import { type FlowPlace, listDirectories, listStems, placeOf } from "./workspace.ts";
 
 export interface FlowPosition {
   /** Relative to the cell's root. */
@@ -18,6 +19,8 @@ export interface FlowPosition {
   readonly updatedAt: string;
   /** Null when the file carries no hash. */
   readonly hashOk: boolean | null;
+  /** How many at-most-once commands have a record; absent for none. */
+  readonly onceRecords?: number;
 }
 
 /** A cell's flows lie in its worktree; some tools keep them beside it. */
@@ -37,7 +40,7 @@ export function readFlowPositions(root: string): FlowPosition[] {
         if (reading.state === "absent") continue;
         const file = relative(root, flow.file);
         positions.push(
-          reading.state === "ok" ? healthy(file, reading.document) : invalid(file, stem, reading.why),
+          reading.state === "ok" ? healthy(file, flow, reading.document) : invalid(file, stem, reading.why),
         );
       }
     }
@@ -45,7 +48,8 @@ export function readFlowPositions(root: string): FlowPosition[] {
   return positions;
 }
 
-function healthy(file: string, document: FlowDocument): FlowPosition {
+function healthy(file: string, place: FlowPlace, document: FlowDocument): FlowPosition {
+  const onceRecords = listRecords(place).length;
   const { workflowId, agentId, status, currentStep, completedSteps, updatedAt, checkpointHash } = document;
   return {
     file,
@@ -56,6 +60,7 @@ function healthy(file: string, document: FlowDocument): FlowPosition {
     completedSteps: completedSteps.length,
     updatedAt,
     hashOk: checkpointHash === undefined ? null : true,
+    ...(onceRecords > 0 ? { onceRecords } : {}),
   };
 }
 
@@ -80,17 +85,30 @@ export function describeFlowMove(before: readonly FlowPosition[], after: readonl
   const now = new Map(before.map((position) => [position.file, position]));
   const then = new Map(after.map((position) => [position.file, position]));
   const files = [...new Set([...now.keys(), ...then.keys()])].sort();
-  return files.flatMap((file) => describeMove(now.get(file), then.get(file)) ?? []);
+  return files.flatMap((file) => describeMove(now.get(file), then.get(file)) || []);
 }
 
 function describeMove(from: FlowPosition | undefined, to: FlowPosition | undefined): string | undefined {
-  if (to === undefined) return from && `flow ${from.workflowId} goes away: the checkpoint does not have it`;
+  const again = forgotten(from, to);
+  if (to === undefined) {
+    return from && `flow ${from.workflowId} goes away: the checkpoint does not have it${again}`;
+  }
   if (from === undefined) return `flow ${to.workflowId} comes back at ${standing(to)}`;
-  if (standing(from) === standing(to)) return undefined;
+  if (standing(from) === standing(to))
+    return again && `flow ${to.workflowId} stays at ${standing(to)}${again}`;
   const steps = from.completedSteps - to.completedSteps;
   const done = steps > 0 ? `; ${steps} completed step${steps === 1 ? "" : "s"} will count as not done` : "";
   const way = steps >= 0 ? "goes back" : "goes forward";
-  return `flow ${to.workflowId} ${way} from ${standing(from)} to ${standing(to)}${done}`;
+  return `flow ${to.workflowId} ${way} from ${standing(from)} to ${standing(to)}${done}${again}`;
+}
+
+/** The outside world does not go back with the files: a command whose record goes would run a second time. */
+function forgotten(from: FlowPosition | undefined, to: FlowPosition | undefined): string {
+  const count = (from?.onceRecords ?? 0) - (to?.onceRecords ?? 0);
+  if (count <= 0) return "";
+  return count === 1
+    ? "; 1 at-most-once command has run since and will be forgotten: look before it runs again"
+    : `; ${count} at-most-once commands have run since and will be forgotten: look before they run again`;
 }
 
 function standing({ status, currentStep, completedSteps }: FlowPosition): string {
