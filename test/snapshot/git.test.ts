@@ -405,6 +405,7 @@ describe("the commit of a checkpoint", () => {
     const failed = await lab.checkpoint();
     expect(failed.checkpoint.metadata.git).toMatchObject({ status: "degraded", branch: "main" });
     expect(failed.flaws).toEqual([expect.objectContaining({ path: "worktree", kind: "degraded" })]);
+    expect(failed.flaws[0]!.reason).not.toContain("\n");
     expect(lab.text("worktree/x.bad")).toBe("x");
     expect(lab.belongings()).toEqual(before);
     fs.rmSync(join(lab.worktree, "x.bad"));

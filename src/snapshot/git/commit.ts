@@ -89,7 +89,8 @@ async function commitVisible(request: GitRequest): Promise<GitPosition> {
     ...NOWHERE,
     ...position,
     status: "degraded",
-    note,
+    // Git says much on many lines; here it is part of a sentence.
+    note: note.replaceAll("\n", "; "),
   });
   const keptIndex = join(request.cacheDirectory, "git-index");
   // A name of its own while git works on it: a git that outlives a killed Lazarus must not write into the next one's.

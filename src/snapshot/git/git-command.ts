@@ -61,8 +61,7 @@ export function git(worktree: string, args: readonly string[], options: GitOptio
     const end = (code: number, why?: string) => {
       clearTimeout(timer);
       const bytes = Buffer.concat(out);
-      // One line: it becomes part of a sentence.
-      const stderr = why ?? Buffer.concat(err).toString("utf8").trim().replaceAll("\n", "; ");
+      const stderr = why ?? Buffer.concat(err).toString("utf8").trim();
       resolve({ code, stdout: bytes.toString("utf8"), bytes, stderr });
     };
     // Without descriptors for the pipes there is no child at all, and only the error tells.
