@@ -1,4 +1,4 @@
-// The part of a cell that a restore is about: all of it, or the paths named with --path and what lies below them. Pure.
+// The part of a cell that a restore or a diff is about: all of it, or the paths named with --path and what lies below them. Pure.
 import { isAbsolute, normalize, relative } from "node:path";
 import { LazarusError } from "../platform/errors.ts";
 import type { Listing } from "./entry.ts";
@@ -45,7 +45,7 @@ export function requireKnown(
       "NOT_FOUND",
       `${JSON.stringify(path)} is neither in checkpoint ${id} of ${mission} nor in its cell${near}`,
       {
-        hint: `lazarus restore ${mission} ${id} --dry-run, or give the path from the cell's root`,
+        hint: `give the path from the cell's root; lazarus restore ${mission} ${id} --dry-run shows what there is`,
         details: { path },
       },
     );

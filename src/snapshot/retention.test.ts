@@ -122,6 +122,20 @@ describe("retention", () => {
     { digest: each.id, size: 3 },
   ];
 
+  it("keeps what `latest` means when only safety checkpoints are newer, whatever the budget", () => {
+    const refs = [
+      ref("old", NOW - 90 * HOUR),
+      ref("wanted", NOW - 80 * HOUR),
+      ref("safety", NOW - 70 * HOUR, { reason: "pre-restore", beforeRestoreOf: "wanted" }),
+      ref("again", NOW - 60 * HOUR, { reason: "pre-restore", beforeRestoreOf: "safety" }),
+    ];
+    const plan = retain(refs, { ...NONE, keep_last: 1, max_bytes: 1 }, NOW, ({ id }) => [
+      { digest: id, size: 100 },
+    ]);
+    expect(ids(plan.keep)).toEqual(["wanted", "again"]);
+    expect(plan.reasons.get("wanted")).toEqual(["latest"]);
+  });
+
   it("splits the index in two, in order, and never touches what is guarded", () => {
     fc.assert(
       fc.property(anyRefs, anyPolicy, (refs, policy) => {

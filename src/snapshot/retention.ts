@@ -1,6 +1,6 @@
 // Which checkpoints stay and which go: a pure function of the index, the policy and the time. Whatever the policy says,
-// four are never removed: the newest, the newest that a drill has proven, every pinned one, and the one that undoes the
-// latest restore (INV-3).
+// five are never removed: the newest, the newest that is no safety checkpoint (what `latest` means), the newest that a drill
+// has proven, every pinned one, and the one that undoes the latest restore (INV-3).
 import type { CheckpointRef } from "./entry.ts";
 import type { Retention } from "./settings.ts";
 
@@ -75,6 +75,8 @@ function guard(refs: readonly CheckpointRef[]): Map<CheckpointRef, string> {
   if (undo !== undefined) guarded.set(undo, "undoes the latest restore");
   const proven = refs.findLast((ref) => ref.provenMs !== null);
   if (proven !== undefined) guarded.set(proven, "newest proven");
+  const latest = refs.findLast((ref) => ref.reason !== "pre-restore");
+  if (latest !== undefined) guarded.set(latest, "latest");
   const newest = refs.at(-1);
   if (newest !== undefined) guarded.set(newest, "newest");
   return guarded;

@@ -38,6 +38,7 @@ describe("checkpoints", () => {
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
     expect(must("checkpoints inbox -n 1")).toContain(ids[2]);
     expect(must("checkpoints inbox -n 1")).not.toContain(ids[1]);
+    expect(world.run(["checkpoints", "inbox", "-n", "0"])).toMatchObject({ exit: 0, stdout: "", stderr: "" });
   });
 
   it("ends with 6 for a mission that nobody knows", () => {
@@ -101,6 +102,15 @@ describe("diff", () => {
     expect(must(`diff inbox ${ids[0]} ${ids[1]} --content --path worktree/notes.txt`)).toBe(
       "M worktree/notes.txt\n\n--- a/worktree/notes.txt\n+++ b/worktree/notes.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
     );
+  });
+
+  it("takes paths as restore does: inside the cell, and known", () => {
+    const absolute = join(world.home, "missions/inbox/worktree/notes.txt");
+    expect(must(`diff inbox ${ids[0]} ${ids[1]} --path ${absolute}`)).toBe("M worktree/notes.txt\n");
+    expect(world.run(["diff", "inbox", "--path", "/etc"])).toMatchObject({ exit: 2, stdout: "" });
+    const unknown = world.run(["diff", "inbox", "--path", "notes.txt"]);
+    expect(unknown).toMatchObject({ exit: 6, stdout: "" });
+    expect(unknown.stderr).toContain('there is "worktree/notes.txt"');
   });
 
   it("compares with the cell as it is now", () => {

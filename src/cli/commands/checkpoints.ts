@@ -33,7 +33,7 @@ export const command = defineCommand({
         ? ""
         : renderTable(columns(context.machine.clock.nowMs()), rows, context.terminal.columns),
     );
-    if (rows.length === 0)
+    if (refs.length === 0)
       context.say(`${room.mission} has no checkpoints; take one with: lazarus checkpoint ${room.mission}`);
     return 0;
   },

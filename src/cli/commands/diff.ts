@@ -13,6 +13,7 @@ import type { Listing } from "../../snapshot/entry.ts";
 import { findCheckpoint } from "../../snapshot/find-checkpoint.ts";
 import { readCheckpoint } from "../../snapshot/oci/manifest.ts";
 import { systemPath } from "../../snapshot/path-bytes.ts";
+import { createScope, requireKnown } from "../../snapshot/restore-scope.ts";
 import type { Room } from "../../snapshot/room.ts";
 import { defineCommand } from "../command.ts";
 import type { CliContext } from "../context.ts";
@@ -45,13 +46,10 @@ export const command = defineCommand({
     using before = openCheckpoint(room, args.from);
     using after = args.to === undefined ? await openNow(room) : openCheckpoint(room, args.to);
     room.endProgress();
-    const wanted = (path: string) =>
-      options.path.length === 0 ||
-      options.path
-        .map((each) => each.replace(/^\.\/|\/+$/g, ""))
-        .some((each) => path === each || path.startsWith(`${each}/`));
+    const scope = createScope(options.path, room.cellRoot);
+    requireKnown(scope, room.mission, before.name, before.listing, after.listing);
     const changes = compareListings(before.listing, after.listing).filter(
-      (change) => wanted(change.path) && (options.all || !isOnlyDirectoryTime(change)),
+      (change) => scope.has(change.path) && (options.all || !isOnlyDirectoryTime(change)),
     );
     const shown = changes.map((change) => ({
       change,

@@ -12,7 +12,7 @@ export const command = defineCommand({
   about:
     "Removes the checkpoints that the retention policy lets go, and everything in the vault that no kept one needs. The " +
     "policy is the `retention` section of the config; options override it for this time. Never removed are the newest, " +
-    "the newest that a drill has proven, pinned ones, and the one that undoes the latest restore.",
+    "the one that `latest` means, the newest that a drill has proven, pinned ones, and the one that undoes the latest restore.",
   positionals: [{ name: "mission", summary: "only this mission (all that have a vault)", optional: true }],
   options: {
     "dry-run": { type: "flag", short: "n", summary: "say what would go, and remove nothing" },
