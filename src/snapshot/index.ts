@@ -1,4 +1,5 @@
 // `lazarus/snapshot`: checkpoints of cells as a library. Nothing here touches the terminal, the environment or $HOME.
+export { type Rebuild, rebuildRegistry } from "../registry/rebuild.ts";
 export { type CaptureOptions, type CaptureResult, captureCell, surveyCell } from "./capture.ts";
 export { type Contents, openContents } from "./contents.ts";
 export { type Change, type ChangeKind, compareListings } from "./diff.ts";
@@ -16,6 +17,8 @@ export type {
 export { exportToFile } from "./export.ts";
 export { findCheckpoint } from "./find-checkpoint.ts";
 export { type ForkOptions, type ForkResult, forkMission } from "./fork.ts";
+export { type ImportOptions, type ImportResult, importCell } from "./import.ts";
+export { type MendResult, mendIndex } from "./mend-index.ts";
 export { type Checkpoint, type LayerRef, readCheckpoint } from "./oci/manifest.ts";
 export { openVault, type Vault } from "./oci/vault.ts";
 export { setPin } from "./pin.ts";

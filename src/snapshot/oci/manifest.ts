@@ -2,6 +2,7 @@
 // everything else in them is plain OCI. Reading believes nothing: a blob that is not what it should be is an error that
 // names it.
 import { LazarusError } from "../../platform/errors.ts";
+import type { JsonObject } from "../../platform/json-file.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../entry.ts";
 import { codecOf, isLocalOnly } from "./codec.ts";
 import { MANIFEST_TYPE } from "./index-json.ts";
@@ -75,18 +76,19 @@ export function readCheckpoint(vault: Vault, ref: CheckpointRef): Checkpoint {
       hint: `lazarus verify ${vault.mission}`,
       details: { checkpoint: ref.id },
     });
-  const parse = (digest: string): Record<string, any> => {
+  const parse = (digest: string): JsonObject => {
     try {
-      return JSON.parse(vault.read(digest).toString("utf8"));
+      return asObject(JSON.parse(vault.read(digest).toString("utf8")));
     } catch (error) {
       if (error instanceof LazarusError) throw error;
       throw damaged(`blob ${digest} is not JSON`);
     }
   };
   const manifest = parse(ref.manifest);
-  const config = parse(String(manifest["config"]?.digest));
-  const metadata = config["lazarus"] as CheckpointMetadata | undefined;
-  if (metadata === undefined || !Array.isArray(manifest["layers"]))
+  const configDigest = String(asObject(manifest.config).digest);
+  const config = parse(configDigest);
+  const metadata = asObject(config.lazarus) as unknown as CheckpointMetadata;
+  if (metadata.format === undefined || !Array.isArray(manifest.layers))
     throw damaged("it has no metadata of Lazarus");
   if (metadata.format !== FORMAT) {
     throw new LazarusError(
@@ -97,25 +99,31 @@ export function readCheckpoint(vault: Vault, ref: CheckpointRef): Checkpoint {
       },
     );
   }
-  const diffIds: unknown[] = config["rootfs"]?.diff_ids ?? [];
-  const layers = manifest["layers"].map((layer: Record<string, any>, i: number): LayerRef => {
-    const tocSha256 = layer["annotations"]?.[TOC_ANNOTATION];
+  for (const list of ["flaws", "excluded", "flows", "runs"] as const)
+    if (!Array.isArray(metadata[list])) throw damaged(`its metadata has no list of ${list}`);
+  const diffIds = asObject(config.rootfs).diff_ids;
+  const layers = manifest.layers.map((each: unknown, i): LayerRef => {
+    const { digest, size, mediaType, annotations } = asObject(each);
+    const tocSha256 = asObject(annotations)[TOC_ANNOTATION];
+    const diffId: unknown = Array.isArray(diffIds) ? diffIds[i] : undefined;
     if (
-      typeof diffIds[i] !== "string" ||
+      typeof digest !== "string" ||
+      typeof size !== "number" ||
+      typeof mediaType !== "string" ||
+      typeof diffId !== "string" ||
       typeof tocSha256 !== "string" ||
-      codecOf(layer["mediaType"]) === undefined
+      codecOf(mediaType) === undefined
     ) {
       throw damaged(`its layer ${i + 1} is not a layer of Lazarus`);
     }
-    return {
-      digest: layer["digest"],
-      size: layer["size"],
-      mediaType: layer["mediaType"],
-      diffId: diffIds[i],
-      tocSha256,
-    };
+    return { digest, size, mediaType, diffId, tocSha256 };
   });
-  return { ref, metadata, layers, config: manifest["config"].digest };
+  return { ref, metadata, layers, config: configDigest };
+}
+
+/** Digests say that the bytes are those that were written, not that they were written by Lazarus. */
+function asObject(value: unknown): JsonObject {
+  return typeof value === "object" && value !== null ? (value as JsonObject) : {};
 }
 
 export function openLayerOf(vault: Vault, layer: LayerRef): Layer {
