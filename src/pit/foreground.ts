@@ -3,7 +3,7 @@
 
 import type { MissionId } from "../cell/mission-id.ts";
 import type { Hands } from "./hands.ts";
-import { lifeGoesOn, shellStatus } from "./life.ts";
+import { lifeGoesOn, readLife, shellStatus } from "./life.ts";
 import type { MissionRecord } from "./record.ts";
 import { settleLife } from "./settle.ts";
 import { exitOf, type Started } from "./start-agent.ts";
@@ -47,8 +47,10 @@ export function openSignalRelay(options: { leave?(): void; shared?: boolean } = 
 
 export interface ForegroundEnd {
   readonly status: number;
-  /** Undefined when the scene could not be kept. */
+  /** Undefined when a pit was faster. */
   readonly record: MissionRecord | undefined;
+  /** The life that a pit has begun meanwhile. */
+  readonly revivedAs: number | undefined;
   readonly problem: string | undefined;
 }
 
@@ -62,11 +64,20 @@ export async function accompany(
   const { machine, config } = hands;
   if (started.life !== undefined) relay.to(started.life.agent.pid);
   await started.ended;
-  while (lifeGoesOn(machine.processes, config, mission)) await machine.clock.sleep(LOOK_MS);
+  // A pit may have been faster than we are: the next life is not ours to wait for.
+  const isOurs = () => (readLife(config, mission)?.epoch ?? started.epoch) <= started.epoch;
+  while (isOurs() && lifeGoesOn(machine.processes, config, mission)) await machine.clock.sleep(LOOK_MS);
   const exit = exitOf(hands, mission, started.epoch);
   const status = exit === undefined ? 1 : shellStatus(exit);
   using _ = await hands.lock(mission, `end of ${mission}`);
   const settled = await settleLife(hands, mission);
-  if (settled.state === "unkept") return { status, record: settled.record, problem: settled.error.message };
-  return { status, record: settled.state === "settled" ? settled.record : undefined, problem: undefined };
+  const successor = readLife(config, mission)?.epoch ?? 0;
+  const revivedAs = settled.state === "alive" && successor > started.epoch ? successor : undefined;
+  const record = settled.state === "settled" || settled.state === "unkept" ? settled.record : undefined;
+  return {
+    status,
+    record,
+    revivedAs,
+    problem: settled.state === "unkept" ? settled.error.message : undefined,
+  };
 }

@@ -77,6 +77,14 @@ describe("the pit", () => {
     await world.until("life 2", inLife("m1", 2));
   });
 
+  it("brings back an agent of the foreground without its terminal, and the caller gets the exit code", async () => {
+    await world.openPit();
+    const script = 'echo life $LAZARUS_EPOCH; [ "$LAZARUS_EPOCH" = 1 ] && exit 5; exec sleep 600';
+    const { exit, stdout } = world.run(["run", "m1", "--revive", "yes", ...sh(script)]);
+    expect({ exit, stdout }).toEqual({ exit: 5, stdout: "life 1\n" });
+    await world.until("life 2", () => world.log("m1") === "life 2\n");
+  });
+
   it("deals with what happened while it was closed", async () => {
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
     process.kill(world.life("m1").agent.pid, "SIGKILL");
@@ -102,9 +110,14 @@ describe("the pit", () => {
     expect(world.record("m1").end.evidence.map(({ kind }: { kind: string }) => kind)).toContain(
       "keeper-vanished",
     );
-    const epochs = world
-      .processes()
-      .map((pid) => /LAZARUS_EPOCH=(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, "latin1"))?.[1]);
+    const epochs = world.processes().map((pid) => {
+      try {
+        return /LAZARUS_EPOCH=(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, "latin1"))?.[1];
+      } catch {
+        // Ended between the two looks.
+        return undefined;
+      }
+    });
     expect(new Set(epochs.filter(Boolean))).toEqual(new Set(["2"]));
   });
 
@@ -254,6 +267,25 @@ describe("about an end, it", () => {
     await world.until("life 2", inLife("m1", 2));
     expect(world.record("m1").end).toMatchObject({ kind: "stall" });
     expect(kinds("m1")).toContain("stall");
+  });
+
+  it("sees work in files deep in the worktree where there is no output", async () => {
+    configure({ grace_seconds: 1 });
+    await world.openPit();
+    const quiet = "mkdir -p a/b; while :; do date +%N > a/b/file; sleep 0.1; done";
+    world.run(["run", "m1", "-d", "--stall", "3", ...sh(quiet)]);
+    await new Promise((resolve) => setTimeout(resolve, 5000));
+    expect(world.state("m1")).toBe("running");
+  });
+
+  it("sees that nothing gets on although there is output, when a limit for that is set", async () => {
+    configure({ grace_seconds: 1, progress_seconds: 1 });
+    await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("while :; do echo busy; sleep 0.1; done")]);
+    await world.until("the question", ended("asking"));
+    expect(world.run(["why", "m1"]).stdout).toMatch(
+      /ended as stalled: no flow or run moved for \d+ s \(limit 1 s\)/,
+    );
   });
 
   it("knows a reboot when it sees one", async () => {

@@ -90,6 +90,10 @@ export const command = defineCommand({
           `  ${end.record?.decision?.action}: ${end.record?.decision?.reason}; see: lazarus why ${mission}`,
         );
       }
+      if (end.revivedAs !== undefined)
+        context.say(
+          `${mission} goes on without this terminal as life ${end.revivedAs}; see: lazarus logs -f ${mission}`,
+        );
       if (end.problem !== undefined) context.warn(`the scene was not kept: ${end.problem}`);
       return end.status;
     }

@@ -1,0 +1,37 @@
+// Whoever accompanies an agent of the foreground waits for that life, and for no later one.
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { reviveMission, startMission, stopMission } from "../../src/pit/actions.ts";
+import { accompany, openSignalRelay } from "../../src/pit/foreground.ts";
+import { createScene, type Scene } from "../http/scene.ts";
+
+let scene: Scene;
+beforeAll(async () => {
+  scene = await createScene();
+});
+afterAll(() => scene[Symbol.asyncDispose]());
+
+it("a pit that was faster has begun the next life already: the first one's status is told at once", async () => {
+  const { hands } = scene;
+  const mission = hands.missionOf("m1");
+  const first = await startMission(hands, {
+    mission,
+    agent: "sh",
+    command: ["sh", "-c", '[ "$LAZARUS_EPOCH" = 1 ] && exit 5; exec sleep 600'],
+    cwd: null,
+    env: {},
+    revive: "yes",
+    substitute: null,
+    stall_seconds: null,
+  });
+  await first.ended;
+  // Stands for the pit.
+  const next = await reviveMission(hands, mission);
+  expect(next.outcome).toBe("started");
+  try {
+    using relay = openSignalRelay();
+    const end = await accompany(hands, mission, first, relay);
+    expect(end).toMatchObject({ status: 5, revivedAs: 2, record: undefined, problem: undefined });
+  } finally {
+    await stopMission(hands, mission, { checkpoint: false, graceSeconds: 0 });
+  }
+});
