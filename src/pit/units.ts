@@ -68,7 +68,7 @@ StartLimitIntervalSec=0
 [Service]
 Type=notify
 NotifyAccess=main
-ExecStart=${commandLine(request).map(systemdWord).join(" ")}
+ExecStart=${systemdCommand(commandLine(request))}
 ${settings.map((line) => `${line}\n`).join("")}Restart=always
 RestartSec=2
 # 78 is a broken configuration: starting again cannot mend it.
@@ -85,6 +85,12 @@ TasksMax=infinity
 WantedBy=${system ? "multi-user.target" : "default.target"}
 `;
   return { path: join(directory, `${pitUnitName(request)}.service`), text };
+}
+
+/** systemd takes the first word as it stands, and no quote, backslash or dollar in it: then `env` starts the program. */
+function systemdCommand(words: readonly string[]): string {
+  const plain = /^[^$"'\\]*$/.test(words[0]!);
+  return [...(plain ? [] : ["/usr/bin/env"]), ...words].map(systemdWord).join(" ");
 }
 
 /** An assignment is always quoted: spaces end it, and \`%\` and \`\\\` mean something within it. */

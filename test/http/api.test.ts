@@ -1,5 +1,5 @@
 // Every route against a real pit's functions: answers fit the shapes that the OpenAPI document promises.
-import { spawn } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Validator } from "@seriousme/openapi-schema-validator";
@@ -153,16 +153,15 @@ describe("metrics", () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  it("are understood by promtool, where it is installed", async () => {
-    const text = await (await scene.ask("/metrics")).text();
-    const child = spawn("promtool", ["check", "metrics"], { stdio: ["pipe", "ignore", "pipe"] });
-    const ended = new Promise<number | null>((resolve) => {
-      child.on("error", () => resolve(null));
-      child.on("close", resolve);
+  it("are understood by promtool", async ({ skip }) => {
+    const input = await (await scene.ask("/metrics")).text();
+    const { status, error, stderr } = spawnSync("promtool", ["check", "metrics"], {
+      input,
+      encoding: "utf8",
     });
-    child.stdin.on("error", () => {});
-    child.stdin.end(text);
-    expect([0, 3, null]).toContain(await ended);
+    if (error !== undefined) skip("promtool is not installed");
+    // 3: it would have chosen other names.
+    expect([0, 3], stderr).toContain(status);
   });
 });
 

@@ -54,8 +54,9 @@ describe("the systemd unit", () => {
     expect(system.text).toContain("WantedBy=multi-user.target");
   });
 
-  it.skipIf(!has("systemd-analyze"))("is in order for systemd itself, with hostile paths, too", () => {
-    const program = join(directory, "prog ram %s");
+  it("is in order for systemd itself, with hostile paths, too", ({ skip }) => {
+    if (!has("systemd-analyze")) skip("systemd-analyze is not installed");
+    const program = join(directory, "prog ram %s $x \\ 'q'");
     writeFileSync(program, "#!/bin/sh\n", { mode: 0o755 });
     for (const more of [
       {},
@@ -74,7 +75,8 @@ describe("the systemd unit", () => {
 });
 
 describe("the launchd job", () => {
-  it("is a plist that says the same", () => {
+  it("is a plist that says the same", ({ skip }) => {
+    if (!has("python3")) skip("reading a plist needs python3");
     const { text } = pitLaunchdPlist(requestFor("launchd", { lazarusHome: HOSTILE }));
     const file = join(directory, "job.plist");
     writeFileSync(file, text);
