@@ -1,7 +1,8 @@
 // `npm start`: the demo ends by itself with exit 0 and without a terminal, proves what it says, and leaves nothing behind.
-import { readdirSync } from "node:fs";
+import { chmodSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { agentScript } from "../../src/cli/demo-stage.ts";
 import { createPitWorld, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;
@@ -26,3 +27,12 @@ it("kills an agent, brings it back, and counts each effect once", () => {
   expect(readdirSync(tmp)).not.toContainEqual(expect.stringMatching(/^lazarus-demo/));
   expect(world.processes()).toEqual([]);
 }, 60_000);
+
+it("finds itself wherever it is installed", () => {
+  const node = world.write("it's here/node", '#!/bin/sh\necho "$@"\n');
+  chmodSync(node, 0o755);
+  const script = agentScript(node, "/a b/$x")
+    .split("\n")
+    .find((line) => line.startsWith("lazarus()"));
+  expect(world.shell(`${script}\nlazarus flow "a b"`).stdout).toBe("/a b/$x flow a b\n");
+});

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createPitWorld, type PitWorld } from "./pit-world.ts";
+import { createPitWorld, livingIn, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;
 beforeEach(() => {
@@ -45,6 +45,26 @@ describe("an agent's surroundings", () => {
     expect(readFileSync(join(world.missions, "m1", "state", "heartbeat.json"), "utf8")).toContain(
       "over HTTP",
     );
+  });
+});
+
+describe("words and places that mean something to a shell", () => {
+  it("mean nothing: a home, a command and its arguments come through unchanged, also in a revival", async () => {
+    const home = join(world.directory, "a b $HOME `id` 'q' \"d\" % * \\ \u00e9");
+    const env = { LAZARUS_HOME: home };
+    const words = ["", "a b", "$HOME", "`id`", "*", "'\"", "two\nlines", "-n", "\\", "{epoch}"];
+    const script = 'printf "<%s>" "$@"; printf "%s\\n" "$LAZARUS_CELL"; exec sleep 600';
+    const log = join(home, "missions", "m1", "logs", "agent.log");
+    const once = `${words.map((word) => `<${word}>`).join("")}${join(home, "missions", "m1")}\n`;
+    expect(world.run(["run", "m1", "-d", "--", "sh", "-c", script, "sh", ...words], { env }).exit).toBe(0);
+    await world.until("its words", () => readFileSync(log, "utf8") === once);
+    const life = JSON.parse(readFileSync(join(home, "run", "agents", "m1", "life.json"), "utf8"));
+    process.kill(life.agent.pid, "SIGKILL");
+    await world.until("its end", () => world.run(["status"], { env }).stdout.includes("ending"));
+    expect(world.run(["revive", "m1"], { env }).exit).toBe(0);
+    await world.until("the same again", () => readFileSync(log, "utf8") === once + once);
+    expect(world.run(["stop", "m1", "--grace", "0"], { env }).exit).toBe(0);
+    expect(livingIn(home)).toEqual([]);
   });
 });
 

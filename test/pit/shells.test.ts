@@ -1,0 +1,79 @@
+// The keeper's script in every shell that may stand behind /bin/sh: launches, rotates, ends what is left, records.
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { KEEPER_SCRIPT, keeperArguments } from "../../src/pit/keeper-script.ts";
+
+const SHELLS: readonly (readonly string[])[] = [
+  ["/bin/sh"],
+  ["dash"],
+  ["bash", "--posix"],
+  ["busybox", "sh"],
+  ["mksh"],
+  ["yash", "--posixly-correct"],
+];
+
+describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (name, shell) => {
+  let directory: string;
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), "lazarus-shell-"));
+    mkdirSync(join(directory, "work"));
+    writeFileSync(join(directory, "keeper-0.sh"), KEEPER_SCRIPT);
+    writeFileSync(join(directory, "heartbeat.json"), '{\n  "timestamp": 5,\n  "status": "bootstrapped"\n}\n');
+  });
+  afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+  const keep = (agent: string): Promise<number | null> => {
+    const values = keeperArguments(
+      {
+        directory,
+        epoch: 3,
+        keeperStart: "1",
+        bootId: "boot",
+        mission: "m1",
+        cell: directory,
+        workingDirectory: join(directory, "work"),
+        log: join(directory, "log"),
+        logLimitBytes: 1000,
+        logCount: 2,
+        heartbeatFile: join(directory, "heartbeat.json"),
+        heartbeatSeconds: 1,
+        leftoverGraceSeconds: 1,
+      },
+      ["sh", "-c", agent],
+    );
+    const keeper = spawn(shell[0]!, [...shell.slice(1), join(directory, "keeper-0.sh"), ...values], {
+      stdio: ["ignore", "ignore", "ignore"],
+      env: { PATH: process.env.PATH, log: "mine", n: "5" },
+    });
+    return new Promise((resolve) => keeper.once("exit", (code) => resolve(code)));
+  };
+  const read = (file: string) => JSON.parse(readFileSync(join(directory, file), "utf8"));
+
+  it("keeps an agent from its first to its last", async ({ skip }) => {
+    if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
+      skip(`${name} is not installed`);
+    const status = await keep(
+      'pwd; umask; echo "$log $n $LAZARUS_EPOCH"; head -c 3000 /dev/zero; sleep 2.5; exit 7',
+    );
+    expect(status).toBe(7);
+    expect(read("exit.json")).toMatchObject({ epoch: 3, status: 7, leftovers: 0 });
+    expect(read("life.json")).toMatchObject({ epoch: 3, detached: true, agent: { pid: expect.any(Number) } });
+    expect(read("heartbeat.json")).toMatchObject({ status: "running" });
+    expect(readFileSync(join(directory, "log.1")).length).toBe(1000);
+    expect(existsSync(join(directory, "log.2"))).toBe(false);
+  });
+
+  it("hands on surroundings unchanged, and a death by signal as shells do", async ({ skip }) => {
+    if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
+      skip(`${name} is not installed`);
+    expect(await keep('pwd; umask; echo "$log $n $LAZARUS_EPOCH"; kill -9 $$')).toBe(137);
+    const umask = process.umask().toString(8).padStart(4, "0");
+    expect(readFileSync(join(directory, "log"), "utf8")).toBe(
+      `${join(directory, "work")}\n${umask}\nmine 5 3\n`,
+    );
+    expect(read("exit.json").status).toBe(137);
+  });
+});
