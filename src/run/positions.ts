@@ -1,10 +1,11 @@
 // Where the runs of a cell stand, for whoever checkpoints or restores the cell (promise 7 of runs: files and
-// conversation go back to the same step). Only reads, is bounded, never throws, and makes nothing beside the database.
+// conversation go back to the same step). Only reads, is bounded, and makes nothing beside the database.
 import { join } from "node:path";
-import { readDatabase } from "../platform/sqlite.ts";
+import { LazarusError } from "../platform/errors.ts";
+import { databaseError, readDatabase } from "../platform/sqlite.ts";
 import { CELL_RUNS } from "./open.ts";
 import { RUNS_DATABASE } from "./stores/sqlite-schema.ts";
-import type { RunStatus } from "./types.ts";
+import type { Effect, RunStatus } from "./types.ts";
 
 /** Where one run of a cell stands. */
 export interface RunPosition {
@@ -20,31 +21,55 @@ export interface RunPosition {
   readonly updatedAtMs: number;
 }
 
-const MOST_POSITIONS = 1000;
+/** How many positions are read at most; open runs come first. */
+export const MOST_POSITIONS = 1000;
 
 const POSITIONS = `
   SELECT run.id AS runId, run.agent_id AS agentId, head.status, head.step, head.phase,
-         (SELECT count(*) FROM effect WHERE effect.key = run.key AND state IN ('unknown', 'started')) AS unknownEffects,
+         (SELECT count(*) FROM effect
+          WHERE effect.key = run.key AND state IN ('unknown', 'started') AND class <> 'read') AS unknownEffects,
          head.updated_ms AS updatedAtMs
-  FROM run JOIN head USING (key) WHERE head.status <> 'stub'
+  FROM run JOIN head USING (key) WHERE head.status <> 'stub' AND substr(run.id, 1, length(:start)) = :start
   ORDER BY head.status IN ('running', 'needs-human') DESC, head.updated_ms DESC LIMIT ${MOST_POSITIONS}`;
 
 /** The positions of a cell's runs, open ones first; none when there is no store or it cannot be read. */
 export function readRunPositions(cellRoot: string): RunPosition[] {
   try {
-    const rows = readDatabase(join(cellRoot, CELL_RUNS), (database) => {
+    return findRunPositions(cellRoot, "");
+  } catch {
+    return [];
+  }
+}
+
+/** Those of the runs whose id begins with `start`. Throws in plain words when there is a store that cannot be read. */
+export function findRunPositions(cellRoot: string, start: string): RunPosition[] {
+  const path = join(cellRoot, CELL_RUNS);
+  try {
+    const rows = readDatabase(path, (database) => {
       const { application_id: id } = database.prepare("PRAGMA application_id").get() as {
         application_id: number;
       };
-      return id === RUNS_DATABASE.applicationId ? database.prepare(POSITIONS).all() : [];
+      if (id === RUNS_DATABASE.applicationId) return database.prepare(POSITIONS).all({ start });
+      throw new LazarusError(
+        "RUN_STORE_FOREIGN",
+        `${path} is a database of another program, not ${RUNS_DATABASE.what}`,
+        {
+          hint: `move it away: mv ${path} ${path}.other`,
+        },
+      );
     });
     return ((rows ?? []) as unknown as Omit<RunPosition, "store">[]).map((row) => ({
       store: CELL_RUNS,
       ...row,
     }));
-  } catch {
-    return [];
+  } catch (error) {
+    throw error instanceof LazarusError ? error : databaseError(error, path, RUNS_DATABASE);
   }
+}
+
+/** Whether nobody knows what became of an effect: the same rule as in the query. */
+export function isUnsettled({ state, class: kind }: Pick<Effect, "state" | "class">): boolean {
+  return (state === "unknown" || state === "started") && kind !== "read";
 }
 
 /** What a restore did to the runs, in words; empty when they stand where they stood. */

@@ -1,5 +1,5 @@
 // `lazarus runs …` on a cell with a parked run, from the list to the resume.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jsonSchema } from "ai";
@@ -116,6 +116,91 @@ describe("lazarus runs", () => {
     expect(await lazarus("runs show nope")).toMatchObject({ exit: 6 });
     expect(await lazarus("runs --mission nope")).toMatchObject({ exit: 6 });
     expect(await lazarus("runs --store nope.db")).toMatchObject({ exit: 6 });
+  });
+  test("a run beyond those that are listed is found by its id, and the list says that it was cut", async () => {
+    const cell = join(home, "missions", "m1");
+    {
+      await using store = openCellRunStore(cell, { keepSecrets: true });
+      const executor = createExecutor({
+        model: createScriptedModel(["end"]),
+        ports: { checkpointer: createCheckpointer(store) },
+      });
+      const ids = Array.from({ length: 1005 }, (_, i) => `n${String(i).padStart(4, "0")}`);
+      await Promise.all(ids.map((runId) => executor.run({ id: "a" }, "go", { runId })));
+      // Ended long before all others.
+      const { DatabaseSync } = await import("node:sqlite");
+      const database = new DatabaseSync(join(cell, "state", "runs.db"));
+      database.exec("UPDATE head SET updated_ms = 1 WHERE key = (SELECT key FROM run WHERE id = 'n0000')");
+      database.close();
+    }
+    const store = `--store ${join(cell, "state", "runs.db")}`;
+    for (const choice of ["", " --mission m1", ` ${store}`]) {
+      const list = await lazarus(`runs${choice}`);
+      expect(list.out.split("\n").length).toBe(1002);
+      expect(list.err).toContain("holds more runs than are listed");
+      expect(await lazarus(`runs show n0000${choice}`)).toMatchObject({ exit: 0 });
+      expect(await lazarus(`runs show n000${choice}`)).toMatchObject({
+        exit: 2,
+        err: expect.stringContaining("fits 10 runs"),
+      });
+    }
+  });
+  test("a store that cannot be read is named, and hides no other", async () => {
+    await parkedRun();
+    const broken = join(home, "missions", "m2", "state");
+    mkdirSync(broken, { recursive: true });
+    writeFileSync(join(broken, "runs.db"), "this is no database, whatever its name says".repeat(40));
+    const list = await lazarus("runs");
+    expect(list.exit).toBe(8);
+    expect(list.out).toContain("r1");
+    expect(list.err).toMatch(/not listed: .*m2.*damaged/);
+    expect((await lazarus("runs --json")).json()).toMatchObject({ problems: [{ mission: "m2" }] });
+    expect(await lazarus("runs show r1")).toMatchObject({ exit: 0 });
+    expect(await lazarus("runs show elsewhere")).toMatchObject({
+      exit: 6,
+      err: expect.stringMatching(/m2.*damaged/),
+    });
+    const pruned = await lazarus("runs prune --days 0");
+    expect(pruned.exit).toBe(8);
+    expect(pruned.err).toMatch(/not pruned: .*m2/);
+  });
+  test.each([
+    ["runs resolve r1.1.0", 2, /exactly one of --done, --retry, --fail/],
+    ["runs resolve r1.1.0 --done --fail", 2, /exactly one/],
+    ["runs resolve r1.1.0 --retry --output {}", 2, /--output goes with --done/],
+    ["runs resolve r1.1.0 --done --reason x", 2, /--reason goes with --fail/],
+    ["runs resolve r1.1.0 --done --output {oops", 2, /not JSON/],
+    ["runs resolve r1.1 --done", 6, /lazarus runs show/],
+    ["runs resolve r1.1.7 --done", 6, /no effect/],
+    ["runs resolve r1.-1.0 --done", 6, /not the id of an effect/],
+    ["runs resolve ../../r1.1.0 --done", 6, /lazarus runs/],
+    ["runs fork r1 --at -1", 2, /0 or more/],
+    ["runs fork r1 --at 1.5", 6, /whole number from 0 up/],
+    ["runs fork r1 --at 1", 6, /tool calls without a result[\s\S]*--at 0/],
+    ["runs fork r1 --at 999999999999", 6, /no such step[\s\S]*--at 0/],
+    ["runs fork r1 --at three", 2, /--at/],
+    ["runs show ../../../etc/passwd", 6, /lazarus runs/],
+    ["runs show %s%n%00", 6, /lazarus runs/],
+    ["runs --mission ../../etc", 2, /mission/],
+    ["runs prune --days -1", 2, /0 or more/],
+    ["runs prune --keep many", 2, /--keep/],
+  ])("`lazarus %s` is refused in words, and changes nothing", async (words, exit, says) => {
+    await parkedRun();
+    const refused = await lazarus(words);
+    expect(refused.err).toMatch(says);
+    expect(refused.exit).toBe(exit);
+    await using store = openCellRunStore(join(home, "missions", "m1"));
+    expect(await store.list()).toMatchObject([{ runId: "r1", status: "needs-human" }]);
+    expect(await store.effects("r1")).toMatchObject([{ state: "unknown", attempts: 1 }]);
+  });
+  test("a key that is none is refused with the way to make one", async () => {
+    await parkedRun({ encryptionKey: new Uint8Array(32).fill(3) });
+    for (const key of ["short", "!!!!", Buffer.alloc(33).toString("base64")]) {
+      const refused = await lazarus("runs show r1", { LAZARUS_RUN_KEY: key });
+      expect(refused).toMatchObject({ exit: 78, err: expect.stringContaining("openssl rand -base64 32") });
+    }
+    const none = await lazarus("runs resolve r1.1.0 --retry");
+    expect(none).toMatchObject({ exit: 78, err: expect.stringContaining("LAZARUS_RUN_KEY") });
   });
   test("an encrypted store lists without its key and shows with it", async () => {
     const encryptionKey = new Uint8Array(32).fill(3);

@@ -4,10 +4,11 @@ import { existsSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { cellPaths } from "../../cell/layout.ts";
 import { isMissionId } from "../../cell/mission-id.ts";
-import { LazarusError } from "../../platform/errors.ts";
+import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import { CELL_RUNS, openSqliteRunStore } from "../../run/open.ts";
-import { type RunPosition, readRunPositions } from "../../run/positions.ts";
+import { findRunPositions, isUnsettled, MOST_POSITIONS, type RunPosition } from "../../run/positions.ts";
 import type { RunStore } from "../../run/store.ts";
+import type { RunHead } from "../../run/types.ts";
 import type { OptionSpec } from "../command.ts";
 import type { CliContext } from "../context.ts";
 
@@ -22,27 +23,42 @@ interface StoreChoice {
   readonly mission: string | undefined;
 }
 
+/** A run and where it lies. */
 export interface PlacedRun extends RunPosition {
   readonly mission: string | null;
 }
 
-/** Every run of the chosen stores, newest first. */
-export async function listPlacedRuns(context: CliContext, choice: StoreChoice): Promise<PlacedRun[]> {
+/** What the chosen stores hold, and which of them could not be read or hold more than is listed. */
+export interface PlacedRuns {
+  /** Newest first. */
+  readonly runs: readonly PlacedRun[];
+  readonly problems: readonly { readonly mission: string | null; readonly problem: string }[];
+  /** Stores with more runs than are listed. */
+  readonly cut: readonly string[];
+}
+
+/** Lists the chosen stores. One that cannot be read is a problem of its own and hides no other. */
+export async function listPlacedRuns(context: CliContext, choice: StoreChoice): Promise<PlacedRuns> {
   if (choice.store !== undefined) {
     await using store = await openStore(context, choice.store);
-    const runs: PlacedRun[] = [];
-    for (const head of await store.list({ limit: 1000 })) {
-      const unknown = (await store.effects(head.runId)).filter(({ state }) => state === "unknown");
-      const { runId, agentId, status, step, phase, updatedAtMs } = head;
-      const position = { runId, agentId, status, step, phase, updatedAtMs, unknownEffects: unknown.length };
-      runs.push({ mission: null, store: choice.store, ...position });
-    }
-    return runs;
+    const runs = await placedIn(store, choice.store, await store.list({ limit: MOST_POSITIONS + 1 }));
+    const cut = runs.length > MOST_POSITIONS ? [choice.store] : [];
+    return { runs: runs.slice(0, MOST_POSITIONS), problems: [], cut };
   }
-  const runs = missionsOf(context, choice.mission).flatMap(({ mission, root }) =>
-    readRunPositions(root).map((run) => ({ ...run, mission, store: join(root, run.store) })),
-  );
-  return runs.sort((a, b) => b.updatedAtMs - a.updatedAtMs);
+  const found = missionsOf(context, choice.mission).map((place) => positionsIn(place, ""));
+  return {
+    runs: found.flatMap(({ runs }) => runs).sort((a, b) => b.updatedAtMs - a.updatedAtMs),
+    problems: found.flatMap(({ mission, problem }) => (problem === undefined ? [] : [{ mission, problem }])),
+    cut: found.filter(({ runs }) => runs.length >= MOST_POSITIONS).map(({ root }) => join(root, CELL_RUNS)),
+  };
+}
+
+/** The places of the chosen stores, whether they hold runs or not. */
+export function listStores(context: CliContext, choice: StoreChoice): string[] {
+  if (choice.store !== undefined) return [choice.store];
+  return missionsOf(context, choice.mission)
+    .map(({ root }) => join(root, CELL_RUNS))
+    .filter((path) => existsSync(path));
 }
 
 /** Opens the store that holds a run; `text` is its id or the beginning of it. */
@@ -51,9 +67,9 @@ export async function findRun(
   choice: StoreChoice,
   text: string,
 ): Promise<{ store: RunStore; runId: string }> {
-  const runs = await listPlacedRuns(context, choice);
+  const runs = await findByStart(context, choice, text);
   const exact = runs.filter(({ runId }) => runId === text);
-  const found = exact.length > 0 ? exact : runs.filter(({ runId }) => runId.startsWith(text));
+  const found = exact.length > 0 ? exact : runs;
   const [run] = found;
   if (run === undefined) {
     throw new LazarusError("RUN_UNKNOWN", `there is no run ${JSON.stringify(text)}`, {
@@ -69,7 +85,55 @@ export async function findRun(
   return { store: await openStore(context, run.store), runId: run.runId };
 }
 
-async function openStore(context: CliContext, place: string): Promise<RunStore> {
+/** Looked up by its id first: a store may hold more runs than a list shows. */
+async function findByStart(
+  context: CliContext,
+  choice: StoreChoice,
+  text: string,
+): Promise<readonly Pick<PlacedRun, "runId" | "mission" | "store">[]> {
+  if (choice.store !== undefined) {
+    const place = choice.store;
+    await using store = await openStore(context, place);
+    const head = await store.head(text);
+    const heads = head ? [head] : (await store.list()).filter(({ runId }) => runId.startsWith(text));
+    return heads.map(({ runId }) => ({ runId, mission: null, store: place }));
+  }
+  const found = missionsOf(context, choice.mission).map((place) => positionsIn(place, text));
+  const runs = found.flatMap((each) => each.runs);
+  const [broken] = found.filter(({ problem }) => problem !== undefined);
+  if (runs.length > 0 || broken === undefined) return runs;
+  throw new LazarusError("RUN_UNKNOWN", `there is no run ${JSON.stringify(text)}, but ${broken.problem}`, {
+    hint: `lazarus runs --mission ${broken.mission}`,
+  });
+}
+
+function positionsIn({ mission, root }: { mission: string; root: string }, start: string) {
+  try {
+    const runs = findRunPositions(root, start).map((run) => ({
+      ...run,
+      mission,
+      store: join(root, run.store),
+    }));
+    return { mission, root, runs, problem: undefined };
+  } catch (error) {
+    return { mission, root, runs: [], problem: asLazarusError(error, `the runs of ${mission}`).message };
+  }
+}
+
+async function placedIn(store: RunStore, place: string, heads: readonly RunHead[]): Promise<PlacedRun[]> {
+  const runs: PlacedRun[] = [];
+  for (const { runId, agentId, status, step, phase, updatedAtMs } of heads) {
+    // A run that completed has no open question; each of the others is one more query.
+    const effects = status === "completed" ? [] : await store.effects(runId).catch(() => []);
+    const unknownEffects = effects.filter(isUnsettled).length;
+    const position = { runId, agentId, status, step, phase, updatedAtMs, unknownEffects };
+    runs.push({ mission: null, store: place, ...position });
+  }
+  return runs;
+}
+
+/** Opens a store for a command that changes or reads one run, with the key in LAZARUS_RUN_KEY. */
+export async function openStore(context: CliContext, place: string): Promise<RunStore> {
   const { machine, surroundings } = context;
   const encryptionKey = keyOf(surroundings.env.LAZARUS_RUN_KEY);
   const options = { machine, ...(encryptionKey === undefined ? {} : { encryptionKey }) };

@@ -1,7 +1,6 @@
-import { LazarusError } from "../../platform/errors.ts";
-import { openSqliteRunStore } from "../../run/open.ts";
+import { asLazarusError, ERROR_KINDS } from "../../platform/errors.ts";
 import { defineCommand } from "../command.ts";
-import { listPlacedRuns, STORE_OPTIONS } from "./runs-places.ts";
+import { listStores, openStore, STORE_OPTIONS } from "./runs-places.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -19,22 +18,25 @@ export const command = defineCommand({
   exits: ["damaged", "machine"],
   async run(context, { options }) {
     const { days = 30, keep = 0 } = options;
-    if (!(days >= 0) || !(keep >= 0)) {
-      throw new LazarusError("USAGE", "--days and --keep are numbers from 0 up", {
-        hint: "lazarus runs prune --help",
-      });
-    }
-    const places = [...new Set((await listPlacedRuns(context, options)).map(({ store }) => store))];
+    const places = listStores(context, options);
     const removed: string[] = [];
+    const problems: string[] = [];
     for (const place of places) {
-      await using store = place.includes("://")
-        ? await (await import("../../run/stores/postgres.ts")).openPostgresRunStore(place, {
-            machine: context.machine,
-          })
-        : openSqliteRunStore(place, { machine: context.machine });
-      removed.push(...(await store.prune({ olderThanMs: days * DAY_MS, keepLast: keep })).removed);
+      try {
+        await using store = await openStore(context, place);
+        removed.push(...(await store.prune({ olderThanMs: days * DAY_MS, keepLast: keep })).removed);
+      } catch (error) {
+        // One store that cannot be read keeps no other from being pruned; the only one is the whole answer.
+        if (places.length === 1) throw error;
+        problems.push(asLazarusError(error, `pruning ${place}`).message);
+      }
     }
-    context.emit("runs-prune/1", { removed, stores: places.length }, () => `${removed.length} runs pruned\n`);
-    return 0;
+    context.emit(
+      "runs-prune/1",
+      { removed, stores: places.length, problems },
+      () => `${removed.length} runs pruned\n`,
+    );
+    for (const problem of problems) context.say(`not pruned: ${problem}`);
+    return problems.length > 0 ? ERROR_KINDS.damaged.exit : 0;
   },
 });

@@ -19,14 +19,14 @@ export const command = defineCommand({
     ["lazarus runs --open --mission tidy-inbox", "what is unfinished in one cell"],
     ["lazarus runs --store postgres://db/agents", "runs of many machines"],
   ],
-  exits: ["unknown-outcome", "missing", "machine"],
+  exits: ["unknown-outcome", "missing", "damaged", "machine"],
   async run(context, { options }) {
-    const all = await listPlacedRuns(context, options);
+    const { runs: all, problems, cut } = await listPlacedRuns(context, options);
     const runs = options.open
       ? all.filter(({ status }) => status === "running" || status === "needs-human")
       : all;
     const waiting = runs.filter(({ status }) => status === "needs-human");
-    context.emit("runs/1", { runs, needs_human: waiting.length }, () =>
+    context.emit("runs/1", { runs, needs_human: waiting.length, problems, cut }, () =>
       runs.length === 0
         ? "no runs\n"
         : renderTable<PlacedRun>(
@@ -50,6 +50,11 @@ export const command = defineCommand({
     if (waiting[0] !== undefined) {
       context.say(`${waiting.length} wait for a human; next: lazarus runs show ${waiting[0].runId}`);
     }
+    for (const store of cut) {
+      context.say(`${store} holds more runs than are listed; lazarus runs show <id> finds them all`);
+    }
+    for (const { problem } of problems) context.say(`not listed: ${problem}`);
+    if (problems.length > 0) return ERROR_KINDS.damaged.exit;
     return options.check && waiting.length > 0 ? ERROR_KINDS["unknown-outcome"].exit : 0;
   },
 });
