@@ -1,4 +1,5 @@
 // PostgreSQL: the exported suite on a real server, and what only a server can do: stop in the middle.
+import { connect, createServer, type Socket } from "node:net";
 import { jsonSchema } from "ai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createCheckpointer, createExecutor } from "../../src/run/index.ts";
@@ -25,16 +26,6 @@ runStoreConformance({ describe, test }, "PostgreSQL", async () => {
 });
 
 describe("PostgreSQL run store", () => {
-  test("a newer schema is refused in plain words and not touched", async () => {
-    const connection = await server.createDatabase();
-    await (await openPostgresRunStore(connection))[Symbol.asyncDispose]();
-    const { default: pg } = await import("pg");
-    const client = new pg.Client(connection);
-    await client.connect();
-    await client.query("UPDATE lazarus.room SET version = 99");
-    await expect(openPostgresRunStore(connection)).rejects.toMatchObject({ code: "RUN_STORE_NEWER" });
-    await client.end();
-  });
   test("twenty processes can open an empty database at once", async () => {
     const connection = await server.createDatabase();
     const stores = await Promise.all(
@@ -47,6 +38,30 @@ describe("PostgreSQL run store", () => {
     const failed = openPostgresRunStore("postgres://u:topsecret@127.0.0.1:1/x", { reconnectMs: 50 });
     await expect(failed).rejects.toMatchObject({ code: "RUN_STORE_UNREACHABLE" });
     await expect(failed).rejects.not.toThrow(/topsecret/);
+  });
+  test("a database that is not there is named with the way to make it", async () => {
+    const elsewhere = (await server.createDatabase()).replace(/[^/]*$/, "nowhere");
+    await expect(openPostgresRunStore(elsewhere)).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      hint: expect.stringMatching(/^createdb .* nowhere$/),
+    });
+  });
+  test("a server that freezes is not waited for without end, and its run goes on when it is back", async () => {
+    const connection = await server.createDatabase();
+    await using wire = await openWire(connection);
+    await using store = await openPostgresRunStore(wire.connection, { reconnectMs: 500, maxConnections: 2 });
+    const model = createScriptedModel([
+      async () => {
+        wire.freeze();
+        return "an answer that cannot be saved";
+      },
+    ]);
+    const executor = createExecutor({ model, ports: { checkpointer: createCheckpointer(store) } });
+    const result = await executor.run({ id: "a" }, "go", { runId: "r" });
+    expect(result).toMatchObject({ status: "failed", error: { code: "RUN_STORE_UNREACHABLE" } });
+    expect(result.warnings.join()).toContain("it will be resumed");
+    wire.thaw();
+    expect(await store.head("r")).toMatchObject({ status: "running" });
   });
   test("a server that stops and starts in the middle of a run costs time and nothing else", async () => {
     const connection = await server.createDatabase();
@@ -71,3 +86,41 @@ describe("PostgreSQL run store", () => {
     expect(await store.effects("r")).toMatchObject([{ state: "done", attempts: 1 }]);
   });
 });
+
+/** A wire to a server that can fall silent without being cut, as a frozen server or a lost network does. */
+async function openWire(connection: string) {
+  const to = new URL(connection);
+  const sockets = new Set<Socket>();
+  let frozen = false;
+  const proxy = createServer((near) => {
+    const far = connect(Number(to.port), to.hostname);
+    for (const [from, into] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from);
+      from.on("data", (data) => {
+        if (!frozen) into.write(data);
+      });
+      from.on("error", () => {});
+      from.on("close", () => into.destroy());
+    }
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  const address = proxy.address();
+  const through = new URL(connection);
+  through.port = String(typeof address === "object" && address !== null ? address.port : 0);
+  return {
+    connection: through.href,
+    freeze: () => {
+      frozen = true;
+    },
+    thaw: () => {
+      frozen = false;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => proxy.close(resolve));
+    },
+  };
+}
