@@ -4,7 +4,10 @@ import { writeSync } from "node:fs";
 import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
+import { exportToFile } from "../../src/snapshot/export.ts";
 import { importCell } from "../../src/snapshot/import.ts";
+import { mendIndex } from "../../src/snapshot/mend-index.ts";
+import { setPin } from "../../src/snapshot/pin.ts";
 import { prune } from "../../src/snapshot/prune.ts";
 import { openRoom } from "../../src/snapshot/room.ts";
 
@@ -17,5 +20,8 @@ const room = openRoom(systemMachine, effective, parseMissionId("m"), {
 
 if (operation === "prune") await prune(room, { policy: JSON.parse(argument) });
 else if (operation === "import") await importCell(room, { source: argument, owners: false });
+else if (operation === "export") await exportToFile(room, room.vault.list().at(-1)!, argument);
+else if (operation === "mend") await mendIndex(systemMachine, room.vault);
+else if (operation === "pin") await setPin(room, "latest", true);
 else throw new Error(`no operation ${operation}`);
 writeSync(1, "done\n");
