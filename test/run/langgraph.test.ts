@@ -1,7 +1,10 @@
 // What the makers' suite lacks: branches that keep their own state, many writers, and growth that is linear.
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { END, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,7 +13,11 @@ import {
   openPostgresSaver,
   openSqliteSaver,
 } from "../../src/integrations/langgraph/index.ts";
+import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import { type PostgresServer, startPostgres } from "./postgres-server.ts";
+
+const ARM = join(import.meta.dirname, "..", "..", "src", "testing", "arm-crash-point.ts");
+const PROGRAM = join(import.meta.dirname, "graph-program.ts");
 
 let server: PostgresServer;
 let directory: string;
@@ -97,6 +104,143 @@ describe.each(Object.entries(places))("saver on %s", (_, createPlace) => {
     expect(
       (await chatter(saver, 5, String).getState({ configurable: { thread_id: "b" } })).values.messages.length,
     ).toBe(6);
+  });
+});
+
+describe("saver on a server", () => {
+  const start = (connection: string, crashAt?: string) =>
+    new Promise<{ killed: boolean; said: string }>((resolve) => {
+      const arm = crashAt === undefined ? [] : ["--import", ARM];
+      const env = { ...process.env, ...(crashAt === undefined ? {} : { LAZARUS_CRASH_AT: crashAt }) };
+      const child = spawn(process.execPath, [...arm, PROGRAM, connection], {
+        stdio: ["ignore", "pipe", "ignore"],
+        env,
+      });
+      let said = "";
+      child.stdout.on("data", (data) => {
+        said += data;
+      });
+      child.once("close", (_, signal) => resolve({ killed: signal === "SIGKILL", said }));
+    });
+  const points = listCrashPoints(join(import.meta.dirname, "..", "..", "src"))
+    .map(({ name }) => name)
+    .filter((name) => name.startsWith("langgraph.") && !name.endsWith(".uncommitted"));
+
+  test.each([...points, "langgraph.put.after#3"])(
+    "killed at %s, the graph says everything once",
+    { timeout: 60_000 },
+    async (point) => {
+      const connection = await server.createDatabase();
+      expect(await start(connection, point)).toMatchObject({ killed: true });
+      expect(await start(connection)).toEqual({ killed: false, said: "hello, gathered, thought, answered" });
+    },
+  );
+
+  test("that stops and starts in the middle of a graph costs time and nothing else", {
+    timeout: 60_000,
+  }, async () => {
+    await using saver = await openPostgresSaver(await server.createDatabase());
+    let stopped = false;
+    const graph = chatter(saver, 4, (n) => `said ${n}`);
+    const stopping = new StateGraph(MessagesAnnotation)
+      .addNode("stop", async () => {
+        await server.stop();
+        stopped = true;
+        setTimeout(() => void server.start(), 300);
+        return { messages: [new AIMessage("stopped")] };
+      })
+      .addEdge(START, "stop")
+      .addEdge("stop", END)
+      .compile({ checkpointer: saver });
+    const thread = { configurable: { thread_id: "t" } };
+    await stopping.invoke({ messages: [new HumanMessage("go")] }, thread);
+    expect(stopped).toBe(true);
+    await graph.invoke({ messages: [new HumanMessage("more")] }, thread);
+    const { values } = await graph.getState(thread);
+    expect(values.messages.map(({ content }: { content: string }) => content)).toEqual([
+      "go",
+      "stopped",
+      "more",
+      "said 3",
+      "said 4",
+    ]);
+  });
+});
+
+describe("saver in a file", () => {
+  // Nothing that packs into a short body.
+  const LONG = randomBytes(1500).toString("base64");
+  const thread = (thread_id: string) => ({ configurable: { thread_id } });
+  const go = { messages: [new HumanMessage("go")] };
+  const fresh = () => join(mkdtempSync(join(directory, "s-")), "graph.db");
+  const longBodies = (path: string) => {
+    const database = new DatabaseSync(path);
+    const { n } = database.prepare("SELECT count(*) AS n FROM long_body").get() as { n: number };
+    database.close();
+    return n;
+  };
+
+  test("of the first schema is read, and goes on", async () => {
+    const path = fresh();
+    {
+      await using saver = openSqliteSaver(path);
+      await chatter(saver, 4, (n) => `${LONG}${n}`).invoke(go, thread("t"));
+    }
+    const database = new DatabaseSync(path);
+    for (const table of ["blob", "pending"]) {
+      database.exec(
+        `UPDATE ${table} SET body = (SELECT body FROM long_body WHERE id = long_id) WHERE long_id > 0`,
+      );
+      database.exec(`ALTER TABLE ${table} DROP COLUMN long_id`);
+    }
+    database.exec("DROP TABLE long_body; PRAGMA user_version = 1");
+    database.close();
+    await using saver = openSqliteSaver(path);
+    const graph = chatter(saver, 8, (n) => `${LONG}${n}`);
+    expect((await graph.getState(thread("t"))).values.messages.length).toBe(5);
+    await graph.invoke({ messages: [new HumanMessage("more")] }, thread("t"));
+    await using other = openSqliteSaver(path);
+    const { values } = await chatter(other, 8, String).getState(thread("t"));
+    expect(values.messages).toHaveLength(9);
+  });
+
+  test("leaves nothing of a deleted thread, nor of a step that is put twice", async () => {
+    const path = fresh();
+    await using saver = openSqliteSaver(path);
+    await chatter(saver, 4, () => LONG).invoke(go, thread("t"));
+    const before = longBodies(path);
+    expect(before).toBeGreaterThan(4);
+    const tuple = (await saver.getTuple(thread("t")))!;
+    const { checkpoint, metadata, parentConfig } = tuple;
+    await saver.put(parentConfig!, checkpoint, metadata!, checkpoint.channel_versions);
+    for (let i = 0; i < 3; i += 1) await saver.putWrites(tuple.config, [["messages", LONG]], "task");
+    expect(longBodies(path)).toBe(before + 1);
+    await saver.deleteThread("t");
+    expect(longBodies(path)).toBe(0);
+  });
+
+  test("that lost a body says so", async () => {
+    const path = fresh();
+    {
+      await using saver = openSqliteSaver(path);
+      await chatter(saver, 4, (n) => `${LONG}${n}`).invoke(go, thread("t"));
+    }
+    const database = new DatabaseSync(path);
+    database.exec("DELETE FROM long_body");
+    database.close();
+    await using saver = openSqliteSaver(path);
+    await expect(saver.getTuple(thread("t"))).rejects.toMatchObject({
+      code: "RUN_STORE_DAMAGED",
+      hint: expect.stringContaining("lazarus checkpoints"),
+    });
+  });
+
+  test("that need only survive a kill is seen by another process at once", async () => {
+    const path = fresh();
+    await using saver = openSqliteSaver(path, { survives: "kill" });
+    await chatter(saver, 3, (n) => `said ${n}`).invoke(go, thread("t"));
+    await using other = openSqliteSaver(path);
+    expect((await chatter(other, 3, String).getState(thread("t"))).values.messages.length).toBe(4);
   });
 });
 

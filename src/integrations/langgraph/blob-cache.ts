@@ -5,7 +5,9 @@
 export interface CachedValue {
   readonly version: string;
   readonly type: string;
-  readonly bytes: Uint8Array;
+  /** Together its bytes. */
+  readonly pieces: readonly Uint8Array[];
+  readonly length: number;
   readonly depth: number;
 }
 
@@ -34,7 +36,7 @@ export function createBlobCache(): BlobCache {
   let bytes = 0;
   const key = (...parts: string[]) => JSON.stringify(parts);
   const drop = (name: string) => {
-    bytes -= values.get(name)?.bytes.length ?? 0;
+    bytes -= values.get(name)?.length ?? 0;
     values.delete(name);
   };
   return {
@@ -46,7 +48,7 @@ export function createBlobCache(): BlobCache {
       const name = key(thread, ns, channel);
       drop(name);
       values.set(name, value);
-      bytes += value.bytes.length;
+      bytes += value.length;
       while (bytes > MOST_BYTES && values.size > 1) drop(values.keys().next().value!);
     },
     versionOf(thread, ns, checkpointId, channel) {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { diffBytes, joinLinks, type Link } from "./delta.ts";
+import { diffBytes, diffPieces, joinLinks, type Link } from "./delta.ts";
 import { pack, unpack } from "./pack.ts";
 
 describe("deltas", () => {
@@ -20,6 +20,15 @@ describe("deltas", () => {
           links.push({ keep, tail, body: middle });
         }
         expect(Buffer.from(joinLinks(links)).equals(texts.at(-1)!)).toBe(true);
+      }),
+    );
+  });
+  test("values in pieces differ as their bytes do", () => {
+    const shared = ["[", "a", ",", "b".repeat(5000), "]", "", "ab"].map((text) => Buffer.from(text));
+    const pieces = fc.array(fc.constantFrom(...shared), { maxLength: 12 });
+    fc.assert(
+      fc.property(pieces, pieces, (base, next) => {
+        expect(diffPieces(base, next)).toEqual(diffBytes(Buffer.concat(base), Buffer.concat(next)));
       }),
     );
   });

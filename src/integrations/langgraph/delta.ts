@@ -28,6 +28,22 @@ export function diffBytes(base: Uint8Array, next: Uint8Array): Delta {
   return { keep, tail, middle: next.subarray(keep, next.length - tail) };
 }
 
+/** The same for values in pieces. Pieces that both begin with are the same objects and are not looked into. */
+export function diffPieces(base: readonly Uint8Array[], next: readonly Uint8Array[]): Delta {
+  let same = 0;
+  let kept = 0;
+  while (same < base.length && same < next.length && base[same] === next[same]) {
+    kept += base[same]!.length;
+    same += 1;
+  }
+  const { keep, tail, middle } = diffBytes(joinFrom(base, same), joinFrom(next, same));
+  return { keep: kept + keep, tail, middle };
+}
+
+function joinFrom(pieces: readonly Uint8Array[], first: number): Uint8Array {
+  return pieces.length === first + 1 ? pieces[first]! : Buffer.concat(pieces.slice(first));
+}
+
 /** Compared in strides by the runtime's own memcmp, then byte by byte in the stride that differs. */
 function commonStart(a: Uint8Array, b: Uint8Array, length: number): number {
   let at = 0;

@@ -4,18 +4,26 @@ import { type Machine, systemMachine } from "../../platform/machine.ts";
 import type { PostgresOptions } from "../../run/stores/postgres-pool.ts";
 import { openPostgresRows } from "./postgres-rows.ts";
 import { LazarusSaver } from "./saver.ts";
-import { openSqliteRows } from "./sqlite-rows.ts";
+import { openSqliteRows, type Survives } from "./sqlite-rows.ts";
 
+/** What every saver takes. */
 export interface SaverOptions {
   readonly machine?: Machine;
   /** LangGraph's JSON serializer unless given. */
   readonly serde?: SerializerProtocol;
 }
 
+/** What a saver in a file takes besides. */
+export interface SqliteSaverOptions extends SaverOptions {
+  /** What a step outlives once it was saved; `power-loss` unless told. */
+  readonly survives?: Survives;
+}
+
 /** A saver in one SQLite file, made if it is not there. In a cell, `state/langgraph.db` is part of its checkpoints. */
-export function openSqliteSaver(path: string, options: SaverOptions = {}): LazarusSaver {
+export function openSqliteSaver(path: string, options: SqliteSaverOptions = {}): LazarusSaver {
   const machine = options.machine ?? systemMachine;
-  return new LazarusSaver(openSqliteRows(machine, path), machine.ids, options.serde);
+  const rows = openSqliteRows(machine, path, options.survives);
+  return new LazarusSaver(rows, machine.ids, options.serde);
 }
 
 /** A saver in the database that `connection` (postgres://…) names; its tables are made if they are not there. */
@@ -28,3 +36,4 @@ export async function openPostgresSaver(
 }
 
 export { LazarusSaver } from "./saver.ts";
+export type { PostgresOptions, Survives };

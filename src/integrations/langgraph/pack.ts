@@ -5,7 +5,8 @@ import { LazarusError } from "../../platform/errors.ts";
 
 const PLAIN = 0;
 const ZSTD = 1;
-const WORTH_PACKING = 128;
+/** A frame takes 0.1 ms to make: too much for the few bytes that it saves of a short text. */
+const WORTH_PACKING = 512;
 
 /** Bytes as they are stored. */
 export function pack(bytes: Uint8Array): Uint8Array {

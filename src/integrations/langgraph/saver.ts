@@ -20,8 +20,8 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { type IdSource, randomText } from "../../platform/ids.ts";
 import { createBlobCache } from "./blob-cache.ts";
-import { diffBytes, joinLinks } from "./delta.ts";
-import { createListSerializer, type ListSerializer } from "./list-serializer.ts";
+import { diffPieces, joinLinks } from "./delta.ts";
+import { createListSerializer, createPlainSerializer, type ListSerializer } from "./list-serializer.ts";
 import { pack, unpack } from "./pack.ts";
 import type { BlobRow, CheckpointRow, SaverRows } from "./rows.ts";
 
@@ -45,7 +45,7 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
     super(serde);
     this.#rows = rows;
     this.#ids = ids;
-    this.#lists = serde === undefined ? createListSerializer(this.serde) : this.serde;
+    this.#lists = (serde === undefined ? createListSerializer : createPlainSerializer)(this.serde);
   }
 
   /** Counts up, with a random part: two forks that write "the next version" write different ones. */
@@ -164,20 +164,21 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
   ): Promise<BlobRow> {
     const whole = { channel, version, base: null, depth: 0, keep: 0, tail: 0 };
     if (!Object.hasOwn(values, channel)) return { ...whole, type: EMPTY, body: new Uint8Array() };
-    const [type, bytes] = await this.#lists.dumpsTyped(values[channel]);
+    const { type, pieces } = await this.#lists.dumpPieces(values[channel]);
+    const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
     const base = parentId === undefined ? undefined : await this.#base(thread, ns, parentId, channel);
-    const value = { version, type, bytes, depth: 0 };
-    if (!UNIQUE_VERSION.test(version)) return { ...whole, type, body: pack(bytes) };
+    const value = { version, type, pieces, length, depth: 0 };
+    if (!UNIQUE_VERSION.test(version)) return { ...whole, type, body: pack(Buffer.concat(pieces)) };
     if (base !== undefined && base.type === type && base.depth < LONGEST_CHAIN) {
-      const { keep, tail, middle } = diffBytes(base.bytes, bytes);
-      if (middle.length < bytes.length / 2) {
+      const { keep, tail, middle } = diffPieces(base.pieces, pieces);
+      if (middle.length < length / 2) {
         const depth = base.depth + 1;
         this.#cache.put(thread, ns, channel, { ...value, depth });
         return { channel, version, base: base.version, depth, keep, tail, type, body: pack(middle) };
       }
     }
     this.#cache.put(thread, ns, channel, value);
-    return { ...whole, type, body: pack(bytes) };
+    return { ...whole, type, body: pack(Buffer.concat(pieces)) };
   }
 
   /** The value of a channel in a checkpoint: remembered from the last put or load, else read. */
@@ -206,7 +207,7 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
       );
     }
     const bytes = joinLinks(chain.map(({ keep, tail, body }) => ({ keep, tail, body: unpack(body) })));
-    const value = { version, type: last.type, bytes, depth: last.depth };
+    const value = { version, type: last.type, pieces: [bytes], length: bytes.length, depth: last.depth };
     if (UNIQUE_VERSION.test(version)) this.#cache.put(thread, ns, channel, value);
     return value;
   }
@@ -217,7 +218,8 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
     const values: Record<string, unknown> = {};
     for (const [channel, version] of Object.entries(body.channel_versions ?? {})) {
       const value = await this.#value(thread, ns, channel, String(version));
-      if (value !== undefined) values[channel] = await this.serde.loadsTyped(value.type, value.bytes);
+      if (value !== undefined)
+        values[channel] = await this.serde.loadsTyped(value.type, Buffer.concat(value.pieces));
     }
     this.#cache.noteVersions(thread, ns, id, body.channel_versions ?? {});
     const checkpoint: Checkpoint = { ...body, channel_values: values };

@@ -1,9 +1,16 @@
-// The saver's rows in one SQLite file: WAL, synchronous=FULL, each put one transaction (INV-1).
+// The saver's rows in one SQLite file: WAL, each put one transaction, on disk at return unless its host chose less (INV-1).
 import { statSync } from "node:fs";
+import type { SQLInputValue } from "node:sqlite";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
-import { createGroupCommit, type DatabaseSpec, databaseError, openDatabase } from "../../platform/sqlite.ts";
+import {
+  createGroupCommit,
+  type DatabaseSpec,
+  databaseError,
+  openDatabase,
+  type StatementSync,
+} from "../../platform/sqlite.ts";
 import type { BlobRow, CheckpointRow, SaverRows, WriteRow } from "./rows.ts";
 
 const SAVER_DATABASE: DatabaseSpec = {
@@ -50,18 +57,47 @@ const SAVER_DATABASE: DatabaseSpec = {
       PRIMARY KEY (thread, checkpoint, task_id, "index")
     ) STRICT, WITHOUT ROWID;
     `,
+    `
+    -- Long bodies stand one behind the other, and the trees above hold only short rows: a step then rewrites 28 KB of
+    -- pages and not 109. Rows of before keep their body where it is.
+    CREATE TABLE long_body (
+      id   INTEGER PRIMARY KEY,
+      body BLOB NOT NULL
+    ) STRICT;
+    ALTER TABLE blob ADD COLUMN long_id INTEGER;
+    ALTER TABLE pending ADD COLUMN long_id INTEGER;
+    `,
   ],
   newer: "RUN_STORE_NEWER",
   foreign: "RUN_STORE_FOREIGN",
   damaged: "RUN_STORE_DAMAGED",
-  pageBytes: 16_384,
+  pageBytes: 4096,
   walBytes: 1024 * 1024,
 };
 
+/**
+ * What a put outlives once it returned. `power-loss`: everything, with a sync of the disk at each commit. `kill`: the end
+ * of its process, but the last steps before a power cut may be gone, as with LangGraph's own SQLite saver.
+ */
+export type Survives = "power-loss" | "kill";
+
+/** Bodies up to here stand in their row. */
+const LONGEST_INLINE = 256;
+
+const bodyOf = (table: string) =>
+  `CASE WHEN ${table}.long_id IS NULL THEN ${table}.body
+        ELSE (SELECT long_body.body FROM long_body WHERE long_body.id = ${table}.long_id) END AS body`;
+
 /** Opens the saver's file, making it if it is not there. */
-export function openSqliteRows(machine: Machine, path: string): SaverRows {
+export function openSqliteRows(machine: Machine, path: string, survives: Survives = "power-loss"): SaverRows {
   const database = openDatabase(machine, path, SAVER_DATABASE);
+  if (survives === "kill") database.exec("PRAGMA synchronous = NORMAL");
   const sql = {
+    nextLong: database.prepare("SELECT coalesce(max(id), 0) + 1 AS id FROM long_body"),
+    putLong: database.prepare("INSERT INTO long_body (id, body) VALUES (?, ?)"),
+    removeLong: database.prepare(`
+      DELETE FROM long_body WHERE id IN (
+        SELECT long_id FROM blob WHERE thread = ? UNION ALL SELECT long_id FROM pending WHERE thread = ?)`),
     findThread: database.prepare("SELECT key FROM thread WHERE name = ? AND ns = ?"),
     addThread: database.prepare(
       "INSERT INTO thread (name, ns) VALUES (?, ?) ON CONFLICT DO UPDATE SET ns = excluded.ns RETURNING key",
@@ -71,12 +107,12 @@ export function openSqliteRows(machine: Machine, path: string): SaverRows {
       ON CONFLICT (thread, id) DO UPDATE SET
         parent_id = excluded.parent_id, body = excluded.body, metadata = excluded.metadata`),
     putBlob: database.prepare(`
-      INSERT INTO blob (thread, channel, version, base, depth, keep, tail, type, body)
-      VALUES (:thread, :channel, :version, :base, :depth, :keep, :tail, :type, :body)
+      INSERT INTO blob (thread, channel, version, base, depth, keep, tail, type, body, long_id)
+      VALUES (:thread, :channel, :version, :base, :depth, :keep, :tail, :type, :body, :longId)
       ON CONFLICT (thread, channel, version) DO NOTHING`),
     putWrite: database.prepare(`
-      INSERT INTO pending (thread, checkpoint, task_id, "index", channel, type, body)
-      VALUES (:thread, :checkpoint, :taskId, :index, :channel, :type, :body)
+      INSERT INTO pending (thread, checkpoint, task_id, "index", channel, type, body, long_id)
+      VALUES (:thread, :checkpoint, :taskId, :index, :channel, :type, :body, :longId)
       ON CONFLICT (thread, checkpoint, task_id, "index") DO UPDATE SET
         channel = excluded.channel, type = excluded.type, body = excluded.body WHERE pending."index" < 0`),
     list: database.prepare(`
@@ -92,10 +128,20 @@ export function openSqliteRows(machine: Machine, path: string): SaverRows {
         SELECT blob.* FROM link
         JOIN blob ON blob.thread = link.thread AND blob.channel = link.channel AND blob.version = link.base
       )
-      SELECT channel, version, base, depth, keep, tail, type, body FROM link ORDER BY depth`),
+      SELECT channel, version, base, depth, keep, tail, type, ${bodyOf("link")} FROM link ORDER BY depth`),
     writes: database.prepare(`
-      SELECT task_id AS taskId, "index", channel, type, body FROM pending
+      SELECT task_id AS taskId, "index", channel, type, ${bodyOf("pending")} FROM pending
       WHERE thread = ? AND checkpoint = ? ORDER BY task_id, "index"`),
+  };
+  /** Puts a row; its body goes elsewhere when it is long and the row is new. */
+  const putRow = (put: StatementSync, row: Record<string, SQLInputValue> & { readonly body: Uint8Array }) => {
+    if (row.body.length <= LONGEST_INLINE) {
+      put.run({ ...row, longId: null });
+      return;
+    }
+    const { id } = sql.nextLong.get() as { id: number };
+    const { changes } = put.run({ ...row, body: new Uint8Array(), longId: id });
+    if (changes === 1) sql.putLong.run(id, row.body);
   };
   const keyOf = (thread: string, ns: string) =>
     (sql.findThread.get(thread, ns) as { key: number } | undefined)?.key;
@@ -125,7 +171,7 @@ export function openSqliteRows(machine: Machine, path: string): SaverRows {
       attempt(() =>
         group.run(() => {
           const thread = addThread(row.thread, row.ns);
-          for (const blob of blobs) sql.putBlob.run({ thread, ...blob });
+          for (const blob of blobs) putRow(sql.putBlob, { thread, ...blob });
           sql.putCheckpoint.run(thread, row.id, row.parentId, row.body, row.metadata);
           crashPoint("langgraph.put.uncommitted");
         }),
@@ -134,7 +180,12 @@ export function openSqliteRows(machine: Machine, path: string): SaverRows {
       attempt(() =>
         group.run(() => {
           const thread = addThread(threadName, ns);
-          for (const write of writes) sql.putWrite.run({ thread, checkpoint, ...write });
+          for (const write of writes) {
+            const row = { thread, checkpoint, ...write };
+            // Special writes replace each other, and what they replace must leave nothing behind.
+            if (write.index < 0) sql.putWrite.run({ ...row, longId: null });
+            else putRow(sql.putWrite, row);
+          }
           crashPoint("langgraph.writes.uncommitted");
         }),
       ),
@@ -144,12 +195,12 @@ export function openSqliteRows(machine: Machine, path: string): SaverRows {
       attempt(() => {
         const thread = keyOf(threadName, ns);
         if (thread === undefined) return [];
-        return sql.chain.all({ thread, channel, version }) as unknown as BlobRow[];
+        return whole<BlobRow>(path, sql.chain.all({ thread, channel, version }));
       }),
     writes: (threadName, ns, checkpointId) =>
       attempt(() => {
         const thread = keyOf(threadName, ns);
-        return thread === undefined ? [] : (sql.writes.all(thread, checkpointId) as unknown as WriteRow[]);
+        return thread === undefined ? [] : whole<WriteRow>(path, sql.writes.all(thread, checkpointId));
       }),
     deleteThread: (name) =>
       attempt(() =>
@@ -158,6 +209,7 @@ export function openSqliteRows(machine: Machine, path: string): SaverRows {
             key: number;
           }[];
           for (const { key } of keys) {
+            sql.removeLong.run(key, key);
             for (const table of ["checkpoint", "blob", "pending"]) {
               database.prepare(`DELETE FROM ${table} WHERE thread = ?`).run(key);
             }
@@ -176,4 +228,16 @@ export function openSqliteRows(machine: Machine, path: string): SaverRows {
       if (database.isOpen) database.close();
     },
   };
+}
+
+/** Rows whose bodies are all there. */
+function whole<Row>(path: string, rows: readonly Record<string, unknown>[]): Row[] {
+  if (rows.every(({ body }) => body !== null)) return rows as Row[];
+  throw new LazarusError(
+    "RUN_STORE_DAMAGED",
+    `the graph checkpoints ${path} are damaged: a body is missing`,
+    {
+      hint: "restore the database from a checkpoint of its cell: lazarus checkpoints",
+    },
+  );
 }
