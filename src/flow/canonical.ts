@@ -54,6 +54,11 @@ export function formatExact(value: unknown): string {
   return `${escapeBeyondAscii(JSON.stringify(value, null, 2))}\n`;
 }
 
+/** The same on one line, for logs. */
+export function formatLine(value: unknown): string {
+  return escapeBeyondAscii(JSON.stringify(value));
+}
+
 /**
  * The text that is hashed: `object` without its field `left`. `ascii` false gives the form of writers that set
  * ensure_ascii=False.

@@ -16,7 +16,7 @@ import { quarantine } from "./quarantine.ts";
 import { readFlow } from "./read.ts";
 import { refuseSecrets } from "./secrets.ts";
 import { shellWord } from "./shell-word.ts";
-import { bury, readTombstones } from "./tombstone.ts";
+import { bury, readTombstones, tombstoneFile } from "./tombstone.ts";
 import {
   judgeStart,
   type KnownKey,
@@ -76,7 +76,7 @@ export async function startFlow(
     withGuard(machine, guardPath(place.directory, stem), async () => {
       const existing = await readExisting(workspace, place, options.force ?? false);
       const verdict = judgeStart(flow, existing, usedKeys(root), options.force ?? false);
-      if (!verdict.ok) throw refusal(verdict, flow);
+      if (!verdict.ok) throw refusal(verdict, flow, root);
       const lock = readLock(place);
       if (verdictFor(machine, lock, options.me) === "held" && !options.force) {
         throw lockedError(place, lock, "starting", "the same command with --force");
@@ -133,7 +133,11 @@ function usedKeys(root: string): KnownKey[] {
   return known;
 }
 
-function refusal({ why, by }: Extract<StartVerdict, { ok: false }>, flow: NewFlow): LazarusError {
+function refusal(
+  { why, by }: Extract<StartVerdict, { ok: false }>,
+  flow: NewFlow,
+  root: string,
+): LazarusError {
   const key = JSON.stringify(flow.idempotency);
   const stem = shellWord(by.workflowId);
   const details = { workflowId: by.workflowId, status: by.status, currentStep: by.currentStep };
@@ -163,7 +167,10 @@ function refusal({ why, by }: Extract<StartVerdict, { ok: false }>, flow: NewFlo
       return new LazarusError(
         "FLOW_EXISTS",
         `key ${key} belongs to ${by.workflowId}, which was removed unfinished at step ${JSON.stringify(by.currentStep)}`,
-        { hint: "check what that run had done, then start over with --force", details },
+        {
+          hint: `what it had done: grep -F ${shellWord(JSON.stringify(by.workflowId))} ${shellWord(tombstoneFile(root))}; then start over with --force`,
+          details,
+        },
       );
   }
 }

@@ -1,11 +1,12 @@
 // Idempotency keys outlive their flows: before a flow's file is removed or replaced, its key is entered here, one JSON
-// object a line, so that done work stays known as done. Lines are only ever added.
+// object a line, so that done work stays known as done; unfinished work is entered whole. Lines are only ever added.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { appendLine } from "../platform/durable.ts";
 import { systemErrorCode } from "../platform/errors.ts";
 import { isJsonObject } from "../platform/json-file.ts";
-import { FLOW_STATUSES, type FlowDocument, type FlowStatus, formatIso } from "./document.ts";
+import { formatLine } from "./canonical.ts";
+import { FLOW_STATUSES, type FlowDocument, type FlowStatus, formatIso, isUnfinished } from "./document.ts";
 import { makeOwn, ownDirectory, requirePlain } from "./own.ts";
 import { type KnownKey, keyOf } from "./transition.ts";
 import { checkpointDirectory, type Workspace } from "./workspace.ts";
@@ -20,8 +21,11 @@ export function bury(workspace: Workspace, document: FlowDocument): void {
   makeOwn(workspace, checkpointDirectory(root));
   requirePlain(tombstoneFile(root));
   const { pruned: _, ...known } = keyOf(document);
-  const line = JSON.stringify({ ...known, buriedAt: formatIso(machine.clock.nowMs()) });
-  appendLine(machine.disk, tombstoneFile(root), line);
+  // Unfinished work is not thrown away: whoever starts over must be able to see what had been done, and a clock that
+  // was wrong for an hour must not cost it.
+  const flow = isUnfinished(document) ? { flow: document } : {};
+  const entry = { ...known, buriedAt: formatIso(machine.clock.nowMs()), ...flow };
+  appendLine(machine.disk, tombstoneFile(root), formatLine(entry));
 }
 
 /** Every key that was buried. A torn or foreign line is no key and hides none. */

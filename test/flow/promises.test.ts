@@ -1,4 +1,5 @@
 // The four checks that users of restart-safe workflows were promised, by name; and what stands beside them.
+import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -12,6 +13,7 @@ import {
   runOnce,
   startFlow,
 } from "../../src/flow/index.ts";
+import type { LazarusError } from "../../src/platform/errors.ts";
 import { createScene, REPORT, type Scene } from "./scene.ts";
 
 const MINUTE_MS = 60_000;
@@ -114,6 +116,24 @@ describe("keys outlive their flows", () => {
       message: expect.stringContaining("report"),
     });
     await startFlow(scene.workspace, { ...REPORT, idempotency: "report-2" }, { me });
+  });
+
+  it("and unfinished work is kept whole: the hint shows what had been done", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, { ...REPORT, notes: "see \u009b31m" }, { me });
+    await changeFlow(scene.workspace, REPORT, { complete: ["fetch"] }, me);
+    const before = scene.read("report");
+    // A clock that is wrong for once, and a prune from cron in that moment.
+    await scene.machine.clock.advance(20 * 365 * DAY_MS);
+    expect((await prune(scene)).removed).toHaveLength(1);
+    const refused = await startFlow(scene.workspace, REPORT, { me }).catch((error: LazarusError) => error);
+    const command = /^what it had done: (.+); then start over with --force$/.exec(
+      (refused as LazarusError).hint!,
+    )![1]!;
+    const shown = spawnSync("/bin/sh", ["-c", command], { encoding: "utf8" }).stdout;
+    expect(JSON.parse(shown).flow).toEqual(before);
+    expect(shown).not.toContain("\u009b");
   });
 
   it("through a new run of the same name", async () => {
