@@ -12,7 +12,7 @@ import { stateOf } from "../pit/describe.ts";
 import type { Hands } from "../pit/hands.ts";
 import { lifeGoesOn } from "../pit/life.ts";
 import { listAgents, readRecord } from "../pit/record-file.ts";
-import { viewMission, viewMissions } from "../pit/view.ts";
+import { eachMission, type MissionView, viewMission } from "../pit/view.ts";
 import { epochSeconds } from "../platform/clock.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { listCheckpoints } from "../registry/checkpoints.ts";
@@ -20,6 +20,9 @@ import type { Registry } from "../registry/registry.ts";
 import type { HeartbeatDesk } from "./heartbeat-desk.ts";
 import type { PitPort } from "./port.ts";
 import { takeHeartbeat } from "./take-heartbeat.ts";
+
+/** So many missions are looked at before others have a turn: heartbeats, and the watching of agents. */
+const AT_ONCE = 8;
 
 export function createPitPort(hands: Hands, desk: HeartbeatDesk): PitPort {
   const { machine, config } = hands;
@@ -31,7 +34,14 @@ export function createPitPort(hands: Hands, desk: HeartbeatDesk): PitPort {
     });
   };
   return {
-    missions: async () => viewMissions(hands).map((view) => ({ ...view, record: null })),
+    async missions() {
+      const views: MissionView[] = [];
+      for (const view of eachMission(hands)) {
+        views.push({ ...view, record: null });
+        if (views.length % AT_ONCE === 0) await machine.clock.sleep(0);
+      }
+      return views;
+    },
     async mission(mission) {
       const view = viewMission(hands, mission);
       if (view !== undefined) return view;
@@ -42,7 +52,8 @@ export function createPitPort(hands: Hands, desk: HeartbeatDesk): PitPort {
     async counts() {
       const { total_cells: _, ...cells } = scanCells(config, epochSeconds(machine.clock)).summary;
       const agents: Record<string, number> = {};
-      for (const mission of listAgents(config)) {
+      for (const [n, mission] of listAgents(config).entries()) {
+        if (n % AT_ONCE === AT_ONCE - 1) await machine.clock.sleep(0);
         const state = agentState(hands, mission);
         agents[state] = (agents[state] ?? 0) + 1;
       }

@@ -35,6 +35,18 @@ describe("missions", () => {
     expect(one).toMatchObject({ mission_id: "m1", state: "none", agent: null });
   });
 
+  it("by the dozen hold up nobody: others have their turn in between", async () => {
+    await using crowd = await createScene({ missions: Array.from({ length: 40 }, (_, n) => `m${n}`) });
+    let turns = 0;
+    const timer = setInterval(() => {
+      turns += 1;
+    }, 0);
+    const missions = await crowd.port.missions();
+    clearInterval(timer);
+    expect(missions).toHaveLength(40);
+    expect(turns).toBeGreaterThanOrEqual(3);
+  });
+
   it("that are not there are 404, in the error's one shape", async () => {
     const response = await scene.ask("/v1/missions/nobody");
     expect(response.status).toBe(404);
