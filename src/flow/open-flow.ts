@@ -2,7 +2,7 @@
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import type { FlowDocument } from "./document.ts";
 import { parseStem } from "./id.ts";
-import { findQuarantined } from "./quarantine.ts";
+import { type BadFlow, findQuarantined } from "./quarantine.ts";
 import { type FlowReading, readFlow } from "./read.ts";
 import { shellWord } from "./shell-word.ts";
 import { type FlowPlace, listDirectories, locateFlow } from "./workspace.ts";
@@ -47,18 +47,18 @@ function lookThenMend(file: string, stem: string): string {
   return `look at it: less ${shellWord(file)}; then: lazarus flow mend --workflow ${shellWord(stem)}`;
 }
 
+/** `otherwise` is what else one may do than mend it. */
+export function inQuarantine({ file, why, reason }: BadFlow, stem: string, otherwise = ""): LazarusError {
+  return new LazarusError("FLOW_DAMAGED", `${stem} is in quarantine: ${file} ${reason}`, {
+    hint: `${lookThenMend(file, stem)}${otherwise}`,
+    details: { file, why },
+  });
+}
+
 function missing(root: string, stem: string): never {
   for (const directory of listDirectories(root)) {
     const found = findQuarantined(directory, stem);
-    if (found === undefined) continue;
-    throw new LazarusError(
-      "FLOW_DAMAGED",
-      `${stem} is in quarantine: ${found.bad.file} ${found.bad.reason}`,
-      {
-        hint: lookThenMend(found.bad.file, stem),
-        details: { file: found.bad.file, why: found.bad.why },
-      },
-    );
+    if (found !== undefined) throw inQuarantine(found.bad, stem);
   }
   throw new LazarusError("FLOW_UNKNOWN", `there is no workflow ${stem} in ${root}`, {
     hint: `lazarus flow list --root ${shellWord(root)}`,

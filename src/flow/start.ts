@@ -10,9 +10,9 @@ import { type FlowDocument, formatFlow } from "./document.ts";
 import { guardPath, withGuard } from "./guard.ts";
 import { parseFlowId } from "./id.ts";
 import { lockedError, readLock, releaseLock, verdictFor } from "./lock.ts";
-import { damaged } from "./open-flow.ts";
+import { damaged, inQuarantine } from "./open-flow.ts";
 import type { Owner } from "./owner.ts";
-import { quarantine } from "./quarantine.ts";
+import { findQuarantined, quarantine } from "./quarantine.ts";
 import { readFlow } from "./read.ts";
 import { refuseSecrets } from "./secrets.ts";
 import { shellWord } from "./shell-word.ts";
@@ -108,7 +108,7 @@ function textsOf(flow: NewFlow): Record<string, string | undefined> {
   return { workflow, agent, step, idempotency, handoff, notes, remaining: remaining.join("\n") };
 }
 
-/** A damaged namesake may be all that is left of the work: forced, it goes to quarantine; it is never overwritten. */
+/** A damaged namesake may be all that is left of the work, in its place or in quarantine; it is never overwritten. */
 async function readExisting(
   workspace: Workspace,
   place: FlowPlace,
@@ -116,7 +116,11 @@ async function readExisting(
 ): Promise<FlowDocument | undefined> {
   const reading = readFlow(place);
   if (reading.state === "ok") return reading.document;
-  if (reading.state === "absent") return undefined;
+  if (reading.state === "absent") {
+    const found = force ? undefined : findQuarantined(place.directory, place.stem);
+    if (found !== undefined) throw inQuarantine(found.bad, place.stem, "; or start over with --force");
+    return undefined;
+  }
   const moved = force ? await quarantine(workspace, place) : undefined;
   if (!moved?.quarantined) throw damaged(place, reading);
   return undefined;

@@ -118,6 +118,23 @@ describe("a bad file", () => {
     expect(scene.read("report").status).toBe("in_progress");
   });
 
+  it("in quarantine is in the way of a start as well: it may be unfinished work", async () => {
+    using scene = await sceneWithHealthy();
+    const me = scene.owner();
+    await startFlow(scene.workspace, REPORT, { me });
+    await changeFlow(scene.workspace, REPORT, { complete: ["fetch"] }, me);
+    const edited = readFileSync(scene.file("report"), "utf8").replace('"notes": ""', '"notes": "x"');
+    writeFileSync(scene.file("report"), edited);
+    expect((await resumeFlow(scene.workspace, { me })).bad).toMatchObject([{ workflowId: "report" }]);
+    await expect(startFlow(scene.workspace, REPORT, { me })).rejects.toMatchObject({
+      code: "FLOW_DAMAGED",
+      message: expect.stringContaining("report is in quarantine"),
+      hint: expect.stringMatching(/lazarus flow mend --workflow report; or start over with --force$/),
+    });
+    await mendFlow(scene.workspace, { workflow: "report" });
+    expect(scene.read("report").completedSteps).toEqual(["fetch"]);
+  });
+
   it("of a newer schema stays where it is", async () => {
     using scene = await sceneWithHealthy();
     const newer = readFileSync(scene.file("zz-healthy"), "utf8")
