@@ -11,7 +11,7 @@ import { createRandom } from "../../src/testing/index.ts";
 import { createWorld, differences, lookAt, openMission } from "../snapshot/restore-world.ts";
 
 const seed = Number(process.env.LAZARUS_SOAK_SEED ?? 1);
-const rounds = Number(process.env.LAZARUS_SOAK_ROUNDS ?? 250);
+const rounds = Number(process.env.LAZARUS_SOAK_ROUNDS ?? 500);
 const victim = fileURLToPath(new URL("../crash/restore-victim.ts", import.meta.url));
 
 function runAndKill(args: readonly string[], afterMs: number): Promise<boolean> {
@@ -60,5 +60,6 @@ it(`${rounds} random kills, seed ${seed}`, async () => {
       expect(findings, `seed ${seed}, round ${round}`).toEqual([]);
     }
   }
+  process.stderr.write(`${killed} of ${rounds} restores and undos were killed\n`);
   expect(killed).toBeGreaterThan(rounds / 4);
 });

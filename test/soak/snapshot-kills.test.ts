@@ -10,11 +10,14 @@ const SEED = Number(process.env.LAZARUS_SEED ?? Date.now() % 1_000_000);
 it(`${KILLS} random kills lose nothing (seed ${SEED})`, { timeout: 3_600_000 }, async () => {
   const random = createRandom(SEED);
   using lab = createLab({ document: CRASH_DOCUMENT });
+  let saved = 0;
   for (let kill = 0; kill < KILLS; kill += 1) {
     const before = lab.room.vault.list().map(({ id }) => id);
     const killAfterMs = random.int(0, random.pick([20, 100, 600]));
     const ending = await runVictim({ home: lab.home, rounds: 1000, first: kill * 1000, killAfterMs });
     expect(ending.signal, `kill ${kill}`).toBe("SIGKILL");
     await judgeVault(lab, before, ending);
+    saved += ending.saved.length;
   }
+  process.stderr.write(`${saved} checkpoints were acknowledged between ${KILLS} kills\n`);
 });
