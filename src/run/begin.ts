@@ -53,7 +53,7 @@ export function beginState(
     channelId: run.channelId ?? null,
     guildId: run.guildId ?? null,
     parentRunId: run.parentRunId ?? null,
-    prompt: (messages.map(textOf).find((text) => text !== "") ?? "").slice(0, PROMPT_LENGTH),
+    prompt: firstWords(messages.map(textOf).find((text) => text !== "") ?? ""),
     modelTier: run.modelTier ?? agent?.modelTier ?? null,
     inputs: run.inputs ?? null,
     startedAtMs: nowMs,
@@ -64,4 +64,12 @@ export function beginState(
     info,
     messages.map((message) => ({ step: 0, phase, message })),
   );
+}
+
+/** The first whole words: half of a word may be half of a secret, which nobody would know for one. */
+function firstWords(text: string): string {
+  if (text.length <= PROMPT_LENGTH) return text;
+  return /\s/.test(text[PROMPT_LENGTH]!)
+    ? text.slice(0, PROMPT_LENGTH)
+    : text.slice(0, PROMPT_LENGTH).replace(/\S+$/, "");
 }

@@ -100,6 +100,18 @@ describe("secrets", () => {
     expect(result.redactions).toBe(record?.head.redactions);
   });
 
+  test("are not cut in half by the first words that lists show", async () => {
+    for (let before = 150; before <= 210; before += 5) {
+      const { executor, store } = bench(["x"]);
+      await executor.run({ id: "a" }, `${"word ".repeat(60).slice(0, before)} ${TOKEN} and more`, {
+        runId: "r",
+      });
+      const { prompt } = (await store.load("r"))!.info;
+      expect(prompt).not.toContain(TOKEN.slice(0, 6));
+      expect(prompt.length).toBeGreaterThan(100);
+    }
+  });
+
   test("in what a tool throws, and in names of fields, are taken out and counted", async () => {
     const line: Line = { calls: [{ tool: "act", input: { [TOKEN]: 1 } }] };
     const { executor, store } = bench([line, "end"]);

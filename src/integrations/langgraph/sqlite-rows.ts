@@ -7,10 +7,10 @@ import type { Machine } from "../../platform/machine.ts";
 import {
   createGroupCommit,
   type DatabaseSpec,
-  databaseError,
   openDatabase,
   type StatementSync,
 } from "../../platform/sqlite.ts";
+import { sqliteError } from "../../run/stores/sqlite-error.ts";
 import type { BlobRow, CheckpointRow, SaverRows, WriteRow } from "./rows.ts";
 
 const SAVER_DATABASE: DatabaseSpec = {
@@ -150,7 +150,7 @@ export function openSqliteRows(machine: Machine, path: string, survives: Survive
     try {
       return await work();
     } catch (error) {
-      throw error instanceof LazarusError ? error : databaseError(error, path, SAVER_DATABASE);
+      throw sqliteError(error, path, SAVER_DATABASE);
     }
   };
   const list = ({ thread, ns, id, beforeId, limit }: Parameters<SaverRows["list"]>[0]) =>

@@ -218,7 +218,14 @@ function postgresError(error: unknown, what: string, place: string): LazarusErro
       cause: error,
     });
   }
-  if (code === "ENOTFOUND") return unreachable(error, what, place);
+  if (code === "58030") {
+    return new LazarusError("DISK_IO", `${what} in ${place}: the server cannot read or write its disk`, {
+      hint: "look into the server's log",
+      cause: error,
+    });
+  }
+  // Not found by name, or short of memory, locks or connections: nothing that the run did wrong.
+  if (code === "ENOTFOUND" || code.startsWith("53")) return unreachable(error, what, place);
   if (code === "3D000") {
     return new LazarusError("NOT_FOUND", `${what} in ${place}: ${because}`, {
       hint: `createdb --maintenance-db=${place.replace(/[^/]*$/, "postgres")} ${place.replace(/^.*\//, "")}`,

@@ -7,13 +7,13 @@ import type { Machine } from "../../platform/machine.ts";
 import {
   createGroupCommit,
   type DatabaseSync,
-  databaseError,
   openDatabase,
   type StatementSync,
 } from "../../platform/sqlite.ts";
 import type { EffectRow, LineageRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../backend.ts";
 import { unloadable } from "../prune.ts";
 import { diagnoseWrite } from "../verdict.ts";
+import { sqliteError } from "./sqlite-error.ts";
 import { MESSAGES_PER_RUN, RUNS_DATABASE, SQL } from "./sqlite-schema.ts";
 
 type KeyedRow = RunRow & { readonly key: number };
@@ -35,7 +35,7 @@ export function openSqliteBackend(machine: Machine, path: string): RunBackend {
     try {
       return await work();
     } catch (error) {
-      throw error instanceof LazarusError ? error : databaseError(error, path, RUNS_DATABASE);
+      throw sqliteError(error, path, RUNS_DATABASE);
     }
   };
   const group = createGroupCommit(database);
