@@ -10,6 +10,7 @@ import { LazarusError } from "../platform/errors.ts";
 import type { CaptureResult } from "../snapshot/capture.ts";
 import { ring } from "./bell.ts";
 import { previewEnd } from "./end-facts.ts";
+import { endProcesses, endUnlocked, findUnlocked } from "./end-processes.ts";
 import type { Hands } from "./hands.ts";
 import { type Life, lifeGoesOn, readLife } from "./life.ts";
 import type { Decision, Wish } from "./policy.ts";
@@ -27,7 +28,7 @@ import { agentPlaces, readRecord, writeRecord } from "./record-file.ts";
 import { reviveAgent } from "./revive.ts";
 import { capture, considerRevival, settleLife } from "./settle.ts";
 import { type Started, startAgent } from "./start-agent.ts";
-import { agentTree, endSurvivors, findKeepers, findSurvivors, type LifeMarks, signal } from "./survivors.ts";
+import { agentTree, findKeepers, signal } from "./survivors.ts";
 
 /** Starts an agent by a human's order. The cell is made when it is missing. */
 export async function startMission(
@@ -110,7 +111,8 @@ async function endMission(
   record = setWish(record, wish, machine.clock.nowMs());
   writeRecord(machine, config, record);
   hands.tell({ kind: "stop", mission, data: { wish } });
-  const running = lifeGoesOn(machine.processes, config, mission);
+  const unlocked = lifeGoesOn(machine.processes, config, mission) ? [] : findUnlocked(hands, mission);
+  const running = unlocked.length > 0 || lifeGoesOn(machine.processes, config, mission);
   let checkpoint: string | null = null;
   let checkpointError: string | null = null;
   let killed = false;
@@ -125,7 +127,9 @@ async function endMission(
       }
     }
     const settings = hands.settings(mission, record.agent);
-    killed = await endProcesses(hands, mission, (options.graceSeconds ?? settings.graceSeconds) * 1000);
+    const graceMs = (options.graceSeconds ?? settings.graceSeconds) * 1000;
+    killed = await endProcesses(hands, mission, graceMs);
+    if (unlocked.length > 0) await endUnlocked(hands, mission, unlocked, graceMs);
   }
   const settled = await settleLife(hands, mission);
   if (settled.state === "alive") throw immortal(mission);
@@ -135,64 +139,6 @@ async function endMission(
     checkpoint ??= running ? (record.scene?.checkpoint ?? null) : null;
   }
   return { wasRunning: running, checkpoint, checkpointError, killed, record };
-}
-
-const LOOK_MS = 20;
-/** What a keeper needs beyond the agent's grace to end what the agent left behind. */
-const KEEPER_WAIT_MS = 5000;
-
-/** Ends a life: TERM to the agent, a grace, KILL to all of it. Returns whether KILL was needed. */
-export async function endProcesses(hands: Hands, mission: MissionId, graceMs: number): Promise<boolean> {
-  const { machine, config } = hands;
-  const { clock } = machine;
-  const goesOn = () => lifeGoesOn(machine.processes, config, mission);
-  const begunMs = clock.monotonicMs();
-  let asked = false;
-  while (goesOn() && clock.monotonicMs() - begunMs < graceMs) {
-    if (!asked) asked = askToEnd(hands, mission);
-    await clock.sleep(LOOK_MS);
-  }
-  if (!goesOn()) return false;
-  for (const pid of agentPids(hands, marksOf(hands, mission))) signal(pid, "SIGKILL");
-  const { leftoverGraceSeconds } = hands.settings(mission, readRecord(config, mission)?.agent);
-  const deadlineMs = clock.monotonicMs() + leftoverGraceSeconds * 1000 + KEEPER_WAIT_MS;
-  while (goesOn() && clock.monotonicMs() < deadlineMs) await clock.sleep(LOOK_MS);
-  if (goesOn()) {
-    // A keeper that hangs, was stopped by someone, or never said who it is: its life is ended from outside.
-    const marks = marksOf(hands, mission);
-    for (const pid of findKeepers(agentPlaces(config, mission).directory)) signal(pid, "SIGKILL");
-    await endSurvivors(clock, marks, 0);
-  }
-  return true;
-}
-
-/** Returns whether there was anyone to hear it. */
-function askToEnd(hands: Hands, mission: MissionId): boolean {
-  const marks = marksOf(hands, mission);
-  const pids = agentPids(hands, marks);
-  for (const pid of pids) signal(pid, "SIGTERM");
-  // A paused agent hears it only when it goes on.
-  if (marks.life !== undefined) for (const pid of agentTree(marks.life)) signal(pid, "SIGCONT");
-  return pids.length > 0;
-}
-
-/** By what the processes of the present life are known. */
-function marksOf({ machine, config }: Hands, mission: MissionId): LifeMarks {
-  const life = readLife(config, mission);
-  const epoch = readRecord(config, mission)?.life?.epoch ?? life?.epoch ?? 0;
-  return {
-    cell: cellPaths(config, mission).root,
-    epoch,
-    life: life?.epoch === epoch ? life : undefined,
-    bootId: machine.processes.bootId(),
-  };
-}
-
-/** The agent by its recorded identity; where that was lost, everyone who carries the marks of this life. */
-function agentPids({ machine }: Hands, marks: LifeMarks): number[] {
-  const agent = marks.life?.agent;
-  if (agent === undefined) return findSurvivors(marks).map(({ pid }) => pid);
-  return machine.processes.identify(agent.pid)?.startTime === agent.startTime ? [agent.pid] : [];
 }
 
 /** Stops every process of the agent where it is; a latch. It goes on with `revive`. */
@@ -298,7 +244,8 @@ function unknownAgent(mission: MissionId): LazarusError {
 
 /** For an agent that lives while its record is gone: enough to end it. How it was started nobody knows any more. */
 function strayRecord({ machine, config }: Hands, mission: MissionId): MissionRecord | undefined {
-  if (!lifeGoesOn(machine.processes, config, mission)) return undefined;
+  const [keeper] = findKeepers(agentPlaces(config, mission).directory);
+  if (keeper === undefined && !lifeGoesOn(machine.processes, config, mission)) return undefined;
   const nowMs = machine.clock.nowMs();
   const orders: Orders = {
     mission,
@@ -311,7 +258,7 @@ function strayRecord({ machine, config }: Hands, mission: MissionId): MissionRec
     stall_seconds: null,
   };
   return beginLife(order(undefined, orders, nowMs), {
-    epoch: readLife(config, mission)?.epoch ?? readEpoch(config, mission),
+    epoch: keeper?.epoch ?? readEpoch(config, mission),
     started_ms: nowMs,
     how: "start",
     command: [],

@@ -18,6 +18,7 @@ import { countOomKills } from "./oom.ts";
 import { pitSocketFile } from "./pit-files.ts";
 import { beginLife, type MissionRecord, type RecordedLife } from "./record.ts";
 import { agentPlaces, raiseEpoch, writeRecord } from "./record-file.ts";
+import { findKeepers } from "./survivors.ts";
 
 export interface StartRequest {
   readonly how: RecordedLife["how"];
@@ -52,6 +53,9 @@ export async function startAgent(
   const mission = hands.missionOf(record.mission);
   const places = agentPlaces(config, mission);
   makeDirectory(machine.disk, places.directory);
+  // A lock that someone removed is still held, and says nothing any more: then the process table is asked.
+  if (!existsSync(places.lifeLock) && findKeepers(places.directory).length > 0)
+    throw atWork(mission, readLife(config, mission));
   using lifeLock = await takeLifeLock(hands, mission, places.lifeLock);
   const obstacle = findObstacle(hands, record);
   if (obstacle !== undefined) throw notStarted(mission, obstacle.says, obstacle.hint);
@@ -117,8 +121,11 @@ async function takeLifeLock(hands: Hands, mission: string, path: string): Promis
     if (lock !== undefined) return lock;
     await hands.machine.clock.sleep(LOOK_MS);
   }
-  const life = readLife(hands.config, mission);
-  throw new LazarusError(
+  throw atWork(mission, readLife(hands.config, mission));
+}
+
+function atWork(mission: string, life: Life | undefined): LazarusError {
+  return new LazarusError(
     "AGENT_RUNNING",
     `an agent of ${mission} is at work already${life === undefined ? "" : ` (process ${life.agent.pid})`}`,
     { hint: `lazarus status ${mission}, or end it with: lazarus stop ${mission}` },

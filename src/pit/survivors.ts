@@ -115,14 +115,21 @@ function runsKeeperScript(pid: number): boolean {
   return KEEPER_SCRIPT_NAME.test(readWords(pid)[1] ?? "");
 }
 
-/** The keepers of one mission, whatever its files say: by the words that they were started with. */
-export function findKeepers(agentDirectory: string, seen: readonly Sighting[] = sightProcesses()): number[] {
-  return seen
-    .map(({ pid }) => pid)
-    .filter((pid) => {
-      const words = readWords(pid);
-      return words.some((word, i) => KEEPER_SCRIPT_NAME.test(word) && words[i + 1] === agentDirectory);
-    });
+export interface KeeperSighting {
+  readonly pid: number;
+  readonly epoch: number;
+}
+
+/** The keepers of one mission and their helpers, whatever its files say: by the words that they were started with. */
+export function findKeepers(
+  agentDirectory: string,
+  seen: readonly Sighting[] = sightProcesses(),
+): KeeperSighting[] {
+  return seen.flatMap(({ pid }) => {
+    const words = readWords(pid);
+    const at = words.findIndex((word) => KEEPER_SCRIPT_NAME.test(word));
+    return at >= 0 && words[at + 1] === agentDirectory ? [{ pid, epoch: Number(words[at + 2]) }] : [];
+  });
 }
 
 function readWords(pid: number): string[] {

@@ -210,6 +210,18 @@ describe("places that are gone", () => {
     expect(world.state("m1")).toBe("running");
   });
 
+  it("all that is known of it, locks included: it is never twinned, and can be stopped", async () => {
+    const script = `rm -rf ${agents().replace(/\/$/, "")}; echo gone; exec sleep 600`;
+    world.run(["run", "m1", "-d", ...sh(script)]);
+    await world.until("the deed", () => world.log("m1") === "gone\n");
+    const twin = world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    expect(twin.exit).toBe(10);
+    expect(twin.stderr).toContain("lazarus stop m1");
+    expect(world.run(["stop", "m1", "--no-checkpoint"]).exit).toBe(0);
+    expect(world.processes()).toEqual([]);
+    expect(world.run(["run", "m1", ...sh("exit 0")]).exit).toBe(0);
+  });
+
   it("a directory given with --cwd that is a file is refused before anything is made", () => {
     const run = world.run(["run", "m1", "--cwd", process.execPath, ...sh("true")]);
     expect(run.exit).toBe(6);
