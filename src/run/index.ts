@@ -11,7 +11,7 @@ export {
   type ToolSet,
   UnknownOutcomeError,
 } from "./agent.ts";
-export type { RunBackend } from "./backend.ts";
+export type * from "./backend.ts";
 export { type CheckpointerOptions, createCheckpointer, type RunCheckpointer } from "./checkpointer.ts";
 export {
   createExecutor,
@@ -52,3 +52,4 @@ export type {
 export { openPostgresRunStore } from "./stores/postgres.ts";
 export type { PostgresOptions } from "./stores/postgres-pool.ts";
 export type * from "./types.ts";
+export { diagnoseWrite } from "./verdict.ts";

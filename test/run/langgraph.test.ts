@@ -1,12 +1,13 @@
 // What the makers' suite lacks: branches that keep their own state, many writers, and growth that is linear.
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { END, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   type LazarusSaver,
@@ -136,6 +137,16 @@ describe("saver on a server", () => {
     },
   );
 
+  test("of a newer schema is not touched", async () => {
+    const connection = await server.createDatabase();
+    await (await openPostgresSaver(connection))[Symbol.asyncDispose]();
+    const client = new pg.Client(connection);
+    await client.connect();
+    await client.query("UPDATE lazarus.room SET version = 99 WHERE name = 'langgraph'");
+    await client.end();
+    await expect(openPostgresSaver(connection)).rejects.toMatchObject({ code: "RUN_STORE_NEWER" });
+  });
+
   test("that stops and starts in the middle of a graph costs time and nothing else", {
     timeout: 60_000,
   }, async () => {
@@ -219,20 +230,48 @@ describe("saver in a file", () => {
     expect(longBodies(path)).toBe(0);
   });
 
-  test("that lost a body says so", async () => {
+  test.each([
+    ["lost its bodies", "DELETE FROM long_body"],
+    ["lost a link of a chain", "DELETE FROM blob WHERE depth = 1"],
+    ["has a chain that bites its tail", "UPDATE blob SET base = version WHERE depth > 0"],
+    ["has bytes that do not unpack", "UPDATE long_body SET body = x'01ffffff'"],
+    ["has a checkpoint that is no JSON", "UPDATE checkpoint SET body = x'007b6f6f7073'"],
+  ])("that %s says so", async (_, sql) => {
     const path = fresh();
     {
       await using saver = openSqliteSaver(path);
       await chatter(saver, 4, (n) => `${LONG}${n}`).invoke(go, thread("t"));
     }
     const database = new DatabaseSync(path);
-    database.exec("DELETE FROM long_body");
+    database.exec(sql);
     database.close();
     await using saver = openSqliteSaver(path);
     await expect(saver.getTuple(thread("t"))).rejects.toMatchObject({
       code: "RUN_STORE_DAMAGED",
       hint: expect.stringContaining("lazarus checkpoints"),
     });
+  });
+
+  test("of a newer schema, or packed in a newer way, is not touched", async () => {
+    const path = fresh();
+    {
+      await using saver = openSqliteSaver(path);
+      await chatter(saver, 2, () => LONG).invoke(go, thread("t"));
+    }
+    const change = (sql: string) => {
+      const database = new DatabaseSync(path);
+      database.exec(sql);
+      database.close();
+    };
+    change("UPDATE checkpoint SET body = x'0901'");
+    {
+      await using saver = openSqliteSaver(path);
+      await expect(saver.getTuple(thread("t"))).rejects.toMatchObject({ code: "RUN_STORE_NEWER" });
+    }
+    change("PRAGMA user_version = 99");
+    const bytes = readFileSync(path);
+    expect(() => openSqliteSaver(path)).toThrow(/schema 99/);
+    expect(readFileSync(path).equals(bytes)).toBe(true);
   });
 
   test("that need only survive a kill is seen by another process at once", async () => {

@@ -8,6 +8,14 @@ const ZSTD = 1;
 /** A frame takes 0.1 ms to make: too much for the few bytes that it saves of a short text. */
 const WORTH_PACKING = 512;
 
+/** What is said of graph checkpoints that cannot be read. */
+export function damagedGraph(what: string, cause?: unknown): LazarusError {
+  return new LazarusError("RUN_STORE_DAMAGED", `a graph checkpoint is damaged: ${what}`, {
+    hint: "restore the database from a checkpoint of its cell: lazarus checkpoints",
+    cause,
+  });
+}
+
 /** Bytes as they are stored. */
 export function pack(bytes: Uint8Array): Uint8Array {
   if (bytes.length >= WORTH_PACKING) {
@@ -24,7 +32,11 @@ export function unpack(stored: Uint8Array): Uint8Array {
     case PLAIN:
       return bytes;
     case ZSTD:
-      return zstdDecompressSync(bytes);
+      try {
+        return zstdDecompressSync(bytes);
+      } catch (error) {
+        throw damagedGraph("its packed bytes do not unpack", error);
+      }
     default:
       throw new LazarusError(
         "RUN_STORE_NEWER",

@@ -68,6 +68,7 @@ const SQL = {
       UNION ALL
       SELECT b.* FROM link JOIN %.graph_blob AS b
         ON b.thread = link.thread AND b.ns = link.ns AND b.channel = link.channel AND b.version = link.base
+          AND b.depth < link.depth
     )
     SELECT channel, version, base, depth, keep, tail, type, body FROM link ORDER BY depth`,
   readWrites: `

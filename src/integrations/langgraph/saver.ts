@@ -22,7 +22,7 @@ import { type IdSource, randomText } from "../../platform/ids.ts";
 import { createBlobCache } from "./blob-cache.ts";
 import { diffPieces, joinLinks } from "./delta.ts";
 import { createListSerializer, createPlainSerializer, type ListSerializer } from "./list-serializer.ts";
-import { pack, unpack } from "./pack.ts";
+import { damagedGraph, pack, unpack } from "./pack.ts";
 import type { BlobRow, CheckpointRow, SaverRows } from "./rows.ts";
 
 /** A chain longer than this starts anew with a whole value, so that loading stays bounded. */
@@ -150,7 +150,15 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
   }
 
   async #load<T>(type: string, bytes: Uint8Array): Promise<T> {
-    return (await this.serde.loadsTyped(type, unpack(bytes))) as T;
+    return this.#parse<T>(type, unpack(bytes));
+  }
+
+  async #parse<T>(type: string, bytes: Uint8Array): Promise<T> {
+    try {
+      return (await this.serde.loadsTyped(type, bytes)) as T;
+    } catch (error) {
+      throw damagedGraph(`its serializer cannot read a value of type ${type}`, error);
+    }
   }
 
   /** A channel's new value, told in terms of the one that the parent checkpoint has, when that is shorter. */
@@ -200,11 +208,8 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
     const last = chain.at(-1);
     if (last === undefined || last.type === EMPTY) return undefined;
     if (chain[0]!.base !== null || chain.length !== last.depth + 1) {
-      throw new LazarusError(
-        "RUN_STORE_DAMAGED",
-        `thread ${thread}: channel ${channel} at version ${version} has ${chain.length} of its ${last.depth + 1} parts`,
-        { hint: "restore the database from a checkpoint" },
-      );
+      const where = `thread ${thread}, channel ${channel}, version ${version}`;
+      throw damagedGraph(`${where} has ${chain.length} of its ${last.depth + 1} parts`);
     }
     const bytes = joinLinks(chain.map(({ keep, tail, body }) => ({ keep, tail, body: unpack(body) })));
     const value = { version, type: last.type, pieces: [bytes], length: bytes.length, depth: last.depth };
@@ -218,8 +223,7 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
     const values: Record<string, unknown> = {};
     for (const [channel, version] of Object.entries(body.channel_versions ?? {})) {
       const value = await this.#value(thread, ns, channel, String(version));
-      if (value !== undefined)
-        values[channel] = await this.serde.loadsTyped(value.type, Buffer.concat(value.pieces));
+      if (value !== undefined) values[channel] = await this.#parse(value.type, Buffer.concat(value.pieces));
     }
     this.#cache.noteVersions(thread, ns, id, body.channel_versions ?? {});
     const checkpoint: Checkpoint = { ...body, channel_values: values };

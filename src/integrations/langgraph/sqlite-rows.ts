@@ -2,7 +2,6 @@
 import { statSync } from "node:fs";
 import type { SQLInputValue } from "node:sqlite";
 import { crashPoint } from "../../platform/crash-point.ts";
-import { LazarusError } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
 import {
   createGroupCommit,
@@ -11,6 +10,7 @@ import {
   type StatementSync,
 } from "../../platform/sqlite.ts";
 import { sqliteError } from "../../run/stores/sqlite-error.ts";
+import { damagedGraph } from "./pack.ts";
 import type { BlobRow, CheckpointRow, SaverRows, WriteRow } from "./rows.ts";
 
 const SAVER_DATABASE: DatabaseSpec = {
@@ -127,6 +127,7 @@ export function openSqliteRows(machine: Machine, path: string, survives: Survive
         UNION ALL
         SELECT blob.* FROM link
         JOIN blob ON blob.thread = link.thread AND blob.channel = link.channel AND blob.version = link.base
+          AND blob.depth < link.depth
       )
       SELECT channel, version, base, depth, keep, tail, type, ${bodyOf("link")} FROM link ORDER BY depth`),
     writes: database.prepare(`
@@ -233,11 +234,5 @@ export function openSqliteRows(machine: Machine, path: string, survives: Survive
 /** Rows whose bodies are all there. */
 function whole<Row>(path: string, rows: readonly Record<string, unknown>[]): Row[] {
   if (rows.every(({ body }) => body !== null)) return rows as Row[];
-  throw new LazarusError(
-    "RUN_STORE_DAMAGED",
-    `the graph checkpoints ${path} are damaged: a body is missing`,
-    {
-      hint: "restore the database from a checkpoint of its cell: lazarus checkpoints",
-    },
-  );
+  throw damagedGraph(`${path} lost a body`);
 }
