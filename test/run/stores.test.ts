@@ -2,11 +2,16 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { systemMachine } from "../../src/platform/machine.ts";
+import type { RunRow } from "../../src/run/backend.ts";
+import { planPrune } from "../../src/run/retention.ts";
 import { createRunStore } from "../../src/run/run-store.ts";
 import { createMemoryBackend } from "../../src/run/stores/memory.ts";
+import { openPostgresBackend } from "../../src/run/stores/postgres.ts";
 import { openSqliteBackend } from "../../src/run/stores/sqlite.ts";
 import { runStoreConformance } from "../../src/testing/run-store-conformance.ts";
+import { startPostgres } from "./postgres-server.ts";
 
 runStoreConformance({ describe, test }, "memory", async () => {
   const backend = createMemoryBackend();
@@ -21,3 +26,42 @@ runStoreConformance({ describe, test }, "SQLite", async () => {
     dispose: async () => rmSync(directory, { recursive: true, force: true }),
   };
 });
+
+test.each(["memory", "SQLite", "PostgreSQL"])(
+  "%s takes no fork of a run that is gone or too short",
+  async (kind) => {
+    const directory = mkdtempSync(join(tmpdir(), "lazarus-runs-"));
+    await using server = kind === "PostgreSQL" ? await startPostgres() : undefined;
+    await using backend =
+      server !== undefined
+        ? await openPostgresBackend(systemMachine, await server.createDatabase())
+        : kind === "SQLite"
+          ? openSqliteBackend(systemMachine, join(directory, "runs.db"))
+          : createMemoryBackend();
+    const row = (id: string, forkOf: string | null, forkSeq: number): RunRow => ({
+      ...{
+        id,
+        forkOf,
+        forkSeq,
+        forkStep: null,
+        agentId: "a",
+        parentRunId: forkOf,
+        status: "running",
+        epoch: 0,
+      },
+      ...{ owner: null, leaseUntilMs: 0, seq: 1, step: 0, phase: 0, info: "{}", output: null, error: null },
+      ...{ redactions: 0, inputTokens: 0, outputTokens: 0, format: 1, createdMs: 1, updatedMs: 1 },
+    });
+    const message = { seq: 0, step: 0, phase: 0, body: "{}" };
+    expect(await backend.insert(row("early", "above", 1), [], [])).toBe(false);
+    expect(await backend.insert(row("above", null, 0), [message], [])).toBe(true);
+    expect(await backend.insert(row("too long", "above", 2), [], [])).toBe(false);
+    expect(await backend.insert(row("kept", "above", 1), [], [])).toBe(true);
+    await backend.prune((lineage) => planPrune(lineage, new Set(["above"])));
+    expect((await backend.readRun("above"))?.status).toBe("stub");
+    expect(await backend.insert(row("late", "above", 1), [], [])).toBe(false);
+    expect(await backend.readMessages("kept")).toEqual([message]);
+    rmSync(directory, { recursive: true, force: true });
+  },
+  60_000,
+);
