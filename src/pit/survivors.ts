@@ -156,7 +156,7 @@ const LOOK_MS = 50;
 const KILL_WAIT_MS = 10_000;
 
 export interface Ending {
-  /** How many there were; the keeper's own helper does not count. */
+  /** How many of the agent's own there were; the keeper's helper does not count. */
   readonly ended: number;
   /** Those that even SIGKILL did not end. */
   readonly immortal: readonly number[];
@@ -165,17 +165,16 @@ export interface Ending {
 /** TERM, a grace, KILL, until nothing of that life is left. */
 export async function endSurvivors(clock: Clock, marks: LifeMarks, graceMs: number): Promise<Ending> {
   const met = new Set<number>();
-  const helpers = new Set<number>();
+  let ended = 0;
   const begunMs = clock.monotonicMs();
   for (;;) {
     const survivors = findSurvivors(marks);
-    const ended = met.size - helpers.size;
     if (survivors.length === 0) return { ended, immortal: [] };
     const waitedMs = clock.monotonicMs() - begunMs;
     if (waitedMs > graceMs + KILL_WAIT_MS) return { ended, immortal: survivors.map(({ pid }) => pid) };
-    for (const { pid, parent, state } of survivors) {
-      // The helper and its sleep, by what they are when first met.
-      if (!met.has(pid) && (runsKeeperScript(pid) || runsKeeperScript(parent))) helpers.add(pid);
+    for (const { pid, state } of survivors) {
+      // The keeper's helper and what it calls carry no marks; an agent that has just begun carries none yet.
+      if (!met.has(pid) && (pid === marks.life?.agent.pid || carriesMarks(pid, marks))) ended += 1;
       if (waitedMs >= graceMs) signal(pid, "SIGKILL");
       else if (!met.has(pid)) {
         signal(pid, "SIGTERM");
