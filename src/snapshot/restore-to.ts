@@ -1,8 +1,17 @@
 // Restores a checkpoint, or part of it, into an empty directory, as fast as the disk takes it: directories first, files
 // by all cores in the order in which their bytes lie, links, and directory times last. A killed one can be run again: a
 // mark in the directory says that what is in it is unfinished and whose it is.
-import { linkSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join, sep } from "node:path";
+import {
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join, sep } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { Entry, Flaw } from "./entry.ts";
@@ -36,7 +45,7 @@ const MARK = ".lazarus-unfinished";
 /** Refuses a directory that holds anything but an unfinished restore of the same checkpoint. */
 export function prepareDirectory(directory: string, id: string): { again: boolean } {
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    makeDirectories(directory);
     const names = readdirSync(directory);
     const again = names.length > 0 && readMark(directory) === id;
     if (names.length > 0 && !again) {
@@ -54,6 +63,20 @@ export function prepareDirectory(directory: string, id: string): { again: boolea
       });
     }
     throw asLazarusError(error, `preparing ${directory}`, directory);
+  }
+}
+
+/** Not Node's own `recursive`: where a directory exists and nothing can be made in it, as in /proc, that never ends. */
+function makeDirectories(path: string): void {
+  try {
+    mkdirSync(path, 0o700);
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === "EEXIST") return;
+    const parent = dirname(path);
+    if (code !== "ENOENT" || existsSync(parent)) throw error;
+    makeDirectories(parent);
+    mkdirSync(path, 0o700);
   }
 }
 

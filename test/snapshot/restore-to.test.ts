@@ -89,6 +89,22 @@ describe("a restore into a directory", () => {
     expect(fs.readdirSync(directory)).toEqual(["mine"]);
   });
 
+  it("makes the directories above, and gives up in words where nothing can be made", async (context) => {
+    await world.checkpoint();
+    const deep = join(directory, "a/b/c");
+    await restoreTo(world.room, { directory: deep });
+    expect(fs.existsSync(join(deep, "worktree"))).toBe(true);
+    fs.symlinkSync("nowhere", join(directory, "dangling"));
+    await expect(restoreTo(world.room, { directory: join(directory, "dangling") })).rejects.toMatchObject({
+      code: "NOT_FOUND",
+    });
+    if (!fs.existsSync("/proc/self")) context.skip("there is no /proc here");
+    await expect(restoreTo(world.room, { directory: "/proc/lazarus" })).rejects.toMatchObject({
+      code: expect.stringMatching(/^(NOT_FOUND|PERMISSION|DISK_READ_ONLY)$/),
+      message: expect.stringContaining("/proc/lazarus"),
+    });
+  });
+
   it("refuses a link into the vault, and openRoom a vault that lies in the cell by a link", async () => {
     await world.checkpoint();
     fs.symlinkSync(world.room.vault.root, directory);
