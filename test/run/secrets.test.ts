@@ -64,7 +64,7 @@ describe("secrets", () => {
     const agent: Agent = {
       id: "a",
       tools: {
-        look: tool("idempotent", () => `found ${TOKEN}`, open),
+        look: tool("read", () => `found ${TOKEN}`, open),
         put: tool(
           "idempotent",
           async () => {
