@@ -96,7 +96,8 @@ function packLines(lines: readonly string[]): Buffer {
   const text = Buffer.from(`${lines.join("\n")}\n`);
   // Loading libdeflate is not worth it for fewer.
   if (lines.length < BLOCK_ROWS) return zlib.gzipSync(text, { level: 1 });
-  return Buffer.from(gzipCodec.pack(text, (scratch ??= Buffer.allocUnsafeSlow(SCRATCH_BYTES))));
+  scratch ??= Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+  return Buffer.from(gzipCodec.pack(text, scratch));
 }
 
 const SCRATCH_BYTES = 1 << 20;
