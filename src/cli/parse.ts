@@ -112,7 +112,8 @@ function readPositionals(
         throw usage(name, `which ${spec.name}?`);
     } else {
       const value = plain[taken];
-      if (value === undefined && !spec.optional) throw usage(name, `lazarus ${name} needs a ${spec.name}`);
+      if (value === undefined && !spec.optional)
+        throw usage(name, `lazarus ${name} needs ${withArticle(spec.name)}`);
       args[spec.name] = value;
       taken += 1;
     }
@@ -129,4 +130,8 @@ export function usage(name: string, message: string): LazarusError {
 
 function printable(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+}
+
+function withArticle(noun: string): string {
+  return `${/^[aeiou]/.test(noun) ? "an" : "a"} ${noun}`;
 }

@@ -10,6 +10,7 @@ export {
   type FaultyDisk,
 } from "./faulty-disk.ts";
 export { type RunStorePlace, runStoreConformance, type SuiteRunner } from "./run-store-conformance.ts";
+export { createScriptedModel, type ScriptLine } from "./scripted-model.ts";
 export { createRandom, createSeededIds, type Random } from "./seeded-ids.ts";
 export { createSimulatedClock, SIMULATED_START_MS, type SimulatedClock } from "./simulated-clock.ts";
 export { createSimulatedDisk, type SimulatedDisk } from "./simulated-disk.ts";

@@ -1,0 +1,40 @@
+// A model that needs no key and no network, for tests, demos and first steps. It answers from a script, by how many
+// answers of its own it sees in the conversation: a resumed run therefore gets the line it would have got.
+import type { LanguageModel } from "ai";
+
+/** A text is the last word; anything else is one call of a tool. */
+export type ScriptLine = string | { readonly tool: string; readonly input: object };
+
+type Model = Exclude<LanguageModel, string>;
+type Generate = Extract<Model, { specificationVersion: "v4" }>["doGenerate"];
+
+export function createScriptedModel(lines: readonly ScriptLine[]): LanguageModel {
+  const doGenerate: Generate = async ({ prompt }) => {
+    const position = prompt.filter(({ role }) => role === "assistant").length;
+    const line = lines[Math.min(position, lines.length - 1)] ?? "";
+    const content =
+      typeof line === "string"
+        ? ({ type: "text", text: line } as const)
+        : ({
+            type: "tool-call",
+            toolCallId: `call-${position}`,
+            toolName: line.tool,
+            input: JSON.stringify(line.input),
+          } as const);
+    const unified = typeof line === "string" ? ("stop" as const) : ("tool-calls" as const);
+    return { content: [content], finishReason: { unified, raw: undefined }, usage: USAGE, warnings: [] };
+  };
+  return {
+    specificationVersion: "v4",
+    provider: "lazarus",
+    modelId: "scripted",
+    supportedUrls: {},
+    doGenerate,
+    doStream: () => Promise.reject(new Error("the scripted model does not stream")),
+  };
+}
+
+const USAGE = {
+  inputTokens: { total: 10, noCache: 10, cacheRead: undefined, cacheWrite: undefined },
+  outputTokens: { total: 5, text: 5, reasoning: undefined },
+};
