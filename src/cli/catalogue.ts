@@ -4,20 +4,22 @@ import type { AnyCommand } from "./command.ts";
 import * as heartbeat from "./commands/heartbeat.ts";
 import * as jobBeat from "./commands/job-beat.ts";
 
+/** By what a person wants to do. */
 export const GROUPS = {
-  agents: "Agents: run, watch, revive",
-  cells: "Cells and their heartbeat",
-  checkpoints: "Checkpoints",
-  flows: "Flows: restart-safe workflows",
-  runs: "Durable runs",
-  records: "What happened",
-  setup: "Set-up and help",
+  agents: "Keep an agent alive",
+  cells: "Know that it lives",
+  checkpoints: "Save its work and go back",
+  flows: "Work through steps, each one once",
+  runs: "Look into durable runs",
+  setup: "Try, set up, get help",
 } as const;
 
 export interface CatalogueEntry {
   readonly group: keyof typeof GROUPS;
   readonly summary: string;
   readonly hidden?: boolean;
+  /** Named in the overview without a line of its own. */
+  readonly rare?: boolean;
   load(): Promise<{ command: AnyCommand }>;
 }
 
@@ -50,6 +52,7 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
   },
   attach: {
     group: "agents",
+    rare: true,
     summary: "stay beside a running agent",
     load: () => import("./commands/attach.ts"),
   },
@@ -60,11 +63,13 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
   },
   pause: {
     group: "agents",
+    rare: true,
     summary: "hold an agent where it is",
     load: () => import("./commands/pause.ts"),
   },
   rest: {
     group: "agents",
+    rare: true,
     summary: "ask an agent to end; it comes back with revive",
     load: () => import("./commands/rest.ts"),
   },
@@ -75,11 +80,13 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
   },
   "pit install": {
     group: "agents",
+    rare: true,
     summary: "the pit as a service: systemd, launchd, cron",
     load: () => import("./commands/pit-install.ts"),
   },
   "pit uninstall": {
     group: "agents",
+    rare: true,
     summary: "take that away again",
     load: () => import("./commands/pit-uninstall.ts"),
   },
@@ -133,6 +140,7 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
   },
   drill: {
     group: "checkpoints",
+    rare: true,
     summary: "prove that a checkpoint can be restored",
     load: () => import("./commands/drill.ts"),
   },
@@ -143,11 +151,13 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
   },
   pin: {
     group: "checkpoints",
+    rare: true,
     summary: "keep a checkpoint from being pruned",
     load: () => import("./commands/pin.ts"),
   },
   unpin: {
     group: "checkpoints",
+    rare: true,
     summary: "let the retention policy decide again",
     load: () => import("./commands/unpin.ts"),
   },
@@ -158,16 +168,19 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
   },
   export: {
     group: "checkpoints",
+    rare: true,
     summary: "one checkpoint as a plain .tar.gz",
     load: () => import("./commands/export.ts"),
   },
   import: {
     group: "checkpoints",
+    rare: true,
     summary: "a new cell from an archive or an OCI layout",
     load: () => import("./commands/import.ts"),
   },
   "registry rebuild": {
     group: "checkpoints",
+    rare: true,
     summary: "fill the registry again from the vaults",
     load: () => import("./commands/registry-rebuild.ts"),
   },
@@ -273,7 +286,7 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
     load: () => import("./commands/runs-prune.ts"),
   },
   events: {
-    group: "records",
+    group: "agents",
     summary: "the log of what happened",
     load: () => import("./commands/events.ts"),
   },
@@ -294,11 +307,13 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
   },
   "gitea install-template": {
     group: "setup",
+    rare: true,
     summary: "the issue form of a mission proposal",
     load: () => import("./commands/gitea-install-template.ts"),
   },
   completion: {
     group: "setup",
+    rare: true,
     summary: "completions for bash, zsh or fish",
     load: () => import("./commands/completion.ts"),
   },
@@ -325,4 +340,9 @@ export function findCommand(
 /** The sub-commands of a first word: `job` → ["job beat", "job check"]. */
 export function subcommands(first: string): string[] {
   return Object.keys(CATALOGUE).filter((name) => name.startsWith(`${first} `));
+}
+
+/** Every command that people call. */
+export function commandNames(): string[] {
+  return Object.keys(CATALOGUE).filter((name) => !CATALOGUE[name]!.hidden);
 }

@@ -14,8 +14,9 @@ export function overview(version: string): string {
   ];
   for (const [group, title] of Object.entries(GROUPS)) {
     const entries = Object.entries(CATALOGUE).filter(([, entry]) => entry.group === group && !entry.hidden);
-    if (entries.length === 0) continue;
-    lines.push("", `${title}:`, ...familyRows(entries));
+    const rare = entries.filter(([, entry]) => entry.rare).map(([name]) => name);
+    lines.push("", `${title}:`, ...familyRows(entries.filter(([, entry]) => !entry.rare)));
+    if (rare.length > 0) lines.push(row("also", rare.join(", ")));
   }
   lines.push("", "lazarus <command> --help shows options, examples and exit codes.");
   return `${lines.join("\n")}\n`;
