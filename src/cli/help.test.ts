@@ -11,9 +11,7 @@ const load = async (name: string) => (await CATALOGUE[name]!.load()).command;
 describe("the overview", () => {
   it("names every command that is not hidden, sub-commands on their family's line, and fits a screen", () => {
     const text = overview("1.2.3");
-    const also = new Set(
-      [...text.matchAll(/^ {2}also +(.*)$/gm)].flatMap(([, rare]) => rare!.split(", ")),
-    );
+    const also = new Set([...text.matchAll(/^ {2}also +(.*)$/gm)].flatMap(([, rare]) => rare!.split(", ")));
     for (const [name, { hidden, rare, summary }] of Object.entries(CATALOGUE)) {
       const [first, second] = name.split(" ");
       const line = text.split("\n").find((each) => each.trimStart().startsWith(`${name} `));

@@ -1,5 +1,5 @@
 // Kills an agent that lives in three places at random moments, lets the pit bring it back, and looks at every scene: do
-// files, flow and run agree, and where they do not, does the ledger say so?
+// files, flow and run agree?
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readFlowPositions } from "../../src/flow/positions.ts";
@@ -7,19 +7,18 @@ import { readRunPositions } from "../../src/run/positions.ts";
 import { createRandom } from "../../src/testing/seeded-ids.ts";
 import { createPitWorld, type PitWorld } from "../pit/pit-world.ts";
 
-/** How far each of the three places is; `open` is a step that the ledger says is under way. */
+/** How far each of the three places is, in steps. */
 export interface Place {
   readonly files: number;
   readonly flow: number;
   readonly run: number;
-  readonly open: number;
 }
 
 export interface Recovery {
   readonly seed: number;
   readonly kills: number;
   readonly scenes: readonly Place[];
-  /** Scenes in which the three disagree and the ledger says nothing. */
+  /** Scenes in which the three are further apart than one step under way. */
   readonly silent: readonly Place[];
   readonly effects: number;
   readonly twice: readonly string[];
@@ -97,9 +96,12 @@ export async function killAndCompare(kills: number, seed: number): Promise<Recov
   }
 }
 
-/** All three at one step; or the ledger names the step under way, and nobody is more than that one step ahead. */
-function agrees({ files, flow, run, open }: Place): boolean {
-  return files <= run + open && flow <= files && flow >= run && files >= run;
+/**
+ * A step begins in the transcript (the model's call), then in the files, then in the flow: between two steps all three
+ * are equal, and within one nobody is more than that step apart. The run's record says which one is under way.
+ */
+function agrees({ files, flow, run }: Place): boolean {
+  return flow <= files && files <= run && run <= flow + 1;
 }
 
 function lookAt(cell: string): Place {
@@ -112,7 +114,6 @@ function lookAt(cell: string): Place {
       : 0,
     flow: flow?.completedSteps ?? 0,
     run: run?.step ?? 0,
-    open: run?.unknownEffects ?? 0,
   };
 }
 

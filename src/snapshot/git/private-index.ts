@@ -145,7 +145,11 @@ async function findIgnored(
   indexFile: string,
   paths: readonly string[],
 ): Promise<Set<string> | { failure: string }> {
-  const ignored = await call(["check-ignore", "-z", "--stdin"], { indexFile, input: joinNul(paths) });
+  const ask = (...options: string[]) =>
+    call(["check-ignore", ...options, "-z", "--stdin"], { indexFile, input: joinNul(paths) });
+  // By the rules alone first, which spares reading a large index; what is tracked is not ignored, whatever they say.
+  let ignored = await ask("--no-index");
+  if (ignored.code === 0) ignored = await ask();
   if (ignored.code !== 0 && ignored.code !== 1) return { failure: `git check-ignore: ${ignored.stderr}` };
   return splitNul(ignored.bytes);
 }

@@ -95,7 +95,7 @@ export function createTocEncoder(): TocEncoder {
 function packLines(lines: readonly string[]): Buffer {
   const text = Buffer.from(`${lines.join("\n")}\n`);
   // Loading libdeflate is not worth it for fewer.
-  if (lines.length < BLOCK_ROWS) return zlib.gzipSync(text, { level: 1 });
+  if (lines.length < BLOCK_ROWS) return zlib.gzipSync(text);
   scratch ??= Buffer.allocUnsafeSlow(SCRATCH_BYTES);
   return Buffer.from(gzipCodec.pack(text, scratch));
 }
