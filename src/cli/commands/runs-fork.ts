@@ -1,6 +1,6 @@
 import { LazarusError } from "../../platform/errors.ts";
 import { defineCommand } from "../command.ts";
-import { findRun, STORE_OPTIONS } from "./runs-places.ts";
+import { findRun, STORE_OPTIONS, sameStore } from "./runs-places.ts";
 
 export const command = defineCommand({
   about:
@@ -25,7 +25,9 @@ export const command = defineCommand({
       { run_id: fork.runId, fork_of: runId, step: fork.step },
       () => `${fork.runId}\n`,
     );
-    context.say(`forked ${runId} at step ${fork.step}; next: lazarus runs show ${fork.runId}`);
+    context.say(
+      `forked ${runId} at step ${fork.step}; next: lazarus runs show ${fork.runId}${sameStore(options)}`,
+    );
     return 0;
   },
 });

@@ -23,6 +23,19 @@ interface StoreChoice {
   readonly mission: string | undefined;
 }
 
+/** The options that lead a next command to the same store. An address may hold a password, which is not repeated. */
+export function sameStore({ store, mission }: StoreChoice): string {
+  if (store === undefined) return mission === undefined ? "" : ` --mission ${mission}`;
+  return /^\w+:\/\//.test(store) ? " --store …" : ` --store ${quoteWord(store)}`;
+}
+
+const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
+
+/** As a shell takes it. */
+function quoteWord(word: string): string {
+  return PLAIN_WORD.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
 /** A run and where it lies. */
 export interface PlacedRun extends RunPosition {
   readonly mission: string | null;

@@ -3,7 +3,7 @@ import { parseEffectId } from "../../run/ledger.ts";
 import type { EffectResolution } from "../../run/store.ts";
 import type { Json } from "../../run/types.ts";
 import { defineCommand } from "../command.ts";
-import { findRun, STORE_OPTIONS } from "./runs-places.ts";
+import { findRun, STORE_OPTIONS, sameStore } from "./runs-places.ts";
 
 export const command = defineCommand({
   about:
@@ -38,7 +38,7 @@ export const command = defineCommand({
     context.emit("effect/1", { effect, run_status: head.status }, () => `${effect.id} ${effect.state}\n`);
     if (head.status === "running") context.say(`run ${runId} can be resumed: start its host again`);
     else if (head.status === "needs-human")
-      context.say(`run ${runId} still needs a human: lazarus runs show ${runId}`);
+      context.say(`run ${runId} still needs a human: lazarus runs show ${runId}${sameStore(options)}`);
     return 0;
   },
 });

@@ -2,7 +2,7 @@ import type { Effect, RunRecord, TranscriptEntry } from "../../run/types.ts";
 import { defineCommand } from "../command.ts";
 import { formatTime } from "../render/format.ts";
 import { harmless, type Painter } from "../render/paint.ts";
-import { findRun, STORE_OPTIONS } from "./runs-places.ts";
+import { findRun, STORE_OPTIONS, sameStore } from "./runs-places.ts";
 
 export const command = defineCommand({
   about:
@@ -23,7 +23,7 @@ export const command = defineCommand({
     const unknown = record.effects.find(({ state }) => state === "unknown");
     if (unknown) {
       context.say(
-        `find out whether ${unknown.id} happened, then: lazarus runs resolve ${unknown.id} --done | --retry | --fail`,
+        `find out whether ${unknown.id} happened, then: lazarus runs resolve ${unknown.id}${sameStore(options)} --done | --retry | --fail`,
       );
     }
     return 0;

@@ -2,7 +2,7 @@ import { ERROR_KINDS } from "../../platform/errors.ts";
 import { defineCommand } from "../command.ts";
 import { formatTime } from "../render/format.ts";
 import { renderTable } from "../render/table.ts";
-import { listPlacedRuns, type PlacedRun, STORE_OPTIONS } from "./runs-places.ts";
+import { listPlacedRuns, type PlacedRun, STORE_OPTIONS, sameStore } from "./runs-places.ts";
 
 export const command = defineCommand({
   about:
@@ -48,7 +48,9 @@ export const command = defineCommand({
           ),
     );
     if (waiting[0] !== undefined) {
-      context.say(`${waiting.length} wait for a human; next: lazarus runs show ${waiting[0].runId}`);
+      context.say(
+        `${waiting.length} wait for a human; next: lazarus runs show ${waiting[0].runId}${sameStore(options)}`,
+      );
     }
     for (const store of cut) {
       context.say(`${store} holds more runs than are listed; lazarus runs show <id> finds them all`);
