@@ -5,7 +5,7 @@ import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { NewEvent } from "../registry/registry.ts";
 import type { GlobalValues } from "./parse.ts";
-import { createPainter, harmless, type Painter } from "./render/paint.ts";
+import { createPainter, formatJson, harmless, type Painter } from "./render/paint.ts";
 import type { Terminal } from "./terminal.ts";
 
 export interface CliContext {
@@ -63,7 +63,7 @@ export function createContext(parts: ContextParts, globals: GlobalValues): CliCo
     },
     mission: parseMissionId,
     emit(schema, document, human) {
-      if (globals.json) terminal.out(`${JSON.stringify({ schema: `lazarus.${schema}`, ...document })}\n`);
+      if (globals.json) terminal.out(`${formatJson({ schema: `lazarus.${schema}`, ...document })}\n`);
       else terminal.out(human());
     },
     say(line) {

@@ -4,7 +4,6 @@ import { resolve } from "node:path";
 import { refuseFenced } from "../cell/fence.ts";
 import { chooseCaller, readAncestors } from "../flow/caller.ts";
 import { type Owner, ownerOf, selfOwner } from "../flow/owner.ts";
-import type { BadFlow } from "../flow/quarantine.ts";
 import type { Workspace } from "../flow/workspace.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { OptionSpec } from "./command.ts";
@@ -77,15 +76,6 @@ export function ownerFor(
 export function required(command: string, option: string, value: string | undefined): string {
   if (value !== undefined && value !== "") return value;
   throw usage(command, `lazarus ${command} needs --${option}`);
-}
-
-export function warnBad(context: CliContext, bad: readonly BadFlow[]): void {
-  for (const { workflowId, file, why, reason, quarantined } of bad) {
-    const where = quarantined ? `it is in quarantine now: ${shown(file)}` : `it stays at ${shown(file)}`;
-    context.warn(`${shown(workflowId)} was not resumed: its file ${shown(reason)}; ${where}`);
-    if (why === "newer") context.say("  upgrade Lazarus on this machine: npm install -g lazarus@latest");
-    else context.say(`  look at it, then: lazarus flow mend --workflow ${shown(workflowId)}`);
-  }
 }
 
 const PRINTABLE = /^[ -~]*$/;

@@ -28,10 +28,20 @@ function takeCallerPid(): number {
   return named || process.ppid;
 }
 
+/** One can stand in a directory that is gone, a deleted cell for example, and want exactly this program then. */
+function currentDirectory(): string {
+  try {
+    return process.cwd();
+  } catch {
+    const { PWD } = process.env;
+    return PWD?.startsWith("/") ? PWD : "/";
+  }
+}
+
 process.exitCode = await runLine(process.argv.slice(2), {
   machine: systemMachine,
   callerPid: takeCallerPid(),
-  surroundings: { env: process.env, cwd: process.cwd(), isRoot: process.getuid?.() === 0 },
+  surroundings: { env: process.env, cwd: currentDirectory(), isRoot: process.getuid?.() === 0 },
   terminal: processTerminal,
   signal: createInterruptSignal(),
 });

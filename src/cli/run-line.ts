@@ -4,7 +4,7 @@ import { asLazarusError, type LazarusError } from "../platform/errors.ts";
 import { CATALOGUE, findCommand, subcommands } from "./catalogue.ts";
 import { type ContextParts, createContext } from "./context.ts";
 import { parseLine, usage } from "./parse.ts";
-import { createPainter, harmless } from "./render/paint.ts";
+import { createPainter, formatJson, harmless } from "./render/paint.ts";
 import { nearest } from "./suggest.ts";
 import { OutputClosed, type Terminal } from "./terminal.ts";
 import { VERSION } from "./version.ts";
@@ -26,7 +26,7 @@ function report(failure: LazarusError, words: readonly string[], parts: ContextP
   try {
     // With --json even a failure is exactly one document on stdout.
     if (ours.includes("--json"))
-      parts.terminal.out(`${JSON.stringify({ schema: "lazarus.error/1", ...failure.toJSON() })}\n`);
+      parts.terminal.out(`${formatJson({ schema: "lazarus.error/1", ...failure.toJSON() })}\n`);
     else printError(failure, parts);
   } catch (error) {
     // Nobody listens any more; the exit code still speaks.

@@ -194,3 +194,16 @@ describe("verify and registry rebuild", () => {
     expect(litter).toEqual([]);
   });
 });
+
+it("works for someone who stands in the cell that was deleted under them", () => {
+  const { exit, stdout, stderr } = world.shell(`
+    lazarus init lost >/dev/null 2>&1 && cd ${world.missions}/lost/worktree && echo kept > file
+    lazarus checkpoint lost >/dev/null 2>&1 && rm -rf ${world.missions}/lost
+    lazarus restore lost 2>&1 && cat ${world.missions}/lost/worktree/file
+  `);
+  expect({ exit, last: stdout.trimEnd().split("\n").at(-1), stderr }).toEqual({
+    exit: 0,
+    last: "kept",
+    stderr: "",
+  });
+});

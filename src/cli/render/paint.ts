@@ -42,3 +42,11 @@ export function harmless(text: string): string {
     (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`,
   );
 }
+
+/** JSON that a terminal can show: the same value, with what would steer the terminal written as escapes. */
+export function formatJson(value: object): string {
+  return JSON.stringify(value).replace(
+    /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatBytes, formatDuration, formatTime } from "./format.ts";
-import { createPainter, harmless } from "./paint.ts";
+import { createPainter, formatJson, harmless } from "./paint.ts";
 import { type Column, renderTable } from "./table.ts";
 import { displayWidth, shorten } from "./width.ts";
 
@@ -152,5 +152,18 @@ describe("one way to say", () => {
   it("a time: UTC to the second, also for numbers that are none", () => {
     expect(formatTime(Date.UTC(2026, 10, 15, 23, 53, 1, 999))).toBe("2026-11-15 23:53:01Z");
     expect(formatTime(Number.MAX_VALUE)).toBe("no valid time");
+  });
+});
+
+describe("JSON", () => {
+  it("means what it was made from and steers no terminal", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "binary" }), (text) => {
+        const json = formatJson({ text });
+        expect(JSON.parse(json)).toEqual({ text });
+        expect(harmless(json)).toBe(json);
+      }),
+    );
+    expect(formatJson({ text: "\u009b2J\u202e" })).toBe('{"text":"\\u009b2J\\u202e"}');
   });
 });
