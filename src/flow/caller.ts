@@ -95,8 +95,8 @@ export function readAncestors(parentPid: number): Ancestor[] {
 
 function readProc(pid: number): { parent: number; args: string[] } | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    const parent = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+    const parent = Number(readProcessFields(pid)?.[1]);
+    if (Number.isNaN(parent)) return undefined;
     const args = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
     return { parent, args };
   } catch {

@@ -4,6 +4,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import type { Clock } from "../platform/clock.ts";
 import { systemErrorCode } from "../platform/errors.ts";
+import { readProcessFields } from "../platform/process-identity.ts";
 import type { Life } from "./life.ts";
 
 export interface Sighting {
@@ -35,13 +36,8 @@ export function sightProcesses(): Sighting[] {
 }
 
 function sightProcess(pid: number): Sighting | undefined {
-  let stat: string;
-  try {
-    stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-  } catch {
-    return undefined;
-  }
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const fields = readProcessFields(pid);
+  if (fields === undefined) return undefined;
   return {
     pid,
     state: fields[0]!,

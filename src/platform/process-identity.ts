@@ -48,17 +48,20 @@ function ask(program: string, ...args: string[]): string {
 let cachedBootId: string | undefined;
 
 function linuxStartTime(pid: number): string | undefined {
-  let stat: string;
+  const fields = readProcessFields(pid);
+  const state = fields?.[0];
+  return state === "Z" || state === "X" ? undefined : fields?.[19];
+}
+
+/** What Linux tells about a process, from its state on; undefined when there is none. */
+export function readProcessFields(pid: number): string[] | undefined {
   try {
-    stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // The command name is in parentheses and may hold anything; the fields are counted after the last one.
+    return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   } catch {
     return undefined;
   }
-  // The command name is in parentheses and may hold anything; the fields are counted after the last one.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  const state = fields[0];
-  if (state === "Z" || state === "X") return undefined;
-  return fields[19];
 }
 
 function psStartTime(pid: number): string | undefined {

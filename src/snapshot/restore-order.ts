@@ -1,6 +1,7 @@
 // What restore workers are told: files to make, as compact rows that cross threads as one JSON text (a structured
 // clone of 100,000 entry objects costs three times as much), cut into batches so that no member is inflated twice. Pure.
 import type { Entry } from "./entry.ts";
+import { memberAt } from "./oci/toc.ts";
 
 /** A file to be made at `path` below the root of its batch. */
 export interface FileOrder {
@@ -58,18 +59,6 @@ export function cutBatches(orders: readonly FileOrder[], layers: readonly LayerM
   }
   if (batch.length > 0) batches.push({ orders: batch, bytes });
   return batches;
-}
-
-/** The member that holds raw offset `at`: the last one that starts at or before it. */
-export function memberAt(raw: Float64Array, at: number): number {
-  let low = 0;
-  let high = raw.length - 2;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (raw[middle]! <= at) low = middle;
-    else high = middle - 1;
-  }
-  return low;
 }
 
 type Extra = Pick<Entry, "xattrs" | "extents">;

@@ -7,8 +7,9 @@ import type { Entry } from "./entry.ts";
 import { type Codec, codecOf } from "./oci/codec.ts";
 import type { LayerRef } from "./oci/manifest.ts";
 import type { Toc } from "./oci/toc.ts";
+import { memberAt } from "./oci/toc.ts";
 import type { Vault } from "./oci/vault.ts";
-import { type LayerMembers, memberAt } from "./restore-order.ts";
+import type { LayerMembers } from "./restore-order.ts";
 
 export interface Reader extends Disposable {
   /** The stored bytes of a file, in order. A file of one chunk is verified before `use` sees it. */

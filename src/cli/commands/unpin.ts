@@ -1,33 +1,6 @@
-import { indexCheckpoint } from "../../registry/checkpoints.ts";
-import { readCheckpoint } from "../../snapshot/oci/manifest.ts";
-import { setPin } from "../../snapshot/pin.ts";
-import { defineCommand } from "../command.ts";
-import { openKnownRoom } from "../known-room.ts";
-import { noteRegistry } from "../note-registry.ts";
+import { definePinCommand } from "../pin-command.ts";
 
-export const command = defineCommand({
-  about: "Takes the pin off a checkpoint: from now on the retention policy decides about it.",
-  positionals: [
-    { name: "mission", summary: "id of the mission" },
-    { name: "checkpoint", summary: "id, beginning of one, latest, or a time (latest)", optional: true },
-  ],
-  options: {},
-  examples: [["lazarus unpin tidy-inbox 20261115-235301", "by the beginning of its id"]],
-  exits: ["missing", "busy", "damaged", "machine"],
-  async run(context, { args }) {
-    using room = openKnownRoom(context, context.mission(args.mission));
-    const { ref, changed } = await setPin(room, args.checkpoint, false);
-    if (changed) {
-      noteRegistry(context, (registry) =>
-        indexCheckpoint(registry, room.mission, ref, readCheckpoint(room.vault, ref).metadata),
-      );
-    }
-    context.emit(
-      "pin/1",
-      { mission_id: room.mission, checkpoint_id: ref.id, pinned: ref.pinned, changed },
-      () => `${ref.id}\n`,
-    );
-    context.say(changed ? `${ref.id} is unpinned` : `${ref.id} was unpinned already`);
-    return 0;
-  },
-});
+export const command = definePinCommand(
+  false,
+  "Takes the pin off a checkpoint: from now on the retention policy decides about it.",
+);

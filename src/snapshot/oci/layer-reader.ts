@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { LazarusError } from "../../platform/errors.ts";
 import type { Codec } from "./codec.ts";
-import { decodeToc, type Member, type Toc, TocError } from "./toc.ts";
+import { decodeToc, type Member, memberAt, type Toc, TocError } from "./toc.ts";
 
 export interface Layer extends Disposable {
   readonly digest: string;
@@ -165,18 +165,6 @@ function createLayer(
     },
     [Symbol.dispose]: () => closeSync(fd),
   };
-}
-
-/** The member that holds raw offset `at`: the last one that starts at or before it. */
-function memberAt(raw: readonly number[], at: number): number {
-  let low = 0;
-  let high = raw.length - 2;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (raw[middle]! <= at) low = middle;
-    else high = middle - 1;
-  }
-  return low;
 }
 
 function openBlob(path: string, digest: string): number {

@@ -20,6 +20,18 @@ export interface Member {
   readonly entries: number;
 }
 
+/** The member that holds raw offset `at`, by where each begins (and the last ends): the last that begins at or before it. */
+export function memberAt(starts: ArrayLike<number>, at: number): number {
+  let low = 0;
+  let high = starts.length - 2;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (starts[middle]! <= at) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
 export type TocEntry = Omit<Entry, "location"> & { readonly at?: number; readonly length?: number };
 
 interface Extra {
