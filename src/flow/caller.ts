@@ -3,6 +3,7 @@
 // commands: not a `-c` shell, not a wrapper, not our own launcher, and not the machine's init. The choice is pure.
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
+import { readProcessFields } from "../platform/process-identity.ts";
 
 export interface Ancestor {
   readonly pid: number;
