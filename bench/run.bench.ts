@@ -149,7 +149,7 @@ async function measureGraph(fresh: (name: string) => string): Promise<Score[]> {
       "the same, ours outliving a power cut and theirs a kill",
       ["LazarusSaver", added(ours)],
       ["SqliteSaver", added(theirs)],
-      1,
+      0.333,
     ),
     score("whole graph per step", ["LazarusSaver", median(ours)], ["SqliteSaver", median(theirs)], 1),
     score("bytes of 400 steps of a graph", ["LazarusSaver", bytes / 1e6], ["goal", 3], 1, "MB"),

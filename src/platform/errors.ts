@@ -126,7 +126,6 @@ export const ERROR_CODES = {
   AGENT_IMMORTAL: "machine",
   AGENT_RECORD_DAMAGED: "damaged",
   EPOCH_FENCED: "conflict",
-  REVIVAL_REFUSED: "conflict",
   ROUTE_UNKNOWN: "missing",
   METHOD_REFUSED: "usage",
   TOKEN_REFUSED: "usage",

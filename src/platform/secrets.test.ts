@@ -33,6 +33,11 @@ describe("secrets", () => {
     const value = { a: ["b"] };
     expect((await redactSecrets(value)).value).toBe(value);
   });
+  test("no half of a secret is left behind, whatever range its rule reports", async () => {
+    const key = ["wJalrXUtnFEMI", "K7MDENG", "bPxRfiCYzq8TpWl3Vd"].join("/");
+    const { value } = await redactSecrets(`export AWS_SECRET_ACCESS_KEY=${key} && run`);
+    expect(value).toBe("export [redacted: aws] && run");
+  });
   test("a key of several lines is one secret", async () => {
     const { value, count } = await redactSecrets({ text: `before\n${KEY}\nafter` });
     expect(value.text).not.toContain("MIIEv");

@@ -92,11 +92,19 @@ async function load(): Promise<Lint> {
     const found = messages.map(({ ruleId, range: [start, end] }) => ({
       kind: ruleId.replace(/^.*secretlint-rule-/, ""),
       start,
-      end,
+      end: endOfWord(content, end),
     }));
     found.sort((a, b) => a.start - b.start || b.end - a.end);
     return found.filter((range, i) => i === 0 || range.start >= found[i - 1]!.end);
   };
+}
+
+const OF_A_TOKEN = /[\w/+=.~-]*/y;
+
+/** Some rules report where a name begins and how long its value is: the last half of the value lies behind that. */
+function endOfWord(text: string, from: number): number {
+  OF_A_TOKEN.lastIndex = from;
+  return from + OF_A_TOKEN.exec(text)![0].length;
 }
 
 /**

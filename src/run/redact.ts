@@ -36,7 +36,7 @@ async function redactStrings(value: unknown): Promise<Redacted> {
     all += text;
     return text;
   });
-  const ranges = await findWholeSecrets(all);
+  const ranges = await findSecrets(all);
   if (ranges.length === 0) return { value, count: 0 };
   let next = 0;
   const clean = eachString(value, () => {
@@ -65,7 +65,7 @@ async function redactSplitText(value: unknown): Promise<Redacted> {
   const clean = new Map<object, string>();
   let count = 0;
   for (const group of textGroups(value)) {
-    const ranges = await findWholeSecrets(group.map(({ text }) => text).join(""));
+    const ranges = await findSecrets(group.map(({ text }) => text).join(""));
     count += ranges.length;
     let start = 0;
     for (const part of group) {
@@ -104,19 +104,6 @@ function replaceParts(value: unknown, clean: ReadonlyMap<object, string>): unkno
   const text = clean.get(value);
   if (text !== undefined) return { ...value, text };
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, replaceParts(each, clean)]));
-}
-
-const OF_A_TOKEN = /[\w/+=.~-]*/y;
-
-/**
- * Secrets up to the end of the word they stand in. Some rules report where a name begins and how long its value is, so
- * that the last half of the value lies behind the range.
- */
-async function findWholeSecrets(text: string): Promise<SecretRange[]> {
-  return (await findSecrets(text)).map((range) => {
-    OF_A_TOKEN.lastIndex = range.end;
-    return { ...range, end: range.end + OF_A_TOKEN.exec(text)![0].length };
-  });
 }
 
 /** `text` stands at `start` of what the ranges were found in. */
