@@ -13,10 +13,16 @@ beforeEach(() => {
   database = new DatabaseSync(join(directory, "x.db"));
   database.exec("CREATE TABLE t (n INTEGER PRIMARY KEY)");
   commits = 0;
-  const exec = database.exec.bind(database);
-  database.exec = (sql) => {
-    if (sql === "COMMIT") commits += 1;
-    exec(sql);
+  const prepare = database.prepare.bind(database);
+  database.prepare = (sql) => {
+    const statement = prepare(sql);
+    if (sql !== "COMMIT") return statement;
+    const run = statement.run.bind(statement) as () => ReturnType<typeof statement.run>;
+    statement.run = () => {
+      commits += 1;
+      return run();
+    };
+    return statement;
   };
 });
 afterEach(() => {

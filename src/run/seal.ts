@@ -40,10 +40,12 @@ export function createSeal(ids: IdSource, options: SealOptions = {}): Seal {
   const key = options.encryptionKey === undefined ? undefined : checkKey(options.encryptionKey);
   return {
     async seal(where, value) {
+      // The scan must see the strings that `toJSON` and friends bring forth.
+      const said = JSON.stringify(value) ?? "null";
       const { value: clean, count } = options.keepSecrets
         ? { value, count: 0 }
-        : await redactRecord(jsonValue(value));
-      const json = JSON.stringify(clean) ?? "null";
+        : await redactRecord(JSON.parse(said));
+      const json = count === 0 ? said : (JSON.stringify(clean) ?? "null");
       if (key === undefined) return { text: json, redactions: count };
       const nonce = ids.bytes(NONCE_BYTES);
       const cipher = crypto.createCipheriv("aes-256-gcm", key, nonce);
@@ -55,11 +57,6 @@ export function createSeal(ids: IdSource, options: SealOptions = {}): Seal {
       return parse(where, key === undefined ? refuseSealed(where, text) : unseal(crypto, key, where, text));
     },
   };
-}
-
-/** What JSON will make of it: the scan must see the strings that `toJSON` and friends bring forth. */
-function jsonValue(value: unknown): unknown {
-  return value === undefined ? null : JSON.parse(JSON.stringify(value) ?? "null");
 }
 
 function checkKey(bytes: Uint8Array): KeyObject {

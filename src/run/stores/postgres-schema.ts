@@ -91,6 +91,18 @@ const CHAIN = `
     FROM chain JOIN %.run AS above ON above.id = chain.fork_of WHERE chain.fork_seq > 0
   )`;
 
+const MOVE_AND_SAY = `
+    WITH moved AS (
+      UPDATE %.head SET
+        seq = $3::int + cardinality($14::int[]), step = $4, phase = $5, status = $6, lease_until_ms = $7::bigint,
+        owner = CASE WHEN $7::bigint = 0 THEN NULL ELSE owner END, redactions = redactions + $8,
+        input_tokens = $9, output_tokens = $10, updated_ms = $11, output = $12, error = $13
+      WHERE key = (SELECT key FROM %.run WHERE id = $1) AND epoch = $2 AND seq = $3::int AND status = 'running'
+      RETURNING key
+    ), said AS (
+      INSERT INTO %.message (key, seq, step, phase, body)
+      SELECT moved.key, m.* FROM moved, unnest($14::int[], $15::int[], $16::int[], $17::text[]) AS m`;
+
 /** Every statement by name. */
 export const PG_SQL = {
   insert: `
@@ -114,23 +126,13 @@ export const PG_SQL = {
     )
     SELECT key FROM added`,
   /** The fence: a write with an old epoch, a finished run or a wrong position changes nothing (INV-4). */
-  write: `
-    WITH moved AS (
-      UPDATE %.head SET
-        seq = $3::int + cardinality($15::int[]), step = $4, phase = $5, status = $6, lease_until_ms = $7::bigint,
-        owner = CASE WHEN $7::bigint = 0 THEN NULL ELSE owner END, redactions = redactions + $8,
-        input_tokens = $9, output_tokens = $10, updated_ms = $11, output = $12, error = $13
-      WHERE key = (SELECT key FROM %.run WHERE id = $1) AND epoch = $2 AND seq = $3::int AND status = 'running'
-      RETURNING key
-    ), said AS (
-      INSERT INTO %.message (key, seq, step, phase, body)
-      SELECT moved.key, m.* FROM moved, unnest($15::int[], $16::int[], $17::int[], $18::text[]) AS m
+  write: `${MOVE_AND_SAY}
     ), did AS (
       INSERT INTO %.effect (key, step, call, call_id, tool, class, state, attempts, prepared_ms, started_ms, ended_ms,
                             output, error, input_redacted)
       SELECT moved.key, e.step, e.call, e."callId", e.tool, e.class, e.state, e.attempts, e."preparedMs", e."startedMs",
              e."endedMs", e.output, e.error, e."inputRedacted"
-      FROM moved, json_to_recordset($14::json) AS e (
+      FROM moved, json_to_recordset($18::json) AS e (
         step int, call int, "callId" text, tool text, class text, state text, attempts int, "preparedMs" bigint,
         "startedMs" bigint, "endedMs" bigint, output text, error text, "inputRedacted" boolean)
       ON CONFLICT (key, step, call) DO UPDATE SET
@@ -140,6 +142,10 @@ export const PG_SQL = {
       INSERT INTO %.phase (key, position, body)
       SELECT moved.key, p.* FROM moved, unnest($19::int[], $20::text[]) AS p
       ON CONFLICT (key, position) DO UPDATE SET body = excluded.body
+    )
+    SELECT key FROM moved`,
+  /** The same for a step that only says something: the server sets up a shorter statement sooner. */
+  writeMessages: `${MOVE_AND_SAY}
     )
     SELECT key FROM moved`,
   readRun: `SELECT ${RUN_COLUMNS} FROM %.run JOIN %.head USING (key) WHERE run.id = $1`,

@@ -61,8 +61,9 @@ export async function openPostgresBackend(
     },
     async write(write) {
       const { messages, effects, phases } = write;
+      const isPlain = effects.length + phases.length === 0;
       const { rows } = await ask(
-        "write",
+        isPlain ? "writeMessages" : "write",
         ...[
           write.runId,
           write.epoch,
@@ -73,10 +74,15 @@ export async function openPostgresBackend(
           write.leaseUntilMs,
         ],
         ...[write.redactions, write.inputTokens, write.outputTokens, write.nowMs, write.output, write.error],
-        JSON.stringify(effects),
         ...[messages.map(({ seq }) => seq), messages.map(({ step }) => step)],
         ...[messages.map(({ phase }) => phase), messages.map(({ body }) => body)],
-        ...[phases.map(({ position }) => position), phases.map(({ body }) => body)],
+        ...(isPlain
+          ? []
+          : [
+              JSON.stringify(effects),
+              phases.map(({ position }) => position),
+              phases.map(({ body }) => body),
+            ]),
       );
       if (rows.length > 0) return "written";
       const last = messages.at(-1);
