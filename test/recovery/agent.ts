@@ -58,7 +58,7 @@ const executor = createExecutor({
   model,
   ports: { checkpointer: createCheckpointer(store, { required: true }) },
 });
-const agent = { id: "author", tools: { write }, maxSteps: 100_000 };
+const agent = { id: "author", tools: { write }, maxIterations: 100_000 };
 if ((await store.list()).length === 0) {
   if (!existsSync(join(worktree, "memory")))
     await startFlow(workspace, { ...FLOW, agent: "author", step: "after-0", idempotency: "book-1" }, { me });

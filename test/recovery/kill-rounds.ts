@@ -91,6 +91,11 @@ export async function killAndCompare(kills: number, seed: number): Promise<Recov
       undone: lookAt(cell),
       said: `${back}${forth}`,
     };
+  } catch (error) {
+    // Whoever reads this wants to know what the agent said, and how to see it again.
+    throw new Error(`seed ${seed}, ${world.state("book")}: ${world.log("book").slice(-2000)}`, {
+      cause: error,
+    });
   } finally {
     await world.close();
   }
