@@ -4,7 +4,7 @@
 import { availableParallelism } from "node:os";
 import type { Worker } from "node:worker_threads";
 import { type ErrorCode, LazarusError } from "../platform/errors.ts";
-import { startWorker } from "../platform/worker-module.ts";
+import { dismissWorkers, startWorker } from "../platform/worker-module.ts";
 import type { CaptureTask, TaskMemory, TaskResult } from "./capture-item.ts";
 import { runTask } from "./capture-task.ts";
 import { type CapturedColumns, fromColumns } from "./captured-columns.ts";
@@ -50,7 +50,7 @@ export function createPool(expectedBytes = 0): Pool {
       }
     },
     async [Symbol.asyncDispose]() {
-      await Promise.all((crew?.workers ?? []).map((worker) => worker.terminate()));
+      await dismissWorkers(crew?.workers ?? []);
     },
   };
 }

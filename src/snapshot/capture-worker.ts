@@ -1,13 +1,14 @@
 // The shell of a capture worker: takes tasks, sends results. All thinking is in capture-task.ts.
 import { parentPort } from "node:worker_threads";
 import { asLazarusError } from "../platform/errors.ts";
+import { hearTasks } from "../platform/worker-module.ts";
 import type { CaptureTask } from "./capture-item.ts";
 import { runTask } from "./capture-task.ts";
 import { toColumns } from "./captured-columns.ts";
 
 const port = parentPort!;
 
-port.on("message", ({ id, task }: { id: number; task: CaptureTask }) => {
+hearTasks(port, ({ id, task }: { id: number; task: CaptureTask }) => {
   try {
     const { captured, ...result } = runTask(task);
     const columns = toColumns(captured, task.kind === "piece" ? [] : task.items);

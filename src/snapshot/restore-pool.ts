@@ -4,7 +4,7 @@ import { unlinkSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import type { Worker } from "node:worker_threads";
 import { asLazarusError, type ErrorCode, LazarusError, systemErrorCode } from "../platform/errors.ts";
-import { startWorker } from "../platform/worker-module.ts";
+import { dismissWorkers, startWorker } from "../platform/worker-module.ts";
 import type { Flaw } from "./entry.ts";
 import { systemPath } from "./path-bytes.ts";
 import { findMeans, type Means, makeFile } from "./restore-make.ts";
@@ -53,7 +53,7 @@ export async function makeAllFiles(
   try {
     return await drive(workers, batches, layers, onDone, signal);
   } finally {
-    await Promise.all(workers.map((worker) => worker.terminate()));
+    await dismissWorkers(workers);
   }
 }
 

@@ -1,5 +1,6 @@
 // The shell of a restore worker: takes batches of files to make, says which are done. The layers come with its start.
 import { parentPort, workerData } from "node:worker_threads";
+import { hearTasks } from "../platform/worker-module.ts";
 import { findMeans } from "./restore-make.ts";
 import { decodeOrders, type LayerMembers } from "./restore-order.ts";
 import { type FilesTask, makeFiles, toReport } from "./restore-pool.ts";
@@ -10,6 +11,6 @@ const port = parentPort!;
 const reader = createReader(layers);
 const means = findMeans();
 
-port.on("message", (orders: string) => {
+hearTasks(port, (orders: string) => {
   port.postMessage(toReport(() => makeFiles({ root, replace }, decodeOrders(orders, layers), reader, means)));
 });
