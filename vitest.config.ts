@@ -7,8 +7,8 @@ export default defineConfig({
     exclude: ["test/soak/**", "node_modules/**"],
     globalSetup: ["test/global-setup.ts"],
     pool: "forks",
-    // Vitest would leave one core idle; tests of the command line mostly wait for processes and disks.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Vitest would leave one core idle; tests of agents and of the command line mostly wait for processes and disks.
+    maxWorkers: availableParallelism() + 1,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     restoreMocks: true,

@@ -11,7 +11,7 @@ const points = listCrashPoints(SOURCES)
   .filter((name) => /^snapshot\.(capture|layer|publish|compact)\./.test(name));
 /** Enough for layers to be merged; the first passage, and one when there is something to lose. */
 const ROUNDS = 12;
-const RANDOM_KILLS = 15;
+const RANDOM_KILLS = 5;
 
 describe.concurrent("a checkpoint killed with SIGKILL", () => {
   for (const point of points) {

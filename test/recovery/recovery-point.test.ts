@@ -6,7 +6,7 @@ test("files, flow and run of a killed agent agree, and a restore moves all three
   timeout: 180_000,
 }, async () => {
   const seed = Number(process.env.LAZARUS_SEED ?? Date.now() % 1_000_000);
-  const recovery = await killAndCompare(5, seed);
+  const recovery = await killAndCompare(3, seed);
   expect(recovery).toMatchObject({ silent: [], twice: [] });
   expect(recovery.scenes.length).toBeGreaterThan(0);
   expect(recovery.restored).toEqual(recovery.wanted);

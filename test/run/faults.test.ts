@@ -223,18 +223,20 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
     if (bytes !== undefined) expect(readFileSync(place.address).equals(bytes)).toBe(true);
   });
 
-  test("thousands of runs are listed, found and pruned", { timeout: 60_000 }, async () => {
+  test("many runs are listed, found and pruned", { timeout: 60_000 }, async () => {
+    // Above the thousand that lists show unasked.
+    const MANY = 1200;
     await using store = await place.open({ keepSecrets: true });
     const executor = executorOn(store);
-    const runs = Array.from({ length: 3000 }, (_, i) => executor.run({ id: "a" }, "go", { runId: `n${i}` }));
+    const runs = Array.from({ length: MANY }, (_, i) => executor.run({ id: "a" }, "go", { runId: `n${i}` }));
     const results = await Promise.all(runs);
     expect(results.filter(({ status, warnings }) => status !== "completed" || warnings.length > 0)).toEqual(
       [],
     );
-    expect((await store.list()).length).toBe(3000);
+    expect((await store.list()).length).toBe(MANY);
     expect((await store.list({ limit: 5 })).length).toBe(5);
     const fork = await store.fork("n7", 1);
-    expect((await store.prune({ olderThanMs: 0, keepLast: 10 })).removed.length).toBe(2990);
+    expect((await store.prune({ olderThanMs: 0, keepLast: 10 })).removed.length).toBe(MANY - 10);
     expect((await store.list()).length).toBe(11);
     expect((await store.load(fork.runId))?.transcript.length).toBe(2);
   });
