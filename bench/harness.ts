@@ -101,9 +101,9 @@ export function isMet({ ratio, goal }: Score): boolean {
 export function formatScores(scores: readonly Score[]): string {
   const rows = scores.map((score) => [
     score.name,
-    `\`${score.ours}\``,
+    code(score.ours),
     formatFigure(score.oursMs, score.unit),
-    `\`${score.peer}\``,
+    code(score.peer),
     formatFigure(score.peerMs, score.unit),
     score.ratio.toFixed(2),
     score.goal === undefined ? "–" : `≤ ${score.goal}`,
@@ -113,6 +113,11 @@ export function formatScores(scores: readonly Score[]): string {
   const head = ["what", "ours", "ms", "peer", "ms", "ratio", "goal", "verdict", "rounds"];
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |\n`;
   return line(head) + line(head.map(() => "---")) + rows.map(line).join("");
+}
+
+/** A pipe parts the cells of a table, even within backquotes. */
+function code(text: string): string {
+  return `\`${text.replaceAll("|", "\\|")}\``;
 }
 
 function formatFigure(figure: number, unit: string | undefined): string {

@@ -5,6 +5,7 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem, type } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { writeFigures } from "./evidence.ts";
 import { type Bench, compete, formatScores, isMet, type Score } from "./harness.ts";
 
 const BENCH = import.meta.dirname;
@@ -90,5 +91,6 @@ Ours and the peer take turns in one run; the ratio is the median over rounds of 
 ${`${formatScores(scores)}\n${formatNotes(bench)}`.trimEnd()}
 `,
   );
+  writeFigures();
   process.stderr.write(`  written to ${path.slice(ROOT.length + 1)}\n`);
 }
