@@ -14,9 +14,10 @@ afterEach(() => world.close());
 it("kills an agent, brings it back, and counts each effect once", () => {
   const tmp = join(world.directory, "user");
   const { exit, stdout, stderr } = world.run(["demo"], {
-    env: { TMPDIR: tmp, LAZARUS_HOME: undefined },
+    env: { TMPDIR: tmp, LAZARUS_HOME: undefined, npm_lifecycle_event: "start" },
     timeout: 60_000,
   });
+  expect(stdout).toContain("To try with an agent of your own:\n  npm link\n  lazarus pit &\n");
   expect({ exit, stderr }).toEqual({ exit: 0, stderr: "" });
   for (let n = 1; n <= 10; n += 1)
     expect(stdout.match(new RegExp(`letter ${n}, sent by life ${n < 6 ? 1 : 2}\\n`, "g"))).toHaveLength(1);

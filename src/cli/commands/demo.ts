@@ -158,7 +158,11 @@ function isWriting(hands: Hands, letter: number): boolean {
   }
 }
 
-function farewell({ paint }: CliContext, { exit, proof, revivedMs }: Show, home: string | null): string {
+function farewell(
+  { paint, surroundings }: CliContext,
+  { exit, proof, revivedMs }: Show,
+  home: string | null,
+): string {
   if (exit === ERROR_KINDS.interrupted.exit) return "";
   const verdict = proof.once
     ? paint.green(`${proof.sent} letters in the mailbox, each once, written by ${proof.lives} lives`)
@@ -168,11 +172,13 @@ function farewell({ paint }: CliContext, { exit, proof, revivedMs }: Show, home:
     home === null
       ? "Nothing is left behind."
       : `The temporary home is ${home}; look around with: export LAZARUS_HOME=${home}`;
+  // `npm start` from a clone: nobody has put the command on the PATH yet.
+  const link = surroundings.env["npm_lifecycle_event"] === "start" ? "  npm link\n" : "";
   return `
 ${paint.bold("Proof")}  ${verdict}${back}.
 
 ${place} To try with an agent of your own:
-  lazarus pit &
+${link}  lazarus pit &
   lazarus run my-mission --detach --revive yes -- your-agent --its-options
   lazarus status
   lazarus why my-mission
