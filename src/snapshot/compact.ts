@@ -13,6 +13,7 @@ import { comparePaths } from "./path-bytes.ts";
 import type { Room } from "./room.ts";
 import { encodeHeader, encodeSparseMap, padding } from "./tar/header.ts";
 
+/** Near 32, simulated: 100 equal checkpoints write 1.69 times what they hold here, 1.9 times at 32; 1,000 write 2.58 and 2.86. */
 export const MAX_LAYERS = 36;
 const LEAST_MERGED = 8;
 const LEAST_FREED = 4;
