@@ -71,7 +71,8 @@ describe("reading a tar stream", () => {
   it("gives back what the writer was given, however the bytes are cut", () => {
     const name = fc
       .string({ minLength: 1, maxLength: 150 })
-      .filter((text) => !/[/\0]/.test(text) && text.isWellFormed());
+      // No file is called "." or "..": those are directories.
+      .filter((text) => !/[/\0]/.test(text) && !/^\.\.?$/.test(text) && text.isWellFormed());
     const entry = fc.record({
       path: fc.array(name, { minLength: 1, maxLength: 3 }).map((names) => names.join("/")),
       mode: fc.integer({ min: 0, max: 0o7777 }),
