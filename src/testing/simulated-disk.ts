@@ -4,6 +4,16 @@
 // Never touches the real file system. Its reading side is for assertions, and for looking at what a crash left.
 import { posix } from "node:path";
 import type { Disk, FilePath } from "../platform/disk.ts";
+import {
+  applyWrite,
+  change,
+  createDirectory,
+  createFile,
+  type DirectoryNode,
+  type FileNode,
+  type Node,
+} from "./disk-tree.ts";
+import { survivor } from "./power-loss.ts";
 import type { Random } from "./seeded-ids.ts";
 import { createSystemError } from "./system-error.ts";
 
@@ -23,37 +33,6 @@ export interface SimulatedDisk extends Disk {
   kindOf(path: FilePath): "file" | "directory" | undefined;
   modeOf(path: FilePath): number;
 }
-
-interface PendingWrite {
-  readonly offset: number;
-  readonly data: Buffer;
-}
-
-interface FileNode {
-  readonly kind: "file";
-  readonly mode: number;
-  content: Buffer;
-  synced: Buffer;
-  pending: PendingWrite[];
-}
-
-/** Names that one operation takes away and gives, in one directory. Both happen or neither does. */
-interface NameChange {
-  readonly removed?: string;
-  readonly added?: { readonly name: string; readonly node: Node };
-  /** Shared by the two halves of a rename across directories. */
-  readonly operation: object;
-}
-
-interface DirectoryNode {
-  readonly kind: "directory";
-  readonly mode: number;
-  readonly names: Map<string, Node>;
-  synced: Map<string, Node>;
-  pending: NameChange[];
-}
-
-type Node = FileNode | DirectoryNode;
 
 interface OpenFile {
   readonly node: FileNode;
@@ -262,91 +241,4 @@ function failing(syscall: string, path: FilePath, dest?: FilePath): (code: strin
   return (code) => {
     throw createSystemError(code, { syscall, path: path.toString(), dest: dest?.toString() });
   };
-}
-
-function createFile(mode: number): FileNode {
-  return { kind: "file", mode, content: Buffer.alloc(0), synced: Buffer.alloc(0), pending: [] };
-}
-
-function createDirectory(mode: number): DirectoryNode {
-  return { kind: "directory", mode, names: new Map(), synced: new Map(), pending: [] };
-}
-
-function change(directory: DirectoryNode, { removed, added, operation }: NameChange): void {
-  const entry: NameChange = {
-    ...(removed === undefined ? {} : { removed }),
-    ...(added === undefined ? {} : { added }),
-    operation,
-  };
-  applyChange(directory.names, entry);
-  directory.pending.push(entry);
-}
-
-function applyChange(names: Map<string, Node>, { removed, added }: NameChange): void {
-  if (removed !== undefined) names.delete(removed);
-  if (added !== undefined) names.set(added.name, added.node);
-}
-
-/** A write past the end leaves zeros between, as a file system's hole reads. */
-function applyWrite(content: Buffer, { offset, data }: PendingWrite): Buffer {
-  const result = Buffer.alloc(Math.max(content.length, offset + data.length));
-  content.copy(result);
-  data.copy(result, offset);
-  return result;
-}
-
-/**
- * What one power loss leaves of a tree. Everything that has no fsync behind it is decided by `random`, one thing at a
- * time: later changes can survive earlier ones, since POSIX orders nothing. A rename within one directory is
- * atomic; one across two directories is decided as a whole as long as neither directory has been synced since.
- */
-function survivor(root: DirectoryNode, random: Random): DirectoryNode {
-  const kept = new Map<object, boolean>();
-  const done = new Map<Node, Node>();
-  const isKept = (operation: object): boolean => {
-    const decided = kept.get(operation) ?? random.chance(0.5);
-    kept.set(operation, decided);
-    return decided;
-  };
-
-  const surviveFile = (file: FileNode): FileNode => {
-    let content = file.synced;
-    for (const write of file.pending) content = surviveWrite(content, write, random);
-    return { ...createFile(file.mode), content, synced: content };
-  };
-  const surviveDirectory = (directory: DirectoryNode): DirectoryNode => {
-    const names = new Map(directory.synced);
-    for (const entry of directory.pending) if (isKept(entry.operation)) applyChange(names, entry);
-    const survived = new Map<string, Node>();
-    for (const [name, node] of names) survived.set(name, survive(node));
-    return { ...createDirectory(directory.mode), names: survived, synced: new Map(survived) };
-  };
-  const survive = (node: Node): Node => {
-    // A file with two names is one file afterwards, too.
-    const before = done.get(node);
-    if (before !== undefined) return before;
-    const after = node.kind === "file" ? surviveFile(node) : surviveDirectory(node);
-    done.set(node, after);
-    return after;
-  };
-  return survive(root) as DirectoryNode;
-}
-
-function surviveWrite(content: Buffer, write: PendingWrite, random: Random): Buffer {
-  const { offset, data } = write;
-  switch (random.pick(["kept", "dropped", "cut", "garbled", "zeroed"] as const)) {
-    case "kept":
-      return applyWrite(content, write);
-    case "dropped":
-      return content;
-    case "cut":
-      return data.length === 0
-        ? content
-        : applyWrite(content, { offset, data: data.subarray(0, random.int(0, data.length - 1)) });
-    case "garbled":
-      return applyWrite(content, { offset, data: Buffer.from(random.bytes(data.length)) });
-    // The length reached the disk and the blocks did not: what ext4 and XFS really leave.
-    case "zeroed":
-      return applyWrite(content, { offset, data: Buffer.alloc(data.length) });
-  }
 }
