@@ -3,6 +3,7 @@
 // whenever it ends. A home that is not the default one has units of its own, named by its path.
 import { join } from "node:path";
 import {
+  plistDocument,
   type Scheduler,
   shellWord,
   specifiers,
@@ -103,9 +104,6 @@ export function pitLaunchdPlist(request: UnitRequest): UnitFile {
   const system = request.scope === "system";
   const directory = system ? "/Library/LaunchDaemons" : join(request.home, "Library", "LaunchAgents");
   const log = system ? "/Library/Logs" : join(request.home, "Library", "Logs");
-  const words = commandLine(request)
-    .map((word) => `    <string>${xml(word)}</string>\n`)
-    .join("");
   const variables = environment(request)
     .map(([name, value]) => `    <key>${xml(name)}</key>\n    <string>${xml(value)}</string>\n`)
     .join("");
@@ -113,17 +111,11 @@ export function pitLaunchdPlist(request: UnitRequest): UnitFile {
     system && request.runAs !== undefined
       ? `  <key>UserName</key>\n  <string>${xml(request.runAs)}</string>\n`
       : "";
-  const text = `<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<!-- ${PIT_MARK} -->
-<plist version="1.0">
-<dict>
-  <key>Label</key>
-  <string>${xml(label)}</string>
-  <key>ProgramArguments</key>
-  <array>
-${words}  </array>
-${user}  <key>EnvironmentVariables</key>
+  const text = plistDocument({
+    mark: PIT_MARK,
+    label,
+    words: commandLine(request),
+    rest: `${user}  <key>EnvironmentVariables</key>
   <dict>
 ${variables}  </dict>
   <key>RunAtLoad</key>
@@ -136,9 +128,8 @@ ${variables}  </dict>
   <integer>${STOP_SECONDS}</integer>
   <key>StandardErrorPath</key>
   <string>${xml(join(log, `${pitUnitName(request)}.log`))}</string>
-</dict>
-</plist>
-`;
+`,
+  });
   return { path: join(directory, `${label}.plist`), text };
 }
 

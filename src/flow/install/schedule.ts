@@ -81,30 +81,42 @@ WantedBy=timers.target
 export function launchdPlist(request: ScheduleRequest): UnitFile {
   const label = `dev.${scheduleName(request.root)}`;
   const directory = request.isRoot ? "/Library/LaunchDaemons" : join(request.home, "Library", "LaunchAgents");
-  const words = commandLine(request)
-    .map((word) => `    <string>${xml(word)}</string>`)
-    .join("\n");
-  const text = `<?xml version="1.0" encoding="UTF-8"?>
-<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
-<!-- ${MARK} -->
-<plist version="1.0">
-<dict>
-  <key>Label</key>
-  <string>${xml(label)}</string>
-  <key>ProgramArguments</key>
-  <array>
-${words}
-  </array>
-  <key>StartInterval</key>
+  const text = plistDocument({
+    mark: MARK,
+    label,
+    words: commandLine(request),
+    rest: `  <key>StartInterval</key>
   <integer>${EVERY_MINUTES * 60}</integer>
   <key>RunAtLoad</key>
   <true/>
   <key>ProcessType</key>
   <string>Background</string>
-</dict>
+`,
+  });
+  return { path: join(directory, `${label}.plist`), text };
+}
+
+/** A launchd job: its name, its command line, and whatever else its dictionary holds. */
+export function plistDocument(job: {
+  mark: string;
+  label: string;
+  words: readonly string[];
+  rest: string;
+}): string {
+  const words = job.words.map((word) => `    <string>${xml(word)}</string>\n`).join("");
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<!-- ${job.mark} -->
+<plist version="1.0">
+<dict>
+  <key>Label</key>
+  <string>${xml(job.label)}</string>
+  <key>ProgramArguments</key>
+  <array>
+${words}  </array>
+${job.rest}</dict>
 </plist>
 `;
-  return { path: join(directory, `${label}.plist`), text };
 }
 
 /** One line, with its name in a comment at the end. */
