@@ -150,6 +150,32 @@ describe("durable writes under kills and power loss", () => {
     );
   });
 
+  it("makeDirectory keeps a whole path, whatever two callers before it were killed at", () => {
+    const whole = ["/a", "/a/b", "/a/b/c"];
+    for (const first of whole)
+      for (const second of whole)
+        for (let calls = 0; calls < 200; calls++) {
+          const disk = createSimulatedDisk();
+          for (const [path, left] of [
+            [first, calls % 14],
+            [second, Math.floor(calls / 14)],
+          ] as const) {
+            disk.cutPowerAfter(left);
+            try {
+              makeDirectory(disk, path);
+            } catch {}
+            disk.restorePower();
+          }
+          makeDirectory(disk, "/a/b/c");
+          for (let seed = 0; seed < 8; seed++) {
+            expect(
+              disk.crash(createRandom(seed)).kindOf("/a/b/c"),
+              `${first}, then ${second}, killed after ${calls % 14} and ${Math.floor(calls / 14)} calls`,
+            ).toBe("directory");
+          }
+        }
+  });
+
   it("replaceFile is old or new at each of its calls, for many power losses at each", () => {
     const probe = createSimulatedDisk();
     replaceFile(probe, "/f", "old content");

@@ -96,14 +96,20 @@ export function appendLine(disk: Disk, path: string, line: string, options: Writ
   disk.fsyncDirectory(dirname(path));
 }
 
-/** Makes `path` and its missing parents. Returns whether `path` itself was made by this call. */
+/**
+ * Makes `path` and its missing parents. Returns whether `path` itself was made by this call. Nothing is made in a
+ * directory whose own name is not durable yet, so a directory that holds something is durable up to the root,
+ * however many callers were killed on the way: only the last name of `path` ever has to be made so.
+ */
 export function makeDirectory(disk: Disk, path: string, mode: number = PRIVATE_DIRECTORY): boolean {
+  const parent = dirname(path);
+  syncEarlierWork(disk, dirname(parent));
   try {
     return makeLastDirectory(disk, path, mode);
   } catch (error) {
-    if (systemErrorCode(error) !== "ENOENT" || dirname(path) === path) throw error;
+    if (systemErrorCode(error) !== "ENOENT" || parent === path) throw error;
   }
-  makeDirectory(disk, dirname(path), mode);
+  makeDirectory(disk, parent, mode);
   // Once more and no more: a parent that is a link to nothing is there and holds nothing.
   return makeLastDirectory(disk, path, mode);
 }
@@ -118,8 +124,6 @@ function makeLastDirectory(disk: Disk, path: string, mode: number): boolean {
   }
   crashPoint("durable.make-directory.made");
   disk.fsyncDirectory(dirname(path));
-  // The parent's own name: it was there already, perhaps from someone who was killed between these lines.
-  syncEarlierWork(disk, dirname(dirname(path)));
   return true;
 }
 
