@@ -6,6 +6,7 @@ export default defineConfig({
     include: ["src/**/*.test.ts", "test/**/*.test.ts"],
     exclude: ["test/soak/**", "node_modules/**"],
     globalSetup: ["test/global-setup.ts"],
+    setupFiles: ["test/properties.ts"],
     pool: "forks",
     // Vitest would leave one core idle; tests of agents and of the command line mostly wait for processes and disks.
     maxWorkers: availableParallelism() + 1,
