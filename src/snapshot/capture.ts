@@ -10,11 +10,11 @@ import { timeOrderedId } from "../platform/ids.ts";
 import type { Lock } from "../platform/lock.ts";
 import { keepYoungHeap } from "../platform/young-heap.ts";
 import { runTasks } from "./capture-pool.ts";
-import { goneFromRows, linkedDirectories, someParent } from "./changes.ts";
+import { linkedDirectories, someParent } from "./changes.ts";
+import { askGit, commitCell, GIT_LEFT_ALONE, gitDirectoryInCell } from "./commit-cell.ts";
 import { compactLayers, planCompaction } from "./compact.ts";
 import { openContents } from "./contents.ts";
 import type { CheckpointMetadata, CheckpointRef, Entry, Flaw, GitPosition, Reason } from "./entry.ts";
-import { commitWorktree, ownGitDirectory } from "./git/commit.ts";
 import { hasLargeCache, openHead, saveCache } from "./head.ts";
 import { type Checkpoint, putCheckpoint, readCheckpoint } from "./oci/manifest.ts";
 import { readPositions } from "./positions.ts";
@@ -22,11 +22,8 @@ import { startProbers } from "./probe.ts";
 import { pruneIfDue } from "./prune.ts";
 import { finishInterruptedRestore, type Restored } from "./restore-finish.ts";
 import type { Room } from "./room.ts";
-import { createSecretMatcher } from "./settings.ts";
-import type { StatCache } from "./stat-cache.ts";
 import { countAll, NOTHING_PACKED, storeChanges } from "./store-changes.ts";
 import { OWN_NAMES, type Survey, survey } from "./survey.ts";
-import type { Found, Walk } from "./walk.ts";
 
 export interface CaptureOptions {
   readonly reason: Reason;
@@ -116,6 +113,9 @@ async function captureLocked(
   const createdMs = room.machine.clock.nowMs();
   const id = timeOrderedId(createdMs, room.machine.ids);
   using probers = hasLargeCache(room) ? startProbers() : undefined;
+  // Before there is much in memory: the larger a process, the longer it takes to start another.
+  const gitPlace = options.git === false ? undefined : askGit(room);
+  started.push(Promise.resolve(gitPlace));
   const { head, cache, damage } = openHead(room);
   // Without a cache every path is kept until the end: 90 MB less at 100,000 of them.
   using _heap = cache === undefined ? keepYoungHeap() : undefined;
@@ -128,13 +128,14 @@ async function captureLocked(
     probers,
     meanwhile: async (walk) => {
       const made = { id, createdMs, headId: head?.ref.id ?? null };
-      const position = options.git === false ? GIT_LEFT_ALONE : commit(room, made, walk, cache);
+      const position =
+        options.git === false ? GIT_LEFT_ALONE : commitCell(room, made, { walk, cache, place: gitPlace });
       started.push(Promise.resolve(position));
       git = await position;
     },
   });
   crashPoint("snapshot.capture.surveyed");
-  const flaws = [...found.flaws, ...linkedDirectories(found.walk, room.config.required_subdirs)];
+  const flaws = [...found.flaws, ...linkedDirectories(found.walk, cache, room.config.required_subdirs)];
   if (damage !== undefined) flaws.push({ path: ".", kind: "degraded", reason: damage });
   const noteGit = () => {
     if (git!.status === "degraded")
@@ -212,80 +213,6 @@ function refuseMissingCell(room: Room): void {
         ? `lazarus restore ${room.mission} brings it back from its vault`
         : `lazarus init ${room.mission}`,
   });
-}
-
-const WORKTREE = "worktree";
-
-const GIT_LEFT_ALONE: GitPosition = {
-  status: "none",
-  head: null,
-  branch: null,
-  commit: null,
-  ref: null,
-  note: "git was not asked: the repository came from elsewhere",
-};
-
-/** Files that git opens by itself: rules, and everything of a nested repository. */
-const GIT_OWN = /\/\.git/;
-
-/** Relative to the cell, when the repository's own directory lies in it. */
-function gitDirectoryInCell(room: Room): string | undefined {
-  return ownGitDirectory(join(room.cellRoot, WORKTREE)) === undefined ? undefined : `${WORKTREE}/.git`;
-}
-
-async function commit(
-  room: Room,
-  made: { id: string; createdMs: number; headId: string | null },
-  walk: Walk,
-  cache: StatCache | undefined,
-): Promise<GitPosition> {
-  if (linkedDirectories(walk, [WORKTREE]).length > 0)
-    return { ...GIT_LEFT_ALONE, note: "git was not asked: the worktree is a link" };
-  const inWorktree = (path: string) => path.startsWith(`${WORKTREE}/`) && path !== `${WORKTREE}/.git`;
-  const trap = walk.found.find(({ path, type }) => type === "fifo" && inWorktree(path) && GIT_OWN.test(path));
-  if (trap !== undefined)
-    return {
-      ...GIT_LEFT_ALONE,
-      status: "degraded",
-      note: `git would wait for ever on the FIFO ${trap.path}`,
-    };
-  const strip = (path: string) => path.slice(WORKTREE.length + 1);
-  const isVisible = ({ path, type }: Found) => type !== "directory" && type !== "fifo" && inWorktree(path);
-  const present = walk.found.filter((found) => !found.unchanged && isVisible(found));
-  const gone = cache === undefined ? [] : goneFromRows(cache, walk.gone).map(({ path }) => path);
-  const isSecret = createSecretMatcher(room.settings.secrets);
-  const isAlone = present.every(({ inode }) => inode === undefined);
-  return commitWorktree({
-    worktree: join(room.cellRoot, WORKTREE),
-    checkpointId: made.id,
-    createdMs: made.createdMs,
-    headId: made.headId,
-    cacheDirectory: room.cacheDirectory,
-    environment: room.environment,
-    // Not before they are asked for: every path of the cell is compared with every pattern.
-    get secrets() {
-      return findSecrets(isSecret, walk.found.filter(isVisible)).map(strip);
-    },
-    get secretChanges() {
-      return isAlone ? findSecrets(isSecret, present).map(strip) : this.secrets;
-    },
-    isSecret: (path) => isSecret(`${WORKTREE}/${path}`),
-    secretRules: JSON.stringify(room.settings.secrets),
-    changes:
-      cache !== undefined
-        ? { present: present.map(({ path }) => strip(path)), removed: gone.filter(inWorktree).map(strip) }
-        : undefined,
-  });
-}
-
-/** Secrets and every other name of the same file (INV-7). */
-function findSecrets(isSecret: (path: string) => boolean, visible: readonly Found[]): string[] {
-  const secrets = visible.filter(({ path }) => isSecret(path));
-  const inodes = new Set(secrets.flatMap(({ inode }) => (inode === undefined ? [] : [inode])));
-  const alias = visible.filter(
-    ({ path, inode }) => inode !== undefined && inodes.has(inode) && !isSecret(path),
-  );
-  return [...secrets, ...(inodes.size === 0 ? [] : alias)].map(({ path }) => path);
 }
 
 function samePosition(metadata: CheckpointMetadata, git: GitPosition, flaws: readonly Flaw[]): boolean {

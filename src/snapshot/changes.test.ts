@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { goneFromRows, orderItems, sameEntry, someParent, sortSuspects, whiteoutsFor } from "./changes.ts";
 import type { Entry, EntryType } from "./entry.ts";
-import { cacheFromListing } from "./stat-cache.ts";
+import { cacheFromListing } from "./stat-cache-builder.ts";
 import type { Found } from "./walk.ts";
 
 const entry = (path: string, given: Partial<Entry> = {}): Entry => ({
@@ -115,7 +115,7 @@ describe("sortSuspects", () => {
   });
   const sort = (paths: Found[], cache?: ReturnType<typeof cacheFromListing>) =>
     sortSuspects({
-      walk: { found: paths, runs: [], gone: [], flaws: [], deferred: [] },
+      walk: { found: paths },
       cache,
       sources: new Map(),
       folded: new Set(),

@@ -2,7 +2,7 @@
 import type { CaptureItem } from "./capture-item.ts";
 import type { Entry, EntryType, Flaw } from "./entry.ts";
 import { comparePaths, joinPath } from "./path-bytes.ts";
-import { cachedEntry, type StatCache, TYPE_CODES } from "./stat-cache.ts";
+import { cachedEntry, findRow, type StatCache, TYPE_CODES } from "./stat-cache.ts";
 import type { Found, Walk } from "./walk.ts";
 
 /** A file, or all names of one file: what is stored or left alone as one. */
@@ -20,7 +20,7 @@ export interface Suspects {
 }
 
 export interface SortOptions {
-  readonly walk: Walk;
+  readonly walk: Pick<Walk, "found">;
   readonly cache: StatCache | undefined;
   /** Paths that are captured from elsewhere (databases in use). */
   readonly sources: ReadonlyMap<string, string>;
@@ -135,13 +135,21 @@ export function someParent(path: string, holds: (parent: string) => boolean): bo
 }
 
 /** Directories of the cell's own layout that are links: nothing is followed, so what they lead to is not saved (INV-6). */
-export function linkedDirectories({ found, runs }: Walk, names: readonly string[]): Flaw[] {
-  const top = runs[0] === undefined ? [] : found.slice(runs[0].first, runs[0].first + runs[0].count);
+export function linkedDirectories(
+  { found, still }: Walk,
+  cache: StatCache | undefined,
+  names: readonly string[],
+): Flaw[] {
   const reason =
     "a link in the place of a directory: what it leads to is not saved, unless it lies in the cell itself";
-  return top
-    .filter(({ type, path }) => type === "symlink" && names.includes(path))
-    .map(({ path }) => ({ path, kind: "degraded", reason }));
+  const isStillLink = (name: string) => {
+    const row = cache === undefined ? -1 : findRow(cache, name);
+    return row >= 0 && still[row] === 1 && cache!.types[row] === TYPE_CODES.symlink;
+  };
+  const links = new Set(found.filter(({ type }) => type === "symlink").map(({ path }) => path));
+  return names
+    .filter((name) => links.has(name) || isStillLink(name))
+    .map((path) => ({ path, kind: "degraded", reason }));
 }
 
 /** Whether two entries say the same about a path; where the bytes lie does not count. */

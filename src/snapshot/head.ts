@@ -4,25 +4,16 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { LazarusError, systemErrorCode } from "../platform/errors.ts";
 import { openContents } from "./contents.ts";
+import { buildCache } from "./next-cache.ts";
 import { readPackedToc } from "./oci/layer-reader.ts";
 import { type Checkpoint, type LayerRef, layerSource, readCheckpoint } from "./oci/manifest.ts";
 import type { Vault } from "./oci/vault.ts";
 import type { Packed } from "./pack.ts";
 import { LEAST_ROWS } from "./probe.ts";
 import type { Room } from "./room.ts";
-import {
-  baseName,
-  cacheFromListing,
-  createStatCacheBuilder,
-  readStatCache,
-  type StatCache,
-  writeStatCache,
-} from "./stat-cache.ts";
+import { readStatCache, type StatCache, writeStatCache } from "./stat-cache.ts";
+import { cacheFromListing } from "./stat-cache-builder.ts";
 import type { Survey } from "./survey.ts";
-import type { Found } from "./walk.ts";
-
-/** Files written this short before the scan could change again without their stat showing it. */
-const RACY_MS = 2000;
 
 export interface Head {
   readonly head: Checkpoint | undefined;
@@ -87,61 +78,4 @@ export function saveCache(room: Room, found: Survey, packed: Packed, manifest: s
     // The checkpoint stands. An older cache names another manifest and is not believed.
     if (systemErrorCode(error) === undefined) throw error;
   }
-}
-
-export function buildCache(found: Survey, packed: Packed, manifest: string): StatCache {
-  const { walk, cache, refreshed, scanStartMs, sources } = found;
-  const removed = new Set(found.removed);
-  // A lookup by path costs half a microsecond: none for what has one name, is unchanged and was not copied by SQLite.
-  const isPlain = ({ path, unchanged, inode }: Found) =>
-    unchanged && inode === undefined && (sources.size === 0 || !sources.has(path));
-  const fresh = (found: Found) =>
-    isPlain(found) ? undefined : (packed.captured.get(found.path) ?? refreshed.get(found.path));
-  const items = walk.found.map(fresh);
-  const kept = new Uint8Array(walk.found.length);
-  const keep = (i: number) => {
-    const seen = walk.found[i]!;
-    const isGone = removed.size > 0 && removed.has(seen.path);
-    kept[i] = items[i] !== undefined || (seen.unchanged && !isGone) ? 1 : 0;
-  };
-  if (walk.found.length > 0) keep(0);
-  // Runs come parents first: what stands below a directory that was lost is lost with it.
-  for (const { directory, first, count } of walk.runs) {
-    if (kept[directory]) for (let i = first; i < first + count; i += 1) keep(i);
-  }
-  const rowOf = new Int32Array(walk.found.length + 1);
-  for (let i = 0; i < walk.found.length; i += 1) rowOf[i + 1] = rowOf[i]! + kept[i]!;
-  const builder = createStatCacheBuilder(rowOf[walk.found.length]!);
-  for (let i = 0; i < walk.found.length; i += 1) {
-    if (!kept[i]) continue;
-    const item = items[i];
-    if (item !== undefined) {
-      const { path } = walk.found[i]!;
-      builder.set(rowOf[i]!, baseName(path), {
-        ...item,
-        // The stat of a live database says nothing about the copy that stands for it.
-        racy: item.torn !== undefined || sources.has(path) || !(item.mark.ctimeMs < scanStartMs - RACY_MS),
-      });
-      builder.setChildren(rowOf[i]!, 0, 0, true);
-      continue;
-    }
-    // Unchanged rows mostly stand together, in the old cache and in the new one: copied at one go.
-    const { row } = walk.found[i]!;
-    let count = 1;
-    const goesOn = (next: number) =>
-      next < walk.found.length &&
-      kept[next] &&
-      items[next] === undefined &&
-      walk.found[next]!.row === row + count;
-    while (goesOn(i + count)) count += 1;
-    builder.copy(rowOf[i]!, cache!, row, count);
-    for (let copied = 0; copied < count; copied += 1) builder.setChildren(rowOf[i]! + copied, 0, 0, true);
-    i += count - 1;
-  }
-  for (const { directory, first, count, complete } of walk.runs) {
-    if (!kept[directory]) continue;
-    const rows = rowOf[first + count]! - rowOf[first]!;
-    builder.setChildren(rowOf[directory]!, rowOf[first]!, rows, complete && rows === count);
-  }
-  return builder.finish(manifest);
 }

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { LOOK, probeRows, UNCHANGED } from "./probe.ts";
-import { createStatCacheBuilder, decodeStatCache, encodeStatCache, type StatCache } from "./stat-cache.ts";
+import { decodeStatCache, encodeStatCache, type StatCache } from "./stat-cache.ts";
+import { createStatCacheBuilder } from "./stat-cache-builder.ts";
 
 const DIRECTORIES = 30;
 const FILES = 40;
@@ -81,8 +82,15 @@ test("what is put off gets no verdict, nor does anything below it", () => {
   expect(below.every((path) => path === "d5" || path.startsWith("d5/"))).toBe(true);
 });
 
-test("few paths are not worth a thread", () => {
-  expect(probeRows(root, cacheOf().cache)).toBeUndefined();
+test("few paths are not worth a thread, and get their verdicts all the same", () => {
+  const { cache, paths } = cacheOf();
+  writeFileSync(join(root, "d3", "f5"), "changed");
+  expect(doubted(paths, probeRows(root, cache))).toEqual(["d3/f5"]);
+});
+
+test("nothing is known by a cache that was not read from a file", () => {
+  const { shared: _, ...made } = cacheOf().cache;
+  expect(probeRows(root, made)).toBeUndefined();
 });
 
 test("a cache with a flipped bit is none", () => {

@@ -5,7 +5,7 @@ import { lstatSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { startWorker } from "../platform/worker-module.ts";
 import { joinPath, systemPath } from "./path-bytes.ts";
-import { isUnchanged, type StatCache } from "./stat-cache.ts";
+import { findRow, isUnchanged, type StatCache } from "./stat-cache.ts";
 
 export interface ProbeTask {
   readonly root: string;
@@ -63,16 +63,17 @@ export function startProbers(): Probers {
 export interface ProbeOptions {
   readonly putOff?: Iterable<string> | undefined;
   readonly probers?: Probers | undefined;
+  /** From how many rows on threads are called that are not there yet. */
   readonly leastRows?: number;
 }
 
-/** A verdict for each row: UNCHANGED, or LOOK for what the walk has to see for itself. Undefined: too few to ask. */
+/** A verdict for each row: UNCHANGED, or LOOK for what the walk has to see for itself. Undefined: nothing is known. */
 export function probeRows(
   root: string,
   cache: StatCache,
   { putOff = [], probers, leastRows = LEAST_ROWS }: ProbeOptions = {},
 ): Uint8Array | undefined {
-  if (cache.shared === undefined || cache.count < leastRows) return undefined;
+  if (cache.shared === undefined) return undefined;
   const count = Math.ceil(cache.count / CHUNK_ROWS);
   const task: ProbeTask = {
     root,
@@ -82,7 +83,7 @@ export function probeRows(
   };
   const verdicts = new Uint8Array(task.verdicts);
   for (const path of putOff) markBelow(cache, findRow(cache, path), verdicts);
-  using own = probers === undefined ? startProbers() : undefined;
+  using own = probers === undefined && cache.count >= leastRows ? startProbers() : undefined;
   (probers ?? own)?.give(task);
   workThrough(task, cache);
   const states = new Int32Array(task.chunks, 4);
@@ -145,17 +146,6 @@ function createDirectories(cache: StatCache): { parents: Uint32Array; pathOf(row
     return path;
   };
   return { parents, pathOf };
-}
-
-function findRow(cache: StatCache, path: string): number {
-  let row = 0;
-  for (const name of path.split("/")) {
-    const first = cache.firstChild[row]!;
-    const at = cache.names.indexOf(name, first);
-    if (at < 0 || at >= first + cache.childCount[row]!) return -1;
-    row = at;
-  }
-  return row;
 }
 
 function markBelow(cache: StatCache, row: number, verdicts: Uint8Array): void {

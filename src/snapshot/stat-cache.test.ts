@@ -4,11 +4,11 @@ import { createRandom } from "../testing/index.ts";
 import {
   type CachedEntry,
   cachedEntry,
-  createStatCacheBuilder,
   decodeStatCache,
   encodeStatCache,
   type StatCache,
 } from "./stat-cache.ts";
+import { createStatCacheBuilder } from "./stat-cache-builder.ts";
 
 function share(bytes: Uint8Array): SharedArrayBuffer {
   const shared = new SharedArrayBuffer(bytes.length);

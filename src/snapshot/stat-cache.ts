@@ -8,7 +8,6 @@ import { makeDirectory } from "../platform/durable.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { StatMark } from "./capture-item.ts";
 import type { Entry, EntryType } from "./entry.ts";
-import { parentPath } from "./path-bytes.ts";
 
 export interface CachedEntry {
   readonly entry: Omit<Entry, "location">;
@@ -17,10 +16,12 @@ export interface CachedEntry {
   readonly racy: boolean;
 }
 
-/** Rows in walk order: a directory's children stand together, and `children` finds them. */
+/** The cell itself in the first row; the children of a directory stand together, and it says where. */
 export interface StatCache {
   /** Manifest digest of the checkpoint this describes. */
   readonly manifest: string;
+  /** A digest of the patterns that no row matches. */
+  readonly rules: string;
   readonly count: number;
   readonly names: readonly string[];
   /** No name has a byte that is not text, so that all of them can be handed to the system as they are. */
@@ -38,9 +39,13 @@ export interface StatCache {
   readonly racy: Uint8Array;
   /** For a directory: 1 when not all of its names have a row, so that they must be read again. */
   readonly partial: Uint8Array;
+  /** 1 where an unchanged stat does not say it all: other names of a file, sidecars of databases, FIFOs. */
+  readonly special: Uint8Array;
   /** 32 bytes a row. */
   readonly digests: Buffer;
   readonly extras: Readonly<Record<number, Extra>>;
+  /** The rows that have one, in order. */
+  readonly extraRows: Uint32Array;
   /** For a row that is a directory: first child and number of children. */
   readonly firstChild: Uint32Array;
   readonly childCount: Uint32Array;
@@ -48,13 +53,13 @@ export interface StatCache {
   readonly shared?: SharedArrayBuffer;
 }
 
-const MAGIC = "LZSTAT05";
+const MAGIC = "LZSTAT06";
 /** Numbers of eight bytes stand at multiples of eight, so that they are read where they are. */
 const ALIGNMENT = 8;
 const ONE_BYTE = /^[\0-\xff]*$/;
 /** By type code. */
 export const TYPES: readonly EntryType[] = ["file", "directory", "symlink", "fifo"];
-const COLUMNS = [
+export const COLUMNS = [
   ["mtimeSecs", Float64Array],
   ["ctimesMs", Float64Array],
   ["inos", Float64Array],
@@ -69,9 +74,10 @@ const COLUMNS = [
   ["types", Uint8Array],
   ["racy", Uint8Array],
   ["partial", Uint8Array],
+  ["special", Uint8Array],
 ] as const;
 
-type ColumnName = (typeof COLUMNS)[number][0];
+export type ColumnName = (typeof COLUMNS)[number][0];
 
 export const TYPE_CODES: Readonly<Record<EntryType, number>> = { file: 0, directory: 1, symlink: 2, fifo: 3 };
 
@@ -85,6 +91,18 @@ export function isUnchanged(cache: StatCache, row: number, stat: Stats): boolean
     cache.inos[row] === stat.ino &&
     cache.modes[row] === (stat.mode & 0o7777)
   );
+}
+
+/** -1 when the cache does not know the path. */
+export function findRow(cache: StatCache, path: string): number {
+  let row = 0;
+  for (const name of path.split("/")) {
+    const first = cache.firstChild[row]!;
+    const at = cache.names.indexOf(name, first);
+    if (at < 0 || at >= first + cache.childCount[row]!) return -1;
+    row = at;
+  }
+  return row;
 }
 
 export function cachedEntry(cache: StatCache, row: number, path: string): CachedEntry {
@@ -107,117 +125,14 @@ export function cachedEntry(cache: StatCache, row: number, path: string): Cached
   };
 }
 
-export interface StatCacheBuilder {
-  /** Fills a row with a path that was looked at anew. */
-  set(row: number, name: string, seen: CachedEntry): void;
-  /** Fills `count` rows with what an older cache knew. */
-  copy(row: number, from: StatCache, fromRow: number, count: number): void;
-  /** `complete`: these are all the names that the directory had. */
-  setChildren(row: number, first: number, count: number, complete: boolean): void;
-  finish(manifest: string): StatCache;
-}
-
-type Extra = Pick<Entry, "target" | "group" | "xattrs" | "extents">;
-
-export function createStatCacheBuilder(count: number): StatCacheBuilder {
-  const names: string[] = new Array(count);
-  const digests = Buffer.alloc(count * 32);
-  const extras: Record<number, Extra> = {};
-  const columns = Object.fromEntries(
-    COLUMNS.map(([name, Column]) => [name, new Column(count)]),
-  ) as unknown as Pick<StatCache, ColumnName>;
-  return {
-    set(row, name, { entry, mark, racy }) {
-      names[row] = name;
-      columns.types[row] = TYPE_CODES[entry.type];
-      columns.modes[row] = entry.mode;
-      columns.uids[row] = entry.uid;
-      columns.gids[row] = entry.gid;
-      columns.mtimeSecs[row] = entry.mtimeSec;
-      columns.mtimeNs[row] = entry.mtimeNs;
-      columns.sizes[row] = entry.size;
-      columns.ctimesMs[row] = mark.ctimeMs;
-      columns.inos[row] = mark.ino;
-      columns.nlinks[row] = mark.nlink;
-      columns.racy[row] = racy ? 1 : 0;
-      if (entry.sha256 !== "") digests.write(entry.sha256, row * 32, "hex");
-      const extra = pickExtra(entry);
-      if (extra !== undefined) extras[row] = extra;
-    },
-    copy(row, from, fromRow, count) {
-      const end = fromRow + count;
-      for (let i = 0; i < count; i += 1) {
-        names[row + i] = from.names[fromRow + i]!;
-        const extra = from.extras[fromRow + i];
-        if (extra !== undefined) extras[row + i] = extra;
-      }
-      for (const [name] of COLUMNS) columns[name].set(from[name].subarray(fromRow, end), row);
-      from.digests.copy(digests, row * 32, fromRow * 32, end * 32);
-    },
-    setChildren(row, first, childCount, complete) {
-      columns.firstChild[row] = first;
-      columns.childCount[row] = childCount;
-      columns.partial[row] = complete ? 0 : 1;
-    },
-    finish: (manifest) => ({ manifest, count, names, plain: false, digests, extras, ...columns }),
-  };
-}
-
-/** A cache that knows what a checkpoint holds, and nothing of any stat: every file will be hashed. */
-export function cacheFromListing(
-  manifest: string,
-  listing: ReadonlyMap<string, Omit<Entry, "location">>,
-): StatCache {
-  const children = new Map<string, Omit<Entry, "location">[]>();
-  for (const entry of listing.values()) {
-    if (entry.path === ".") continue;
-    const parent = parentPath(entry.path);
-    const siblings = children.get(parent);
-    if (siblings === undefined) children.set(parent, [entry]);
-    else siblings.push(entry);
-  }
-  const rows: Omit<Entry, "location">[] = [
-    listing.get(".") ?? {
-      path: ".",
-      type: "directory",
-      mode: 0o700,
-      uid: 0,
-      gid: 0,
-      mtimeSec: 0,
-      mtimeNs: 0,
-      size: 0,
-      sha256: "",
-    },
-  ];
-  const ranges: [number, number][] = [];
-  for (let row = 0; row < rows.length; row += 1) {
-    const below = rows[row]!.type === "directory" ? (children.get(rows[row]!.path) ?? []) : [];
-    ranges.push([rows.length, below.length]);
-    for (const child of below) rows.push(child);
-  }
-  const builder = createStatCacheBuilder(rows.length);
-  const unknown: StatMark = { ctimeMs: Number.NaN, ino: 0, nlink: 0 };
-  for (const [row, entry] of rows.entries()) {
-    builder.set(row, baseName(entry.path), { entry, mark: unknown, racy: true });
-    // What the checkpoint skipped has no row; and no stat here is believed anyway.
-    builder.setChildren(row, ...ranges[row]!, false);
-  }
-  return builder.finish(manifest);
-}
+export type Extra = Pick<Entry, "target" | "group" | "xattrs" | "extents">;
 
 export function baseName(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 
-function pickExtra({ target, group, xattrs, extents }: Omit<Entry, "location">) {
-  if (target === undefined && group === undefined && xattrs === undefined && extents === undefined)
-    return undefined;
-  return {
-    ...(target === undefined ? {} : { target }),
-    ...(group === undefined ? {} : { group }),
-    ...(xattrs === undefined ? {} : { xattrs }),
-    ...(extents === undefined ? {} : { extents }),
-  };
+export function rowsOf(extras: Readonly<Record<number, Extra>>): Uint32Array {
+  return Uint32Array.from(Object.keys(extras), Number).sort();
 }
 
 export function encodeStatCache(cache: StatCache): Buffer {
@@ -235,6 +150,7 @@ function encodeParts(cache: StatCache): Buffer[] {
   const parts = [...columns, cache.digests, names, extras];
   const head: Head = {
     manifest: cache.manifest,
+    rules: cache.rules,
     count: cache.count,
     names: names.length,
     spelling,
@@ -248,6 +164,7 @@ function encodeParts(cache: StatCache): Buffer[] {
 
 interface Head {
   readonly manifest: string;
+  readonly rules: string;
   readonly count: number;
   readonly names: number;
   /** One byte a character where that suffices: half the file, and paths that are cheaper to hand to the system. */
@@ -280,11 +197,13 @@ export function decodeStatCache(shared: SharedArrayBuffer, checked = false): Sta
   if (at !== bytes.length || names.length !== count) return undefined;
   return {
     manifest: head.manifest,
+    rules: head.rules,
     count,
     names,
     plain: head.spelling === "latin1",
     digests,
     extras,
+    extraRows: rowsOf(extras),
     shared,
     ...columns,
   } as unknown as StatCache;

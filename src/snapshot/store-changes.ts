@@ -11,6 +11,8 @@ import { type Packed, type PackRequest, packItems, packWhiteouts } from "./pack.
 import { comparePaths, parentPath } from "./path-bytes.ts";
 import type { Room } from "./room.ts";
 import { createSecretMatcher } from "./settings.ts";
+import { TYPE_CODES } from "./stat-cache.ts";
+import { everythingIn } from "./still.ts";
 import { copyDatabase, type Survey } from "./survey.ts";
 import { encodeHeader } from "./tar/header.ts";
 
@@ -203,7 +205,9 @@ function findLost(
 ): string[] {
   if (missed.length + lostDirectories.size === 0) return [];
   const known = new Map(
-    found.walk.found.filter(({ row }) => row >= 0).map(({ path, type }) => [path, type] as const),
+    everythingIn(found.walk, found.cache)
+      .filter(({ row }) => row >= 0)
+      .map(({ path, type }) => [path, type] as const),
   );
   const wasThere = new Set([...known.keys(), ...found.removed]);
   const lost = new Set(
@@ -254,6 +258,16 @@ export function countAll(found: Survey, stored: Stored): CheckpointMetadata["cou
       files += 1;
       bytes += item?.entry.size ?? size;
     } else if (type === "directory") directories += 1;
+    else others += 1;
+  }
+  const { walk, cache } = found;
+  for (let row = 0; row < walk.still.length; row += 1) {
+    if (walk.still[row] === 0) continue;
+    const type = cache!.types[row];
+    if (type === TYPE_CODES.file) {
+      files += 1;
+      bytes += cache!.sizes[row]!;
+    } else if (type === TYPE_CODES.directory) directories += 1;
     else others += 1;
   }
   let changedBytes = 0;

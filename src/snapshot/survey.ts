@@ -1,5 +1,6 @@
 // Looks at a cell and says how it differs from the last checkpoint: one walk, then a closer look at what stat calls
 // changed. Databases in use are copied through SQLite first. Writes nothing but those copies.
+import { hash } from "node:crypto";
 import { join } from "node:path";
 import type { CapturedItem, CaptureItem, HashTask } from "./capture-item.ts";
 import { runTasks } from "./capture-pool.ts";
@@ -15,6 +16,8 @@ import { createWalker, type Found, type Walk, type Walker } from "./walk.ts";
 export interface Survey {
   readonly cache: StatCache | undefined;
   readonly walk: Walk;
+  /** A digest of the patterns that nothing here matches. */
+  readonly rules: string;
   /** When the walk began: what changed after it may have been missed. */
   readonly scanStartMs: number;
   /** To be stored anew, in layer order. */
@@ -55,22 +58,26 @@ export const OWN_NAMES = ".lazarus-*";
 export async function survey(room: Room, options: SurveyOptions): Promise<Survey> {
   const { cache } = options;
   const scanStartMs = room.machine.clock.nowMs();
+  const excluded = [OWN_NAMES, ...room.settings.exclude];
+  const rules = hash("sha256", JSON.stringify(excluded));
   const walker = createWalker({
     root: room.cellRoot,
     cache,
-    isExcluded: createMatcher([OWN_NAMES, ...room.settings.exclude]),
+    isExcluded: createMatcher(excluded),
+    rules,
     ...(options.defer === undefined ? {} : { defer: new Set([options.defer]) }),
     probers: options.probers,
   });
   const walk = walker.walk();
   const meanwhile = options.meanwhile?.(walk);
   if (cache === undefined && meanwhile !== undefined && isSplittable(walk))
-    return surveyInParts(room, options, { walker, walk, scanStartMs, meanwhile });
+    return surveyInParts(room, options, { walker, walk, rules, scanStartMs, meanwhile });
   await meanwhile;
   for (const path of walk.deferred) walker.resume(path);
   const flaws: Flaw[] = [...walk.flaws];
   const sources = new Map<string, string>();
   const folded = await copyDatabases(room, walk, cache, options.scratch, sources, flaws);
+  walker.wake(sources.keys());
   const { certain, certainGroups, doubtful } = sortSuspects({
     walk,
     cache,
@@ -89,6 +96,7 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
   return {
     cache,
     walk,
+    rules,
     scanStartMs,
     changed: orderItems(certain, [...certainGroups, ...judged.changed]),
     refreshed: judged.refreshed,
@@ -111,6 +119,7 @@ function isSplittable({ deferred, found }: Walk): boolean {
 interface FirstPart {
   readonly walker: Walker;
   readonly walk: Walk;
+  readonly rules: string;
   readonly scanStartMs: number;
   readonly meanwhile: Promise<void>;
 }
@@ -120,7 +129,7 @@ interface FirstPart {
  * be stored meanwhile, and git's own directory after it.
  */
 async function surveyInParts(room: Room, options: SurveyOptions, part: FirstPart): Promise<Survey> {
-  const { walker, walk, scanStartMs, meanwhile } = part;
+  const { walker, walk, rules, scanStartMs, meanwhile } = part;
   // Whoever calls `late` hears of it; a failure before that must not end the process.
   meanwhile.catch(() => {});
   const [deferred] = walk.deferred;
@@ -148,6 +157,7 @@ async function surveyInParts(room: Room, options: SurveyOptions, part: FirstPart
   return {
     cache: undefined,
     walk,
+    rules,
     scanStartMs,
     changed,
     refreshed: new Map(),

@@ -5,9 +5,10 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LazarusError } from "../platform/errors.ts";
 import { createSystemError } from "../testing/index.ts";
 import { runTask } from "./capture-task.ts";
-import { buildCache } from "./head.ts";
+import { buildCache } from "./next-cache.ts";
 import { createMatcher } from "./settings.ts";
-import type { StatCache } from "./stat-cache.ts";
+import { decodeStatCache, encodeStatCache, type StatCache } from "./stat-cache.ts";
+import { everythingIn } from "./still.ts";
 import { createWalker, refuseExhaustion, type Walk } from "./walk.ts";
 
 let root: string;
@@ -17,17 +18,40 @@ beforeEach(() => {
 afterEach(() => fs.rmSync(root, { recursive: true }));
 
 const at = (name: string) => join(root, name);
+/** Whether every row is asked first, so that what is unchanged is still and no object. */
+let isAsking = false;
 const walk = (cache?: StatCache, exclude: string[] = [], defer: string[] = []) =>
-  createWalker({ root, cache, isExcluded: createMatcher(exclude), defer: new Set(defer) });
-const paths = ({ found }: Walk) => found.map(({ path }) => path).sort();
+  createWalker({
+    root,
+    cache: isAsking && cache !== undefined ? shared(cache) : cache,
+    isExcluded: createMatcher(exclude),
+    rules: JSON.stringify(exclude),
+    defer: new Set(defer),
+  });
+const paths = (seen: Walk, cache?: StatCache) =>
+  everythingIn(seen, cache)
+    .map(({ path }) => path)
+    .toArray()
+    .sort();
 const changed = ({ found }: Walk) =>
   found
     .filter(({ unchanged }) => !unchanged)
     .map(({ path }) => path)
     .sort();
 
+/** As it is when it was read from its file. */
+function shared(cache: StatCache): StatCache {
+  const bytes = encodeStatCache(cache);
+  const memory = new SharedArrayBuffer(bytes.length);
+  new Uint8Array(memory).set(bytes);
+  return decodeStatCache(memory)!;
+}
+
 /** The cache of a checkpoint that captured all that the walk found, except these. */
-function remember(seen: Walk, { removed = [] as string[], missed = [] as string[] } = {}): StatCache {
+function remember(
+  seen: Walk,
+  { removed = [] as string[], missed = [] as string[], exclude = [] as string[] } = {},
+): StatCache {
   const items = seen.found
     .map(({ path, type, size }) => ({ path, type, size }))
     .filter(({ path }) => !missed.includes(path));
@@ -36,6 +60,7 @@ function remember(seen: Walk, { removed = [] as string[], missed = [] as string[
     {
       cache: undefined,
       walk: seen,
+      rules: JSON.stringify(exclude),
       scanStartMs: Number.POSITIVE_INFINITY,
       changed: [],
       refreshed: new Map(),
@@ -49,7 +74,11 @@ function remember(seen: Walk, { removed = [] as string[], missed = [] as string[
   );
 }
 
-describe("a walk with a cache", () => {
+describe.each([false, true])("a walk with a cache (rows asked first: %s)", (asking) => {
+  beforeEach(() => {
+    isAsking = asking;
+  });
+
   it("finds what changed, and what is gone with all below it", () => {
     fs.mkdirSync(at("d/e"), { recursive: true });
     for (const name of ["a", "d/b", "d/e/c"]) fs.writeFileSync(at(name), name);
@@ -76,9 +105,9 @@ describe("a walk with a cache", () => {
   it("reads a directory again from which a pattern kept something out", () => {
     fs.mkdirSync(at("d"));
     fs.writeFileSync(at("d/hidden"), "x");
-    const cache = remember(walk(undefined, ["hidden"]).walk());
-    expect(paths(walk(cache, ["hidden"]).walk())).toEqual([".", "d"]);
-    expect(paths(walk(cache).walk())).toEqual([".", "d", "d/hidden"]);
+    const cache = remember(walk(undefined, ["hidden"]).walk(), { exclude: ["hidden"] });
+    expect(paths(walk(cache, ["hidden"]).walk(), cache)).toEqual([".", "d"]);
+    expect(paths(walk(cache).walk(), cache)).toEqual([".", "d", "d/hidden"]);
   });
 
   it("forgets what lies below a directory that could not be kept", () => {
@@ -98,6 +127,7 @@ describe("a walk with a cache", () => {
       {
         cache: first,
         walk: seen,
+        rules: "[]",
         scanStartMs: 0,
         changed: [],
         refreshed: new Map(),
@@ -127,7 +157,11 @@ describe("a walk with a cache", () => {
   });
 });
 
-describe("a directory that is put off", () => {
+describe.each([false, true])("a directory that is put off (rows asked first: %s)", (asking) => {
+  beforeEach(() => {
+    isAsking = asking;
+  });
+
   it("is walked when it is asked for, as it is then", () => {
     fs.mkdirSync(at(".git"));
     fs.writeFileSync(at(".git/old"), "x");

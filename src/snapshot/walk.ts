@@ -1,14 +1,15 @@
 // One synchronous walk of a cell, compared with the stat cache as it goes. A directory whose own stat is unchanged is
-// not read again: its names are known, unless some were left out of the last checkpoint. Unchanged files cost one lstat
-// and no object (0.4 s for 100,000 files; with Promises it takes four times that). Nothing is opened here but
-// directories.
+// not read again: its names are known, unless some were left out of the last checkpoint. What is as it was costs one
+// lstat, taken beforehand (by threads, where there is much), and no object: it is *still*, a mark at its row of the
+// cache. Nothing is opened here but directories.
 import { constants, lstatSync, readdirSync, type Stats } from "node:fs";
 import { asLazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { EntryType, Flaw } from "./entry.ts";
 import { decodePath, encodePath, joinPath, systemPath } from "./path-bytes.ts";
 import { type Probers, probeRows, UNCHANGED } from "./probe.ts";
 import type { Matcher } from "./settings.ts";
-import { isUnchanged, type StatCache, TYPE_CODES, TYPES } from "./stat-cache.ts";
+import { findRow, isUnchanged, type StatCache, TYPE_CODES } from "./stat-cache.ts";
+import { foundStill } from "./still.ts";
 
 /** A path that is there. `row` is its place in the cache when it was there last time with the same type. */
 export interface Found {
@@ -23,7 +24,7 @@ export interface Found {
   readonly inode?: string;
 }
 
-/** The children of one directory, which stand together in `found`. */
+/** The children of a directory that was read anew, which stand together in `found`. */
 export interface Run {
   readonly directory: number;
   readonly first: number;
@@ -32,9 +33,14 @@ export interface Run {
   readonly complete: boolean;
 }
 
+/** Everything that is there is either found or still, never both. */
 export interface Walk {
-  /** The cell's root first; children after their directory, siblings together. */
+  /** What was looked at, the cell's root first; children after their directory. */
   readonly found: Found[];
+  /** 1 for each row of the cache that is as it was and has no other name; all of it in directories that are. */
+  readonly still: Uint8Array;
+  /** For rows of directories that were not read anew: one more than the place in `found`, 0 when it is not there. */
+  readonly places: Uint32Array;
   readonly runs: Run[];
   /** Rows of the cache that are no longer there (or changed type). */
   readonly gone: number[];
@@ -47,7 +53,9 @@ export interface WalkOptions {
   readonly root: string;
   readonly cache: StatCache | undefined;
   readonly isExcluded: Matcher;
-  /** Directories to leave for a later `walkBelow`: git writes into its own directory while we look elsewhere. */
+  /** What `isExcluded` was made of: where the cache was written under the same rules, no row of it is excluded. */
+  readonly rules?: string;
+  /** Directories to leave for a later `resume`: git writes into its own directory while we look elsewhere. */
   readonly defer?: ReadonlySet<string>;
   /** Threads that were called in advance. */
   readonly probers?: Probers | undefined;
@@ -58,6 +66,8 @@ export interface Walker {
   walk(): Walk;
   /** Walks one deferred directory and adds to the same result. */
   resume(path: string): Walk;
+  /** Moves what is still among the found: there is more to it than its stat. */
+  wake(paths: Iterable<string>): void;
 }
 
 const REPLACEMENT = "\ufffd";
@@ -73,20 +83,28 @@ const SKIPPED_TYPES = new Map([
   [S_IFCHR, "a character device"],
   [S_IFBLK, "a block device"],
 ]);
+const NO_ROWS = 0;
 
-interface Descent {
-  readonly subdirectories: number[];
-  readonly complete: boolean;
+/** A directory to go into: found, or still and known by its row alone. */
+interface Directory {
+  readonly path: string;
+  readonly row: number;
+  readonly unchanged: boolean;
+  /** Its place in `found`; -1 when it is still. */
+  readonly index: number;
 }
 
-export function createWalker({ root, cache, isExcluded, defer, probers }: WalkOptions): Walker {
+export function createWalker({ root, cache, isExcluded, rules, defer, probers }: WalkOptions): Walker {
   const found: Found[] = [];
   const gone: number[] = [];
   const flaws: Flaw[] = [];
   const deferred: string[] = [];
   const runs: Run[] = [];
   const putOff = new Map<string, number>();
-  const result: Walk = { found, runs, gone, flaws, deferred };
+  const still = new Uint8Array(cache?.count ?? NO_ROWS);
+  const places = new Uint32Array(cache?.count ?? NO_ROWS);
+  const result: Walk = { found, still, places, runs, gone, flaws, deferred };
+  const isSameRules = rules !== undefined && rules === cache?.rules;
 
   const verdicts = cache === undefined ? undefined : probeRows(root, cache, { putOff: defer, probers });
 
@@ -106,14 +124,7 @@ export function createWalker({ root, cache, isExcluded, defer, probers }: WalkOp
       verdicts?.[row] === UNCHANGED &&
       (cache!.nlinks[row] === 1 || cache!.types[row] === TYPE_CODES.directory)
     )
-      return {
-        path,
-        type: TYPES[cache!.types[row]!]!,
-        row,
-        unchanged: true,
-        size: cache!.sizes[row]!,
-        nlink: cache!.nlinks[row]!,
-      };
+      return foundStill(cache!, row, path);
     let stat: Stats | undefined;
     try {
       stat = lstatSync(fileOf(path), { throwIfNoEntry: false });
@@ -153,11 +164,14 @@ export function createWalker({ root, cache, isExcluded, defer, probers }: WalkOp
     };
   };
 
-  /** Looks at a child and adds it; directories are noted for the descent. False when it is not added. */
-  const add = (path: string, row: number, subdirectories: number[]): boolean => {
+  /** Looks at a child and adds it; a directory is noted for the descent. False when it is not added. */
+  const add = (path: string, row: number, below: Directory[]): boolean => {
     const seen = look(path, row);
     if (seen === undefined) return false;
-    if (seen.type === "directory") subdirectories.push(found.length);
+    if (seen.type === "directory") {
+      const { row: known, unchanged } = seen;
+      below.push({ path, row: known, unchanged, index: found.length });
+    }
     found.push(seen);
     return true;
   };
@@ -170,39 +184,48 @@ export function createWalker({ root, cache, isExcluded, defer, probers }: WalkOp
     for (let child = first; child < first + cache!.childCount[row]!; child += 1) forget(child);
   };
 
-  const enter = (top: number) => {
+  const enter = (top: Directory) => {
     const pending = [top];
-    for (let index = pending.pop(); index !== undefined; index = pending.pop()) {
-      const directory = found[index]!;
+    for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
       if (defer?.has(directory.path) && !putOff.has(directory.path)) {
-        putOff.set(directory.path, index);
+        putOff.set(directory.path, directory.index);
         deferred.push(directory.path);
         continue;
       }
-      const first = found.length;
       const known = directory.unchanged && cache!.partial[directory.row] === 0;
-      const { subdirectories, complete } = known ? rewalk(directory) : readAnew(directory);
-      runs.push({ directory: index, first, count: found.length - first, complete });
-      for (let i = subdirectories.length - 1; i >= 0; i -= 1) pending.push(subdirectories[i]!);
+      const below = known ? rewalk(directory) : readAnew(directory);
+      for (let i = below.length - 1; i >= 0; i -= 1) pending.push(below[i]!);
     }
   };
 
   /** The directory itself is unchanged, so its names are those of last time: no readdir. */
-  const rewalk = (directory: Found): Descent => {
-    const subdirectories: number[] = [];
-    let complete = true;
-    const first = cache!.firstChild[directory.row]!;
-    for (let row = first; row < first + cache!.childCount[directory.row]!; row += 1) {
-      const path = joinPath(directory.path, cache!.names[row]!);
-      if (isExcluded(path, cache!.names[row]!)) {
+  const rewalk = (directory: Directory): Directory[] => {
+    const below: Directory[] = [];
+    const { types, names, special, partial, firstChild, childCount } = cache!;
+    const first = firstChild[directory.row]!;
+    const end = first + childCount[directory.row]!;
+    for (let row = first; row < end; row += 1) {
+      // A directory that is to be read anew must be found: its run refers to it.
+      const isStill = verdicts?.[row] === UNCHANGED && special[row] === 0 && partial[row] === 0;
+      const isDirectory = types[row] === TYPE_CODES.directory;
+      if (isStill && isSameRules && !isDirectory) {
+        still[row] = 1;
+        continue;
+      }
+      const name = names[row]!;
+      const path = joinPath(directory.path, name);
+      if (!isSameRules && isExcluded(path, name)) {
         forget(row);
-        complete = false;
-      } else if (!add(path, row, subdirectories)) complete = false;
+      } else if (isStill) {
+        still[row] = 1;
+        if (isDirectory) below.push({ path, row, unchanged: true, index: -1 });
+      } else if (add(path, row, below)) places[row] = found.length;
     }
-    return { subdirectories, complete };
+    return below;
   };
 
-  const readAnew = (directory: Found): Descent => {
+  const readAnew = (directory: Directory): Directory[] => {
+    const run = found.length;
     let complete = true;
     const known = new Map<string, number>();
     if (directory.row >= 0) {
@@ -225,7 +248,7 @@ export function createWalker({ root, cache, isExcluded, defer, probers }: WalkOp
       names = [];
       complete = false;
     }
-    const subdirectories: number[] = [];
+    const below: Directory[] = [];
     for (const name of names) {
       const path = joinPath(directory.path, name);
       const row = known.get(name) ?? -1;
@@ -234,18 +257,27 @@ export function createWalker({ root, cache, isExcluded, defer, probers }: WalkOp
         continue;
       }
       known.delete(name);
-      if (!add(path, row, subdirectories)) complete = false;
+      if (!add(path, row, below)) complete = false;
     }
     for (const row of known.values()) forget(row);
-    return { subdirectories, complete };
+    runs.push({ directory: directory.index, first: run, count: found.length - run, complete });
+    return below;
   };
+
+  const asDirectory = ({ path, row, unchanged }: Found, index: number): Directory => ({
+    path,
+    row,
+    unchanged,
+    index,
+  });
 
   return {
     walk() {
       const top = look(".", cache === undefined ? -1 : 0);
       if (top !== undefined) {
+        if (top.row === 0) places[0] = 1;
         found.push(top);
-        enter(0);
+        enter(asDirectory(top, 0));
       }
       return result;
     },
@@ -257,13 +289,22 @@ export function createWalker({ root, cache, isExcluded, defer, probers }: WalkOp
       const now = look(path, before.row);
       if (now?.type === "directory") {
         found[index] = now;
-        enter(index);
+        enter(asDirectory(now, index));
       } else {
         // Gone or something else by now: what is packed will say so, and its old names are not trusted.
         found[index] = { ...before, unchanged: false, row: -1 };
         runs.push({ directory: index, first: found.length, count: 0, complete: false });
       }
       return result;
+    },
+    wake(paths) {
+      for (const path of paths) {
+        const row = cache === undefined ? -1 : findRow(cache, path);
+        if (row < 0 || still[row] !== 1) continue;
+        still[row] = 0;
+        found.push(foundStill(cache!, row, path));
+        places[row] = found.length;
+      }
     },
   };
 }

@@ -43,6 +43,12 @@ export interface GitRequest {
   readonly secretRules: string;
   /** How long one call of git may take. */
   readonly timeoutMs?: number;
+  /** The answer to a question that was asked in advance. */
+  readonly place?: Promise<Place | Failure> | undefined;
+}
+
+interface Failure {
+  readonly failure: string;
 }
 
 /** What the last commit was made from; valid only while all of it still holds. */
@@ -69,6 +75,19 @@ export function ownGitDirectory(worktree: string): string | undefined {
   return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : undefined;
 }
 
+/**
+ * Asks where the repository is and where it stands, so that the answer is there when it is needed. Undefined where git is
+ * not to be asked, or where there is none.
+ */
+export function askForPlace(
+  request: Pick<GitRequest, "worktree" | "cacheDirectory" | "environment" | "timeoutMs">,
+): Promise<Place | Failure> | undefined {
+  const { worktree } = request;
+  if (lstatSync(worktree, { throwIfNoEntry: false })?.isDirectory() !== true) return undefined;
+  if (lstatSync(join(worktree, ".git"), { throwIfNoEntry: false }) === undefined) return undefined;
+  return findPlace(callerOf(request), readState(stateFileOf(request))?.ref);
+}
+
 export async function commitWorktree(request: GitRequest): Promise<GitPosition> {
   if (lstatSync(join(request.worktree, ".git"), { throwIfNoEntry: false }) === undefined)
     return { status: "none", ...NOWHERE, note: "the worktree is no git repository" };
@@ -82,9 +101,8 @@ export async function commitWorktree(request: GitRequest): Promise<GitPosition> 
 }
 
 async function commitVisible(request: GitRequest): Promise<GitPosition> {
-  const { environment, timeoutMs, worktree, changes } = request;
-  const call: Call = (args, extra = {}) =>
-    git(worktree, args, { environment, ...(timeoutMs === undefined ? {} : { timeoutMs }), ...extra });
+  const { worktree, changes } = request;
+  const call = callerOf(request);
   const degraded = (note: string, position: Partial<GitPosition> = {}): GitPosition => ({
     ...NOWHERE,
     ...position,
@@ -95,9 +113,9 @@ async function commitVisible(request: GitRequest): Promise<GitPosition> {
   const keptIndex = join(request.cacheDirectory, "git-index");
   // A name of its own while git works on it: a git that outlives a killed Lazarus must not write into the next one's.
   const indexFile = `${keptIndex}-${request.checkpointId}`;
-  const stateFile = join(request.cacheDirectory, "git.json");
+  const stateFile = stateFileOf(request);
   const last = readState(stateFile);
-  const place = await findPlace(call, last?.ref);
+  const place = await (request.place ?? findPlace(call, last?.ref));
   if ("failure" in place) return degraded(place.failure);
   const { gitDirectory, head, branch } = place;
   const ground = stampGround(request, place.files);
@@ -168,6 +186,19 @@ async function commitVisible(request: GitRequest): Promise<GitPosition> {
   return { status: "committed", head, branch, commit, ref, note };
 }
 
+function callerOf({
+  worktree,
+  environment,
+  timeoutMs,
+}: Pick<GitRequest, "worktree" | "environment" | "timeoutMs">): Call {
+  return (args, extra = {}) =>
+    git(worktree, args, { environment, ...(timeoutMs === undefined ? {} : { timeoutMs }), ...extra });
+}
+
+function stateFileOf({ cacheDirectory }: Pick<GitRequest, "cacheDirectory">): string {
+  return join(cacheDirectory, "git.json");
+}
+
 /** Removes the refs of checkpoints that are gone, so that git may collect their objects. Best effort. */
 export async function forgetCommits(
   worktree: string,
@@ -193,7 +224,7 @@ interface Place {
 const FIRST_ANSWER_MS = 20_000;
 const DECIDING = ["index", "info/exclude", "info/attributes", "config", "config.worktree"];
 
-async function findPlace(call: Call, lastRef: string | undefined): Promise<Place | { failure: string }> {
+async function findPlace(call: Call, lastRef: string | undefined): Promise<Place | Failure> {
   const [place, objects] = await Promise.all([
     call(
       [
