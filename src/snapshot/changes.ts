@@ -1,6 +1,7 @@
 // Decides what a checkpoint must store, from what the walk found and what the last checkpoint knew. Pure.
 import type { CaptureItem } from "./capture-item.ts";
 import type { Entry, EntryType, Flaw } from "./entry.ts";
+import { nameAt } from "./name-table.ts";
 import { comparePaths, joinPath } from "./path-bytes.ts";
 import { cachedEntry, findRow, type StatCache, TYPE_CODES } from "./stat-cache.ts";
 import type { Found, Walk } from "./walk.ts";
@@ -107,7 +108,7 @@ export function goneFromRows(cache: StatCache, rows: readonly number[]): Gone[] 
     if (wanted.has(row)) gone.push({ path, wasDirectory: cache.types[row] === TYPE_CODES.directory });
     const first = cache.firstChild[row]!;
     for (let child = first; child < first + cache.childCount[row]!; child += 1)
-      visit(child, joinPath(path, cache.names[child]!));
+      visit(child, joinPath(path, nameAt(cache, child)));
   };
   visit(0, ".");
   return gone.sort((a, b) => comparePaths(a.path, b.path));

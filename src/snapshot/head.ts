@@ -60,7 +60,7 @@ export function hasLargeCache(room: Room): boolean {
 }
 
 /** A row's columns without its name. */
-const LEAST_ROW_BYTES = 95;
+const LEAST_ROW_BYTES = 100;
 
 export function openCache(room: Room, head: Checkpoint | undefined): StatCache | undefined {
   if (head === undefined) return undefined;

@@ -8,6 +8,7 @@ import { expect, it } from "vitest";
 import type { CapturedItem } from "./capture-item.ts";
 import { runTask } from "./capture-task.ts";
 import { goneFromRows } from "./changes.ts";
+import { nameAt } from "./name-table.ts";
 import { buildCache } from "./next-cache.ts";
 import { joinPath } from "./path-bytes.ts";
 import { createMatcher } from "./settings.ts";
@@ -110,7 +111,7 @@ function listing(cache: StatCache): Map<string, unknown> {
     paths.set(path, { ...cachedEntry(cache, row, path), special: cache.special[row] });
     const first = cache.firstChild[row]!;
     for (let child = first; child < first + cache.childCount[row]!; child += 1)
-      visit(child, joinPath(path, cache.names[child]!));
+      visit(child, joinPath(path, nameAt(cache, child)));
   };
   visit(0, ".");
   return paths;

@@ -3,7 +3,7 @@
 // children of a directory that was read anew move to the end together. Pure.
 import type { CapturedItem } from "./capture-item.ts";
 import type { Packed } from "./pack.ts";
-import { baseName, type StatCache, TYPE_CODES } from "./stat-cache.ts";
+import { baseName, type CachedEntry, type StatCache, TYPE_CODES } from "./stat-cache.ts";
 import { createStatCacheBuilder } from "./stat-cache-builder.ts";
 import type { Survey } from "./survey.ts";
 import type { Found, Walk } from "./walk.ts";
@@ -15,66 +15,105 @@ export function buildCache(found: Survey, packed: Packed, manifest: string): Sta
   const { walk, cache, scanStartMs, sources } = found;
   const items = walk.found.map((each) => freshItem(found, packed, each));
   const { kept, keptRows } = decideKept(found, items);
+  const segments = segmentsOf(keptRows);
+  const staying = segments.at(-1)?.rank ?? 0;
 
   // New places: first of what stays at its row, then of what moves to the end.
-  const rows = keptRows.length;
-  const rowOf = new Uint32Array(rows + 1);
-  for (let row = 0; row < rows; row += 1) rowOf[row + 1] = rowOf[row]! + keptRows[row]!;
   const placeOf = new Uint32Array(walk.found.length);
-  const isPlaced = new Uint8Array(walk.found.length);
-  for (let row = 0; row < rows; row += 1) {
-    const place = walk.places[row]!;
-    if (place === 0) continue;
-    isPlaced[place - 1] = 1;
-    placeOf[place - 1] = rowOf[row]!;
-  }
-  let end = rowOf[rows]!;
-  for (let i = 0; i < placeOf.length; i += 1) {
-    if (isPlaced[i]) continue;
-    placeOf[i] = end;
-    end += kept[i]!;
+  let end = staying;
+  for (const [i, slot] of walk.slots.entries()) {
+    placeOf[i] = slot < 0 ? end : rankOf(segments, slot);
+    if (slot < 0) end += kept[i]!;
   }
 
   const builder = createStatCacheBuilder(end);
-  for (let row = 0; row < rows; row += 1) {
-    const from = row;
-    while (row < rows && keptRows[row]) row += 1;
-    if (row > from) builder.copy(rowOf[from]!, cache!, from, row - from);
+  for (const { from, to } of segments) if (to > from) builder.copy(cache!, from, to - from);
+  const describe = (item: CapturedItem, path: string): CachedEntry => ({
+    ...item,
+    // The stat of a live database says nothing about the copy that stands for it.
+    racy: item.torn !== undefined || sources.has(path) || !(item.mark.ctimeMs < scanStartMs - RACY_MS),
+  });
+  for (const [i, { path, row }] of walk.found.entries()) {
+    if (!kept[i] || walk.slots[i]! >= 0) continue;
+    const item = items[i];
+    if (item === undefined) builder.copy(cache!, row, 1);
+    else builder.add(baseName(path), describe(item, path));
   }
+
   const setRowChildren = (at: number, row: number) => {
     const first = cache!.firstChild[row]!;
     const count = cache!.childCount[row]!;
-    const left = rowOf[first + count]! - rowOf[first]!;
-    builder.setChildren(at, left === 0 ? 0 : rowOf[first]!, left, left === count);
+    const start = rankOf(segments, first);
+    const left = rankOf(segments, first + count) - start;
+    builder.setChildren(at, left === 0 ? 0 : start, left, left === count);
   };
-  for (let row = 0; row < rows; row += 1)
-    if (keptRows[row] && cache!.types[row] === TYPE_CODES.directory) setRowChildren(rowOf[row]!, row);
-  for (let i = 0; i < walk.found.length; i += 1) {
+  // Up to the first row that goes, all children stand where they stood.
+  const hole = segments[0]?.from === 0 ? segments[0].to : 0;
+  for (const row of directoriesOf(cache)) {
+    if (keptRows[row] && cache!.firstChild[row]! + cache!.childCount[row]! > hole)
+      setRowChildren(rankOf(segments, row), row);
+  }
+  for (const [i, { path, row, type }] of walk.found.entries()) {
     if (!kept[i]) continue;
-    const { path, row, type } = walk.found[i]!;
-    const item = items[i];
-    if (item !== undefined)
-      builder.set(placeOf[i]!, baseName(path), {
-        ...item,
-        // The stat of a live database says nothing about the copy that stands for it.
-        racy: item.torn !== undefined || sources.has(path) || !(item.mark.ctimeMs < scanStartMs - RACY_MS),
-      });
-    else if (!isPlaced[i]) builder.copy(placeOf[i]!, cache!, row, 1);
-    if (type === "directory" && row >= 0) setRowChildren(placeOf[i]!, row);
-    else builder.setChildren(placeOf[i]!, 0, 0, true);
+    const isPlaced = walk.slots[i]! >= 0;
+    if (isPlaced && items[i] !== undefined)
+      builder.replace(placeOf[i]!, baseName(path), describe(items[i]!, path));
+    if (type !== "directory" || row < 0) builder.setChildren(placeOf[i]!, 0, 0, true);
+    else if (!isPlaced) setRowChildren(placeOf[i]!, row);
   }
   for (const { directory, first, count, complete } of walk.runs) {
     if (!kept[directory]) continue;
     let left = 0;
     for (let i = first; i < first + count; i += 1) left += kept[i]!;
-    builder.setChildren(
-      placeOf[directory]!,
-      left === 0 ? 0 : placeOf[first]!,
-      left,
-      complete && left === count,
-    );
+    const start = left === 0 ? 0 : placeOf[first]!;
+    builder.setChildren(placeOf[directory]!, start, left, complete && left === count);
   }
   return builder.finish(manifest, found.rules);
+}
+
+/** Rows that stay and stand together; `rank` is how many rows stay up to the end of it. */
+interface Segment {
+  readonly from: number;
+  readonly to: number;
+  readonly rank: number;
+}
+
+function segmentsOf(keptRows: Uint8Array): Segment[] {
+  const segments: Segment[] = [];
+  let rank = 0;
+  for (let from = keptRows.indexOf(1); from >= 0; ) {
+    const gap = keptRows.indexOf(0, from);
+    const to = gap < 0 ? keptRows.length : gap;
+    rank += to - from;
+    segments.push({ from, to, rank });
+    from = gap < 0 ? -1 : keptRows.indexOf(1, gap);
+  }
+  return segments;
+}
+
+/** How many rows stay before this one. */
+function rankOf(segments: readonly Segment[], row: number): number {
+  let low = 0;
+  let high = segments.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (segments[middle]!.to <= row) low = middle + 1;
+    else high = middle;
+  }
+  const before = low === 0 ? 0 : segments[low - 1]!.rank;
+  const here = segments[low];
+  return here === undefined || here.from >= row ? before : before + row - here.from;
+}
+
+function* directoriesOf(cache: StatCache | undefined): Generator<number> {
+  if (cache === undefined) return;
+  const { types } = cache;
+  for (
+    let row = types.indexOf(TYPE_CODES.directory);
+    row >= 0;
+    row = types.indexOf(TYPE_CODES.directory, row + 1)
+  )
+    yield row;
 }
 
 /** What the packing or the closer look learnt of a path. */
@@ -98,12 +137,9 @@ function decideKept(
     kept[i] = items[i] !== undefined || (unchanged && !isGone) ? 1 : 0;
     if (!kept[i] && type === "directory") lost.push(i);
   }
-  const keptRows = Uint8Array.from(walk.still);
+  const keptRows = walk.still.slice();
   if (lost.length > 0) dropBelow(walk, cache, lost, kept, keptRows);
-  for (let row = 0; row < keptRows.length; row += 1) {
-    const place = walk.places[row]!;
-    if (place > 0) keptRows[row] = kept[place - 1]!;
-  }
+  for (const [i, slot] of walk.slots.entries()) if (slot >= 0) keptRows[slot] = kept[i]!;
   return { kept, keptRows };
 }
 
@@ -115,6 +151,7 @@ function dropBelow(
   keptRows: Uint8Array,
 ): void {
   const runOf = new Map(walk.runs.map((run) => [run.directory, run]));
+  const foundAt = new Map(walk.slots.map((slot, i) => [slot, i]));
   const dropFound = (i: number) => {
     kept[i] = 0;
     const { type, row } = walk.found[i]!;
@@ -128,8 +165,8 @@ function dropBelow(
     const first = cache!.firstChild[directory]!;
     for (let row = first; row < first + cache!.childCount[directory]!; row += 1) {
       keptRows[row] = 0;
-      const place = walk.places[row]!;
-      if (place > 0) dropFound(place - 1);
+      const place = foundAt.get(row);
+      if (place !== undefined) dropFound(place);
       else if (cache!.types[row] === TYPE_CODES.directory) dropRows(row);
     }
   };

@@ -30,7 +30,7 @@ function cacheOf(isRacy: (path: string) => boolean = () => false): { cache: Stat
   for (const [row, path] of paths.entries()) {
     const stat = lstatSync(join(root, path), { bigint: true });
     const plain = lstatSync(join(root, path));
-    builder.set(row, path.slice(path.lastIndexOf("/") + 1), {
+    builder.add(path.slice(path.lastIndexOf("/") + 1), {
       entry: {
         path,
         type: stat.isFile() ? "file" : "directory",

@@ -4,6 +4,7 @@
 import { lstatSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { startWorker } from "../platform/worker-module.ts";
+import { nameAt } from "./name-table.ts";
 import { joinPath, systemPath } from "./path-bytes.ts";
 import { findRow, isUnchanged, type StatCache } from "./stat-cache.ts";
 
@@ -112,7 +113,7 @@ export function workThrough(task: ProbeTask, cache: StatCache): void {
         isSame(
           cache,
           row,
-          `${task.root}/${joinPath(directories.pathOf(directories.parents[row]!), cache.names[row]!)}`,
+          `${task.root}/${joinPath(directories.pathOf(directories.parents[row]!), nameAt(cache, row))}`,
         )
       )
         verdicts[row] = UNCHANGED;
@@ -124,7 +125,7 @@ export function workThrough(task: ProbeTask, cache: StatCache): void {
 
 function isSame(cache: StatCache, row: number, path: string): boolean {
   try {
-    const stat = lstatSync(cache.plain ? path : systemPath(path), QUIETLY);
+    const stat = lstatSync(cache.spelling === "latin1" ? path : systemPath(path), QUIETLY);
     return stat !== undefined && isUnchanged(cache, row, stat);
   } catch {
     return false;
@@ -141,7 +142,7 @@ function createDirectories(cache: StatCache): { parents: Uint32Array; pathOf(row
   const pathOf = (row: number): string => {
     const known = paths.get(row);
     if (known !== undefined) return known;
-    const path = joinPath(pathOf(parents[row]!), cache.names[row]!);
+    const path = joinPath(pathOf(parents[row]!), nameAt(cache, row));
     paths.set(row, path);
     return path;
   };

@@ -1,6 +1,7 @@
 // Makes stat caches, row by row or by copying rows of an older one, and from a checkpoint's listing where none is left.
 import type { StatMark } from "./capture-item.ts";
 import type { Entry, EntryType } from "./entry.ts";
+import { createNameWriter } from "./name-table.ts";
 import { parentPath } from "./path-bytes.ts";
 import { isSidecar } from "./sqlite/backup.ts";
 import {
@@ -15,10 +16,12 @@ import {
 } from "./stat-cache.ts";
 
 export interface StatCacheBuilder {
-  /** Fills a row with a path that was looked at anew, whatever stood there. */
-  set(row: number, name: string, seen: CachedEntry): void;
-  /** Fills `count` rows with what an older cache knew, but for where their children stand. */
-  copy(row: number, from: StatCache, fromRow: number, count: number): void;
+  /** Adds a row for a path that was looked at anew. Its children are still to be set. */
+  add(name: string, seen: CachedEntry): void;
+  /** Adds `count` rows as an older cache has them, where their children stand included. */
+  copy(from: StatCache, fromRow: number, count: number): void;
+  /** Puts something else into a row that was added. */
+  replace(row: number, name: string, seen: CachedEntry): void;
   /** `complete`: these are all the names that the directory had. */
   setChildren(row: number, first: number, count: number, complete: boolean): void;
   finish(manifest: string, rules?: string): StatCache;
@@ -28,41 +31,49 @@ export interface StatCacheBuilder {
 const NO_RULES = "";
 
 export function createStatCacheBuilder(count: number): StatCacheBuilder {
-  const names: string[] = new Array(count);
+  const names = createNameWriter();
+  let added = 0;
   const digests = Buffer.alloc(count * 32);
   const extras: Record<number, Extra> = {};
   const columns = Object.fromEntries(
     COLUMNS.map(([name, Column]) => [name, new Column(count)]),
   ) as unknown as Pick<StatCache, ColumnName>;
+  const set = (row: number, name: string, { entry, mark, racy }: CachedEntry) => {
+    columns.types[row] = TYPE_CODES[entry.type];
+    columns.modes[row] = entry.mode;
+    columns.uids[row] = entry.uid;
+    columns.gids[row] = entry.gid;
+    columns.mtimeSecs[row] = entry.mtimeSec;
+    columns.mtimeNs[row] = entry.mtimeNs;
+    columns.sizes[row] = entry.size;
+    columns.ctimesMs[row] = mark.ctimeMs;
+    columns.inos[row] = mark.ino;
+    columns.nlinks[row] = mark.nlink;
+    columns.racy[row] = racy ? 1 : 0;
+    columns.special[row] = isSpecial(entry.type, name, mark.nlink) ? 1 : 0;
+    if (entry.sha256 !== "") digests.write(entry.sha256, row * 32, "hex");
+    const extra = pickExtra(entry);
+    if (extra !== undefined) extras[row] = extra;
+    else if (row in extras) delete extras[row];
+  };
   return {
-    set(row, name, { entry, mark, racy }) {
-      names[row] = name;
-      columns.types[row] = TYPE_CODES[entry.type];
-      columns.modes[row] = entry.mode;
-      columns.uids[row] = entry.uid;
-      columns.gids[row] = entry.gid;
-      columns.mtimeSecs[row] = entry.mtimeSec;
-      columns.mtimeNs[row] = entry.mtimeNs;
-      columns.sizes[row] = entry.size;
-      columns.ctimesMs[row] = mark.ctimeMs;
-      columns.inos[row] = mark.ino;
-      columns.nlinks[row] = mark.nlink;
-      columns.racy[row] = racy ? 1 : 0;
-      columns.special[row] = isSpecial(entry.type, name, mark.nlink) ? 1 : 0;
-      if (entry.sha256 !== "") digests.write(entry.sha256, row * 32, "hex");
-      const extra = pickExtra(entry);
-      if (extra !== undefined) extras[row] = extra;
-      else if (row in extras) delete extras[row];
+    add(name, seen) {
+      names.add(name);
+      set(added, name, seen);
+      added += 1;
     },
-    copy(row, from, fromRow, count) {
+    replace: set,
+    copy(from, fromRow, count) {
       const end = fromRow + count;
-      for (let i = 0; i < count; i += 1) names[row + i] = from.names[fromRow + i]!;
+      const row = added;
+      names.copy(from, fromRow, count);
       for (let i = firstAtLeast(from.extraRows, fromRow); from.extraRows[i]! < end; i += 1) {
         const known = from.extraRows[i]!;
         extras[row + known - fromRow] = from.extras[known]!;
       }
       for (const [name] of COLUMNS) columns[name].set(from[name].subarray(fromRow, end), row);
       from.digests.copy(digests, row * 32, fromRow * 32, end * 32);
+      added += count;
     },
     setChildren(row, first, childCount, complete) {
       columns.firstChild[row] = first;
@@ -73,12 +84,11 @@ export function createStatCacheBuilder(count: number): StatCacheBuilder {
       manifest,
       rules,
       count,
-      names,
-      plain: false,
       digests,
       extras,
       extraRows: rowsOf(extras),
       ...columns,
+      ...names.finish(),
     }),
   };
 }
@@ -118,7 +128,7 @@ export function cacheFromListing(
   const builder = createStatCacheBuilder(rows.length);
   const unknown: StatMark = { ctimeMs: Number.NaN, ino: 0, nlink: 0 };
   for (const [row, entry] of rows.entries()) {
-    builder.set(row, baseName(entry.path), { entry, mark: unknown, racy: true });
+    builder.add(baseName(entry.path), { entry, mark: unknown, racy: true });
     // What the checkpoint skipped has no row; and no stat here is believed anyway.
     builder.setChildren(row, ...ranges[row]!, false);
   }

@@ -1,13 +1,25 @@
 // What the last checkpoint saw, in columns: enough to tell by lstat alone that a file is unchanged, and to write the
 // next table of contents without reading the old ones. A cache: lost or stale, everything is hashed again and nothing
 // else happens. It lies outside the vault, since it grows with the cell and not with the change.
-import { closeSync, fstatSync, openSync, readSync, renameSync, type Stats, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  renameSync,
+  type Stats,
+  writeFileSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { makeDirectory } from "../platform/durable.ts";
+import { systemErrorCode } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { StatMark } from "./capture-item.ts";
 import type { Entry, EntryType } from "./entry.ts";
+import { type NameTable, nameAt, type Spelling } from "./name-table.ts";
 
 export interface CachedEntry {
   readonly entry: Omit<Entry, "location">;
@@ -17,15 +29,12 @@ export interface CachedEntry {
 }
 
 /** The cell itself in the first row; the children of a directory stand together, and it says where. */
-export interface StatCache {
+export interface StatCache extends NameTable {
   /** Manifest digest of the checkpoint this describes. */
   readonly manifest: string;
   /** A digest of the patterns that no row matches. */
   readonly rules: string;
   readonly count: number;
-  readonly names: readonly string[];
-  /** No name has a byte that is not text, so that all of them can be handed to the system as they are. */
-  readonly plain: boolean;
   readonly types: Uint8Array;
   readonly modes: Uint32Array;
   readonly uids: Uint32Array;
@@ -56,7 +65,6 @@ export interface StatCache {
 const MAGIC = "LZSTAT06";
 /** Numbers of eight bytes stand at multiples of eight, so that they are read where they are. */
 const ALIGNMENT = 8;
-const ONE_BYTE = /^[\0-\xff]*$/;
 /** By type code. */
 export const TYPES: readonly EntryType[] = ["file", "directory", "symlink", "fifo"];
 export const COLUMNS = [
@@ -71,6 +79,7 @@ export const COLUMNS = [
   ["mtimeNs", Uint32Array],
   ["firstChild", Uint32Array],
   ["childCount", Uint32Array],
+  ["nameEnds", Uint32Array],
   ["types", Uint8Array],
   ["racy", Uint8Array],
   ["partial", Uint8Array],
@@ -97,10 +106,11 @@ export function isUnchanged(cache: StatCache, row: number, stat: Stats): boolean
 export function findRow(cache: StatCache, path: string): number {
   let row = 0;
   for (const name of path.split("/")) {
-    const first = cache.firstChild[row]!;
-    const at = cache.names.indexOf(name, first);
-    if (at < 0 || at >= first + cache.childCount[row]!) return -1;
-    row = at;
+    let child = cache.firstChild[row]!;
+    const end = child + cache.childCount[row]!;
+    while (child < end && nameAt(cache, child) !== name) child += 1;
+    if (child === end) return -1;
+    row = child;
   }
   return row;
 }
@@ -140,23 +150,21 @@ export function encodeStatCache(cache: StatCache): Buffer {
 }
 
 function encodeParts(cache: StatCache): Buffer[] {
-  const joined = cache.names.join("\0");
-  const spelling = ONE_BYTE.test(joined) ? "latin1" : "utf16le";
-  const names = Buffer.from(joined, spelling);
   const extras = Buffer.from(JSON.stringify(cache.extras));
   const columns = COLUMNS.map(([name]) =>
     Buffer.from(cache[name].buffer, cache[name].byteOffset, cache[name].byteLength),
   );
-  const parts = [...columns, cache.digests, names, extras];
-  const head: Head = {
+  const parts = [...columns, cache.digests, cache.nameBytes, extras];
+  const fields: Omit<Head, "crc"> = {
     manifest: cache.manifest,
     rules: cache.rules,
     count: cache.count,
-    names: names.length,
-    spelling,
+    names: cache.nameBytes.length,
+    spelling: cache.spelling,
     extras: extras.length,
-    crc: parts.reduce((crc, part) => crc32(part, crc), 0),
   };
+  const crc = parts.reduce((sum, part) => crc32(part, sum), crc32(JSON.stringify(fields)));
+  const head: Head = { ...fields, crc };
   const text = MAGIC + JSON.stringify(head);
   const spaces = " ".repeat(ALIGNMENT - ((text.length + 1) % ALIGNMENT));
   return [Buffer.from(`${text}${spaces}\n`), ...parts];
@@ -167,9 +175,9 @@ interface Head {
   readonly rules: string;
   readonly count: number;
   readonly names: number;
-  /** One byte a character where that suffices: half the file, and paths that are cheaper to hand to the system. */
-  readonly spelling: "latin1" | "utf16le";
+  readonly spelling: Spelling;
   readonly extras: number;
+  /** Of the other fields and of all that follows. */
   readonly crc: number;
 }
 
@@ -178,8 +186,8 @@ export function decodeStatCache(shared: SharedArrayBuffer, checked = false): Sta
   const bytes = Buffer.from(shared as ArrayBufferLike as ArrayBuffer);
   const end = bytes.indexOf(10);
   if (end < 0 || bytes.toString("latin1", 0, MAGIC.length) !== MAGIC) return undefined;
-  const head: Head = JSON.parse(bytes.toString("latin1", MAGIC.length, end));
-  if (!checked && crc32(bytes.subarray(end + 1)) !== head.crc) return undefined;
+  const { crc, ...head }: Head = JSON.parse(bytes.toString("latin1", MAGIC.length, end));
+  if (!checked && crc32(bytes.subarray(end + 1), crc32(JSON.stringify(head))) !== crc) return undefined;
   const { count } = head;
   let at = end + 1;
   const take = (length: number) => {
@@ -192,15 +200,15 @@ export function decodeStatCache(shared: SharedArrayBuffer, checked = false): Sta
     columns[name] = new Column(bytes.buffer, take(count * Column.BYTES_PER_ELEMENT).byteOffset, count);
   }
   const digests = take(count * 32);
-  const names = take(head.names).toString(head.spelling).split("\0");
+  const nameBytes = take(head.names);
   const extras = JSON.parse(take(head.extras).toString("utf8"));
-  if (at !== bytes.length || names.length !== count) return undefined;
+  if (at !== bytes.length) return undefined;
   return {
     manifest: head.manifest,
     rules: head.rules,
     count,
-    names,
-    plain: head.spelling === "latin1",
+    nameBytes,
+    spelling: head.spelling,
     digests,
     extras,
     extraRows: rowsOf(extras),
@@ -235,16 +243,35 @@ function readShared(file: string): SharedArrayBuffer {
   }
 }
 
-/** Not synced: a cache that a power cut tore fails its checksum and is as good as none. */
+/**
+ * Not synced: a cache that a power cut tore fails its checksum and is as good as none. The one before is kept and
+ * written over the next time: to give up 12 MB of memory and to take as much anew costs more than the writing.
+ */
 export function writeStatCache(machine: Machine, file: string, cache: StatCache): void {
   makeDirectory(machine.disk, dirname(file));
   const temporary = `${file}.new`;
-  const fd = openSync(temporary, "w", 0o600);
+  const before = `${file}.old`;
+  renameIfThere(before, temporary);
+  const fd = openSync(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
   try {
-    // One after the other: to put 12 MB together first takes as long as to write them.
-    for (const part of encodeParts(cache)) writeFileSync(fd, part);
+    let length = 0;
+    // One after the other: to put them together first takes as long as to write them.
+    for (const part of encodeParts(cache)) {
+      writeFileSync(fd, part);
+      length += part.length;
+    }
+    ftruncateSync(fd, length);
   } finally {
     closeSync(fd);
   }
+  renameIfThere(file, before);
   renameSync(temporary, file);
+}
+
+function renameIfThere(from: string, to: string): void {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if (systemErrorCode(error) !== "ENOENT") throw error;
+  }
 }

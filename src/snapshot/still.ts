@@ -1,4 +1,5 @@
 // What a walk marked as still: rows of the stat cache that are as they were, for the few who need them as objects.
+import { nameAt } from "./name-table.ts";
 import { joinPath } from "./path-bytes.ts";
 import { type StatCache, TYPE_CODES, TYPES } from "./stat-cache.ts";
 import type { Found, Walk } from "./walk.ts";
@@ -26,7 +27,7 @@ export function* everythingIn({ found, still }: Walk, cache: StatCache | undefin
     for (let row = first; row < first + cache.childCount[directory]!; row += 1) {
       const isDirectory = cache.types[row] === TYPE_CODES.directory;
       if (still[row] === 0 && !isDirectory) continue;
-      const below = joinPath(path, cache.names[row]!);
+      const below = joinPath(path, nameAt(cache, row));
       if (still[row] === 1) yield foundStill(cache, row, below);
       if (isDirectory) pending.push([row, below]);
     }

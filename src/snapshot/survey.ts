@@ -6,6 +6,7 @@ import type { CapturedItem, CaptureItem, HashTask } from "./capture-item.ts";
 import { runTasks } from "./capture-pool.ts";
 import { goneFromRows, orderItems, sameEntry, sortSuspects, type Unit } from "./changes.ts";
 import type { Flaw } from "./entry.ts";
+import { nameAt } from "./name-table.ts";
 import type { Probers } from "./probe.ts";
 import type { Room } from "./room.ts";
 import { createMatcher } from "./settings.ts";
@@ -181,7 +182,7 @@ async function copyDatabases(
   const folded = new Set<string>();
   // By the name that the cache has, where it has one: to look at the end of a path, the path must be put together.
   const paths = walk.found
-    .filter(({ type, row, path }) => type === "file" && isSidecar(row < 0 ? path : cache!.names[row]!))
+    .filter(({ type, row, path }) => type === "file" && isSidecar(row < 0 ? path : nameAt(cache!, row)))
     .map(({ path }) => path);
   for (const [database, sidecars] of findDatabasesInUse(room.cellRoot, paths)) {
     if (await copyDatabase(room, database, sources, scratch, flaws))

@@ -5,6 +5,7 @@
 import { constants, lstatSync, readdirSync, type Stats } from "node:fs";
 import { asLazarusError, systemErrorCode } from "../platform/errors.ts";
 import type { EntryType, Flaw } from "./entry.ts";
+import { nameAt } from "./name-table.ts";
 import { decodePath, encodePath, joinPath, systemPath } from "./path-bytes.ts";
 import { type Probers, probeRows, UNCHANGED } from "./probe.ts";
 import type { Matcher } from "./settings.ts";
@@ -39,8 +40,8 @@ export interface Walk {
   readonly found: Found[];
   /** 1 for each row of the cache that is as it was and has no other name; all of it in directories that are. */
   readonly still: Uint8Array;
-  /** For rows of directories that were not read anew: one more than the place in `found`, 0 when it is not there. */
-  readonly places: Uint32Array;
+  /** For each that was found, the row at which it stands in a directory that was not read anew; -1 for the others. */
+  readonly slots: number[];
   readonly runs: Run[];
   /** Rows of the cache that are no longer there (or changed type). */
   readonly gone: number[];
@@ -83,7 +84,7 @@ const SKIPPED_TYPES = new Map([
   [S_IFCHR, "a character device"],
   [S_IFBLK, "a block device"],
 ]);
-const NO_ROWS = 0;
+const NO_SLOT = -1;
 
 /** A directory to go into: found, or still and known by its row alone. */
 interface Directory {
@@ -101,9 +102,9 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
   const deferred: string[] = [];
   const runs: Run[] = [];
   const putOff = new Map<string, number>();
-  const still = new Uint8Array(cache?.count ?? NO_ROWS);
-  const places = new Uint32Array(cache?.count ?? NO_ROWS);
-  const result: Walk = { found, still, places, runs, gone, flaws, deferred };
+  const still = new Uint8Array(cache?.count ?? 0);
+  const slots: number[] = [];
+  const result: Walk = { found, still, slots, runs, gone, flaws, deferred };
   const isSameRules = rules !== undefined && rules === cache?.rules;
 
   const verdicts = cache === undefined ? undefined : probeRows(root, cache, { putOff: defer, probers });
@@ -165,7 +166,7 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
   };
 
   /** Looks at a child and adds it; a directory is noted for the descent. False when it is not added. */
-  const add = (path: string, row: number, below: Directory[]): boolean => {
+  const add = (path: string, row: number, slot: number, below: Directory[]): boolean => {
     const seen = look(path, row);
     if (seen === undefined) return false;
     if (seen.type === "directory") {
@@ -173,6 +174,7 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
       below.push({ path, row: known, unchanged, index: found.length });
     }
     found.push(seen);
+    slots.push(slot);
     return true;
   };
 
@@ -201,7 +203,7 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
   /** The directory itself is unchanged, so its names are those of last time: no readdir. */
   const rewalk = (directory: Directory): Directory[] => {
     const below: Directory[] = [];
-    const { types, names, special, partial, firstChild, childCount } = cache!;
+    const { types, special, partial, firstChild, childCount } = cache!;
     const first = firstChild[directory.row]!;
     const end = first + childCount[directory.row]!;
     for (let row = first; row < end; row += 1) {
@@ -212,14 +214,14 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
         still[row] = 1;
         continue;
       }
-      const name = names[row]!;
+      const name = nameAt(cache!, row);
       const path = joinPath(directory.path, name);
       if (!isSameRules && isExcluded(path, name)) {
         forget(row);
       } else if (isStill) {
         still[row] = 1;
         if (isDirectory) below.push({ path, row, unchanged: true, index: -1 });
-      } else if (add(path, row, below)) places[row] = found.length;
+      } else add(path, row, row, below);
     }
     return below;
   };
@@ -231,7 +233,7 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
     if (directory.row >= 0) {
       const first = cache!.firstChild[directory.row]!;
       for (let row = first; row < first + cache!.childCount[directory.row]!; row += 1)
-        known.set(cache!.names[row]!, row);
+        known.set(nameAt(cache!, row), row);
     }
     let names: string[];
     try {
@@ -257,7 +259,7 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
         continue;
       }
       known.delete(name);
-      if (!add(path, row, below)) complete = false;
+      if (!add(path, row, NO_SLOT, below)) complete = false;
     }
     for (const row of known.values()) forget(row);
     runs.push({ directory: directory.index, first: run, count: found.length - run, complete });
@@ -275,8 +277,8 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
     walk() {
       const top = look(".", cache === undefined ? -1 : 0);
       if (top !== undefined) {
-        if (top.row === 0) places[0] = 1;
         found.push(top);
+        slots.push(top.row);
         enter(asDirectory(top, 0));
       }
       return result;
@@ -303,7 +305,7 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
         if (row < 0 || still[row] !== 1) continue;
         still[row] = 0;
         found.push(foundStill(cache!, row, path));
-        places[row] = found.length;
+        slots.push(row);
       }
     },
   };
