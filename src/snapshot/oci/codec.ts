@@ -3,6 +3,7 @@
 // footer of fixed size that says where the table is. Pure: bytes in, bytes out.
 import zlib from "node:zlib";
 import { libdeflateGzip } from "../../platform/libdeflate.ts";
+import { zstdDirect } from "../../platform/zstd-direct.ts";
 
 export interface Codec {
   readonly name: "gzip" | "zstd";
@@ -41,6 +42,8 @@ const INCOMPRESSIBLE = 7.85;
 
 /** As one buffer, not as pieces of 16 KiB that are put together afterwards. */
 const inOnePiece = (raw: Uint8Array) => ({ chunkSize: Math.max(16_384, raw.length >> 1) });
+/** zstd works on the whole at once, a tenth faster, when it sees that the output is sure to fit. */
+const inOneGo = (raw: Uint8Array) => ({ chunkSize: raw.length + (raw.length >> 8) + 16_384 });
 
 function putInto(out: Uint8Array | undefined, packed: Buffer): Uint8Array {
   if (out === undefined || packed.length > out.length) return packed;
@@ -160,7 +163,11 @@ export const zstdCodec: Codec = {
   localMediaType: "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
   footerLength: ZSTD_FRAME + FOOTER_BYTES,
   compress: (raw) => zlib.zstdCompressSync(raw, { params: ZSTD_PARAMS }),
-  pack: (raw, out) => putInto(out, zlib.zstdCompressSync(raw, { params: ZSTD_PARAMS, ...inOnePiece(raw) })),
+  pack(raw, out) {
+    const length = out === undefined ? 0 : (zstdDirect()?.(raw, out) ?? 0);
+    if (length > 0) return out!.subarray(0, length);
+    return putInto(out, zlib.zstdCompressSync(raw, { params: ZSTD_PARAMS, ...inOneGo(raw) }));
+  },
   decompress: (member, rawLength) => zlib.zstdDecompressSync(member, outputBounds(rawLength)),
   hide(payload) {
     const parts: Buffer[] = [];
