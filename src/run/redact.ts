@@ -30,33 +30,39 @@ export async function redactRecord(value: unknown): Promise<Redacted> {
 async function redactStrings(value: unknown): Promise<Redacted> {
   const texts: { readonly text: string; readonly start: number }[] = [];
   let all = "";
-  eachString(value, (text, before) => {
+  eachString(value, SEPARATOR, (text, before) => {
     all += before;
     texts.push({ text, start: all.length });
     all += text;
-    return text;
   });
   const ranges = await findSecrets(all);
   if (ranges.length === 0) return { value, count: 0 };
   let next = 0;
-  const clean = eachString(value, () => {
+  const clean = rebuild(value, () => {
     const { text, start } = texts[next++]!;
     return replaceRanges(text, start, ranges);
   });
   return { value: clean, count: ranges.length };
 }
 
-/** Rebuilds a value from what `visit` makes of its names and strings, always in the same order. */
-function eachString(
-  value: unknown,
-  visit: (text: string, before: string) => string,
-  before = SEPARATOR,
-): unknown {
-  if (typeof value === "string") return visit(value, before);
-  if (Array.isArray(value)) return value.map((each) => eachString(each, visit));
+/** Visits the names and strings of a value, in the order in which `rebuild` asks for them. */
+function eachString(value: unknown, before: string, visit: (text: string, before: string) => void): void {
+  if (typeof value === "string") visit(value, before);
+  else if (Array.isArray(value)) for (const each of value) eachString(each, SEPARATOR, visit);
+  else if (typeof value === "object" && value !== null) {
+    for (const [name, each] of Object.entries(value)) {
+      visit(name, SEPARATOR);
+      eachString(each, ASSIGNS, visit);
+    }
+  }
+}
+
+function rebuild(value: unknown, nextString: () => string): unknown {
+  if (typeof value === "string") return nextString();
+  if (Array.isArray(value)) return value.map((each) => rebuild(each, nextString));
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, each]) => [visit(name, SEPARATOR), eachString(each, visit, ASSIGNS)]),
+    Object.entries(value).map(([, each]) => [nextString(), rebuild(each, nextString)]),
   );
 }
 
