@@ -1,5 +1,5 @@
 // Every store passes the exported suite.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -10,6 +10,7 @@ import { createRunStore } from "../../src/run/run-store.ts";
 import { createMemoryBackend } from "../../src/run/stores/memory.ts";
 import { openPostgresBackend } from "../../src/run/stores/postgres.ts";
 import { openSqliteBackend } from "../../src/run/stores/sqlite.ts";
+import { RUNS_DATABASE } from "../../src/run/stores/sqlite-schema.ts";
 import { runStoreConformance } from "../../src/testing/run-store-conformance.ts";
 import { startPostgres } from "./postgres-server.ts";
 
@@ -65,3 +66,29 @@ test.each(["memory", "SQLite", "PostgreSQL"])(
   },
   60_000,
 );
+
+test("a step on SQLite writes two pages: the one of its message and the one of its run's head", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "lazarus-runs-"));
+  const path = join(directory, "runs.db");
+  {
+    await using backend = openSqliteBackend(systemMachine, path);
+    const store = createRunStore(backend);
+    const lease = await store.begin({ ...INFO, runId: "r" }, []);
+    const walBytes: number[] = [];
+    for (let step = 0; step < 5; step += 1) {
+      await store.save(lease, {
+        ...{ fromCount: step, messages: [{ step, phase: 0, message: { role: "user", content: "go" } }] },
+        ...{ step, phase: 0, usage: { inputTokens: step, outputTokens: step } },
+      });
+      walBytes.push(statSync(`${path}-wal`).size);
+    }
+    const frameBytes = 24 + RUNS_DATABASE.pageBytes!;
+    expect((walBytes.at(-1)! - walBytes[0]!) / frameBytes).toBe(4 * 2);
+  }
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const INFO = {
+  ...{ agentId: "a", agentName: "a", callerId: null, channelId: null, guildId: null, parentRunId: null },
+  ...{ prompt: "go", modelTier: null, inputs: null, startedAtMs: 0, maxIterations: 1 },
+};

@@ -95,6 +95,15 @@ const RUN_COLUMNS = `
   head.input_tokens AS inputTokens, head.output_tokens AS outputTokens, run.format,
   run.created_ms AS createdMs, head.updated_ms AS updatedMs`;
 
+/** The fence: a write with an old epoch, to a finished run or at a wrong position changes nothing (INV-4). */
+const moveHead = (status: string) => `
+    UPDATE head SET ${status}
+      seq = :toSeq, step = :step, phase = :phase, lease_until_ms = :leaseUntilMs,
+      owner = CASE WHEN :leaseUntilMs = 0 THEN NULL ELSE owner END, redactions = redactions + :redactions,
+      input_tokens = :inputTokens, output_tokens = :outputTokens, updated_ms = :nowMs, output = :output, error = :error
+    WHERE key = (SELECT key FROM run WHERE id = :runId) AND epoch = :epoch AND seq = :fromSeq AND status = 'running'
+    RETURNING key`;
+
 /** Every statement by name. */
 export const SQL = {
   insertRun: `
@@ -109,14 +118,10 @@ export const SQL = {
                       output_tokens, updated_ms, output, error)
     VALUES (:key, :status, :epoch, :owner, :leaseUntilMs, :seq, :step, :phase, :redactions, :inputTokens,
             :outputTokens, :updatedMs, :output, :error)`,
-  /** The fence: a write with an old epoch, a finished run or a wrong position changes nothing (INV-4). */
-  moveHead: `
-    UPDATE head SET
-      seq = :toSeq, step = :step, phase = :phase, status = :status, lease_until_ms = :leaseUntilMs,
-      owner = CASE WHEN :leaseUntilMs = 0 THEN NULL ELSE owner END, redactions = redactions + :redactions,
-      input_tokens = :inputTokens, output_tokens = :outputTokens, updated_ms = :nowMs, output = :output, error = :error
-    WHERE key = (SELECT key FROM run WHERE id = :runId) AND epoch = :epoch AND seq = :fromSeq AND status = 'running'
-    RETURNING key`,
+  /** A step of a run that goes on. It names no status: SQLite would write the index of open runs anew, a page a step. */
+  moveHead: moveHead(""),
+  /** The step that ends or parks it. */
+  endHead: moveHead("status = :status,"),
   insertMessage: "INSERT INTO message (id, step, phase, body) VALUES (?, ?, ?, ?)",
   putEffect: `
     INSERT INTO effect (key, step, call, call_id, tool, class, state, attempts, prepared_ms, started_ms, ended_ms,

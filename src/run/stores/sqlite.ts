@@ -112,10 +112,11 @@ export function openSqliteBackend(machine: Machine, path: string): RunBackend {
       }),
     write: (write) =>
       transaction(() => {
-        const { messages, effects, phases, ...head } = write;
-        const moved = sql("moveHead").get({ ...head, toSeq: head.fromSeq + messages.length }) as
-          | { key: number }
-          | undefined;
+        const { messages, effects, phases, status, ...head } = write;
+        const position = { ...head, toSeq: head.fromSeq + messages.length };
+        const moved = (
+          status === "running" ? sql("moveHead").get(position) : sql("endHead").get({ ...position, status })
+        ) as { key: number } | undefined;
         if (moved === undefined) {
           const row = findRow(write.runId);
           const last = messages.at(-1);
