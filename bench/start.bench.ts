@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { commandNames } from "../src/cli/catalogue.ts";
+import { commandNames } from "../src/cli/find-command.ts";
 import { type Bench, type Contest, runProgram } from "./harness.ts";
 
 const ROOT = join(import.meta.dirname, "..");

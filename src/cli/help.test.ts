@@ -1,7 +1,8 @@
 // Help is made from the commands' own data: it fits, it is complete, and its examples would run.
 import { describe, expect, it } from "vitest";
 import { ERROR_KINDS } from "../platform/errors.ts";
-import { CATALOGUE, findCommand } from "./catalogue.ts";
+import { CATALOGUE } from "./catalogue.ts";
+import { findCommand } from "./find-command.ts";
 import { commandHelp, overview, wrap } from "./help.ts";
 import { GLOBAL_OPTIONS, parseLine } from "./parse.ts";
 

@@ -1,8 +1,9 @@
 // Finds the command, runs it, and maps every ending to an exit code. Works on what it is handed, so that tests can
 // run whole command lines in memory.
 import { asLazarusError, type LazarusError } from "../platform/errors.ts";
-import { CATALOGUE, findCommand, subcommands } from "./catalogue.ts";
+import { CATALOGUE } from "./catalogue.ts";
 import { type ContextParts, createContext } from "./context.ts";
+import { findCommand, subcommands } from "./find-command.ts";
 import { parseLine, usage } from "./parse.ts";
 import { createPainter, formatJson, harmless } from "./render/paint.ts";
 import { nearest } from "./suggest.ts";

@@ -67,6 +67,7 @@ export const ERROR_CODES = {
   RUN_AGENT_INVALID: "usage",
   RUN_STALE_LEASE: "conflict",
   RUN_BUSY: "busy",
+  RUN_ENDED: "conflict",
   RUN_OUT_OF_ORDER: "conflict",
   RUN_NEWER: "unsupported",
   RUN_DAMAGED: "damaged",

@@ -16,6 +16,8 @@ export interface RunRow {
   readonly epoch: number;
   readonly owner: string | null;
   readonly leaseUntilMs: number;
+  /** How often it was claimed since it last got on or was given back. */
+  readonly deaths: number;
   readonly seq: number;
   readonly step: number;
   readonly phase: number;

@@ -18,6 +18,11 @@ export interface RecoveryOptions {
   readonly signal?: AbortSignal;
   /** Runs older than this stay where they are; no limit unless told. */
   readonly maxAgeMs?: number;
+  /**
+   * How often in a row a run may be taken up without getting on; 5 unless told. What ends its process each time would
+   * end this one, too, and all the other runs with it. `lazarus runs retry` gives it another chance.
+   */
+  readonly maxDeaths?: number;
 }
 
 /** What became of one interrupted run. */
@@ -28,6 +33,8 @@ export type Recovered =
   | { readonly runId: string; readonly how: "skipped"; readonly reason: string };
 
 const DEFAULT_CONCURRENCY = 16;
+/** See `maxDeaths`. */
+export const DEFAULT_DEATHS = 5;
 
 /** Resumes all that was interrupted and waits for it. Never throws for the sake of one run. */
 export async function recoverInterrupted(
@@ -61,6 +68,13 @@ async function recoverOne(
   const { runId } = head;
   const skip = (reason: string): Recovered => ({ runId, how: "skipped", reason });
   if (blocked !== null) return skip(blocked);
+  const { maxDeaths = DEFAULT_DEATHS } = options;
+  if (head.deaths >= maxDeaths) {
+    return skip(
+      `it was taken up ${head.deaths} times and got no further than step ${head.step}: its process dies there; ` +
+        `when that is mended: lazarus runs retry ${runId}`,
+    );
+  }
   const ageMs = executor.machine.clock.nowMs() - head.updatedAtMs;
   if (options.maxAgeMs !== undefined && ageMs > options.maxAgeMs) {
     return skip(`it was last worked on ${Math.round(ageMs / 1000)} s ago, longer than this host resumes`);

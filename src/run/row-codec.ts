@@ -33,6 +33,7 @@ export function headOf(row: RunRow): RunHead {
     epoch: row.epoch,
     owner: row.owner,
     leaseUntilMs: row.leaseUntilMs,
+    deaths: row.deaths,
     forkOf: row.forkOf,
     forkStep: row.forkStep,
     redactions: row.redactions,

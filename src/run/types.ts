@@ -109,6 +109,8 @@ export interface RunHead {
   readonly epoch: number;
   readonly owner: string | null;
   readonly leaseUntilMs: number;
+  /** How often it was taken up again since its last step: each time but perhaps the last, its process died. */
+  readonly deaths: number;
   readonly forkOf: string | null;
   readonly forkStep: number | null;
   readonly redactions: number;

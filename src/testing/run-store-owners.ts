@@ -83,6 +83,31 @@ export function declareOwners({ describe, test }: Declare): void {
       await store.release(lease);
       assert.equal((await other.claim("r1"))?.epoch, 2);
     });
+    test("it is counted how often a run was taken up and got no further", async ({
+      store,
+      clock,
+      another,
+    }) => {
+      const deaths = async () => (await store.head("r1"))?.deaths;
+      await store.begin(info("r1"), [user("a")]);
+      assert.equal(await deaths(), 0);
+      const other = await another();
+      await clock.advance(LEASE_MS + 1);
+      await store.claim("r1");
+      await clock.advance(LEASE_MS + 1);
+      const lease = await other.claim("r1");
+      assert.equal(await deaths(), 2);
+      // To start something is not yet to get on.
+      await other.save(lease!, { ...change(1, []), effects: [effect("r1", 1, 0)] });
+      assert.equal(await deaths(), 2);
+      await other.save(lease!, change(1, [assistant(1, "x")]));
+      assert.equal(await deaths(), 0);
+      await clock.advance(LEASE_MS + 1);
+      const last = await store.claim("r1");
+      assert.equal(await deaths(), 1);
+      await store.release(last!);
+      assert.equal(await deaths(), 0);
+    });
     test("a run that is given back keeps its record", async ({ store }) => {
       const lease = await store.begin(info("r1"), [user("a")]);
       await store.close(lease, change(1, [assistant(1, "x")]), { status: "interrupted" });

@@ -1,4 +1,5 @@
 // `lazarus runs …` on a cell with a parked run, from the list to the resume.
+import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,6 +17,7 @@ import {
 } from "../../src/run/index.ts";
 import { createScriptedModel } from "./scripted-model.ts";
 
+const DEADLY = join(import.meta.dirname, "deadly-program.ts");
 let home: string;
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), "lazarus-runs-cli-"));
@@ -63,6 +65,30 @@ async function parkedRun(options: RunStoreOptions = {}) {
   const executor = createExecutor({ model, ports: { checkpointer: createCheckpointer(store) } });
   return await executor.run(agent, "send the mail \u001b[2J", { runId: "r1" });
 }
+
+describe.each(["read", "idempotent"])("a run whose %s tool takes the process down", (effect) => {
+  const boot = (state: "deadly" | "mended") => {
+    const cell = join(home, "missions", "m1");
+    const { signal, stdout } = spawnSync(process.execPath, [DEADLY, cell, effect, state], {
+      encoding: "utf8",
+    });
+    return { signal, recovered: stdout === "" ? [] : JSON.parse(stdout) };
+  };
+  test("is left alone after five times, until a person gives it another chance", async () => {
+    mkdirSync(join(home, "missions", "m1", "state"), { recursive: true });
+    for (let life = 0; life < 6; life += 1) expect(boot("deadly").signal, `life ${life}`).toBe("SIGKILL");
+    const [skipped] = boot("deadly").recovered;
+    expect(skipped).toMatchObject({ how: "skipped" });
+    expect(skipped.reason).toContain("taken up 5 times");
+    expect(skipped.reason).toContain("lazarus runs retry r1");
+    const shown = await lazarus("runs show r1");
+    expect(shown.out).toContain("taken up 5 times since its last step");
+    expect(shown.err).toContain("lazarus runs retry r1");
+    expect(await lazarus("runs retry r1")).toMatchObject({ exit: 0, out: "r1\n" });
+    expect(boot("mended").recovered).toMatchObject([{ how: "resumed", status: "completed" }]);
+    expect((await lazarus("runs retry r1")).err).toContain("run r1 is completed: there is nothing to retry");
+  });
+});
 
 describe("lazarus runs", () => {
   test("without runs says so", async () => {

@@ -45,7 +45,9 @@ const executor = createExecutor({
   ports: { checkpointer: createCheckpointer(store, { required: true }) },
 });
 if ((await store.head(RUN_ID)) === undefined) await executor.run(agent, "go", { runId: RUN_ID });
-else await recoverInterrupted(executor, store, { agentFor: () => agent });
+// The kill loop may well hit the same step ten times in a row.
+else
+  await recoverInterrupted(executor, store, { agentFor: () => agent, maxDeaths: Number.POSITIVE_INFINITY });
 const record = await store.load(RUN_ID);
 process.stdout.write(
   JSON.stringify({

@@ -50,7 +50,17 @@ test.each(["memory", "SQLite", "PostgreSQL"])(
         status: "running",
         epoch: 0,
       },
-      ...{ owner: null, leaseUntilMs: 0, seq: 1, step: 0, phase: 0, info: "{}", output: null, error: null },
+      ...{
+        owner: null,
+        leaseUntilMs: 0,
+        deaths: 0,
+        seq: 1,
+        step: 0,
+        phase: 0,
+        info: "{}",
+        output: null,
+        error: null,
+      },
       ...{ redactions: 0, inputTokens: 0, outputTokens: 0, format: 1, createdMs: 1, updatedMs: 1 },
     });
     const message = { seq: 0, step: 0, phase: 0, body: "{}" };

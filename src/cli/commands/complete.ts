@@ -1,7 +1,8 @@
 import { readdirSync } from "node:fs";
 import { isMissionId } from "../../cell/mission-id.ts";
-import { CATALOGUE, findCommand } from "../catalogue.ts";
+import { CATALOGUE } from "../catalogue.ts";
 import { defineCommand, type OptionSpec, type PositionalSpec } from "../command.ts";
+import { findCommand } from "../find-command.ts";
 import { GLOBAL_OPTIONS } from "../parse.ts";
 
 export const command = defineCommand({

@@ -1,3 +1,4 @@
+import { DEFAULT_DEATHS } from "../../run/recover.ts";
 import type { Effect, RunRecord, TranscriptEntry } from "../../run/types.ts";
 import { defineCommand } from "../command.ts";
 import { formatTime } from "../render/format.ts";
@@ -26,6 +27,12 @@ export const command = defineCommand({
         `find out whether ${unknown.id} happened, then: lazarus runs resolve ${unknown.id}${sameStore(options)} --done | --retry | --fail`,
       );
     }
+    const { deaths, status } = record.head;
+    if (status === "running" && deaths >= DEFAULT_DEATHS) {
+      context.say(
+        `its host no longer resumes it by itself; when it is mended: lazarus runs retry ${runId}${sameStore(options)}`,
+      );
+    }
     return 0;
   },
 });
@@ -42,6 +49,7 @@ function render(
     `began ${formatTime(head.createdAtMs)}, ${head.usage.inputTokens} tokens in, ${head.usage.outputTokens} out, epoch ${head.epoch}`,
   ];
   if (head.forkOf !== null) lines.push(`forked from ${head.forkOf} at step ${head.forkStep}`);
+  if (head.deaths > 1) lines.push(`taken up ${head.deaths} times since its last step`);
   if (head.redactions > 0) lines.push(`${head.redactions} secrets were redacted`);
   for (const { position, name, output: said, fellBack } of phases) {
     lines.push(

@@ -83,6 +83,7 @@ export function createMemoryBackend(): RunBackend {
         ...{ status, step, phase, leaseUntilMs, output, error, inputTokens, outputTokens },
         seq: write.fromSeq + write.messages.length,
         owner: leaseUntilMs === 0 ? null : entry.row.owner,
+        deaths: write.messages.length > 0 || leaseUntilMs === 0 ? 0 : entry.row.deaths,
         redactions: entry.row.redactions + write.redactions,
         updatedMs: write.nowMs,
       };
@@ -114,7 +115,8 @@ export function createMemoryBackend(): RunBackend {
     async swapLease({ runId, seenEpoch, owner, leaseUntilMs, nowMs }) {
       const entry = entries.get(runId);
       if (entry?.row.epoch !== seenEpoch || entry.row.status !== "running") return false;
-      entry.row = { ...entry.row, epoch: seenEpoch + 1, owner, leaseUntilMs, updatedMs: nowMs };
+      const deaths = entry.row.deaths + 1;
+      entry.row = { ...entry.row, epoch: seenEpoch + 1, owner, leaseUntilMs, updatedMs: nowMs, deaths };
       return true;
     },
     async renewLease(runId, epoch, leaseUntilMs) {
@@ -126,7 +128,7 @@ export function createMemoryBackend(): RunBackend {
     async releaseLease(runId, epoch) {
       const entry = entries.get(runId);
       if (entry?.row.epoch !== epoch) return false;
-      entry.row = { ...entry.row, leaseUntilMs: 0, owner: null };
+      entry.row = { ...entry.row, leaseUntilMs: 0, owner: null, deaths: 0 };
       return true;
     },
     async settleEffect({ runId, step, call, seenEpoch, state, output, error, nowMs }) {
@@ -135,7 +137,7 @@ export function createMemoryBackend(): RunBackend {
       if (entry?.row.epoch !== seenEpoch || effect === undefined) return false;
       const endedMs = state === "prepared" ? null : nowMs;
       entry.effects.set(`${step}.${call}`, { ...effect, state, output, error, endedMs });
-      entry.row = { ...entry.row, epoch: seenEpoch + 1, updatedMs: nowMs };
+      entry.row = { ...entry.row, epoch: seenEpoch + 1, updatedMs: nowMs, deaths: 0 };
       if (entry.row.status === "needs-human" && unknownEffects(entry) === 0) {
         entry.row = { ...entry.row, status: "running", owner: null, leaseUntilMs: 0 };
       }

@@ -72,11 +72,12 @@ export const PG_MIGRATIONS: readonly string[] = [
     PRIMARY KEY (key, position)
   );
   `,
+  "ALTER TABLE %.head ADD COLUMN deaths integer NOT NULL DEFAULT 0",
 ];
 
 const RUN_COLUMNS = `
   run.id, run.agent_id AS "agentId", run.parent_id AS "parentRunId", head.status, head.epoch, head.owner,
-  head.lease_until_ms AS "leaseUntilMs", head.seq, head.step, head.phase, run.info, head.output, head.error,
+  head.lease_until_ms AS "leaseUntilMs", head.deaths, head.seq, head.step, head.phase, run.info, head.output, head.error,
   run.fork_of AS "forkOf", run.fork_seq AS "forkSeq", run.fork_step AS "forkStep", head.redactions,
   head.input_tokens AS "inputTokens", head.output_tokens AS "outputTokens", run.format,
   run.created_ms AS "createdMs", head.updated_ms AS "updatedMs"`;
@@ -96,6 +97,7 @@ const MOVE_AND_SAY = `
       UPDATE %.head SET
         seq = $3::int + cardinality($14::int[]), step = $4, phase = $5, status = $6, lease_until_ms = $7::bigint,
         owner = CASE WHEN $7::bigint = 0 THEN NULL ELSE owner END, redactions = redactions + $8,
+        deaths = CASE WHEN cardinality($14::int[]) > 0 OR $7::bigint = 0 THEN 0 ELSE deaths END,
         input_tokens = $9, output_tokens = $10, updated_ms = $11, output = $12, error = $13
       WHERE key = (SELECT key FROM %.run WHERE id = $1) AND epoch = $2 AND seq = $3::int AND status = 'running'
       RETURNING key
@@ -168,17 +170,17 @@ export const PG_SQL = {
     WHERE head.status <> 'stub' AND ($1::text[] IS NULL OR head.status = ANY ($1)) AND ($2::text IS NULL OR agent_id = $2)
     ORDER BY run.key DESC LIMIT $3`,
   swapLease: `
-    UPDATE %.head SET epoch = epoch + 1, owner = $3, lease_until_ms = $4, updated_ms = $5
+    UPDATE %.head SET epoch = epoch + 1, owner = $3, lease_until_ms = $4, updated_ms = $5, deaths = deaths + 1
     WHERE key = (SELECT key FROM %.run WHERE id = $1) AND epoch = $2 AND status = 'running'`,
   renewLease: `
     UPDATE %.head SET lease_until_ms = $3
     WHERE key = (SELECT key FROM %.run WHERE id = $1) AND epoch = $2 AND status = 'running'`,
   releaseLease: `
-    UPDATE %.head SET lease_until_ms = 0, owner = NULL
+    UPDATE %.head SET lease_until_ms = 0, owner = NULL, deaths = 0
     WHERE key = (SELECT key FROM %.run WHERE id = $1) AND epoch = $2`,
   settleEffect: `
     WITH fenced AS (
-      UPDATE %.head SET epoch = epoch + 1, updated_ms = $8::bigint,
+      UPDATE %.head SET epoch = epoch + 1, updated_ms = $8::bigint, deaths = 0,
         status = CASE WHEN status = 'needs-human' AND NOT EXISTS (
           SELECT 1 FROM %.effect WHERE effect.key = head.key AND state = 'unknown' AND NOT (step = $3 AND call = $4)
         ) THEN 'running' ELSE status END

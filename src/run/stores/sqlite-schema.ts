@@ -72,6 +72,7 @@ const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (key, position)
   ) STRICT, WITHOUT ROWID;
   `,
+  "ALTER TABLE head ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0",
 ];
 
 /** What a runs database is, to whoever opens one. */
@@ -90,7 +91,7 @@ export const RUNS_DATABASE: DatabaseSpec = {
 
 const RUN_COLUMNS = `
   run.id, run.agent_id AS agentId, run.parent_id AS parentRunId, head.status, head.epoch, head.owner,
-  head.lease_until_ms AS leaseUntilMs, head.seq, head.step, head.phase, run.info, head.output, head.error,
+  head.lease_until_ms AS leaseUntilMs, head.deaths, head.seq, head.step, head.phase, run.info, head.output, head.error,
   run.fork_of AS forkOf, run.fork_seq AS forkSeq, run.fork_step AS forkStep, head.redactions,
   head.input_tokens AS inputTokens, head.output_tokens AS outputTokens, run.format,
   run.created_ms AS createdMs, head.updated_ms AS updatedMs`;
@@ -99,7 +100,9 @@ const RUN_COLUMNS = `
 const moveHead = (status: string) => `
     UPDATE head SET ${status}
       seq = :toSeq, step = :step, phase = :phase, lease_until_ms = :leaseUntilMs,
-      owner = CASE WHEN :leaseUntilMs = 0 THEN NULL ELSE owner END, redactions = redactions + :redactions,
+      owner = CASE WHEN :leaseUntilMs = 0 THEN NULL ELSE owner END,
+      deaths = CASE WHEN :toSeq > :fromSeq OR :leaseUntilMs = 0 THEN 0 ELSE deaths END,
+      redactions = redactions + :redactions,
       input_tokens = :inputTokens, output_tokens = :outputTokens, updated_ms = :nowMs, output = :output, error = :error
     WHERE key = (SELECT key FROM run WHERE id = :runId) AND epoch = :epoch AND seq = :fromSeq AND status = 'running'
     RETURNING key`;
@@ -148,16 +151,17 @@ export const SQL = {
   readPhases:
     "SELECT position, body FROM phase WHERE key = (SELECT key FROM run WHERE id = ?) ORDER BY position",
   swapLease: `
-    UPDATE head SET epoch = epoch + 1, owner = :owner, lease_until_ms = :leaseUntilMs, updated_ms = :nowMs
+    UPDATE head SET epoch = epoch + 1, owner = :owner, lease_until_ms = :leaseUntilMs, updated_ms = :nowMs,
+      deaths = deaths + 1
     WHERE key = (SELECT key FROM run WHERE id = :runId) AND epoch = :seenEpoch AND status = 'running'`,
   renewLease: `
     UPDATE head SET lease_until_ms = :leaseUntilMs
     WHERE key = (SELECT key FROM run WHERE id = :runId) AND epoch = :epoch AND status = 'running'`,
   releaseLease: `
-    UPDATE head SET lease_until_ms = 0, owner = NULL
+    UPDATE head SET lease_until_ms = 0, owner = NULL, deaths = 0
     WHERE key = (SELECT key FROM run WHERE id = :runId) AND epoch = :epoch`,
   fenceSettlement: `
-    UPDATE head SET epoch = epoch + 1, updated_ms = :nowMs
+    UPDATE head SET epoch = epoch + 1, updated_ms = :nowMs, deaths = 0
     WHERE key = (SELECT key FROM run WHERE id = :runId) AND epoch = :seenEpoch RETURNING key`,
   settleEffect: `
     UPDATE effect SET state = :state, output = :output, error = :error,

@@ -1,0 +1,43 @@
+// A host whose agent has a tool that takes the process down, until it is told that the tool is mended. It begins the run
+// or resumes it, and prints what became of it, if it lives.
+import { jsonSchema } from "ai";
+import {
+  type Agent,
+  createCheckpointer,
+  createExecutor,
+  type EffectClass,
+  openCellRunStore,
+  recoverInterrupted,
+} from "../../src/run/index.ts";
+import { createScriptedModel } from "./scripted-model.ts";
+
+const [cell = "", effect = "", state = ""] = process.argv.slice(2);
+const agent: Agent = {
+  id: "deadly",
+  tools: {
+    act: {
+      inputSchema: jsonSchema<object>({ type: "object" }),
+      effect: effect as EffectClass,
+      execute() {
+        if (state !== "mended") process.kill(process.pid, "SIGKILL");
+        return "acted";
+      },
+    },
+  },
+};
+await using store = openCellRunStore(cell);
+const executor = createExecutor({
+  model: createScriptedModel([{ calls: [{ tool: "act", input: {} }] }, "done"]),
+  ports: { checkpointer: createCheckpointer(store, { required: true }) },
+});
+if ((await store.head("r1")) === undefined) await executor.run(agent, "go", { runId: "r1" });
+const recovered = await recoverInterrupted(executor, store, { agentFor: () => agent });
+process.stdout.write(
+  JSON.stringify(
+    recovered.map((each) => ({
+      how: each.how,
+      reason: each.how === "skipped" ? each.reason : null,
+      status: each.how === "resumed" ? each.result.status : null,
+    })),
+  ),
+);
