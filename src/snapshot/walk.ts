@@ -165,17 +165,11 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
     };
   };
 
-  /** Looks at a child and adds it; a directory is noted for the descent. False when it is not added. */
-  const add = (path: string, row: number, slot: number, below: Directory[]): boolean => {
-    const seen = look(path, row);
-    if (seen === undefined) return false;
-    if (seen.type === "directory") {
-      const { row: known, unchanged } = seen;
-      below.push({ path, row: known, unchanged, index: found.length });
-    }
+  /** Adds to the found; a directory is noted for the descent. */
+  const add = (seen: Found, slot: number, below: Directory[]) => {
+    if (seen.type === "directory") below.push(asDirectory(seen, found.length));
     found.push(seen);
     slots.push(slot);
-    return true;
   };
 
   /** A row that is gone takes everything below it along. */
@@ -207,10 +201,10 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
     const first = firstChild[directory.row]!;
     const end = first + childCount[directory.row]!;
     for (let row = first; row < end; row += 1) {
-      // A directory that is to be read anew must be found: its run refers to it.
-      const isStill = verdicts?.[row] === UNCHANGED && special[row] === 0 && partial[row] === 0;
       const isDirectory = types[row] === TYPE_CODES.directory;
-      if (isStill && isSameRules && !isDirectory) {
+      // A directory that is to be read anew must be found: its run refers to it.
+      const mayBeStill = special[row] === 0 && partial[row] === 0;
+      if (mayBeStill && verdicts?.[row] === UNCHANGED && isSameRules && !isDirectory) {
         still[row] = 1;
         continue;
       }
@@ -218,10 +212,14 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
       const path = joinPath(directory.path, name);
       if (!isSameRules && isExcluded(path, name)) {
         forget(row);
-      } else if (isStill) {
+        continue;
+      }
+      const seen = look(path, row);
+      if (seen === undefined) continue;
+      if (mayBeStill && seen.unchanged && !defer?.has(path)) {
         still[row] = 1;
         if (isDirectory) below.push({ path, row, unchanged: true, index: -1 });
-      } else add(path, row, row, below);
+      } else add(seen, row, below);
     }
     return below;
   };
@@ -259,19 +257,14 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
         continue;
       }
       known.delete(name);
-      if (!add(path, row, NO_SLOT, below)) complete = false;
+      const seen = look(path, row);
+      if (seen === undefined) complete = false;
+      else add(seen, NO_SLOT, below);
     }
     for (const row of known.values()) forget(row);
     runs.push({ directory: directory.index, first: run, count: found.length - run, complete });
     return below;
   };
-
-  const asDirectory = ({ path, row, unchanged }: Found, index: number): Directory => ({
-    path,
-    row,
-    unchanged,
-    index,
-  });
 
   return {
     walk() {
@@ -309,6 +302,10 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
       }
     },
   };
+}
+
+function asDirectory({ path, row, unchanged }: Found, index: number): Directory {
+  return { path, row, unchanged, index };
 }
 
 /** A machine that is out of descriptors or memory would make an empty cell look saved: that ends the walk. */
