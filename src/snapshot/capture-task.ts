@@ -16,7 +16,7 @@ import type {
 } from "./capture-item.ts";
 import { describeFile, describeOther, findExtents, openItem, openToRead } from "./describe-path.ts";
 import { hashTask } from "./hash-task.ts";
-import { changedType, explainMiss, refuseLiveDatabase } from "./missed.ts";
+import { changedType, explainMiss, isDatabaseContent, movedDatabase, refuseLiveDatabase } from "./missed.ts";
 import { isHot, movedMeanwhile, signatureOf } from "./moving-file.ts";
 import { gzipCodec, zstdCodec } from "./oci/codec.ts";
 import { systemPath } from "./path-bytes.ts";
@@ -116,6 +116,7 @@ function packFileOnce(item: CaptureItem, live: string | Buffer, tar: TarBuffer):
     const torn =
       movedMeanwhile(before, fstatSync(fd, { bigint: true })) ??
       (isHot(before) && !readsTheSame(fd, spans, content) ? "it was written while being read" : undefined);
+    if (torn !== undefined && item.source === undefined && isDatabaseContent(content)) throw movedDatabase();
     const sha256 = hash("sha256", content, "hex");
     tar.pad(padding(storedSize));
     const captured: CapturedItem = {

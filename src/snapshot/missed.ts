@@ -31,9 +31,18 @@ export function changedType(): Error {
 
 const SQLITE_MAGIC = Buffer.from("SQLite format 3\0");
 
+export function isDatabaseContent(content: Uint8Array): boolean {
+  return content.length >= 100 && SQLITE_MAGIC.equals(content.subarray(0, 16));
+}
+
+/** A database that moved while it was read: its journal came and went between two looks, or is kept in memory. */
+export function movedDatabase(): Error {
+  return new Missed("database", "a database in use");
+}
+
 /** Reading a database while a transaction is under way captures half of it: SQLite must do it. */
 export function refuseLiveDatabase(file: string | Buffer, content: Uint8Array): void {
-  if (content.length < 100 || !SQLITE_MAGIC.equals(content.subarray(0, 16))) return;
+  if (!isDatabaseContent(content)) return;
   for (const suffix of ["-journal", "-wal"]) {
     const sidecar = typeof file === "string" ? file + suffix : Buffer.concat([file, Buffer.from(suffix)]);
     if (existsSync(sidecar)) throw new Missed("database", "a database in use");

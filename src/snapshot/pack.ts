@@ -5,7 +5,7 @@ import { type BigIntStats, closeSync, fstatSync, readSync } from "node:fs";
 import type { CapturedItem, CaptureItem, CaptureTask, MissedItem, TaskResult } from "./capture-item.ts";
 import type { Pool } from "./capture-pool.ts";
 import { describeFile, findExtents, openItem } from "./describe-path.ts";
-import { changedType, explainMiss, refuseLiveDatabase } from "./missed.ts";
+import { changedType, explainMiss, isDatabaseContent, movedDatabase, refuseLiveDatabase } from "./missed.ts";
 import { isHot, signatureOf } from "./moving-file.ts";
 import type { LayerWriter } from "./oci/layer-writer.ts";
 import type { TocEntry } from "./oci/toc.ts";
@@ -179,6 +179,7 @@ function planLarge(
   let hash: Hash = createHash("sha256");
   let at = 0;
   let moved = false;
+  let isDatabase = false;
   const totalBytes = opened.reduce((sum, file) => sum + file.storedSize, 0);
   const take = (result: TaskResult, index: number) => {
     const { file, piece } = places[index]!;
@@ -190,15 +191,24 @@ function planLarge(
       moved = false;
     }
     const start = first ? file.header.length : 0;
-    hash.update(raw.subarray(start, start + file.pieces[piece]![1]));
+    const content = raw.subarray(start, start + file.pieces[piece]![1]);
+    if (first) isDatabase = isLoneDatabase(file.unit, content);
+    hash.update(content);
     moved ||= result.signature !== file.signature || result.short === true;
     request.writer.append(stored, raw, first ? 1 : 0);
     request.onBytes(raw.length);
     if (piece < file.pieces.length - 1) return;
     finishLarge(request, file, { sha256: hash.digest("hex"), at, moved });
-    if (moved && !last) again.push(file.unit);
+    // The copy that SQLite makes stands later in the stream, and wins.
+    if (moved && isDatabase) missed.push(explainMiss(file.unit.leader, movedDatabase()));
+    else if (moved && !last) again.push(file.unit);
   };
   return { tasks, totalBytes, take, again };
+}
+
+/** Not one with links, which were entered as links to what was read. */
+function isLoneDatabase({ leader, links }: LargeUnit, content: Uint8Array): boolean {
+  return leader.source === undefined && links.length === 0 && isDatabaseContent(content);
 }
 
 /** Enters a finished large file and its links. A repeated attempt stands later in the stream and wins. */

@@ -3,13 +3,14 @@
 import { writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
-const [file = "", journal = "WAL"] = process.argv.slice(2);
+const [file = "", journal = "WAL", ballast = "0"] = process.argv.slice(2);
 const database = new DatabaseSync(file, { timeout: 20_000 });
 database.exec(`PRAGMA journal_mode = ${journal}; PRAGMA synchronous = OFF;`);
 database.exec(
   "CREATE TABLE IF NOT EXISTS pair (n INTEGER, filler TEXT); CREATE TABLE IF NOT EXISTS counter (n INTEGER)",
 );
 database.exec("DELETE FROM counter; DELETE FROM pair; INSERT INTO counter VALUES (0)");
+database.exec(`CREATE TABLE IF NOT EXISTS ballast AS SELECT zeroblob(${Number(ballast)}) AS body`);
 writeSync(1, "ready\n");
 for (let n = 1; ; n += 1) {
   database.exec("BEGIN IMMEDIATE");

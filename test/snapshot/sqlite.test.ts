@@ -59,6 +59,19 @@ describe("a database with a busy writer", () => {
     });
   }
 
+  // A journal in memory stands for one that came and went between two looks: no file says that a transaction is under way.
+  it.each([
+    ["small", 0],
+    ["large", 3 << 20],
+  ])("is copied through SQLite when it is seen to move, %s", { timeout: 120_000 }, async (_, ballast) => {
+    using lab = createLab({ document: { retention: { auto: false } } });
+    fs.mkdirSync(join(lab.cell, "state"));
+    const file = join(lab.cell, "state/busy.db");
+    await using _writer = await startChild("busy-database.ts", file, "MEMORY", String(ballast));
+    for (let i = 0; i < 5; i += 1) expect((await lab.checkpoint()).flaws).toEqual([]);
+    await lab.verify();
+  });
+
   it("is left as it is: neither its file nor its log is written by us", async () => {
     using lab = createLab();
     const file = join(lab.worktree, "a.db");
