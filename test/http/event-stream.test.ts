@@ -8,17 +8,23 @@ import { createScene, type Scene } from "./scene.ts";
 
 let scene: Scene;
 beforeAll(async () => {
-  scene = await createScene({ streamLimits: { pollMs: 50, commentMs: 200, patienceMs: 300 } });
+  scene = await createScene({ streamLimits: { pollMs: 50, commentMs: 200, patienceMs: 1500 } });
 });
 afterAll(() => scene[Symbol.asyncDispose]());
 
 const tell = (n: number) => scene.hands.tell({ kind: "start", mission: n % 2 ? "odd" : "even", data: { n } });
 
-/** Reads the stream until `enough` says so. */
-async function listen(path: string, headers: Record<string, string>, enough: (text: string) => boolean) {
+/** Reads the stream until `enough` says so; `onOpen` is called when its place in the log is settled. */
+async function listen(
+  path: string,
+  headers: Record<string, string>,
+  enough: (text: string) => boolean,
+  onOpen = () => {},
+) {
   const leave = new AbortController();
   const response = await scene.ask(path, { headers, signal: leave.signal });
   expect(response.headers.get("content-type")).toBe("text/event-stream");
+  onOpen();
   let text = "";
   for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
     text += chunk;
@@ -41,20 +47,26 @@ describe("the stream of events", () => {
   });
 
   it("begins now without a number, at a number given in the query, and keeps to one mission when asked", async () => {
-    const now = listen("/v1/events", {}, (text) => text.includes('"n":9001'));
-    await systemMachine.clock.sleep(100);
-    tell(9001);
-    expect((await now).map(({ data }) => data.n)).toEqual([9001]);
+    const now = await listen(
+      "/v1/events",
+      {},
+      (text) => text.includes('"n":9001'),
+      () => tell(9001),
+    );
+    expect(now.map(({ data }) => data.n)).toEqual([9001]);
     const odd = await listen("/v1/events?after=0&mission=odd", {}, (text) => text.includes('"n":9001'));
     expect(new Set(odd.map(({ mission }) => mission))).toEqual(new Set(["odd"]));
   });
 
   it("tells what other processes entered, too", async () => {
-    const heard = listen("/v1/events", {}, (text) => text.includes("elsewhere"));
-    await systemMachine.clock.sleep(100);
     using other = openRegistry(systemMachine, scene.config.registry_file);
-    other.append({ kind: "init", mission: "m1", data: { where: "elsewhere" } });
-    expect(await heard).toHaveLength(1);
+    const heard = await listen(
+      "/v1/events",
+      {},
+      (text) => text.includes("elsewhere"),
+      () => other.append({ kind: "init", mission: "m1", data: { where: "elsewhere" } }),
+    );
+    expect(heard).toHaveLength(1);
   });
 
   it("refuses a Last-Event-ID that is no number", async () => {
@@ -84,6 +96,17 @@ describe("a client that never reads", () => {
       if (wanted.mission === undefined) takenBytes += Buffer.byteLength(page.map(formatEvent).join(""));
       return page;
     });
+    const { subscribe } = scene.port;
+    let opened = 0;
+    let closed = 0;
+    using _count = vi.spyOn(scene.port, "subscribe").mockImplementation((listener) => {
+      const unsubscribe = subscribe(listener);
+      opened += 1;
+      return () => {
+        closed += 1;
+        unsubscribe();
+      };
+    });
     const sockets = Array.from({ length: 20 }, () => {
       const socket = connect(Number(new URL(scene.url).port), "127.0.0.1");
       socket.pause();
@@ -106,7 +129,7 @@ describe("a client that never reads", () => {
       (text) => text.length > 12_000_000 && text.split("\nid: ").length > 3000 && text.endsWith("\n\n"),
     );
     expect(seen).toHaveLength(3000);
-    await systemMachine.clock.sleep(1500);
+    await vi.waitFor(() => expect([opened, closed]).toEqual([21, 21]), { timeout: 25_000 });
     // Only now do they read: what their kernels hold, then the end.
     const received = await Promise.all(
       sockets.map(async (socket) => {
@@ -148,7 +171,7 @@ describe("a client that never reads", () => {
       },
       limits: { patienceMs: 50 },
     });
-    await expect.poll(() => [dropped, unsubscribed]).toEqual([1, 1]);
+    await expect.poll(() => [dropped, unsubscribed], { timeout: 20_000 }).toEqual([1, 1]);
     await stream.cancel();
   });
 
