@@ -1,7 +1,7 @@
 // Tests of the command line run the real launcher on dist: built once before any of them, and copied, so that a build
 // meanwhile takes no chunk away from under a running test. The copy lies below node_modules, where imports still
 // find their packages.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
@@ -25,5 +25,20 @@ export default function setup(): (() => void) | undefined {
   process.env.LAZARUS_TEST_COPY = copy;
   // Thousands of short processes compile the same sources: once is enough.
   process.env.NODE_COMPILE_CACHE = join(copy, "compiled");
+  compileForVictims();
   return () => rmSync(copy, { recursive: true, force: true });
+}
+
+/** Node writes the cache when a process ends well, which those that the crash tests start never do. Not waited for. */
+function compileForVictims(): void {
+  const loads = [
+    "src/testing/arm-crash-point.ts",
+    "src/snapshot/index.ts",
+    "src/flow/index.ts",
+    "src/run/index.ts",
+    "src/testing/scripted-model.ts",
+    "test/snapshot/lab.ts",
+    "test/snapshot/restore-world.ts",
+  ].map((path) => `import ${JSON.stringify(join(ROOT, path))};`);
+  spawn(process.execPath, ["--input-type=module", "-e", loads.join("")], { stdio: "ignore" });
 }

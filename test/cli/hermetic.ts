@@ -9,6 +9,10 @@ import { dirname, join } from "node:path";
 export const BUILT = process.env.LAZARUS_TEST_COPY ?? join(import.meta.dirname, "..", "..");
 export const LAUNCHER = join(BUILT, "bin", "lazarus.js");
 
+/** Compiled code is kept in one place for all worlds: a cache in each world's own home would be cold each time. */
+export const COMPILE_CACHE: Readonly<Record<string, string>> =
+  process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
+
 export interface Ending {
   readonly exit: number | null;
   readonly stdout: string;
@@ -57,6 +61,7 @@ export function createWorld(): World {
     TZ: "UTC",
     LC_ALL: "C",
     NO_COLOR: "1",
+    ...COMPILE_CACHE,
   };
   const spawn = (program: string, args: readonly string[], options: RunOptions = {}): Ending => {
     const { status, stdout, stderr, error } = spawnSync(program, args, {

@@ -4,12 +4,9 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
+import { COMPILE_CACHE } from "../cli/hermetic.ts";
 import { type Lab, listTree, removeTree } from "../snapshot/lab.ts";
-
-/** Small, so that pruning joins in. */
-export const CRASH_DOCUMENT = {
-  retention: { keep_last: 8, keep_hourly: 0, keep_daily: 0, keep_weekly: 0, keep_within_seconds: 0 },
-};
+import { CRASH_DOCUMENT } from "./checkpoint-settings.ts";
 
 export interface Ending {
   readonly signal: string | null;
@@ -43,6 +40,7 @@ export function runVictim(victim: Victim): Promise<Ending> {
       {
         env: {
           PATH: process.env.PATH,
+          ...COMPILE_CACHE,
           ...(victim.crashAt === undefined ? {} : { LAZARUS_CRASH_AT: victim.crashAt }),
         },
         stdio: ["ignore", "pipe", "inherit"],

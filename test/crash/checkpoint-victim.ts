@@ -3,7 +3,7 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { createLab } from "../snapshot/lab.ts";
-import { CRASH_DOCUMENT } from "./checkpoint-judge.ts";
+import { CRASH_DOCUMENT } from "./checkpoint-settings.ts";
 
 const [home = "", rounds = "0", first = "0"] = process.argv.slice(2);
 const lab = createLab({ home, document: CRASH_DOCUMENT });

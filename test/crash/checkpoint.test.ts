@@ -3,7 +3,8 @@
 import { describe, expect, it } from "vitest";
 import { createRandom, listCrashPoints } from "../../src/testing/index.ts";
 import { createLab } from "../snapshot/lab.ts";
-import { CRASH_DOCUMENT, judgeVault, runVictim, SOURCES } from "./checkpoint-judge.ts";
+import { judgeVault, runVictim, SOURCES } from "./checkpoint-judge.ts";
+import { CRASH_DOCUMENT } from "./checkpoint-settings.ts";
 
 const SEED = Number(process.env.LAZARUS_SEED ?? Date.now() % 1_000_000);
 const points = listCrashPoints(SOURCES)

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import { type NewFlow, type Owner, ownerOf, type Workspace } from "../../src/flow/index.ts";
 import { systemDisk } from "../../src/platform/disk.ts";
 import { createSimulatedMachine, type SimulatedMachine } from "../../src/testing/index.ts";
-import { LAUNCHER } from "../cli/hermetic.ts";
+import { COMPILE_CACHE, LAUNCHER } from "../cli/hermetic.ts";
 
 export interface Scene extends Disposable {
   readonly machine: SimulatedMachine;
@@ -80,6 +80,7 @@ export function startLine(words: readonly string[], options: LineOptions): Child
       HOME: options.cwd,
       LAZARUS_HOME: join(options.cwd, ".home"),
       NO_COLOR: "1",
+      ...COMPILE_CACHE,
       ...(options.crashAt === undefined ? {} : { LAZARUS_CRASH_AT: options.crashAt }),
       ...options.env,
     },

@@ -11,6 +11,7 @@ import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { createHealthHandler } from "../../src/http/health.ts";
 import * as shapes from "../../src/http/schemas.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
+import { COMPILE_CACHE } from "../cli/hermetic.ts";
 
 let directory: string;
 let missionsRoot: string;
@@ -79,7 +80,7 @@ describe.each(["node-http", "hono", "express"])("examples/health/%s.ts", (exampl
       process.execPath,
       ["--disable-warning=ExperimentalWarning", file, missionsRoot, "0"],
       {
-        env: { PATH: process.env.PATH, TOKEN: "t0ken" },
+        env: { PATH: process.env.PATH, TOKEN: "t0ken", ...COMPILE_CACHE },
         stdio: ["ignore", "pipe", "inherit"],
       },
     );

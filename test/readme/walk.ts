@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { COMPILE_CACHE } from "../cli/hermetic.ts";
 import type { Block } from "./transcript.ts";
 
 /** The reader's home as the README shows it. */
@@ -38,6 +39,7 @@ export async function walkReadme(blocks: readonly Block[], checkout: string): Pr
     NO_COLOR: "1",
     COLUMNS: "100",
     GIT_CONFIG_GLOBAL: "/dev/null",
+    ...COMPILE_CACHE,
   });
   try {
     const walked: Block[] = [];

@@ -12,6 +12,7 @@ import { prune } from "../../src/snapshot/prune.ts";
 import { restoreCell } from "../../src/snapshot/restore.ts";
 import { verifyVault } from "../../src/snapshot/verify.ts";
 import { createFaultyDisk, type FaultCode } from "../../src/testing/index.ts";
+import { COMPILE_CACHE } from "../cli/hermetic.ts";
 import { createLab, isRoot, type Lab, vaultFiles } from "./lab.ts";
 
 const kept = { document: { retention: { auto: false } } };
@@ -247,7 +248,13 @@ describe("the command line", () => {
     const launcher = join(import.meta.dirname, "../../bin/lazarus.js");
     const { status, stdout, stderr } = spawnSync(process.execPath, [launcher, "checkpoint", "m"], {
       encoding: "utf8",
-      env: { PATH: process.env.PATH, LAZARUS_HOME: lab.home, HOME: lab.directory, NO_COLOR: "1" },
+      env: {
+        PATH: process.env.PATH,
+        LAZARUS_HOME: lab.home,
+        HOME: lab.directory,
+        NO_COLOR: "1",
+        ...COMPILE_CACHE,
+      },
     });
     expect(stderr).toContain("worktree/s");
     expect(status).toBe(5);

@@ -1,7 +1,8 @@
 // 500 random kills of one cell's checkpoints, one after the other, with merging and pruning under way.
 import { expect, it } from "vitest";
 import { createRandom } from "../../src/testing/index.ts";
-import { CRASH_DOCUMENT, judgeVault, runVictim } from "../crash/checkpoint-judge.ts";
+import { judgeVault, runVictim } from "../crash/checkpoint-judge.ts";
+import { CRASH_DOCUMENT } from "../crash/checkpoint-settings.ts";
 import { createLab } from "../snapshot/lab.ts";
 
 const KILLS = Number(process.env.LAZARUS_KILLS ?? 500);
