@@ -43,7 +43,8 @@ const LONGEST = [
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const gone = LONGEST.filter((name) => !existsSync(join(ROOT, name)));
-    if (gone.length > 0) throw new Error(`test/longest-first.ts names files that are gone: ${gone.join(", ")}`);
+    if (gone.length > 0)
+      throw new Error(`test/longest-first.ts names files that are gone: ${gone.join(", ")}`);
     const rank = ({ moduleId }: TestSpecification) => {
       const at = LONGEST.indexOf(relative(ROOT, moduleId));
       return at < 0 ? LONGEST.length : at;

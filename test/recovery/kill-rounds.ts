@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { readFlowPositions } from "../../src/flow/positions.ts";
 import { readRunPositions } from "../../src/run/positions.ts";
 import { createRandom } from "../../src/testing/seeded-ids.ts";
+import { bundleProgram } from "../bundle.ts";
 import { createPitWorld, type PitWorld } from "../pit/pit-world.ts";
 
 /** How far each of the three places is, in steps. */
@@ -33,6 +34,7 @@ export interface Recovery {
 const AGENT = join(import.meta.dirname, "agent.ts");
 
 export async function killAndCompare(kills: number, seed: number): Promise<Recovery> {
+  const agent = await bundleProgram(AGENT);
   const world = createPitWorld();
   const random = createRandom(seed);
   const log = join(world.directory, "effects.log");
@@ -48,7 +50,7 @@ export async function killAndCompare(kills: number, seed: number): Promise<Recov
   try {
     const pit = await world.openPit();
     expectDone(
-      world.run(["run", "book", "-d", "--revive", "yes", "--", process.execPath, AGENT, log, finish]),
+      world.run(["run", "book", "-d", "--revive", "yes", "--", process.execPath, agent, log, finish]),
     );
     for (let kill = 0; kill < kills; kill += 1) {
       const { epoch, agent } = world.life("book");

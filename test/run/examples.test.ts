@@ -1,4 +1,5 @@
-// Every example, killed at every crash point it passes, and started again until it is finished.
+// Every example, killed at every crash point it passes, and started again until it is finished. At the first of them it
+// runs as it is, at the others in one file, which starts faster.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,6 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openCellRunStore } from "../../src/run/index.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
+import { bundleProgram } from "../bundle.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const ARM = join(ROOT, "src", "testing", "arm-crash-point.ts");
@@ -17,27 +19,38 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-function start(example: string, cell: string, crashAt?: string) {
+/** The examples in one file each, from the second time on. */
+const programs = new Map<string, string>();
+
+async function programOf(example: string): Promise<string> {
+  const source = join(ROOT, "examples", example);
+  const known = programs.get(example);
+  if (known === undefined) programs.set(example, await bundleProgram(source));
+  return known ?? source;
+}
+
+function start(program: string, cell: string, crashAt?: string) {
   const arm = crashAt === undefined ? [] : ["--import", ARM];
   const { status, signal, stdout, stderr } = spawnSync(
     process.execPath,
-    ["--disable-warning=ExperimentalWarning", ...arm, join(ROOT, "examples", example), cell],
+    ["--disable-warning=ExperimentalWarning", ...arm, program, cell],
     {
       encoding: "utf8",
       env: { ...process.env, ...(crashAt === undefined ? {} : { LAZARUS_CRASH_AT: crashAt }) },
     },
   );
   if (signal === null && status !== 0 && status !== 4)
-    throw new Error(`${example} ended with ${status}: ${stderr}`);
+    throw new Error(`${program} ended with ${status}: ${stderr}`);
   return { killed: signal === "SIGKILL", status, stdout };
 }
 
 /** Kills it at the point, then starts it until it ends well; `help` is what a human does in between. */
 async function survive(example: string, point: string, help?: (cell: string) => Promise<void>) {
   const cell = mkdtempSync(join(directory, "cell-"));
-  const { killed } = start(example, cell, point);
+  const program = await programOf(example);
+  const { killed } = start(program, cell, point);
   for (let i = 0; i < MOST_STARTS; i += 1) {
-    const { status, stdout } = start(example, cell);
+    const { status, stdout } = start(program, cell);
     if (status === 0) return { cell, killed, stdout };
     await help?.(cell);
   }

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openPostgresRunStore, openSqliteRunStore } from "../../src/run/index.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
+import { bundleProgram } from "../bundle.ts";
 
 const HERE = import.meta.dirname;
 const ARM = join(HERE, "..", "..", "src", "testing", "arm-crash-point.ts");
@@ -127,15 +128,14 @@ async function counts(world: World): Promise<number[]> {
   return Object.values(await world.counts());
 }
 
-function startAgent(args: string[], crashAt: string | undefined): Promise<Ended> {
+let agent: Promise<string> | undefined;
+
+async function startAgent(args: string[], crashAt: string | undefined): Promise<Ended> {
+  agent ??= bundleProgram(join(HERE, "crash-agent.ts"));
+  const program = await agent;
   const child: ChildProcess = spawn(
     process.execPath,
-    [
-      "--disable-warning=ExperimentalWarning",
-      ...(crashAt ? ["--import", ARM] : []),
-      join(HERE, "crash-agent.ts"),
-      ...args,
-    ],
+    ["--disable-warning=ExperimentalWarning", ...(crashAt ? ["--import", ARM] : []), program, ...args],
     {
       stdio: ["ignore", "pipe", "inherit"],
       env: { ...process.env, ...(crashAt ? { LAZARUS_CRASH_AT: crashAt } : {}) },

@@ -15,16 +15,20 @@ import {
   openSqliteSaver,
 } from "../../src/integrations/langgraph/index.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
+import { bundleProgram } from "../bundle.ts";
 import { type PostgresServer, startPostgres } from "./postgres-server.ts";
 
 const ARM = join(import.meta.dirname, "..", "..", "src", "testing", "arm-crash-point.ts");
-const PROGRAM = join(import.meta.dirname, "graph-program.ts");
 
+let program: string;
 let server: PostgresServer;
 let directory: string;
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "lazarus-langgraph-"));
-  server = await startPostgres();
+  [server, program] = await Promise.all([
+    startPostgres(),
+    bundleProgram(join(import.meta.dirname, "graph-program.ts")),
+  ]);
 }, 60_000);
 afterAll(async () => {
   await server[Symbol.asyncDispose]();
@@ -113,7 +117,7 @@ describe("saver on a server", () => {
     new Promise<{ killed: boolean; said: string }>((resolve) => {
       const arm = crashAt === undefined ? [] : ["--import", ARM];
       const env = { ...process.env, ...(crashAt === undefined ? {} : { LAZARUS_CRASH_AT: crashAt }) };
-      const child = spawn(process.execPath, [...arm, PROGRAM, connection], {
+      const child = spawn(process.execPath, [...arm, program, connection], {
         stdio: ["ignore", "pipe", "ignore"],
         env,
       });
