@@ -71,7 +71,7 @@ describe("heartbeats", () => {
   it("need no body", async () => {
     const response = await scene.ask("/v1/missions/m2/heartbeat", { method: "POST" });
     const answer = shapes.heartbeatAnswer.parse(await response.json());
-    await expect.poll(() => fileOf("m2").timestamp).toBe(answer.timestamp);
+    await expect.poll(() => fileOf("m2").timestamp, { timeout: 20_000 }).toBe(answer.timestamp);
   });
 
   it("of a mission without a cell, or of an earlier life, are refused", async () => {

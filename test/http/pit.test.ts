@@ -49,7 +49,7 @@ describe("lazarus pit", () => {
 
     world.run(["run", "m1", "--detach", "--revive", "no", "--", "sh", "-c", "exit 3"]);
     await expect.poll(() => existsSync(world.path("alerts")), { timeout: 20_000 }).toBe(true);
-    await expect.poll(() => world.read("alerts").endsWith("}")).toBe(true);
+    await expect.poll(() => world.read("alerts").endsWith("}"), { timeout: 20_000 }).toBe(true);
     expect(JSON.parse(world.read("alerts"))).toMatchObject({
       mission: "m1",
       kind: "death",

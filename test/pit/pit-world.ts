@@ -66,7 +66,7 @@ export function createPitWorld(): PitWorld {
         .list()
         .map(({ id, reason }) => ({ checkpoint_id: id, reason })),
     processes: () => livingIn(world.home),
-    async until(what, test, waitMs = 15_000) {
+    async until(what, test, waitMs = 45_000) {
       const deadline = performance.now() + waitMs;
       for (;;) {
         if (quietly(test)) return;

@@ -442,7 +442,7 @@ describe("the commit of a checkpoint", () => {
     });
     expect(position).toMatchObject({ status: "degraded", note: "git add: no answer within 0.7 s" });
     const pid = Number(fs.readFileSync(pidFile, "utf8"));
-    await expect.poll(() => isGone(pid)).toBe(true);
+    await expect.poll(() => isGone(pid), { timeout: 20_000 }).toBe(true);
   });
 
   it("is refused by git in a repository of another user, and that is said", async ({ skip }) => {
