@@ -4,15 +4,19 @@ import { LongestFirst } from "./test/longest-first.ts";
 
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+    projects: [
+      // Units keep nothing outside of themselves: a worker goes from one file to the next, and loads Vitest once.
+      { extends: true, test: { name: "units", include: ["src/**/*.test.ts"], isolate: false } },
+      { extends: true, test: { name: "whole", include: ["test/**/*.test.ts"] } },
+    ],
     exclude: ["test/soak/**", "node_modules/**"],
     globalSetup: ["test/global-setup.ts"],
     setupFiles: ["test/properties.ts"],
     pool: "forks",
-    // Vitest would leave one core idle; tests of agents and of the command line mostly wait for processes and disks.
-    maxWorkers: availableParallelism() + 1,
+    // Tests of agents and of the command line mostly wait for processes and disks.
+    maxWorkers: availableParallelism() + 2,
     sequence: { sequencer: LongestFirst },
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     hookTimeout: 60_000,
     restoreMocks: true,
   },

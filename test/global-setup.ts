@@ -8,6 +8,8 @@ import { join } from "node:path";
 const ROOT = join(import.meta.dirname, "..");
 
 export default function setup(): (() => void) | undefined {
+  // Vitest calls it for every project.
+  if (process.env.LAZARUS_TEST_COPY !== undefined) return undefined;
   try {
     execFileSync(process.execPath, [join(ROOT, "scripts", "ensure.mjs")], { stdio: "inherit" });
   } catch {
