@@ -10,6 +10,10 @@ export interface Tally {
   readonly seed: number;
   readonly rounds: number;
   readonly crashes: number;
+  readonly pitKills: number;
+  /** Lives after the first, as the agent itself wrote them down. */
+  readonly lives: number;
+  /** Those that the diary tells of. A pit that is killed right after a start has not entered it. */
   readonly revivals: number;
   readonly checkpoints: number;
   /** Pairs of lives that were alive at the same time. */
@@ -49,6 +53,7 @@ export async function killRounds(rounds: number, seed: number): Promise<Tally> {
     if (start.exit !== 0) throw new Error(start.stderr);
     let slowestMs = 0;
     let crashes = 0;
+    let pitKills = 0;
     for (let round = 0; round < rounds; round += 1) {
       await new Promise((resolve) => setTimeout(resolve, random.int(0, 250)));
       const victims = random.pick(VICTIMS);
@@ -66,6 +71,7 @@ export async function killRounds(rounds: number, seed: number): Promise<Tally> {
       const mortal = victims !== "pit";
       if (mortal) crashes += 1;
       if (victims.includes("pit")) {
+        pitKills += 1;
         await world.until("the pit's end", () => pit.signalCode !== null || pit.exitCode !== null);
         pit = await world.openPit();
       }
@@ -80,14 +86,14 @@ export async function killRounds(rounds: number, seed: number): Promise<Tally> {
             existsSync(`/proc/${now.agent.pid}`)
           );
         },
-        20_000,
+        45_000,
       );
       if (mortal) slowestMs = Math.max(slowestMs, performance.now() - killedMs);
     }
     world.run(["stop", "m1", "--no-checkpoint", "--grace", "0"]);
     pit.kill("SIGTERM");
     await world.until("the end of all", () => pit.exitCode !== null || pit.signalCode !== null);
-    await world.until("nobody left", () => world.processes().length === 0, 3000).catch(() => {});
+    await world.until("nobody left", () => world.processes().length === 0, 20_000).catch(() => {});
     const events = world
       .run(["events", "m1", "--json", "-n", "0"])
       .stdout.trim()
@@ -104,6 +110,8 @@ export async function killRounds(rounds: number, seed: number): Promise<Tally> {
       seed,
       rounds,
       crashes,
+      pitKills,
+      lives: new Set(readFileSync(log, "utf8").match(/^\d+(?= )/gm)).size - 1,
       revivals: events.filter(({ kind }) => kind === "revival").length,
       checkpoints: world.checkpoints("m1").filter(({ reason }) => reason === "crash").length,
       doubles: findDoubles(readFileSync(log, "utf8")),
