@@ -38,41 +38,65 @@ export interface HeaderOptions {
   readonly plainNames?: boolean;
 }
 
+/** Bytes under construction. `bytes` may be others after `reserve`. */
+export interface TarTarget {
+  bytes: Uint8Array;
+  length: number;
+  /** Makes room for `count` bytes after `length`. */
+  reserve(count: number): void;
+}
+
 /** The header of one entry, PAX part included. */
 export function encodeHeader(entry: Entry, options: HeaderOptions): Buffer {
-  const records: (string | Buffer)[] = [];
-  const spell = options.plainNames ? (path: string) => path : tarPath;
+  scratch.length = 0;
+  writeHeader(scratch, entry, options);
+  return Buffer.from(scratch.bytes.subarray(0, scratch.length));
+}
+
+/**
+ * The same at the end of `tar`. A checkpoint writes one for every file: bytes are put in their place one by one, without
+ * strings and buffers on the way, in a quarter of the time.
+ */
+export function writeHeader(tar: TarTarget, entry: Entry, options: HeaderOptions): void {
+  const { linkTo, storedSize, plainNames } = options;
+  const spell = plainNames ? (path: string) => path : tarPath;
   const name = tarName(entry.path, entry.type === "directory", spell);
-  const link =
-    entry.type === "symlink"
-      ? encodePath(entry.target ?? "")
-      : encodePath(options.linkTo ? spell(options.linkTo) : "");
-  const note = (key: string, value: string | Buffer) => records.push(paxRecord(key, value));
-  const sparse = entry.extents !== undefined && options.linkTo === undefined;
-  if (sparse) {
-    note("GNU.sparse.major", "1");
-    note("GNU.sparse.minor", "0");
-    note("GNU.sparse.name", name);
-    note("GNU.sparse.realsize", String(entry.size));
+  const link = toText(
+    entry.type === "symlink" ? (entry.target ?? "") : linkTo === undefined ? "" : spell(linkTo),
+  );
+  const start = tar.length;
+  tar.reserve(BLOCK * 2);
+  tar.length += BLOCK;
+  if (entry.extents !== undefined && linkTo === undefined) {
+    writeRecord(tar, "GNU.sparse.major", "1");
+    writeRecord(tar, "GNU.sparse.minor", "0");
+    writeRecord(tar, "GNU.sparse.name", name);
+    writeRecord(tar, "GNU.sparse.realsize", String(entry.size));
   }
-  if (name.length > 100 || !isAscii(name)) note("path", name);
-  if (link.length > 100 || !isAscii(link)) note("linkpath", link);
-  if (entry.mtimeNs !== 0 || entry.mtimeSec < 0 || entry.mtimeSec > MAX_OCTAL_12)
-    note("mtime", paxTime(entry));
-  if (options.storedSize > MAX_OCTAL_12) note("size", String(options.storedSize));
-  if (entry.uid > MAX_OCTAL_8) note("uid", String(entry.uid));
-  if (entry.gid > MAX_OCTAL_8) note("gid", String(entry.gid));
-  for (const [key, value] of entry.xattrs ?? []) note(`SCHILY.xattr.${key}`, Buffer.from(value, "base64"));
-  const flag = options.linkTo !== undefined ? TYPE_FLAGS.link : TYPE_FLAGS[entry.type];
-  return assemble(records, name, link, flag, entry, options.storedSize);
+  if (name.length > 100 || typeof name !== "string") writeRecord(tar, "path", name);
+  if (link.length > 100 || typeof link !== "string") writeRecord(tar, "linkpath", link);
+  writeTime(tar, entry);
+  if (storedSize > MAX_OCTAL_12) writeRecord(tar, "size", String(storedSize));
+  if (entry.uid > MAX_OCTAL_8) writeRecord(tar, "uid", String(entry.uid));
+  if (entry.gid > MAX_OCTAL_8) writeRecord(tar, "gid", String(entry.gid));
+  if (entry.xattrs !== undefined)
+    for (const [key, value] of entry.xattrs)
+      writeRecord(tar, Buffer.from(`SCHILY.xattr.${key}`), Buffer.from(value, "base64"));
+  closePax(tar, start);
+  const flag = linkTo === undefined ? TYPE_FLAGS[entry.type] : TYPE_FLAGS.link;
+  writeUstar(tar, name, link, flag, entry, storedSize);
 }
 
 /** A whiteout: the OCI way to say that `path` of a lower layer is gone. */
 export function encodeWhiteout(path: string): Buffer {
   const slash = path.lastIndexOf("/");
   const name = `${tarPath(path.slice(0, slash + 1))}${WHITEOUT_PREFIX}${tarPath(path.slice(slash + 1))}`;
-  const entry: Entry = { ...PAX_OWNER, path: name, type: "file" };
-  return encodeRaw(entry);
+  const text = toText(name);
+  scratch.length = BLOCK;
+  if (text.length > 100 || typeof text !== "string") writeRecord(scratch, "path", text);
+  closePax(scratch, 0);
+  writeUstar(scratch, text, "", TYPE_FLAGS.file, PAX_OWNER, 0);
+  return Buffer.from(scratch.bytes.subarray(0, scratch.length));
 }
 
 /**
@@ -89,11 +113,14 @@ export function encodeSparseMap(extents: NonNullable<Entry["extents"]>, size: nu
 
 /** A note at the head of an archive that every reader skips. */
 export function encodeGlobalComment(text: string): Buffer {
-  const body = Buffer.from(paxRecord("comment", Buffer.from(text)));
-  const bytes = Buffer.alloc(BLOCK + body.length + padding(body.length));
-  ustar(bytes, 0, Buffer.from("PaxHeaders/global"), NOTHING, TYPE_FLAGS.global, PAX_OWNER, body.length);
-  body.copy(bytes, BLOCK);
-  return bytes;
+  scratch.length = BLOCK;
+  writeRecord(scratch, "comment", Buffer.from(text));
+  const length = scratch.length - BLOCK;
+  writeZeros(scratch, padding(length));
+  const end = scratch.length;
+  scratch.length = 0;
+  writeUstar(scratch, "PaxHeaders/global", "", TYPE_FLAGS.global, PAX_OWNER, length);
+  return Buffer.from(scratch.bytes.subarray(0, end));
 }
 
 /** The path as it stands in a layer: whiteout look-alikes escaped in every component. */
@@ -110,11 +137,20 @@ export function fromTarName(name: string): string {
   return IS_ESCAPED.test(name) ? name.slice(ESCAPE.length) : name;
 }
 
-const NOTHING = Buffer.alloc(0);
-const PAX_NAME = Buffer.from("PaxHeaders/entry");
-/** Magic, version, no owner's names, device numbers of zero: the same in every header. */
-const MAGIC = `ustar\u000000${"\0".repeat(64)}0000000\u00000000000\0`;
-const MAGIC_SUM = Buffer.from(MAGIC, "latin1").reduce((sum, byte) => sum + byte, 0);
+/** ASCII that can be printed as it is, anything else as bytes: either way its length is that of the bytes. */
+type Text = string | Buffer;
+
+const PRINTABLE = /^[ -~]*$/;
+
+function toText(path: string): Text {
+  return PRINTABLE.test(path) ? path : encodePath(path);
+}
+
+function tarName(path: string, isDirectory: boolean, spell: (path: string) => string): Text {
+  if (path === ".") return "./";
+  return toText(isDirectory ? `${spell(path)}/` : spell(path));
+}
+
 const PAX_OWNER: Entry = {
   path: "",
   type: "file",
@@ -127,98 +163,155 @@ const PAX_OWNER: Entry = {
   sha256: "",
 };
 
-function encodeRaw(entry: Entry): Buffer {
-  const name = encodePath(entry.path);
-  const records = name.length <= 100 && isAscii(name) ? [] : [paxRecord("path", name)];
-  return assemble(records, name, NOTHING, TYPE_FLAGS.file, entry, 0);
-}
+/** What is the same in every header: magic, version, no owner's names, device numbers of zero; blanks for the sum. */
+const TEMPLATE = Buffer.alloc(BLOCK);
+TEMPLATE.write("        ", 148, "latin1");
+TEMPLATE.write(`ustar\u000000${"\0".repeat(64)}0000000\u00000000000\0`, 257, "latin1");
+const TEMPLATE_SUM = TEMPLATE.reduce((sum, byte) => sum + byte, 0);
 
-/** The PAX part, where there is one, and the header, in one buffer from the pool. */
-function assemble(
-  records: readonly (string | Buffer)[],
-  name: Buffer,
-  link: Buffer,
+const scratch: TarTarget = {
+  bytes: Buffer.alloc(8 * BLOCK),
+  length: 0,
+  reserve(count) {
+    if (this.length + count <= this.bytes.length) return;
+    const larger = Buffer.alloc((this.length + count) * 2);
+    larger.set(this.bytes);
+    this.bytes = larger;
+  },
+};
+
+/** Appends an ustar header. */
+function writeUstar(
+  tar: TarTarget,
+  name: Text,
+  link: Text,
   flag: string,
   entry: Entry,
   storedSize: number,
-): Buffer {
-  let length = 0;
-  for (const record of records) length += record.length;
-  const before = length === 0 ? 0 : BLOCK + length + padding(length);
-  const bytes = Buffer.allocUnsafe(before + BLOCK).fill(0);
-  if (length > 0) {
-    paxHead(length).copy(bytes);
-    let at = BLOCK;
-    for (const record of records) {
-      if (typeof record === "string") bytes.write(record, at, "latin1");
-      else record.copy(bytes, at);
-      at += record.length;
-    }
-  }
-  ustar(bytes, before, name, link, flag, entry, storedSize);
-  return bytes;
+): void {
+  tar.reserve(BLOCK);
+  const { bytes, length: at } = tar;
+  const { mode, uid, gid, mtimeSec } = entry;
+  bytes.set(TEMPLATE, at);
+  const sum =
+    TEMPLATE_SUM +
+    putText(bytes, at, name, 100) +
+    putOctal(bytes, at + 100, 7, mode) +
+    putOctal(bytes, at + 108, 7, uid > MAX_OCTAL_8 ? 0 : uid) +
+    putOctal(bytes, at + 116, 7, gid > MAX_OCTAL_8 ? 0 : gid) +
+    putOctal(bytes, at + 124, 11, storedSize > MAX_OCTAL_12 ? 0 : storedSize) +
+    putOctal(bytes, at + 136, 11, mtimeSec < 0 || mtimeSec > MAX_OCTAL_12 ? 0 : mtimeSec) +
+    putText(bytes, at + 156, flag, 1) +
+    putText(bytes, at + 157, link, 100);
+  putOctal(bytes, at + 148, 6, sum);
+  bytes[at + 154] = 0;
+  tar.length += BLOCK;
 }
 
-const paxHeads = new Map<number, Buffer>();
+/** Puts at most `limit` bytes of it, and returns their sum. */
+function putText(bytes: Uint8Array, at: number, text: Text, limit: number): number {
+  const count = Math.min(text.length, limit);
+  let sum = 0;
+  for (let i = 0; i < count; i += 1) {
+    const byte = typeof text === "string" ? text.charCodeAt(i) : text[i]!;
+    bytes[at + i] = byte;
+    sum += byte;
+  }
+  return sum;
+}
+
+/** Numbers are taken apart as integers of 32 bits: a division of doubles for every digit takes four times as long. */
+function putOctal(bytes: Uint8Array, at: number, width: number, value: number): number {
+  const high = Math.floor(value / OCTAL_HALF);
+  let sum = 0;
+  let rest = (value - high * OCTAL_HALF) | 0;
+  for (let i = at + width - 1; i >= at; i -= 1) {
+    if (i === at + width - 1 - OCTAL_HALF_DIGITS) rest = high;
+    const digit = rest & 7;
+    bytes[i] = 0x30 + digit;
+    sum += 0x30 + digit;
+    rest >>>= 3;
+  }
+  return sum;
+}
+
+const OCTAL_HALF_DIGITS = 8;
+const OCTAL_HALF = 8 ** OCTAL_HALF_DIGITS;
+
+function putDecimal(bytes: Uint8Array, at: number, width: number, value: number): void {
+  let rest = value | 0;
+  for (let i = at + width - 1; i >= at; i -= 1) {
+    const tenth = (rest / 10) | 0;
+    bytes[i] = 0x30 + rest - tenth * 10;
+    rest = tenth;
+  }
+}
+
+function writeZeros(tar: TarTarget, count: number): void {
+  tar.reserve(count);
+  for (let i = tar.length; i < tar.length + count; i += 1) tar.bytes[i] = 0;
+  tar.length += count;
+}
+
+/** Between `start` and here stand a block for the PAX header and the records: completed, or taken back when there are none. */
+function closePax(tar: TarTarget, start: number): void {
+  const length = tar.length - start - BLOCK;
+  if (length === 0) tar.length = start;
+  else {
+    writeZeros(tar, padding(length));
+    tar.bytes.set(paxHead(length), start);
+  }
+}
+
+const paxHeads = new Map<number, Uint8Array>();
 
 /** The header of a PAX part differs only in its length, and almost always that is one of two. */
-function paxHead(length: number): Buffer {
+function paxHead(length: number): Uint8Array {
   let head = paxHeads.get(length);
   if (head === undefined) {
-    head = Buffer.alloc(BLOCK);
-    ustar(head, 0, PAX_NAME, NOTHING, TYPE_FLAGS.pax, PAX_OWNER, length);
+    head = new Uint8Array(BLOCK);
+    const tar = { bytes: head, length: 0, reserve() {} };
+    writeUstar(tar, "PaxHeaders/entry", "", TYPE_FLAGS.pax, PAX_OWNER, length);
     if (length < BLOCK) paxHeads.set(length, head);
   }
   return head;
 }
 
-function tarName(path: string, isDirectory: boolean, spell: (path: string) => string): Buffer {
-  if (path === ".") return Buffer.from("./");
-  return encodePath(isDirectory ? `${spell(path)}/` : spell(path));
+/** "30 mtime=1700000000.123456789\n": the length counts its own digits. */
+function writeRecord(tar: TarTarget, key: Text, value: Text): void {
+  const rest = key.length + value.length + 3;
+  const length = rest + String(rest + String(rest).length).length;
+  tar.reserve(length);
+  let at = tar.length;
+  const put = (text: Text) => {
+    putText(tar.bytes, at, text, text.length);
+    at += text.length;
+  };
+  put(`${length} `);
+  put(key);
+  put("=");
+  put(value);
+  put("\n");
+  tar.length = at;
 }
 
-/** Writes a header into a block of zeros. */
-function ustar(
-  block: Buffer,
-  at: number,
-  name: Buffer,
-  link: Buffer,
-  flag: string,
-  entry: Entry,
-  size: number,
-): void {
-  const numbers =
-    octal(8, entry.mode) +
-    octal(8, entry.uid > MAX_OCTAL_8 ? 0 : entry.uid) +
-    octal(8, entry.gid > MAX_OCTAL_8 ? 0 : entry.gid) +
-    octal(12, size > MAX_OCTAL_12 ? 0 : size) +
-    octal(12, entry.mtimeSec < 0 || entry.mtimeSec > MAX_OCTAL_12 ? 0 : entry.mtimeSec);
-  name.copy(block, at, 0, 100);
-  block.write(`${numbers}        ${flag}`, at + 100, "latin1");
-  link.copy(block, at + 157, 0, 100);
-  block.write(MAGIC, at + 257, "latin1");
-  let sum = MAGIC_SUM;
-  for (let i = at; i < at + 257; i += 1) sum += block[i]!;
-  block.write(`${sum.toString(8).padStart(6, "0")}\0 `, at + 148, "latin1");
-}
+const TIME_RECORD = Buffer.from("30 mtime=0000000000.000000000\n");
 
-function octal(width: number, value: number): string {
-  return `${value.toString(8).padStart(width - 1, "0")}\0`;
-}
-
-/** Text stays text where it is ASCII, which keys and numbers are. */
-function paxRecord(key: string, value: string | Buffer): string | Buffer {
-  if (typeof value === "string") return `${paxLength(key.length, value.length)} ${key}=${value}\n`;
-  const head = Buffer.from(key);
-  const length = paxLength(head.length, value.length);
-  return Buffer.concat([Buffer.from(`${length} `), head, Buffer.from("="), value, Buffer.from("\n")]);
-}
-
-/** The length of a record counts its own digits. */
-function paxLength(keyLength: number, valueLength: number): number {
-  const rest = keyLength + valueLength + 3;
-  const length = rest + String(rest).length;
-  return rest + String(length).length;
+/** Only where ustar cannot say it. */
+function writeTime(tar: TarTarget, entry: Entry): void {
+  const { mtimeSec, mtimeNs } = entry;
+  if (mtimeNs === 0 && mtimeSec >= 0 && mtimeSec <= MAX_OCTAL_12) return;
+  if (mtimeSec < 1e9 || mtimeSec >= 1e10 || mtimeNs === 0) {
+    writeRecord(tar, "mtime", paxTime(entry));
+    return;
+  }
+  tar.reserve(TIME_RECORD.length);
+  tar.bytes.set(TIME_RECORD, tar.length);
+  const high = Math.floor(mtimeSec / 1e5);
+  putDecimal(tar.bytes, tar.length + 9, 5, high);
+  putDecimal(tar.bytes, tar.length + 14, 5, mtimeSec - high * 1e5);
+  putDecimal(tar.bytes, tar.length + 20, 9, mtimeNs);
+  tar.length += TIME_RECORD.length;
 }
 
 function paxTime(entry: Entry): string {
@@ -228,9 +321,4 @@ function paxTime(entry: Entry): string {
   const nanos = negative ? 1_000_000_000 - entry.mtimeNs : entry.mtimeNs;
   const sign = negative && seconds === 0 ? "-" : "";
   return `${sign}${seconds}${nanos === 0 ? "" : `.${String(nanos).padStart(9, "0")}`}`;
-}
-
-function isAscii(bytes: Buffer): boolean {
-  for (let i = 0; i < bytes.length; i += 1) if (bytes[i]! > 0x7e || bytes[i]! < 0x20) return false;
-  return true;
 }
