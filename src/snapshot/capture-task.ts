@@ -2,8 +2,9 @@
 // tar bytes in one buffer. Synchronous, without state between tasks: workers run it, and so does the main thread when
 // there is little to do. Never follows a link, never waits on a FIFO.
 import { hash } from "node:crypto";
-import { closeSync, fstatSync } from "node:fs";
+import { closeSync } from "node:fs";
 import { systemErrorCode } from "../platform/errors.ts";
+import { createStat, statOpen } from "../platform/file-stat.ts";
 import type {
   CapturedItem,
   CaptureItem,
@@ -14,13 +15,13 @@ import type {
   TaskMemory,
   TaskResult,
 } from "./capture-item.ts";
-import { describeFile, describeOther, findExtents, openItem, openToRead } from "./describe-path.ts";
+import { describeFile, describeOther, openItem, openToRead } from "./describe-path.ts";
 import { hashTask } from "./hash-task.ts";
-import { changedType, explainMiss, isDatabaseContent, movedDatabase, refuseLiveDatabase } from "./missed.ts";
+import { explainMiss, isDatabaseContent, movedDatabase, refuseLiveDatabase } from "./missed.ts";
 import { isHot, movedMeanwhile, signatureOf } from "./moving-file.ts";
 import { gzipCodec, zstdCodec } from "./oci/codec.ts";
 import { systemPath } from "./path-bytes.ts";
-import { encodeHeader, encodeSparseMap, padding } from "./tar/header.ts";
+import { encodeSparseMap, padding, writeHeader } from "./tar/header.ts";
 import { readInto, TarBuffer } from "./tar-buffer.ts";
 import { refuseExhaustion } from "./walk.ts";
 
@@ -76,12 +77,12 @@ function packItem(
   const leader = item.linkTo === undefined ? undefined : leaders.get(item.group!);
   if (leader !== undefined) {
     const entry = { ...leader.entry, path: item.path };
-    tar.append(encodeHeader(entry, { linkTo: leader.entry.path, storedSize: 0 }));
+    writeHeader(tar, entry, { linkTo: leader.entry.path, storedSize: 0 });
     return { ...leader, entry };
   }
   if (item.type === "file") return packFile(item, file, tar);
   const found = describeOther(item, file);
-  tar.append(encodeHeader(found.entry, { storedSize: 0 }));
+  writeHeader(tar, found.entry, { storedSize: 0 });
   return found;
 }
 
@@ -94,46 +95,52 @@ function packFile(item: CaptureItem, live: string | Buffer, tar: TarBuffer): Cap
   }
 }
 
+/** One thread reads one file at a time. */
+const before = createStat();
+const after = createStat();
+
 function packFileOnce(item: CaptureItem, live: string | Buffer, tar: TarBuffer): CapturedItem {
   const fd = openItem(item, live);
   try {
-    const before = fstatSync(fd, { bigint: true });
-    if (!before.isFile()) throw changedType();
-    const described = describeFile(item, live, before);
-    const size = Number(before.size);
-    const extents = findExtents(fd, before, size);
-    const storedSize = extents === undefined ? size : extents.reduce((sum, [, length]) => sum + length, 0);
+    const found = describeFile(item, live, statOpen(fd, before), fd);
+    const { size, extents } = found.entry;
     const map = extents === undefined ? undefined : encodeSparseMap(extents, size);
-    const shape = { ...described.entry, size, sha256: "", ...(extents === undefined ? {} : { extents }) };
-    tar.append(encodeHeader(shape, { storedSize: storedSize + (map?.length ?? 0) }));
+    const stored = extents === undefined ? size : extents.reduce((sum, [, length]) => sum + length, 0);
+    writeHeader(tar, found.entry, { storedSize: stored + (map?.length ?? 0) });
     if (map !== undefined) tar.append(map);
     const at = tar.length;
-    tar.reserve(storedSize + padding(storedSize));
-    for (const [offset, length] of extents ?? [[0, size] as const]) readInto(fd, tar, offset, length);
+    tar.reserve(stored + padding(stored));
+    readSpans(fd, tar, size, extents);
     const content = tar.bytes.subarray(at, tar.length);
     if (item.source === undefined) refuseLiveDatabase(live, content);
-    const spans = extents ?? [[0, size] as const];
     const torn =
-      movedMeanwhile(before, fstatSync(fd, { bigint: true })) ??
-      (isHot(before) && !readsTheSame(fd, spans, content) ? "it was written while being read" : undefined);
+      movedMeanwhile(before, statOpen(fd, after)) ??
+      (isHot(before) && !readsTheSame(fd, size, extents, content)
+        ? "it was written while being read"
+        : undefined);
     if (torn !== undefined && item.source === undefined && isDatabaseContent(content)) throw movedDatabase();
-    const sha256 = hash("sha256", content, "hex");
-    tar.pad(padding(storedSize));
-    const captured: CapturedItem = {
-      ...described,
-      entry: { ...shape, sha256 },
-      ...(torn === undefined ? {} : { torn }),
-    };
-    return storedSize === 0 ? captured : { ...captured, at, stored: storedSize };
+    found.entry.sha256 = hash("sha256", content, "hex");
+    tar.pad(padding(stored));
+    if (torn !== undefined) found.torn = torn;
+    if (stored > 0) {
+      found.at = at;
+      found.stored = stored;
+    }
+    return found;
   } finally {
     closeSync(fd);
   }
 }
 
+function readSpans(fd: number, tar: TarBuffer, size: number, extents: Spans | undefined): void {
+  if (extents === undefined) readInto(fd, tar, 0, size);
+  else for (const [offset, length] of extents) readInto(fd, tar, offset, length);
+}
+
 /** Reads everything once more. The same bytes twice are what the file held at the moment in between. */
-function readsTheSame(fd: number, spans: Spans, content: Uint8Array): boolean {
+function readsTheSame(fd: number, size: number, extents: Spans | undefined, content: Uint8Array): boolean {
   const again = new TarBuffer(content.length);
-  for (const [offset, length] of spans) readInto(fd, again, offset, length);
+  readSpans(fd, again, size, extents);
   return Buffer.compare(again.bytes.subarray(0, again.length), content) === 0;
 }
 
@@ -150,11 +157,9 @@ function readPiece(
   try {
     const fd = openToRead(systemPath(task.file));
     try {
-      const before = fstatSync(fd, { bigint: true });
       readInto(fd, tar, task.offset, task.length);
-      const after = fstatSync(fd, { bigint: true });
-      signature = signatureOf(after, before.ino);
-      short = Number(after.size) < task.offset + task.length;
+      signature = signatureOf(statOpen(fd, after));
+      short = after.size < task.offset + task.length;
     } finally {
       closeSync(fd);
     }

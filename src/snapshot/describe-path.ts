@@ -1,15 +1,27 @@
 // What is known of a path without its content: type, mode, owner, time to the nanosecond, xattrs, the target of a link, and
 // where the data of a sparse file lies. Never follows a link, never waits on a FIFO.
-import { type BigIntStats, constants, lstatSync, openSync, readlinkSync } from "node:fs";
+import { constants, openSync, readlinkSync } from "node:fs";
 import { systemErrorCode } from "../platform/errors.ts";
+import { createStat, ctimeMs, type FileStat, isOfMode, statPath } from "../platform/file-stat.ts";
 import { posixSupport } from "../platform/posix.ts";
-import type { CapturedItem, CaptureItem, StatMark } from "./capture-item.ts";
-import type { Entry, EntryType } from "./entry.ts";
+import type { CapturedItem, CaptureItem } from "./capture-item.ts";
+import type { EntryType } from "./entry.ts";
 import { changedType } from "./missed.ts";
 import { decodePath, systemPath } from "./path-bytes.ts";
 
 const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-const NS = 1_000_000_000n;
+const { S_IFREG, S_IFDIR, S_IFLNK, S_IFIFO } = constants;
+const MODES: Readonly<Record<EntryType, number>> = {
+  file: S_IFREG,
+  directory: S_IFDIR,
+  symlink: S_IFLNK,
+  fifo: S_IFIFO,
+};
+
+/** Still being put together: completed in place, since copies of copies would keep the garbage collector busy. */
+export type Described = {
+  -readonly [key in keyof Omit<CapturedItem, "entry">]: CapturedItem[key];
+} & { readonly entry: { -readonly [key in keyof CapturedItem["entry"]]: CapturedItem["entry"][key] } };
 
 export function openToRead(file: string | Buffer): number {
   return openSync(file, READ_FLAGS);
@@ -20,85 +32,75 @@ export function openItem(item: CaptureItem, live: string | Buffer): number {
   return openToRead(item.source === undefined ? live : systemPath(item.source));
 }
 
+/** One thread describes one path at a time. */
+const seen = createStat();
+
 /** Directories, symlinks and FIFOs: everything there is to know, without opening them. */
-export function describeOther(item: CaptureItem, file: string | Buffer): CapturedItem {
-  const stat = lstatSync(file, { bigint: true });
-  if (!isOfType(stat, item.type)) throw changedType();
+export function describeOther(item: CaptureItem, file: string | Buffer): Described {
+  const stat = statPath(file, seen);
+  if (!isOfMode(stat, MODES[item.type])) throw changedType();
   const described = describe(item, file, stat);
-  const target = item.type === "symlink" ? decodePath(readlinkSync(file, { encoding: "buffer" })) : undefined;
-  return {
-    ...described,
-    entry: { ...described.entry, size: 0, sha256: "", ...(target === undefined ? {} : { target }) },
-  };
+  if (item.type === "symlink")
+    described.entry.target = decodePath(readlinkSync(file, { encoding: "buffer" }));
+  return described;
 }
 
-function isOfType(stat: BigIntStats, type: EntryType): boolean {
-  if (type === "file") return stat.isFile();
-  if (type === "directory") return stat.isDirectory();
-  return type === "symlink" ? stat.isSymbolicLink() : stat.isFIFO();
+/** A file but for its content. A backup of a database has the database's own metadata, not the scratch file's. */
+export function describeFile(
+  item: CaptureItem,
+  live: string | Buffer,
+  stat: FileStat,
+  fd: number,
+): Described {
+  if (!isOfMode(stat, S_IFREG)) throw changedType();
+  const described =
+    item.source === undefined ? describe(item, live, stat, fd) : describe(item, live, statPath(live, seen));
+  described.entry.size = stat.size;
+  const extents = findExtents(fd, stat);
+  if (extents !== undefined) described.entry.extents = extents;
+  return described;
 }
 
-/** A backup of a database has the database's own metadata, not the scratch file's. */
-export function describeFile(item: CaptureItem, live: string | Buffer, stat: BigIntStats): Described {
-  return describe(item, live, item.source === undefined ? stat : lstatSync(live, { bigint: true }));
-}
-
-type Described = Pick<CapturedItem, "mark" | "degraded"> & {
-  entry: Omit<Entry, "location" | "size" | "sha256">;
-};
-
-function describe(item: CaptureItem, file: string | Buffer, stat: BigIntStats): Described {
-  const attributes = readXattrs(file);
-  const seconds = floorSeconds(stat.mtimeNs);
-  return {
+function describe(item: CaptureItem, file: string | Buffer, stat: FileStat, fd?: number): Described {
+  const described: Described = {
     entry: {
       path: item.path,
       type: item.type,
-      mode: Number(stat.mode) & 0o7777,
-      uid: Number(stat.uid),
-      gid: Number(stat.gid),
-      mtimeSec: Number(seconds),
-      mtimeNs: Number(stat.mtimeNs - seconds * NS),
-      ...(item.group === undefined ? {} : { group: item.group }),
-      ...(attributes.xattrs.length === 0 ? {} : { xattrs: attributes.xattrs }),
+      mode: stat.mode & 0o7777,
+      uid: stat.uid,
+      gid: stat.gid,
+      mtimeSec: stat.mtimeSec,
+      mtimeNs: stat.mtimeNs,
+      size: 0,
+      sha256: "",
     },
-    mark: markOf(stat),
-    ...(attributes.lost === undefined ? {} : { degraded: attributes.lost }),
+    mark: { ctimeMs: ctimeMs(stat), ino: stat.ino, nlink: stat.nlink },
   };
+  if (item.group !== undefined) described.entry.group = item.group;
+  readXattrs(described, file, fd);
+  return described;
 }
 
-function markOf(stat: BigIntStats): StatMark {
-  return { ctimeMs: nsToMs(stat.ctimeNs), ino: Number(stat.ino), nlink: Number(stat.nlink) };
-}
-
-/** The same number that a plain stat gives as `ctimeMs`, so that the two can be compared. */
-export function nsToMs(ns: bigint): number {
-  const seconds = floorSeconds(ns);
-  return Number(seconds) * 1000 + Number(ns - seconds * NS) / 1_000_000;
-}
-
-function floorSeconds(ns: bigint): bigint {
-  const seconds = ns / NS;
-  return ns < 0n && seconds * NS !== ns ? seconds - 1n : seconds;
-}
-
-function readXattrs(file: string | Buffer): { xattrs: [string, string][]; lost?: string } {
+function readXattrs(described: Described, file: string | Buffer, fd: number | undefined): void {
   const support = posixSupport();
-  if (!support.ok) return { xattrs: [], lost: `extended attributes cannot be read: ${support.reason}` };
+  if (!support.ok) {
+    described.degraded = `extended attributes cannot be read: ${support.reason}`;
+    return;
+  }
   try {
-    return {
-      xattrs: support.posix.listXattrs(file).map(({ name, value }) => [name, value.toString("base64")]),
-    };
+    const xattrs = support.posix.listXattrs(file, fd);
+    if (xattrs.length > 0)
+      described.entry.xattrs = xattrs.map(({ name, value }) => [name, value.toString("base64")] as const);
   } catch (error) {
     const code = systemErrorCode(error);
     if (code === "ENOENT") throw error;
-    return { xattrs: [], lost: `extended attributes cannot be read: ${code}` };
+    described.degraded = `extended attributes cannot be read: ${code}`;
   }
 }
 
 /** Where data lies, when the file has holes; undefined for a dense file. */
-export function findExtents(fd: number, stat: BigIntStats, size: number): [number, number][] | undefined {
-  if (size === 0 || Number(stat.blocks) * 512 >= size) return undefined;
+function findExtents(fd: number, { size, blocks }: FileStat): [number, number][] | undefined {
+  if (size === 0 || blocks * 512 >= size) return undefined;
   const support = posixSupport();
   if (!support.ok) return undefined;
   const extents: [number, number][] = [];

@@ -1,9 +1,10 @@
 // Describes paths and hashes files without packing them: is what stat calls changed really different?
 import { createHash } from "node:crypto";
-import { closeSync, fstatSync, readSync } from "node:fs";
+import { closeSync, readSync } from "node:fs";
+import { createStat, statOpen } from "../platform/file-stat.ts";
 import type { CapturedItem, CaptureItem, HashTask, MissedItem, TaskResult } from "./capture-item.ts";
-import { describeFile, describeOther, findExtents, openItem } from "./describe-path.ts";
-import { changedType, explainMiss, refuseLiveDatabase } from "./missed.ts";
+import { describeFile, describeOther, openItem } from "./describe-path.ts";
+import { explainMiss, refuseLiveDatabase } from "./missed.ts";
 import { movedMeanwhile } from "./moving-file.ts";
 import { systemPath } from "./path-bytes.ts";
 
@@ -28,11 +29,9 @@ function hashItem(root: string, item: CaptureItem): CapturedItem {
   if (item.type !== "file") return describeOther(item, live);
   const fd = openItem(item, live);
   try {
-    const before = fstatSync(fd, { bigint: true });
-    if (!before.isFile()) throw changedType();
-    const described = describeFile(item, live, before);
-    const size = Number(before.size);
-    const extents = findExtents(fd, before, size);
+    const before = statOpen(fd, createStat());
+    const described = describeFile(item, live, before, fd);
+    const { size, extents } = described.entry;
     const digest = createHash("sha256");
     hashBuffer ??= Buffer.allocUnsafeSlow(HASH_CHUNK);
     for (const [offset, length] of extents ?? [[0, size] as const]) {
@@ -46,14 +45,10 @@ function hashItem(root: string, item: CaptureItem): CapturedItem {
         done += count;
       }
     }
-    const torn = movedMeanwhile(before, fstatSync(fd, { bigint: true }));
-    const entry = {
-      ...described.entry,
-      size,
-      sha256: digest.digest("hex"),
-      ...(extents === undefined ? {} : { extents }),
-    };
-    return { ...described, entry, ...(torn === undefined ? {} : { torn }) };
+    const torn = movedMeanwhile(before, statOpen(fd, createStat()));
+    described.entry.sha256 = digest.digest("hex");
+    if (torn !== undefined) described.torn = torn;
+    return described;
   } finally {
     closeSync(fd);
   }

@@ -1,12 +1,16 @@
 // Did a file move while it was being read? What its stat before and after says, and what it cannot say.
-import type { BigIntStats } from "node:fs";
 import { systemClock } from "../platform/clock.ts";
-import { nsToMs } from "./describe-path.ts";
+import { ctimeMs, type FileStat } from "../platform/file-stat.ts";
 
-export function movedMeanwhile(before: BigIntStats, after: BigIntStats): string | undefined {
+export function movedMeanwhile(before: FileStat, after: FileStat): string | undefined {
   if (before.size !== after.size)
     return `its size went from ${before.size} to ${after.size} while being read`;
-  if (before.mtimeNs !== after.mtimeNs || before.ctimeNs !== after.ctimeNs)
+  if (
+    before.mtimeNs !== after.mtimeNs ||
+    before.ctimeNs !== after.ctimeNs ||
+    before.mtimeSec !== after.mtimeSec ||
+    before.ctimeSec !== after.ctimeSec
+  )
     return "it was written while being read";
   return undefined;
 }
@@ -18,11 +22,11 @@ export function movedMeanwhile(before: BigIntStats, after: BigIntStats): string 
 const TICK_MS = 12;
 
 /** Changed so recently that another change could have left no trace in its stat. */
-export function isHot(stat: BigIntStats): boolean {
-  const ageMs = systemClock.nowMs() - nsToMs(stat.ctimeNs);
+export function isHot(stat: FileStat): boolean {
+  const ageMs = systemClock.nowMs() - ctimeMs(stat);
   return ageMs > -TICK_MS && ageMs < TICK_MS;
 }
 
-export function signatureOf(stat: BigIntStats, ino: bigint = stat.ino): string {
-  return `${ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`;
+export function signatureOf(stat: FileStat): string {
+  return `${stat.ino} ${stat.size} ${stat.mtimeSec}.${stat.mtimeNs} ${stat.ctimeSec}.${stat.ctimeNs}`;
 }

@@ -1,11 +1,12 @@
 // Packs items into a layer: small files together, large ones in pieces, all compressed in parallel and written in
 // order. What could not be read comes back as missed or flawed, never in silence (INV-6).
 import { createHash, type Hash } from "node:crypto";
-import { type BigIntStats, closeSync, fstatSync, readSync } from "node:fs";
+import { closeSync, readSync } from "node:fs";
+import { createStat, type FileStat, statOpen } from "../platform/file-stat.ts";
 import type { CapturedItem, CaptureItem, CaptureTask, MissedItem, TaskResult } from "./capture-item.ts";
 import type { Pool } from "./capture-pool.ts";
-import { describeFile, findExtents, openItem } from "./describe-path.ts";
-import { changedType, explainMiss, isDatabaseContent, movedDatabase, refuseLiveDatabase } from "./missed.ts";
+import { describeFile, openItem } from "./describe-path.ts";
+import { explainMiss, isDatabaseContent, movedDatabase, refuseLiveDatabase } from "./missed.ts";
 import { isHot, signatureOf } from "./moving-file.ts";
 import type { LayerWriter } from "./oci/layer-writer.ts";
 import type { TocEntry } from "./oci/toc.ts";
@@ -131,7 +132,7 @@ function takePacked(request: PackRequest, missed: MissedItem[], result: TaskResu
 
 interface OpenedLarge {
   readonly unit: LargeUnit;
-  readonly described: Omit<CapturedItem, "entry"> & { entry: Omit<TocEntry, "at" | "length"> };
+  readonly described: CapturedItem;
   readonly header: Buffer;
   readonly pieces: readonly (readonly [offset: number, length: number])[];
   readonly storedSize: number;
@@ -249,11 +250,11 @@ function openFirst(root: string, unit: LargeUnit, missed: MissedItem[]): OpenedL
 }
 
 /** Waits until a write could no longer hide behind the file's time stamp; a file that is never at rest is not awaited. */
-function statAtRest(fd: number): BigIntStats {
-  let stat = fstatSync(fd, { bigint: true });
+function statAtRest(fd: number): FileStat {
+  const stat = statOpen(fd, createStat());
   for (let attempt = 0; attempt < REST_ATTEMPTS && isHot(stat); attempt += 1) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, REST_MS);
-    stat = fstatSync(fd, { bigint: true });
+    statOpen(fd, stat);
   }
   return stat;
 }
@@ -264,22 +265,22 @@ function openLarge(root: string, unit: LargeUnit): OpenedLarge {
   const fd = openItem(leader, live);
   try {
     const stat = statAtRest(fd);
-    if (!stat.isFile()) throw changedType();
+    const described = describeFile(leader, live, stat, fd);
     if (leader.source === undefined) {
       const head = Buffer.alloc(100);
       refuseLiveDatabase(live, head.subarray(0, readSync(fd, head, 0, head.length, 0)));
     }
-    const described = describeFile(leader, live, stat);
-    const size = Number(stat.size);
-    const extents = findExtents(fd, stat, size);
+    const { size, extents } = described.entry;
     const spans = extents ?? [[0, size] as const];
     const storedSize = spans.reduce((sum, [, length]) => sum + length, 0);
     const map = extents === undefined ? Buffer.alloc(0) : encodeSparseMap(extents, size);
-    const entry = { ...described.entry, size, sha256: "", ...(extents === undefined ? {} : { extents }) };
-    const header = Buffer.concat([encodeHeader(entry, { storedSize: storedSize + map.length }), map]);
+    const header = Buffer.concat([
+      encodeHeader(described.entry, { storedSize: storedSize + map.length }),
+      map,
+    ]);
     return {
       unit,
-      described: { ...described, entry },
+      described,
       header,
       pieces: cut(spans),
       storedSize,
