@@ -52,6 +52,18 @@ describe("a table of contents", () => {
     );
   });
 
+  it("has rows that JSON.stringify would have written", () => {
+    const plain = fc.stringMatching(/^[ -~]{1,20}$/).filter((text) => !/(^|\/)(\.{0,2})(\/|$)/.test(text));
+    const given = fc.tuple(entry, fc.option(plain, { nil: undefined }));
+    fc.assert(
+      fc.property(fc.array(given, { maxLength: 5 }), (drawn) => {
+        const entries = drawn.map(([one, path]) => (path === undefined ? one : { ...one, path }));
+        const text = zlib.gunzipSync(encodeToc({ members: [], entries, removed: [] })).toString();
+        for (const line of text.trimEnd().split("\n")) expect(JSON.stringify(JSON.parse(line))).toBe(line);
+      }),
+    );
+  });
+
   it.each(["", "/a", "a//b", "a/../b", "..", "a/.", "./a", "a\0b", "a/"])("refuses the path %j", (bad) => {
     const toc: Toc = { members: [], entries: [], removed: [bad] };
     expect(() => decodeToc(encodeToc(toc), LIMIT)).toThrow(TocError);
