@@ -11,7 +11,9 @@ import { type CapturedColumns, fromColumns } from "./captured-columns.ts";
 
 /** Starting workers costs about 30 ms: below this many bytes the main thread is done sooner alone. */
 const INLINE_BYTES = 8 << 20;
-const WINDOW_PER_WORKER = 3;
+/** What a worker has before it: enough to go on with while the main thread is busy elsewhere for 50 ms. */
+const DEPTH = 4;
+const WINDOW_PER_WORKER = 6;
 const YOUNG_MB = 12;
 /**
  * The window's memory is made once and used again and again: 1 MB buffers that come and go kept the garbage collector of
@@ -88,6 +90,8 @@ function startCrew(): Crew {
   const workers = Array.from({ length: availableParallelism() }, () =>
     startWorker("capture-worker", import.meta.url, {
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
+      // A worker closes what it opens: no list of open files, which costs a little for each of a hundred thousand.
+      trackUnmanagedFds: false,
     }),
   );
   const memories = Array.from({ length: workers.length * WINDOW_PER_WORKER }, () => ({
@@ -120,9 +124,9 @@ function drive(
   const feed = () => {
     for (;;) {
       if (given >= tasks.length || given - taken >= window) return;
-      // The least loaded worker, never more than two tasks deep: one to do, one to go on with.
+      // The least loaded worker, and not too deep: at the end nobody should have much left when the others have nothing.
       const [worker, depth] = [...load].reduce((least, next) => (next[1] < least[1] ? next : least));
-      if (depth >= 2) return;
+      if (depth >= DEPTH) return;
       load.set(worker, depth + 1);
       // No more than `window` tasks are under way, so the memory of this one was read out.
       worker.postMessage({ id: given, task: { ...tasks[given], memory: memories[given % window] } });
