@@ -34,15 +34,24 @@ type Take = (result: TaskResult, index: number) => void;
 export interface Pool extends AsyncDisposable {
   /** Calls `take` with each result, in task order. After a failure the pool is of no more use. */
   run(tasks: readonly CaptureTask[], options: PoolOptions, take: Take): Promise<void>;
+  /** Starts the threads now: there will be work for them. */
+  warm(): void;
 }
 
-/** Threads are started when they are first needed; at once when there is much to do. */
-export function createPool(expectedBytes = 0): Pool {
+/** Below this there is no use for threads. */
+export function isMuch(bytes: number): boolean {
+  return bytes >= INLINE_BYTES;
+}
+
+/** Threads are started when they are first needed, or called for. */
+export function createPool(): Pool {
   let crew: Crew | undefined;
-  if (expectedBytes >= INLINE_BYTES) crew = startCrew();
   return {
+    warm() {
+      crew ??= startCrew();
+    },
     async run(tasks, options, take) {
-      if (options.totalBytes >= INLINE_BYTES && tasks.length >= 3) {
+      if (isMuch(options.totalBytes) && tasks.length >= 3) {
         crew ??= startCrew();
         return drive(crew, tasks, options.signal, take);
       }
@@ -52,7 +61,9 @@ export function createPool(expectedBytes = 0): Pool {
       }
     },
     async [Symbol.asyncDispose]() {
-      await dismissWorkers(crew?.workers ?? []);
+      const { workers } = crew ?? { workers: [] };
+      crew = undefined;
+      await dismissWorkers(workers);
     },
   };
 }
@@ -84,6 +95,8 @@ interface Crew {
   readonly workers: readonly Worker[];
   readonly memories: readonly TaskMemory[];
   listener: Listener | undefined;
+  /** What went wrong while nobody listened. */
+  failure: { readonly error: unknown } | undefined;
 }
 
 function startCrew(): Crew {
@@ -98,13 +111,15 @@ function startCrew(): Crew {
     raw: new SharedArrayBuffer(RAW_BYTES),
     stored: new SharedArrayBuffer(STORED_BYTES),
   }));
-  const crew: Crew = { workers, memories, listener: undefined };
+  const crew: Crew = { workers, memories, listener: undefined, failure: undefined };
+  const fail = (error: unknown) => {
+    crew.failure ??= { error };
+    crew.listener?.onFailure(error);
+  };
   for (const worker of workers) {
     worker.on("message", (reply: Reply) => crew.listener?.onReply(worker, reply));
-    worker.on("error", (error) => crew.listener?.onFailure(error));
-    worker.on("exit", (code) =>
-      crew.listener?.onFailure(new Error(`a capture worker ended with code ${code}`)),
-    );
+    worker.on("error", fail);
+    worker.on("exit", (code) => fail(new Error(`a capture worker ended with code ${code}`)));
   }
   return crew;
 }
@@ -149,6 +164,7 @@ function drive(
     }
     feed();
   };
+  if (crew.failure !== undefined) return Promise.reject(crew.failure.error);
   return new Promise<void>((resolve, reject) => {
     crew.listener = {
       onReply(worker, reply) {

@@ -9,13 +9,14 @@ import { LazarusError } from "../platform/errors.ts";
 import { timeOrderedId } from "../platform/ids.ts";
 import type { Lock } from "../platform/lock.ts";
 import { keepYoungHeap } from "../platform/young-heap.ts";
-import { runTasks } from "./capture-pool.ts";
+import { createPool, runTasks } from "./capture-pool.ts";
 import { linkedDirectories, someParent } from "./changes.ts";
 import { askGit, commitCell, GIT_LEFT_ALONE, gitDirectoryInCell } from "./commit-cell.ts";
 import { compactLayers, planCompaction } from "./compact.ts";
 import { openContents } from "./contents.ts";
 import type { CheckpointMetadata, CheckpointRef, Entry, Flaw, GitPosition, Reason } from "./entry.ts";
 import { hasLargeCache, openHead, saveCache } from "./head.ts";
+import { freshItems } from "./next-cache.ts";
 import { type Checkpoint, putCheckpoint, readCheckpoint } from "./oci/manifest.ts";
 import { readPositions } from "./positions.ts";
 import { startProbers } from "./probe.ts";
@@ -112,6 +113,7 @@ async function captureLocked(
 ): Promise<CaptureResult> {
   const createdMs = room.machine.clock.nowMs();
   const id = timeOrderedId(createdMs, room.machine.ids);
+  await using pool = createPool();
   using probers = hasLargeCache(room) ? startProbers() : undefined;
   // Before there is much in memory: the larger a process, the longer it takes to start another.
   const gitPlace = options.git === false ? undefined : askGit(room);
@@ -126,6 +128,7 @@ async function captureLocked(
     groupPrefix: id,
     defer: gitDirectoryInCell(room),
     probers,
+    onMany: () => pool.warm(),
     meanwhile: async (walk) => {
       const made = { id, createdMs, headId: head?.ref.id ?? null };
       const position =
@@ -149,22 +152,26 @@ async function captureLocked(
     samePosition(head.metadata, git!, flaws)
   ) {
     const saved = publishAgain(room, options, { id, createdMs }, head, flaws);
-    if (found.refreshed.size > 0) saveCache(room, found, NOTHING_PACKED, head.ref.manifest);
+    if (found.refreshed.size > 0)
+      saveCache(room, found, freshItems(found, NOTHING_PACKED), head.ref.manifest);
     return saved;
   }
 
-  const stored = await storeChanges(room, found, flaws);
+  const stored = await storeChanges(room, found, flaws, pool);
+  // Not at the end: what the threads hold would add to what is to be done yet.
+  await pool[Symbol.asyncDispose]();
   if (found.late !== undefined) noteGit();
   // What looked changed could not be read, as last time.
   if (head !== undefined && stored.layers.length === 0 && samePosition(head.metadata, git!, flaws)) {
     const saved = publishAgain(room, options, { id, createdMs }, head, flaws);
-    saveCache(room, found, stored.packed, head.ref.manifest);
+    saveCache(room, found, freshItems(found, stored.packed), head.ref.manifest);
     return saved;
   }
   const below = head?.layers ?? [];
   const chain = [...below, ...stored.layers];
   const from = planCompaction(chain.map((layer) => layer.size));
   const layers = from === undefined ? chain : compactLayers(room, chain, from);
+  const fresh = freshItems(found, stored.packed);
   const metadata: CheckpointMetadata = {
     format: 1,
     checkpoint_id: id,
@@ -177,7 +184,7 @@ async function captureLocked(
     host: room.machine.processes.hostName(),
     lazarus_version: room.version,
     git: git!,
-    counts: countAll(found, stored),
+    counts: countAll(found, stored, fresh),
     ...readPositions(room.cellRoot),
     flaws,
     excluded: [OWN_NAMES, ...room.settings.exclude],
@@ -186,7 +193,7 @@ async function captureLocked(
   crashPoint("snapshot.capture.manifest-put");
   const ref = makeRef(options, { id, createdMs, parent: metadata.parent, manifest });
   room.vault.publish([...room.vault.list(), ref]);
-  saveCache(room, found, stored.packed, manifest.digest);
+  saveCache(room, found, fresh, manifest.digest);
   crashPoint("snapshot.capture.cache-written");
   return { ref, checkpoint: readCheckpoint(room.vault, ref), outcome: "captured", flaws };
 }

@@ -3,12 +3,12 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { LazarusError, systemErrorCode } from "../platform/errors.ts";
+import type { CapturedItem } from "./capture-item.ts";
 import { openContents } from "./contents.ts";
 import { buildCache } from "./next-cache.ts";
 import { readPackedToc } from "./oci/layer-reader.ts";
 import { type Checkpoint, type LayerRef, layerSource, readCheckpoint } from "./oci/manifest.ts";
 import type { Vault } from "./oci/vault.ts";
-import type { Packed } from "./pack.ts";
 import { LEAST_ROWS } from "./probe.ts";
 import type { Room } from "./room.ts";
 import { readStatCache, type StatCache, writeStatCache } from "./stat-cache.ts";
@@ -71,9 +71,14 @@ export function openCache(room: Room, head: Checkpoint | undefined): StatCache |
 }
 
 /** What the next checkpoint compares with. It must hold exactly what the checkpoint holds, no more and no less. */
-export function saveCache(room: Room, found: Survey, packed: Packed, manifest: string): void {
+export function saveCache(
+  room: Room,
+  found: Survey,
+  fresh: readonly (CapturedItem | undefined)[],
+  manifest: string,
+): void {
   try {
-    writeStatCache(room.machine, cacheFile(room), buildCache(found, packed, manifest));
+    writeStatCache(room.machine, cacheFile(room), buildCache(found, fresh, manifest));
   } catch (error) {
     // The checkpoint stands. An older cache names another manifest and is not believed.
     if (systemErrorCode(error) === undefined) throw error;

@@ -9,7 +9,7 @@ import type { CapturedItem } from "./capture-item.ts";
 import { runTask } from "./capture-task.ts";
 import { goneFromRows } from "./changes.ts";
 import { nameAt } from "./name-table.ts";
-import { buildCache } from "./next-cache.ts";
+import { buildCache, freshItems } from "./next-cache.ts";
 import { joinPath } from "./path-bytes.ts";
 import { createMatcher } from "./settings.ts";
 import { cachedEntry, decodeStatCache, encodeStatCache, type StatCache } from "./stat-cache.ts";
@@ -89,7 +89,11 @@ function next(root: string, cache: StatCache | undefined, excluded: string[], mi
     flaws: [],
     sources: new Map(),
   };
-  return { all, next: shared(buildCache(survey, packed, "m")), unread: all.filter((seen) => isMissed(seen)) };
+  return {
+    all,
+    next: shared(buildCache(survey, freshItems(survey, packed), "m")),
+    unread: all.filter((seen) => isMissed(seen)),
+  };
 
   function isMissed({ path, unchanged }: { path: string; unchanged: boolean }): boolean {
     return !unchanged && missed.includes(path);

@@ -3,7 +3,7 @@
 // children of a directory that was read anew move to the end together. Pure.
 import type { CapturedItem } from "./capture-item.ts";
 import type { Packed } from "./pack.ts";
-import { baseName, type CachedEntry, type StatCache, TYPE_CODES } from "./stat-cache.ts";
+import { baseName, type StatCache, TYPE_CODES } from "./stat-cache.ts";
 import { createStatCacheBuilder } from "./stat-cache-builder.ts";
 import type { Survey } from "./survey.ts";
 import type { Found, Walk } from "./walk.ts";
@@ -11,9 +11,13 @@ import type { Found, Walk } from "./walk.ts";
 /** Files written this short before the scan could change again without their stat showing it. */
 const RACY_MS = 2000;
 
-export function buildCache(found: Survey, packed: Packed, manifest: string): StatCache {
+/** `items`: what was learnt of each that was found, as `freshItems` gives it. */
+export function buildCache(
+  found: Survey,
+  items: readonly (CapturedItem | undefined)[],
+  manifest: string,
+): StatCache {
   const { walk, cache, scanStartMs, sources } = found;
-  const items = walk.found.map((each) => freshItem(found, packed, each));
   const { kept, keptRows } = decideKept(found, items);
   const segments = segmentsOf(keptRows);
   const staying = segments.at(-1)?.rank ?? 0;
@@ -28,16 +32,14 @@ export function buildCache(found: Survey, packed: Packed, manifest: string): Sta
 
   const builder = createStatCacheBuilder(end);
   for (const { from, to } of segments) if (to > from) builder.copy(cache!, from, to - from);
-  const describe = (item: CapturedItem, path: string): CachedEntry => ({
-    ...item,
-    // The stat of a live database says nothing about the copy that stands for it.
-    racy: item.torn !== undefined || sources.has(path) || !(item.mark.ctimeMs < scanStartMs - RACY_MS),
-  });
+  // The stat of a live database says nothing about the copy that stands for it.
+  const isRacy = (item: CapturedItem, path: string) =>
+    item.torn !== undefined || sources.has(path) || !(item.mark.ctimeMs < scanStartMs - RACY_MS);
   for (const [i, { path, row }] of walk.found.entries()) {
     if (!kept[i] || walk.slots[i]! >= 0) continue;
     const item = items[i];
     if (item === undefined) builder.copy(cache!, row, 1);
-    else builder.add(baseName(path), describe(item, path));
+    else builder.add(baseName(path), item, isRacy(item, path));
   }
 
   const setRowChildren = (at: number, row: number) => {
@@ -57,7 +59,7 @@ export function buildCache(found: Survey, packed: Packed, manifest: string): Sta
     if (!kept[i]) continue;
     const isPlaced = walk.slots[i]! >= 0;
     if (isPlaced && items[i] !== undefined)
-      builder.replace(placeOf[i]!, baseName(path), describe(items[i]!, path));
+      builder.replace(placeOf[i]!, baseName(path), items[i]!, isRacy(items[i]!, path));
     if (type !== "directory" || row < 0) builder.setChildren(placeOf[i]!, 0, 0, true);
     else if (!isPlaced) setRowChildren(placeOf[i]!, row);
   }
@@ -116,7 +118,11 @@ function* directoriesOf(cache: StatCache | undefined): Generator<number> {
     yield row;
 }
 
-/** What the packing or the closer look learnt of a path. */
+/** What the packing or the closer look learnt of each path that the walk found. */
+export function freshItems(found: Survey, packed: Packed): (CapturedItem | undefined)[] {
+  return found.walk.found.map((each) => freshItem(found, packed, each));
+}
+
 function freshItem({ sources, refreshed }: Survey, packed: Packed, found: Found): CapturedItem | undefined {
   const { path, unchanged, inode } = found;
   // A lookup by path costs half a microsecond: none for what has one name, is unchanged and was not copied by SQLite.

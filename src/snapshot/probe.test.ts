@@ -30,10 +30,10 @@ function cacheOf(isRacy: (path: string) => boolean = () => false): { cache: Stat
   for (const [row, path] of paths.entries()) {
     const stat = lstatSync(join(root, path), { bigint: true });
     const plain = lstatSync(join(root, path));
-    builder.add(path.slice(path.lastIndexOf("/") + 1), {
+    const seen = {
       entry: {
         path,
-        type: stat.isFile() ? "file" : "directory",
+        type: stat.isFile() ? ("file" as const) : ("directory" as const),
         mode: Number(stat.mode) & 0o7777,
         uid: 0,
         gid: 0,
@@ -43,8 +43,8 @@ function cacheOf(isRacy: (path: string) => boolean = () => false): { cache: Stat
         sha256: "",
       },
       mark: { ctimeMs: plain.ctimeMs, ino: plain.ino, nlink: plain.nlink },
-      racy: isRacy(path),
-    });
+    };
+    builder.add(path.slice(path.lastIndexOf("/") + 1), seen, isRacy(path));
     builder.setChildren(row, 0, 0, true);
   }
   builder.setChildren(0, 1, DIRECTORIES, true);

@@ -15,13 +15,15 @@ import {
   TYPE_CODES,
 } from "./stat-cache.ts";
 
+type Seen = Pick<CachedEntry, "entry" | "mark">;
+
 export interface StatCacheBuilder {
   /** Adds a row for a path that was looked at anew. Its children are still to be set. */
-  add(name: string, seen: CachedEntry): void;
+  add(name: string, seen: Seen, racy: boolean): void;
   /** Adds `count` rows as an older cache has them, where their children stand included. */
   copy(from: StatCache, fromRow: number, count: number): void;
   /** Puts something else into a row that was added. */
-  replace(row: number, name: string, seen: CachedEntry): void;
+  replace(row: number, name: string, seen: Seen, racy: boolean): void;
   /** `complete`: these are all the names that the directory had. */
   setChildren(row: number, first: number, count: number, complete: boolean): void;
   finish(manifest: string, rules?: string): StatCache;
@@ -38,7 +40,7 @@ export function createStatCacheBuilder(count: number): StatCacheBuilder {
   const columns = Object.fromEntries(
     COLUMNS.map(([name, Column]) => [name, new Column(count)]),
   ) as unknown as Pick<StatCache, ColumnName>;
-  const set = (row: number, name: string, { entry, mark, racy }: CachedEntry) => {
+  const set = (row: number, name: string, { entry, mark }: Seen, racy: boolean) => {
     columns.types[row] = TYPE_CODES[entry.type];
     columns.modes[row] = entry.mode;
     columns.uids[row] = entry.uid;
@@ -57,9 +59,9 @@ export function createStatCacheBuilder(count: number): StatCacheBuilder {
     else if (row in extras) delete extras[row];
   };
   return {
-    add(name, seen) {
+    add(name, seen, racy) {
       names.add(name);
-      set(added, name, seen);
+      set(added, name, seen, racy);
       added += 1;
     },
     replace: set,
@@ -128,7 +130,7 @@ export function cacheFromListing(
   const builder = createStatCacheBuilder(rows.length);
   const unknown: StatMark = { ctimeMs: Number.NaN, ino: 0, nlink: 0 };
   for (const [row, entry] of rows.entries()) {
-    builder.add(baseName(entry.path), { entry, mark: unknown, racy: true });
+    builder.add(baseName(entry.path), { entry, mark: unknown }, true);
     // What the checkpoint skipped has no row; and no stat here is believed anyway.
     builder.setChildren(row, ...ranges[row]!, false);
   }

@@ -48,7 +48,7 @@ const NAMES = ["", "plain", "\udcffraw", "日本 🦀", "new\nline"];
 function build(): StatCache {
   const builder = createStatCacheBuilder(NAMES.length);
   for (const [i, name] of NAMES.entries()) {
-    builder.add(name, seen(name, i));
+    builder.add(name, seen(name, i), seen(name, i).racy);
     builder.setChildren(i, i === 0 ? 1 : 0, i === 0 ? 4 : 0, i !== 0);
   }
   return builder.finish("sha256:abc");

@@ -1,7 +1,7 @@
 // Stores what a survey found changed: one ordinary layer and, where secrets changed, one local-only layer. What could not
 // be read is left out and said so (INV-6); key files never reach a layer that can be pushed (INV-7).
 import type { CapturedItem, CaptureItem, MissedItem } from "./capture-item.ts";
-import { createPool, type Pool } from "./capture-pool.ts";
+import { isMuch, type Pool } from "./capture-pool.ts";
 import { someParent, whiteoutsFor } from "./changes.ts";
 import type { CheckpointMetadata, Flaw } from "./entry.ts";
 import { type Codec, gzipCodec, zstdCodec } from "./oci/codec.ts";
@@ -25,11 +25,11 @@ export interface Stored {
 export const NOTHING_PACKED: Packed = { captured: new Map(), missed: [] };
 
 /** Writes the ordinary layer and, where secrets changed, the local-only one. */
-export async function storeChanges(room: Room, found: Survey, flaws: Flaw[]): Promise<Stored> {
+export async function storeChanges(room: Room, found: Survey, flaws: Flaw[], pool: Pool): Promise<Stored> {
   const codec = room.settings.compression === "zstd" ? zstdCodec : gzipCodec;
   const total = found.changed.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0);
   // First of all: its threads start while the work for them is laid out.
-  await using pool = createPool(total);
+  if (isMuch(total)) pool.warm();
   const isSecret = createSecretMatcher(room.settings.secrets);
   const secretGroups = new Set(
     found.changed.filter((item) => item.group !== undefined && isSecret(item.path)).map((item) => item.group),
@@ -242,17 +242,19 @@ async function copyLateDatabases(
 }
 
 /** Counts what the checkpoint holds, not what the walk saw: what was skipped or folded into a database is no file. */
-export function countAll(found: Survey, stored: Stored): CheckpointMetadata["counts"] {
+export function countAll(
+  found: Survey,
+  stored: Stored,
+  fresh: readonly (CapturedItem | undefined)[],
+): CheckpointMetadata["counts"] {
   const { captured } = stored.packed;
   const removed = new Set(found.removed);
   let files = 0;
   let directories = 0;
   let others = 0;
   let bytes = 0;
-  const hasCopies = found.sources.size > 0;
-  const itemOf = (path: string) => captured.get(path) ?? found.refreshed.get(path);
-  for (const { path, type, size, unchanged, inode } of found.walk.found) {
-    const item = unchanged && inode === undefined && !hasCopies ? undefined : itemOf(path);
+  for (const [i, { path, type, size, unchanged }] of found.walk.found.entries()) {
+    const item = fresh[i];
     if (item === undefined && (!unchanged || (removed.size > 0 && removed.has(path)))) continue;
     if (type === "file") {
       files += 1;

@@ -51,6 +51,8 @@ export interface SurveyOptions {
   readonly defer?: string | undefined;
   readonly meanwhile?: ((walk: Walk) => Promise<void>) | undefined;
   readonly probers?: Probers | undefined;
+  /** Called during the walk, when it is clear that there will be much to store. */
+  readonly onMany?: (() => void) | undefined;
 }
 
 /** Names that Lazarus itself uses beside a cell's content. */
@@ -68,6 +70,8 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
     rules,
     ...(options.defer === undefined ? {} : { defer: new Set([options.defer]) }),
     probers: options.probers,
+    // What the cache knows may well turn out to be the same.
+    onMany: cache === undefined ? options.onMany : undefined,
   });
   const walk = walker.walk();
   const meanwhile = options.meanwhile?.(walk);

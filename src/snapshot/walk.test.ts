@@ -6,10 +6,11 @@ import { LazarusError } from "../platform/errors.ts";
 import { createSystemError } from "../testing/index.ts";
 import { runTask } from "./capture-task.ts";
 import { nameAt } from "./name-table.ts";
-import { buildCache } from "./next-cache.ts";
+import { buildCache, freshItems } from "./next-cache.ts";
 import { createMatcher } from "./settings.ts";
 import { decodeStatCache, encodeStatCache, type StatCache } from "./stat-cache.ts";
 import { everythingIn } from "./still.ts";
+import type { Survey } from "./survey.ts";
 import { createWalker, refuseExhaustion, type Walk } from "./walk.ts";
 
 let root: string;
@@ -57,22 +58,20 @@ function remember(
     .map(({ path, type, size }) => ({ path, type, size }))
     .filter(({ path }) => !missed.includes(path));
   const { captured } = runTask({ kind: "hash", codec: "gzip", root, items });
-  return buildCache(
-    {
-      cache: undefined,
-      walk: seen,
-      rules: JSON.stringify(exclude),
-      scanStartMs: Number.POSITIVE_INFINITY,
-      changed: [],
-      refreshed: new Map(),
-      removed,
-      removedDirectories: new Set(),
-      flaws: [],
-      sources: new Map(),
-    },
-    { captured: new Map(captured.map((item) => [item.entry.path, item])), missed: [] },
-    "m",
-  );
+  const found: Survey = {
+    cache: undefined,
+    walk: seen,
+    rules: JSON.stringify(exclude),
+    scanStartMs: Number.POSITIVE_INFINITY,
+    changed: [],
+    refreshed: new Map(),
+    removed,
+    removedDirectories: new Set(),
+    flaws: [],
+    sources: new Map(),
+  };
+  const packed = { captured: new Map(captured.map((item) => [item.entry.path, item])), missed: [] };
+  return buildCache(found, freshItems(found, packed), "m");
 }
 
 describe.each([false, true])("a walk with a cache (rows asked first: %s)", (asking) => {
@@ -137,7 +136,7 @@ describe.each([false, true])("a walk with a cache (rows asked first: %s)", (aski
         flaws: [],
         sources: new Map(),
       },
-      { captured: new Map(), missed: [] },
+      [],
       "m2",
     );
     expect(changed(walk(second).walk())).toEqual(["a.db-wal"]);

@@ -60,6 +60,8 @@ export interface WalkOptions {
   readonly defer?: ReadonlySet<string>;
   /** Threads that were called in advance. */
   readonly probers?: Probers | undefined;
+  /** Called once, when much was found. */
+  readonly onMany?: (() => void) | undefined;
 }
 
 export interface Walker {
@@ -85,6 +87,7 @@ const SKIPPED_TYPES = new Map([
   [S_IFBLK, "a block device"],
 ]);
 const NO_SLOT = -1;
+const MANY = 10_000;
 
 /** A directory to go into: found, or still and known by its row alone. */
 interface Directory {
@@ -95,7 +98,8 @@ interface Directory {
   readonly index: number;
 }
 
-export function createWalker({ root, cache, isExcluded, rules, defer, probers }: WalkOptions): Walker {
+export function createWalker(options: WalkOptions): Walker {
+  const { root, cache, isExcluded, rules, defer, probers, onMany } = options;
   const found: Found[] = [];
   const gone: number[] = [];
   const flaws: Flaw[] = [];
@@ -170,6 +174,7 @@ export function createWalker({ root, cache, isExcluded, rules, defer, probers }:
     if (seen.type === "directory") below.push(asDirectory(seen, found.length));
     found.push(seen);
     slots.push(slot);
+    if (found.length === MANY) onMany?.();
   };
 
   /** A row that is gone takes everything below it along. */

@@ -33,7 +33,7 @@ export interface Footer {
 const LEVEL = 1;
 /** A layer of a few changes: it costs a millisecond to make it a tenth smaller, and it is kept for long. */
 const SMALL_LEVEL = 6;
-const SMALL_BYTES = 256 << 10;
+const SMALL_BYTES = 512 << 10;
 const levelFor = (raw: Uint8Array) => (raw.length <= SMALL_BYTES ? SMALL_LEVEL : LEVEL);
 const SAMPLE_BYTES = 4096;
 const SAMPLES = 3;
