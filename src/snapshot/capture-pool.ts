@@ -11,8 +11,8 @@ import { type CapturedColumns, fromColumns } from "./captured-columns.ts";
 
 /** Starting workers costs about 30 ms: below this many bytes the main thread is done sooner alone. */
 const INLINE_BYTES = 8 << 20;
-/** What a worker has before it: enough to go on with while the main thread is busy elsewhere for 50 ms. */
-const DEPTH = 4;
+/** What a worker has before it: enough to go on with while the main thread is busy elsewhere for 100 ms. */
+const DEPTH = 6;
 const WINDOW_PER_WORKER = 6;
 const YOUNG_MB = 12;
 /**

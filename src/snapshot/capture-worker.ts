@@ -1,12 +1,16 @@
 // The shell of a capture worker: takes tasks, sends results. All thinking is in capture-task.ts.
 import { parentPort } from "node:worker_threads";
 import { asLazarusError } from "../platform/errors.ts";
+import { posixSupport } from "../platform/posix.ts";
 import { hearTasks } from "../platform/worker-module.ts";
 import type { CaptureTask } from "./capture-item.ts";
 import { runTask } from "./capture-task.ts";
 import { toColumns } from "./captured-columns.ts";
 
 const port = parentPort!;
+
+// 80 ms, which the first task would wait for: loaded while it is still being laid out.
+posixSupport();
 
 hearTasks(port, ({ id, task }: { id: number; task: CaptureTask }) => {
   try {
