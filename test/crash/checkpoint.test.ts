@@ -2,11 +2,11 @@
 // is in test/soak.
 import { describe, expect, it } from "vitest";
 import { createRandom, listCrashPoints } from "../../src/testing/index.ts";
+import { SEED } from "../seed.ts";
 import { createLab } from "../snapshot/lab.ts";
 import { judgeVault, runVictim, SOURCES } from "./checkpoint-judge.ts";
 import { CRASH_DOCUMENT } from "./checkpoint-settings.ts";
 
-const SEED = Number(process.env.LAZARUS_SEED ?? Date.now() % 1_000_000);
 const points = listCrashPoints(SOURCES)
   .map(({ name }) => name)
   .filter((name) => /^snapshot\.(capture|layer|publish|compact)\./.test(name));

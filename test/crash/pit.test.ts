@@ -1,9 +1,9 @@
 // Kill −9 of agent, keeper, pit and each pair, a few rounds of it; test/soak has 200.
 import { expect, test } from "vitest";
 import { findDoubles, killRounds } from "../pit/kill-rounds.ts";
+import { SEED as seed } from "../seed.ts";
 
 test("whoever is killed, the agent comes back: no orphan, no double, every crash with its checkpoint", async () => {
-  const seed = Number(process.env.LAZARUS_SEED ?? Date.now() % 1_000_000);
   const tally = await killRounds(10, seed);
   expect(tally).toMatchObject({ seed, doubles: [], orphans: [], unkept: [] });
   expect(tally.lives).toBeGreaterThanOrEqual(tally.crashes);

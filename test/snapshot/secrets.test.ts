@@ -109,6 +109,22 @@ describe("files on the deny-list", () => {
     expect(objects(lab)).toContain("ordinary");
   });
 
+  it("stay out of git when something else had their name before", async () => {
+    using lab = createLab(kept);
+    execFileSync("git", ["init", "-q", lab.worktree]);
+    fs.symlinkSync("nowhere", join(lab.worktree, ".env"));
+    fs.mkdirSync(join(lab.worktree, "server.pem"));
+    plant(lab, "server.pem/inner", "not a secret");
+    await lab.checkpoint();
+    for (const path of [".env", "server.pem"]) {
+      fs.rmSync(join(lab.worktree, path), { recursive: true });
+      plant(lab, path, `${MARK} ${path}`);
+    }
+    await lab.checkpoint();
+    expect(objects(lab)).not.toContain(MARK);
+    expect(show(lab, false).raw).not.toContain(MARK);
+  });
+
   it("stay there through edits, removals, renames and merged layers", { timeout: 60_000 }, async () => {
     using lab = createLab(kept);
     execFileSync("git", ["init", "-q", lab.worktree]);

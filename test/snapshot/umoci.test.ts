@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { tarPath } from "../../src/snapshot/tar/header.ts";
 import { createRandom } from "../../src/testing/index.ts";
+import { SEED } from "../seed.ts";
 import { createGarden } from "./hostile-tree.ts";
 import { createLab, isRoot, listTree, removeTree } from "./lab.ts";
 import { isHere, saySkipped } from "./tools.ts";
 
-const SEED = Number(process.env.LAZARUS_SEED ?? Date.now() % 1_000_000);
 const ROUNDS = Number(process.env.LAZARUS_ROUNDS ?? 11);
 const WHAT = "hostile trees in the hands of umoci";
 const canUnpack = isHere("umoci", WHAT);

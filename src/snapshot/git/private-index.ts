@@ -59,13 +59,22 @@ export async function updateIndex(
     if (!(ignored instanceof Set)) return ignored;
     visible = visible.filter((path) => !ignored.has(path));
   }
-  const paths = [...visible, ...changes.removed];
-  if (paths.length === 0) return { note: null };
-  const update = await call(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"], {
-    indexFile,
-    input: joinNul(paths),
-  });
-  return update.code === 0 ? { note: null } : { failure: `git update-index: ${update.stderr}` };
+  // Taken out whatever stands there now: something else may have the name, ignored or a secret, and must not come in by it.
+  return (
+    (await change(call, indexFile, ["--force-remove"], changes.removed)) ??
+    (await change(call, indexFile, ["--add", "--remove", "--replace"], visible)) ?? { note: null }
+  );
+}
+
+async function change(
+  call: Call,
+  indexFile: string,
+  how: readonly string[],
+  paths: readonly string[],
+): Promise<{ failure: string } | undefined> {
+  if (paths.length === 0) return undefined;
+  const update = await call(["update-index", ...how, "-z", "--stdin"], { indexFile, input: joinNul(paths) });
+  return update.code === 0 ? undefined : { failure: `git update-index: ${update.stderr}` };
 }
 
 const WITHOUT_COMMIT = /'(.+?)\/?' does not have a commit checked out/;
