@@ -51,6 +51,7 @@ export async function killRounds(rounds: number, seed: number): Promise<Tally> {
     let pit: ChildProcess = await world.openPit();
     const start = world.run(["run", "m1", "-d", "--revive", "yes", "--", process.execPath, "-e", AGENT, log]);
     if (start.exit !== 0) throw new Error(start.stderr);
+    const { epoch: first } = world.life("m1");
     let slowestMs = 0;
     let crashes = 0;
     let pitKills = 0;
@@ -111,7 +112,12 @@ export async function killRounds(rounds: number, seed: number): Promise<Tally> {
       rounds,
       crashes,
       pitKills,
-      lives: new Set(readFileSync(log, "utf8").match(/^\d+(?= )/gm)).size - 1,
+      // The first may have been killed before it could write a word.
+      lives: new Set(
+        readFileSync(log, "utf8")
+          .match(/^\d+(?= )/gm)
+          ?.filter((epoch) => Number(epoch) > first),
+      ).size,
       revivals: events.filter(({ kind }) => kind === "revival").length,
       checkpoints: world.checkpoints("m1").filter(({ reason }) => reason === "crash").length,
       doubles: findDoubles(readFileSync(log, "utf8")),
