@@ -31,7 +31,7 @@ export function buildCache(
   }
 
   const builder = createStatCacheBuilder(end);
-  for (const { from, to } of segments) if (to > from) builder.copy(cache!, from, to - from);
+  for (const { from, to } of segments) builder.copy(cache!, from, to - from);
   // The stat of a live database says nothing about the copy that stands for it.
   const isRacy = (item: CapturedItem, path: string) =>
     item.torn !== undefined || sources.has(path) || !(item.mark.ctimeMs < scanStartMs - RACY_MS);
