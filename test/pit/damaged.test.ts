@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LAUNCHER } from "../cli/hermetic.ts";
-import { createPitWorld, type PitWorld } from "./pit-world.ts";
+import { createPitWorld, end, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;
 beforeEach(() => {
@@ -125,7 +125,7 @@ describe("what the keeper wrote", () => {
   it("a pid that is a stranger's now is never signalled", () => {
     startSleeper();
     const { keeper, agent } = world.life("m1");
-    for (const pid of [keeper.pid, agent.pid]) process.kill(pid, "SIGKILL");
+    for (const pid of [keeper.pid, agent.pid]) end(pid);
     const stranger = spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
     try {
       edit("life.json", (life) => ({

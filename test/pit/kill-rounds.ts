@@ -4,7 +4,7 @@ import type { ChildProcess } from "node:child_process";
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createRandom } from "../../src/testing/seeded-ids.ts";
-import { createPitWorld } from "./pit-world.ts";
+import { createPitWorld, end } from "./pit-world.ts";
 
 export interface Tally {
   readonly seed: number;
@@ -60,15 +60,10 @@ export async function killRounds(rounds: number, seed: number): Promise<Tally> {
       const victims = random.pick(VICTIMS);
       const { epoch, agent, keeper } = world.life("m1");
       appendFileSync(join(world.directory, "rounds.log"), `${round} ${victims} in life ${epoch}\n`);
-      const kill = (pid: number) => {
-        try {
-          process.kill(pid, "SIGKILL");
-        } catch {}
-      };
       const killedMs = performance.now();
       if (victims.includes("pit")) pit.kill("SIGKILL");
-      if (victims.includes("agent")) kill(agent.pid);
-      if (victims.includes("keeper")) kill(keeper.pid);
+      if (victims.includes("agent")) end(agent.pid);
+      if (victims.includes("keeper")) end(keeper.pid);
       const mortal = victims !== "pit";
       if (mortal) crashes += 1;
       if (victims.includes("pit")) {

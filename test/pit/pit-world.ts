@@ -79,16 +79,21 @@ export function createPitWorld(): PitWorld {
     },
     async close() {
       for (const pit of pits) pit.kill("SIGKILL");
-      for (const pid of livingIn(world.home)) {
-        try {
-          process.kill(pid, "SIGKILL");
-        } catch {}
-      }
+      for (const pid of livingIn(world.home)) end(pid);
       await new Promise((resolve) => setTimeout(resolve, 50));
       world[Symbol.dispose]();
     },
   };
   return pitWorld;
+}
+
+/** Ends a process; one that went by itself in the meantime, say because another one's end took it along, has ended too. */
+export function end(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
 }
 
 /** A wait swallows what is not there yet; an error that stays is thrown at the end. */

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createPitWorld, type PitWorld } from "./pit-world.ts";
+import { createPitWorld, end, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;
 beforeEach(() => {
@@ -292,8 +292,8 @@ describe("about an end, it", () => {
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
     const { keeper } = world.life("m1");
     const life = join(world.home, "run", "agents", "m1", "life.json");
-    process.kill(keeper.pid, "SIGKILL");
-    for (const pid of world.processes()) process.kill(pid, "SIGKILL");
+    end(keeper.pid);
+    for (const pid of world.processes()) end(pid);
     writeFileSync(
       life,
       readFileSync(life, "utf8").replaceAll(/"bootId": "[^"]*"/g, '"bootId": "an-earlier-boot"'),
