@@ -14,7 +14,7 @@ export default defineConfig({
     setupFiles: ["test/properties.ts"],
     pool: "forks",
     testTimeout: 30 * 60_000,
-    hookTimeout: 60_000,
+    hookTimeout: 10 * 60_000,
     restoreMocks: true,
     env: { LAZARUS_PROPERTIES: "explore" },
   },

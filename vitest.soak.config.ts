@@ -7,6 +7,6 @@ export default defineConfig({
     globalSetup: ["test/global-setup.ts"],
     pool: "forks",
     testTimeout: 60 * 60_000,
-    hookTimeout: 60_000,
+    hookTimeout: 10 * 60_000,
   },
 });

@@ -70,7 +70,7 @@ export function createWorld(): World {
       encoding: "utf8",
       stdio: ["ignore", "pipe", "pipe"],
       maxBuffer: 2 ** 28,
-      timeout: options.timeout ?? 60_000,
+      timeout: options.timeout ?? 10 * 60_000,
       ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.gid ?? options.uid }),
     });
     if (error) throw error;

@@ -18,7 +18,7 @@ describe.concurrent("a checkpoint killed with SIGKILL", () => {
   for (const point of points) {
     const passages = point.startsWith("snapshot.compact.") ? [1] : [1, 9];
     for (const passage of passages) {
-      it(`at ${point}, passage ${passage}, is there whole or not at all`, { timeout: 60_000 }, async () => {
+      it(`at ${point}, passage ${passage}, is there whole or not at all`, async () => {
         using lab = createLab({ document: CRASH_DOCUMENT });
         const ending = await runVictim({ home: lab.home, rounds: ROUNDS, crashAt: `${point}#${passage}` });
         expect(ending.signal, `${point} is never passed: teach checkpoint-victim.ts to pass it`).toBe(
@@ -30,9 +30,7 @@ describe.concurrent("a checkpoint killed with SIGKILL", () => {
   }
 });
 
-it(`${RANDOM_KILLS} random kills of one cell's checkpoints lose nothing (seed ${SEED})`, {
-  timeout: 120_000,
-}, async () => {
+it(`${RANDOM_KILLS} random kills of one cell's checkpoints lose nothing (seed ${SEED})`, async () => {
   const random = createRandom(SEED);
   using lab = createLab({ document: CRASH_DOCUMENT });
   for (let kill = 0; kill < RANDOM_KILLS; kill += 1) {

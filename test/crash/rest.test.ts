@@ -49,7 +49,7 @@ async function killAndRepeat(copy: string, point: string, words: readonly string
   expect(vault.list().map(({ id }) => id)).toEqual(ids);
 }
 
-describe.concurrent("killed with SIGKILL and run again", { timeout: 120_000 }, () => {
+describe.concurrent("killed with SIGKILL and run again", () => {
   for (const point of withPrefix("snapshot.export.")) {
     it(`an export, at ${point}: no half archive under its name, then a whole one`, async () => {
       await withCopy(home, async (copy) => {

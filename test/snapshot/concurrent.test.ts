@@ -67,9 +67,7 @@ describe("what is unchanged", () => {
 
 describe("a file that is written while it is read", () => {
   for (const size of [60_000, 5 << 20]) {
-    it(`is whole when each version is put in its place by a rename (${size} bytes)`, {
-      timeout: 60_000,
-    }, async () => {
+    it(`is whole when each version is put in its place by a rename (${size} bytes)`, async () => {
       using lab = createLab({ ...kept, aheadMs: 0 });
       const file = join(lab.worktree, "restless");
       await using _writer = await startChild("restless-writer.ts", "replace", file, String(size));
@@ -86,9 +84,7 @@ describe("a file that is written while it is read", () => {
 
     // A single write that the scheduler stops in its middle shows in no stat, however often one looks. So the promise for
     // files that are rewritten in place is: flagged when it shows, and right in the next checkpoint in any case.
-    it(`in place is flagged, and right in the next checkpoint (${size} bytes)`, {
-      timeout: 60_000,
-    }, async () => {
+    it(`in place is flagged, and right in the next checkpoint (${size} bytes)`, async () => {
       using lab = createLab({ ...kept, aheadMs: 0 });
       const file = join(lab.worktree, "restless");
       let torn = 0;
@@ -122,9 +118,7 @@ describe("a file that is written while it is read", () => {
     await lab.verify();
   });
 
-  it("may vanish, small or large, alone or with its directory, without harm", {
-    timeout: 60_000,
-  }, async () => {
+  it("may vanish, small or large, alone or with its directory, without harm", async () => {
     using lab = createLab({ ...kept, aheadMs: 0 });
     await using _small = await startChild("restless-writer.ts", "vanish", join(lab.worktree, "small"), "500");
     await using _large = await startChild(
@@ -248,7 +242,7 @@ describe("beside others", () => {
     await other.verify();
   });
 
-  it("a prune takes nothing that a checkpoint needs", { timeout: 60_000 }, async () => {
+  it("a prune takes nothing that a checkpoint needs", async () => {
     using lab = createLab(kept);
     const policy = {
       keep_last: 3,
@@ -275,7 +269,7 @@ describe("beside others", () => {
     expect(lab.text("worktree/f4")).toBe("content 19");
   });
 
-  it("git gc and an agent that commits do not spoil it", { timeout: 60_000 }, async () => {
+  it("git gc and an agent that commits do not spoil it", async () => {
     using lab = createLab(kept);
     execFileSync("git", ["init", "-q", lab.worktree]);
     fs.writeFileSync(join(lab.worktree, "f"), "0");

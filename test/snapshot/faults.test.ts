@@ -41,7 +41,7 @@ describe("a disk that fails at any one call", () => {
     ["EROFS", 5],
     ["EMFILE", 5],
   ] as const satisfies [FaultCode, number][]) {
-    it(`with ${code} ends in words, and costs nothing that was saved`, { timeout: 60_000 }, async () => {
+    it(`with ${code} ends in words, and costs nothing that was saved`, async () => {
       using lab = createLab(kept);
       prepare(lab);
       await lab.checkpoint();
@@ -106,9 +106,7 @@ function mountSmall(path: string, megabytes: number): Mount | undefined {
 }
 
 describe("a real small file system", () => {
-  it("that is full, or read-only, is named, and the vault stays in order", { timeout: 60_000 }, async ({
-    skip,
-  }) => {
+  it("that is full, or read-only, is named, and the vault stays in order", async ({ skip }) => {
     using lab = createLab(kept);
     using mount = isRoot ? mountSmall(lab.room.config.vault_root, 4) : undefined;
     if (mount === undefined) skip("mounting a tmpfs needs root and the right to mount");
@@ -158,7 +156,7 @@ describe("a real small file system", () => {
 });
 
 describe("a process that runs out of descriptors", () => {
-  it("says so, instead of saving half a cell", { timeout: 60_000 }, async () => {
+  it("says so, instead of saving half a cell", async () => {
     using lab = createLab(kept);
     prepare(lab);
     fs.mkdirSync(join(lab.worktree, "a/b/c"), { recursive: true });

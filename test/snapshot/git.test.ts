@@ -493,7 +493,7 @@ describe("the commit of a checkpoint", () => {
 
 describe("few changes are committed quickly, and to the same tree", () => {
   // In the second an ignored file becomes a link.
-  it.each([SEED, 847_040])("over random edits (seed %d)", { timeout: 60_000 }, async (seed) => {
+  it.each([SEED, 847_040])("over random edits (seed %d)", async (seed) => {
     const random = createRandom(seed);
     using lab = createRepository();
     lab.write(".gitignore", "*.ignored\n");

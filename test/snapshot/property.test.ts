@@ -6,5 +6,5 @@ import { PROFILES, runProperty } from "./property-rounds.ts";
 
 describe.concurrent("restore gives the tree that was saved", () => {
   for (const [name, profile] of Object.entries(PROFILES))
-    it(`${name} (seed ${SEED})`, { timeout: 120_000 }, () => runProperty(SEED, profile));
+    it(`${name} (seed ${SEED})`, () => runProperty(SEED, profile));
 });

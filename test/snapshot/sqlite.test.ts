@@ -36,9 +36,7 @@ describe("a database with a busy writer", () => {
     ["DELETE", 15],
     ["TRUNCATE", 10],
   ] as const) {
-    it(`is whole in each of ${rounds} checkpoints, in journal mode ${journal}`, {
-      timeout: 120_000,
-    }, async () => {
+    it(`is whole in each of ${rounds} checkpoints, in journal mode ${journal}`, async () => {
       using lab = createLab({ document: { retention: { auto: false } } });
       fs.mkdirSync(join(lab.cell, "state"));
       const file = join(lab.cell, "state/busy.db");
@@ -63,7 +61,7 @@ describe("a database with a busy writer", () => {
   it.each([
     ["small", 0],
     ["large", 3 << 20],
-  ])("is copied through SQLite when it is seen to move, %s", { timeout: 120_000 }, async (_, ballast) => {
+  ])("is copied through SQLite when it is seen to move, %s", async (_, ballast) => {
     using lab = createLab({ document: { retention: { auto: false } } });
     fs.mkdirSync(join(lab.cell, "state"));
     const file = join(lab.cell, "state/busy.db");
@@ -149,7 +147,7 @@ describe("a database that SQLite cannot copy is captured as plain files, and tha
     expect(lab.text("worktree/a.db-wal")).toBe("no log at all");
   });
 
-  it("when someone keeps it locked", { timeout: 30_000 }, async () => {
+  it("when someone keeps it locked", async () => {
     using lab = createLab();
     const database = new DatabaseSync(join(lab.worktree, "a.db"));
     database.exec("CREATE TABLE t (x); INSERT INTO t VALUES (1); BEGIN EXCLUSIVE; INSERT INTO t VALUES (2)");

@@ -31,27 +31,23 @@ function escaped(line: string): string {
   return JSON.stringify({ ...row, path: tarPath(row.path), links: row.links?.map(tarPath) });
 }
 
-it.skipIf(!canUnpack || !isRoot)(
-  `umoci unpacks every checkpoint to its tree (seed ${SEED})`,
-  { timeout: 120_000 },
-  async () => {
-    const random = createRandom(SEED);
-    using lab = createLab({ document: { retention: { auto: false } } });
-    const garden = createGarden(lab.worktree, random, { most: 5000, secrets: true });
-    for (let i = 0; i < 25; i += 1) garden.grow();
-    for (let round = 0; round < ROUNDS; round += 1) {
-      const tree = listTree(lab.cell);
-      const { ref } = await lab.checkpoint();
-      const bundle = join(lab.directory, "bundle");
-      execFileSync("umoci", ["unpack", "--image", `${lab.room.vault.root}:${ref.id}`, bundle], {
-        stdio: "pipe",
-      });
-      const unpacked = listTree(join(bundle, "rootfs"));
-      removeTree(bundle);
-      expect(unpacked.map(comparable).sort(), `seed ${SEED}, round ${round}`).toEqual(
-        tree.map(escaped).map(comparable).sort(),
-      );
-      for (let i = 0; i < 4; i += 1) garden.edit();
-    }
-  },
-);
+it.skipIf(!canUnpack || !isRoot)(`umoci unpacks every checkpoint to its tree (seed ${SEED})`, async () => {
+  const random = createRandom(SEED);
+  using lab = createLab({ document: { retention: { auto: false } } });
+  const garden = createGarden(lab.worktree, random, { most: 5000, secrets: true });
+  for (let i = 0; i < 25; i += 1) garden.grow();
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const tree = listTree(lab.cell);
+    const { ref } = await lab.checkpoint();
+    const bundle = join(lab.directory, "bundle");
+    execFileSync("umoci", ["unpack", "--image", `${lab.room.vault.root}:${ref.id}`, bundle], {
+      stdio: "pipe",
+    });
+    const unpacked = listTree(join(bundle, "rootfs"));
+    removeTree(bundle);
+    expect(unpacked.map(comparable).sort(), `seed ${SEED}, round ${round}`).toEqual(
+      tree.map(escaped).map(comparable).sort(),
+    );
+    for (let i = 0; i < 4; i += 1) garden.edit();
+  }
+});
