@@ -64,7 +64,7 @@ describe("a lock that another process holds", () => {
 
   it("is handed over to one who waits", async () => {
     const holder = await startHolder("short work");
-    const waiting = acquireLock(systemMachine, path, { purpose: "next", waitMs: 10_000 });
+    const waiting = acquireLock(systemMachine, path, { purpose: "next", waitMs: 10 * 60_000 });
     holder.stdin!.write("let go");
     using lock = await waiting;
     expect(lock.path).toBe(path);

@@ -1,6 +1,7 @@
 // Who a process is. The real table is asked where the machine must be believed; reuse and reboot are simulated.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import type { Writable } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { createSimulatedProcesses } from "../testing/simulated-processes.ts";
 import { isAlive, pidInUse, systemProcesses } from "./process-identity.ts";
@@ -36,14 +37,20 @@ describe("this machine's processes", () => {
 
   it("does not take a zombie for alive", async () => {
     // The shell starts a child, then becomes a program that never reaps it.
-    const parent = spawn("sh", ["-c", "sleep 0.05 & echo $!; exec sleep 30"]);
+    const parent = spawn("sh", ["-c", "cat <&3 >/dev/null & echo $!; exec cat"], {
+      stdio: ["pipe", "pipe", "inherit", "pipe"],
+    });
     try {
-      const [line] = await once(parent.stdout, "data");
+      const [line] = await once(parent.stdout!, "data");
       const pid = Number(String(line));
       const identity = systemProcesses.identify(pid);
-      await expect.poll(() => systemProcesses.identify(pid), { timeout: 5000, interval: 10 }).toBeUndefined();
+      expect(isAlive(systemProcesses, identity!)).toBe(true);
+      parent.stdin!.write("are you cat now?");
+      await once(parent.stdout!, "data");
+      (parent.stdio[3] as Writable).end();
+      await expect.poll(() => systemProcesses.identify(pid), { timeout: 60_000 }).toBeUndefined();
       expect(pidInUse(pid), "its pid is still taken").toBe(true);
-      if (identity) expect(isAlive(systemProcesses, identity)).toBe(false);
+      expect(isAlive(systemProcesses, identity!)).toBe(false);
     } finally {
       parent.kill("SIGKILL");
     }
