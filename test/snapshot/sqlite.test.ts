@@ -32,9 +32,10 @@ async function transactions(lab: Lab, id: string, journal: string): Promise<numb
 
 describe("a database with a busy writer", () => {
   for (const [journal, rounds] of [
-    ["WAL", 25],
-    ["DELETE", 15],
+    ["WAL", 20],
+    ["DELETE", 10],
     ["TRUNCATE", 10],
+    ["PERSIST", 10],
   ] as const) {
     it(`is whole in each of ${rounds} checkpoints, in journal mode ${journal}`, async () => {
       using lab = createLab({ document: { retention: { auto: false } } });
