@@ -2,7 +2,7 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { LOOK, probeRows, UNCHANGED } from "./probe.ts";
+import { LOOK, type Probers, type ProbeTask, probeRows, UNCHANGED } from "./probe.ts";
 import { decodeStatCache, encodeStatCache, type StatCache } from "./stat-cache.ts";
 import { createStatCacheBuilder } from "./stat-cache-builder.ts";
 
@@ -63,6 +63,34 @@ test("what nobody touched is unchanged, on however many threads", () => {
   const { cache, paths } = cacheOf();
   for (let round = 0; round < 5; round += 1)
     expect(doubted(paths, probeRows(root, cache, { leastRows: 0 }))).toEqual([]);
+});
+
+const TAKEN = 1;
+
+/** A thread that takes the first chunk of rows, and is held up for ever. */
+function stoppedThread(says: boolean): Probers & { task?: ProbeTask } {
+  return {
+    give(task) {
+      this.task = task;
+      const chunk = Atomics.add(new Int32Array(task.chunks, 0, 1), 0, 1);
+      if (says) Atomics.store(new Int32Array(task.chunks, 4), chunk, TAKEN);
+    },
+    [Symbol.dispose]() {},
+  };
+}
+
+test.each([
+  ["before it could say that it took some", false],
+  ["at work", true],
+])("a thread that stopped %s leaves its rows to the first one", (_, says) => {
+  const { cache, paths } = cacheOf((path) => path === "d1");
+  const thread = stoppedThread(says);
+  const verdicts = probeRows(root, cache, { probers: thread, putOff: ["d2"] })!;
+  expect(doubted(paths, verdicts).filter((path) => !/^d2(\/|$)/.test(path))).toEqual(["d1"]);
+  // It goes on when the verdicts have been given: they stand.
+  const before = [...verdicts];
+  new Uint8Array(thread.task!.verdicts).fill(UNCHANGED);
+  expect([...verdicts]).toEqual(before);
 });
 
 test("what was written, removed, added to or may have changed unseen is to be looked at", () => {

@@ -33,7 +33,7 @@ const MOST_THREADS = 4;
 const QUIETLY = { throwIfNoEntry: false } as const;
 /** Room for the stats of a whole share, none of which survives: not one collection of garbage. */
 const YOUNG_MB = 96;
-/** A thread that does not come back is not waited for: its rows are looked at again. */
+/** A thread that does not come back is not waited for: the first one looks at its rows, too. */
 const PATIENCE_MS = 1000;
 
 /** Threads that look along. A thread takes 40 ms to start, so it is called before there is work for it. */
@@ -86,26 +86,24 @@ export function probeRows(
   for (const path of putOff) markBelow(cache, findRow(cache, path), verdicts);
   using own = probers === undefined && cache.count >= leastRows ? startProbers() : undefined;
   (probers ?? own)?.give(task);
-  workThrough(task, cache);
+  const probeChunk = workThrough(task, cache);
   const states = new Int32Array(task.chunks, 4);
   for (let chunk = 0; chunk < count; chunk += 1) {
-    if (Atomics.load(states, chunk) !== TAKEN) continue;
-    if (Atomics.wait(states, chunk, TAKEN, PATIENCE_MS) === "timed-out")
-      verdicts.fill(LOOK, chunk * CHUNK_ROWS, (chunk + 1) * CHUNK_ROWS);
+    if (Atomics.load(states, chunk) === TAKEN) Atomics.wait(states, chunk, TAKEN, PATIENCE_MS);
+    // A thread may also have been held up between taking a chunk and saying so.
+    if (Atomics.load(states, chunk) !== DONE) probeChunk(chunk);
   }
-  return verdicts;
+  // One that was not waited for may go on writing, and the walk asks of a row more than once.
+  return verdicts.slice();
 }
 
-/** Takes chunk after chunk until none is left. Every thread does this. */
-export function workThrough(task: ProbeTask, cache: StatCache): void {
+/** Takes chunk after chunk until none is left. Every thread does this. Returns what looks at one chunk. */
+export function workThrough(task: ProbeTask, cache: StatCache): (chunk: number) => void {
   const next = new Int32Array(task.chunks, 0, 1);
   const states = new Int32Array(task.chunks, 4);
   const verdicts = new Uint8Array(task.verdicts);
   const directories = createDirectories(cache);
-  for (;;) {
-    const chunk = Atomics.add(next, 0, 1);
-    if (chunk >= states.length) return;
-    Atomics.compareExchange(states, chunk, FREE, TAKEN);
+  const probeChunk = (chunk: number) => {
     const end = Math.min(cache.count, (chunk + 1) * CHUNK_ROWS);
     for (let row = chunk * CHUNK_ROWS; row < end; row += 1) {
       if (verdicts[row] === PUT_OFF || cache.racy[row] === 1) continue;
@@ -118,6 +116,12 @@ export function workThrough(task: ProbeTask, cache: StatCache): void {
       )
         verdicts[row] = UNCHANGED;
     }
+  };
+  for (;;) {
+    const chunk = Atomics.add(next, 0, 1);
+    if (chunk >= states.length) return probeChunk;
+    Atomics.compareExchange(states, chunk, FREE, TAKEN);
+    probeChunk(chunk);
     Atomics.store(states, chunk, DONE);
     Atomics.notify(states, chunk);
   }
