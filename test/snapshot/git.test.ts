@@ -36,9 +36,12 @@ function createRepository(options: LabOptions = {}, init = true): Repository {
         GIT_AUTHOR_EMAIL: "u@u",
         GIT_COMMITTER_NAME: "user",
         GIT_COMMITTER_EMAIL: "u@u",
-        GIT_CONFIG_COUNT: "1",
+        GIT_CONFIG_COUNT: "2",
         GIT_CONFIG_KEY_0: "protocol.file.allow",
         GIT_CONFIG_VALUE_0: "always",
+        // From git 2.47 on a commit leaves someone behind who holds a lock file for a while.
+        GIT_CONFIG_KEY_1: "maintenance.auto",
+        GIT_CONFIG_VALUE_1: "false",
         ...extra.env,
       },
     }).toString();

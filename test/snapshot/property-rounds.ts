@@ -82,11 +82,11 @@ function difference(wanted: readonly string[], got: readonly string[]): string[]
 }
 
 function plantRepositories(lab: Lab): void {
+  // Without maintenance, which git leaves running behind a commit, with a lock file that comes and goes.
+  const words = ["user.name=t", "user.email=t@t", "maintenance.auto=false"];
+  const settings = words.flatMap((each) => ["-c", each]);
   const git = (directory: string, ...args: string[]) =>
-    execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@t", ...args], {
-      cwd: directory,
-      stdio: "ignore",
-    });
+    execFileSync("git", [...settings, ...args], { cwd: directory, stdio: "ignore" });
   const nested = join(lab.worktree, "nested");
   fs.mkdirSync(nested);
   for (const directory of [lab.worktree, nested]) {
