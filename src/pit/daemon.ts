@@ -6,7 +6,7 @@ import { dirname } from "node:path";
 import { beatJob } from "../cell/job.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
-import { type Lock, readLockOwner, tryAcquireLock } from "../platform/lock.ts";
+import { type Lock, type LockOwner, readLockOwner, tryAcquireLock } from "../platform/lock.ts";
 import { listen } from "./bell.ts";
 import { type Reading, regrace, sleptMs, wasSetBack } from "./clocks.ts";
 import { describeError } from "./describe.ts";
@@ -38,14 +38,16 @@ const RESCAN_MS = 5000;
 const RETRY_MS = 30_000;
 const STARTING_MS = 200;
 const SHUTDOWN_MS = 60_000;
+const LOCK_WAIT_MS = 2000;
+const LOCK_LOOK_MS = 10;
 /** How many missions are worked on at a time: checkpoints use all cores already. */
 const AT_ONCE = 4;
 
-export function openPit(hands: Hands): Pit & Disposable {
+export async function openPit(hands: Hands): Promise<Pit & Disposable> {
   const { machine, config } = hands;
   const { clock } = machine;
   const unused = checkPitSettings(hands.effective.document, hands.effective.file);
-  const lock = takePitLock(hands);
+  const lock = await takePitLock(hands);
   const watched = createWatchList(machine.processes);
   /** When to look at a mission again, by the wall clock: a reset at nine is at nine, however long the host slept. */
   const due = new Map<MissionId, number>();
@@ -254,12 +256,19 @@ function isAhead(decision: RecordedDecision, nowMs: number): boolean {
   return decision.decided_ms <= nowMs && nowMs < decision.at_ms!;
 }
 
-function takePitLock({ machine, config }: Hands): Lock {
+async function takePitLock({ machine, config }: Hands): Promise<Lock> {
   const path = pitLockFile(config.run_dir);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const lock = tryAcquireLock(machine, path, "pit");
-  if (lock !== undefined) return lock;
-  const owner = readLockOwner(path);
+  const deadlineMs = machine.clock.monotonicMs() + LOCK_WAIT_MS;
+  let owner: LockOwner | undefined;
+  do {
+    const lock = tryAcquireLock(machine, path, "pit");
+    if (lock !== undefined) return lock;
+    // Another pit that has not said its name yet, or someone who only looks whether there is one.
+    owner = readLockOwner(path);
+    if (owner !== undefined && machine.processes.identify(owner.pid) !== undefined) break;
+    await machine.clock.sleep(LOCK_LOOK_MS);
+  } while (machine.clock.monotonicMs() < deadlineMs);
   throw new LazarusError(
     "PIT_RUNNING",
     `a pit is open already for ${config.missions_root}${owner ? `: process ${owner.pid} on ${owner.host}` : ""}`,

@@ -76,7 +76,10 @@ function signalName(number: number): string | undefined {
   return Object.entries(signals).find(([, value]) => value === number)?.[0];
 }
 
-/** Whether someone holds a lock: the kernel says so, whatever the files say. False where there are no kernel locks. */
+/**
+ * Whether someone holds a lock: the kernel says so, whatever the files say. False where there are no kernel locks. Asked
+ * by taking it shared for a moment: two who look at once do not take each other for its holder.
+ */
 export function isLocked(path: string): boolean {
   const support = posixSupport();
   if (!support.ok) return false;
@@ -88,7 +91,7 @@ export function isLocked(path: string): boolean {
     throw error;
   }
   try {
-    return !support.posix.tryLock(fd);
+    return !support.posix.tryLock(fd, "shared");
   } finally {
     closeSync(fd);
   }

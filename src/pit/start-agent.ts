@@ -18,7 +18,7 @@ import { countOomKills } from "./oom.ts";
 import { pitSocketFile } from "./pit-files.ts";
 import { beginLife, type MissionRecord, type RecordedLife } from "./record.ts";
 import { agentPlaces, raiseEpoch, writeRecord } from "./record-file.ts";
-import { findKeepers } from "./survivors.ts";
+import { findKeepers, sightProcesses } from "./survivors.ts";
 
 export interface StartRequest {
   readonly how: RecordedLife["how"];
@@ -40,8 +40,8 @@ export interface Started {
 
 const START_WAIT_MS = 15_000;
 const LOOK_MS = 5;
-/** Between the lock's check of someone who only looks and our own: a moment. */
-const LOCK_TRIES = 40;
+/** For so long the life lock may be held by someone who only looks at it. */
+const LOOKER_MS = 200;
 
 /** Only under the mission's lock. */
 export async function startAgent(
@@ -116,12 +116,22 @@ export function findObstacle({ config, missionOf }: Hands, record: MissionRecord
 }
 
 async function takeLifeLock(hands: Hands, mission: string, path: string): Promise<Lock> {
-  for (let tries = 0; tries < LOCK_TRIES; tries += 1) {
+  const { clock } = hands.machine;
+  const begunMs = clock.monotonicMs();
+  for (;;) {
     const lock = tryAcquireLock(hands.machine, path, `life of ${mission}`);
     if (lock !== undefined) return lock;
-    await hands.machine.clock.sleep(LOOK_MS);
+    const waitedMs = clock.monotonicMs() - begunMs;
+    // Where the process table shows no keeper, the holder is still someone who looks, on a machine that is busy.
+    if (waitedMs > START_WAIT_MS || (waitedMs > LOOKER_MS && mayHaveKeeper(dirname(path))))
+      throw atWork(mission, readLife(hands.config, mission));
+    await clock.sleep(LOOK_MS);
   }
-  throw atWork(mission, readLife(hands.config, mission));
+}
+
+function mayHaveKeeper(agentDirectory: string): boolean {
+  const seen = sightProcesses();
+  return seen.length === 0 || findKeepers(agentDirectory, seen).length > 0;
 }
 
 function atWork(mission: string, life: Life | undefined): LazarusError {

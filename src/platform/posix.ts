@@ -11,8 +11,8 @@ export interface Xattr {
 }
 
 export interface Posix {
-  /** Tries to take the exclusive kernel lock of an open file. False when someone else has it. */
-  tryLock(fd: number): boolean;
+  /** Tries to take the kernel lock of an open file. False when someone else has it; those who share it do not mind each other. */
+  tryLock(fd: number, how?: "alone" | "shared"): boolean;
   unlock(fd: number): void;
   /** Sets access and modification time to the nanosecond; never follows a link. */
   setTimes(path: FilePath, atimeNs: bigint, mtimeNs: bigint): void;
@@ -76,6 +76,7 @@ function loadPosix(): PosixSupport {
   }
 }
 
+const LOCK_SH = 1;
 const LOCK_EX = 2;
 const LOCK_NB = 4;
 const LOCK_UN = 8;
@@ -177,8 +178,8 @@ function bind(koffi: Koffi, platform: "linux" | "darwin"): Posix {
   const poll = once(() => libc.func("int poll(void *fds, ulong count, int timeoutMs)"));
 
   return {
-    tryLock(fd) {
-      if (flock(fd, LOCK_EX | LOCK_NB) === 0) return true;
+    tryLock(fd, how = "alone") {
+      if (flock(fd, (how === "shared" ? LOCK_SH : LOCK_EX) | LOCK_NB) === 0) return true;
       const code = lastCode();
       if (code === "EAGAIN" || code === "EWOULDBLOCK") return false;
       throw new PosixError("flock", code);

@@ -77,7 +77,7 @@ async function play(context: CliContext, home: string): Promise<Show> {
     say: () => {},
     warn: (line) => context.warn(line),
   });
-  using pit = openPit(hands);
+  using pit = await openPit(hands);
   const closing = new AbortController();
   const running = pit.run(closing.signal);
   try {

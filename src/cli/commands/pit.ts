@@ -18,7 +18,7 @@ export const command = defineCommand({
   exits: ["busy", "machine", "unsupported"],
   async run(context) {
     using hands = openCliHands(context);
-    using pit = openPit(hands);
+    using pit = await openPit(hands);
     await using _ = openPitServices(hands);
     await pit.run(context.signal);
     return 0;

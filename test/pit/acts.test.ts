@@ -1,0 +1,130 @@
+// What the pit's acts promise when somebody else is slow, say someone who only looks at a lock.
+// In this process, so that the slow ones wait for as long as the test says.
+import { closeSync, mkdirSync, openSync, utimesSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { cellPaths } from "../../src/cell/layout.ts";
+import type { MissionId } from "../../src/cell/mission-id.ts";
+import { startMission, stopMission } from "../../src/pit/actions.ts";
+import { openPit } from "../../src/pit/daemon.ts";
+import { pitLockFile } from "../../src/pit/pit-files.ts";
+import { beginLife, type Orders, order } from "../../src/pit/record.ts";
+import { agentPlaces, writeRecord } from "../../src/pit/record-file.ts";
+import { createRounds } from "../../src/pit/rounds.ts";
+import type { Watched } from "../../src/pit/watched.ts";
+import { posixSupport } from "../../src/platform/posix.ts";
+import { createScene, type Scene } from "../http/scene.ts";
+
+let scene: Scene;
+let mission: MissionId;
+let orders: Orders;
+beforeEach(async () => {
+  scene = await createScene();
+  mission = scene.hands.missionOf("m1");
+  orders = {
+    mission,
+    agent: "sleep",
+    command: ["sleep", "600"],
+    cwd: null,
+    env: {},
+    revive: "no",
+    substitute: null,
+    stall_seconds: 3,
+  };
+});
+afterEach(() => scene[Symbol.asyncDispose]());
+
+/** The record of a first life that nobody started. */
+function recordLife(): void {
+  const { config, machine } = scene.hands;
+  const life = {
+    epoch: 1,
+    started_ms: 1,
+    how: "start",
+    command: ["sleep"],
+    oom_kills: null,
+    log_bytes: 0,
+  } as const;
+  writeRecord(machine, config, beginLife(order(undefined, orders, 1), life));
+}
+
+/** Takes a lock as someone does who only looks, or as another program; closing lets go of it. */
+function hold(path: string, how: "alone" | "shared"): Disposable {
+  const support = posixSupport();
+  if (!support.ok) throw new Error(support.reason);
+  mkdirSync(dirname(path), { recursive: true });
+  const fd = openSync(path, "a+");
+  expect(support.posix.tryLock(fd, how)).toBe(true);
+  return { [Symbol.dispose]: () => closeSync(fd) };
+}
+
+describe("a start", () => {
+  it("waits for someone who only looks at the lock, however long that takes", async () => {
+    const looker = hold(agentPlaces(scene.config, mission).lifeLock, "shared");
+    const starting = startMission(scene.hands, orders);
+    // Longer than it waits for a keeper.
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    looker[Symbol.dispose]();
+    expect(await starting).toMatchObject({ epoch: 1, life: { epoch: 1 } });
+    await stopMission(scene.hands, mission, { checkpoint: false, graceSeconds: 0 });
+  });
+});
+
+describe("a pit", () => {
+  it("opens although someone looks at its lock", async () => {
+    const looker = hold(pitLockFile(scene.config.run_dir), "shared");
+    const opening = openPit(scene.hands);
+    looker[Symbol.dispose]();
+    using pit = await opening;
+    expect(pit.watching).toBe(0);
+  });
+
+  it("is refused by name, also when the other one has not said its name yet", async () => {
+    const path = pitLockFile(scene.config.run_dir);
+    using _other = hold(path, "alone");
+    const refused = openPit(scene.hands);
+    writeFileSync(path, JSON.stringify({ pid: process.pid, host: hostname(), purpose: "pit", since: 1 }));
+    await expect(refused).rejects.toThrow(`process ${process.pid}`);
+  });
+});
+
+describe("an agent without output", () => {
+  /** What a round says after ten silent seconds; everything in the worktree has the same age. */
+  const judge = (agoMs: number) => {
+    recordLife();
+    const { worktree } = cellPaths(scene.config, mission);
+    const paths = ["a", "a/b", "a/b/file"].map((path) => join(worktree, path));
+    mkdirSync(paths[1]!, { recursive: true });
+    writeFileSync(paths[2]!, "");
+    const at = (Date.now() - agoMs) / 1000;
+    for (const path of paths) utimesSync(path, at, at);
+    const identity = { pid: 1, startTime: "1", bootId: "boot" };
+    const one: Watched = {
+      mission,
+      life: { epoch: 1, keeper: identity, agent: identity, detached: true },
+      fd: undefined,
+      clocks: undefined,
+      lookedMs: -10_000,
+      checkpointedMs: 0,
+    };
+    const rounds = createRounds(scene.hands, {
+      get: () => one,
+      all: () => [one],
+      size: 1,
+      add: () => true,
+      remove() {},
+      ended: () => [],
+      clear() {},
+    });
+    return [0, 10_000].flatMap((ms) => rounds.findStalled(ms)).map(({ reason }) => reason);
+  };
+
+  it("has stalled when its files are silent, too", () => {
+    expect(judge(3_600_000)).toEqual(["no output, file change or heartbeat for 10 s (limit 3 s)"]);
+  });
+
+  it("is at work when a file deep in the worktree changes", () => {
+    expect(judge(-3_600_000)).toEqual([]);
+  });
+});
