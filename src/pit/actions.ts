@@ -129,7 +129,7 @@ async function endMission(
     const settings = hands.settings(mission, record.agent);
     const graceMs = (options.graceSeconds ?? settings.graceSeconds) * 1000;
     killed = await endProcesses(hands, mission, graceMs);
-    if (unlocked.length > 0) await endUnlocked(hands, mission, unlocked, graceMs);
+    if (unlocked.length > 0) await endUnlocked(hands, mission, graceMs);
   }
   const settled = await settleLife(hands, mission);
   if (settled.state === "alive") throw immortal(mission);

@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
+import type { Clock } from "../platform/clock.ts";
 import type { Hands } from "./hands.ts";
 import { lifeGoesOn, readLife } from "./life.ts";
 import { agentPlaces, readRecord } from "./record-file.ts";
@@ -20,7 +21,7 @@ const LOOK_MS = 20;
 /** What a keeper needs beyond the agent's grace to end what the agent left behind. */
 const KEEPER_WAIT_MS = 5000;
 
-/** Ends a life: TERM to the agent, a grace, KILL to all of it. Returns whether KILL was needed. */
+/** Ends a life: TERM to the agent, a grace, KILL to all of it. Returns whether KILL was sent to anyone. */
 export async function endProcesses(hands: Hands, mission: MissionId, graceMs: number): Promise<boolean> {
   const { machine, config } = hands;
   const { clock } = machine;
@@ -32,17 +33,28 @@ export async function endProcesses(hands: Hands, mission: MissionId, graceMs: nu
     await clock.sleep(LOOK_MS);
   }
   if (!goesOn()) return false;
-  for (const pid of agentPids(hands, marksOf(hands, mission))) signal(pid, "SIGKILL");
+  // None when the agent has ended in time and its keeper is still busy with what it left.
+  let killed = false;
+  const kill = (pid: number) => {
+    if (signal(pid, "SIGKILL")) killed = true;
+  };
+  agentPids(hands, marksOf(hands, mission)).forEach(kill);
   const { leftoverGraceSeconds } = hands.settings(mission, readRecord(config, mission)?.agent);
-  const deadlineMs = clock.monotonicMs() + leftoverGraceSeconds * 1000 + KEEPER_WAIT_MS;
-  while (goesOn() && clock.monotonicMs() < deadlineMs) await clock.sleep(LOOK_MS);
+  await waitWhile(clock, goesOn, leftoverGraceSeconds * 1000 + KEEPER_WAIT_MS);
   if (goesOn()) {
     // A keeper that hangs, was stopped by someone, or never said who it is: its life is ended from outside.
     const marks = marksOf(hands, mission);
-    for (const { pid } of findKeepers(agentPlaces(config, mission).directory)) signal(pid, "SIGKILL");
+    for (const { pid } of findKeepers(agentPlaces(config, mission).directory)) kill(pid);
     await endSurvivors(clock, marks, 0);
+    // The kernel lets go of its lock when it gets round to it.
+    await waitWhile(clock, goesOn, KEEPER_WAIT_MS);
   }
-  return true;
+  return killed;
+}
+
+async function waitWhile(clock: Clock, holds: () => boolean, mostMs: number): Promise<void> {
+  const deadlineMs = clock.monotonicMs() + mostMs;
+  while (holds() && clock.monotonicMs() < deadlineMs) await clock.sleep(LOOK_MS);
 }
 
 /** Returns whether there was anyone to hear it. */
@@ -80,13 +92,13 @@ export function findUnlocked({ config }: Hands, mission: MissionId): KeeperSight
   return existsSync(lifeLock) ? [] : findKeepers(directory);
 }
 
-/** The agent first, so that its keeper can still end what it left; then the keeper. */
-export async function endUnlocked(
-  hands: Hands,
-  mission: MissionId,
-  keepers: readonly KeeperSighting[],
-  graceMs: number,
-): Promise<void> {
-  await endSurvivors(hands.machine.clock, marksOf(hands, mission), graceMs);
-  for (const { pid } of keepers) signal(pid, "SIGKILL");
+/** The agent, then what it left, which its keeper ends before it ends itself; a keeper that hangs is ended, too. */
+export async function endUnlocked(hands: Hands, mission: MissionId, graceMs: number): Promise<void> {
+  const { clock } = hands.machine;
+  const { directory } = agentPlaces(hands.config, mission);
+  const keepers = () => findKeepers(directory);
+  await endSurvivors(clock, marksOf(hands, mission), graceMs);
+  await waitWhile(clock, () => keepers().length > 0, KEEPER_WAIT_MS);
+  for (const { pid } of keepers()) signal(pid, "SIGKILL");
+  await waitWhile(clock, () => keepers().length > 0, KEEPER_WAIT_MS);
 }

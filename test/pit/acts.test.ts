@@ -1,5 +1,5 @@
-// What the pit's acts promise when somebody else is slow, say someone who only looks at a lock.
-// In this process, so that the slow ones wait for as long as the test says.
+// What the pit's acts promise when somebody else is slow: a keeper, someone who only looks at a lock, an agent that has
+// only just begun. In this process, so that the slow ones wait for as long as the test says.
 import { closeSync, mkdirSync, openSync, utimesSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
@@ -8,11 +8,14 @@ import { cellPaths } from "../../src/cell/layout.ts";
 import type { MissionId } from "../../src/cell/mission-id.ts";
 import { startMission, stopMission } from "../../src/pit/actions.ts";
 import { openPit } from "../../src/pit/daemon.ts";
+import { endProcesses } from "../../src/pit/end-processes.ts";
 import { pitLockFile } from "../../src/pit/pit-files.ts";
 import { beginLife, type Orders, order } from "../../src/pit/record.ts";
 import { agentPlaces, writeRecord } from "../../src/pit/record-file.ts";
 import { createRounds } from "../../src/pit/rounds.ts";
 import type { Watched } from "../../src/pit/watched.ts";
+import { tryAcquireLock } from "../../src/platform/lock.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
 import { posixSupport } from "../../src/platform/posix.ts";
 import { createScene, type Scene } from "../http/scene.ts";
 
@@ -58,6 +61,20 @@ function hold(path: string, how: "alone" | "shared"): Disposable {
   expect(support.posix.tryLock(fd, how)).toBe(true);
   return { [Symbol.dispose]: () => closeSync(fd) };
 }
+
+describe("the end of a life", () => {
+  it("whose agent has gone in time needed no SIGKILL, however long its keeper takes", async () => {
+    recordLife();
+    const keeper = tryAcquireLock(
+      systemMachine,
+      agentPlaces(scene.config, mission).lifeLock,
+      "a slow keeper",
+    )!;
+    const ending = endProcesses(scene.hands, mission, 0);
+    keeper[Symbol.dispose]();
+    expect(await ending).toBe(false);
+  });
+});
 
 describe("a start", () => {
   it("waits for someone who only looks at the lock, however long that takes", async () => {
