@@ -28,7 +28,7 @@ import { agentPlaces, readRecord, writeRecord } from "./record-file.ts";
 import { reviveAgent } from "./revive.ts";
 import { capture, considerRevival, settleLife } from "./settle.ts";
 import { type Started, startAgent } from "./start-agent.ts";
-import { agentTree, findKeepers, signal } from "./survivors.ts";
+import { agentTree, findKeepers, signal, stopTree } from "./survivors.ts";
 
 /** Starts an agent by a human's order. The cell is made when it is missing. */
 export async function startMission(
@@ -148,19 +148,10 @@ export async function pauseMission(hands: Hands, mission: MissionId): Promise<{ 
   const record = requireRecord(hands, mission);
   const life = requireLife(hands, mission);
   writeRecord(machine, config, setWish(record, "paused", machine.clock.nowMs()));
-  const stopped = new Set<number>();
-  // Until nothing new turns up: a process may fork while the others are being stopped.
-  for (;;) {
-    const fresh = agentTree(life).filter((pid) => !stopped.has(pid));
-    if (fresh.length === 0) break;
-    for (const pid of fresh) {
-      signal(pid, "SIGSTOP");
-      stopped.add(pid);
-    }
-  }
-  hands.tell({ kind: "stop", mission, data: { wish: "paused", processes: stopped.size } });
+  const processes = await stopTree(machine.clock, life);
+  hands.tell({ kind: "stop", mission, data: { wish: "paused", processes } });
   ring(machine, config, mission);
-  return { processes: stopped.size };
+  return { processes };
 }
 
 export type ReviveResult =

@@ -56,6 +56,9 @@ describe("an agent's tree", () => {
     const tree = agentTree(life, all, (pid) => pid === helper.pid);
     expect(tree.sort()).toEqual([900_002, 900_005, 900_006]);
   });
+  test("holds an agent that is still a fork of its keeper", () => {
+    expect(agentTree(life, all, () => true)).toEqual([900_002, 900_005]);
+  });
   test("is the agent alone where processes cannot be seen", () => {
     expect(agentTree(life, [])).toEqual([900_002]);
   });

@@ -92,7 +92,10 @@ export function treeOf(root: number, seen: readonly Sighting[] = sightProcesses(
   return tree;
 }
 
-/** An agent and all that it started: everything below its keeper but the keeper's own helper. */
+/**
+ * An agent and all that it started: everything below its keeper but the keeper's own helper. An agent that has just begun
+ * is a fork of the keeper as well, until it becomes its command.
+ */
 export function agentTree(
   { keeper, agent }: Life,
   seen: readonly Sighting[] = sightProcesses(),
@@ -100,8 +103,32 @@ export function agentTree(
 ): number[] {
   if (seen.length === 0) return [agent.pid];
   return seen
-    .filter(({ pid, parent }) => parent === keeper.pid && !isKeeper(pid))
+    .filter(({ pid, parent }) => parent === keeper.pid && (pid === agent.pid || !isKeeper(pid)))
     .flatMap(({ pid }) => treeOf(pid, seen));
+}
+
+/** A process deep in a system call stops when that is over; one on a dead network disk never does. */
+const STOP_WAIT_MS = 5000;
+const STOP_LOOK_MS = 5;
+
+/** Stops an agent and all that it started where they are; returns how many there were. */
+export async function stopTree(clock: Clock, life: Life): Promise<number> {
+  const asked = new Set<number>();
+  const deadlineMs = clock.monotonicMs() + STOP_WAIT_MS;
+  for (;;) {
+    const seen = sightProcesses();
+    const tree = agentTree(life, seen);
+    const fresh = tree.filter((pid) => !asked.has(pid));
+    for (const pid of fresh) {
+      signal(pid, "SIGSTOP");
+      asked.add(pid);
+    }
+    const running = seen.filter(({ pid, state }) => tree.includes(pid) && !"TtZX".includes(state));
+    // Done when all that there were have stopped, and none of them has forked before it did.
+    if (fresh.length === 0 && running.length === 0) return asked.size;
+    if (clock.monotonicMs() > deadlineMs) return asked.size;
+    if (running.length > 0) await clock.sleep(STOP_LOOK_MS);
+  }
 }
 
 const KEEPER_SCRIPT_NAME = /\/keeper-[0-9a-f]+\.sh$/;
