@@ -187,6 +187,8 @@ reap() {
 # Room for the exit, taken now: it must be stored also when the agent fills the disk.
 _exit=$_dir/.exit.json.$_keeper.0.tmp
 printf '%-250s\n' '{}' >"$_exit"
+# Ignored until the side has traps of its own: the agent may be at work, and signal its whole process group, before that.
+trap '' TERM HUP USR1 USR2
 side &
 _side=$!
 # Caught, not ignored: the agent gets the default again. After the fork above: a signal that finds our trap in a shell

@@ -20,12 +20,12 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
   beforeEach(() => {
     directory = mkdtempSync(join(tmpdir(), "lazarus-shell-"));
     mkdirSync(join(directory, "work"));
-    writeFileSync(join(directory, "keeper-0.sh"), KEEPER_SCRIPT);
     writeFileSync(join(directory, "heartbeat.json"), '{\n  "timestamp": 5,\n  "status": "bootstrapped"\n}\n');
   });
   afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-  const keep = (agent: string): Promise<number | null> => {
+  const keep = (agent: string, script = KEEPER_SCRIPT): Promise<number | null> => {
+    writeFileSync(join(directory, "keeper-0.sh"), script);
     const values = keeperArguments(
       {
         directory,
@@ -46,6 +46,8 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
     );
     const keeper = spawn(shell[0]!, [...shell.slice(1), join(directory, "keeper-0.sh"), ...values], {
       stdio: ["ignore", "ignore", "ignore"],
+      // A process group of its own, as the launcher gives it.
+      detached: true,
       env: { PATH: process.env.PATH, log: "mine", n: "5" },
     });
     return new Promise((resolve) => keeper.once("exit", (code) => resolve(code)));
@@ -56,7 +58,7 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
     if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
       skip(`${name} is not installed`);
     const status = await keep(
-      'pwd; umask; echo "$log $n $LAZARUS_EPOCH"; head -c 3000 /dev/zero; sleep 2.5; exit 7',
+      'pwd; umask; echo "$log $n $LAZARUS_EPOCH"; head -c 3000 /dev/zero; until [ -s ../log.1 ]; do sleep 0.1; done; exit 7',
     );
     expect(status).toBe(7);
     expect(read("exit.json")).toMatchObject({ epoch: 3, status: 7, leftovers: 0 });
@@ -64,6 +66,19 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
     expect(read("heartbeat.json")).toMatchObject({ status: "running" });
     expect(readFileSync(join(directory, "log.1")).length).toBe(1000);
     expect(existsSync(join(directory, "log.2"))).toBe(false);
+  });
+
+  it("beats for an agent that signals its whole process group before anyone listens", async ({ skip }) => {
+    if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
+      skip(`${name} is not installed`);
+    const late = KEEPER_SCRIPT.replace("side() {\n", "side() {\n  sleep 1\n");
+    expect(late).not.toBe(KEEPER_SCRIPT);
+    const status = await keep(
+      `trap : TERM HUP USR1 USR2; for s in TERM HUP USR1 USR2; do kill -$s 0; done; n=0
+       until grep -q running ../heartbeat.json; do sleep 0.1; n=$((n + 1)); [ $n -lt 400 ] || exit 9; done; exit 7`,
+      late,
+    );
+    expect(status).toBe(7);
   });
 
   it("hands on surroundings unchanged, and a death by signal as shells do", async ({ skip }) => {
