@@ -27,6 +27,9 @@ export interface StreamLimits {
   readonly pageEvents: number;
 }
 
+/** So often within its patience a stream looks whether the client has taken something. */
+const LOOKS = 4;
+
 const DEFAULTS: StreamLimits = { pollMs: 1000, commentMs: 15_000, patienceMs: 30_000, pageEvents: 100 };
 
 export function streamEvents(request: StreamRequest): ReadableStream<Uint8Array> {
@@ -67,10 +70,15 @@ export function streamEvents(request: StreamRequest): ReadableStream<Uint8Array>
     return undefined;
   };
 
+  // Looks are counted, not the time between them: while this process stands still, no client can take anything.
   const watch = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    let looks = 0;
+    let seen: number | undefined;
     while (!over.signal.aborted) {
-      await clock.sleep(patienceMs / 2, over.signal);
-      if (waitingSinceMs === undefined || clock.monotonicMs() - waitingSinceMs < patienceMs) continue;
+      await clock.sleep(patienceMs / LOOKS, over.signal);
+      looks = waitingSinceMs === seen ? looks + 1 : 0;
+      seen = waitingSinceMs;
+      if (seen === undefined || looks < LOOKS) continue;
       end();
       controller.close();
       request.onDropped?.();
