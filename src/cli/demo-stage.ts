@@ -24,6 +24,8 @@ else
 fi
 for n in $(seq "\${next:-1}" ${LETTERS}); do
   echo "writing letter $n"
+  # My first life is killed over this one, and waits for it.
+  if [ "$n" = ${FATAL_LETTER} ] && [ "$LAZARUS_EPOCH" = 1 ]; then sleep 600; fi
   sleep 0.4
   lazarus flow once -q -w letters --key "letter-$n" -- \\
     sh -c 'echo "letter $1, sent by life $LAZARUS_EPOCH" >>"$MAILBOX"' sh "$n" || exit

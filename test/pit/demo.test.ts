@@ -15,7 +15,7 @@ it("kills an agent, brings it back, and counts each effect once", () => {
   const tmp = join(world.directory, "user");
   const { exit, stdout, stderr } = world.run(["demo"], {
     env: { TMPDIR: tmp, LAZARUS_HOME: undefined, npm_lifecycle_event: "start" },
-    timeout: 60_000,
+    timeout: 300_000,
   });
   expect(stdout).toContain("To try with an agent of your own:\n  npm link\n  lazarus pit &\n");
   expect({ exit, stderr }).toEqual({ exit: 0, stderr: "" });
@@ -27,7 +27,7 @@ it("kills an agent, brings it back, and counts each effect once", () => {
   expect(stdout).toContain("10 letters in the mailbox, each once, written by 2 lives");
   expect(readdirSync(tmp)).not.toContainEqual(expect.stringMatching(/^lazarus-demo/));
   expect(world.processes()).toEqual([]);
-}, 60_000);
+}, 300_000);
 
 it("finds itself wherever it is installed", () => {
   const node = world.write("it's here/node", '#!/bin/sh\necho "$@"\n');

@@ -18,7 +18,7 @@ import { agentScript, FATAL_LETTER, LETTERS, MISSION, type Proof, prove } from "
 import { VERSION } from "../version.ts";
 
 const LOOK_MS = 30;
-const LONGEST_MS = 55_000;
+const LONGEST_MS = 300_000;
 
 export const command = defineCommand({
   about:
