@@ -100,7 +100,7 @@ describe("the thread that writes them", () => {
     expect(await beat("m2")).toEqual([202, undefined]);
   });
 
-  it("takes 1,000 a second for three seconds", async () => {
+  it("takes 1,000 a second for three seconds", { timeout: 300_000 }, async () => {
     const names = Array.from({ length: 50 }, (_, n) => `m${n}`);
     await using scene = await createScene({ worker: true, missions: names });
     const times = await sendHeartbeats({ url: scene.url, token: scene.token, missions: names, count: 3000 });

@@ -2,27 +2,33 @@
 // reaches a handler that it should not, and the next honest request is served.
 import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { createScene, type Scene } from "./scene.ts";
+import { createScene, isServed, type Scene } from "./scene.ts";
 
 let scene: Scene;
+/** With little patience, for what is cut off by time alone. */
+let hasty: Scene;
 beforeAll(async () => {
-  scene = await createScene({
+  scene = await createScene();
+  hasty = await createScene({
     listenLimits: { headersTimeoutMs: 400, requestTimeoutMs: 800, checkEveryMs: 50, maxConnections: 40 },
   });
 });
-afterAll(() => scene[Symbol.asyncDispose]());
+afterAll(async () => {
+  await scene[Symbol.asyncDispose]();
+  await hasty[Symbol.asyncDispose]();
+});
 afterEach(async () => {
   expect((await scene.ask("/v1/missions")).status).toBe(200);
+  await isServed(hasty.url);
 });
 
-const port = () => Number(new URL(scene.url).port);
-const auth = () => `Host: localhost\r\nAuthorization: Bearer ${scene.token}\r\n`;
+const auth = (to = scene) => `Host: localhost\r\nAuthorization: Bearer ${to.token}\r\n`;
 
 /** Sends the pieces one after the other, then waits until the server has closed. */
-function exchange(pieces: readonly string[], pauseMs = 0): Promise<string> {
+function exchange(pieces: readonly string[], pauseMs = 0, to = scene): Promise<string> {
   return new Promise((resolve) => {
     let answer = "";
-    const socket = connect(port(), "127.0.0.1", async () => {
+    const socket = connect(Number(new URL(to.url).port), "127.0.0.1", async () => {
       for (const piece of pieces) {
         if (socket.destroyed) return;
         socket.write(piece);
@@ -74,7 +80,7 @@ describe("a request line", () => {
       "GET /health\r\n\r\n",
       "\r\n\r\n\r\n",
     ])
-      expect(statuses(await exchange([bytes]))[0] ?? 400).toBeGreaterThanOrEqual(400);
+      expect(statuses(await exchange([bytes], 0, hasty))[0] ?? 400).toBeGreaterThanOrEqual(400);
   });
 });
 
@@ -125,7 +131,8 @@ describe("headers", () => {
 });
 
 describe("bodies", () => {
-  const post = (headers: string) => `POST /v1/missions/m1/heartbeat HTTP/1.1\r\n${auth()}${headers}\r\n`;
+  const post = (headers: string, to = scene) =>
+    `POST /v1/missions/m1/heartbeat HTTP/1.1\r\n${auth(to)}${headers}\r\n`;
 
   it("with two lengths, or a length and chunks, are refused and nothing smuggled is served", async () => {
     const smuggled = `POST /v1/missions/m1/stop HTTP/1.1\r\n${auth()}\r\n`;
@@ -153,9 +160,13 @@ describe("bodies", () => {
 
   it("that trickle in are cut off, and many of them keep nobody out", async () => {
     const trickles = Array.from({ length: 20 }, () =>
-      exchange([post("Content-Length: 1000\r\n"), ...Array.from({ length: 40 }, () => "x")], 50),
+      exchange(
+        [post("Content-Length: 1000\r\n", hasty), ...Array.from({ length: 40 }, () => "x")],
+        50,
+        hasty,
+      ),
     );
-    expect((await fetch(`${scene.url}/health`)).status).toBe(200);
+    await isServed(hasty.url);
     for (const answer of await Promise.all(trickles)) expect(statuses(answer)[0] ?? 408).toBe(408);
   });
 
@@ -175,7 +186,7 @@ describe("bodies", () => {
 
 describe("connections", () => {
   it("beyond the most are closed, and there is room again when they are", async () => {
-    const idle = Array.from({ length: 60 }, () => exchange([]));
+    const idle = Array.from({ length: 60 }, () => exchange([], 0, hasty));
     await Promise.all(idle);
   });
 

@@ -33,7 +33,7 @@ describe("lazarus pit", () => {
   const addressFile = () => join(world.home, "run", "http.json");
 
   it("serves its API, tells of a death, and takes everything away when it ends", async () => {
-    await expect.poll(() => existsSync(addressFile()), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => existsSync(addressFile()), { timeout: 45_000 }).toBe(true);
     const { url, socket } = JSON.parse(readFileSync(addressFile(), "utf8"));
     expect((await fetch(`${url}/health`)).status).toBe(200);
     expect((await fetch(`${url}/v1/missions`)).status).toBe(401);
@@ -48,8 +48,8 @@ describe("lazarus pit", () => {
     expect(world.read("home/missions/m1/state/heartbeat.json")).toContain("over HTTP");
 
     world.run(["run", "m1", "--detach", "--revive", "no", "--", "sh", "-c", "exit 3"]);
-    await expect.poll(() => existsSync(world.path("alerts")), { timeout: 20_000 }).toBe(true);
-    await expect.poll(() => world.read("alerts").endsWith("}"), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => existsSync(world.path("alerts")), { timeout: 45_000 }).toBe(true);
+    await expect.poll(() => world.read("alerts").endsWith("}"), { timeout: 45_000 }).toBe(true);
     expect(JSON.parse(world.read("alerts"))).toMatchObject({
       mission: "m1",
       kind: "death",

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { expect } from "vitest";
 import { type Config, resolveConfig } from "../../src/cell/config.ts";
 import { initCell } from "../../src/cell/init.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
@@ -91,6 +92,16 @@ export async function createScene(options: SceneOptions = {}): Promise<Scene> {
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** A server with little patience may cut off an honest client of a busy machine as well: it is asked until it answers. */
+export async function isServed(url: string): Promise<void> {
+  const ask = () =>
+    fetch(`${url}/health`).then(
+      ({ status }) => status,
+      () => undefined,
+    );
+  await expect.poll(ask, { timeout: 45_000 }).toBe(200);
 }
 
 /** A request with any header, which fetch does not allow, or over the unix socket. */
