@@ -72,24 +72,20 @@ export async function killRounds(rounds: number, seed: number): Promise<Tally> {
         pit = await world.openPit();
       }
       // Killed in the middle of a start, a life may be skipped: what counts is that a later one lives.
-      await world.until(
-        `a life after ${epoch} (seed ${seed}, round ${round}: ${victims})`,
-        () => {
-          const now = world.life("m1");
-          return (
-            (!mortal || now.epoch > epoch) &&
-            lastBeatEpoch(log) >= now.epoch &&
-            existsSync(`/proc/${now.agent.pid}`)
-          );
-        },
-        45_000,
-      );
+      await world.until(`a life after ${epoch} (seed ${seed}, round ${round}: ${victims})`, () => {
+        const now = world.life("m1");
+        return (
+          (!mortal || now.epoch > epoch) &&
+          lastBeatEpoch(log) >= now.epoch &&
+          existsSync(`/proc/${now.agent.pid}`)
+        );
+      });
       if (mortal) slowestMs = Math.max(slowestMs, performance.now() - killedMs);
     }
     world.run(["stop", "m1", "--no-checkpoint", "--grace", "0"]);
     pit.kill("SIGTERM");
     await world.until("the end of all", () => pit.exitCode !== null || pit.signalCode !== null);
-    await world.until("nobody left", () => world.processes().length === 0, 20_000).catch(() => {});
+    await world.until("nobody left", () => world.processes().length === 0).catch(() => {});
     const events = world
       .run(["events", "m1", "--json", "-n", "0"])
       .stdout.trim()

@@ -63,7 +63,7 @@ describe("why, of an agent that was", () => {
       world.run(["run", mission, "-d", ...options, "--", ...command]);
       kill?.(world, mission);
     }
-  }, 60_000);
+  }, 300_000);
   afterAll(() => world.close());
 
   it.each(DEATHS.map((death) => [death.mission, death.state]))("%s", async (mission, state) => {

@@ -14,7 +14,7 @@ describe("README", () => {
     expect(blocks.filter(({ kind }) => kind === "console").length).toBeGreaterThan(5);
   });
 
-  it("shows what its commands print", { timeout: 120_000 }, async () => {
+  it("shows what its commands print", { timeout: 600_000 }, async () => {
     const walked = await walkReadme(blocks, BUILT);
     expect(withoutChance(formatReadme(walked))).toBe(withoutChance(README));
   });

@@ -65,7 +65,7 @@ export function withoutChance(output: string): string {
       .replaceAll(/\b[0-9a-f]{7,40}\b/g, "<hash>")
       // How far it came in one life is a matter of a tenth of a second.
       .replaceAll(/by life \d+/g, "by life <number>")
-      .replaceAll(/\b\d+(?:\.\d+)? ?(?:ms|s|seconds?|min)\b|less than a second/g, "<duration>")
+      .replaceAll(/(?:\b\d+ min )?\b\d+(?:\.\d+)? ?(?:ms|s|seconds?|min)\b|less than a second/g, "<duration>")
       .replaceAll(/\b\d+(?:\.\d+)? ?(?:B|kB|KB|KiB|MB|MiB|bytes)\b/g, "<size>")
       .replaceAll(/\b(process|pid|in) \d+\b/g, "$1 <number>")
       .replaceAll(/[ \t]+/g, " ")

@@ -56,14 +56,14 @@ export async function killAndCompare(kills: number, seed: number): Promise<Recov
       const { epoch, agent } = world.life("book");
       const before = lines(log).length;
       // Most lives get some work done; some are killed while they wake up.
-      if (random.int(0, 4) > 0) await world.until("work", () => lines(log).length > before, 30_000);
+      if (random.int(0, 4) > 0) await world.until("work", () => lines(log).length > before);
       await new Promise((resolve) => setTimeout(resolve, random.int(0, 60)));
       process.kill(agent.pid, "SIGKILL");
-      await world.until("the next life", () => world.life("book").epoch > epoch, 30_000);
+      await world.until("the next life", () => world.life("book").epoch > epoch);
     }
-    await world.until("work of the last life", () => lines(log).length > 0, 30_000);
+    await world.until("work of the last life", () => lines(log).length > 0);
     writeFileSync(finish, "");
-    await world.until("the end", () => world.state("book") === "finished", 30_000);
+    await world.until("the end", () => world.state("book") === "finished");
     pit.kill("SIGTERM");
     await world.until("the pit's end", () => pit.exitCode !== null);
 

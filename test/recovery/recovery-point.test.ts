@@ -4,7 +4,7 @@ import { SEED as seed } from "../seed.ts";
 import { killAndCompare } from "./kill-rounds.ts";
 
 test("files, flow and run of a killed agent agree, and a restore moves all three", {
-  timeout: 180_000,
+  timeout: 600_000,
 }, async () => {
   const recovery = await killAndCompare(3, seed);
   expect(recovery).toMatchObject({ silent: [], twice: [] });
