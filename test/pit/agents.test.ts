@@ -22,7 +22,7 @@ describe("an agent in the foreground", () => {
   });
 
   it("reads the caller's input and gets its signals", async () => {
-    const script = "read line; echo got $line; trap 'echo asked; exit 9' TERM; while :; do sleep 0.1; done";
+    const script = "trap 'echo asked; exit 9' TERM; read line; echo got $line; while :; do sleep 0.1; done";
     const child = spawn(process.execPath, [LAUNCHER, "run", "m1", ...sh(script)], {
       cwd: world.cwd,
       env: world.env,
@@ -34,7 +34,8 @@ describe("an agent in the foreground", () => {
     child.stdin.write("a word\n");
     await world.until("its answer", () => out.includes("got a word"));
     child.kill("SIGTERM");
-    const exit = await new Promise((resolve) => child.once("exit", (code) => resolve(code)));
+    // Not `exit`, which may come before the last of the output.
+    const exit = await new Promise((resolve) => child.once("close", (code) => resolve(code)));
     expect({ exit, out }).toEqual({ exit: 9, out: "got a word\nasked\n" });
     expect(world.state("m1")).toBe("asking");
   });
@@ -111,8 +112,9 @@ describe("a detached agent", () => {
     expect(world.processes()).toEqual([]);
   });
 
-  it("that ignores SIGTERM is ended by SIGKILL after the grace", () => {
-    world.run(["run", "m1", "-d", ...sh("trap '' TERM; while :; do sleep 0.1; done")]);
+  it("that ignores SIGTERM is ended by SIGKILL after the grace", async () => {
+    world.run(["run", "m1", "-d", ...sh("trap '' TERM; echo deaf; while :; do sleep 0.1; done")]);
+    await world.until("its deafness", () => world.log("m1") === "deaf\n");
     const stop = world.run(["stop", "m1", "--grace", "0.3"]);
     expect(stop.stderr).toMatch(/SIGKILL was needed/);
     expect(world.processes()).toEqual([]);
@@ -161,8 +163,11 @@ describe("a detached agent", () => {
     await world.until("a second rotation", () =>
       ["agent.log.1", "agent.log.2"].every((name) => existsSync(join(logs, name))),
     );
-    for (const name of readdirSync(logs)) expect(statSync(join(logs, name)).size).toBeLessThan(3_000_000);
-    expect(statSync(join(logs, "agent.log.2")).size).toBeLessThanOrEqual(100_000);
+    // How much it writes between two looks is a matter of time; once it is silent nothing is over the limit.
+    world.run(["pause", "m1"]);
+    const names = () => readdirSync(logs).filter((name) => name.startsWith("agent.log"));
+    await world.until("bounds", () => names().every((name) => statSync(join(logs, name)).size <= 100_000));
+    expect(names().sort()).toEqual(["agent.log", "agent.log.1", "agent.log.2"]);
   });
 
   it("keeps its heartbeat going, with fields of others and without hiding its own", async () => {
@@ -176,14 +181,15 @@ describe("a detached agent", () => {
     world.run(["run", "m1", "-d", ...sh("sleep 600")]);
     const beat = () => JSON.parse(readFileSync(file, "utf8"));
     await world.until("a beat", () => beat().timestamp > 1e9);
-    expect(beat()).toMatchObject({ mission_id: "m1", status: "running", mine: [1, 2] });
-    expect(beat().keeper_beat).toBe(beat().timestamp);
-    const first = beat().timestamp;
-    await world.until("another", () => beat().timestamp > first);
+    const first = beat();
+    expect(first).toMatchObject({ mission_id: "m1", status: "running", mine: [1, 2] });
+    expect(first.keeper_beat).toBe(first.timestamp);
+    await world.until("another", () => beat().timestamp > first.timestamp);
   });
 
   it("whose cell is deleted under it is asked about, and comes back after a restore", async () => {
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("echo work > file; exec sleep 600")]);
+    await world.until("its work", () => existsSync(join(world.missions, "m1", "worktree", "file")));
     world.run(["checkpoint", "m1"]);
     rmSync(join(world.missions, "m1"), { recursive: true });
     process.kill(world.life("m1").agent.pid, "SIGKILL");

@@ -17,6 +17,8 @@ const configure = (document: object) =>
 const agents = (file = "") => join(world.home, "run", "agents", "m1", file);
 const logs = (file = "") => join(world.missions, "m1", "logs", file);
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+const beat = () =>
+  JSON.parse(readFileSync(join(world.missions, "m1", "state", "heartbeat.json"), "utf8")).timestamp;
 
 describe("an agent's surroundings", () => {
   it("are its own: variables, search path and umask are not the keeper's", () => {
@@ -85,9 +87,6 @@ describe.each([
 });
 
 describe("an agent that signals", () => {
-  const beat = () =>
-    JSON.parse(readFileSync(join(world.missions, "m1", "state", "heartbeat.json"), "utf8")).timestamp;
-
   it("its whole process group keeps its heartbeat", async () => {
     configure({ heartbeat_interval_seconds: 1 });
     const script =
@@ -106,20 +105,27 @@ describe("an agent that signals", () => {
     expect(world.processes()).toHaveLength(1);
   });
 
-  it("itself with SIGSTOP can be stopped, and is revived when a limit is set", async () => {
+  it("itself with SIGSTOP is revived when a limit is set", async () => {
     configure({ pit: { backoff_seconds: [0], grace_seconds: 1 } });
     await world.openPit();
     const script = 'echo life $LAZARUS_EPOCH; [ "$LAZARUS_EPOCH" = 1 ] && kill -STOP $$; exec sleep 600';
     world.run(["run", "m1", "-d", "--revive", "yes", "--stall", "1", ...sh(script)]);
     await world.until("life 2", () => world.log("m1").includes("life 2"));
     expect(world.record("m1").end.kind).toBe("stall");
-    process.kill(world.life("m1").agent.pid, "SIGSTOP");
+  });
+
+  it("itself with SIGSTOP can be stopped", async () => {
+    world.run(["run", "m1", "-d", ...sh("kill -STOP $$; exec sleep 600")]);
+    const { agent } = world.life("m1");
+    await world.until("the signal", () => world.processState(agent.pid) === "T");
     expect(world.run(["stop", "m1", "--no-checkpoint"]).stderr).toMatch(/^m1 is stopped; saved as/);
   });
 
-  it("its keeper with SIGSTOP can be ended all the same", () => {
+  it("its keeper with SIGSTOP can be ended all the same", async () => {
     configure({ pit: { leftover_grace_seconds: 0.2 } });
     world.run(["run", "m1", "-d", ...sh("kill -STOP $PPID; exec sleep 600")]);
+    const { keeper } = world.life("m1");
+    await world.until("the signal", () => world.processState(keeper.pid) === "T");
     const stop = world.run(["stop", "m1", "--no-checkpoint", "--grace", "0.2"]);
     expect(stop.stderr).toMatch(/^m1 is stopped; SIGKILL was needed/);
     expect(world.processes()).toEqual([]);
@@ -149,21 +155,25 @@ describe("the log", () => {
   beforeEach(() =>
     configure({ pit: { log_limit_bytes: LIMIT, log_count: 2 }, heartbeat_interval_seconds: 1 }),
   );
-  const flood = "head -c 250000 /dev/zero | tr '\\0' x";
+  /** In one write, so that nobody looks at half of it. */
+  const flood = () => `dd if=${world.write("flood", "x".repeat(250_000))} bs=250000 count=1 2>/dev/null`;
 
   it("of a flood that ends is kept", async () => {
-    world.run(["run", "m1", "-d", ...sh(`${flood}; exec sleep 600`)]);
+    world.run(["run", "m1", "-d", ...sh(`${flood()}; exec sleep 600`)]);
     await world.until("the rotation", () => statSync(logs("agent.log.1")).size === LIMIT);
-    // Long enough for a few more looks at it.
-    await sleep(3000);
+    // A look at the log goes before each beat.
+    for (let looks = 0; looks < 3; looks += 1) {
+      const last = beat();
+      await world.until("another look", () => beat() > last);
+    }
     expect(existsSync(logs("agent.log.2"))).toBe(false);
     expect(statSync(logs("agent.log.1")).size).toBe(LIMIT);
   });
 
   it("that the agent deleted is bounded, too", async () => {
-    world.run(["run", "m1", "-d", ...sh(`rm ${logs("agent.log")}; ${flood}; exec sleep 600`)]);
+    world.run(["run", "m1", "-d", ...sh(`rm ${logs("agent.log")}; ${flood()}; exec sleep 600`)]);
     const open = `/proc/${world.life("m1").agent.pid}/fd/1`;
-    await world.until("the flood", () => statSync(open).size > LIMIT);
+    await world.until("the flood", () => statSync(logs("agent.log.1")).size === LIMIT);
     await world.until("its end", () => statSync(open).size === 0);
   });
 
@@ -179,10 +189,8 @@ describe("the log", () => {
       spoil();
       const run = world.run(["run", "m1", "-d", ...sh("echo lost; echo done > file; exit 4")]);
       if (run.exit === 0) {
-        await world.until(
-          "its end",
-          () => JSON.parse(readFileSync(agents("exit.json"), "utf8")).status === 4,
-        );
+        await world.until("its end", () => world.processes().length === 0);
+        expect(JSON.parse(readFileSync(agents("exit.json"), "utf8")).status).toBe(4);
         rmSync(agents("exit.json"));
       } else expect(run.stderr).toContain("logs");
     }
@@ -193,6 +201,7 @@ describe("places that are gone", () => {
   it("a worktree: it is asked about, nothing is started, and a restore brings it back", async () => {
     await world.openPit();
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("echo work > file; exec sleep 600")]);
+    await world.until("its work", () => existsSync(join(world.missions, "m1", "worktree", "file")));
     world.run(["checkpoint", "m1"]);
     rmSync(join(world.missions, "m1", "worktree"), { recursive: true });
     process.kill(world.life("m1").agent.pid, "SIGKILL");

@@ -21,6 +21,8 @@ export interface PitWorld extends World {
   checkpoints(mission: string): { reason: string; checkpoint_id: string }[];
   /** Live processes that belong to a cell of this world, by environment or command line. */
   processes(): number[];
+  /** The kernel's word for what a process does: S sleeps, T is stopped. */
+  processState(pid: number): string | undefined;
   until(what: string, test: () => unknown, waitMs?: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -44,7 +46,7 @@ export function createPitWorld(): PitWorld {
       pit.stderr!.on("data", (chunk) => {
         said += chunk;
       });
-      await pitWorld.until(`a pit that opens: ${said}`, () => {
+      await pitWorld.until("a pit that opens", () => {
         if (pit.exitCode !== null) throw new Error(`the pit ended with ${pit.exitCode}: ${said}`);
         return said.includes("the pit is open");
       });
@@ -66,6 +68,7 @@ export function createPitWorld(): PitWorld {
         .list()
         .map(({ id, reason }) => ({ checkpoint_id: id, reason })),
     processes: () => livingIn(world.home),
+    processState: (pid) => /\) (\w) /.exec(readFileSync(`/proc/${pid}/stat`, "latin1"))?.[1],
     async until(what, test, waitMs = 45_000) {
       const deadline = performance.now() + waitMs;
       for (;;) {
@@ -79,8 +82,12 @@ export function createPitWorld(): PitWorld {
     },
     async close() {
       for (const pit of pits) pit.kill("SIGKILL");
-      for (const pid of livingIn(world.home)) end(pid);
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      // Until none is left: one may have forked since it was looked for, and none may write into what is removed.
+      await pitWorld.until("the end of every process", () => {
+        const living = livingIn(world.directory);
+        for (const pid of living) end(pid);
+        return living.length === 0;
+      });
       world[Symbol.dispose]();
     },
   };
@@ -106,8 +113,10 @@ function quietly(test: () => unknown): unknown {
   }
 }
 
-/** Every live process whose environment or command line names this home; the test's own is not among them. */
+/** Every live process that has its home here or below, or names it when called; the test's own is not among them. */
 export function livingIn(home: string): number[] {
+  const isHome = (entry: string) =>
+    entry === `LAZARUS_HOME=${home}` || entry.startsWith(`LAZARUS_HOME=${home}/`);
   const found: number[] = [];
   for (const name of readdirSync("/proc")) {
     const pid = Number(name);
@@ -117,7 +126,7 @@ export function livingIn(home: string): number[] {
       if (/\) [ZX] /.test(stat)) continue;
       const line = readFileSync(`/proc/${pid}/cmdline`, "latin1");
       const env = readFileSync(`/proc/${pid}/environ`, "latin1");
-      if (line.includes(home) || env.split("\0").includes(`LAZARUS_HOME=${home}`)) found.push(pid);
+      if (line.includes(home) || env.split("\0").some(isHome)) found.push(pid);
     } catch {}
   }
   return found;

