@@ -1,6 +1,6 @@
 // Walks the README as a new user: own home, one shell, `lazarus` on the PATH, the library where npm would put it.
 import { spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { COMPILE_CACHE } from "../cli/hermetic.ts";
@@ -52,6 +52,7 @@ export async function walkReadme(blocks: readonly Block[], checkout: string): Pr
       const typed = [];
       for (const { command } of block.typed) {
         const output = await shell.type(command);
+        await firstWord(home, command);
         typed.push({ command, output: show(output) });
       }
       walked.push({ kind: "console", typed });
@@ -63,7 +64,18 @@ export async function walkReadme(blocks: readonly Block[], checkout: string): Pr
   }
 }
 
-const COMMAND_LIMIT_MS = 60_000;
+const COMMAND_LIMIT_MS = 300_000;
+
+/** A reader types slower than we do: what goes on in the background has said its first word before the next command. */
+async function firstWord(home: string, command: string): Promise<void> {
+  const [, log] = / > (\S+) 2>&1 &$/.exec(command) ?? [];
+  if (log === undefined) return;
+  const deadline = performance.now() + COMMAND_LIMIT_MS;
+  while (!statSync(join(home, log), { throwIfNoEntry: false })?.size) {
+    if (performance.now() > deadline) throw new Error(`waited in vain for a word in ${log} of: ${command}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
 
 function openShell(cwd: string, env: Record<string, string>) {
   const child = spawn("bash", ["--norc", "--noprofile"], { cwd, env, stdio: ["pipe", "pipe", "inherit"] });
