@@ -86,7 +86,8 @@ export function createPitWorld(): PitWorld {
       await pitWorld.until("the end of every process", () => {
         const living = livingIn(world.directory);
         for (const pid of living) end(pid);
-        return living.length === 0;
+        // A pit's threads may outlive what /proc shows of it; its exit is told when they are gone, too.
+        return living.length === 0 && pits.size === 0;
       });
       world[Symbol.dispose]();
     },
