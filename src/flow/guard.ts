@@ -45,11 +45,17 @@ export async function clearDeadGuards(machine: Machine, directory: string): Prom
   }
 }
 
+/** Patience is with each holder anew: in a crowd on a slow machine nobody is stuck, and everybody's turn comes. */
 async function waitAndTake(machine: Machine, path: string, me: Owner): Promise<void> {
-  const deadline = machine.clock.monotonicMs() + WAIT_MS;
+  let holder: string | undefined;
+  let deadline = 0;
   do {
     const mark = readMark(path);
     if (mark === undefined) continue;
+    if (mark !== holder) {
+      holder = mark;
+      deadline = machine.clock.monotonicMs() + WAIT_MS;
+    }
     if (isDead(machine, mark, me)) await removeDead(machine, path, me);
     else if (machine.clock.monotonicMs() > deadline) throw stuck(machine, path, mark, me);
     else await machine.clock.sleep(POLL_MS);

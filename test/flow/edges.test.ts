@@ -1,10 +1,11 @@
 // The edges of a flow: what no reader would take back is not written, one stuck or oddly named flow hides no other, and
 // names that mean something to Lazarus are names like any other.
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parsePlan } from "../../src/flow/exec-plan.ts";
 import { changeFlow, execPlan, listFlows, pruneFlows, resumeFlow, startFlow } from "../../src/flow/index.ts";
+import { ownerMark } from "../../src/flow/owner.ts";
 import type { LazarusError } from "../../src/platform/errors.ts";
 import { createScene, REPORT, type Scene } from "./scene.ts";
 
@@ -155,6 +156,22 @@ describe("one flow hides no other from resume", () => {
     const { found, passedOver } = await patiently(resumeFlow(scene.workspace, { me }));
     expect(found?.document.workflowId).toBe("zz");
     expect(passedOver).toMatchObject([{ workflowId: "report", why: "failed" }]);
+  });
+
+  it("nor is a guard stuck that goes from hand to hand, however long it takes", async () => {
+    using scene = createScene();
+    const me = scene.owner();
+    await startFlow(scene.workspace, REPORT, { me });
+    const guard = join(dirname(scene.file("report")), ".report.guard");
+    symlinkSync(ownerMark(scene.owner()), guard);
+    const update = changeFlow(scene.workspace, REPORT, { complete: ["fetch"] }, me);
+    for (let hand = 0; hand < 5; hand += 1) {
+      await scene.machine.clock.advance(6000);
+      unlinkSync(guard);
+      if (hand < 4) symlinkSync(ownerMark(scene.owner()), guard);
+    }
+    await scene.machine.clock.advance(1000);
+    expect((await update).document.completedSteps).toEqual(["fetch"]);
   });
 });
 
