@@ -77,7 +77,9 @@ export function runCommand(request: CommandRequest): Promise<CommandEnd> {
       reject(error);
     });
     child.on("exit", (code, by) => {
-      timer = setTimeout(() => finish(code, by), DRAIN_MS);
+      // When this process was itself stopped for so long, what the command said is still to be read: in the turn that
+      // comes before the immediate.
+      timer = setTimeout(() => setImmediate(finish, code, by), DRAIN_MS);
     });
     child.on("close", finish);
     if (signal?.aborted) stop();

@@ -15,6 +15,7 @@ import {
 import { replayBytes } from "../../src/flow/output.ts";
 import { runCommand } from "../../src/flow/run-command.ts";
 import { type Disk, systemDisk } from "../../src/platform/disk.ts";
+import { systemProcesses } from "../../src/platform/process-identity.ts";
 import { createFaultyDisk } from "../../src/testing/index.ts";
 import { createWorld } from "../cli/hermetic.ts";
 import { createScene, REPORT, type Scene } from "./scene.ts";
@@ -210,5 +211,38 @@ describe("a command whose pid file cannot be written", () => {
     expect(existsSync(mark)).toBe(false);
     expect(await once("k", `touch '${mark}'`)).toMatchObject({ outcome: "ran", exitCode: 0 });
     expect(existsSync(mark)).toBe(true);
+  });
+});
+
+describe("a command whose caller was stopped while it ended", () => {
+  it("is recorded with all that it said", async () => {
+    using scene = createScene();
+    const path = (name: string) => join(scene.root, name);
+    const run = (name: string, line: string, onStdout: () => void = () => {}) =>
+      runCommand({
+        ...{ command: ["/bin/sh", "-c", line], cwd: scene.root, env: {}, pidFile: path(name) },
+        ...{ stdin: "ignore", onStdout },
+      });
+    const stand = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+    /** Stands still until the command has ended, so that its end is noticed in one turn with what came before. */
+    const awaitEnd = (name: string) => {
+      const pid = Number.parseInt(readFileSync(path(name), "latin1"), 10);
+      while (systemProcesses.identify(pid) !== undefined) stand(5);
+    };
+    const began = async (name: string) => {
+      while (!existsSync(path(name))) await new Promise((resolve) => setImmediate(resolve));
+    };
+    const late = run("late", `until [ -e '${path("go")}' ]; do sleep 0.01; done; echo said`);
+    await began("late");
+    // Both are dead when the end of the first is noticed, and what the second said has not been read by then.
+    const first = run("first", "echo first", () => {
+      writeFileSync(path("go"), "");
+      awaitEnd("late");
+      setImmediate(stand, 1000);
+    });
+    await began("first");
+    awaitEnd("first");
+    await first;
+    expect(replayBytes((await late).stdout).toString()).toBe("said\n");
   });
 });
