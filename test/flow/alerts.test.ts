@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { audit, auditFile } from "../../src/flow/audit.ts";
 import { changeFlow, selfcheck, startFlow } from "../../src/flow/index.ts";
+import { selfOwner } from "../../src/flow/owner.ts";
 import { systemDisk } from "../../src/platform/disk.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { createFaultyDisk } from "../../src/testing/index.ts";
@@ -76,9 +77,9 @@ describe("alerts", () => {
 
   it("of two checks at once are sent once", async () => {
     using scene = createScene();
-    await startFlow(scene.workspace, REPORT, { me: scene.owner() });
     // The wall clock: the one that waits polls until the other has told.
     const workspace = { root: scene.root, machine: systemMachine };
+    await startFlow(workspace, REPORT, { me: selfOwner(systemMachine.processes) });
     const out = join(scene.root, "alerts.jsonl");
     const check = () => selfcheck(workspace, -1, { command: `sleep 0.2; cat >> '${out}'; echo >> '${out}'` });
     const both = await Promise.all([check(), check()]);

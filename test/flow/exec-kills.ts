@@ -69,9 +69,8 @@ async function onePlan(
       tally.kills += 1;
     } else if (code === 4) {
       tally.unknown += 1;
-      // What a person does: look, and say what one saw. The killed command may still have a moment to live.
+      // What a person does: look, and say what one saw. While the killed command lives, the code is 10.
       const key = (JSON.parse(stdout) as { details: { key: string } }).details.key;
-      await new Promise((resolve) => setTimeout(resolve, 100));
       if (count(key) === 0) retry = ["--retry-unknown", key];
       else await runLine(["flow", "update", "-w", "kills", "--complete", key], { cwd: scene.root });
     } else if (code === 0) {

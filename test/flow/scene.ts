@@ -103,11 +103,15 @@ export function runLine(words: readonly string[], options: LineOptions): Promise
       options.killAfterMs === undefined
         ? undefined
         : setTimeout(() => child.kill("SIGKILL"), options.killAfterMs);
-    child.on("error", reject);
-    child.on("exit", (code, signal) => {
+    const end = (code: number | null, signal: NodeJS.Signals | null) => {
       clearTimeout(timer);
-      // Orphans of a killed run may hold the pipes; what it said itself is here already.
-      setImmediate(() => resolve({ code, signal, stdout, stderr }));
+      resolve({ code, signal, stdout, stderr });
+    };
+    child.on("error", reject);
+    // What it said may come after its end. Orphans of a killed run may hold the pipes: nobody asks what that one said.
+    child.on("close", end);
+    child.on("exit", (code, signal) => {
+      if (signal !== null) end(code, signal);
     });
   });
 }
