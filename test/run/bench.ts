@@ -9,6 +9,7 @@ import {
   type RunPorts,
   type RunStore,
 } from "../../src/run/index.ts";
+import type { SimulatedClock } from "../../src/testing/simulated-clock.ts";
 import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
 
@@ -26,6 +27,38 @@ export function tool(
   more: Partial<DurableTool> = {},
 ): DurableTool {
   return { description: "d", inputSchema: anything, ...(effect ? { effect } : {}), execute, ...more };
+}
+
+/** A tool that is at work from its call on until the test answers for it. */
+export function openTool(effect: DurableTool["effect"]) {
+  const called = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<unknown>();
+  const execute = () => {
+    called.resolve();
+    return answer.promise;
+  };
+  return { tool: tool(effect, execute), called: called.promise, answer: answer.resolve };
+}
+
+/** Something that never comes, and the moment from which on it is waited for. */
+export function never<T>() {
+  const awaited = Promise.withResolvers<void>();
+  const wait = () => {
+    awaited.resolve();
+    return new Promise<T>(() => {});
+  };
+  return { wait, awaited: awaited.promise };
+}
+
+/** Lets simulated time pass until the work ends by it; to be begun when nothing but time is waited for. */
+export async function passTime<T>(clock: SimulatedClock, work: Promise<T>): Promise<T> {
+  let over = false;
+  const ended = work.finally(() => {
+    over = true;
+  });
+  ended.catch(() => {});
+  while (!over) await clock.advance(1000);
+  return ended;
 }
 
 /** An executor on a store in memory, both on a simulated machine. */

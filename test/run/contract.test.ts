@@ -14,10 +14,8 @@ import {
   recoverInterrupted,
 } from "../../src/run/index.ts";
 import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
-import { bench, call, tool } from "./bench.ts";
+import { bench, call, never, passTime, tool } from "./bench.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
-
-const soon = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 describe("a run", () => {
   test("knows who asked whom for what", async () => {
@@ -157,27 +155,33 @@ describe("a watchdog", () => {
   }
 
   test("ends a silent run as killed, for good", async () => {
-    const { executor, store, machine } = watched([() => new Promise<string>(() => {})], undefined);
+    const answer = never<string>();
+    const { executor, store, machine } = watched([answer.wait], undefined);
     const running = executor.run({ id: "a" }, "go", { runId: "r" });
-    await soon();
-    await machine.clock.advance(2001);
-    expect(await running).toMatchObject({ status: "killed", error: { code: "RUN_KILLED" } });
+    await answer.awaited;
+    expect(await passTime(machine.clock, running)).toMatchObject({
+      status: "killed",
+      error: { code: "RUN_KILLED" },
+    });
     expect((await store.head("r"))?.status).toBe("killed");
     expect(await recoverInterrupted(executor, store, { agentFor: () => ({ id: "a" }) })).toEqual([]);
   });
 
   test("can nudge the model and give it more steps", async () => {
-    let answer = (_: string) => {};
-    const slow = () => new Promise<string>((resolve) => (answer = resolve));
-    const { executor, store, machine } = watched([slow, "a second answer"], () => ({
-      nudge: "are you there?",
-      raiseStepsBy: 1,
-    }));
+    const asked = Promise.withResolvers<void>();
+    const answer = Promise.withResolvers<string>();
+    const slow = () => {
+      asked.resolve();
+      return answer.promise;
+    };
+    const { executor, store, machine } = watched([slow, "a second answer"], () => {
+      // In a later turn, when what is decided here is in force.
+      setImmediate(() => answer.resolve("a first answer"));
+      return { nudge: "are you there?", raiseStepsBy: 1 };
+    });
     const running = executor.run({ id: "a", maxIterations: 1 }, "go", { runId: "r" });
-    await soon();
+    await asked.promise;
     await machine.clock.advance(1001);
-    await soon();
-    answer("a first answer");
     expect(await running).toMatchObject({ status: "completed", output: "a second answer", steps: 2 });
     const said = (await store.history("r")).map(({ message }) => message.role);
     expect(said).toEqual(["user", "assistant", "user", "assistant"]);

@@ -15,7 +15,7 @@ import {
   UnknownOutcomeError,
 } from "../../src/run/index.ts";
 import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
-import { bench, call, reborn, tool } from "./bench.ts";
+import { bench, call, never, openTool, passTime, reborn, tool } from "./bench.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
 
 const TOKEN = `ghp_${"1234567890abcdefghijklmnopqrstuvwx12"}`;
@@ -27,7 +27,6 @@ const talkative = Object.defineProperty(new Error("x"), "message", {
 });
 const circular: Record<string, unknown> = { name: "loop" };
 circular.self = circular;
-const soon = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 describe("tools at their worst", () => {
   test.each([
@@ -129,18 +128,21 @@ describe("tools at their worst", () => {
 
   test("one that never ends is left at the run's time limit, and nobody knows what it did", async () => {
     const { executor, machine, store } = bench([call("send"), "end"]);
-    const send = tool("once", () => new Promise(() => {}));
-    const running = executor.run({ id: "a", tools: { send }, timeoutMs: 1000 }, "go", { runId: "r" });
-    await soon();
-    await machine.clock.advance(1001);
-    await machine.clock.advance(5001);
-    expect(await running).toMatchObject({ status: "timeout", unknownEffects: [{ id: "r.1.0" }] });
+    const send = openTool("once");
+    const agent: Agent = { id: "a", tools: { send: send.tool }, timeoutMs: 1000 };
+    const running = executor.run(agent, "go", { runId: "r" });
+    await send.called;
+    expect(await passTime(machine.clock, running)).toMatchObject({
+      status: "timeout",
+      unknownEffects: [{ id: "r.1.0" }],
+    });
     expect((await store.head("r"))?.status).toBe("timeout");
   });
 
   test("a reconcile function that throws at once leaves the question to a human", async () => {
     const first = bench([call("act"), "end"]);
     const stop = new AbortController();
+    const stopped = Promise.withResolvers<void>();
     const reconcile = () => {
       throw bare;
     };
@@ -148,15 +150,15 @@ describe("tools at their worst", () => {
       "reconcile",
       async () => {
         stop.abort(new ShutdownError());
+        stopped.resolve();
         await new Promise(() => {});
       },
       { reconcile },
     );
     const agent: Agent = { id: "a", tools: { act } };
     const running = first.executor.run(agent, "go", { runId: "r", signal: stop.signal });
-    await soon();
-    await first.machine.clock.advance(5001);
-    await running;
+    await stopped.promise;
+    await passTime(first.machine.clock, running);
     const second = reborn(first, [call("act"), "end"]);
     const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "needs-human" } });
@@ -258,9 +260,10 @@ describe("models at their worst", () => {
   });
 
   test("one that begins to stream and falls silent is timed out", async () => {
+    const more = never();
     async function* silent() {
       yield { type: "stream-start", warnings: [] };
-      await new Promise(() => {});
+      await more.wait();
     }
     const model = new MockLanguageModelV4({
       doStream: async () => ({ stream: ReadableStream.from(silent()) }) as never,
@@ -270,9 +273,11 @@ describe("models at their worst", () => {
       { id: "a", stream: true, stepTimeoutMs: 1000 },
       "go",
     );
-    await soon();
-    await machine.clock.advance(1001);
-    expect(await running).toMatchObject({ status: "timeout", error: { code: "RUN_TIMEOUT" } });
+    await more.awaited;
+    expect(await passTime(machine.clock, running)).toMatchObject({
+      status: "timeout",
+      error: { code: "RUN_TIMEOUT" },
+    });
   });
 });
 
@@ -302,7 +307,8 @@ describe("hosts at their worst", () => {
     let sent = 0;
     const agent: Agent = { id: "a", tools: { send: tool("once", () => ++sent) } };
     const result = await executor.run(agent, "go", { runId: "r" });
-    await soon();
+    // A promise that nobody caught would end the process in this turn.
+    await new Promise((resolve) => setImmediate(resolve));
     expect(result).toMatchObject({ status: "completed", output: "fine" });
     expect(sent).toBe(1);
     expect(result.warnings.join()).toMatch(/watchdog threw.*audit log was not written/s);
@@ -310,24 +316,24 @@ describe("hosts at their worst", () => {
   });
 
   test("an audit log that never answers costs a moment and a warning", async () => {
-    const { executor, machine } = bench(["fine"], {
-      ports: { audit: { record: () => new Promise(() => {}) } },
-    });
+    const end = never<void>();
+    const record: NonNullable<RunPorts["audit"]>["record"] = (_, { kind }) =>
+      kind === "end" ? end.wait() : new Promise<void>(() => {});
+    const { executor, machine } = bench(["fine"], { ports: { audit: { record } } });
     const running = executor.run({ id: "a" }, "go");
-    await soon();
-    await machine.clock.advance(5001);
-    const result = await running;
+    await end.awaited;
+    const result = await passTime(machine.clock, running);
     expect(result).toMatchObject({ status: "completed" });
     expect(result.warnings.join()).toContain("did not take");
   });
 
   test("a budget that never answers does not outlive the run's time", async () => {
-    const ports: RunPorts = { budget: { check: () => new Promise(() => {}), commit: () => {} } };
+    const word = never<undefined>();
+    const ports: RunPorts = { budget: { check: word.wait, commit: () => {} } };
     const { executor, machine, store } = bench(["fine"], { ports });
     const running = executor.run({ id: "a", timeoutMs: 1000 }, "go", { runId: "r" });
-    await soon();
-    await machine.clock.advance(1001);
-    expect(await running).toMatchObject({ status: "timeout" });
+    await word.awaited;
+    expect(await passTime(machine.clock, running)).toMatchObject({ status: "timeout" });
     expect((await store.head("r"))?.status).toBe("timeout");
   });
 
@@ -447,15 +453,14 @@ describe("hosts at their worst", () => {
     const store = createMemoryRunStore({ machine, leaseMs: 3000 });
     const ports = { checkpointer: createCheckpointer(store, { machine }) };
     const executor = createExecutor({ model: createScriptedModel([call("look"), "end"]), machine, ports });
-    let finish = (_: unknown) => {};
-    const look = tool("read", () => new Promise((resolve) => (finish = resolve)));
-    const running = executor.run({ id: "a", tools: { look } }, "go", { runId: "r" });
-    await soon();
+    const look = openTool("read");
+    const running = executor.run({ id: "a", tools: { look: look.tool } }, "go", { runId: "r" });
+    await look.called;
     for (let i = 0; i < 20; i += 1) {
       await machine.clock.advance(1000);
       expect(await store.listInterrupted()).toEqual([]);
     }
-    finish(1);
+    look.answer(1);
     expect(await running).toMatchObject({ status: "completed" });
   });
 

@@ -14,7 +14,7 @@ import {
   UnknownOutcomeError,
 } from "../../src/run/index.ts";
 import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
-import { bench, call, reborn, tool } from "./bench.ts";
+import { bench, call, never, openTool, passTime, reborn, tool } from "./bench.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
 
 describe("a run", () => {
@@ -147,10 +147,14 @@ describe("models that misbehave", () => {
     expect((await store.load("r"))?.error?.message).toContain("503");
   });
   test("one that hangs is timed out", async () => {
-    const { executor, store, machine } = bench([() => new Promise<string>(() => {})]);
+    const answer = never<string>();
+    const { executor, store, machine } = bench([answer.wait]);
     const running = executor.run({ id: "a", stepTimeoutMs: 1000 }, "go", { runId: "r" });
-    await machine.clock.advance(1001);
-    expect(await running).toMatchObject({ status: "timeout", error: { code: "RUN_TIMEOUT" } });
+    await answer.awaited;
+    expect(await passTime(machine.clock, running)).toMatchObject({
+      status: "timeout",
+      error: { code: "RUN_TIMEOUT" },
+    });
     expect((await store.head("r"))?.status).toBe("timeout");
   });
   test.each([
@@ -258,49 +262,52 @@ describe("tools that misbehave", () => {
 });
 
 describe("endings", () => {
-  const hang = tool("read", () => new Promise(() => {}));
   test.each([
     ["an abort cancels", new Error("user left"), "cancelled", "cancelled"],
     ["a shutdown leaves the record", new ShutdownError(), "shutdown", "running"],
   ])("%s", async (_, reason, status, recorded) => {
     const { executor, store } = bench([call("hang"), "end"]);
     const stop = new AbortController();
-    const running = executor.run({ id: "a", tools: { hang } }, "go", { runId: "r", signal: stop.signal });
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    const hang = openTool("read");
+    const running = executor.run({ id: "a", tools: { hang: hang.tool } }, "go", {
+      runId: "r",
+      signal: stop.signal,
+    });
+    await hang.called;
     stop.abort(reason);
     expect(await running).toMatchObject({ status });
     expect((await store.head("r"))?.status).toBe(recorded);
   });
   test("time runs out", async () => {
     const { executor, store, machine } = bench([call("hang"), "end"]);
-    const running = executor.run({ id: "a", tools: { hang }, timeoutMs: 5000 }, "go", { runId: "r" });
-    await machine.clock.advance(5001);
-    expect(await running).toMatchObject({ status: "timeout" });
+    const hang = openTool("read");
+    const agent: Agent = { id: "a", tools: { hang: hang.tool }, timeoutMs: 5000 };
+    const running = executor.run(agent, "go", { runId: "r" });
+    await hang.called;
+    expect(await passTime(machine.clock, running)).toMatchObject({ status: "timeout" });
     expect((await store.head("r"))?.status).toBe("timeout");
   });
   test("a stopped run waits a moment for an effect in flight, and else says that nobody knows", async () => {
     const first = bench([call("send"), "end"]);
     const stop = new AbortController();
-    const send = tool("once", () => new Promise(() => {}));
-    const running = first.executor.run({ id: "a", tools: { send } }, "go", {
+    const send = openTool("once");
+    const running = first.executor.run({ id: "a", tools: { send: send.tool } }, "go", {
       runId: "r",
       signal: stop.signal,
     });
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await send.called;
     stop.abort();
-    await first.machine.clock.advance(5001);
-    const result = await running;
+    const result = await passTime(first.machine.clock, running);
     expect(result).toMatchObject({ status: "cancelled", unknownEffects: [{ id: "r.1.0" }] });
     expect(await first.store.effects("r")).toMatchObject([{ state: "unknown" }]);
   });
   test("an effect that ends within the grace is known", async () => {
     const first = bench([call("send"), "end"]);
-    let finish = (_: unknown) => {};
-    const send = tool("once", () => new Promise((resolve) => (finish = resolve)));
-    const running = first.executor.run({ id: "a", tools: { send } }, "go", { runId: "r" });
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    const send = openTool("once");
+    const running = first.executor.run({ id: "a", tools: { send: send.tool } }, "go", { runId: "r" });
+    await send.called;
     const down = first.executor.shutdown();
-    finish("sent");
+    send.answer("sent");
     await down;
     expect(await running).toMatchObject({ status: "shutdown" });
     expect(await first.store.effects("r")).toMatchObject([{ state: "done" }]);
@@ -321,11 +328,13 @@ describe("resume", () => {
     const script = [call("act"), "end"];
     const first = bench(script);
     const stop = new AbortController();
+    const stopped = Promise.withResolvers<void>();
     const act = tool(
       effect,
       async () => {
         await run();
         stop.abort(new ShutdownError());
+        stopped.resolve();
         await new Promise(() => {});
       },
       more,
@@ -334,9 +343,8 @@ describe("resume", () => {
       runId: "r",
       signal: stop.signal,
     });
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    await first.machine.clock.advance(5001);
-    await running;
+    await stopped.promise;
+    await passTime(first.machine.clock, running);
     return reborn(first, script);
   }
   test("goes on with no new input and without asking the model again", async () => {
@@ -421,14 +429,13 @@ describe("resume", () => {
   });
   test("an owner that lost its lease writes nothing more and says so", async () => {
     const first = bench([call("look"), "end"]);
-    let freed = (_: unknown) => {};
-    const look = tool("read", () => new Promise((resolve) => (freed = resolve)));
-    const running = first.executor.run({ id: "a", tools: { look } }, "go", { runId: "r" });
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    const look = openTool("read");
+    const running = first.executor.run({ id: "a", tools: { look: look.tool } }, "go", { runId: "r" });
+    await look.called;
     const head = await first.store.head("r");
     await first.store.release({ runId: "r", epoch: head!.epoch, owner: head!.owner! });
     const lease = await first.store.claim("r");
-    freed(1);
+    look.answer(1);
     expect(await running).toMatchObject({ status: "failed", error: { code: "RUN_STALE_LEASE" } });
     expect((await first.store.head("r"))?.epoch).toBe(lease?.epoch);
     expect((await first.store.head("r"))?.status).toBe("running");

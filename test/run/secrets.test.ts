@@ -2,7 +2,7 @@
 import { jsonSchema } from "ai";
 import { describe, expect, test } from "vitest";
 import { type Agent, recoverInterrupted, ShutdownError } from "../../src/run/index.ts";
-import { bench, reborn, tool } from "./bench.ts";
+import { bench, passTime, reborn, tool } from "./bench.ts";
 import type { Line } from "./scripted-model.ts";
 
 const TOKEN = ["ghp", "1234567890abcdefghijklmnopqrstuvwx12"].join("_");
@@ -60,6 +60,7 @@ describe("secrets", () => {
     };
     const first = bench([calls, "end"]);
     const stop = new AbortController();
+    const stopped = Promise.withResolvers<void>();
     let puts = 0;
     const agent: Agent = {
       id: "a",
@@ -71,6 +72,7 @@ describe("secrets", () => {
             puts += 1;
             if (puts > 1) return "put";
             stop.abort(new ShutdownError());
+            stopped.resolve();
             return new Promise(() => {});
           },
           open,
@@ -78,9 +80,8 @@ describe("secrets", () => {
       },
     };
     const running = first.executor.run(agent, "go", { runId: "r", signal: stop.signal });
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    await first.machine.clock.advance(5001);
-    await running;
+    await stopped.promise;
+    await passTime(first.machine.clock, running);
     const second = reborn(first, [calls, "end"]);
     const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed" } });
