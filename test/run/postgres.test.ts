@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vite
 import { systemClock } from "../../src/platform/clock.ts";
 import { createCheckpointer, createExecutor } from "../../src/run/index.ts";
 import { openPostgresRunStore } from "../../src/run/stores/postgres.ts";
+import { openPostgresPool } from "../../src/run/stores/postgres-pool.ts";
 import { runStoreConformance } from "../../src/testing/run-store-conformance.ts";
 import { type PostgresServer, SOCKET_NAME, startPostgres } from "./postgres-server.ts";
 import { createScriptedModel } from "./scripted-model.ts";
@@ -101,6 +102,23 @@ describe("PostgreSQL run store", () => {
     expect(sent).toBe(1);
     expect((await store.load("r"))?.transcript.length).toBe(4);
     expect(await store.effects("r")).toMatchObject([{ state: "done", attempts: 1 }]);
+  });
+  test("a server that stops between two statements of a transaction ends neither it nor the process", async () => {
+    const spec = { what: "a test", room: "test", migrations: [] };
+    await using pool = await openPostgresPool(systemClock, await server.createDatabase(), spec);
+    let tries = 0;
+    const answer = await pool.inTransaction(async (client) => {
+      tries += 1;
+      if (tries === 1) {
+        const gone = new Promise((resolve) => client.once("end", resolve));
+        await server.stop();
+        await gone;
+        await server.start();
+      }
+      return (await client.query("SELECT 1 AS one")).rows;
+    });
+    expect(answer).toEqual([{ one: 1 }]);
+    expect(tries).toBe(2);
   });
 });
 

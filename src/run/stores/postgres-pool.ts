@@ -89,8 +89,10 @@ export async function openPostgresPool(
     } as NonNullable<PoolConfig["types"]>,
   };
   const pool = new pg.Pool(config);
-  // A server that goes away ends idle connections; without a listener that would end the process.
+  // A server that goes away ends connections, idle ones and those between two statements of a transaction; without a
+  // listener that would end the process. The pool listens to the idle ones only.
   pool.on("error", () => {});
+  pool.on("connect", (client) => client.on("error", () => {}));
 
   const patiently = async <T>(work: (repeated: boolean) => Promise<T>): Promise<T> => {
     const deadline = clock.monotonicMs() + reconnectMs;
