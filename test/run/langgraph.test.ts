@@ -14,6 +14,7 @@ import {
   openPostgresSaver,
   openSqliteSaver,
 } from "../../src/integrations/langgraph/index.ts";
+import { systemClock } from "../../src/platform/clock.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import { bundleProgram } from "../bundle.ts";
 import { type PostgresServer, startPostgres } from "./postgres-server.ts";
@@ -29,9 +30,9 @@ beforeAll(async () => {
     startPostgres(),
     bundleProgram(join(import.meta.dirname, "graph-program.ts")),
   ]);
-}, 60_000);
+});
 afterAll(async () => {
-  await server[Symbol.asyncDispose]();
+  await server?.[Symbol.asyncDispose]();
   rmSync(directory, { recursive: true, force: true });
 });
 
@@ -133,7 +134,6 @@ describe("saver on a server", () => {
 
   test.each([...points, "langgraph.put.after#3"])(
     "killed at %s, the graph says everything once",
-    { timeout: 60_000 },
     async (point) => {
       const connection = await server.createDatabase();
       expect(await start(connection, point)).toMatchObject({ killed: true });
@@ -151,17 +151,15 @@ describe("saver on a server", () => {
     await expect(openPostgresSaver(connection)).rejects.toMatchObject({ code: "RUN_STORE_NEWER" });
   });
 
-  test("that stops and starts in the middle of a graph costs time and nothing else", {
-    timeout: 60_000,
-  }, async () => {
+  test("that stops and starts in the middle of a graph costs time and nothing else", async () => {
     await using saver = await openPostgresSaver(await server.createDatabase());
-    let stopped = false;
+    let back: Promise<void> | undefined;
     const graph = chatter(saver, 4, (n) => `said ${n}`);
     const stopping = new StateGraph(MessagesAnnotation)
       .addNode("stop", async () => {
         await server.stop();
-        stopped = true;
-        setTimeout(() => void server.start(), 300);
+        // Not before the saver has found nobody there.
+        back = systemClock.sleep(300).then(() => server.start());
         return { messages: [new AIMessage("stopped")] };
       })
       .addEdge(START, "stop")
@@ -169,7 +167,8 @@ describe("saver on a server", () => {
       .compile({ checkpointer: saver });
     const thread = { configurable: { thread_id: "t" } };
     await stopping.invoke({ messages: [new HumanMessage("go")] }, thread);
-    expect(stopped).toBe(true);
+    expect(back).toBeDefined();
+    await back;
     await graph.invoke({ messages: [new HumanMessage("more")] }, thread);
     const { values } = await graph.getState(thread);
     expect(values.messages.map(({ content }: { content: string }) => content)).toEqual([
@@ -302,9 +301,7 @@ test("400 steps of 2 KB are at most 3 MB, and every step of them can be read", a
   await saver[Symbol.asyncDispose]();
   const again = openSqliteSaver(path);
   expect(await again.sizeBytes()).toBeLessThan(3_000_000);
-  const started = performance.now();
   const state = await again.getTuple({ configurable: { thread_id: "t" } });
-  expect(performance.now() - started).toBeLessThan(2000);
   expect((state!.checkpoint.channel_values.messages as unknown[]).length).toBe(401);
   const lengths = new Set<number>();
   for await (const { checkpoint } of again.list({ configurable: { thread_id: "t" } }, { limit: 25 })) {
