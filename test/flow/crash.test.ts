@@ -201,7 +201,6 @@ const SHARED: Record<string, string[]> = {
 describe("SIGKILL at every crash point of flows", () => {
   it.concurrent.for(POINTS.filter((name) => name !== "flow.guard.dead-found"))(
     "%s",
-    { timeout: 180_000 },
     async (point, { expect }) => {
       const operation = point.split(".")[1]!;
       const names = SHARED[operation] ?? [operation];
@@ -210,9 +209,7 @@ describe("SIGKILL at every crash point of flows", () => {
     },
   );
 
-  it("flow.guard.dead-found: killed while clearing after one that was killed", {
-    timeout: 180_000,
-  }, async () => {
+  it("flow.guard.dead-found: killed while clearing after one that was killed", async () => {
     const scenario = SCENARIOS["update over a killed one"]!;
     using scene = await prepare(scenario);
     for (const point of ["flow.guard.taken", "flow.guard.dead-found"]) {

@@ -30,13 +30,13 @@ async function race(scene: Scene): Promise<{ winners: number; losers: number }> 
 }
 
 describe(`${RACERS} processes race for one resume lock`, () => {
-  it("one wins a free one", { timeout: 180_000 }, async () => {
+  it("one wins a free one", async () => {
     using scene = createScene();
     await started(scene);
     expect(await race(scene)).toEqual({ winners: 1, losers: RACERS - 1 });
   });
 
-  it("one takes over from a dead owner, whose guard lies there too", { timeout: 180_000 }, async () => {
+  it("one takes over from a dead owner, whose guard lies there too", async () => {
     using scene = createScene();
     await started(scene);
     const dead = { ...selfOwner(systemMachine.processes), pid: 2 ** 22 + 7 };
@@ -55,7 +55,7 @@ describe(`${RACERS} processes race for one resume lock`, () => {
   });
 });
 
-it("twenty updates at once lose no step", { timeout: 180_000 }, async () => {
+it("twenty updates at once lose no step", async () => {
   using scene = createScene();
   await started(scene);
   const steps = Array.from({ length: 20 }, (_, i) => `step-${i}`);
@@ -66,7 +66,7 @@ it("twenty updates at once lose no step", { timeout: 180_000 }, async () => {
   expect([...(scene.read("report").completedSteps as string[])].sort()).toEqual([...steps].sort());
 });
 
-it("ten calls of one key run it once", { timeout: 180_000 }, async () => {
+it("ten calls of one key run it once", async () => {
   using scene = createScene();
   await started(scene);
   const words = [

@@ -12,7 +12,6 @@ const cells: [string, Class][] = [
 describe("killed with SIGKILL", () => {
   test.concurrent.each(cells)(
     "at %s with a %s tool, the run ends and its promise holds",
-    { timeout: 60_000 },
     async (point, each) => {
       const result = await killAt({ point, store: "sqlite", class: each }, undefined);
       expect(brokenPromise(result)).toBeUndefined();

@@ -73,7 +73,6 @@ const AROUND = [
 describe("examples", () => {
   test.each([...AROUND, "run.effect.started#3", "run.effect.started", "run.effect.recorded"])(
     "the research agent killed at %s mails its report once",
-    { timeout: 60_000 },
     async (point) => {
       const outboxOf = (cell: string) => {
         const path = join(cell, "outbox.jsonl");
@@ -94,7 +93,6 @@ describe("examples", () => {
   );
   test.each([...AROUND, "run.phase.finished", "run.phase.finished#2"])(
     "the phased agent killed at %s finishes all phases",
-    { timeout: 60_000 },
     async (point) => {
       const { cell, stdout, killed } = await survive("phased-agent.ts", point);
       expect(killed).toBe(true);
@@ -104,7 +102,6 @@ describe("examples", () => {
   );
   test.each([...points("langgraph."), "langgraph.put.after#3"])(
     "the graph killed at %s says everything once",
-    { timeout: 60_000 },
     async (point) => {
       const { stdout, killed } = await survive("langgraph-graph.ts", point);
       expect(killed).toBe(true);

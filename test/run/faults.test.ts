@@ -39,7 +39,7 @@ let server: PostgresServer;
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "lazarus-faults-"));
   server = await startPostgres();
-}, 60_000);
+});
 afterAll(async () => {
   await server?.[Symbol.asyncDispose]();
   rmSync(directory, { recursive: true, force: true });
@@ -116,7 +116,7 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
     place = kind === "SQLite" ? sqlitePlace() : await postgresPlace();
   });
 
-  test("two hosts that boot at once resume every run once", { timeout: 60_000 }, async () => {
+  test("two hosts that boot at once resume every run once", async () => {
     {
       await using store = await place.open();
       await interruptedRuns(store, 40);
@@ -223,7 +223,7 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
     if (bytes !== undefined) expect(readFileSync(place.address).equals(bytes)).toBe(true);
   });
 
-  test("many runs are listed, found and pruned", { timeout: 60_000 }, async () => {
+  test("many runs are listed, found and pruned", async () => {
     // Above the thousand that lists show unasked.
     const MANY = 1200;
     await using store = await place.open({ keepSecrets: true });
@@ -242,9 +242,7 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
   });
 });
 
-test("a full disk under SQLite ends in words, and the run goes on when there is room", {
-  timeout: 60_000,
-}, async () => {
+test("a full disk under SQLite ends in words, and the run goes on when there is room", async () => {
   const place = sqlitePlace();
   {
     await using store = await place.open();

@@ -36,7 +36,7 @@ const postgres = {
     cleaner = new pg.Client(connection);
     await cleaner.connect();
   },
-  beforeAllTimeout: 60_000,
+  beforeAllTimeout: 10 * 60_000,
   async afterAll() {
     await cleaner.end();
     await server[Symbol.asyncDispose]();

@@ -74,7 +74,6 @@ test.each(["memory", "SQLite", "PostgreSQL"])(
     expect(await backend.readMessages("kept")).toEqual([message]);
     rmSync(directory, { recursive: true, force: true });
   },
-  60_000,
 );
 
 test("a step on SQLite writes two pages: the one of its message and the one of its run's head", async () => {
