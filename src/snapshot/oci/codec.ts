@@ -2,7 +2,7 @@
 // each of which inflates on its own, followed by the table of contents in a place that standard readers skip, and a
 // footer of fixed size that says where the table is. Pure: bytes in, bytes out.
 import zlib from "node:zlib";
-import { libdeflateGzip } from "../../platform/libdeflate.ts";
+import { nativeGzip } from "../../platform/native-gzip.ts";
 import { zstdDirect } from "../../platform/zstd-direct.ts";
 
 export interface Codec {
@@ -111,7 +111,7 @@ export const gzipCodec: Codec = {
   compress: (raw) => zlib.gzipSync(raw, { level: looksIncompressible(raw) ? 0 : levelFor(raw) }),
   pack(raw, out) {
     const isStored = looksIncompressible(raw);
-    const length = isStored || out === undefined ? 0 : (libdeflateGzip()?.(raw, out) ?? 0);
+    const length = isStored || out === undefined ? 0 : (nativeGzip()?.(raw, out) ?? 0);
     if (length > 0) return out!.subarray(0, length);
     return putInto(out, zlib.gzipSync(raw, { level: isStored ? 0 : levelFor(raw), ...inOnePiece(raw) }));
   },

@@ -95,7 +95,7 @@ export function createTocEncoder(): TocEncoder {
 }
 
 function packText(text: Buffer, rows: number): Buffer {
-  // Loading libdeflate is not worth it for fewer.
+  // Loading a library is not worth it for fewer.
   if (rows < BLOCK_ROWS) return zlib.gzipSync(text);
   scratch ??= Buffer.allocUnsafeSlow(SCRATCH_BYTES);
   return Buffer.from(gzipCodec.pack(text, scratch));
