@@ -102,7 +102,7 @@ rotate() {
     [ -f "$_log.$((_n - 1))" ] && mv -f "$_log.$((_n - 1))" "$_log.$_n"
     _n=$((_n - 1))
   done
-  [ "$_count" -gt 0 ] && tail -c "$_limit" "$_out" >"$_log.1"
+  [ "$_count" -gt 0 ] && tail -c "$_limit" <"$_out" >"$_log.1"
   true >"$_out"
 }
 # Only when nobody else has said that it lives; fields of others stay.
@@ -212,6 +212,8 @@ else
   ( life false; exec "$@" 2>&5 5>&- )
 fi
 _status=$?
+# yash has numbers of its own for a death by signal.
+[ "$_status" -gt 384 ] && _status=$((_status - 256))
 now
 _ended=$_ms
 kill -ALRM "$_side"

@@ -1,7 +1,7 @@
 // The keeper's script in every shell that may stand behind /bin/sh: launches, rotates, ends what is left, records.
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { KEEPER_SCRIPT, keeperArguments } from "../../src/pit/keeper-script.ts";
@@ -24,7 +24,7 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
   });
   afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-  const keep = (agent: string, script = KEEPER_SCRIPT): Promise<number | null> => {
+  const keep = (agent: string, script = KEEPER_SCRIPT): Promise<number> => {
     writeFileSync(join(directory, "keeper-0.sh"), script);
     const values = keeperArguments(
       {
@@ -50,7 +50,10 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
       detached: true,
       env: { PATH: process.env.PATH, log: "mine", n: "5" },
     });
-    return new Promise((resolve) => keeper.once("exit", (code) => resolve(code)));
+    // yash does not only tell of a death by signal: it dies of the same.
+    return new Promise((resolve) =>
+      keeper.once("exit", (code, signal) => resolve(code ?? 128 + constants.signals[signal!])),
+    );
   };
   const read = (file: string) => JSON.parse(readFileSync(join(directory, file), "utf8"));
 
@@ -86,9 +89,9 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
       skip(`${name} is not installed`);
     expect(await keep('pwd; umask; echo "$log $n $LAZARUS_EPOCH"; kill -9 $$')).toBe(137);
     const umask = process.umask().toString(8).padStart(4, "0");
-    expect(readFileSync(join(directory, "log"), "utf8")).toBe(
-      `${join(directory, "work")}\n${umask}\nmine 5 3\n`,
-    );
+    // mksh adds a word of its own on the death.
+    const lines = readFileSync(join(directory, "log"), "utf8").split("\n").slice(0, 3);
+    expect(lines).toEqual([join(directory, "work"), umask, "mine 5 3"]);
     expect(read("exit.json").status).toBe(137);
   });
 });
