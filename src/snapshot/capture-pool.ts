@@ -34,8 +34,18 @@ type Take = (result: TaskResult, index: number) => void;
 export interface Pool extends AsyncDisposable {
   /** Calls `take` with each result, in task order. After a failure the pool is of no more use. */
   run(tasks: readonly CaptureTask[], options: PoolOptions, take: Take): Promise<void>;
+  /** For tasks that become known one after the other. One at a time, and no `run` beside it. */
+  open(take: Take): Feed;
   /** Starts the threads now: there will be work for them. */
   warm(): void;
+}
+
+export interface Feed {
+  add(task: CaptureTask): void;
+  /** No more will come. Done when the last result was taken; fails with whatever went wrong since `open`. */
+  end(): Promise<void>;
+  /** Takes nothing any more. */
+  stop(): void;
 }
 
 /** Below this there is no use for threads. */
@@ -50,10 +60,16 @@ export function createPool(): Pool {
     warm() {
       crew ??= startCrew();
     },
+    open(take) {
+      crew ??= startCrew();
+      return openFeed(crew, take);
+    },
     async run(tasks, options, take) {
       if (isMuch(options.totalBytes) && tasks.length >= 3) {
         crew ??= startCrew();
-        return drive(crew, tasks, options.signal, take);
+        const feed = openFeed(crew, take, options.signal);
+        for (const task of tasks) feed.add(task);
+        return feed.end();
       }
       for (const [index, task] of tasks.entries()) {
         options.signal?.throwIfAborted();
@@ -124,18 +140,18 @@ function startCrew(): Crew {
   return crew;
 }
 
-function drive(
-  crew: Crew,
-  tasks: readonly CaptureTask[],
-  signal: AbortSignal | undefined,
-  take: Take,
-): Promise<void> {
+function openFeed(crew: Crew, take: Take, signal?: AbortSignal): Feed {
   const { workers, memories } = crew;
   const window = memories.length;
+  const tasks: CaptureTask[] = [];
   const waiting = new Map<number, TaskResult>();
   const load = new Map(workers.map((worker) => [worker, 0]));
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  // Whoever calls `end` hears of it; a failure before that must not end the process.
+  promise.catch(() => {});
   let given = 0;
   let taken = 0;
+  let ended = false;
   const feed = () => {
     for (;;) {
       if (given >= tasks.length || given - taken >= window) return;
@@ -164,22 +180,37 @@ function drive(
     }
     feed();
   };
-  if (crew.failure !== undefined) return Promise.reject(crew.failure.error);
-  return new Promise<void>((resolve, reject) => {
-    crew.listener = {
-      onReply(worker, reply) {
-        try {
-          onReply(worker, reply);
-          if (taken === tasks.length) resolve();
-        } catch (failure) {
-          reject(failure);
-        }
-      },
-      onFailure: reject,
-    };
-    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
-    feed();
-  }).finally(() => {
-    crew.listener = undefined;
-  });
+  const stop = () => {
+    if (crew.listener === listener) crew.listener = undefined;
+  };
+  const fail = (error: unknown) => {
+    stop();
+    reject(error);
+  };
+  const listener: Listener = {
+    onReply(worker, reply) {
+      try {
+        onReply(worker, reply);
+        if (ended && taken === tasks.length) resolve();
+      } catch (failure) {
+        fail(failure);
+      }
+    },
+    onFailure: fail,
+  };
+  crew.listener = listener;
+  if (crew.failure !== undefined) fail(crew.failure.error);
+  signal?.addEventListener("abort", () => fail(signal.reason), { once: true });
+  return {
+    add(task) {
+      tasks.push(task);
+      if (crew.listener === listener) feed();
+    },
+    end() {
+      ended = true;
+      if (taken === tasks.length) resolve();
+      return promise.finally(stop);
+    },
+    stop,
+  };
 }

@@ -18,6 +18,7 @@ import type { CheckpointMetadata, CheckpointRef, Entry, Flaw, GitPosition, Reaso
 import { hasLargeCache, openHead, saveCache } from "./head.ts";
 import { freshItems } from "./next-cache.ts";
 import { type Checkpoint, putCheckpoint, readCheckpoint } from "./oci/manifest.ts";
+import { beginLayer } from "./pack-ahead.ts";
 import { readPositions } from "./positions.ts";
 import { startProbers } from "./probe.ts";
 import { pruneIfDue } from "./prune.ts";
@@ -121,6 +122,7 @@ async function captureLocked(
   const { head, cache, damage } = openHead(room);
   // Without a cache every path is kept until the end: 90 MB less at 100,000 of them.
   using _heap = cache === undefined ? keepYoungHeap() : undefined;
+  using begun = new DisposableStack();
   let git: GitPosition | undefined;
   const found = await survey(room, {
     cache,
@@ -128,7 +130,7 @@ async function captureLocked(
     groupPrefix: id,
     defer: gitDirectoryInCell(room),
     probers,
-    onMany: () => pool.warm(),
+    begin: () => begun.use(beginLayer(room, pool)),
     meanwhile: async (walk) => {
       const made = { id, createdMs, headId: head?.ref.id ?? null };
       const position =

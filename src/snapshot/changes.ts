@@ -175,7 +175,7 @@ function sameList(a: readonly unknown[] | undefined, b: readonly unknown[] | und
   return JSON.stringify(a ?? []) === JSON.stringify(b ?? []);
 }
 
-function toItem(found: Found, sources: ReadonlyMap<string, string>): CaptureItem {
+export function toItem(found: Found, sources: ReadonlyMap<string, string>): CaptureItem {
   const source = sources.get(found.path);
   return {
     path: found.path,

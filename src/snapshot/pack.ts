@@ -58,14 +58,8 @@ export async function packItems(
 ): Promise<MissedItem[]> {
   const missed: MissedItem[] = [];
   const { small, large } = divide(items);
-  const totalBytes = items.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0);
-  const tasks: CaptureTask[] = small.map((group) => ({
-    kind: "pack",
-    codec: request.codec,
-    root: request.root,
-    items: group,
-    sizeHint: group.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0),
-  }));
+  const totalBytes = items.reduce((sum, item) => sum + bytesOf(item), 0);
+  const tasks = small.map((group) => packTask(request, group));
   // The first attempt at large files goes along with the small ones, so that no core waits for the last of them.
   const first = planLarge(request, missed, large, false);
   await pool.run([...tasks, ...first.tasks], { totalBytes }, (result, index) => {
@@ -87,32 +81,53 @@ interface LargeUnit {
   readonly links: readonly CaptureItem[];
 }
 
+export const bytesOf = ({ type, size }: CaptureItem) => (type === "file" ? size : 0);
+export const isLarge = (item: CaptureItem) => bytesOf(item) > LARGE_BYTES;
+
+export function packTask({ codec, root }: PackRequest, items: readonly CaptureItem[]): CaptureTask {
+  return { kind: "pack", codec, root, items, sizeHint: items.reduce((sum, item) => sum + bytesOf(item), 0) };
+}
+
+/** Gathers small files until there are enough for a member. */
+export function createGroups(onGroup: (items: CaptureItem[]) => void): {
+  add(items: readonly CaptureItem[]): void;
+  /** The last ones are a group, however few. */
+  end(): void;
+} {
+  let group: CaptureItem[] = [];
+  let bytes = 0;
+  const end = () => {
+    if (group.length > 0) onGroup(group);
+    group = [];
+    bytes = 0;
+  };
+  return {
+    /** A file and its links, which stand in one member. */
+    add(items) {
+      group.push(...items);
+      bytes += bytesOf(items[0]!);
+      if (bytes >= MEMBER_BYTES || group.length >= MEMBER_FILES) end();
+    },
+    end,
+  };
+}
+
 function divide(items: readonly CaptureItem[]): { small: CaptureItem[][]; large: LargeUnit[] } {
   const small: CaptureItem[][] = [];
   const large: LargeUnit[] = [];
-  let group: CaptureItem[] = [];
-  let bytes = 0;
+  const groups = createGroups((group) => small.push(group));
   for (let i = 0; i < items.length; i += 1) {
-    const item = items[i]!;
+    const leader = items[i]!;
     const links: CaptureItem[] = [];
     while (items[i + 1]?.linkTo !== undefined) links.push(items[++i]!);
-    if (item.type === "file" && item.size > LARGE_BYTES) {
-      large.push({ leader: item, links });
-      continue;
-    }
-    group.push(item, ...links);
-    bytes += item.type === "file" ? item.size : 0;
-    if (bytes >= MEMBER_BYTES || group.length >= MEMBER_FILES) {
-      small.push(group);
-      group = [];
-      bytes = 0;
-    }
+    if (isLarge(leader)) large.push({ leader, links });
+    else groups.add([leader, ...links]);
   }
-  if (group.length > 0) small.push(group);
+  groups.end();
   return { small, large };
 }
 
-function takePacked(request: PackRequest, missed: MissedItem[], result: TaskResult): void {
+export function takePacked(request: PackRequest, missed: MissedItem[], result: TaskResult): void {
   const start = request.writer.rawLength;
   missed.push(...result.missed);
   if (result.member === undefined) return;

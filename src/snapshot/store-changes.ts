@@ -3,17 +3,19 @@
 import type { CapturedItem, CaptureItem, MissedItem } from "./capture-item.ts";
 import { isMuch, type Pool } from "./capture-pool.ts";
 import { someParent, whiteoutsFor } from "./changes.ts";
+import { copyDatabase } from "./copy-databases.ts";
 import type { CheckpointMetadata, Flaw } from "./entry.ts";
-import { type Codec, gzipCodec, zstdCodec } from "./oci/codec.ts";
+import { type Codec, codecFor } from "./oci/codec.ts";
 import { createLayerWriter } from "./oci/layer-writer.ts";
 import type { LayerRef } from "./oci/manifest.ts";
-import { type Packed, type PackRequest, packItems, packWhiteouts } from "./pack.ts";
+import { bytesOf, type Packed, type PackRequest, packItems, packWhiteouts } from "./pack.ts";
+import type { BegunLayer } from "./pack-ahead.ts";
 import { comparePaths, parentPath } from "./path-bytes.ts";
 import type { Room } from "./room.ts";
 import { createSecretMatcher } from "./settings.ts";
 import { TYPE_CODES } from "./stat-cache.ts";
 import { everythingIn } from "./still.ts";
-import { copyDatabase, type Survey } from "./survey.ts";
+import type { Survey } from "./survey.ts";
 import { encodeHeader } from "./tar/header.ts";
 
 export interface Stored {
@@ -26,8 +28,9 @@ export const NOTHING_PACKED: Packed = { captured: new Map(), missed: [] };
 
 /** Writes the ordinary layer and, where secrets changed, the local-only one. */
 export async function storeChanges(room: Room, found: Survey, flaws: Flaw[], pool: Pool): Promise<Stored> {
-  const codec = room.settings.compression === "zstd" ? zstdCodec : gzipCodec;
-  const total = found.changed.reduce((sum, item) => sum + (item.type === "file" ? item.size : 0), 0);
+  const codec = codecFor(room.settings.compression);
+  const { begun } = found;
+  const total = found.changed.reduce((sum, item) => sum + bytesOf(item), begun?.bytes ?? 0);
   // First of all: its threads start while the work for them is laid out.
   if (isMuch(total)) pool.warm();
   const isSecret = createSecretMatcher(room.settings.secrets);
@@ -44,7 +47,7 @@ export async function storeChanges(room: Room, found: Survey, flaws: Flaw[], poo
     found.removed.length === 0 ? [] : found.changed.map(({ path, type }) => [path, type]),
   );
   const whiteouts = whiteoutsFor(found.removed, setAnew);
-  const packed: Packed = { captured: new Map(), missed: [] };
+  const packed: Packed = { captured: begun?.captured ?? new Map(), missed: [] };
   const layers: LayerRef[] = [];
   let done = 0;
   const onBytes = (count: number) => {
@@ -75,8 +78,10 @@ export async function storeChanges(room: Room, found: Survey, flaws: Flaw[], poo
       isOwn: (path) => isSecret(path) === localOnly,
       takeLate: localOnly ? async () => [] : takeLate,
       onBytes,
+      ...(localOnly || begun === undefined ? {} : { begun }),
     };
-    if (plan.items.length + plan.removed.length + lostDirectories.size === 0) continue;
+    const isEmpty = plan.items.length + plan.removed.length + lostDirectories.size === 0;
+    if (isEmpty && plan.begun === undefined) continue;
     layers.push(...(await storeLayer(room, found, plan, { all: packed, flaws, lostDirectories, pool })));
   }
   for (const [path, { torn, degraded }] of packed.captured) {
@@ -99,6 +104,8 @@ interface LayerPlan {
   /** Whether a path belongs into this kind of layer. */
   readonly isOwn: (path: string) => boolean;
   readonly onBytes: (count: number) => void;
+  /** What stands in the layer already. */
+  readonly begun?: BegunLayer;
 }
 
 /** What the layers of one checkpoint gather together. */
@@ -116,12 +123,10 @@ async function storeLayer(
   plan: LayerPlan,
   { all, flaws, lostDirectories, pool }: Gathered,
 ): Promise<LayerRef[]> {
-  const { codec, localOnly } = plan;
-  const writer = createLayerWriter(room.machine.disk, room.vault, {
-    codec,
-    localOnly,
-    name: localOnly ? "local" : "layer",
-  });
+  const { codec, localOnly, begun } = plan;
+  const name = localOnly ? "local" : "layer";
+  const writer =
+    begun?.writer ?? createLayerWriter(room.machine.disk, room.vault, { codec, localOnly, name });
   try {
     const request = {
       root: room.cellRoot,
@@ -131,13 +136,15 @@ async function storeLayer(
       compress: codec.compress,
       onBytes: plan.onBytes,
     };
+    const ahead = (await begun?.settle(plan.onBytes)) ?? [];
     packWhiteouts(request, plan.whiteouts);
-    const first = await packItems(request, plan.items, pool);
+    const first = [...ahead, ...(await packItems(request, plan.items, pool))];
+    const items = [...(begun?.items ?? []), ...plan.items];
     const second = await packItems(
       request,
       [
-        ...vanishedDirectories(first, plan.items),
-        ...(await copyLateDatabases(room, found, first, plan.items, flaws)),
+        ...vanishedDirectories(first, items),
+        ...(await copyLateDatabases(room, found, first, items, flaws)),
         ...(await plan.takeLate()),
       ],
       pool,

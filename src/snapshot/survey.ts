@@ -1,18 +1,18 @@
 // Looks at a cell and says how it differs from the last checkpoint: one walk, then a closer look at what stat calls
 // changed. Databases in use are copied through SQLite first. Writes nothing but those copies.
 import { hash } from "node:crypto";
-import { join } from "node:path";
 import type { CapturedItem, CaptureItem, HashTask } from "./capture-item.ts";
 import { runTasks } from "./capture-pool.ts";
 import { goneFromRows, orderItems, sameEntry, sortSuspects, type Unit } from "./changes.ts";
+import { copyDatabase, copyDatabases } from "./copy-databases.ts";
 import type { Flaw } from "./entry.ts";
-import { nameAt } from "./name-table.ts";
+import { surveyFirst } from "./first-survey.ts";
+import type { BegunLayer } from "./pack-ahead.ts";
 import type { Probers } from "./probe.ts";
 import type { Room } from "./room.ts";
 import { createMatcher } from "./settings.ts";
-import { backupDatabase, findDatabasesInUse, isSidecar } from "./sqlite/backup.ts";
 import { cachedEntry, type StatCache } from "./stat-cache.ts";
-import { createWalker, type Found, type Walk, type Walker } from "./walk.ts";
+import { createWalker, type Walk } from "./walk.ts";
 
 export interface Survey {
   readonly cache: StatCache | undefined;
@@ -32,6 +32,8 @@ export interface Survey {
   readonly flaws: Flaw[];
   /** Databases in use, by path, and where to read them: a copy, or the file itself where SQLite could not make one. */
   readonly sources: Map<string, string>;
+  /** The layer in which a part of it is already; it is not among the changed. */
+  readonly begun?: BegunLayer;
   /** Set when the deferred directory was not waited for: to be called once, when everything else is stored. */
   readonly late?: () => Promise<LateSurvey>;
 }
@@ -51,8 +53,8 @@ export interface SurveyOptions {
   readonly defer?: string | undefined;
   readonly meanwhile?: ((walk: Walk) => Promise<void>) | undefined;
   readonly probers?: Probers | undefined;
-  /** Called during the walk, when it is clear that there will be much to store. */
-  readonly onMany?: (() => void) | undefined;
+  /** Called during a first walk, when it is clear that there will be much to store: what is plain goes there at once. */
+  readonly begin?: (() => BegunLayer) | undefined;
 }
 
 /** Names that Lazarus itself uses beside a cell's content. */
@@ -70,14 +72,10 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
     rules,
     ...(options.defer === undefined ? {} : { defer: new Set([options.defer]) }),
     probers: options.probers,
-    // What the cache knows may well turn out to be the same.
-    onMany: cache === undefined ? options.onMany : undefined,
   });
+  if (cache === undefined) return surveyFirst(room, options, walker, { rules, scanStartMs });
   const walk = walker.walk();
-  const meanwhile = options.meanwhile?.(walk);
-  if (cache === undefined && meanwhile !== undefined && isSplittable(walk))
-    return surveyInParts(room, options, { walker, walk, rules, scanStartMs, meanwhile });
-  await meanwhile;
+  await options.meanwhile?.(walk);
   for (const path of walk.deferred) walker.resume(path);
   const flaws: Flaw[] = [...walk.flaws];
   const sources = new Map<string, string>();
@@ -96,7 +94,7 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
       .filter(({ path, row }) => folded.size > 0 && row >= 0 && folded.has(path))
       .map(({ row }) => row),
   ];
-  const gone = cache === undefined ? [] : goneFromRows(cache, removedRows);
+  const gone = goneFromRows(cache, removedRows);
   const judged = await judge(room, doubtful, cache, sources, options.scratch, flaws);
   return {
     cache,
@@ -110,110 +108,6 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
     flaws,
     sources,
   };
-}
-
-/** One directory was put off, and no file has a name both in it and outside. */
-function isSplittable({ deferred, found }: Walk): boolean {
-  if (deferred.length !== 1) return false;
-  const missing = new Map<string, number>();
-  for (const { inode, nlink } of found)
-    if (inode !== undefined) missing.set(inode, (missing.get(inode) ?? nlink) - 1);
-  return [...missing.values()].every((count) => count === 0);
-}
-
-interface FirstPart {
-  readonly walker: Walker;
-  readonly walk: Walk;
-  readonly rules: string;
-  readonly scanStartMs: number;
-  readonly meanwhile: Promise<void>;
-}
-
-/**
- * The first survey of a cell does not wait for git, which takes half a second for a large worktree: everything else can
- * be stored meanwhile, and git's own directory after it.
- */
-async function surveyInParts(room: Room, options: SurveyOptions, part: FirstPart): Promise<Survey> {
-  const { walker, walk, rules, scanStartMs, meanwhile } = part;
-  // Whoever calls `late` hears of it; a failure before that must not end the process.
-  meanwhile.catch(() => {});
-  const [deferred] = walk.deferred;
-  const at = walk.found.findIndex(({ path }) => path === deferred);
-  const sources = new Map<string, string>();
-  const sort = async (found: Found[], groupPrefix: string, flaws: Flaw[]) => {
-    const some = { ...walk, found };
-    const folded = await copyDatabases(room, some, undefined, options.scratch, sources, flaws);
-    const sorted = sortSuspects({ walk: some, cache: undefined, sources, folded, groupPrefix });
-    return orderItems(sorted.certain, sorted.certainGroups);
-  };
-  const flaws = [...walk.flaws];
-  const changed = await sort(walk.found.toSpliced(at, 1), options.groupPrefix, flaws);
-  const late = async (): Promise<LateSurvey> => {
-    await meanwhile;
-    const count = walk.found.length;
-    const known = walk.flaws.length;
-    walker.resume(deferred!);
-    const lateFlaws = walk.flaws.slice(known);
-    const found = [walk.found[at]!, ...walk.found.slice(count)];
-    const items = await sort(found, `${options.groupPrefix}:late`, lateFlaws);
-    for (const item of items) changed.push(item);
-    return { items, flaws: lateFlaws };
-  };
-  return {
-    cache: undefined,
-    walk,
-    rules,
-    scanStartMs,
-    changed,
-    refreshed: new Map(),
-    removed: [],
-    removedDirectories: new Set(),
-    flaws,
-    sources,
-    late,
-  };
-}
-
-/** Copies databases in use and enters them among the sources; returns the sidecars that are folded into the copies. */
-async function copyDatabases(
-  room: Room,
-  walk: Walk,
-  cache: StatCache | undefined,
-  scratch: string,
-  sources: Map<string, string>,
-  flaws: Flaw[],
-): Promise<Set<string>> {
-  const folded = new Set<string>();
-  // By the name that the cache has, where it has one: to look at the end of a path, the path must be put together.
-  const paths = walk.found
-    .filter(({ type, row, path }) => type === "file" && isSidecar(row < 0 ? path : nameAt(cache!, row)))
-    .map(({ path }) => path);
-  for (const [database, sidecars] of findDatabasesInUse(room.cellRoot, paths)) {
-    if (await copyDatabase(room, database, sources, scratch, flaws))
-      for (const sidecar of sidecars) folded.add(sidecar);
-  }
-  return folded;
-}
-
-/** Copies one database through SQLite; when it cannot, its files are captured as they are and that is said. */
-export async function copyDatabase(
-  room: Room,
-  database: string,
-  sources: Map<string, string>,
-  scratch: string,
-  flaws: Flaw[],
-): Promise<boolean> {
-  const live = `${room.cellRoot}/${database}`;
-  const copy = join(scratch, `database-${sources.size}`);
-  const failure = await backupDatabase(live, copy);
-  sources.set(database, failure === undefined ? copy : live);
-  if (failure === undefined) return true;
-  flaws.push({
-    path: database,
-    kind: "degraded",
-    reason: `SQLite could not copy it (${failure}); captured as plain files`,
-  });
-  return false;
 }
 
 const ITEMS_PER_TASK = 256;

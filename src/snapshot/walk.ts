@@ -1,4 +1,4 @@
-// One synchronous walk of a cell, compared with the stat cache as it goes. A directory whose own stat is unchanged is
+// One walk of a cell, compared with the stat cache as it goes. A directory whose own stat is unchanged is
 // not read again: its names are known, unless some were left out of the last checkpoint. What is as it was costs one
 // lstat, taken beforehand (by threads, where there is much), and no object: it is *still*, a mark at its row of the
 // cache. Nothing is opened here but directories.
@@ -60,13 +60,15 @@ export interface WalkOptions {
   readonly defer?: ReadonlySet<string>;
   /** Threads that were called in advance. */
   readonly probers?: Probers | undefined;
-  /** Called once, when much was found. */
-  readonly onMany?: (() => void) | undefined;
 }
 
 export interface Walker {
   /** Walks the whole cell, deferred directories excepted. */
   walk(): Walk;
+  /** The same with a stop after each directory. */
+  steps(): Generator<void>;
+  /** What was found so far. */
+  readonly result: Walk;
   /** Walks one deferred directory and adds to the same result. */
   resume(path: string): Walk;
   /** Moves what is still among the found: there is more to it than its stat. */
@@ -87,7 +89,6 @@ const SKIPPED_TYPES = new Map([
   [S_IFBLK, "a block device"],
 ]);
 const NO_SLOT = -1;
-const MANY = 10_000;
 
 /** A directory to go into: found, or still and known by its row alone. */
 interface Directory {
@@ -99,7 +100,7 @@ interface Directory {
 }
 
 export function createWalker(options: WalkOptions): Walker {
-  const { root, cache, isExcluded, rules, defer, probers, onMany } = options;
+  const { root, cache, isExcluded, rules, defer, probers } = options;
   const found: Found[] = [];
   const gone: number[] = [];
   const flaws: Flaw[] = [];
@@ -174,7 +175,6 @@ export function createWalker(options: WalkOptions): Walker {
     if (seen.type === "directory") below.push(asDirectory(seen, found.length));
     found.push(seen);
     slots.push(slot);
-    if (found.length === MANY) onMany?.();
   };
 
   /** A row that is gone takes everything below it along. */
@@ -185,7 +185,7 @@ export function createWalker(options: WalkOptions): Walker {
     for (let child = first; child < first + cache!.childCount[row]!; child += 1) forget(child);
   };
 
-  const enter = (top: Directory) => {
+  function* enter(top: Directory): Generator<void> {
     const pending = [top];
     for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
       if (defer?.has(directory.path) && !putOff.has(directory.path)) {
@@ -196,8 +196,9 @@ export function createWalker(options: WalkOptions): Walker {
       const known = directory.unchanged && cache!.partial[directory.row] === 0;
       const below = known ? rewalk(directory) : readAnew(directory);
       for (let i = below.length - 1; i >= 0; i -= 1) pending.push(below[i]!);
+      yield;
     }
-  };
+  }
 
   /** The directory itself is unchanged, so its names are those of last time: no readdir. */
   const rewalk = (directory: Directory): Directory[] => {
@@ -271,14 +272,19 @@ export function createWalker(options: WalkOptions): Walker {
     return below;
   };
 
+  function* steps(): Generator<void> {
+    const top = look(".", cache === undefined ? -1 : 0);
+    if (top === undefined) return;
+    found.push(top);
+    slots.push(top.row);
+    yield* enter(asDirectory(top, 0));
+  }
+
   return {
+    result,
+    steps,
     walk() {
-      const top = look(".", cache === undefined ? -1 : 0);
-      if (top !== undefined) {
-        found.push(top);
-        slots.push(top.row);
-        enter(asDirectory(top, 0));
-      }
+      for (const _ of steps());
       return result;
     },
     resume(path) {
@@ -289,7 +295,7 @@ export function createWalker(options: WalkOptions): Walker {
       const now = look(path, before.row);
       if (now?.type === "directory") {
         found[index] = now;
-        enter(asDirectory(now, index));
+        for (const _ of enter(asDirectory(now, index)));
       } else {
         // Gone or something else by now: what is packed will say so, and its old names are not trusted.
         found[index] = { ...before, unchanged: false, row: -1 };

@@ -197,6 +197,10 @@ export const zstdCodec: Codec = {
 
 export const CODECS: readonly Codec[] = [gzipCodec, zstdCodec];
 
+export function codecFor(compression: Codec["name"]): Codec {
+  return compression === "zstd" ? zstdCodec : gzipCodec;
+}
+
 export function codecOf(mediaType: string): Codec | undefined {
   return CODECS.find((codec) => codec.mediaType === mediaType || codec.localMediaType === mediaType);
 }

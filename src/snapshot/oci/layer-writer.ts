@@ -60,6 +60,8 @@ export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriter
     disk.close(fd);
   };
   const write = (bytes: Uint8Array) => {
+    // Its number may be another file's by now.
+    if (!open) throw new Error("this layer is closed");
     disk.write(fd, bytes);
     layerHash.update(bytes);
     storedLength += bytes.length;

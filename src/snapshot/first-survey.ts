@@ -1,0 +1,129 @@
+// The first look at a cell, with nothing to compare it with: everything is new. Nobody waits here. What can be stored is
+// handed on while the walk goes on, and git, which takes half a second for a large worktree, is waited for only when all
+// the rest is stored; its own directory comes last.
+import { setImmediate } from "node:timers/promises";
+import type { CaptureItem } from "./capture-item.ts";
+import { orderItems, sortSuspects, toItem } from "./changes.ts";
+import { copyDatabases } from "./copy-databases.ts";
+import type { Flaw } from "./entry.ts";
+import { isLarge } from "./pack.ts";
+import type { BegunLayer } from "./pack-ahead.ts";
+import type { Room } from "./room.ts";
+import { createSecretMatcher } from "./settings.ts";
+import { isSidecar } from "./sqlite/backup.ts";
+import type { LateSurvey, Survey, SurveyOptions } from "./survey.ts";
+import type { Found, Walk, Walker } from "./walk.ts";
+
+/** From here on there is work for several threads. */
+const MANY = 10_000;
+/** Looked at in one go, about 10 ms: what the threads have done is taken in between. */
+const AT_ONCE = 1000;
+
+export async function surveyFirst(
+  room: Room,
+  options: SurveyOptions,
+  walker: Walker,
+  known: Pick<Survey, "rules" | "scanStartMs">,
+): Promise<Survey> {
+  const { walk, held, begun } = await walkAndHandOn(room, options, walker);
+  const meanwhile = options.meanwhile?.(walk);
+  // Whoever calls `late` hears of it; a failure before that must not end the process.
+  meanwhile?.catch(() => {});
+  const sources = new Map<string, string>();
+  const sort = async (found: Found[], groupPrefix: string, flaws: Flaw[]) => {
+    const some = { ...walk, found };
+    const folded = await copyDatabases(room, some, undefined, options.scratch, sources, flaws);
+    const sorted = sortSuspects({ walk: some, cache: undefined, sources, folded, groupPrefix });
+    return orderItems(sorted.certain, sorted.certainGroups);
+  };
+  const flaws = [...walk.flaws];
+  const [deferred] = walk.deferred;
+  // A file may have one name in the directory that comes last, and another one outside.
+  const isLate = ({ inode }: Found) => deferred !== undefined && inode !== undefined;
+  const waiting = hasAllNames(held) ? [] : held.filter(isLate);
+  const now = waiting.length === 0 ? held : held.filter((found) => !isLate(found));
+  const changed = await sort(now, options.groupPrefix, flaws);
+  const late = async (): Promise<LateSurvey> => {
+    await meanwhile;
+    const count = walk.found.length;
+    const said = walk.flaws.length;
+    walker.resume(deferred!);
+    const lateFlaws = walk.flaws.slice(said);
+    const directory = walk.found.find(({ path }) => path === deferred)!;
+    const found = [directory, ...waiting, ...walk.found.slice(count)];
+    const items = await sort(found, `${options.groupPrefix}:late`, lateFlaws);
+    for (const item of items) changed.push(item);
+    return { items, flaws: lateFlaws };
+  };
+  if (deferred === undefined) await meanwhile;
+  return {
+    ...known,
+    cache: undefined,
+    walk,
+    changed,
+    refreshed: new Map(),
+    removed: [],
+    removedDirectories: new Set(),
+    flaws,
+    sources,
+    ...(begun === undefined ? {} : { begun }),
+    ...(deferred === undefined ? {} : { late }),
+  };
+}
+
+interface HandedOn {
+  readonly walk: Walk;
+  readonly begun: BegunLayer | undefined;
+  /** What was not handed on, but for the deferred directory. */
+  readonly held: Found[];
+}
+
+async function walkAndHandOn(room: Room, options: SurveyOptions, walker: Walker): Promise<HandedOn> {
+  const isSecret = createSecretMatcher(room.settings.secrets);
+  const held: Found[] = [];
+  const walk = walker.result;
+  const { found, runs } = walk;
+  let begun: BegunLayer | undefined;
+  let handedOn = 0;
+  let looked = 0;
+  const handOn = () => {
+    if (handedOn === 0 && found.length > 0) offer(found[0]!, true, begun, held);
+    for (; handedOn < runs.length; handedOn += 1) {
+      const { first, count } = runs[handedOn]!;
+      const children = found.slice(first, first + count);
+      const isQuiet = !children.some(({ path }) => isSidecar(path));
+      for (const child of children) {
+        if (child.path === options.defer && child.type === "directory") continue;
+        const isPlain = child.type === "directory" || (isQuiet && child.nlink === 1 && !isSecret(child.path));
+        offer(child, isPlain, begun, held);
+      }
+    }
+  };
+  for (const _ of walker.steps()) {
+    if (found.length < Math.max(MANY, looked + AT_ONCE)) continue;
+    looked = found.length;
+    begun ??= options.begin?.();
+    if (begun === undefined) continue;
+    handOn();
+    await setImmediate();
+  }
+  handOn();
+  return { walk, begun, held };
+}
+
+const NO_SOURCES: ReadonlyMap<string, string> = new Map();
+
+function offer(found: Found, isPlain: boolean, begun: BegunLayer | undefined, held: Found[]): void {
+  const item: CaptureItem | undefined =
+    begun === undefined || !isPlain ? undefined : toItem(found, NO_SOURCES);
+  if (item === undefined || isLarge(item)) held.push(found);
+  else begun!.add(item);
+}
+
+/** No file among these has a name elsewhere. */
+function hasAllNames(found: readonly Found[]): boolean {
+  const missing = new Map<string, number>();
+  for (const { inode, nlink } of found)
+    if (inode !== undefined) missing.set(inode, (missing.get(inode) ?? nlink) - 1);
+  return [...missing.values()].every((count) => count === 0);
+}
