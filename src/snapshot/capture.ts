@@ -37,7 +37,12 @@ export interface CaptureOptions {
   readonly heldLock?: Lock;
   /** False leaves git alone: the repository of a stranger may name programs that git would run. */
   readonly git?: boolean;
+  /** How many paths a first walk finds before storing begins beside it: less than is worth while, in tests. */
+  readonly aheadFrom?: number;
 }
+
+/** From here on there is work for several threads. */
+const MANY = 10_000;
 
 export interface CaptureResult {
   readonly ref: CheckpointRef;
@@ -130,7 +135,7 @@ async function captureLocked(
     groupPrefix: id,
     defer: gitDirectoryInCell(room),
     probers,
-    begin: () => begun.use(beginLayer(room, pool)),
+    begin: { from: options.aheadFrom ?? MANY, layer: () => begun.use(beginLayer(room, pool)) },
     meanwhile: async (walk) => {
       const made = { id, createdMs, headId: head?.ref.id ?? null };
       const position =

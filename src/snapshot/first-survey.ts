@@ -14,8 +14,6 @@ import { isSidecar } from "./sqlite/backup.ts";
 import type { LateSurvey, Survey, SurveyOptions } from "./survey.ts";
 import type { Found, Walk, Walker } from "./walk.ts";
 
-/** From here on there is work for several threads. */
-const MANY = 10_000;
 /** Looked at in one go, about 10 ms: what the threads have done is taken in between. */
 const AT_ONCE = 1000;
 
@@ -99,11 +97,12 @@ async function walkAndHandOn(room: Room, options: SurveyOptions, walker: Walker)
       }
     }
   };
+  const { begin } = options;
+  const atOnce = Math.min(AT_ONCE, begin?.from ?? AT_ONCE);
   for (const _ of walker.steps()) {
-    if (found.length < Math.max(MANY, looked + AT_ONCE)) continue;
+    if (begin === undefined || found.length < Math.max(begin.from, looked + atOnce)) continue;
     looked = found.length;
-    begun ??= options.begin?.();
-    if (begun === undefined) continue;
+    begun ??= begin.layer();
     handOn();
     await setImmediate();
   }

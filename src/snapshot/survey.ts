@@ -53,8 +53,8 @@ export interface SurveyOptions {
   readonly defer?: string | undefined;
   readonly meanwhile?: ((walk: Walk) => Promise<void>) | undefined;
   readonly probers?: Probers | undefined;
-  /** Called during a first walk, when it is clear that there will be much to store: what is plain goes there at once. */
-  readonly begin?: (() => BegunLayer) | undefined;
+  /** A first walk that has found so many paths hands on what is plain at once, to be stored in this layer. */
+  readonly begin?: { readonly from: number; readonly layer: () => BegunLayer } | undefined;
 }
 
 /** Names that Lazarus itself uses beside a cell's content. */

@@ -11,16 +11,17 @@ import { openLayerOf } from "../../src/snapshot/oci/manifest.ts";
 import { createFaultyDisk } from "../../src/testing/index.ts";
 import { createLab, type Lab, listTree } from "./lab.ts";
 
-const DIRECTORIES = 105;
-const FILES = 100;
+const DIRECTORIES = 100;
+const FILES = 5;
+/** Storing begins when a tenth of them is found. */
+const early = { aheadFrom: 70 };
 
-/** More files than it takes for storing to begin early. */
 function fill(lab: Lab): void {
   for (let d = 0; d < DIRECTORIES; d += 1) {
     const directory = join(lab.worktree, `d${d}`, "deep");
     fs.mkdirSync(directory, { recursive: true });
     for (let f = 0; f < FILES; f += 1)
-      fs.writeFileSync(join(directory, `f${f}`), `file ${d}/${f}\n`.repeat((d * f) % 97));
+      fs.writeFileSync(join(directory, `f${f}`), `file ${d}/${f}\n`.repeat((d * 97) % 1021));
   }
 }
 
@@ -39,12 +40,12 @@ it("holds everything, and each thing in its place", async () => {
   fs.mkdirSync(at("d8/empty"));
   fs.writeFileSync(at("d9/.env"), "secret");
   fs.linkSync(at("d9/.env"), at("d3/alias-of-a-secret"));
-  fs.linkSync(at("d4/deep/f50"), at("d1/second-name"));
-  fs.linkSync(at("d5/deep/f51"), at(".git/name-in-git"));
+  fs.linkSync(at("d4/deep/f0"), at("d1/second-name"));
+  fs.linkSync(at("d5/deep/f1"), at(".git/name-in-git"));
   using database = new DatabaseSync(at("d6/deep/agent.db"));
   database.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3)");
 
-  const { ref, checkpoint, flaws, outcome } = await lab.checkpoint();
+  const { ref, checkpoint, flaws, outcome } = await lab.checkpoint(early);
   expect([outcome, flaws, checkpoint.metadata.git.status]).toEqual(["captured", [], "committed"]);
   const names = (local: boolean) =>
     checkpoint.layers
@@ -72,7 +73,7 @@ it("holds everything, and each thing in its place", async () => {
   expect(copy.prepare("SELECT sum(x) AS sum FROM t").get()).toEqual({ sum: 6 });
   await lab.verify();
   fs.rmSync(at("d6"), { recursive: true });
-  const next = await lab.checkpoint();
+  const next = await lab.checkpoint(early);
   expect(next.checkpoint.metadata.counts.changed, "d6 took the database along").toBeLessThan(100);
 });
 
@@ -84,7 +85,7 @@ it("is whole while an agent builds and tears down", async () => {
   const agent = spawn("sh", ["-c", script], { cwd: lab.worktree, stdio: "ignore" });
   const ended = new Promise((resolve) => agent.on("close", resolve));
   try {
-    const { ref } = await lab.checkpoint();
+    const { ref } = await lab.checkpoint(early);
     await lab.verify();
     const restored = await lab.restored(ref.id);
     expect(fs.readdirSync(join(restored, "worktree/d50/deep"))).toHaveLength(FILES);
@@ -102,11 +103,13 @@ it("ends in words when the disk fills up meanwhile, leaves nothing, and is made 
     const isFull = ({ method, path }: { method: string; path: string }) =>
       method === "write" && path.endsWith("/layer") && ++writes === at;
     const disk = createFaultyDisk(systemDisk, { code: "ENOSPC", at: isFull });
-    await expect(lab.with({ machine: { disk } }).checkpoint()).rejects.toMatchObject({ code: "DISK_FULL" });
+    await expect(lab.with({ machine: { disk } }).checkpoint(early)).rejects.toMatchObject({
+      code: "DISK_FULL",
+    });
     expect(lab.room.vault.list()).toEqual([]);
     expect(fs.readdirSync(lab.room.vault.scratch)).toEqual([]);
   }
-  const { flaws } = await lab.checkpoint();
+  const { flaws } = await lab.checkpoint(early);
   expect(flaws).toEqual([]);
   await lab.verify();
 });
