@@ -4,6 +4,7 @@ import { mkdirSync, utimesSync, watch, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../cell/config.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
+import { systemErrorCode } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 
 function bellDirectory(config: Config): string {
@@ -23,13 +24,26 @@ export function ring(machine: Machine, config: Config, mission: string): void {
   }
 }
 
-export function listen(config: Config, heard: (mission: MissionId) => void): Disposable {
+/** Where the system has no watch to give, `onDeaf` hears why, and the pit's own looks remain. */
+export function listen(
+  config: Config,
+  heard: (mission: MissionId) => void,
+  onDeaf: (reason: string) => void,
+  watchDirectory: typeof watch = watch,
+): Disposable {
   const directory = bellDirectory(config);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
-  const watcher = watch(directory, (_, name) => {
-    if (name !== null && isMissionId(name)) heard(name);
-  });
-  // Someone removed the directory: the pit's own looks remain.
-  watcher.on("error", () => {});
-  return { [Symbol.dispose]: () => watcher.close() };
+  try {
+    const watcher = watchDirectory(directory, (_, name) => {
+      if (name !== null && isMissionId(name)) heard(name);
+    });
+    // Someone removed the directory.
+    watcher.on("error", () => {});
+    return { [Symbol.dispose]: () => watcher.close() };
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === undefined) throw error;
+    onDeaf(code);
+    return { [Symbol.dispose]() {} };
+  }
 }

@@ -148,7 +148,11 @@ export async function openPit(hands: Hands): Promise<Pit & Disposable> {
 
   async function run(signal: AbortSignal): Promise<void> {
     const notify = createServiceNotify(hands.environment, process.pid);
-    using _ = listen(config, look);
+    using _ = listen(config, look, (reason) =>
+      hands.say(
+        `nothing can be watched (${reason}): what commands change is seen ${RESCAN_MS / 1000} s later; try: sysctl fs.inotify.max_user_instances=1024`,
+      ),
+    );
     for (const mission of listAgents(config)) look(mission);
     notify.send("READY=1");
     for (const line of unused) hands.say(line);
