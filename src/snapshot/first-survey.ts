@@ -2,7 +2,6 @@
 // handed on while the walk goes on, and git, which takes half a second for a large worktree, is waited for only when all
 // the rest is stored; its own directory comes last.
 import { setImmediate } from "node:timers/promises";
-import type { CaptureItem } from "./capture-item.ts";
 import { orderItems, sortSuspects, toItem } from "./changes.ts";
 import { copyDatabases } from "./copy-databases.ts";
 import type { Flaw } from "./entry.ts";
@@ -84,16 +83,17 @@ async function walkAndHandOn(room: Room, options: SurveyOptions, walker: Walker)
   let begun: BegunLayer | undefined;
   let handedOn = 0;
   let looked = 0;
-  const handOn = () => {
-    if (handedOn === 0 && found.length > 0) offer(found[0]!, true, begun, held);
+  // A directory stands right before what is in it, not among its siblings: tar sets its time and mode, and takes the right
+  // to write there, as soon as something outside of it comes.
+  const handOn = (layer: BegunLayer) => {
     for (; handedOn < runs.length; handedOn += 1) {
-      const { first, count } = runs[handedOn]!;
+      const { directory, first, count } = runs[handedOn]!;
+      offer(found[directory]!, true, layer, held);
       const children = found.slice(first, first + count);
       const isQuiet = !children.some(({ path }) => isSidecar(path));
       for (const child of children) {
-        if (child.path === options.defer && child.type === "directory") continue;
-        const isPlain = child.type === "directory" || (isQuiet && child.nlink === 1 && !isSecret(child.path));
-        offer(child, isPlain, begun, held);
+        if (child.type === "directory") continue;
+        offer(child, isQuiet && child.nlink === 1 && !isSecret(child.path), layer, held);
       }
     }
   };
@@ -103,20 +103,21 @@ async function walkAndHandOn(room: Room, options: SurveyOptions, walker: Walker)
     if (begin === undefined || found.length < Math.max(begin.from, looked + atOnce)) continue;
     looked = found.length;
     begun ??= begin.layer();
-    handOn();
+    handOn(begun);
     await setImmediate();
   }
-  handOn();
+  if (begun === undefined)
+    return { walk, begun, held: found.filter(({ path }) => path !== walk.deferred[0]) };
+  handOn(begun);
   return { walk, begun, held };
 }
 
 const NO_SOURCES: ReadonlyMap<string, string> = new Map();
 
-function offer(found: Found, isPlain: boolean, begun: BegunLayer | undefined, held: Found[]): void {
-  const item: CaptureItem | undefined =
-    begun === undefined || !isPlain ? undefined : toItem(found, NO_SOURCES);
+function offer(found: Found, isPlain: boolean, layer: BegunLayer, held: Found[]): void {
+  const item = isPlain ? toItem(found, NO_SOURCES) : undefined;
   if (item === undefined || isLarge(item)) held.push(found);
-  else begun!.add(item);
+  else layer.add(item);
 }
 
 /** No file among these has a name elsewhere. */

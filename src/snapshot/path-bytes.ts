@@ -52,7 +52,7 @@ export function parentPath(path: string): string {
   return slash < 0 ? "." : path.slice(0, slash);
 }
 
-/** In the order of their bytes, parents before their children: the order of entries in a layer. */
+/** In the order of their bytes, parents before their children. */
 export function comparePaths(a: string, b: string): number {
   if (a === b) return 0;
   if (a === ".") return -1;

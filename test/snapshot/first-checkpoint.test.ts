@@ -77,6 +77,18 @@ it("holds everything, and each thing in its place", async () => {
   expect(next.checkpoint.metadata.counts.changed, "d6 took the database along").toBeLessThan(100);
 });
 
+it("is a layer from which tar alone makes the directories as they were", async () => {
+  using lab = createLab();
+  fill(lab);
+  // A directory that tar is done with and comes back to would have another time.
+  execFileSync("find", [lab.cell, "-type", "d", "-exec", "touch", "-t", "202001010000", "{}", "+"]);
+  const { checkpoint } = await lab.checkpoint(early);
+  const unpacked = join(lab.directory, "unpacked");
+  fs.mkdirSync(unpacked);
+  execFileSync("tar", ["xzf", lab.room.vault.blobPath(checkpoint.layers[0]!.digest), "-C", unpacked]);
+  expect(listTree(unpacked)).toEqual(listTree(lab.cell));
+});
+
 it("is whole while an agent builds and tears down", async () => {
   using lab = createLab({ aheadMs: 0 });
   fill(lab);
