@@ -38,6 +38,7 @@ export function sortSuspects(options: SortOptions): Suspects {
   const doubtful: Unit[] = [];
   const shared = new Map<string, Found[]>();
   for (const found of walk.found) {
+    if (folded.size > 0 && folded.has(found.path)) continue;
     if (found.type === "file" && found.nlink > 1) {
       const others = shared.get(found.inode!);
       if (others === undefined) shared.set(found.inode!, [found]);
@@ -46,30 +47,31 @@ export function sortSuspects(options: SortOptions): Suspects {
     }
     // Asked only where there is something to find: it means putting the path together, 30 ms for 130,000 of them.
     if (found.unchanged && (sources.size === 0 || !sources.has(found.path))) continue;
-    if (folded.has(found.path)) continue;
     const item = toItem(found, sources);
-    if (isDoubtful(cache, found, sources)) doubtful.push({ members: [found], items: [item] });
+    if (isDoubtful(cache, found, item.source)) doubtful.push({ members: [found], items: [item] });
     else certain.push(item);
   }
   const sizes = cache === undefined ? new Map<string, number>() : groupSizes(cache);
   let number = 0;
   for (const members of shared.values()) {
     const group = knownGroup(cache, members, sizes);
-    if (
+    // A database's log lies beside one of its names, and what is in it belongs to all of them.
+    const source = members.map(({ path }) => sources.get(path)).find((copy) => copy !== undefined);
+    const isStill =
       members.length > 1
         ? group !== undefined && members.every(({ unchanged }) => unchanged)
-        : members[0]!.unchanged
-    )
-      continue;
+        : members[0]!.unchanged;
+    if (isStill && source === undefined) continue;
     members.sort((a, b) => comparePaths(a.path, b.path));
     const name = group ?? `${options.groupPrefix}:${number++}`;
     const items = members.map((found, i) => ({
       ...toItem(found, sources),
+      ...(source === undefined ? {} : { source }),
       ...(members.length > 1 ? { group: name } : {}),
       ...(i > 0 ? { linkTo: members[0]!.path } : {}),
     }));
     const sameNames = members.length > 1 ? group !== undefined : members[0]!.row >= 0;
-    (sameNames && isDoubtful(cache, members[0]!, sources) ? doubtful : certainGroups).push({
+    (sameNames && isDoubtful(cache, members[0]!, source) ? doubtful : certainGroups).push({
       members,
       items,
     });
@@ -186,14 +188,10 @@ export function toItem(found: Found, sources: ReadonlyMap<string, string>): Capt
 }
 
 /** Worth a look: it was there before with this type and, if a file, this size. */
-function isDoubtful(
-  cache: StatCache | undefined,
-  found: Found,
-  sources: ReadonlyMap<string, string>,
-): boolean {
+function isDoubtful(cache: StatCache | undefined, found: Found, source: string | undefined): boolean {
   if (cache === undefined || found.row < 0) return false;
   // A database's backup has a size of its own.
-  return found.type !== "file" || cache.sizes[found.row] === found.size || sources.has(found.path);
+  return found.type !== "file" || cache.sizes[found.row] === found.size || source !== undefined;
 }
 
 function groupSizes(cache: StatCache): Map<string, number> {

@@ -140,18 +140,14 @@ async function storeLayer(
     packWhiteouts(request, plan.whiteouts);
     const first = [...ahead, ...(await packItems(request, plan.items, pool))];
     const items = [...(begun?.items ?? []), ...plan.items];
-    const second = await packItems(
-      request,
-      [
-        ...vanishedDirectories(first, items),
-        ...(await copyLateDatabases(room, found, first, items, flaws)),
-        ...(await plan.takeLate()),
-      ],
-      pool,
-    );
-    const missed = [...first.filter(({ why }) => why !== "database"), ...second];
+    const copied = await copyLateDatabases(room, found, first, items, flaws);
+    const late = await plan.takeLate();
+    const again = [...vanishedDirectories(first, items), ...copied, ...late];
+    const second = await packItems(request, again, pool);
+    const third = await packItems(request, await copyLateDatabases(room, found, second, late, flaws), pool);
+    const missed = [...[...first, ...second].filter(({ why }) => why !== "database"), ...third];
     for (const item of missed) all.missed.push(item);
-    packStandIns(request, second);
+    packStandIns(request, [...second, ...third]);
     const lost = findLost(found, plan, missed, all.captured, lostDirectories);
     const removed = [...plan.removed, ...lost].sort(comparePaths);
     if (writer.entered + removed.length === 0) return [];

@@ -1,0 +1,71 @@
+// Databases in use with several names, or in the directory that is captured last: what the log holds is not lost (INV-6).
+import { execFileSync } from "node:child_process";
+import fs from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, it } from "vitest";
+import { createLab, type Lab } from "./lab.ts";
+
+function openWithLog(file: string): DatabaseSync {
+  const database = new DatabaseSync(file);
+  database.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1), (2)");
+  return database;
+}
+
+function sumIn(lab: Lab, path: string): unknown {
+  const file = join(lab.directory, "copy.db");
+  fs.writeFileSync(file, Buffer.from(lab.text(path), "latin1"));
+  using database = new DatabaseSync(file);
+  return database.prepare("SELECT sum(x) AS sum FROM t").get()!["sum"];
+}
+
+it("a name that comes before the one with the log has the same content", async () => {
+  using lab = createLab();
+  const file = join(lab.worktree, "m.db");
+  using database = openWithLog(file);
+  fs.linkSync(file, join(lab.worktree, "a.db"));
+  expect((await lab.checkpoint()).flaws).toEqual([]);
+  expect(["worktree/m.db", "worktree/a.db"].map((path) => sumIn(lab, path))).toEqual([3, 3]);
+  const { listing } = lab.open();
+  expect(listing.get("worktree/a.db")?.group).toBe(listing.get("worktree/m.db")!.group);
+  database.exec("INSERT INTO t VALUES (4)");
+  await lab.checkpoint();
+  expect(["worktree/m.db", "worktree/a.db"].map((path) => sumIn(lab, path))).toEqual([7, 7]);
+});
+
+it("a log of several names is folded in as well", async () => {
+  using lab = createLab();
+  const at = (name: string) => join(lab.worktree, name);
+  using _ = openWithLog(at("m.db"));
+  fs.mkdirSync(at("backup"));
+  for (const name of ["m.db", "m.db-wal", "m.db-shm"]) fs.linkSync(at(name), at(`backup/${name}`));
+  expect((await lab.checkpoint()).flaws).toEqual([]);
+  const names = [...lab.listing().keys()].filter((path) => path.includes("m.db"));
+  expect(names.sort()).toEqual(["worktree/backup/m.db", "worktree/m.db"]);
+  expect(names.map((path) => sumIn(lab, path))).toEqual([3, 3]);
+});
+
+it("one whose log is new is captured, though nothing was written to the file of several names itself", async () => {
+  using lab = createLab();
+  const file = join(lab.worktree, "m.db");
+  {
+    using database = openWithLog(file);
+    // Nothing is left to do when it is opened next.
+    database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+  fs.linkSync(file, join(lab.worktree, "n.db"));
+  await lab.checkpoint();
+  using database = new DatabaseSync(file);
+  database.exec("INSERT INTO t VALUES (4)");
+  await lab.checkpoint();
+  expect(["worktree/m.db", "worktree/n.db"].map((path) => sumIn(lab, path))).toEqual([7, 7]);
+});
+
+it("one in git's directory is copied when it turns out to be in use", async () => {
+  // The walk does not see the log, as if it came later.
+  using lab = createLab({ document: { snapshot: { exclude: ["*-wal", "*-shm"] } } });
+  execFileSync("git", ["-C", lab.worktree, "init", "-q"]);
+  using _ = openWithLog(join(lab.worktree, ".git/tool.db"));
+  expect((await lab.checkpoint()).flaws).toEqual([]);
+  expect(sumIn(lab, "worktree/.git/tool.db")).toBe(3);
+});
