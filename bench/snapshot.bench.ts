@@ -2,7 +2,7 @@
 // one walk of `find`, below which no scan can go.
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ISAL, LIBDEFLATE, loadGzip } from "../src/platform/native-gzip.ts";
+import { nativeGzip } from "../src/platform/native-gzip.ts";
 import { type Bench, median, type Score, type Trial } from "./harness.ts";
 import { buildCell, type CellSize, measureCell } from "./snapshot/cell.ts";
 import { type Peer, type Runner, race } from "./snapshot/race.ts";
@@ -34,8 +34,7 @@ at everything anew and took 3.6 walks in an earlier run.`,
     stage.forget(MISSION);
     const size = measureCell(stage.cell(MISSION));
     notes.push(describeCell(size));
-    const library = [ISAL, LIBDEFLATE].find((maker) => loadGzip(maker) !== undefined);
-    notes.push(`gzip is made by ${library?.name ?? "the zlib in Node"} on this machine.`);
+    notes.push(`gzip is made by ${nativeGzip()?.name ?? "the zlib in Node"} on this machine.`);
     for (const peer of ["restic", "pigz", "zstd", "git"])
       if (!isInstalled(peer)) notes.push(`\`${peer}\` is not on this machine: its rows are missing.`);
     return [

@@ -17,6 +17,7 @@ import { replaceFile } from "../platform/durable.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import { tryAcquireLock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
+import { nativeGzip } from "../platform/native-gzip.ts";
 import { type Posix, posixSupport } from "../platform/posix.ts";
 import { openRegistry } from "../registry/registry.ts";
 
@@ -67,6 +68,7 @@ export function examine(machine: Machine, effective: EffectiveConfig): Finding[]
       throw new LazarusError("REGISTRY_DAMAGED", `${registry.path}: ${Object.values(row)[0]}`);
     return ok(registry.path);
   });
+  check("gzip", checkGzip);
   check("clock", () => checkClock(machine, config.missions_root));
   check("config", () => {
     if (effective.warnings.length === 0) return ok(effective.file ?? "defaults");
@@ -177,6 +179,15 @@ function checkLocks(machine: Machine, directory: string) {
     status: "failed" as const,
     note: `locks on ${dirname(path)} do not exclude`,
     hint: "use a local file system",
+  };
+}
+
+function checkGzip() {
+  const library = nativeGzip();
+  if (library !== undefined) return ok(`made by ${library.name}`);
+  return {
+    ...ok("made by the zlib in Node; a first checkpoint of a large cell is faster with ISA-L"),
+    hint: process.platform === "darwin" ? "brew install isa-l" : "apt install libisal2",
   };
 }
 

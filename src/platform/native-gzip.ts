@@ -24,12 +24,26 @@ export const LIBDEFLATE: Maker = {
   open: openLibdeflate,
 };
 
-let found: GzipInto | null | undefined;
+export interface NativeGzip {
+  /** Of the library. */
+  readonly name: string;
+  readonly into: GzipInto;
+}
+
+let found: NativeGzip | null | undefined;
 
 /** The fastest that is there. */
-export function nativeGzip(): GzipInto | undefined {
-  if (found === undefined) found = loadGzip(ISAL) ?? loadGzip(LIBDEFLATE) ?? null;
+export function nativeGzip(): NativeGzip | undefined {
+  if (found === undefined) found = find() ?? null;
   return found ?? undefined;
+}
+
+function find(): NativeGzip | undefined {
+  for (const maker of [ISAL, LIBDEFLATE]) {
+    const into = loadGzip(maker);
+    if (into !== undefined) return { name: maker.name, into };
+  }
+  return undefined;
 }
 
 /** Undefined where the library is absent, or does not do what its name promises. */

@@ -6,7 +6,7 @@ import { harmless } from "../render/paint.ts";
 export const command = defineCommand({
   about:
     "Tries everything that Lazarus relies on, in scratch files: git, libc calls, durable writes, locks, nanosecond " +
-    "times, xattrs, free space, the registry and the clock. Says what is missing, what that costs, and what to type.",
+    "times, xattrs, free space, the registry, gzip and the clock. Says what is missing, what that costs, and what to type.",
   positionals: [],
   options: {},
   examples: [

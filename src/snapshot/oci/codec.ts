@@ -111,7 +111,7 @@ export const gzipCodec: Codec = {
   compress: (raw) => zlib.gzipSync(raw, { level: looksIncompressible(raw) ? 0 : levelFor(raw) }),
   pack(raw, out) {
     const isStored = looksIncompressible(raw);
-    const length = isStored || out === undefined ? 0 : (nativeGzip()?.(raw, out) ?? 0);
+    const length = isStored || out === undefined ? 0 : (nativeGzip()?.into(raw, out) ?? 0);
     if (length > 0) return out!.subarray(0, length);
     return putInto(out, zlib.gzipSync(raw, { level: isStored ? 0 : levelFor(raw), ...inOnePiece(raw) }));
   },
