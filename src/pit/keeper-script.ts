@@ -124,10 +124,13 @@ orphaned() {
   myself
   [ -n "$_parent" ] && [ "$_parent" != "$_keeper" ]
 }
-# KILL: another signal would be lost on a sleep that is still a shell just forked, with our traps.
+# KILL: another signal would be lost on a sleep that is still a shell just forked, with our traps. Where none was begun,
+# yash says 0, which is all of our group.
 leave() {
-  kill -KILL $!
-  wait $!
+  case $! in
+    '' | 0) ;;
+    *) kill -KILL $!; wait $! ;;
+  esac
   exit 0
 }
 # Beside the agent: heartbeats and the log's size. Ends when the keeper says so with ALRM, or is gone; what an agent
@@ -212,7 +215,7 @@ else
   ( life false; exec "$@" 2>&5 5>&- )
 fi
 _status=$?
-# yash has numbers of its own for a death by signal.
+# For a death by signal yash counts from 384.
 [ "$_status" -gt 384 ] && _status=$((_status - 256))
 now
 _ended=$_ms
