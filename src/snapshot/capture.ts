@@ -232,9 +232,12 @@ function refuseMissingCell(room: Room): void {
 function samePosition(metadata: CheckpointMetadata, git: GitPosition, flaws: readonly Flaw[]): boolean {
   const { status: _, ...now } = git;
   const { status: __, ...then } = metadata.git;
-  return (
-    JSON.stringify(now) === JSON.stringify(then) && JSON.stringify(flaws) === JSON.stringify(metadata.flaws)
-  );
+  return JSON.stringify(now) === JSON.stringify(then) && inOrder(flaws) === inOrder(metadata.flaws);
+}
+
+/** A first checkpoint meets them in the order of its walk, a later one in the order of paths. */
+function inOrder(flaws: readonly Flaw[]): string {
+  return JSON.stringify(flaws.map((flaw) => JSON.stringify(flaw)).sort());
 }
 
 function makeRef(

@@ -23,6 +23,7 @@ function asPlainUser(body: string): unknown {
     const { createWorld, openMission, lookAt, differences } = await import("./test/snapshot/restore-world.ts");
     const { restoreCell, restoreTo } = await import("./src/snapshot/restore.ts");
     const { undoRestore } = await import("./src/snapshot/undo.ts");
+    const { captureCell } = await import("./src/snapshot/capture.ts");
     const { drill } = await import("./src/snapshot/drill.ts");
     const { forkMission } = await import("./src/snapshot/fork.ts");
     const world = createWorld(process.argv[1]);
@@ -131,4 +132,16 @@ describe("what a plain user cannot read", () => {
       { flaws: [], files: 6, outcome: "captured" },
     ]);
   });
+});
+
+it("is unchanged with the same unreadable files, in whatever order they are met", () => {
+  const result = asPlainUser(`
+    for (const name of ["worktree/a/f", "worktree/b"]) {
+      world.write(name, "closed");
+      fs.chmodSync(world.path(name), 0);
+    }
+    const first = await captureCell(world.room, { reason: "manual", aheadFrom: 1 });
+    const second = await world.checkpoint();
+    return { flaws: first.flaws.map(({ path }) => path).sort(), outcome: second.outcome };`);
+  expect(result).toEqual({ flaws: ["worktree/a/f", "worktree/b"], outcome: "unchanged" });
 });
