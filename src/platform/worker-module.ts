@@ -3,7 +3,9 @@ import { type MessagePort, Worker, type WorkerOptions } from "node:worker_thread
 
 /** Starts `src/<room>/<name>.ts` as a worker. `from` is the caller's import.meta.url; the file lies beside it. */
 export function startWorker(name: string, from: string, options: WorkerOptions = {}): Worker {
-  return new Worker(workerUrl(name, from), { stdout: false, stderr: false, ...options });
+  // `node --input-type=module -e …`: said of the program on the command line, and refused for one in a file.
+  const own = process.execArgv.some((flag) => flag.startsWith("--input-type")) ? { execArgv: [] } : {};
+  return new Worker(workerUrl(name, from), { stdout: false, stderr: false, ...own, ...options });
 }
 
 const LEAVE = "lazarus: leave";
