@@ -1,5 +1,6 @@
 // Databases in use are captured from copies that SQLite makes, in the vault's scratch; what it cannot copy is captured as
 // it is, and that is said (INV-6).
+import { hash } from "node:crypto";
 import { join } from "node:path";
 import type { Flaw } from "./entry.ts";
 import { nameAt } from "./name-table.ts";
@@ -38,7 +39,8 @@ export async function copyDatabase(
   flaws: Flaw[],
 ): Promise<boolean> {
   const live = `${room.cellRoot}/${database}`;
-  const copy = join(scratch, `database-${sources.size}`);
+  // By its path: one that is copied again takes its own place, and never that of another.
+  const copy = join(scratch, `database-${hash("sha256", database)}`);
   const failure = await backupDatabase(live, copy);
   sources.set(database, failure === undefined ? copy : live);
   if (failure === undefined) return true;

@@ -4,6 +4,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
+import { copyDatabase } from "../../src/snapshot/copy-databases.ts";
 import { createLab, type Lab } from "./lab.ts";
 
 function openWithLog(file: string): DatabaseSync {
@@ -68,4 +69,20 @@ it("one in git's directory is copied when it turns out to be in use", async () =
   using _ = openWithLog(join(lab.worktree, ".git/tool.db"));
   expect((await lab.checkpoint()).flaws).toEqual([]);
   expect(sumIn(lab, "worktree/.git/tool.db")).toBe(3);
+});
+
+it("a copy that is made again leaves the others alone", async () => {
+  using lab = createLab();
+  const scratch = fs.mkdtempSync(join(lab.directory, "scratch-"));
+  const sources = new Map<string, string>();
+  for (const [i, name] of ["one", "one", "two"].entries()) {
+    using database = new DatabaseSync(join(lab.worktree, name));
+    database.exec(`CREATE TABLE t${i} (x)`);
+    expect(await copyDatabase(lab.room, `worktree/${name}`, sources, scratch, [])).toBe(true);
+  }
+  const tables = [...sources.values()].map((copy) => {
+    using database = new DatabaseSync(copy);
+    return database.prepare("SELECT group_concat(name) AS names FROM sqlite_schema").get()!["names"];
+  });
+  expect(tables).toEqual(["t0,t1", "t2"]);
 });
