@@ -24,11 +24,17 @@ export function ring(machine: Machine, config: Config, mission: string): void {
   }
 }
 
-/** Where the system has no watch to give, `onDeaf` hears why, and the pit's own looks remain. */
+/** What to do where Linux has no watch left to give. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  EMFILE: "sysctl fs.inotify.max_user_instances=1024",
+  ENOSPC: "sysctl fs.inotify.max_user_watches=524288",
+};
+
+/** Where the system has no watch to give, `onDeaf` hears what and why, and the pit's own looks remain. */
 export function listen(
   config: Config,
   heard: (mission: MissionId) => void,
-  onDeaf: (reason: string) => void,
+  onDeaf: (line: string) => void,
   watchDirectory: typeof watch = watch,
 ): Disposable {
   const directory = bellDirectory(config);
@@ -43,7 +49,8 @@ export function listen(
   } catch (error) {
     const code = systemErrorCode(error);
     if (code === undefined) throw error;
-    onDeaf(code);
+    const remedy = process.platform === "linux" ? REMEDIES[code] : undefined;
+    onDeaf(`${directory} cannot be watched (${code})${remedy === undefined ? "" : `; try: ${remedy}`}`);
     return { [Symbol.dispose]() {} };
   }
 }

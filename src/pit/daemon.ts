@@ -148,10 +148,8 @@ export async function openPit(hands: Hands): Promise<Pit & Disposable> {
 
   async function run(signal: AbortSignal): Promise<void> {
     const notify = createServiceNotify(hands.environment, process.pid);
-    using _ = listen(config, look, (reason) =>
-      hands.say(
-        `nothing can be watched (${reason}): what commands change is seen ${RESCAN_MS / 1000} s later; try: sysctl fs.inotify.max_user_instances=1024`,
-      ),
+    using _ = listen(config, look, (line) =>
+      hands.say(`what commands change is seen up to ${RESCAN_MS / 1000} s later: ${line}`),
     );
     for (const mission of listAgents(config)) look(mission);
     notify.send("READY=1");
