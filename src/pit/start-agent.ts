@@ -42,6 +42,8 @@ const START_WAIT_MS = 15_000;
 const LOOK_MS = 5;
 /** For so long the life lock may be held by someone who only looks at it. */
 const LOOKER_MS = 200;
+/** Between two looks at the whole process table. */
+const TABLE_MS = 100;
 
 /** Only under the mission's lock. */
 export async function startAgent(
@@ -125,7 +127,7 @@ async function takeLifeLock(hands: Hands, mission: string, path: string): Promis
     // Where the process table shows no keeper, the holder is still someone who looks, on a machine that is busy.
     if (waitedMs > START_WAIT_MS || (waitedMs > LOOKER_MS && mayHaveKeeper(dirname(path))))
       throw atWork(mission, readLife(hands.config, mission));
-    await clock.sleep(LOOK_MS);
+    await clock.sleep(waitedMs > LOOKER_MS ? TABLE_MS : LOOK_MS);
   }
 }
 
