@@ -69,7 +69,7 @@ export function createPitWorld(): PitWorld {
         .map(({ id, reason }) => ({ checkpoint_id: id, reason })),
     processes: () => livingIn(world.home),
     processState: (pid) => /\) (\w) /.exec(readFileSync(`/proc/${pid}/stat`, "latin1"))?.[1],
-    async until(what, test, waitMs = 45_000) {
+    async until(what, test, waitMs = 300_000) {
       const deadline = performance.now() + waitMs;
       for (;;) {
         if (quietly(test)) return;
