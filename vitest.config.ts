@@ -1,6 +1,5 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { LongestFirst } from "./test/longest-first.ts";
 
 export default defineConfig({
   test: {
@@ -15,7 +14,6 @@ export default defineConfig({
     pool: "forks",
     // Tests of agents and of the command line mostly wait for processes and disks.
     maxWorkers: availableParallelism() + 2,
-    sequence: { sequencer: LongestFirst },
     // Ends what hangs, and nothing else: a test that takes 20 s alone has taken two minutes on a crowded machine.
     testTimeout: 10 * 60_000,
     hookTimeout: 10 * 60_000,

@@ -108,20 +108,24 @@ describe("a rule fires:", () => {
   it.each([
     ["src/platform/x.ts", "../cell/config.ts", "platform/ does not import cell/"],
     ["src/cell/x.ts", "../cli/context.ts", "cell/ does not import cli/"],
-    ["src/cell/x.ts", "../snapshot/capture.ts", "cell/ does not import snapshot/"],
+    ["src/cell/x.ts", "../snapshot/capture/capture.ts", "cell/ does not import snapshot/"],
     ["src/flow/x.ts", "../run/index.ts", "flow/ does not import run/"],
-    ["src/flow/deep/x.ts", "../../snapshot/oci/vault.ts", "flow/ does not import snapshot/"],
+    ["src/flow/deep/x.ts", "../../snapshot/vault/vault.ts", "flow/ does not import snapshot/"],
     ["src/pit/x.ts", "../http/server.ts", "pit/ does not import http/"],
     ["src/http/x.ts", "../cli/main.ts", "http/ does not import cli/"],
     ["src/cell/x.ts", "../testing/index.ts", "cell/ does not import testing/"],
     ["src/cell/x.ts", "../../test/cli/hermetic.ts", "src/ does not import test/cli/hermetic.ts"],
-    ["src/run/executor.ts", "../critic/index.ts", "run/ does not import critic/"],
     [
-      "src/run/executor.ts",
+      "src/run/kernel/executor.ts",
+      "../critic/index.ts",
+      "the kernel in run/ does not import ../critic/index.ts",
+    ],
+    [
+      "src/run/kernel/executor.ts",
       "./batteries/budget.ts",
       "the kernel in run/ does not import ./batteries/budget.ts",
     ],
-    ["src/run/executor.ts", "./audit.ts", "the kernel in run/ does not import ./audit.ts"],
+    ["src/run/kernel/executor.ts", "./audit.ts", "the kernel in run/ does not import ./audit.ts"],
   ])("imports in %s of %s", (path, specifier, says) => {
     for (const statement of [
       `import { x } from "${specifier}";`,
@@ -140,7 +144,7 @@ describe("a rule fires:", () => {
     ["src/cell/x.ts", "./config.ts"],
     ["src/cell/x.ts", "node:fs"],
     ["src/flow/x.ts", "../cell/config.ts"],
-    ["src/pit/x.ts", "../snapshot/capture.ts"],
+    ["src/pit/x.ts", "../snapshot/capture/capture.ts"],
     ["src/cli/commands/x.ts", "../../pit/policy.ts"],
     ["src/run/batteries/index.ts", "./audit.ts"],
     ["src/cell/x.test.ts", "../testing/index.ts"],

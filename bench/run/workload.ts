@@ -4,7 +4,7 @@ import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { END, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
 import { createCheckpointer, type RunInfo, type RunStore } from "../../src/run/index.ts";
-import { createState } from "../../src/run/state.ts";
+import { createState } from "../../src/run/kernel/state.ts";
 
 /** 2,048 characters. */
 export function twoKilobytes(): string {

@@ -1,6 +1,6 @@
 // The entry point of the CLI: the only file that reads the process's arguments, environment and signals.
 import { systemMachine } from "../platform/machine.ts";
-import { runLine } from "./run-line.ts";
+import { runLine } from "./dispatch.ts";
 import { processTerminal } from "./terminal.ts";
 
 /** Handlers only when someone listens: a hot-path command neither needs nor pays for them. */

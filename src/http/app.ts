@@ -6,7 +6,6 @@ import type { Clock } from "../platform/clock.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import { readBody } from "./body.ts";
 import type { StreamLimits } from "./event-stream.ts";
-import { refuseForeignHost, refuseForeignOrigin, refuseWithoutToken } from "./guard.ts";
 import {
   countFamilies,
   createEventTally,
@@ -16,6 +15,7 @@ import {
 } from "./metrics.ts";
 import { describeApi } from "./openapi.ts";
 import type { PitPort, WebhookDoor } from "./port.ts";
+import { refuseForeignHost, refuseForeignOrigin, refuseWithoutToken } from "./request-checks.ts";
 import { ROUTES, type Route } from "./routes.ts";
 
 export interface AppOptions {

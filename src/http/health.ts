@@ -6,10 +6,10 @@ import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import { isJsonObject } from "../platform/json-file.ts";
 import { type Machine, systemMachine } from "../platform/machine.ts";
 import { readBody } from "./body.ts";
-import { refuseWithoutToken } from "./guard.ts";
 import { openHeartbeatDesk } from "./heartbeat-desk.ts";
 import { createDirectWriter } from "./heartbeat-writer.ts";
 import type { HeartbeatRequest } from "./port.ts";
+import { refuseWithoutToken } from "./request-checks.ts";
 import { takeHeartbeat } from "./take-heartbeat.ts";
 
 export interface HealthOptions {

@@ -8,10 +8,10 @@ import {
   type StopResult,
   stopMission,
 } from "../pit/actions.ts";
+import type { Hands } from "../pit/context.ts";
 import { stateOf } from "../pit/describe.ts";
-import type { Hands } from "../pit/hands.ts";
-import { lifeGoesOn } from "../pit/life.ts";
-import { listAgents, readRecord } from "../pit/record-file.ts";
+import { listAgents, readRecord } from "../pit/record/store.ts";
+import { lifeGoesOn } from "../pit/start/life.ts";
 import { eachMission, type MissionView, viewMission } from "../pit/view.ts";
 import { epochSeconds } from "../platform/clock.ts";
 import { LazarusError } from "../platform/errors.ts";

@@ -3,7 +3,7 @@
 // written to `<run_dir>/http.json` for the CLI, the dashboard and agents.
 import type { Server } from "node:http";
 import { join } from "node:path";
-import { pitSocketFile } from "../pit/pit-files.ts";
+import { pitSocketFile } from "../pit/paths.ts";
 import { removeFile } from "../platform/durable.ts";
 import { asLazarusError } from "../platform/errors.ts";
 import { writeJsonFile } from "../platform/json-file.ts";

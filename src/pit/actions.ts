@@ -7,13 +7,13 @@ import { initCell } from "../cell/init.ts";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
-import type { CaptureResult } from "../snapshot/capture.ts";
-import { ring } from "./bell.ts";
-import { previewEnd } from "./end-facts.ts";
-import { endProcesses, endUnlocked, findUnlocked } from "./end-processes.ts";
-import type { Hands } from "./hands.ts";
-import { type Life, lifeGoesOn, readLife } from "./life.ts";
-import type { Decision, Wish } from "./policy.ts";
+import type { CaptureResult } from "../snapshot/capture/capture.ts";
+import type { Hands } from "./context.ts";
+import { previewEnd } from "./death/collect-facts.ts";
+import { capture, considerRevival, settleLife } from "./death/handle-exit.ts";
+import { endProcesses, endUnlocked, findUnlocked } from "./death/kill.ts";
+import { agentTree, findKeepers, signal, stopTree } from "./death/orphans.ts";
+import type { Decision, Wish } from "./death/policy.ts";
 import {
   beginLife,
   endLife,
@@ -23,12 +23,12 @@ import {
   type Orders,
   order,
   setWish,
-} from "./record.ts";
-import { agentPlaces, readRecord, writeRecord } from "./record-file.ts";
-import { reviveAgent } from "./revive.ts";
-import { capture, considerRevival, settleLife } from "./settle.ts";
-import { type Started, startAgent } from "./start-agent.ts";
-import { agentTree, findKeepers, signal, stopTree } from "./survivors.ts";
+} from "./record/record.ts";
+import { agentPlaces, readRecord, writeRecord } from "./record/store.ts";
+import { type Life, lifeGoesOn, readLife } from "./start/life.ts";
+import { reviveAgent } from "./start/revive.ts";
+import { type Started, startAgent } from "./start/start-agent.ts";
+import { ring } from "./supervise/wake-file.ts";
 
 /** Starts an agent by a human's order. The cell is made when it is missing. */
 export async function startMission(

@@ -1,6 +1,6 @@
 // One way to say how a life ended and what a mission's agent is doing now, for status, why, resume and alerts. Pure.
 import { LazarusError } from "../platform/errors.ts";
-import type { MissionRecord, RecordedEnd } from "./record.ts";
+import type { MissionRecord, RecordedEnd } from "./record/record.ts";
 
 /** "killed by SIGKILL", "exit code 3", "finished" … */
 export function describeEnd(end: RecordedEnd): string {

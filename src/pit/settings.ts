@@ -3,7 +3,7 @@
 // Pure: documents in, settings out, and a wrong value is an error that names file and key.
 import { LazarusError } from "../platform/errors.ts";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
-import { DEFAULT_LIMITS, type PolicyLimits, REVIVE_MODES, type ReviveMode } from "./policy.ts";
+import { DEFAULT_LIMITS, type PolicyLimits, REVIVE_MODES, type ReviveMode } from "./death/policy.ts";
 
 export interface QuotaPattern {
   /** A regular expression over one line of output; its first group, if any, says when the quota comes back. */

@@ -6,20 +6,20 @@ import { HEARTBEAT_LIMIT_BYTES } from "../cell/heartbeat.ts";
 import { pathsBelow } from "../cell/layout.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
 import { reportCell, scanCells } from "../cell/scan.ts";
-import { readFlowPositions } from "../flow/positions.ts";
+import { readFlowPositions } from "../flow/operations/positions.ts";
 import { epochSeconds } from "../platform/clock.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import { readLockOwner } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
 import { posixSupport } from "../platform/posix.ts";
-import { readRunPositions } from "../run/positions.ts";
-import { openVault } from "../snapshot/oci/vault.ts";
+import { readRunPositions } from "../run/store/positions.ts";
+import { openVault } from "../snapshot/vault/vault.ts";
 import { type AgentState, describeError, nextAction, stateOf } from "./describe.ts";
-import { isLocked, lifeGoesOn, readLife } from "./life.ts";
-import { pitLockFile } from "./pit-files.ts";
-import type { MissionRecord } from "./record.ts";
-import { listAgents, readRecord } from "./record-file.ts";
-import { agentLog } from "./start-agent.ts";
+import { pitLockFile } from "./paths.ts";
+import type { MissionRecord } from "./record/record.ts";
+import { listAgents, readRecord } from "./record/store.ts";
+import { isLocked, lifeGoesOn, readLife } from "./start/life.ts";
+import { agentLog } from "./start/start-agent.ts";
 
 export interface MissionView {
   readonly mission_id: string;

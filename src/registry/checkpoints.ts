@@ -2,7 +2,7 @@
 // `rebuild` fills it again from them.
 
 import { inTransaction } from "../platform/sqlite.ts";
-import type { CheckpointMetadata, CheckpointRef } from "../snapshot/entry.ts";
+import type { CheckpointMetadata, CheckpointRef } from "../snapshot/model/entry.ts";
 import type { Registry } from "./registry.ts";
 
 export interface IndexedCheckpoint {

@@ -1,4 +1,6 @@
 // lazarus/run: an agent loop that survives its process. Every part is optional; zero ports give a bounded run in memory.
+
+export type { PostgresOptions } from "../platform/postgres.ts";
 export {
   type Agent,
   type DurableTool,
@@ -10,9 +12,8 @@ export {
   type ToolContext,
   type ToolSet,
   UnknownOutcomeError,
-} from "./agent.ts";
-export type * from "./backend.ts";
-export { type CheckpointerOptions, createCheckpointer, type RunCheckpointer } from "./checkpointer.ts";
+} from "./kernel/agent.ts";
+export { type CheckpointerOptions, createCheckpointer, type RunCheckpointer } from "./kernel/checkpointer.ts";
 export {
   createExecutor,
   type Executor,
@@ -20,8 +21,7 @@ export {
   type ExecutorOptions,
   type RunOptions,
   type RunResult,
-} from "./executor.ts";
-export { CELL_RUNS, createMemoryRunStore, openCellRunStore, openSqliteRunStore } from "./open.ts";
+} from "./kernel/executor.ts";
 export type {
   AuditPort,
   BudgetPort,
@@ -32,12 +32,13 @@ export type {
   RunPorts,
   Watch,
   Watchdog,
-} from "./ports.ts";
-export { type Recovered, type RecoveryOptions, recoverInterrupted, resumeRun } from "./recover.ts";
-export type { RetentionPolicy } from "./retention.ts";
-export { createRunStore, type RunStoreOptions } from "./run-store.ts";
-export type { RunState } from "./state.ts";
-export { RunStopped, ShutdownError, type StopKind } from "./stop.ts";
+} from "./kernel/ports.ts";
+export { type Recovered, type RecoveryOptions, recoverInterrupted, resumeRun } from "./kernel/recover.ts";
+export type { RunState } from "./kernel/state.ts";
+export { RunStopped, ShutdownError, type StopKind } from "./kernel/stop.ts";
+export type * from "./store/backend.ts";
+export type { RetentionPolicy } from "./store/retention.ts";
+export { createRunStore, type RunStoreOptions } from "./store/run-store.ts";
 export type {
   BeginReceipt,
   EffectResolution,
@@ -48,8 +49,8 @@ export type {
   RunClosing,
   RunStore,
   SaveReceipt,
-} from "./store.ts";
+} from "./store/store.ts";
+export type * from "./store/types.ts";
+export { diagnoseWrite } from "./store/verdict.ts";
+export { CELL_RUNS, createMemoryRunStore, openCellRunStore, openSqliteRunStore } from "./stores/open.ts";
 export { openPostgresRunStore } from "./stores/postgres.ts";
-export type { PostgresOptions } from "./stores/postgres-pool.ts";
-export type * from "./types.ts";
-export { diagnoseWrite } from "./verdict.ts";

@@ -1,9 +1,8 @@
 // `lazarus/snapshot`: checkpoints of cells as a library. Nothing here touches the terminal, the environment or $HOME.
-export { type Rebuild, rebuildRegistry } from "../registry/rebuild.ts";
-export { type CaptureOptions, type CaptureResult, captureCell, surveyCell } from "./capture.ts";
-export { type Contents, openContents } from "./contents.ts";
-export { type Change, type ChangeKind, compareListings } from "./diff.ts";
-export { type DrillOptions, type DrillResult, drill } from "./drill.ts";
+
+export { type CaptureOptions, type CaptureResult, captureCell, surveyCell } from "./capture/capture.ts";
+export { openRoom, type Progress, type Room, type RoomOptions } from "./mission-context.ts";
+export { type Change, type ChangeKind, compareListings } from "./model/diff.ts";
 export type {
   CheckpointMetadata,
   CheckpointRef,
@@ -13,24 +12,26 @@ export type {
   GitPosition,
   Listing,
   Reason,
-} from "./entry.ts";
-export { exportToFile } from "./export.ts";
-export { findCheckpoint } from "./find-checkpoint.ts";
-export { type ForkOptions, type ForkResult, forkMission } from "./fork.ts";
-export { type ImportOptions, type ImportResult, importCell } from "./import.ts";
-export { type MendResult, mendIndex } from "./mend-index.ts";
-export { type Checkpoint, type LayerRef, readCheckpoint } from "./oci/manifest.ts";
-export { openVault, type Vault } from "./oci/vault.ts";
-export { setPin } from "./pin.ts";
-export { type PruneOptions, type PruneResult, prune } from "./prune.ts";
+} from "./model/entry.ts";
+export { findCheckpoint } from "./model/find-checkpoint.ts";
+export { type DrillOptions, type DrillResult, drill } from "./operations/drill.ts";
+export { exportToFile } from "./operations/export.ts";
+export { type ForkOptions, type ForkResult, forkMission } from "./operations/fork.ts";
+export { type ImportOptions, type ImportResult, importCell } from "./operations/import.ts";
+export { setPin } from "./operations/pin.ts";
+export { type PruneOptions, type PruneResult, prune } from "./operations/prune.ts";
+export { type Rebuild, rebuildRegistry } from "./operations/rebuild-registry.ts";
 export {
   previewRestore,
   type RestoreOptions,
   type RestoreResult,
   restoreCell,
   restoreTo,
-} from "./restore.ts";
-export { finishInterruptedRestore, type Restored } from "./restore-finish.ts";
-export { openRoom, type Progress, type Room, type RoomOptions } from "./room.ts";
-export { type UndoResult, undoRestore } from "./undo.ts";
-export { type Verification, type VerifyOptions, verifyVault } from "./verify.ts";
+} from "./operations/restore.ts";
+export { type UndoResult, undoRestore } from "./operations/undo.ts";
+export { type Verification, type VerifyOptions, verifyVault } from "./operations/verify.ts";
+export { finishInterruptedRestore, type Restored } from "./restore/roll-forward.ts";
+export { type Contents, openContents } from "./vault/contents.ts";
+export { type Checkpoint, type LayerRef, readCheckpoint } from "./vault/manifest.ts";
+export { type MendResult, mendIndex } from "./vault/repair-index.ts";
+export { openVault, type Vault } from "./vault/vault.ts";

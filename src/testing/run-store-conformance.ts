@@ -1,5 +1,5 @@
 // The suite that every run store passes: memory, SQLite, PostgreSQL, and yours. It reads like the contract in
-// src/run/store.ts. It brings no test runner: hand in `describe` and `test` of the one you use.
+// src/run/store/store.ts. It brings no test runner: hand in `describe` and `test` of the one you use.
 import { createBench, type Declare, type RunStorePlace } from "./run-store-bench.ts";
 import { declareForks } from "./run-store-forks.ts";
 import { declareOwners } from "./run-store-owners.ts";

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemMachine } from "../../src/platform/machine.ts";
-import { prune } from "../../src/snapshot/prune.ts";
-import { verifyVault } from "../../src/snapshot/verify.ts";
+import { prune } from "../../src/snapshot/operations/prune.ts";
+import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import {
   BASE,

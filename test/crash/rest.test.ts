@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemMachine } from "../../src/platform/machine.ts";
-import { verifyVault } from "../../src/snapshot/verify.ts";
+import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import {
   BASE,

@@ -4,7 +4,7 @@ import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { captureCell } from "../../src/snapshot/capture.ts";
+import { captureCell } from "../../src/snapshot/capture/capture.ts";
 import { createWorld, differences, lookAt, openMission, type World } from "../snapshot/restore-world.ts";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));

@@ -1,10 +1,10 @@
 // The victim of the kill loop over restores: does one thing to the mission in the home that it is given, and says so
 // when it is done. Run with LAZARUS_CRASH_AT; never by hand, and never by production.
 import { writeSync } from "node:fs";
-import { drill } from "../../src/snapshot/drill.ts";
-import { forkMission } from "../../src/snapshot/fork.ts";
-import { restoreCell, restoreTo } from "../../src/snapshot/restore.ts";
-import { undoRestore } from "../../src/snapshot/undo.ts";
+import { drill } from "../../src/snapshot/operations/drill.ts";
+import { forkMission } from "../../src/snapshot/operations/fork.ts";
+import { restoreCell, restoreTo } from "../../src/snapshot/operations/restore.ts";
+import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { openMission } from "../snapshot/restore-world.ts";
 
 const [home = "", action = "", checkpoint] = process.argv.slice(2);

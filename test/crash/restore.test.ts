@@ -7,12 +7,12 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { captureCell } from "../../src/snapshot/capture.ts";
-import { drill } from "../../src/snapshot/drill.ts";
-import { forkMission } from "../../src/snapshot/fork.ts";
-import { restoreCell, restoreTo } from "../../src/snapshot/restore.ts";
-import { undoRestore } from "../../src/snapshot/undo.ts";
-import { verifyVault } from "../../src/snapshot/verify.ts";
+import { captureCell } from "../../src/snapshot/capture/capture.ts";
+import { drill } from "../../src/snapshot/operations/drill.ts";
+import { forkMission } from "../../src/snapshot/operations/fork.ts";
+import { restoreCell, restoreTo } from "../../src/snapshot/operations/restore.ts";
+import { undoRestore } from "../../src/snapshot/operations/undo.ts";
+import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import { createWorld, differences, lookAt, openMission } from "../snapshot/restore-world.ts";
 

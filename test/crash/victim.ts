@@ -4,12 +4,12 @@ import { writeSync } from "node:fs";
 import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
-import { exportToFile } from "../../src/snapshot/export.ts";
-import { importCell } from "../../src/snapshot/import.ts";
-import { mendIndex } from "../../src/snapshot/mend-index.ts";
-import { setPin } from "../../src/snapshot/pin.ts";
-import { prune } from "../../src/snapshot/prune.ts";
-import { openRoom } from "../../src/snapshot/room.ts";
+import { openRoom } from "../../src/snapshot/mission-context.ts";
+import { exportToFile } from "../../src/snapshot/operations/export.ts";
+import { importCell } from "../../src/snapshot/operations/import.ts";
+import { setPin } from "../../src/snapshot/operations/pin.ts";
+import { prune } from "../../src/snapshot/operations/prune.ts";
+import { mendIndex } from "../../src/snapshot/vault/repair-index.ts";
 
 const [operation = "", home = "", argument = ""] = process.argv.slice(2);
 const effective = loadConfig({ env: { LAZARUS_HOME: home }, cwd: home, isRoot: false });

@@ -3,9 +3,9 @@
 import { mkdirSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { parsePlan } from "../../src/flow/exec-plan.ts";
 import { changeFlow, execPlan, listFlows, pruneFlows, resumeFlow, startFlow } from "../../src/flow/index.ts";
-import { ownerMark } from "../../src/flow/owner.ts";
+import { ownerMark } from "../../src/flow/locking/owner.ts";
+import { parsePlan } from "../../src/flow/once/plan.ts";
 import type { LazarusError } from "../../src/platform/errors.ts";
 import { createScene, REPORT, type Scene } from "./scene.ts";
 

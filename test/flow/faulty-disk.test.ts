@@ -9,7 +9,7 @@ import {
   startFlow,
   type Workspace,
 } from "../../src/flow/index.ts";
-import type { Owner } from "../../src/flow/owner.ts";
+import type { Owner } from "../../src/flow/locking/owner.ts";
 import { systemDisk } from "../../src/platform/disk.ts";
 import { LazarusError } from "../../src/platform/errors.ts";
 import { createFaultyDisk, type FaultCode } from "../../src/testing/index.ts";

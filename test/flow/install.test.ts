@@ -16,6 +16,7 @@ import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { HEADING, withoutSection, withSection } from "../../src/flow/install/agents-md.ts";
 import { carryOut, planInstall, planUninstall, type RunProgram } from "../../src/flow/install/install.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
 import {
   cronLine,
   editCrontab,
@@ -23,8 +24,7 @@ import {
   type ScheduleRequest,
   scheduleName,
   systemdUnits,
-} from "../../src/flow/install/schedule.ts";
-import { systemMachine } from "../../src/platform/machine.ts";
+} from "../../src/service/schedule.ts";
 import { createWorld } from "../cli/hermetic.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "lazarus-install-"));

@@ -4,9 +4,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { audit } from "../../src/flow/audit.ts";
+import { placeOf } from "../../src/flow/document/workspace.ts";
 import { changeFlow, openFlow, pruneFlows, resumeFlow, runOnce, startFlow } from "../../src/flow/index.ts";
-import { placeOf } from "../../src/flow/workspace.ts";
+import { audit } from "../../src/flow/operations/audit.ts";
 import { createScene, REPORT, type Scene } from "./scene.ts";
 
 const OWN = "memory/checkpoints/.lazarus";

@@ -12,8 +12,8 @@ import {
   startFlow,
   type Workspace,
 } from "../../src/flow/index.ts";
-import { replayBytes } from "../../src/flow/output.ts";
-import { runCommand } from "../../src/flow/run-command.ts";
+import { replayBytes } from "../../src/flow/once/output.ts";
+import { runCommand } from "../../src/flow/once/run-command.ts";
 import { type Disk, systemDisk } from "../../src/platform/disk.ts";
 import { systemProcesses } from "../../src/platform/process-identity.ts";
 import { createFaultyDisk } from "../../src/testing/index.ts";

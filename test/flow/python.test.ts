@@ -5,9 +5,9 @@ import { cpSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { canonicalJson, parseExact } from "../../src/flow/canonical.ts";
+import { canonicalJson, parseExact } from "../../src/flow/document/python-json.ts";
 import { changeFlow, listFlows, resumeFlow, startFlow } from "../../src/flow/index.ts";
-import { sha256Hex } from "../../src/flow/sha256.ts";
+import { sha256Hex } from "../../src/platform/sha256.ts";
 import { createScene, REPORT } from "./scene.ts";
 
 const SCRIPT = join(import.meta.dirname, "python_flows.py");

@@ -2,7 +2,7 @@
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { ownerFields, ownerOf, selfOwner } from "../../src/flow/owner.ts";
+import { ownerFields, ownerOf, selfOwner } from "../../src/flow/locking/owner.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { createScene, runLine, type Scene } from "./scene.ts";
 

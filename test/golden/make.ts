@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
-import { captureCell } from "../../src/snapshot/capture.ts";
-import { setPin } from "../../src/snapshot/pin.ts";
-import { openRoom } from "../../src/snapshot/room.ts";
+import { captureCell } from "../../src/snapshot/capture/capture.ts";
+import { setPin } from "../../src/snapshot/operations/pin.ts";
+import { openRoom } from "../../src/snapshot/mission-context.ts";
 import { CHANGES, listTree, makeRealCell } from "../snapshot/real-cell.ts";
 
 /** Fixtures say nothing about the machine that made them. */

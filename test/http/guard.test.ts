@@ -3,7 +3,7 @@ import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { refuseForeignHost, refuseForeignOrigin, sameText } from "../../src/http/guard.ts";
+import { refuseForeignHost, refuseForeignOrigin, sameText } from "../../src/http/request-checks.ts";
 import { httpSettings } from "../../src/http/settings.ts";
 import { ensureToken } from "../../src/http/token.ts";
 import { LazarusError } from "../../src/platform/errors.ts";

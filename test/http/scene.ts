@@ -12,7 +12,7 @@ import { createDirectWriter, openWorkerWriter } from "../../src/http/heartbeat-w
 import { createPitPort } from "../../src/http/pit-port.ts";
 import type { PitPort } from "../../src/http/port.ts";
 import { type Http, type HttpOptions, mountHttp } from "../../src/http/server.ts";
-import { type Hands, openHands } from "../../src/pit/hands.ts";
+import { type Hands, openHands } from "../../src/pit/context.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 
 export interface Scene extends AsyncDisposable {

@@ -2,7 +2,7 @@
 import { chmodSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { agentScript } from "../../src/cli/demo-stage.ts";
+import { agentScript } from "../../src/cli/commands/setup/demo-stage.ts";
 import { createPitWorld, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;

@@ -1,7 +1,7 @@
 // Whoever accompanies an agent of the foreground waits for that life, and for no later one.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { reviveMission, startMission, stopMission } from "../../src/pit/actions.ts";
-import { accompany, openSignalRelay } from "../../src/pit/foreground.ts";
+import { accompany, openSignalRelay } from "../../src/pit/start/foreground.ts";
 import { createScene, type Scene } from "../http/scene.ts";
 
 let scene: Scene;

@@ -7,7 +7,7 @@ import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { viewMission } from "../../src/pit/view.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
-import { openVault } from "../../src/snapshot/oci/vault.ts";
+import { openVault } from "../../src/snapshot/vault/vault.ts";
 import { createWorld, LAUNCHER, type World } from "../cli/hermetic.ts";
 
 export interface PitWorld extends World {

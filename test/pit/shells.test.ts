@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { KEEPER_SCRIPT, keeperArguments } from "../../src/pit/keeper-script.ts";
+import { KEEPER_SCRIPT, keeperArguments } from "../../src/pit/start/keeper-script.ts";
 
 const SHELLS: readonly (readonly string[])[] = [
   ["/bin/sh"],

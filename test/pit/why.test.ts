@@ -1,8 +1,9 @@
 // `why` for ten real kinds of death: whole outputs, from the facts as the machine would show them.
 import { describe, expect, test } from "vitest";
+import { type EndFacts, judgeEnd } from "../../src/pit/death/classify-end.ts";
+import { decideRevival, type ReviveMode } from "../../src/pit/death/policy.ts";
+import { explain, renderWhy } from "../../src/pit/death/why.ts";
 import { stateOf } from "../../src/pit/describe.ts";
-import { type EndFacts, judgeEnd } from "../../src/pit/judge-end.ts";
-import { decideRevival, type ReviveMode } from "../../src/pit/policy.ts";
 import {
   beginLife,
   endLife,
@@ -13,10 +14,9 @@ import {
   type RecordedEnd,
   setWish,
   situationOf,
-} from "../../src/pit/record.ts";
+} from "../../src/pit/record/record.ts";
 import { pitSettings } from "../../src/pit/settings.ts";
 import type { MissionView } from "../../src/pit/view.ts";
-import { explain, renderWhy } from "../../src/pit/why.ts";
 
 const START = Date.UTC(2026, 10, 16, 1, 0, 0);
 const MINUTE = 60_000;

@@ -2,8 +2,8 @@
 // files, flow and run agree?
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readFlowPositions } from "../../src/flow/positions.ts";
-import { readRunPositions } from "../../src/run/positions.ts";
+import { readFlowPositions } from "../../src/flow/operations/positions.ts";
+import { readRunPositions } from "../../src/run/store/positions.ts";
 import { createRandom } from "../../src/testing/seeded-ids.ts";
 import { bundleProgram } from "../bundle.ts";
 import { createPitWorld, type PitWorld } from "../pit/pit-world.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jsonSchema } from "ai";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { runLine } from "../../src/cli/run-line.ts";
+import { runLine } from "../../src/cli/dispatch.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import {
   createCheckpointer,

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { createCritic } from "../../src/critic/index.ts";
 import { systemDisk } from "../../src/platform/disk.ts";
+import { createCritic } from "../../src/run/critic/index.ts";
 import {
   type Agent,
   createCheckpointer,

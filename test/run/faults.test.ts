@@ -16,8 +16,8 @@ import {
   type RunStoreOptions,
   recoverInterrupted,
 } from "../../src/run/index.ts";
-import { choosePrunable } from "../../src/run/retention.ts";
-import { createRunStore } from "../../src/run/run-store.ts";
+import { choosePrunable } from "../../src/run/store/retention.ts";
+import { createRunStore } from "../../src/run/store/run-store.ts";
 import { createMemoryBackend } from "../../src/run/stores/memory.ts";
 import { tool } from "./bench.ts";
 import { type PostgresServer, startPostgres } from "./postgres-server.ts";

@@ -5,7 +5,7 @@ import { syncBuiltinESMExports } from "node:module";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { prune } from "../../src/snapshot/prune.ts";
+import { prune } from "../../src/snapshot/operations/prune.ts";
 import { startChild } from "./child.ts";
 import { createLab, isRoot, type Lab, listTree, removeTree, vaultFiles } from "./lab.ts";
 

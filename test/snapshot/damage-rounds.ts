@@ -15,11 +15,11 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { initCell } from "../../src/cell/init.ts";
 import { LazarusError } from "../../src/platform/errors.ts";
-import { captureCell } from "../../src/snapshot/capture.ts";
-import type { CheckpointRef } from "../../src/snapshot/entry.ts";
-import { restoreCell } from "../../src/snapshot/restore.ts";
-import type { Room } from "../../src/snapshot/room.ts";
-import { verifyVault } from "../../src/snapshot/verify.ts";
+import { captureCell } from "../../src/snapshot/capture/capture.ts";
+import type { Room } from "../../src/snapshot/mission-context.ts";
+import type { CheckpointRef } from "../../src/snapshot/model/entry.ts";
+import { restoreCell } from "../../src/snapshot/operations/restore.ts";
+import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { createRandom, type Random } from "../../src/testing/index.ts";
 import { handMachine, handRoom } from "./hand-made.ts";
 

@@ -2,9 +2,9 @@
 // refuses before it touches the cell, or brings back exactly what was captured. The soak does a thousand places.
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { captureCell } from "../../src/snapshot/capture.ts";
-import { readCheckpoint } from "../../src/snapshot/oci/manifest.ts";
-import { verifyVault } from "../../src/snapshot/verify.ts";
+import { captureCell } from "../../src/snapshot/capture/capture.ts";
+import { verifyVault } from "../../src/snapshot/operations/verify.ts";
+import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { damageRound, makePristine, type Pristine, withTwin } from "./damage-rounds.ts";
 
 const ROUNDS = 100;

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
 import { systemDisk } from "../../src/platform/disk.ts";
-import { isLocalOnly } from "../../src/snapshot/oci/codec.ts";
-import { openLayerOf } from "../../src/snapshot/oci/manifest.ts";
+import { isLocalOnly } from "../../src/snapshot/vault/codec.ts";
+import { openLayerOf } from "../../src/snapshot/vault/manifest.ts";
 import { createFaultyDisk } from "../../src/testing/index.ts";
 import { createLab, type Lab, listTree } from "./lab.ts";
 

@@ -6,7 +6,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import type { CaptureResult } from "../../src/snapshot/capture.ts";
+import type { CaptureResult } from "../../src/snapshot/capture/capture.ts";
 import { commitWorktree } from "../../src/snapshot/git/commit.ts";
 import { createRandom } from "../../src/testing/index.ts";
 import { SEED } from "../seed.ts";

@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemMachine } from "../../src/platform/machine.ts";
-import { exportToFile } from "../../src/snapshot/export.ts";
-import { importCell } from "../../src/snapshot/import.ts";
-import { readCheckpoint } from "../../src/snapshot/oci/manifest.ts";
-import { restoreTo } from "../../src/snapshot/restore.ts";
-import type { Room } from "../../src/snapshot/room.ts";
-import { verifyVault } from "../../src/snapshot/verify.ts";
+import type { Room } from "../../src/snapshot/mission-context.ts";
+import { exportToFile } from "../../src/snapshot/operations/export.ts";
+import { importCell } from "../../src/snapshot/operations/import.ts";
+import { restoreTo } from "../../src/snapshot/operations/restore.ts";
+import { verifyVault } from "../../src/snapshot/operations/verify.ts";
+import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { handRoom } from "./hand-made.ts";
 import { canList, type ListedPath, listTree } from "./real-cell.ts";
 

@@ -6,14 +6,14 @@ import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { timeOrderedId } from "../../src/platform/ids.ts";
 import { type Machine, systemMachine } from "../../src/platform/machine.ts";
-import type { CheckpointMetadata, CheckpointRef, Entry } from "../../src/snapshot/entry.ts";
-import { type Codec, gzipCodec } from "../../src/snapshot/oci/codec.ts";
-import { createLayerWriter } from "../../src/snapshot/oci/layer-writer.ts";
-import { type LayerRef, putCheckpoint } from "../../src/snapshot/oci/manifest.ts";
-import type { TocEntry } from "../../src/snapshot/oci/toc.ts";
-import type { Vault } from "../../src/snapshot/oci/vault.ts";
-import { openRoom, type Room } from "../../src/snapshot/room.ts";
+import { openRoom, type Room } from "../../src/snapshot/mission-context.ts";
+import type { CheckpointMetadata, CheckpointRef, Entry } from "../../src/snapshot/model/entry.ts";
 import { encodeHeader, encodeSparseMap, encodeWhiteout, padding } from "../../src/snapshot/tar/header.ts";
+import { type Codec, gzipCodec } from "../../src/snapshot/vault/codec.ts";
+import { createLayerWriter } from "../../src/snapshot/vault/layer-writer.ts";
+import { type LayerRef, putCheckpoint } from "../../src/snapshot/vault/manifest.ts";
+import type { TocEntry } from "../../src/snapshot/vault/toc.ts";
+import type { Vault } from "../../src/snapshot/vault/vault.ts";
 import { createSeededIds, createSimulatedClock, type SimulatedClock } from "../../src/testing/index.ts";
 
 export interface HandMachine extends Machine {

@@ -17,12 +17,12 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LazarusError } from "../../src/platform/errors.ts";
-import type { Entry } from "../../src/snapshot/entry.ts";
-import { type ImportOptions, importCell } from "../../src/snapshot/import.ts";
-import { encodePath } from "../../src/snapshot/path-bytes.ts";
-import type { Room } from "../../src/snapshot/room.ts";
+import type { Room } from "../../src/snapshot/mission-context.ts";
+import type { Entry } from "../../src/snapshot/model/entry.ts";
+import { encodePath } from "../../src/snapshot/model/path-bytes.ts";
+import { type ImportOptions, importCell } from "../../src/snapshot/operations/import.ts";
+import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { encodeHeader, encodeSparseMap, padding } from "../../src/snapshot/tar/header.ts";
-import { verifyVault } from "../../src/snapshot/verify.ts";
 import { type Draft, draftEntry, handMachine, handRoom } from "./hand-made.ts";
 
 let home: string;

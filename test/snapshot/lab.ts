@@ -8,13 +8,13 @@ import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { type Machine, systemMachine } from "../../src/platform/machine.ts";
-import { type CaptureOptions, type CaptureResult, captureCell } from "../../src/snapshot/capture.ts";
-import { type Contents, openContents } from "../../src/snapshot/contents.ts";
-import type { Entry } from "../../src/snapshot/entry.ts";
-import { readCheckpoint } from "../../src/snapshot/oci/manifest.ts";
-import { restoreTo } from "../../src/snapshot/restore.ts";
-import { openRoom, type Room } from "../../src/snapshot/room.ts";
-import { verifyVault } from "../../src/snapshot/verify.ts";
+import { type CaptureOptions, type CaptureResult, captureCell } from "../../src/snapshot/capture/capture.ts";
+import { openRoom, type Room } from "../../src/snapshot/mission-context.ts";
+import type { Entry } from "../../src/snapshot/model/entry.ts";
+import { restoreTo } from "../../src/snapshot/operations/restore.ts";
+import { verifyVault } from "../../src/snapshot/operations/verify.ts";
+import { type Contents, openContents } from "../../src/snapshot/vault/contents.ts";
+import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 
 export interface LabOptions {
   readonly mission?: string;

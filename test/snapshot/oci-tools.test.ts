@@ -8,12 +8,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
-import { captureCell } from "../../src/snapshot/capture.ts";
-import type { CheckpointRef } from "../../src/snapshot/entry.ts";
-import { exportToFile } from "../../src/snapshot/export.ts";
-import { importCell } from "../../src/snapshot/import.ts";
-import { readCheckpoint } from "../../src/snapshot/oci/manifest.ts";
-import { openRoom, type Room } from "../../src/snapshot/room.ts";
+import { captureCell } from "../../src/snapshot/capture/capture.ts";
+import { openRoom, type Room } from "../../src/snapshot/mission-context.ts";
+import type { CheckpointRef } from "../../src/snapshot/model/entry.ts";
+import { exportToFile } from "../../src/snapshot/operations/export.ts";
+import { importCell } from "../../src/snapshot/operations/import.ts";
+import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { CHANGES, canList, type ListedPath, listTree, makeRealCell } from "./real-cell.ts";
 import { isHere } from "./tools.ts";
 

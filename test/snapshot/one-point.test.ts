@@ -3,10 +3,10 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { formatExact } from "../../src/flow/canonical.ts";
-import { newDocument } from "../../src/flow/transition.ts";
-import { readCheckpoint } from "../../src/snapshot/oci/manifest.ts";
-import { restoreCell } from "../../src/snapshot/restore.ts";
+import { formatExact } from "../../src/flow/document/python-json.ts";
+import { newDocument } from "../../src/flow/document/transition.ts";
+import { restoreCell } from "../../src/snapshot/operations/restore.ts";
+import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { createLab, type Lab, vaultFiles } from "./lab.ts";
 
 const bytesOf = (lab: Lab) =>

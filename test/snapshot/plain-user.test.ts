@@ -21,11 +21,11 @@ function asPlainUser(body: string): unknown {
   const script = `
     const fs = await import("node:fs");
     const { createWorld, openMission, lookAt, differences } = await import("./test/snapshot/restore-world.ts");
-    const { restoreCell, restoreTo } = await import("./src/snapshot/restore.ts");
-    const { undoRestore } = await import("./src/snapshot/undo.ts");
-    const { captureCell } = await import("./src/snapshot/capture.ts");
-    const { drill } = await import("./src/snapshot/drill.ts");
-    const { forkMission } = await import("./src/snapshot/fork.ts");
+    const { restoreCell, restoreTo } = await import("./src/snapshot/operations/restore.ts");
+    const { undoRestore } = await import("./src/snapshot/operations/undo.ts");
+    const { captureCell } = await import("./src/snapshot/capture/capture.ts");
+    const { drill } = await import("./src/snapshot/operations/drill.ts");
+    const { forkMission } = await import("./src/snapshot/operations/fork.ts");
     const world = createWorld(process.argv[1]);
     const result = await (async () => { ${body} })();
     process.stdout.write(JSON.stringify(result));`;

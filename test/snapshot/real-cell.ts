@@ -18,7 +18,7 @@ import {
 import { join } from "node:path";
 import { initCell } from "../../src/cell/init.ts";
 import { posixSupport } from "../../src/platform/posix.ts";
-import type { Room } from "../../src/snapshot/room.ts";
+import type { Room } from "../../src/snapshot/mission-context.ts";
 import { isHere } from "./tools.ts";
 
 const LISTER = join(import.meta.dirname, "list_tree.py");

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { posixSupport } from "../../src/platform/posix.ts";
-import { captureCell } from "../../src/snapshot/capture.ts";
-import { previewRestore, restoreCell } from "../../src/snapshot/restore.ts";
-import { undoRestore } from "../../src/snapshot/undo.ts";
+import { captureCell } from "../../src/snapshot/capture/capture.ts";
+import { previewRestore, restoreCell } from "../../src/snapshot/operations/restore.ts";
+import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { createWorld, differences, lookAt, openMission, type World } from "./restore-world.ts";
 
 let world: World;

@@ -2,14 +2,14 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openContents } from "../../src/snapshot/contents.ts";
-import { drill } from "../../src/snapshot/drill.ts";
-import { compareTree } from "../../src/snapshot/drill-compare.ts";
-import type { Entry } from "../../src/snapshot/entry.ts";
-import { forkMission } from "../../src/snapshot/fork.ts";
-import { restoreCell, restoreTo } from "../../src/snapshot/restore.ts";
-import { findMeans } from "../../src/snapshot/restore-make.ts";
-import { refuseHostile } from "../../src/snapshot/restore-source.ts";
+import { compareTree } from "../../src/snapshot/archive/compare-tree.ts";
+import type { Entry } from "../../src/snapshot/model/entry.ts";
+import { drill } from "../../src/snapshot/operations/drill.ts";
+import { forkMission } from "../../src/snapshot/operations/fork.ts";
+import { restoreCell, restoreTo } from "../../src/snapshot/operations/restore.ts";
+import { findMeans } from "../../src/snapshot/restore/make-path.ts";
+import { refuseHostile } from "../../src/snapshot/restore/source.ts";
+import { openContents } from "../../src/snapshot/vault/contents.ts";
 import { createRandom } from "../../src/testing/index.ts";
 import { createWorld, differences, lookAt, openMission, type World } from "./restore-world.ts";
 

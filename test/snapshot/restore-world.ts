@@ -7,8 +7,8 @@ import { resolveConfig } from "../../src/cell/config.ts";
 import { initCell } from "../../src/cell/init.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { type Machine, systemMachine } from "../../src/platform/machine.ts";
-import { type CaptureResult, captureCell } from "../../src/snapshot/capture.ts";
-import { openRoom, type Room } from "../../src/snapshot/room.ts";
+import { type CaptureResult, captureCell } from "../../src/snapshot/capture/capture.ts";
+import { openRoom, type Room } from "../../src/snapshot/mission-context.ts";
 
 export interface RoomOptions {
   /** The config file. */

@@ -2,8 +2,8 @@
 // that is not ours; what should stay stays; nothing is lost that has no other copy.
 import fs from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { restoreCell } from "../../src/snapshot/restore.ts";
-import { undoRestore } from "../../src/snapshot/undo.ts";
+import { restoreCell } from "../../src/snapshot/operations/restore.ts";
+import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { createWorld, differences, lookAt, type World } from "./restore-world.ts";
 
 let world: World;

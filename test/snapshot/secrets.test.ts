@@ -4,8 +4,8 @@ import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { isLocalOnly } from "../../src/snapshot/oci/codec.ts";
-import { openLayerOf, readCheckpoint } from "../../src/snapshot/oci/manifest.ts";
+import { isLocalOnly } from "../../src/snapshot/vault/codec.ts";
+import { openLayerOf, readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { createLab, type Lab, type LabOptions } from "./lab.ts";
 
 const MARK = "VERY-SECRET-MARK";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { backupDatabase } from "../../src/snapshot/sqlite/backup.ts";
+import { backupDatabase } from "../../src/snapshot/pack/sqlite-backup.ts";
 
 vi.mock("node:sqlite", async (original) => {
   const sqlite = await original<typeof import("node:sqlite")>();

@@ -4,7 +4,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
-import { copyDatabase } from "../../src/snapshot/copy-databases.ts";
+import { copyDatabase } from "../../src/snapshot/pack/copy-databases.ts";
 import { createLab, type Lab } from "./lab.ts";
 
 function openWithLog(file: string): DatabaseSync {

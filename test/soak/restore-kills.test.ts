@@ -4,9 +4,9 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { captureCell } from "../../src/snapshot/capture.ts";
-import { setPin } from "../../src/snapshot/pin.ts";
-import { verifyVault } from "../../src/snapshot/verify.ts";
+import { captureCell } from "../../src/snapshot/capture/capture.ts";
+import { setPin } from "../../src/snapshot/operations/pin.ts";
+import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { createRandom } from "../../src/testing/index.ts";
 import { createWorld, differences, lookAt, openMission } from "../snapshot/restore-world.ts";
 

@@ -33,20 +33,24 @@ export const ALLOWED: readonly Allowance[] = [
   },
 
   { rule: "durable-write", path: "src/cli/terminal.ts", reason: "writes to the terminal, not to a disk" },
-  { rule: "durable-write", path: "src/cli/examine.ts", reason: "probes the file system with a scratch file" },
   {
     rule: "durable-write",
-    path: "src/registry/rebuild.ts",
+    path: "src/cli/commands/setup/examine.ts",
+    reason: "probes the file system with a scratch file",
+  },
+  {
+    rule: "durable-write",
+    path: "src/snapshot/operations/rebuild-registry.ts",
     reason: "moves a damaged registry aside; it is a cache",
   },
   {
     rule: "durable-write",
-    path: "src/flow/once-record.ts",
+    path: "src/flow/once/record.ts",
     reason: "a trace of a process, true within one boot only",
   },
   {
     rule: "durable-write",
-    path: "src/snapshot/stat-cache.ts",
+    path: "src/snapshot/scan/stat-cache.ts",
     reason: "a cache: lost, everything is hashed again",
   },
   {
@@ -59,64 +63,62 @@ export const ALLOWED: readonly Allowance[] = [
     path: "src/snapshot/git/private-index.ts",
     reason: "a copy of git's index; lost, git hashes again",
   },
-  { rule: "durable-write", path: "src/snapshot/restore-finish.ts", reason: RESTORE },
-  { rule: "durable-write", path: "src/snapshot/restore-hands.ts", reason: RESTORE },
+  { rule: "durable-write", path: "src/snapshot/restore/roll-forward.ts", reason: RESTORE },
+  { rule: "durable-write", path: "src/snapshot/restore/cell-access.ts", reason: RESTORE },
   {
     rule: "durable-write",
-    path: "src/snapshot/restore-journal.ts",
+    path: "src/snapshot/restore/journal.ts",
     reason: "sets a damaged journal aside for a look",
   },
-  { rule: "durable-write", path: "src/snapshot/restore-make.ts", reason: RESTORE },
-  { rule: "durable-write", path: "src/snapshot/restore-stage.ts", reason: RESTORE },
-  { rule: "durable-write", path: "src/snapshot/restore-steps.ts", reason: RESTORE },
-  { rule: "durable-write", path: "src/snapshot/restore-sync.ts", reason: "is that sync" },
-  { rule: "durable-write", path: "src/snapshot/restore-to.ts", reason: RESTORE },
+  { rule: "durable-write", path: "src/snapshot/restore/make-path.ts", reason: RESTORE },
+  { rule: "durable-write", path: "src/snapshot/restore/stage.ts", reason: RESTORE },
+  { rule: "durable-write", path: "src/snapshot/restore/steps.ts", reason: RESTORE },
+  { rule: "durable-write", path: "src/snapshot/restore/sync.ts", reason: "is that sync" },
+  { rule: "durable-write", path: "src/snapshot/operations/restore-into.ts", reason: RESTORE },
 
   {
     rule: "durable-write",
-    path: "src/snapshot/restore.ts",
+    path: "src/snapshot/operations/restore.ts",
     reason: "puts a rebuilt cell in place, then syncs",
   },
   {
     rule: "durable-write",
-    path: "src/snapshot/import.ts",
+    path: "src/snapshot/operations/import.ts",
     reason: "puts a synced cell in place, then syncs",
   },
-  { rule: "durable-write", path: "src/snapshot/fork.ts", reason: "puts a synced cell in place, then syncs" },
   {
     rule: "durable-write",
-    path: "src/snapshot/unpack.ts",
+    path: "src/snapshot/operations/fork.ts",
+    reason: "puts a synced cell in place, then syncs",
+  },
+  {
+    rule: "durable-write",
+    path: "src/snapshot/archive/unpack.ts",
     reason: "fills a private directory that its caller syncs",
   },
 
   {
     rule: "environment",
-    path: "src/pit/keeper-launch.ts",
+    path: "src/pit/start/keeper-launch.ts",
     reason: "becomes the keeper, with the environment that its starter gave it",
   },
-  { rule: "durable-write", path: "src/pit/bell.ts", reason: "a bell: lost, the pit looks by itself" },
   {
     rule: "durable-write",
-    path: "src/pit/rotate-log.ts",
+    path: "src/pit/supervise/wake-file.ts",
+    reason: "a bell: lost, the pit looks by itself",
+  },
+  {
+    rule: "durable-write",
+    path: "src/pit/supervise/rotate-log.ts",
     reason: "bounds what an agent prints; nobody promised it",
   },
 
-  { rule: "imports", path: "src/snapshot/entry.ts", reason: "a checkpoint says where flows and runs stood" },
-  {
-    rule: "imports",
-    path: "src/snapshot/positions.ts",
-    reason: "a checkpoint says where flows and runs stood",
-  },
-  {
-    rule: "imports",
-    path: "src/snapshot/restore-moves.ts",
-    reason: "a restore says how far flows and runs move",
-  },
-  { rule: "imports", path: "src/registry/rebuild.ts", reason: "the registry is rebuilt from the vaults" },
   { rule: "imports", path: "src/registry/checkpoints.ts", reason: "stores what a checkpoint says of itself" },
   {
     rule: "imports",
     path: "src/testing/run-store-bench.ts",
     reason: "what the suite of run stores works with",
   },
+  { rule: "imports", path: "src/alerts/loop.ts", reason: "takes the pit's context; moves out of pit next" },
+  { rule: "imports", path: "src/service/plan.ts", reason: "shares install steps with flow; merges next" },
 ];

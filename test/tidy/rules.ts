@@ -23,37 +23,24 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   platform: [],
   cell: ["platform"],
   registry: ["platform", "cell"],
-  snapshot: ["platform", "cell", "registry"],
-  flow: ["platform", "cell", "registry"],
-  run: ["platform", "cell", "registry"],
-  critic: ["platform", "run"],
-  schedule: ["platform", "cell", "registry"],
-  pit: ["platform", "cell", "registry", "snapshot", "flow", "run", "critic", "schedule"],
-  remote: ["platform", "cell", "registry", "snapshot"],
-  integrations: [
-    "platform",
-    "cell",
-    "registry",
-    "snapshot",
-    "flow",
-    "run",
-    "critic",
-    "schedule",
-    "pit",
-    "remote",
-  ],
-  http: ["platform", "cell", "registry", "snapshot", "flow", "run", "critic", "schedule", "pit", "remote"],
+  alerts: ["platform", "cell", "registry"],
+  service: ["platform", "cell", "registry"],
+  flow: ["platform", "cell", "registry", "alerts", "service"],
+  run: ["platform", "cell", "registry", "alerts", "service"],
+  snapshot: ["platform", "cell", "registry", "alerts", "service", "flow", "run"],
+  pit: ["platform", "cell", "registry", "alerts", "service", "flow", "run", "snapshot"],
+  http: ["platform", "cell", "registry", "alerts", "service", "flow", "run", "snapshot", "pit"],
+  integrations: ["platform", "cell", "registry", "alerts", "service", "flow", "run", "snapshot", "pit"],
   cli: [
     "platform",
     "cell",
     "registry",
-    "snapshot",
+    "alerts",
+    "service",
     "flow",
     "run",
-    "critic",
-    "schedule",
+    "snapshot",
     "pit",
-    "remote",
     "http",
     "integrations",
   ],
@@ -145,7 +132,7 @@ function checkImports({ path, text }: SourceFile, { withoutComments }: Masked): 
 }
 
 function isKernel(path: string): boolean {
-  return path.startsWith("src/run/") && !path.startsWith("src/run/batteries/");
+  return path.startsWith("src/run/") && !/^src\/run\/(?:batteries|critic|schedule)\//.test(path);
 }
 
 function checkHeader({ path, text }: SourceFile): Offence[] {

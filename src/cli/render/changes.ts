@@ -1,5 +1,5 @@
 // What a restore does to a cell, in words: a line per kind of change, with the first few paths.
-import type { Changes } from "../../snapshot/restore-plan.ts";
+import type { Changes } from "../../snapshot/restore/plan.ts";
 import { harmless, type Painter } from "./paint.ts";
 
 const SHOWN = 10;

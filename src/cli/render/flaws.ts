@@ -1,5 +1,5 @@
 // What a checkpoint could not capture exactly, in words.
-import type { Flaw } from "../../snapshot/entry.ts";
+import type { Flaw } from "../../snapshot/model/entry.ts";
 import { harmless } from "./paint.ts";
 
 const SHOWN = 20;

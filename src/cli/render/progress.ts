@@ -1,6 +1,6 @@
 // A progress bar on stderr for long work: only on a terminal, never with --json or --quiet, redrawn at most ten times a
 // second, and gone when the work is done.
-import type { Progress } from "../../snapshot/room.ts";
+import type { Progress } from "../../snapshot/mission-context.ts";
 import type { CliContext } from "../context.ts";
 import { formatBytes } from "./format.ts";
 import { shorten } from "./width.ts";

@@ -8,9 +8,7 @@ import { dirname, join } from "node:path";
 import { makeDirectory, removeFile, replaceFile } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
-import { shellWord } from "../shell-word.ts";
-import { staysInside } from "../workspace.ts";
-import { type SectionChange, withoutSection, withSection } from "./agents-md.ts";
+import { shellWord } from "../../platform/shell-word.ts";
 import {
   cronLine,
   editCrontab,
@@ -21,7 +19,9 @@ import {
   scheduleName,
   systemdUnits,
   type UnitFile,
-} from "./schedule.ts";
+} from "../../service/schedule.ts";
+import { staysInside } from "../document/workspace.ts";
+import { type SectionChange, withoutSection, withSection } from "./agents-md.ts";
 import { skillFile } from "./skill.ts";
 
 export interface InstallRequest extends ScheduleRequest {

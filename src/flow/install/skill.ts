@@ -1,6 +1,6 @@
 // The Agent Skill: a folder with a SKILL.md that teaches an agent to work restart-safely. Pure text.
 import { join } from "node:path";
-import { MARK, type UnitFile } from "./schedule.ts";
+import { MARK, type UnitFile } from "../../service/schedule.ts";
 
 export const SKILL_NAME = "restart-safe-flow";
 

@@ -1,6 +1,6 @@
 // The saver's rows in PostgreSQL. A put is one statement and one commit: checkpoint and blobs together or not at all.
 import type { Machine } from "../../platform/machine.ts";
-import { openPostgresPool, type PostgresOptions } from "../../run/stores/postgres-pool.ts";
+import { openPostgresPool, type PostgresOptions } from "../../platform/postgres.ts";
 import type { BlobRow, CheckpointRow, SaverRows, WriteRow } from "./rows.ts";
 
 const MIGRATIONS: readonly string[] = [

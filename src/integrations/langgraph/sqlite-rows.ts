@@ -9,7 +9,7 @@ import {
   openDatabase,
   type StatementSync,
 } from "../../platform/sqlite.ts";
-import { sqliteError } from "../../run/stores/sqlite-error.ts";
+import { sqliteError } from "../../platform/sqlite-error.ts";
 import { damagedGraph } from "./pack.ts";
 import type { BlobRow, CheckpointRow, SaverRows, WriteRow } from "./rows.ts";
 

@@ -2,8 +2,8 @@
 // registry's style: a table that refuses change and removal. A port of the kernel, which does not know it.
 import { type Machine, systemMachine } from "../../platform/machine.ts";
 import { type DatabaseSpec, openDatabase } from "../../platform/sqlite.ts";
-import type { AuditPort, RunEvent } from "../ports.ts";
-import { redactRecord } from "../redact.ts";
+import type { AuditPort, RunEvent } from "../kernel/ports.ts";
+import { redactRecord } from "../store/redact.ts";
 
 /** One event of a run as it was written down. */
 export interface AuditEntry extends RunEvent {

@@ -1,7 +1,7 @@
 // Budget: how much runtime and how many tokens a caller may use in a rolling window. The sum is a pure function; the
 // shell keeps what was spent, in memory or wherever the host likes. A port of the kernel, which does not know it.
 import { type Clock, systemClock } from "../../platform/clock.ts";
-import type { BudgetPort } from "../ports.ts";
+import type { BudgetPort } from "../kernel/ports.ts";
 
 /** What a caller may use within a rolling window. */
 export interface BudgetLimits {

@@ -3,7 +3,7 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
-import { type Agent, isAgentId, type ToolSet } from "../agent.ts";
+import { type Agent, isAgentId, type ToolSet } from "../kernel/agent.ts";
 import { readFrontMatter, textOf } from "./front-matter.ts";
 
 /** An agent that was read from a file. */

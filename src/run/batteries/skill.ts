@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join, resolve, sep } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
-import type { DurableTool } from "../agent.ts";
+import type { DurableTool } from "../kernel/agent.ts";
 import { readFrontMatter, textOf } from "./front-matter.ts";
 
 /** One skill folder. */

@@ -1,8 +1,8 @@
 // Runs in memory: what a run without a store gets, and the reference that the other backends are compared with.
 // It says that it does not survive, and it keeps every rule that they keep.
-import type { EffectRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../backend.ts";
-import { unloadable } from "../prune.ts";
-import { diagnoseWrite } from "../verdict.ts";
+import type { EffectRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../store/backend.ts";
+import { unloadable } from "../store/prune.ts";
+import { diagnoseWrite } from "../store/verdict.ts";
 
 interface Entry {
   row: RunRow;

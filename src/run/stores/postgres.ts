@@ -1,12 +1,12 @@
 // Runs in PostgreSQL, for many machines. Every save is one statement and one commit; the epoch is checked in it
 // (INV-4). A call that finds the server away waits for it and is repeated; a repeated write counts once.
 import { type Machine, systemMachine } from "../../platform/machine.ts";
-import type { EffectRow, LineageRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../backend.ts";
-import { changedHands, unloadable } from "../prune.ts";
-import { createRunStore, type RunStoreOptions } from "../run-store.ts";
-import type { RunStore } from "../store.ts";
-import { diagnoseWrite } from "../verdict.ts";
-import { openPostgresPool, type PostgresOptions } from "./postgres-pool.ts";
+import { openPostgresPool, type PostgresOptions } from "../../platform/postgres.ts";
+import type { EffectRow, LineageRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../store/backend.ts";
+import { changedHands, unloadable } from "../store/prune.ts";
+import { createRunStore, type RunStoreOptions } from "../store/run-store.ts";
+import type { RunStore } from "../store/store.ts";
+import { diagnoseWrite } from "../store/verdict.ts";
 import { PG_MIGRATIONS, PG_SQL } from "./postgres-schema.ts";
 
 const ROOM = { what: "the run store", room: "run", migrations: PG_MIGRATIONS };

@@ -10,10 +10,10 @@ import {
   openDatabase,
   type StatementSync,
 } from "../../platform/sqlite.ts";
-import type { EffectRow, LineageRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../backend.ts";
-import { unloadable } from "../prune.ts";
-import { diagnoseWrite } from "../verdict.ts";
-import { sqliteError } from "./sqlite-error.ts";
+import { sqliteError } from "../../platform/sqlite-error.ts";
+import type { EffectRow, LineageRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../store/backend.ts";
+import { unloadable } from "../store/prune.ts";
+import { diagnoseWrite } from "../store/verdict.ts";
 import { MESSAGES_PER_RUN, RUNS_DATABASE, SQL } from "./sqlite-schema.ts";
 
 type KeyedRow = RunRow & { readonly key: number };

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import type { GitPosition } from "../entry.ts";
+import type { GitPosition } from "../model/entry.ts";
 import { type GitOptions, git } from "./git-command.ts";
 import {
   addEverything,

@@ -2,7 +2,7 @@
 // date from a list of changes when that is safe, else by git's own look at everything. Secrets that git does not track
 // are not added, so that neither the commit nor an object of the repository holds them (INV-7).
 import { copyFileSync, existsSync, rmSync, statSync, utimesSync } from "node:fs";
-import { decodePath, encodePath, parentPath, systemPath } from "../path-bytes.ts";
+import { decodePath, encodePath, parentPath, systemPath } from "../model/path-bytes.ts";
 import type { GitOptions, GitResult } from "./git-command.ts";
 
 export type Call = (args: readonly string[], extra?: Partial<GitOptions>) => Promise<GitResult>;

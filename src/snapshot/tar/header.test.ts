@@ -2,8 +2,8 @@
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import type { Entry } from "../entry.ts";
-import { encodePath } from "../path-bytes.ts";
+import type { Entry } from "../model/entry.ts";
+import { encodePath } from "../model/path-bytes.ts";
 import { BLOCK, encodeHeader, encodeSparseMap, encodeWhiteout, padding } from "./header.ts";
 
 /** The system's own, where there is one: shims of version managers take a second to start. */

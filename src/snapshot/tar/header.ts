@@ -1,7 +1,7 @@
 // Writes tar entry headers: ustar where it suffices, PAX records for what it cannot say (long or non-ASCII names,
 // nanoseconds, big numbers, xattrs, holes). Pure: entry in, bytes out.
-import type { Entry } from "../entry.ts";
-import { encodePath } from "../path-bytes.ts";
+import type { Entry } from "../model/entry.ts";
+import { encodePath } from "../model/path-bytes.ts";
 
 export const BLOCK = 512;
 

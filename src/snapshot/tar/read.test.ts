@@ -15,7 +15,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { saySkipped } from "../../../test/snapshot/tools.ts";
-import type { Entry } from "../entry.ts";
+import type { Entry } from "../model/entry.ts";
 import { encodeHeader, encodeSparseMap, fromTarName, padding, tarPath } from "./header.ts";
 import { createTarReader, type TarEntry, TarError } from "./read.ts";
 

@@ -1,7 +1,7 @@
 // A streaming tar reader: ustar, PAX, GNU long names, base-256 numbers and all four ways to write a sparse file. Pure
 // over chunks: bytes are pushed in, entries come out, nothing is kept but the header under way. Archives are hostile
 // input: every length is bounded before it is believed, and anything odd is a TarError, never a guess.
-import { decodePath } from "../path-bytes.ts";
+import { decodePath } from "../model/path-bytes.ts";
 import { readDecimal, readNumber, readPaxTime, TarError } from "./number.ts";
 import {
   checkExtents,

@@ -1,0 +1,40 @@
+import { statSync } from "node:fs";
+import { cellPaths } from "../../../cell/layout.ts";
+import { requireLife } from "../../../pit/actions.ts";
+import { openSignalRelay } from "../../../pit/start/foreground.ts";
+import { lifeGoesOn, shellStatus } from "../../../pit/start/life.ts";
+import { agentLog, exitOf } from "../../../pit/start/start-agent.ts";
+import { defineCommand } from "../../command.ts";
+import { openCliHands } from "../../open-pit.ts";
+import { follow } from "./logs.ts";
+
+const DETACH_HINT = "detach with Ctrl-\\; Ctrl-C goes to the agent";
+
+export const command = defineCommand({
+  about:
+    "Stays beside a running agent: shows what it prints from now on, passes Ctrl-C and other signals on to it, and ends " +
+    "with its exit code. Ctrl-\\ (SIGQUIT) leaves it alone again. A detached agent has no terminal, so nothing that you " +
+    "type reaches it: to talk to it, run it in the foreground, or in tmux.",
+  positionals: [{ name: "mission", summary: "id of the mission" }],
+  options: {},
+  examples: [["lazarus attach tidy-inbox", "watch it, and Ctrl-C to interrupt it"]],
+  exits: ["missing"],
+  async run(context, { args }) {
+    const mission = context.mission(args.mission);
+    using hands = openCliHands(context);
+    const life = requireLife(hands, mission);
+    const log = agentLog(cellPaths(hands.config, mission).root);
+    context.say(`attached to ${mission} (process ${life.agent.pid}); ${DETACH_HINT}`);
+    const left = new AbortController();
+    using relay = openSignalRelay({ leave: () => left.abort() });
+    relay.to(life.agent.pid);
+    const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
+    await follow(context, mission, log, size, left.signal);
+    if (lifeGoesOn(context.machine.processes, hands.config, mission)) {
+      context.say(`left ${mission}; it goes on`);
+      return 0;
+    }
+    const exit = exitOf(hands, mission, life.epoch);
+    return exit === undefined ? 1 : shellStatus(exit);
+  },
+});

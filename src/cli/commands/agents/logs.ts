@@ -1,0 +1,85 @@
+import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { cellPaths } from "../../../cell/layout.ts";
+import type { MissionId } from "../../../cell/mission-id.ts";
+import { readLastLines } from "../../../pit/death/log-tail.ts";
+import { lifeGoesOn } from "../../../pit/start/life.ts";
+import { agentLog } from "../../../pit/start/start-agent.ts";
+import { LazarusError } from "../../../platform/errors.ts";
+import { defineCommand } from "../../command.ts";
+import type { CliContext } from "../../context.ts";
+
+const POLL_MS = 100;
+const DEFAULT_LINES = 50;
+const WINDOW_BYTES = 16 * 1024 * 1024;
+const CHUNK_BYTES = 64 * 1024;
+
+export const command = defineCommand({
+  about:
+    "Shows what a detached agent prints. Older output is in logs/agent.log.1 and so on. With -f it goes on until the " +
+    "agent ends or you interrupt it. Output is passed on as it is, escapes and all.",
+  positionals: [{ name: "mission", summary: "id of the mission" }],
+  options: {
+    follow: { type: "flag", short: "f", summary: "wait for more" },
+    lines: { type: "number", short: "n", value: "N", summary: `only the last N lines (${DEFAULT_LINES})` },
+  },
+  examples: [
+    ["lazarus logs tidy-inbox", "the last 50 lines"],
+    ["lazarus logs tidy-inbox -f", "follow it"],
+  ],
+  exits: ["missing", "machine"],
+  async run(context, { args, options }) {
+    const mission = context.mission(args.mission);
+    const path = agentLog(cellPaths(context.config.config, mission).root);
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) {
+      throw new LazarusError("AGENT_UNKNOWN", `${mission} has no agent log at ${path}`, {
+        hint: `lazarus run ${mission} -d -- COMMAND`,
+      });
+    }
+    const lines = readLastLines(path, options.lines ?? DEFAULT_LINES, {
+      windowBytes: WINDOW_BYTES,
+    });
+    if (lines.length > 0) context.terminal.out(`${lines.join("\n")}\n`);
+    if (options.follow) await follow(context, mission, path, stat.size);
+    return 0;
+  },
+});
+
+/** Prints what is added from `offset` on, until the agent has ended or the user interrupts. */
+export async function follow(
+  context: CliContext,
+  mission: MissionId,
+  path: string,
+  offset: number,
+  signal: AbortSignal = context.signal,
+): Promise<void> {
+  const { machine } = context;
+  const { config } = context.config;
+  let at = offset;
+  for (;;) {
+    // Asked before reading, so that the last words are not missed.
+    const ended = !lifeGoesOn(machine.processes, config, mission);
+    at = printNew(context, path, at);
+    if (ended || signal.aborted) return;
+    await machine.clock.sleep(POLL_MS, signal);
+  }
+}
+
+function printNew(context: CliContext, path: string, offset: number): number {
+  const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  // Shorter than before: it was rotated, and begins anew.
+  let at = size < offset ? 0 : offset;
+  if (at === size) return at;
+  const fd = openSync(path, "r");
+  try {
+    const buffer = Buffer.alloc(CHUNK_BYTES);
+    for (;;) {
+      const count = readSync(fd, buffer, 0, buffer.length, at);
+      if (count === 0) return at;
+      context.terminal.out(buffer.subarray(0, count));
+      at += count;
+    }
+  } finally {
+    closeSync(fd);
+  }
+}

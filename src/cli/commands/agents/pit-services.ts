@@ -1,0 +1,84 @@
+// What the pit offers besides its own work: the API, the webhook of the forge, alerts. The settings are checked before the
+// pit begins; after that nothing here can stop it: an address that cannot be had costs a line of talk. Hono and zod are
+// loaded while the pit already watches.
+
+import { runAlerts } from "../../../alerts/loop.ts";
+import { alertSettings } from "../../../alerts/settings.ts";
+import { httpSettings } from "../../../http/settings.ts";
+import { createGiteaDoor } from "../../../integrations/gitea/door.ts";
+import { giteaSettings } from "../../../integrations/gitea/settings.ts";
+import type { Hands } from "../../../pit/context.ts";
+import { describeError } from "../../../pit/describe.ts";
+
+/** Begins at once; dispose when the pit is closed. */
+export function openPitServices(hands: Hands): AsyncDisposable {
+  const { document, file } = hands.effective;
+  const settings = {
+    http: httpSettings(document, file),
+    alerts: alertSettings(document, file),
+    gitea: giteaSettings(document, file),
+  };
+  const closing = new AbortController();
+  const alerts = runAlerts(hands, settings.alerts, closing.signal);
+  const http = openApi(hands, settings);
+  return {
+    async [Symbol.asyncDispose]() {
+      closing.abort();
+      await Promise.all([alerts, http.then((stack) => stack.disposeAsync())]);
+    },
+  };
+}
+
+async function openApi(
+  hands: Hands,
+  settings: {
+    readonly http: ReturnType<typeof httpSettings>;
+    readonly gitea: ReturnType<typeof giteaSettings>;
+  },
+): Promise<AsyncDisposableStack> {
+  const stack = new AsyncDisposableStack();
+  const { machine, config, version } = hands;
+  try {
+    const [{ mountHttp }, { createPitPort }, { openHeartbeatDesk }, { openWorkerWriter }] = await Promise.all(
+      [
+        import("../../../http/server.ts"),
+        import("../../../http/pit-port.ts"),
+        import("../../../http/heartbeat-desk.ts"),
+        import("../../../http/heartbeat-writer.ts"),
+      ],
+    );
+    const writer = stack.use(openWorkerWriter(config));
+    const desk = stack.use(openHeartbeatDesk(machine.clock, writer.write));
+    const webhooks =
+      settings.gitea === undefined
+        ? {}
+        : {
+            gitea: createGiteaDoor({
+              machine,
+              config,
+              settings: settings.gitea,
+              tell: (event) => hands.tell(event),
+            }),
+          };
+    const mount = (http: typeof settings.http) =>
+      mountHttp(createPitPort(hands, desk), {
+        machine,
+        version,
+        runDir: config.run_dir,
+        settings: http,
+        webhooks,
+      });
+    const http = stack.use(
+      await mount(settings.http).catch((error: unknown) => {
+        hands.say(`no API on TCP: ${describeError(error)}`);
+        return mount({ tcpPort: null, chosen: true });
+      }),
+    );
+    for (const warning of http.warnings) hands.say(warning);
+    const places = [http.url, http.socket].filter((place) => place !== undefined);
+    if (places.length > 0) hands.say(`the API is at ${places.join(" and ")}`);
+  } catch (error) {
+    hands.say(`no API: ${describeError(error)}`);
+  }
+  return stack;
+}

@@ -1,0 +1,75 @@
+import type { AgentState } from "../../../pit/describe.ts";
+import { type MissionView, pitOwner, viewMission, viewMissions } from "../../../pit/view.ts";
+import { LazarusError } from "../../../platform/errors.ts";
+import { defineCommand } from "../../command.ts";
+import type { CliContext } from "../../context.ts";
+import { formatDuration } from "../../render/format.ts";
+import type { Painter } from "../../render/paint.ts";
+import { type Column, renderTable } from "../../render/table.ts";
+
+export const command = defineCommand({
+  about:
+    "A line per mission: what its agent is doing, when it last did something, how old the last checkpoint is, how often " +
+    "it was revived in the last 24 hours, and what happens next.",
+  positionals: [{ name: "mission", summary: "only this one", optional: true }],
+  options: { watch: { type: "flag", summary: "show it again and again until interrupted" } },
+  examples: [
+    ["lazarus status", "all of them"],
+    ["lazarus status tidy-inbox --json", "everything about one"],
+  ],
+  exits: ["missing", "machine"],
+  async run(context, { args, options }) {
+    const looker = { machine: context.machine, config: context.config.config };
+    const mission = args.mission === undefined ? undefined : context.mission(args.mission);
+    do {
+      const missions = mission === undefined ? viewMissions(looker) : [viewMission(looker, mission)];
+      if (missions[0] === undefined && mission !== undefined) {
+        throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
+          hint: "lazarus status lists those there are",
+        });
+      }
+      show(context, missions as MissionView[], pitOwner(looker)?.pid ?? null, options.watch);
+      if (options.watch) await context.machine.clock.sleep(WATCH_MS, context.signal);
+    } while (options.watch && !context.signal.aborted);
+    return 0;
+  },
+});
+
+const WATCH_MS = 1000;
+const CLEAR_SCREEN = "\x1b[H\x1b[2J";
+
+function show(context: CliContext, missions: MissionView[], pit: number | null, again: boolean): void {
+  if (again && context.terminal.outIsTerminal && !context.globals.json) context.terminal.out(CLEAR_SCREEN);
+  const nowMs = context.machine.clock.nowMs();
+  context.emit("status/1", { pit_pid: pit, missions }, () => {
+    if (missions.length === 0) return "no missions yet; begin with: lazarus run my-mission -- COMMAND\n";
+    const width = Math.min(context.terminal.columns, 120);
+    const table = renderTable(columns(context.paint, nowMs), missions, width);
+    return `${table}${pit === null ? "no pit is running: nothing is revived by itself; start one with: lazarus pit" : `the pit is open (process ${pit})`}\n`;
+  });
+}
+
+function columns(paint: Painter, nowMs: number): Column<MissionView>[] {
+  const age = (ms: number | null | undefined) => (ms ? formatDuration(Math.max(0, nowMs - ms) / 1000) : "-");
+  return [
+    { head: "MISSION", cell: (view) => view.mission_id, shrinks: true },
+    { head: "STATE", cell: (view) => view.state, paint: (text, view) => colour(paint, view.state)(text) },
+    { head: "AGENT", cell: (view) => view.agent ?? "-", shrinks: true },
+    { head: "ACTIVE", cell: (view) => age(view.last_activity_ms), alignRight: true },
+    { head: "SAVED", cell: (view) => age(view.last_checkpoint?.created_ms), alignRight: true },
+    { head: "REV", cell: (view) => String(view.revivals_today), alignRight: true },
+    {
+      head: "NEXT",
+      cell: (view) => (view.cell === "gone" ? "its cell is gone" : view.next_action),
+      shrinks: true,
+    },
+  ];
+}
+
+function colour(paint: Painter, state: AgentState): (text: string) => string {
+  if (state === "running") return paint.green;
+  if (state === "tombstone" || state === "dead") return paint.red;
+  if (state === "asking" || state === "waiting" || state === "ending" || state === "reviving")
+    return paint.yellow;
+  return (text) => text;
+}

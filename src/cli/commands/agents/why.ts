@@ -1,0 +1,35 @@
+import { previewEnd } from "../../../pit/death/collect-facts.ts";
+import { explain, renderWhy } from "../../../pit/death/why.ts";
+import { pitOwner, viewMission } from "../../../pit/view.ts";
+import { LazarusError } from "../../../platform/errors.ts";
+import { defineCommand } from "../../command.ts";
+import { openCliHands } from "../../open-pit.ts";
+import { harmless } from "../../render/paint.ts";
+
+export const command = defineCommand({
+  about:
+    "A post-mortem in plain words: the exit or signal, what speaks for a cause (out of memory, sleep, quota, full disk), " +
+    "what was decided and why, and what to type next.",
+  positionals: [{ name: "mission", summary: "id of the mission" }],
+  options: {},
+  examples: [["lazarus why tidy-inbox", "what happened?"]],
+  exits: ["missing", "machine"],
+  async run(context, { args }) {
+    const mission = context.mission(args.mission);
+    using hands = openCliHands(context);
+    const view = viewMission(hands, mission);
+    if (view === undefined) {
+      throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
+        hint: "lazarus status lists those there are",
+      });
+    }
+    const post = explain(view, {
+      nowMs: context.machine.clock.nowMs(),
+      pitRuns: pitOwner(hands) !== undefined,
+      unseen: view.record && view.state === "ending" ? await previewEnd(hands, view.record) : undefined,
+    });
+    // Last words are a stranger's text.
+    context.emit("why/1", post, () => `${renderWhy(post).trimEnd().split("\n").map(harmless).join("\n")}\n`);
+    return 0;
+  },
+});

@@ -1,0 +1,85 @@
+import { type CellReport, type ScanReport, scanCells } from "../../../cell/scan.ts";
+import { epochSeconds } from "../../../platform/clock.ts";
+import { ERROR_KINDS } from "../../../platform/errors.ts";
+import { defineCommand } from "../../command.ts";
+import type { CliContext } from "../../context.ts";
+import { formatDuration } from "../../render/format.ts";
+import { harmless, type Painter } from "../../render/paint.ts";
+import { renderTable } from "../../render/table.ts";
+
+export const command = defineCommand({
+  about:
+    "Looks at every cell below the missions root. A cell is incomplete when a required directory is missing, " +
+    "uninitialized without a readable heartbeat, stale when its heartbeat is too old, else healthy. The scan only reads.",
+  positionals: [],
+  options: {
+    watch: { type: "flag", summary: "scan again and again until interrupted" },
+    interval: { type: "number", value: "SECONDS", summary: "with --watch: pause between scans (2)" },
+    check: { type: "flag", summary: "exit 3 unless every cell is healthy" },
+  },
+  examples: [
+    ["lazarus scan", "one line per cell"],
+    ["lazarus scan --json | jq .summary", "for other programs"],
+    ["lazarus scan --check --quiet || echo trouble", "in a script"],
+    ["lazarus scan --watch", "keep looking"],
+  ],
+  exits: ["alert", "machine"],
+  async run(context, { options }) {
+    // Asked for before the first line is out: whoever reads it may interrupt at once.
+    const signal = options.watch ? context.signal : undefined;
+    let report = show(context, options.watch);
+    while (signal !== undefined && !signal.aborted) {
+      await context.machine.clock.sleep((options.interval ?? 2) * 1000, signal);
+      if (!signal.aborted) report = show(context, true);
+    }
+    return options.check && report.summary.healthy < report.summary.total_cells ? ERROR_KINDS.alert.exit : 0;
+  },
+});
+
+const CLEAR_SCREEN = "\x1b[H\x1b[2J";
+
+function show(context: CliContext, watching: boolean): ScanReport {
+  const report = scanCells(context.config.config, epochSeconds(context.machine.clock));
+  const redraw = watching && context.terminal.outIsTerminal && !context.globals.json;
+  if (redraw) context.terminal.out(CLEAR_SCREEN);
+  context.emit("scan/1", report, () => render(report, context.paint, context.terminal.columns));
+  return report;
+}
+
+function render(report: ScanReport, paint: Painter, width: number): string {
+  const { summary } = report;
+  const colours = {
+    healthy: paint.green,
+    stale: paint.red,
+    incomplete: paint.yellow,
+    uninitialized: paint.yellow,
+  };
+  const table = renderTable<CellReport>(
+    [
+      { head: "MISSION", cell: (cell) => cell.mission_id, shrinks: true },
+      { head: "STATUS", cell: (cell) => cell.status, paint: (text, cell) => colours[cell.status](text) },
+      {
+        head: "AGE",
+        cell: (cell) => (cell.age_seconds === null ? "-" : formatDuration(cell.age_seconds)),
+        alignRight: true,
+      },
+      { head: "NOTE", cell: note, shrinks: true },
+    ],
+    report.cells,
+    width,
+  );
+  const counts = (["healthy", "stale", "incomplete", "uninitialized"] as const).map(
+    (status) => `${summary[status]} ${status}`,
+  );
+  const cells = `${summary.total_cells} cell${summary.total_cells === 1 ? "" : "s"}`;
+  const skipped = report.skipped
+    .map(({ name, reason }) => `skipped ${harmless(name)}: ${harmless(reason)}\n`)
+    .join("");
+  const next = summary.total_cells === 0 ? "no cells yet; make one with: lazarus init <mission>\n" : "";
+  return `${summary.total_cells > 0 ? table : ""}${skipped}${cells} in ${report.missions_root}: ${counts.join(", ")}\n${next}`;
+}
+
+function note(cell: CellReport): string {
+  if (cell.skew_seconds !== null) return `heartbeat is ${formatDuration(cell.skew_seconds)} in the future`;
+  return cell.reason ?? "";
+}

@@ -1,0 +1,114 @@
+import { LazarusError } from "../../../platform/errors.ts";
+import type { Room } from "../../../snapshot/mission-context.ts";
+import type { CheckpointMetadata, CheckpointRef } from "../../../snapshot/model/entry.ts";
+import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
+import { defineCommand } from "../../command.ts";
+import { openKnownRoom } from "../../known-mission.ts";
+import { formatBytes, formatDuration } from "../../render/format.ts";
+import { type Column, renderTable } from "../../render/table.ts";
+
+interface Row {
+  readonly ref: CheckpointRef;
+  /** Absent when manifest or config cannot be read. */
+  readonly metadata: CheckpointMetadata | undefined;
+}
+
+export const command = defineCommand({
+  about:
+    "Lists the checkpoints of a mission, oldest first. SIZE is the whole cell, STORED what this checkpoint added to the " +
+    "vault.",
+  positionals: [{ name: "mission", summary: "id of the mission" }],
+  options: { last: { type: "number", short: "n", value: "N", summary: "only the newest N" } },
+  examples: [
+    ["lazarus checkpoints tidy-inbox", "all of them"],
+    ["lazarus checkpoints tidy-inbox -n 5 --json", "the newest five, for other programs"],
+  ],
+  exits: ["missing", "damaged", "machine"],
+  run(context, { args, options }) {
+    using room = openKnownRoom(context, context.mission(args.mission));
+    const refs = room.vault.list();
+    const rows = refs.slice(options.last === undefined ? 0 : -options.last || refs.length).map(readRow(room));
+    context.emit("checkpoints/1", { mission_id: room.mission, checkpoints: rows.map(toDocument) }, () =>
+      rows.length === 0
+        ? ""
+        : renderTable(columns(context.machine.clock.nowMs()), rows, context.terminal.columns),
+    );
+    if (refs.length === 0)
+      context.say(`${room.mission} has no checkpoints; take one with: lazarus checkpoint ${room.mission}`);
+    return 0;
+  },
+});
+
+function readRow(room: Room): (ref: CheckpointRef) => Row {
+  const known = new Map<string, CheckpointMetadata | undefined>();
+  return (ref) => {
+    if (!known.has(ref.manifest)) {
+      try {
+        known.set(ref.manifest, readCheckpoint(room.vault, ref).metadata);
+      } catch (error) {
+        if (!(error instanceof LazarusError)) throw error;
+        known.set(ref.manifest, undefined);
+      }
+    }
+    return { ref, metadata: known.get(ref.manifest) };
+  };
+}
+
+/** A repeat of an unchanged cell shares the manifest of the checkpoint before, and stored nothing. */
+function isRepeat({ ref, metadata }: Row): boolean {
+  return metadata !== undefined && metadata.checkpoint_id !== ref.id;
+}
+
+function marks(row: Row): string {
+  const { ref, metadata } = row;
+  const all = [
+    metadata === undefined && "damaged",
+    ref.pinned && "pinned",
+    ref.provenMs !== null && "proven",
+    ref.beforeRestoreOf !== null && "undo",
+    metadata !== undefined && metadata.flaws.length > 0 && "degraded",
+  ];
+  return all.filter((mark) => mark !== false).join(" ");
+}
+
+function columns(nowMs: number): Column<Row>[] {
+  return [
+    { head: "CHECKPOINT", cell: ({ ref }) => ref.id },
+    { head: "AGE", cell: ({ ref }) => formatDuration((nowMs - ref.createdMs) / 1000), alignRight: true },
+    { head: "REASON", cell: ({ ref }) => ref.reason },
+    {
+      head: "SIZE",
+      cell: ({ metadata }) => (metadata ? formatBytes(metadata.counts.bytes) : "?"),
+      alignRight: true,
+    },
+    {
+      head: "STORED",
+      cell: (row) =>
+        row.metadata ? (isRepeat(row) ? "-" : formatBytes(row.metadata.counts.stored_bytes)) : "?",
+      alignRight: true,
+    },
+    { head: "MARKS", cell: marks },
+    { head: "MESSAGE", cell: ({ ref }) => ref.message ?? "", shrinks: true },
+  ];
+}
+
+function toDocument(row: Row): object {
+  const { ref, metadata } = row;
+  return {
+    checkpoint_id: ref.id,
+    created_ms: ref.createdMs,
+    reason: ref.reason,
+    message: ref.message,
+    parent: ref.parent,
+    pinned: ref.pinned,
+    proven_ms: ref.provenMs,
+    before_restore_of: ref.beforeRestoreOf,
+    manifest: ref.manifest,
+    unchanged: isRepeat(row),
+    damaged: metadata === undefined,
+    files: metadata?.counts.files ?? null,
+    bytes: metadata?.counts.bytes ?? null,
+    stored_bytes: isRepeat(row) ? 0 : (metadata?.counts.stored_bytes ?? null),
+    flaws: metadata?.flaws.length ?? null,
+  };
+}

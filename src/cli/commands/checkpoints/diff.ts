@@ -1,0 +1,176 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { surveyCell } from "../../../snapshot/capture/capture.ts";
+import type { Room } from "../../../snapshot/mission-context.ts";
+import {
+  type Change,
+  CONTENT_LIMIT_BYTES,
+  compareListings,
+  diffContent,
+  isOnlyDirectoryTime,
+  type ReadContent,
+} from "../../../snapshot/model/diff.ts";
+import type { Listing } from "../../../snapshot/model/entry.ts";
+import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
+import { systemPath } from "../../../snapshot/model/path-bytes.ts";
+import { createScope, requireKnown } from "../../../snapshot/restore/scope.ts";
+import { type Contents, openContents } from "../../../snapshot/vault/contents.ts";
+import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
+import { defineCommand } from "../../command.ts";
+import type { CliContext } from "../../context.ts";
+import { openKnownRoom } from "../../known-mission.ts";
+import { describeFlaws } from "../../render/flaws.ts";
+import { harmless } from "../../render/paint.ts";
+
+export const command = defineCommand({
+  about:
+    "Shows what differs between two checkpoints, or between a checkpoint and the cell as it is now: A added, M changed, " +
+    "D removed, T another type, m only metadata. With --content the lines of text files follow.",
+  positionals: [
+    { name: "mission", summary: "id of the mission" },
+    { name: "from", summary: "checkpoint to compare with (latest)", optional: true },
+    { name: "to", summary: "second checkpoint; the cell as it is now when left out", optional: true },
+  ],
+  options: {
+    content: { type: "flag", short: "c", summary: "show the changed lines of text files" },
+    path: { type: "texts", value: "PATH", summary: "only this path and what is below; may be repeated" },
+    all: { type: "flag", summary: "also directories whose time alone changed" },
+  },
+  examples: [
+    ["lazarus diff tidy-inbox", "what happened since the latest checkpoint"],
+    ["lazarus diff tidy-inbox yesterday --content", "with the lines"],
+    ["lazarus diff tidy-inbox 20261115-235301 latest --path worktree", "between two checkpoints"],
+  ],
+  exits: ["missing", "damaged", "machine"],
+  async run(context, { args, options }) {
+    using room = openKnownRoom(context, context.mission(args.mission));
+    using before = openCheckpoint(room, args.from);
+    using after = args.to === undefined ? await openNow(room) : openCheckpoint(room, args.to);
+    room.endProgress();
+    const scope = createScope(options.path, room.cellRoot);
+    requireKnown(scope, room.mission, before.name, before.listing, after.listing);
+    const changes = compareListings(before.listing, after.listing).filter(
+      (change) => scope.has(change.path) && (options.all || !isOnlyDirectoryTime(change)),
+    );
+    const shown = changes.map((change) => ({
+      change,
+      content: options.content ? diffContent(change, before.read, after.read) : undefined,
+    }));
+    context.emit(
+      "diff/1",
+      {
+        mission_id: room.mission,
+        from: before.name,
+        to: after.name,
+        changes: shown.map(({ change, content }) => ({
+          path: change.path,
+          kind: change.kind,
+          aspects: change.aspects,
+          ...(content === undefined ? {} : { diff: content.text, note: content.note }),
+        })),
+        flaws: after.flaws,
+      },
+      () =>
+        changes.map((change) => nameLine(context, change)).join("") +
+        shown
+          .map(({ change, content }) =>
+            content ? contentText(context, change, content.text, content.note) : "",
+          )
+          .join(""),
+    );
+    const counts = (["added", "changed", "removed", "type", "metadata"] as const)
+      .map((kind) => [changes.filter((change) => change.kind === kind).length, kind] as const)
+      .filter(([count]) => count > 0)
+      .map(([count, kind]) => `${count} ${WORDS[kind]}`);
+    context.say(
+      `${before.name} → ${after.name}: ${counts.length === 0 ? "no difference" : counts.join(", ")}`,
+    );
+    for (const line of describeFlaws(after.flaws)) context.say(line);
+    return 0;
+  },
+});
+
+const LETTERS = { added: "A", changed: "M", removed: "D", type: "T", metadata: "m" } as const;
+const WORDS = {
+  added: "added",
+  changed: "changed",
+  removed: "removed",
+  type: "of another type",
+  metadata: "in metadata only",
+} as const;
+
+interface Side extends Disposable {
+  readonly name: string;
+  readonly listing: Listing;
+  readonly flaws: Awaited<ReturnType<typeof surveyCell>>["flaws"];
+  readonly read: ReadContent;
+}
+
+function openCheckpoint(room: Room, text: string | undefined): Side {
+  const { vault, mission, machine } = room;
+  const ref = findCheckpoint(vault.list(), { mission, text, nowMs: machine.clock.nowMs() });
+  const contents: Contents = openContents(vault, readCheckpoint(vault, ref).layers);
+  return {
+    name: ref.id,
+    listing: contents.listing,
+    flaws: [],
+    read(entry) {
+      const parts: Buffer[] = [];
+      contents.read(entry, (chunk) => parts.push(Buffer.from(chunk)));
+      return Buffer.concat(parts);
+    },
+    [Symbol.dispose]: () => contents[Symbol.dispose](),
+  };
+}
+
+async function openNow(room: Room): Promise<Side> {
+  const { listing, flaws } = await surveyCell(room);
+  return {
+    name: "now",
+    listing,
+    flaws,
+    read: (entry) => readNow(systemPath(`${room.cellRoot}/${entry.path}`)),
+    [Symbol.dispose]() {},
+  };
+}
+
+/** The file as it is at this moment; undefined when it is gone, no file any more, or has grown too large. */
+function readNow(path: string | Buffer): Buffer | undefined {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch {
+    return undefined;
+  }
+  try {
+    const stat = fstatSync(fd);
+    return stat.isFile() && stat.size <= 2 * CONTENT_LIMIT_BYTES ? readFileSync(fd) : undefined;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function nameLine(context: CliContext, { kind, path, aspects, before, after }: Change): string {
+  const { green, red, yellow, cyan, dim } = context.paint;
+  const paint = { added: green, changed: yellow, removed: red, type: cyan, metadata: dim }[kind];
+  const notes = kind === "type" ? [`${before?.type} → ${after?.type}`] : aspects;
+  const more = notes.length > 0 && kind !== "changed" ? dim(`  (${notes.join(", ")})`) : "";
+  return `${paint(LETTERS[kind])} ${harmless(path)}${more}\n`;
+}
+
+function contentText(context: CliContext, change: Change, text: string, note: string | null): string {
+  if (text === "" && note === null) return "";
+  const { bold, green, red, cyan, dim } = context.paint;
+  const path = harmless(change.path);
+  const old = change.before === undefined ? "/dev/null" : `a/${path}`;
+  const now = change.after === undefined ? "/dev/null" : `b/${path}`;
+  const head = `\n${bold(`--- ${old}`)}\n${bold(`+++ ${now}`)}\n`;
+  if (note !== null) return `${head}${dim(`(not shown: ${note})`)}\n`;
+  const lines = text.split("\n").slice(0, -1);
+  const painted = lines.map((line) => {
+    const safe = line.split("\t").map(harmless).join("\t");
+    if (line.startsWith("+")) return green(safe);
+    if (line.startsWith("-")) return red(safe);
+    return line.startsWith("@@") ? cyan(safe) : safe;
+  });
+  return `${head}${painted.join("\n")}\n`;
+}

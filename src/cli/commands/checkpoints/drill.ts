@@ -1,0 +1,64 @@
+import { ERROR_KINDS } from "../../../platform/errors.ts";
+import { indexCheckpoint } from "../../../registry/checkpoints.ts";
+import { drill } from "../../../snapshot/operations/drill.ts";
+import { defineCommand } from "../../command.ts";
+import { openKnownRoom } from "../../known-mission.ts";
+import { noteRegistry } from "../../note-registry.ts";
+import { formatBytes } from "../../render/format.ts";
+import { harmless } from "../../render/paint.ts";
+import { spareMemory } from "../../spare-memory.ts";
+import { describeRef, sayFlaws } from "./restore-report.ts";
+
+const SHOWN = 20;
+
+export const command = defineCommand({
+  about:
+    "Proves that a checkpoint can be restored: restores it to scratch beside the cell, compares every path by an " +
+    "independent look (type, mode, owner, time, links, content), and stamps the checkpoint as proven. Needs as much free " +
+    "space as the cell; the cell is not touched.",
+  positionals: [
+    { name: "mission", summary: "id of the mission" },
+    { name: "checkpoint", summary: "id, beginning of one, latest, or a time (latest)", optional: true },
+  ],
+  options: {},
+  examples: [
+    ["lazarus drill tidy-inbox", "is the latest checkpoint any good?"],
+    ["lazarus drill tidy-inbox --json | jq .differences", "in a script"],
+  ],
+  exits: ["missing", "damaged", "machine", "busy"],
+  async run(context, { args }) {
+    spareMemory();
+    using room = openKnownRoom(context, context.mission(args.mission));
+    const result = await drill(room, { checkpoint: args.checkpoint, signal: context.signal });
+    room.endProgress();
+    const { ref, checkpoint, paths, bytes, differences, flaws } = result;
+    const proven = differences.length === 0;
+    noteRegistry(context, (registry) => {
+      if (proven) indexCheckpoint(registry, room.mission, ref, checkpoint.metadata);
+      registry.append({
+        kind: "verify",
+        mission: room.mission,
+        data: { drill: true, checkpoint: ref.id, differences: differences.length },
+      });
+    });
+    context.emit(
+      "drill/1",
+      { mission_id: room.mission, checkpoint_id: ref.id, proven, paths, bytes, differences, flaws },
+      () => {
+        if (proven) return `proven: ${describeRef(ref)}\n`;
+        const lines = differences
+          .slice(0, SHOWN)
+          .map(({ path, what }) => `  ${harmless(path)}: ${harmless(what)}`);
+        if (differences.length > SHOWN)
+          lines.push(`  … and ${differences.length - SHOWN} more; all of them with --json`);
+        return `NOT proven: ${describeRef(ref)}\n${lines.join("\n")}\n`;
+      },
+    );
+    if (proven) context.say(`${paths} paths, ${formatBytes(bytes)} restored and compared`);
+    else {
+      sayFlaws(context, "this machine could not restore exactly:", flaws);
+      context.say(`try: lazarus verify ${room.mission} --deep`);
+    }
+    return proven ? 0 : ERROR_KINDS.damaged.exit;
+  },
+});

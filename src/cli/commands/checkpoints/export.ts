@@ -1,0 +1,63 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { LazarusError } from "../../../platform/errors.ts";
+import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
+import { exportCheckpoint, exportToFile } from "../../../snapshot/operations/export.ts";
+import { defineCommand } from "../../command.ts";
+import { openKnownRoom } from "../../known-mission.ts";
+import { formatBytes } from "../../render/format.ts";
+
+export const command = defineCommand({
+  about:
+    "Writes a checkpoint as one plain .tar.gz, which `tar xzf` alone turns back into the cell. Key files that stay in " +
+    "local-only layers are in it, too: treat the archive as you treat the cell.",
+  positionals: [
+    { name: "mission", summary: "id of the mission" },
+    { name: "checkpoint", summary: "id, beginning of one, latest, or a time (latest)", optional: true },
+  ],
+  options: {
+    output: { type: "text", short: "o", value: "FILE", summary: "where to; - is stdout (MISSION-ID.tar.gz)" },
+  },
+  examples: [
+    ["lazarus export tidy-inbox -o inbox.tar.gz", "the latest checkpoint as a file"],
+    ["lazarus export tidy-inbox yesterday -o - | tar tzv", "look inside"],
+  ],
+  exits: ["missing", "conflict", "damaged", "machine", "interrupted"],
+  async run(context, { args, options }) {
+    using room = openKnownRoom(context, context.mission(args.mission));
+    const { mission, vault } = room;
+    const nowMs = context.machine.clock.nowMs();
+    const ref = findCheckpoint(vault.list(), { mission, text: args.checkpoint, nowMs });
+    const { signal } = context;
+    if (options.output === "-") {
+      if (context.terminal.outIsTerminal)
+        throw new LazarusError("USAGE", "an archive is not for a terminal", {
+          hint: `lazarus export ${mission} -o FILE`,
+        });
+      await exportCheckpoint(room, ref, (bytes) => context.terminal.out(bytes), { signal });
+      return 0;
+    }
+    const file = resolve(context.surroundings.cwd, options.output ?? `${mission}-${ref.id}.tar.gz`);
+    if (existsSync(file)) {
+      throw new LazarusError("TARGET_NOT_EMPTY", `${file} exists; nothing was written over it`, {
+        hint: `lazarus export ${mission} ${ref.id} -o another.tar.gz`,
+      });
+    }
+    const result = await exportToFile(room, ref, file, { signal });
+    room.endProgress();
+    context.emit(
+      "export/1",
+      {
+        mission_id: mission,
+        checkpoint_id: ref.id,
+        file,
+        entries: result.entries,
+        bytes: result.bytes,
+        raw_bytes: result.rawBytes,
+      },
+      () => `${file}\n`,
+    );
+    context.say(`${result.entries} entries, ${formatBytes(result.bytes)}; unpack with: tar xzf ${file}`);
+    return 0;
+  },
+});

@@ -1,0 +1,104 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { ERROR_KINDS } from "../../../platform/errors.ts";
+import { indexCheckpoint } from "../../../registry/checkpoints.ts";
+import { DEFAULT_LIMITS } from "../../../snapshot/archive/source.ts";
+import { importCell } from "../../../snapshot/operations/import.ts";
+import { defineCommand } from "../../command.ts";
+import { noteRegistry } from "../../note-registry.ts";
+import { openCliRoom } from "../../open-mission.ts";
+import { usage } from "../../parse.ts";
+import { describeFlaws } from "../../render/flaws.ts";
+import { formatBytes } from "../../render/format.ts";
+
+export const command = defineCommand({
+  about:
+    "Makes a new cell, with one checkpoint, from an archive that `lazarus export` or tar wrote (plain, gzip or zstd), or " +
+    "from an OCI layout such as a copied vault. An archive that is no cell becomes the worktree of a new one. Archives " +
+    "are taken as hostile: names that leave the cell, writes through links and bombs are refused, devices, setuid bits " +
+    "and privileged attributes are left out and listed. It is all there at the end, or nothing is.",
+  positionals: [{ name: "source", summary: "archive, or directory of an OCI layout (DIR or DIR:TAG)" }],
+  options: {
+    mission: { type: "text", short: "m", value: "ID", summary: "name of the new mission (required)" },
+    trusted: { type: "flag", summary: "keep setuid bits and privileged attributes: the archive is mine" },
+    "max-bytes": {
+      type: "number",
+      value: "BYTES",
+      summary: `inflated size at most (${formatBytes(DEFAULT_LIMITS.maxBytes)})`,
+    },
+    "max-ratio": {
+      type: "number",
+      value: "N",
+      summary: `inflated to packed size (${DEFAULT_LIMITS.maxRatio}; 0: any)`,
+    },
+    "max-entries": { type: "number", value: "N", summary: `entries at most (${DEFAULT_LIMITS.maxEntries})` },
+  },
+  examples: [
+    ["lazarus import inbox.tar.gz --mission tidy-inbox", "what lazarus export wrote elsewhere"],
+    [
+      "lazarus import /backup/vault/tidy-inbox:20261115-235301-x7k2p9 -m inbox-2",
+      "one checkpoint of a copied vault",
+    ],
+  ],
+  exits: ["degraded", "missing", "conflict", "damaged", "machine", "busy", "interrupted"],
+  async run(context, { args, options }) {
+    if (options.mission === undefined) throw usage("import", "which mission shall it become? --mission ID");
+    using room = openCliRoom(context, context.mission(options.mission));
+    const { source, tag } = splitTag(resolve(context.surroundings.cwd, args.source));
+    const limits = {
+      ...(options["max-bytes"] === undefined ? {} : { maxBytes: options["max-bytes"] }),
+      ...(options["max-ratio"] === undefined ? {} : { maxRatio: options["max-ratio"] }),
+      ...(options["max-entries"] === undefined ? {} : { maxEntries: options["max-entries"] }),
+    };
+    const result = await importCell(room, {
+      source,
+      tag,
+      limits,
+      trusted: options.trusted,
+      owners: context.surroundings.isRoot,
+      signal: context.signal,
+    });
+    room.endProgress();
+    const { ref, checkpoint } = result;
+    const flaws = [...result.lost, ...result.flaws];
+    noteRegistry(context, (registry) => {
+      indexCheckpoint(registry, room.mission, ref, checkpoint.metadata);
+      registry.append({
+        kind: "init",
+        mission: room.mission,
+        data: { root: room.cellRoot, imported: source },
+      });
+      registry.append({
+        kind: "checkpoint",
+        mission: room.mission,
+        data: { checkpoint: ref.id, reason: ref.reason },
+      });
+    });
+    context.emit(
+      "import/1",
+      {
+        mission_id: room.mission,
+        checkpoint_id: ref.id,
+        root: room.cellRoot,
+        as: result.as,
+        counts: checkpoint.metadata.counts,
+        flaws,
+      },
+      () => `${ref.id}\n`,
+    );
+    const { files, bytes } = checkpoint.metadata.counts;
+    context.say(
+      `${room.cellRoot}: ${files} files, ${formatBytes(bytes)}, taken as ${result.as === "cell" ? "a cell" : "the worktree of a new cell"}`,
+    );
+    for (const line of describeFlaws(flaws)) context.say(line);
+    return flaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;
+  },
+});
+
+/** skopeo's way to name an image of a layout: DIR:TAG. A path that exists as it stands is a path. */
+function splitTag(text: string): { source: string; tag: string | undefined } {
+  const colon = text.lastIndexOf(":");
+  if (colon < 0 || existsSync(text) || !existsSync(text.slice(0, colon)))
+    return { source: text, tag: undefined };
+  return { source: text.slice(0, colon), tag: text.slice(colon + 1) };
+}

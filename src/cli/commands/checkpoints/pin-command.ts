@@ -1,0 +1,37 @@
+// `pin` and `unpin` are one thing in two directions.
+import { indexCheckpoint } from "../../../registry/checkpoints.ts";
+import { setPin } from "../../../snapshot/operations/pin.ts";
+import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
+import { defineCommand } from "../../command.ts";
+import { openKnownRoom } from "../../known-mission.ts";
+import { noteRegistry } from "../../note-registry.ts";
+
+export function definePinCommand(pinned: boolean, about: string) {
+  const [name, state] = pinned ? ["pin", "pinned"] : ["unpin", "unpinned"];
+  return defineCommand({
+    about,
+    positionals: [
+      { name: "mission", summary: "id of the mission" },
+      { name: "checkpoint", summary: "id, beginning of one, latest, or a time (latest)", optional: true },
+    ],
+    options: {},
+    examples: [[`lazarus ${name} tidy-inbox 20261115-235301`, "by the beginning of its id"]],
+    exits: ["missing", "busy", "damaged", "machine"],
+    async run(context, { args }) {
+      using room = openKnownRoom(context, context.mission(args.mission));
+      const { ref, changed } = await setPin(room, args.checkpoint, pinned);
+      if (changed) {
+        noteRegistry(context, (registry) =>
+          indexCheckpoint(registry, room.mission, ref, readCheckpoint(room.vault, ref).metadata),
+        );
+      }
+      context.emit(
+        "pin/1",
+        { mission_id: room.mission, checkpoint_id: ref.id, pinned: ref.pinned, changed },
+        () => `${ref.id}\n`,
+      );
+      context.say(changed ? `${ref.id} is ${state}` : `${ref.id} was ${state} already`);
+      return 0;
+    },
+  });
+}

@@ -1,0 +1,112 @@
+import { forgetCheckpoints } from "../../../registry/checkpoints.ts";
+import { type PruneResult, prune } from "../../../snapshot/operations/prune.ts";
+import { listVaults } from "../../../snapshot/operations/rebuild-registry.ts";
+import type { Retention } from "../../../snapshot/settings.ts";
+import { defineCommand } from "../../command.ts";
+import type { CliContext } from "../../context.ts";
+import { openKnownRoom } from "../../known-mission.ts";
+import { noteRegistry } from "../../note-registry.ts";
+import { formatBytes, formatCount } from "../../render/format.ts";
+
+export const command = defineCommand({
+  about:
+    "Removes the checkpoints that the retention policy lets go, and everything in the vault that no kept one needs. The " +
+    "policy is the `retention` section of the config; options override it for this time. Never removed are the newest, " +
+    "the one that `latest` means, the newest that a drill has proven, pinned ones, and the one that undoes the latest restore.",
+  positionals: [{ name: "mission", summary: "only this mission (all that have a vault)", optional: true }],
+  options: {
+    "dry-run": { type: "flag", short: "n", summary: "say what would go, and remove nothing" },
+    "keep-last": { type: "number", value: "N", summary: "the newest N" },
+    "keep-hourly": { type: "number", value: "N", summary: "the newest of each of N hours" },
+    "keep-daily": { type: "number", value: "N", summary: "the newest of each of N days" },
+    "keep-weekly": { type: "number", value: "N", summary: "the newest of each of N weeks" },
+    "keep-within": { type: "number", value: "SECONDS", summary: "everything younger than this" },
+    "max-bytes": { type: "number", value: "BYTES", summary: "the vault's size at most (0: no limit)" },
+  },
+  examples: [
+    ["lazarus prune --dry-run", "what the policy would remove, everywhere"],
+    ["lazarus prune tidy-inbox --keep-last 3 --keep-hourly 0 --keep-daily 7", "by another policy"],
+  ],
+  exits: ["missing", "damaged", "busy", "machine"],
+  async run(context, { args, options }) {
+    const overrides: Partial<Record<keyof Retention, number>> = {};
+    for (const [key, value] of [
+      ["keep_last", options["keep-last"]],
+      ["keep_hourly", options["keep-hourly"]],
+      ["keep_daily", options["keep-daily"]],
+      ["keep_weekly", options["keep-weekly"]],
+      ["keep_within_seconds", options["keep-within"]],
+      ["max_bytes", options["max-bytes"]],
+    ] as const) {
+      if (value !== undefined) overrides[key] = value;
+    }
+    const missions =
+      args.mission === undefined
+        ? listVaults(context.config.config.vault_root)
+        : [context.mission(args.mission)];
+    const results: { mission: string; result: PruneResult }[] = [];
+    for (const mission of missions) {
+      results.push({ mission, result: await pruneOne(context, mission, options["dry-run"], overrides) });
+    }
+    context.emit(
+      "prune/1",
+      {
+        dry_run: options["dry-run"],
+        missions: results.map(({ mission, result }) => ({
+          mission_id: mission,
+          removed: result.removed.map(({ id }) => id),
+          kept: result.kept.map(({ id }) => ({ checkpoint_id: id, because: result.reasons.get(id) ?? [] })),
+          removed_blobs: result.removedBlobs,
+          freed_bytes: result.freedBytes,
+          sweep_refused: result.sweepRefused,
+        })),
+      },
+      () => results.map(({ mission, result }) => describe(mission, result, options["dry-run"])).join(""),
+    );
+    for (const { mission, result } of results) {
+      if (result.sweepRefused !== null)
+        context.warn(
+          `${mission}: no blob was removed, since ${result.sweepRefused}; try: lazarus verify ${mission}`,
+        );
+    }
+    return 0;
+  },
+});
+
+async function pruneOne(
+  context: CliContext,
+  mission: string,
+  dryRun: boolean,
+  overrides: Partial<Retention>,
+): Promise<PruneResult> {
+  using room = openKnownRoom(context, context.mission(mission));
+  const result = await prune(room, { dryRun, policy: { ...room.settings.retention, ...overrides } });
+  if (!dryRun && result.removed.length + result.removedBlobs > 0) {
+    noteRegistry(context, (registry) => {
+      forgetCheckpoints(
+        registry,
+        mission,
+        result.removed.map(({ id }) => id),
+      );
+      registry.append({
+        kind: "prune",
+        mission,
+        data: { removed: result.removed.length, kept: result.kept.length, freed_bytes: result.freedBytes },
+      });
+    });
+  }
+  return result;
+}
+
+function describe(mission: string, result: PruneResult, dryRun: boolean): string {
+  const { removed, kept, removedBlobs, freedBytes } = result;
+  const verb = dryRun ? "would remove" : "removed";
+  const head = `${mission}: ${verb} ${formatCount(removed.length, "checkpoint")} and ${formatCount(removedBlobs, "blob")} (${formatBytes(freedBytes)}), ${kept.length} kept\n`;
+  const lines = removed.map(
+    ({ id, reason }) => `  - ${id}  ${reason}: ${result.reasons.get(id)?.join(", ")}\n`,
+  );
+  const stays = dryRun
+    ? kept.map(({ id, reason }) => `    ${id}  ${reason}: ${result.reasons.get(id)?.join(", ")}\n`)
+    : [];
+  return head + lines.join("") + stays.join("");
+}

@@ -1,0 +1,47 @@
+import { rebuildRegistry } from "../../../snapshot/operations/rebuild-registry.ts";
+import { defineCommand } from "../../command.ts";
+import { formatCount } from "../../render/format.ts";
+
+export const command = defineCommand({
+  about:
+    "Fills the registry's index of checkpoints from the vaults alone. A damaged index.json of a vault is mended from the " +
+    "manifests, and the damaged one is kept aside. A registry that cannot be read is moved away; events are not lost " +
+    "otherwise.",
+  positionals: [],
+  options: {},
+  examples: [["lazarus registry rebuild", "after a crash of the disk, or a copied vault"]],
+  exits: ["unsupported", "conflict", "busy", "machine"],
+  async run(context) {
+    const { missions, movedAside } = await rebuildRegistry(context.machine, context.config.config);
+    context.emit(
+      "registry-rebuild/1",
+      {
+        moved_aside: movedAside,
+        missions: missions.map(({ mission, checkpoints, unreadable, mended, keptAt }) => ({
+          mission_id: mission,
+          checkpoints,
+          unreadable,
+          mended,
+          damaged_index_kept_at: keptAt,
+        })),
+      },
+      () =>
+        missions
+          .map(({ mission, checkpoints }) => `${mission}: ${formatCount(checkpoints, "checkpoint")}\n`)
+          .join(""),
+    );
+    if (movedAside !== null) context.warn(`the registry could not be read; it is kept at ${movedAside}`);
+    for (const { mission, unreadable, mended, keptAt } of missions) {
+      if (mended !== null)
+        context.warn(
+          `${mission}: ${mended}; mended${keptAt === null ? "" : `, the damaged one is kept at ${keptAt}`}`,
+        );
+      if (unreadable.length > 0)
+        context.warn(
+          `${mission}: ${unreadable.length} checkpoints cannot be read; try: lazarus verify ${mission}`,
+        );
+    }
+    if (missions.length === 0) context.say(`no vaults below ${context.config.config.vault_root}`);
+    return 0;
+  },
+});

@@ -1,0 +1,128 @@
+import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
+import { isLocalOnly } from "../../../snapshot/vault/codec.ts";
+import { type Checkpoint, readCheckpoint } from "../../../snapshot/vault/manifest.ts";
+import { defineCommand } from "../../command.ts";
+import { openKnownRoom } from "../../known-mission.ts";
+import { describeFlaws } from "../../render/flaws.ts";
+import { formatBytes, formatTime } from "../../render/format.ts";
+import { harmless } from "../../render/paint.ts";
+
+export const command = defineCommand({
+  about:
+    "Shows what is known about a checkpoint: when and why it was taken, its layers, the git commit, where flows and runs " +
+    "stood, and everything that was not captured exactly.",
+  positionals: [
+    { name: "mission", summary: "id of the mission" },
+    { name: "checkpoint", summary: "id, beginning of one, latest, or a time (latest)", optional: true },
+  ],
+  options: {},
+  examples: [
+    ["lazarus show tidy-inbox", "the latest"],
+    ["lazarus show tidy-inbox '2 hours ago' --json", "as JSON"],
+  ],
+  exits: ["missing", "damaged", "unsupported", "machine"],
+  run(context, { args }) {
+    using room = openKnownRoom(context, context.mission(args.mission));
+    const { mission, vault } = room;
+    const nowMs = context.machine.clock.nowMs();
+    const ref = findCheckpoint(vault.list(), { mission, text: args.checkpoint, nowMs });
+    const checkpoint = readCheckpoint(vault, ref);
+    context.emit("show/1", toDocument(checkpoint), () => describe(checkpoint));
+    return 0;
+  },
+});
+
+function toDocument({ ref, metadata, layers, config }: Checkpoint): object {
+  return {
+    mission_id: metadata.mission,
+    checkpoint_id: ref.id,
+    created_ms: ref.createdMs,
+    reason: ref.reason,
+    message: ref.message,
+    parent: ref.parent,
+    pinned: ref.pinned,
+    proven_ms: ref.provenMs,
+    before_restore_of: ref.beforeRestoreOf,
+    /** Set when the cell had not changed: the checkpoint whose content this one shares. */
+    same_content_as: metadata.checkpoint_id === ref.id ? null : metadata.checkpoint_id,
+    manifest: ref.manifest,
+    config,
+    layers: layers.map(({ digest, size, mediaType, diffId }) => ({
+      digest,
+      size,
+      media_type: mediaType,
+      diff_id: diffId,
+      local_only: isLocalOnly(mediaType),
+    })),
+    agent: metadata.agent,
+    host: metadata.host,
+    lazarus_version: metadata.lazarus_version,
+    git: metadata.git,
+    counts: metadata.counts,
+    flows: metadata.flows,
+    runs: metadata.runs,
+    flaws: metadata.flaws,
+    excluded: metadata.excluded,
+  };
+}
+
+function describe({ ref, metadata, layers }: Checkpoint): string {
+  const { counts, git } = metadata;
+  const lines: [string, string | null][] = [
+    ["checkpoint", ref.id],
+    ["mission", metadata.mission],
+    ["taken", `${formatTime(ref.createdMs)} on ${metadata.host}, ${ref.reason}`],
+    ["message", ref.message],
+    ["agent", metadata.agent],
+    ["parent", ref.parent],
+    ["content", metadata.checkpoint_id === ref.id ? null : `unchanged since ${metadata.checkpoint_id}`],
+    ["undoes", ref.beforeRestoreOf === null ? null : `the restore of ${ref.beforeRestoreOf}`],
+    [
+      "marks",
+      [ref.pinned ? "pinned" : "", ref.provenMs === null ? "" : `proven ${formatTime(ref.provenMs)}`]
+        .filter(Boolean)
+        .join(", ") || null,
+    ],
+    [
+      "holds",
+      `${counts.files} files, ${counts.directories} directories, ${counts.others} others, ${formatBytes(counts.bytes)}`,
+    ],
+    ["stored", `${counts.changed} paths, ${counts.removed} removed, ${formatBytes(counts.stored_bytes)}`],
+    [
+      "git",
+      git.commit === null
+        ? git.note
+        : `${git.commit.slice(0, 12)} on ${git.branch ?? "no branch"} (${git.ref})`,
+    ],
+    ["flows", summarize(metadata.flows)],
+    ["runs", summarize(metadata.runs)],
+    ["left out", metadata.excluded.length === 0 ? null : metadata.excluded.join("  ")],
+    ["manifest", ref.manifest],
+  ];
+  const table = lines
+    .filter((line): line is [string, string] => line[1] !== null)
+    .map(([name, value]) => `${name.padEnd(10)}  ${harmless(value)}\n`)
+    .join("");
+  const layerLines = layers.map(
+    ({ digest, size, mediaType }, i) =>
+      `${i === 0 ? "layers    " : "          "}  ${digest.slice(7, 19)}  ${formatBytes(size)}${isLocalOnly(mediaType) ? "  local only" : ""}\n`,
+  );
+  const flaws = describeFlaws(metadata.flaws).map((line) => `${line}\n`);
+  return table + layerLines.join("") + flaws.join("");
+}
+
+/** Flows and runs say themselves what they are: an id and where they stood, whatever their fields are called. */
+function summarize(positions: readonly unknown[]): string | null {
+  if (positions.length === 0) return null;
+  const SHOWN = 5;
+  const texts = positions.slice(0, SHOWN).map((position) => {
+    const fields = typeof position === "object" && position !== null ? Object.entries(position) : [];
+    const plain = fields.filter(([, value]) => typeof value === "string" || typeof value === "number");
+    return plain
+      .map(([, value]) => String(value))
+      .slice(0, 3)
+      .join(" ");
+  });
+  if (positions.length > SHOWN) texts.push(`and ${positions.length - SHOWN} more`);
+  return texts.join("; ");
+}

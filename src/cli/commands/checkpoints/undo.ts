@@ -1,0 +1,43 @@
+import { undoRestore } from "../../../snapshot/operations/undo.ts";
+import { isEmptyPlan } from "../../../snapshot/restore/plan.ts";
+import { defineCommand } from "../../command.ts";
+import { openKnownRoom } from "../../known-mission.ts";
+import { describeChanges } from "../../render/changes.ts";
+import {
+  concludeRestore,
+  describeRef,
+  recordRestore,
+  restoreDocument,
+  warnIfAlive,
+} from "./restore-report.ts";
+
+export const command = defineCommand({
+  about:
+    "Takes the last restore back: the cell becomes what it was right before it. What is there now is saved first, so " +
+    "that a second undo goes forth again.",
+  positionals: [{ name: "mission", summary: "id of the mission" }],
+  options: {},
+  examples: [["lazarus undo tidy-inbox", "that was the wrong checkpoint"]],
+  exits: ["degraded", "missing", "damaged", "machine", "busy", "interrupted"],
+  async run(context, { args }) {
+    using room = openKnownRoom(context, context.mission(args.mission));
+    warnIfAlive(context, room);
+    const result = await undoRestore(room, context.signal);
+    room.endProgress();
+    recordRestore(context, room, "undo", result);
+    const { target, undone, changes } = result;
+    const nothing = isEmptyPlan({ changes });
+    context.emit("undo/1", { undone, ...restoreDocument(room, result) }, () =>
+      nothing
+        ? `${room.mission} is already as it was before the restore of ${undone}; nothing was touched\n`
+        : `undid the restore of ${undone}: ${room.mission} is again as in ${describeRef(target)}\n${describeChanges(changes, context.paint)}`,
+    );
+    const exit = concludeRestore(context, result);
+    if (!nothing) {
+      context.say(
+        `to go forth again: lazarus undo ${room.mission}, or lazarus restore ${room.mission} ${result.safety?.id ?? undone}`,
+      );
+    }
+    return exit;
+  },
+});

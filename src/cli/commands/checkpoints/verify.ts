@@ -1,0 +1,134 @@
+import { existsSync } from "node:fs";
+import { ERROR_KINDS } from "../../../platform/errors.ts";
+import { type IndexedCheckpoint, indexedMissions } from "../../../registry/checkpoints.ts";
+import { openRegistry } from "../../../registry/registry.ts";
+import type { Room } from "../../../snapshot/mission-context.ts";
+import { listVaults } from "../../../snapshot/operations/rebuild-registry.ts";
+import { type Verification, verifyVault } from "../../../snapshot/operations/verify.ts";
+import { defineCommand } from "../../command.ts";
+import type { CliContext } from "../../context.ts";
+import { describeLost, findLost, requireMission } from "../../known-mission.ts";
+import { openCliRoom } from "../../open-mission.ts";
+import { formatBytes, formatCount } from "../../render/format.ts";
+import { harmless } from "../../render/paint.ts";
+
+export const command = defineCommand({
+  about:
+    "Checks that checkpoints can be restored: the index, every manifest and config by digest, every layer by presence, " +
+    "size and table of contents. With --deep every byte of every layer and file is read and hashed. Names each damaged " +
+    "object, the checkpoints that it hurts, and the newest that is still good.",
+  positionals: [{ name: "mission", summary: "only this mission (all that have a vault)", optional: true }],
+  options: { deep: { type: "flag", summary: "read and hash every byte" } },
+  examples: [
+    ["lazarus verify", "a quick look at every vault"],
+    ["lazarus verify tidy-inbox --deep", "every byte of one"],
+  ],
+  exits: ["missing", "damaged", "machine", "interrupted"],
+  async run(context, { args, options }) {
+    const missions = args.mission === undefined ? everyMission(context) : [context.mission(args.mission)];
+    const results: Verification[] = [];
+    for (const mission of missions) results.push(await verifyOne(context, mission, options.deep));
+    context.emit(
+      "verify/1",
+      {
+        deep: options.deep,
+        damaged: results.some(({ findings }) => findings.length > 0),
+        missions: results.map(({ mission, ...rest }) => ({
+          mission_id: mission,
+          checkpoints: rest.checkpoints,
+          blobs: rest.blobs,
+          bytes: rest.bytes,
+          findings: rest.findings,
+          good: rest.good,
+          hurt: rest.hurt,
+          newest_good: rest.newestGood,
+        })),
+      },
+      () => results.map((result) => describe(context, result)).join(""),
+    );
+    if (results.length === 0) context.say(`no vaults below ${context.config.config.vault_root}`);
+    return results.some(({ findings }) => findings.length > 0) ? ERROR_KINDS.damaged.exit : 0;
+  },
+});
+
+/** Those that have a vault, and those whose checkpoints the registry remembers: a vault may be gone as a whole. */
+function everyMission(context: CliContext): string[] {
+  const { vault_root, registry_file } = context.config.config;
+  const present = listVaults(vault_root);
+  if (!existsSync(registry_file)) return present;
+  try {
+    using registry = openRegistry(context.machine, registry_file);
+    return [...new Set([...present, ...indexedMissions(registry)])].sort();
+  } catch (error) {
+    context.warn(`the registry was not asked for lost vaults: ${(error as Error).message}`);
+    return present;
+  }
+}
+
+async function verifyOne(context: CliContext, mission: string, deep: boolean): Promise<Verification> {
+  using room = openCliRoom(context, context.mission(mission));
+  const lost = findLost(context, room);
+  if (lost.length > 0) return lostVault(room, lost, deep);
+  requireMission(context, room);
+  const result = await verifyVault(room.vault, { deep, onProgress: room.onProgress, signal: context.signal });
+  room.endProgress();
+  if (result.findings.length > 0) {
+    const data = { deep, findings: result.findings.length, newest_good: result.newestGood };
+    await context.record({ kind: "verify", mission, data });
+  }
+  return result;
+}
+
+function lostVault(room: Room, lost: readonly IndexedCheckpoint[], deep: boolean): Verification {
+  const ids = lost.map(({ id }) => id);
+  const problem = describeLost(room, lost);
+  return {
+    mission: room.mission,
+    deep,
+    checkpoints: ids.length,
+    blobs: 0,
+    bytes: 0,
+    findings: [{ object: LOST, problem, paths: [], hurts: ids }],
+    good: [],
+    hurt: ids,
+    newestGood: null,
+  };
+}
+
+const LOST = "the vault";
+
+function describe(context: CliContext, result: Verification): string {
+  const { green, red } = context.paint;
+  const { mission, checkpoints, findings, deep, hurt, newestGood } = result;
+  const looked = deep ? `, ${formatBytes(result.bytes)} read` : "";
+  if (findings.length === 0)
+    return `${green("good")}  ${mission}: ${formatCount(checkpoints, "checkpoint")}, ${formatCount(result.blobs, "blob")}${looked}\n`;
+  const lines = [
+    `${red("damaged")}  ${mission}: ${hurt.length} of ${formatCount(checkpoints, "checkpoint")} hurt${looked}`,
+  ];
+  for (const { object, problem, hurts, paths } of findings) {
+    lines.push(`  ${harmless(object)}`, `    ${harmless(problem)}`);
+    if (paths.length > 0) lines.push(`    files: ${paths.map(harmless).join(", ")}`);
+    if (hurts.length > 0) lines.push(`    hurts: ${shorten(hurts)}`);
+  }
+  lines.push(newestGood === null ? "  no checkpoint is good" : `  newest that is good: ${newestGood}`);
+  lines.push(`  try: ${nextCommand(result)}`);
+  return `${lines.join("\n")}\n`;
+}
+
+function nextCommand({ mission, findings, newestGood }: Verification): string {
+  if (findings.some(({ object }) => object === "index.json" || object === "oci-layout"))
+    return "lazarus registry rebuild";
+  if (findings.some(({ object }) => object === LOST))
+    return "bring the vault back (is its disk mounted?); lazarus registry rebuild forgets what was in it";
+  if (newestGood === null) return `lazarus checkpoint ${mission}, which stores the cell anew`;
+  return `lazarus restore ${mission} ${newestGood} --dry-run, or lazarus checkpoint ${mission}`;
+}
+
+const SHOWN = 4;
+
+function shorten(ids: readonly string[]): string {
+  return ids.length <= SHOWN
+    ? ids.join(", ")
+    : `${ids.slice(-SHOWN).join(", ")} and ${ids.length - SHOWN} older`;
+}

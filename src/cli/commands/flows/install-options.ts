@@ -1,0 +1,128 @@
+// What `flow install` and `flow uninstall` share: their options, and how a plan is shown or carried out.
+import { execFileSync } from "node:child_process";
+import { resolve } from "node:path";
+import {
+  type Action,
+  carryOut,
+  type InstallRequest,
+  type RunProgram,
+} from "../../../flow/install/install.ts";
+import { DEFAULT_STALE_MINUTES } from "../../../flow/selfcheck/selfcheck.ts";
+import { ERROR_KINDS, systemErrorCode } from "../../../platform/errors.ts";
+import { SCHEDULERS, type Scheduler, shellWord } from "../../../service/schedule.ts";
+import type { OptionSpec } from "../../command.ts";
+import type { CliContext } from "../../context.ts";
+import { usage } from "../../parse.ts";
+import { harmless } from "../../render/paint.ts";
+import { ROOT_OPTION, workspaceOf } from "./flow-space.ts";
+
+export const INSTALL_OPTIONS = {
+  "agents-md": { type: "flag", summary: "the start-up section in AGENTS.md" },
+  schedule: { type: "text", choices: SCHEDULERS, summary: "the self-check every 10 minutes" },
+  skill: { type: "flag", summary: "an Agent Skill folder that teaches the commands" },
+  "skills-dir": { type: "text", value: "DIR", summary: "where skills lie, below the workspace (skills)" },
+  "stale-min": {
+    type: "number",
+    value: "MINUTES",
+    summary: "for the self-check: silence that counts as stale (10)",
+  },
+  "dry-run": { type: "flag", summary: "print what would be done" },
+  ...ROOT_OPTION,
+} as const satisfies Record<string, OptionSpec>;
+
+interface InstallValues {
+  readonly "agents-md": boolean;
+  readonly schedule: string | undefined;
+  readonly skill: boolean;
+  readonly "skills-dir": string | undefined;
+  readonly "stale-min": number | undefined;
+  readonly "dry-run": boolean;
+  readonly root: string | undefined;
+}
+
+export function requestOf(context: CliContext, name: string, options: InstallValues): InstallRequest {
+  if (!options["agents-md"] && !options.skill && options.schedule === undefined) {
+    throw usage(name, "say what: --agents-md, --schedule systemd|launchd|cron, --skill, or several of them");
+  }
+  const { root } = workspaceOf(context, options);
+  const { env, isRoot } = context.surroundings;
+  const home = env.HOME;
+  if (options.schedule !== undefined && !isRoot && !home)
+    throw usage(name, "HOME is not set; where would the schedule go?");
+  return {
+    root,
+    program: [process.execPath, ...(process.argv[1] === undefined ? [] : [resolve(process.argv[1])])],
+    home: home ?? "/root",
+    configHome: env.XDG_CONFIG_HOME || undefined,
+    isRoot,
+    staleMinutes: options["stale-min"] ?? DEFAULT_STALE_MINUTES,
+    agentsMd: options["agents-md"],
+    schedule: options.schedule as Scheduler | undefined,
+    skills: options.skill ? resolve(root, options["skills-dir"] ?? "skills") : undefined,
+  };
+}
+
+export const runProgram: RunProgram = ([program = "", ...args], input) => {
+  try {
+    const stdout = execFileSync(program, args, {
+      encoding: "utf8",
+      input: input ?? "",
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    return { code: 0, stdout, stderr: "" };
+  } catch (error) {
+    if (systemErrorCode(error) === "ENOENT")
+      return { code: 127, stdout: "", stderr: `${program} is not installed` };
+    const { status, stderr } = error as { status?: number | null; stderr?: string };
+    return { code: status ?? 1, stdout: "", stderr: String(stderr ?? "") };
+  }
+};
+
+/** For a dry run: looks at the crontab when there is one, and never fails over it. */
+export const lookOnly: RunProgram = (command) => {
+  const seen = runProgram(command);
+  return seen.code === 0 ? seen : { code: 0, stdout: "", stderr: "" };
+};
+
+export function carryOutOrShow(
+  context: CliContext,
+  actions: readonly Action[],
+  dryRun: boolean,
+  { schema = "flow-install/1", undo = "lazarus flow uninstall" } = {},
+): number {
+  const problems = dryRun ? [] : carryOut(context.machine, actions, runProgram);
+  context.emit(schema, { dryRun, actions, problems }, () =>
+    actions.map((action) => render(action, dryRun)).join(""),
+  );
+  for (const problem of problems) context.warn(problem);
+  if (problems.length === 0) return 0;
+  context.say(`the files are in place; run what failed by hand, or take everything back with: ${undo}`);
+  return ERROR_KINDS.degraded.exit;
+}
+
+function render(action: Action, dryRun: boolean): string {
+  switch (action.do) {
+    case "nothing":
+      return `${harmless(action.path)} ${action.reason}\n`;
+    case "remove":
+      return `${dryRun ? "would remove" : "removed"} ${harmless(action.path)}\n`;
+    case "run": {
+      const line = action.command.map(shellWord).join(" ");
+      const input = action.input === undefined ? "" : `, with this input:\n${indent(action.input)}`;
+      return `${dryRun ? "would run" : "ran"} ${harmless(line)}${dryRun ? input : ""}${input && dryRun ? "" : "\n"}`;
+    }
+    case "write":
+      return dryRun
+        ? `would write ${harmless(action.path)}:\n${indent(action.text)}`
+        : `wrote ${harmless(action.path)}\n`;
+  }
+}
+
+function indent(text: string): string {
+  return text
+    .replace(/\n$/, "")
+    .split("\n")
+    .map((line) => `  ${harmless(line)}`.trimEnd())
+    .map((line) => `${line}\n`)
+    .join("");
+}

@@ -1,0 +1,62 @@
+import { ERROR_KINDS } from "../../../platform/errors.ts";
+import { defineCommand } from "../../command.ts";
+import { formatTime } from "../../render/format.ts";
+import { renderTable } from "../../render/table.ts";
+import { listPlacedRuns, type PlacedRun, STORE_OPTIONS, sameStore } from "./places.ts";
+
+export const command = defineCommand({
+  about:
+    "Lists durable runs: of all cells (state/runs.db), of one mission, or of the store that --store names. A run that " +
+    "needs a human has an effect of which nobody knows whether it happened.",
+  positionals: [],
+  options: {
+    ...STORE_OPTIONS,
+    open: { type: "flag", summary: "only runs that have not ended" },
+    check: { type: "flag", summary: "exit 4 when a run needs a human" },
+  },
+  examples: [
+    ["lazarus runs", "all runs of all cells"],
+    ["lazarus runs --open --mission tidy-inbox", "what is unfinished in one cell"],
+    ["lazarus runs --store postgres://db/agents", "runs of many machines"],
+  ],
+  exits: ["unknown-outcome", "missing", "damaged", "machine"],
+  async run(context, { options }) {
+    const { runs: all, problems, cut } = await listPlacedRuns(context, options);
+    const runs = options.open
+      ? all.filter(({ status }) => status === "running" || status === "needs-human")
+      : all;
+    const waiting = runs.filter(({ status }) => status === "needs-human");
+    context.emit("runs/1", { runs, needs_human: waiting.length, problems, cut }, () =>
+      runs.length === 0
+        ? "no runs\n"
+        : renderTable<PlacedRun>(
+            [
+              { head: "RUN", cell: (run) => run.runId },
+              { head: "MISSION", cell: (run) => run.mission ?? "-", shrinks: true },
+              { head: "AGENT", cell: (run) => run.agentId, shrinks: true },
+              { head: "STATUS", cell: (run) => run.status },
+              { head: "STEP", cell: (run) => String(run.step), alignRight: true },
+              {
+                head: "UNKNOWN",
+                cell: (run) => (run.unknownEffects > 0 ? String(run.unknownEffects) : "-"),
+                alignRight: true,
+              },
+              { head: "LAST WORKED ON", cell: (run) => formatTime(run.updatedAtMs) },
+            ],
+            runs,
+            context.terminal.columns,
+          ),
+    );
+    if (waiting[0] !== undefined) {
+      context.say(
+        `${waiting.length} wait for a human; next: lazarus runs show ${waiting[0].runId}${sameStore(options)}`,
+      );
+    }
+    for (const store of cut) {
+      context.say(`${store} holds more runs than are listed; lazarus runs show <id> finds them all`);
+    }
+    for (const { problem } of problems) context.say(`not listed: ${problem}`);
+    if (problems.length > 0) return ERROR_KINDS.damaged.exit;
+    return options.check && waiting.length > 0 ? ERROR_KINDS["unknown-outcome"].exit : 0;
+  },
+});

@@ -1,0 +1,198 @@
+// Where the commands about runs look: the stores of all cells, or the one that --store names. Listing only reads; a
+// store is opened for writing only by a command that changes a run.
+import { existsSync, readdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { cellPaths } from "../../../cell/layout.ts";
+import { isMissionId } from "../../../cell/mission-id.ts";
+import { asLazarusError, LazarusError } from "../../../platform/errors.ts";
+import {
+  findRunPositions,
+  isUnsettled,
+  MOST_POSITIONS,
+  type RunPosition,
+} from "../../../run/store/positions.ts";
+import type { RunStore } from "../../../run/store/store.ts";
+import type { RunHead } from "../../../run/store/types.ts";
+import { CELL_RUNS, openSqliteRunStore } from "../../../run/stores/open.ts";
+import type { OptionSpec } from "../../command.ts";
+import type { CliContext } from "../../context.ts";
+
+/** Options of every command about runs. */
+export const STORE_OPTIONS = {
+  store: { type: "text", value: "FILE|URL", summary: "this store: a runs.db, or postgres://…" },
+  mission: { type: "text", value: "ID", summary: "only the store of this mission's cell" },
+} as const satisfies Record<string, OptionSpec>;
+
+interface StoreChoice {
+  readonly store: string | undefined;
+  readonly mission: string | undefined;
+}
+
+/** The options that lead a next command to the same store. An address may hold a password, which is not repeated. */
+export function sameStore({ store, mission }: StoreChoice): string {
+  if (store === undefined) return mission === undefined ? "" : ` --mission ${mission}`;
+  return /^\w+:\/\//.test(store) ? " --store …" : ` --store ${quoteWord(store)}`;
+}
+
+const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
+
+/** As a shell takes it. */
+function quoteWord(word: string): string {
+  return PLAIN_WORD.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** A run and where it lies. */
+export interface PlacedRun extends RunPosition {
+  readonly mission: string | null;
+}
+
+/** What the chosen stores hold, and which of them could not be read or hold more than is listed. */
+export interface PlacedRuns {
+  /** Newest first. */
+  readonly runs: readonly PlacedRun[];
+  readonly problems: readonly { readonly mission: string | null; readonly problem: string }[];
+  /** Stores with more runs than are listed. */
+  readonly cut: readonly string[];
+}
+
+/** Lists the chosen stores. One that cannot be read is a problem of its own and hides no other. */
+export async function listPlacedRuns(context: CliContext, choice: StoreChoice): Promise<PlacedRuns> {
+  if (choice.store !== undefined) {
+    await using store = await openStore(context, choice.store);
+    const runs = await placedIn(store, choice.store, await store.list({ limit: MOST_POSITIONS + 1 }));
+    const cut = runs.length > MOST_POSITIONS ? [choice.store] : [];
+    return { runs: runs.slice(0, MOST_POSITIONS), problems: [], cut };
+  }
+  const found = missionsOf(context, choice.mission).map((place) => positionsIn(place, ""));
+  return {
+    runs: found.flatMap(({ runs }) => runs).sort((a, b) => b.updatedAtMs - a.updatedAtMs),
+    problems: found.flatMap(({ mission, problem }) => (problem === undefined ? [] : [{ mission, problem }])),
+    cut: found.filter(({ runs }) => runs.length >= MOST_POSITIONS).map(({ root }) => join(root, CELL_RUNS)),
+  };
+}
+
+/** The places of the chosen stores, whether they hold runs or not. */
+export function listStores(context: CliContext, choice: StoreChoice): string[] {
+  if (choice.store !== undefined) return [choice.store];
+  return missionsOf(context, choice.mission)
+    .map(({ root }) => join(root, CELL_RUNS))
+    .filter((path) => existsSync(path));
+}
+
+/** Opens the store that holds a run; `text` is its id or the beginning of it. */
+export async function findRun(
+  context: CliContext,
+  choice: StoreChoice,
+  text: string,
+): Promise<{ store: RunStore; runId: string }> {
+  const runs = await findByStart(context, choice, text);
+  const exact = runs.filter(({ runId }) => runId === text);
+  const found = exact.length > 0 ? exact : runs;
+  const [run] = found;
+  if (run === undefined) {
+    throw new LazarusError("RUN_UNKNOWN", `there is no run ${JSON.stringify(text)}`, {
+      hint: "lazarus runs",
+    });
+  }
+  if (found.length > 1) {
+    const few = found.slice(0, 5).map(({ runId, mission }) => `${runId}${mission ? ` (${mission})` : ""}`);
+    throw new LazarusError("USAGE", `${JSON.stringify(text)} fits ${found.length} runs: ${few.join(", ")}`, {
+      hint: "give more of the id, or --mission",
+    });
+  }
+  return { store: await openStore(context, run.store), runId: run.runId };
+}
+
+/** Looked up by its id first: a store may hold more runs than a list shows. */
+async function findByStart(
+  context: CliContext,
+  choice: StoreChoice,
+  text: string,
+): Promise<readonly Pick<PlacedRun, "runId" | "mission" | "store">[]> {
+  if (choice.store !== undefined) {
+    const place = choice.store;
+    await using store = await openStore(context, place);
+    const head = await store.head(text);
+    const heads = head ? [head] : (await store.list()).filter(({ runId }) => runId.startsWith(text));
+    return heads.map(({ runId }) => ({ runId, mission: null, store: place }));
+  }
+  const found = missionsOf(context, choice.mission).map((place) => positionsIn(place, text));
+  const runs = found.flatMap((each) => each.runs);
+  const [broken] = found.filter(({ problem }) => problem !== undefined);
+  if (runs.length > 0 || broken === undefined) return runs;
+  throw new LazarusError("RUN_UNKNOWN", `there is no run ${JSON.stringify(text)}, but ${broken.problem}`, {
+    hint: `lazarus runs --mission ${broken.mission}`,
+  });
+}
+
+function positionsIn({ mission, root }: { mission: string; root: string }, start: string) {
+  try {
+    const runs = findRunPositions(root, start).map((run) => ({
+      ...run,
+      mission,
+      store: join(root, run.store),
+    }));
+    return { mission, root, runs, problem: undefined };
+  } catch (error) {
+    return { mission, root, runs: [], problem: asLazarusError(error, `the runs of ${mission}`).message };
+  }
+}
+
+async function placedIn(store: RunStore, place: string, heads: readonly RunHead[]): Promise<PlacedRun[]> {
+  const runs: PlacedRun[] = [];
+  for (const { runId, agentId, status, step, phase, updatedAtMs } of heads) {
+    // A run that completed has no open question; each of the others is one more query.
+    const effects = status === "completed" ? [] : await store.effects(runId).catch(() => []);
+    const unknownEffects = effects.filter(isUnsettled).length;
+    const position = { runId, agentId, status, step, phase, updatedAtMs, unknownEffects };
+    runs.push({ mission: null, store: place, ...position });
+  }
+  return runs;
+}
+
+/** Opens a store for a command that changes or reads one run, with the key in LAZARUS_RUN_KEY. */
+export async function openStore(context: CliContext, place: string): Promise<RunStore> {
+  const { machine, surroundings } = context;
+  const encryptionKey = keyOf(surroundings.env.LAZARUS_RUN_KEY);
+  const options = { machine, ...(encryptionKey === undefined ? {} : { encryptionKey }) };
+  if (/^postgres(ql)?:\/\//.test(place)) {
+    const { openPostgresRunStore } = await import("../../../run/stores/postgres.ts");
+    return openPostgresRunStore(place, { ...options, maxConnections: 2, reconnectMs: 2000 });
+  }
+  const path = resolve(surroundings.cwd, place);
+  if (!existsSync(path)) {
+    throw new LazarusError("NOT_FOUND", `there is no run store at ${path}`, { hint: `ls -l ${path}` });
+  }
+  return openSqliteRunStore(path, options);
+}
+
+function keyOf(text: string | undefined): Uint8Array | undefined {
+  return text === undefined || text === "" ? undefined : new Uint8Array(Buffer.from(text, "base64"));
+}
+
+function missionsOf(context: CliContext, only: string | undefined): { mission: string; root: string }[] {
+  const { config } = context.config;
+  const names = only === undefined ? directoriesIn(config.missions_root) : [only];
+  return names.map((name) => {
+    const mission = context.mission(name);
+    const { root } = cellPaths(config, mission);
+    if (only !== undefined && !existsSync(join(root, CELL_RUNS))) {
+      throw new LazarusError(
+        "RUN_UNKNOWN",
+        `mission ${mission} has no runs: there is no ${join(root, CELL_RUNS)}`,
+        {
+          hint: "lazarus runs",
+        },
+      );
+    }
+    return { mission, root };
+  });
+}
+
+function directoriesIn(root: string): string[] {
+  if (!existsSync(root)) return [];
+  return readdirSync(root, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && isMissionId(entry.name))
+    .map(({ name }) => name)
+    .sort();
+}

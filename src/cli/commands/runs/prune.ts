@@ -1,0 +1,42 @@
+import { asLazarusError, ERROR_KINDS } from "../../../platform/errors.ts";
+import { defineCommand } from "../../command.ts";
+import { listStores, openStore, STORE_OPTIONS } from "./places.ts";
+
+const DAY_MS = 86_400_000;
+
+export const command = defineCommand({
+  about:
+    "Takes away runs that ended long ago. Open runs, runs with an effect of unknown outcome, and messages that a fork " +
+    "needs stay; that every kept run still loads is proven before anything goes.",
+  positionals: [],
+  options: {
+    ...STORE_OPTIONS,
+    days: { type: "number", value: "N", summary: "runs that ended more than N days ago (30)" },
+    keep: { type: "number", value: "N", summary: "keep the newest N of each store whatever their age (0)" },
+  },
+  examples: [["lazarus runs prune --days 7 --keep 20", "of every cell"]],
+  exits: ["damaged", "machine"],
+  async run(context, { options }) {
+    const { days = 30, keep = 0 } = options;
+    const places = listStores(context, options);
+    const removed: string[] = [];
+    const problems: string[] = [];
+    for (const place of places) {
+      try {
+        await using store = await openStore(context, place);
+        removed.push(...(await store.prune({ olderThanMs: days * DAY_MS, keepLast: keep })).removed);
+      } catch (error) {
+        // One store that cannot be read keeps no other from being pruned; the only one is the whole answer.
+        if (places.length === 1) throw error;
+        problems.push(asLazarusError(error, `pruning ${place}`).message);
+      }
+    }
+    context.emit(
+      "runs-prune/1",
+      { removed, stores: places.length, problems },
+      () => `${removed.length} runs pruned\n`,
+    );
+    for (const problem of problems) context.say(`not pruned: ${problem}`);
+    return problems.length > 0 ? ERROR_KINDS.damaged.exit : 0;
+  },
+});

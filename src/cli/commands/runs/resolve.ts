@@ -1,0 +1,69 @@
+import { LazarusError } from "../../../platform/errors.ts";
+import { parseEffectId } from "../../../run/kernel/ledger.ts";
+import type { EffectResolution } from "../../../run/store/store.ts";
+import type { Json } from "../../../run/store/types.ts";
+import { defineCommand } from "../../command.ts";
+import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
+
+export const command = defineCommand({
+  about:
+    "Says what became of an effect whose outcome is unknown. --done: it happened, go on. --retry: it did not, do it. " +
+    "--fail: it did not, and tell the model so. Once no effect of the run is unknown, the run can be resumed.",
+  positionals: [{ name: "effect", summary: "id of the effect, as `lazarus runs show` prints it" }],
+  options: {
+    ...STORE_OPTIONS,
+    done: { type: "flag", summary: "it happened" },
+    retry: { type: "flag", summary: "it did not happen: do it at the next resume" },
+    fail: { type: "flag", summary: "it did not happen: tell the model" },
+    output: { type: "text", value: "JSON", summary: "with --done: what the tool answered" },
+    reason: { type: "text", value: "TEXT", summary: "with --fail: what the model is told" },
+  },
+  examples: [
+    ["lazarus runs resolve 20261115-235301-x7k2p9.4.0 --done", "the mail did go out"],
+    ["lazarus runs resolve 20261115-235301-x7k2p9.4.0 --retry", "it did not: send it"],
+  ],
+  exits: ["missing", "conflict", "busy", "machine"],
+  async run(context, { args, options }) {
+    const resolution = choose(options);
+    const place = parseEffectId(args.effect);
+    if (place === undefined) {
+      throw new LazarusError("EFFECT_UNKNOWN", `${JSON.stringify(args.effect)} is not the id of an effect`, {
+        hint: "lazarus runs show <run> lists them: <run>.<step>.<call>",
+      });
+    }
+    const { store, runId } = await findRun(context, options, place.runId);
+    await using opened = store;
+    const effect = await opened.resolve(`${runId}.${place.step}.${place.call}`, resolution);
+    const head = (await opened.head(runId))!;
+    context.emit("effect/1", { effect, run_status: head.status }, () => `${effect.id} ${effect.state}\n`);
+    if (head.status === "running") context.say(`run ${runId} can be resumed: start its host again`);
+    else if (head.status === "needs-human")
+      context.say(`run ${runId} still needs a human: lazarus runs show ${runId}${sameStore(options)}`);
+    return 0;
+  },
+});
+
+interface Choice {
+  readonly done: boolean;
+  readonly retry: boolean;
+  readonly fail: boolean;
+  readonly output: string | undefined;
+  readonly reason: string | undefined;
+}
+
+function choose({ done, retry, fail, output, reason }: Choice): EffectResolution {
+  const usage = (message: string) =>
+    new LazarusError("USAGE", message, { hint: "lazarus runs resolve --help" });
+  if ([done, retry, fail].filter(Boolean).length !== 1)
+    throw usage("say exactly one of --done, --retry, --fail");
+  if (output !== undefined && !done) throw usage("--output goes with --done");
+  if (reason !== undefined && !fail) throw usage("--reason goes with --fail");
+  if (retry) return { outcome: "retry" };
+  if (fail) return { outcome: "fail", ...(reason === undefined ? {} : { reason }) };
+  if (output === undefined) return { outcome: "done" };
+  try {
+    return { outcome: "done", output: JSON.parse(output) as Json };
+  } catch {
+    throw usage(`--output is not JSON: ${JSON.stringify(output.slice(0, 80))}`);
+  }
+}

@@ -1,0 +1,46 @@
+// All flows of a workspace, healthy and bad, in order of directory and name. Reads only: 10,000 files take a fraction of
+// a second. One bad file never hides the rest, nor does a directory that nobody here may look into.
+
+import { type BadFlow, badInPlace, closedInPlace, listQuarantine } from "../operations/quarantine.ts";
+import type { FlowDocument } from "./document.ts";
+import { readFlow } from "./read.ts";
+import { type FlowPlace, findDirectories, listStems, placeOf } from "./workspace.ts";
+
+export interface ListedFlow {
+  readonly place: FlowPlace;
+  readonly document: FlowDocument;
+}
+
+export interface FlowList {
+  readonly flows: readonly ListedFlow[];
+  /** Bad files where they lie, and those in quarantine. */
+  readonly bad: readonly BadFlow[];
+}
+
+export function listFlows(root: string): FlowList {
+  const flows: ListedFlow[] = [];
+  const bad = visitFlows(root, (place, document) => flows.push({ place, document }));
+  return { flows, bad };
+}
+
+/**
+ * Shows every healthy flow to `visit` and returns the bad ones. Nothing is kept of a flow that the visitor does not
+ * keep: holding 10,000 documents would cost more in garbage collection than reading them.
+ */
+export function visitFlows(
+  root: string,
+  visit: (place: FlowPlace, document: FlowDocument) => void,
+): BadFlow[] {
+  const { open, closed } = findDirectories(root);
+  const bad = closed.map((directory) => closedInPlace(root, directory));
+  for (const directory of open) {
+    for (const stem of listStems(directory)) {
+      const place = placeOf(directory, stem);
+      const reading = readFlow(place);
+      if (reading.state === "ok") visit(place, reading.document);
+      else if (reading.state === "bad") bad.push(badInPlace(place, reading));
+    }
+    bad.push(...listQuarantine(directory));
+  }
+  return bad;
+}

@@ -1,0 +1,186 @@
+// Runs a plan's steps in order, each at most once, through the same records as `flow once`. Killed anywhere and run
+// again, it goes on where it stopped: finished steps are not run again, a step that failed is, and a step whose
+// outcome is unknown stops it unless the step declared `retry: safe` (INV-5).
+import { resolve } from "node:path";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { LazarusError } from "../../platform/errors.ts";
+import { shellWord } from "../../platform/shell-word.ts";
+import type { FlowDocument } from "../document/document.ts";
+import { openFlow } from "../document/open-flow.ts";
+import { locateFlow, type Workspace } from "../document/workspace.ts";
+import type { Owner } from "../locking/owner.ts";
+import { changeFlow, releaseFlow } from "../operations/change.ts";
+import { resumeFlow } from "../operations/resume.ts";
+import { startFlow } from "../operations/start.ts";
+import { type OnceResult, runOnce } from "./once.ts";
+import type { Plan, PlanStep } from "./plan.ts";
+import { wasKilled } from "./record.ts";
+
+export interface ExecRequest {
+  readonly plan: Plan;
+  /** What relative `cwd`s of steps are relative to. */
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Who runs it: this process, since the work dies with it. */
+  readonly me: Owner;
+  /** Keys of steps with an unknown outcome that may run again. */
+  readonly retryUnknown?: readonly string[];
+  readonly onStep?: (
+    step: PlanStep,
+    how: "skipped" | "running" | "ran" | "replayed",
+    exitCode?: number,
+  ) => void;
+  readonly onStdout?: (chunk: Buffer) => void;
+  readonly onStderr?: (chunk: Buffer) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export type ExecResult =
+  | { readonly outcome: "done" | "already-done"; readonly exitCode: 0 }
+  | { readonly outcome: "failed"; readonly exitCode: number; readonly step: string };
+
+export async function execPlan(workspace: Workspace, request: ExecRequest): Promise<ExecResult> {
+  const { plan, me } = request;
+  requireSteps(plan, request.retryUnknown ?? []);
+  const flow = await begin(workspace, request);
+  if (flow === undefined) return { outcome: "already-done", exitCode: 0 };
+  try {
+    const failed = await runSteps(workspace, request, flow);
+    if (failed !== undefined) return failed;
+    await changeFlow(workspace, plan, { status: "done" }, me);
+    crashPoint("flow.exec.done");
+    return { outcome: "done", exitCode: 0 };
+  } finally {
+    await releaseFlow(workspace, plan, me).catch(() => undefined);
+  }
+}
+
+async function runSteps(
+  workspace: Workspace,
+  request: ExecRequest,
+  flow: FlowDocument,
+): Promise<Extract<ExecResult, { outcome: "failed" }> | undefined> {
+  const { plan, me, onStep, signal } = request;
+  const completed = new Set(flow.completedSteps);
+  for (const [i, step] of plan.steps.entries()) {
+    if (completed.has(step.key)) {
+      onStep?.(step, "skipped");
+      continue;
+    }
+    if (signal?.aborted) throw interrupted(plan, step, GOES_ON);
+    const result = await runStep(workspace, request, step);
+    onStep?.(step, result.outcome, result.exitCode);
+    if (result.exitCode !== 0) {
+      const notes = `step ${step.key} ended with exit code ${result.exitCode}`;
+      await changeFlow(workspace, plan, { status: "failed", step: step.key, notes }, me);
+      const unsettled = wasKilled(result.exitCode) && step.retry !== "safe";
+      if (signal?.aborted) throw interrupted(plan, step, unsettled ? lookFirst(plan, step) : GOES_ON);
+      return { outcome: "failed", exitCode: result.exitCode, step: step.key };
+    }
+    crashPoint("flow.exec.step-ended");
+    const next = plan.steps[i + 1]?.key;
+    await changeFlow(workspace, plan, { complete: [step.key], step: next, notes: "" }, me);
+    crashPoint("flow.exec.step-completed");
+  }
+  return undefined;
+}
+
+async function runStep(workspace: Workspace, request: ExecRequest, step: PlanStep): Promise<OnceResult> {
+  const { plan, me, onStep, retryUnknown = [] } = request;
+  onStep?.(step, "running");
+  try {
+    return await runOnce(workspace, {
+      ...request,
+      workflow: plan.workflow,
+      agent: plan.agent,
+      key: step.key,
+      command: ["/bin/sh", "-c", step.run],
+      cwd: resolve(request.cwd, step.cwd ?? "."),
+      env: { ...request.env, ...step.env },
+      retryUnknown: step.retry === "safe" || retryUnknown.includes(step.key),
+      // The step itself said that it did not succeed: it is not a finished step.
+      retryFailed: true,
+    });
+  } catch (error) {
+    if (!(error instanceof LazarusError && error.code === "FLOW_OUTCOME_UNKNOWN")) throw error;
+    const notes = `nobody knows whether step ${step.key} happened`;
+    await changeFlow(workspace, plan, { status: "blocked", step: step.key, notes }, me);
+    throw new LazarusError("FLOW_OUTCOME_UNKNOWN", `${plan.workflow}: ${error.message}`, {
+      hint: lookFirst(plan, step),
+      details: error.details,
+    });
+  }
+}
+
+/** Opens the flow of this plan for `me`, starting or reopening it. Undefined when it is done already. */
+async function begin(workspace: Workspace, { plan, me }: ExecRequest): Promise<FlowDocument | undefined> {
+  const { root } = workspace;
+  const place = locateFlow(root, plan.workflow, plan.agent);
+  const existing = place === undefined ? undefined : openFlow(root, place);
+  if (
+    existing === undefined ||
+    (existing.idempotencyKey !== plan.idempotency && existing.status === "done")
+  ) {
+    const started = await start(workspace, plan, me);
+    if (started === "already-done") return undefined;
+  } else if (existing.idempotencyKey !== plan.idempotency) {
+    throw new LazarusError(
+      "FLOW_EXISTS",
+      `${plan.workflow} is ${existing.status} under another key, ${JSON.stringify(existing.idempotencyKey)}`,
+      { hint: `finish that run first, or give it up: lazarus flow complete -w ${plan.workflow}` },
+    );
+  } else if (existing.status === "done") {
+    return undefined;
+  } else {
+    // Asked for by name: what had failed, was blocked or has expired is taken up again.
+    await changeFlow(workspace, plan, { status: "in_progress", ttlDays: plan.ttlDays ?? 7 }, me);
+  }
+  crashPoint("flow.exec.begun");
+  const { found, passedOver } = await resumeFlow(workspace, { workflow: plan.workflow, me });
+  if (found !== undefined) return found.document;
+  const why = passedOver[0]?.detail ?? "its file is gone";
+  throw new LazarusError("FLOW_FINISHED", `${plan.workflow} cannot be run: ${why}; nothing was run`, {
+    hint: `lazarus flow show --workflow ${plan.workflow}, then the same command again`,
+  });
+}
+
+async function start(workspace: Workspace, plan: Plan, me: Owner): Promise<"started" | "already-done"> {
+  const [first, ...rest] = plan.steps.map((step) => step.key);
+  const { workflow, agent, idempotency, ttlDays } = plan;
+  try {
+    await startFlow(
+      workspace,
+      { workflow, agent, idempotency, ttlDays, step: first!, remaining: rest },
+      { me },
+    );
+    return "started";
+  } catch (error) {
+    if (error instanceof LazarusError && error.code === "FLOW_ALREADY_DONE") return "already-done";
+    throw error;
+  }
+}
+
+const GOES_ON = "the same command goes on from there";
+
+function interrupted(plan: Plan, step: PlanStep, hint: string): LazarusError {
+  const at = `${plan.workflow} was interrupted at step ${JSON.stringify(step.key)}`;
+  return new LazarusError("INTERRUPTED", at, { hint });
+}
+
+/** What a person does about a step whose outcome is unknown. */
+function lookFirst({ workflow }: Plan, { key }: PlanStep): string {
+  const word = shellWord(key);
+  return `look whether it took effect; if so: lazarus flow update -w ${workflow} --complete ${word}; if not: the same exec with --retry-unknown ${word}`;
+}
+
+/** A misspelt key would be a retry that never comes. */
+function requireSteps({ workflow, steps }: Plan, keys: readonly string[]): void {
+  const stranger = keys.find((key) => !steps.some((step) => step.key === key));
+  if (stranger === undefined) return;
+  throw new LazarusError("USAGE", `${workflow} has no step ${JSON.stringify(stranger)}; nothing was run`, {
+    hint: `its steps: ${steps
+      .map((step) => shellWord(step.key))
+      .join(" ")
+      .slice(0, 400)}`,
+  });
+}

@@ -1,0 +1,122 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { systemProcesses } from "../../platform/process-identity.ts";
+import { placeOf } from "../document/workspace.ts";
+import { selfOwner } from "../locking/owner.ts";
+import { decideOnce, type OnceRecord, oncePaths, settleTrace, wasKilled } from "./record.ts";
+
+const record = (changes: Partial<OnceRecord>): OnceRecord => ({
+  state: "started",
+  attempt: 1,
+  owner: selfOwner(systemProcesses),
+  startedAt: "then",
+  commandHash: "h",
+  exitCode: null,
+  signal: null,
+  document: {},
+  ...changes,
+});
+const started = record({});
+const ended = (exitCode: number) => record({ state: "ended", exitCode });
+const gone = { state: "gone" } as const;
+
+describe("what to do with a key", () => {
+  it("runs it when it is new", () => {
+    expect(decideOnce("absent", "dead", gone, {})).toEqual({ act: "run", attempt: 1 });
+  });
+
+  it("replays what has ended, failures too", () => {
+    expect(decideOnce(ended(0), "dead", gone, {})).toMatchObject({ act: "replay" });
+    expect(decideOnce(ended(3), "dead", gone, { retryUnknown: true })).toMatchObject({ act: "replay" });
+  });
+
+  it("takes what a signal ended for unknown: it died in the middle", () => {
+    const killed = record({ state: "ended", exitCode: 137, signal: "SIGKILL" });
+    expect(decideOnce(killed, "dead", gone, {})).toEqual({ act: "unknown" });
+    expect(decideOnce(killed, "dead", gone, { retryFailed: true })).toEqual({ act: "unknown" });
+    expect(decideOnce(killed, "dead", gone, { retryUnknown: true })).toEqual({ act: "run", attempt: 2 });
+  });
+
+  it("runs a failure again when told, but not one that reports a signal: nobody knows how far that got", () => {
+    expect(decideOnce(ended(3), "dead", gone, { retryFailed: true })).toEqual({ act: "run", attempt: 2 });
+    expect(decideOnce(ended(0), "dead", gone, { retryFailed: true })).toMatchObject({ act: "replay" });
+    expect(decideOnce(ended(143), "dead", gone, { retryFailed: true })).toEqual({ act: "unknown" });
+    expect(decideOnce(ended(143), "dead", gone, { retryFailed: true, retryUnknown: true })).toMatchObject({
+      act: "run",
+    });
+    expect([1, 128, 129, 192, 193, 255].map(wasKilled)).toEqual([false, false, true, true, false, false]);
+  });
+
+  it("leaves it alone while its owner or its command lives, told or not", () => {
+    for (const wishes of [{}, { retryUnknown: true }]) {
+      expect(decideOnce(started, "alive", gone, wishes)).toMatchObject({ act: "busy", why: "owner-alive" });
+      expect(decideOnce(started, "dead", { state: "running", pid: 7 }, wishes)).toMatchObject({
+        act: "busy",
+        pid: 7,
+      });
+    }
+  });
+
+  it("runs again by itself only what provably never began", () => {
+    expect(decideOnce(started, "dead", { state: "never-began" }, {})).toEqual({ act: "run", attempt: 2 });
+    expect(decideOnce(started, "dead", gone, {})).toEqual({ act: "unknown" });
+    expect(decideOnce(started, "dead", gone, { retryUnknown: true })).toEqual({ act: "run", attempt: 2 });
+    expect(decideOnce(started, "elsewhere", gone, {})).toMatchObject({ act: "busy", why: "elsewhere" });
+  });
+
+  it("takes an unreadable record for unknown, never for absent", () => {
+    expect(decideOnce("unreadable", "dead", gone, {})).toEqual({ act: "unknown" });
+    expect(decideOnce("unreadable", "dead", gone, { retryUnknown: true })).toMatchObject({ act: "run" });
+  });
+});
+
+describe("the pid file", () => {
+  const directory = mkdtempSync(join(tmpdir(), "lazarus-once-"));
+  afterAll(() => rmSync(directory, { recursive: true }));
+  const at = (name: string, text?: string) => {
+    const path = join(directory, name);
+    if (text !== undefined) writeFileSync(path, text);
+    return path;
+  };
+  const startTimeOf = (pid: number) => systemProcesses.identify(pid)?.startTime;
+
+  it("that is missing is made, and then stands in the way of a late start", () => {
+    const path = at("late");
+    expect(settleTrace(path, startTimeOf)).toEqual({ state: "never-began" });
+    const late = spawnSync("/bin/sh", ["-c", 'set -C; echo $$ >"$1" || exit 125; echo ran', "x", path], {
+      encoding: "utf8",
+    });
+    expect(late).toMatchObject({ status: 125, stdout: "" });
+    expect(readFileSync(path, "utf8")).toBe("void");
+    expect(settleTrace(path, startTimeOf)).toEqual({ state: "never-began" });
+  });
+
+  it("names a command that runs, and not its namesake", () => {
+    const stat = readFileSync(`/proc/${process.pid}/stat`, "latin1");
+    expect(settleTrace(at("me", `${process.pid} ${stat}`), startTimeOf)).toEqual({
+      state: "running",
+      pid: process.pid,
+    });
+    const other = stat.replace(/(\) (?:\S+ ){19})\S+/, "$11");
+    expect(settleTrace(at("other", `${process.pid} ${other}`), startTimeOf)).toEqual({ state: "gone" });
+    expect(settleTrace(at("gone", `${2 ** 22 + 5} x`), startTimeOf)).toEqual({ state: "gone" });
+    expect(settleTrace(at("cut", ""), startTimeOf)).toEqual({ state: "gone" });
+  });
+});
+
+it("keeps records of any two keys apart", () => {
+  const place = placeOf("/w", "report");
+  const names = [
+    ["a", "b"],
+    ["ab", ""],
+    ["", "ab"],
+    ["1:a", "b"],
+    ["a", "../../x"],
+    ["a", "b\0"],
+  ].map(([idempotency, key]) => oncePaths(place, idempotency!, key!).record);
+  expect(new Set(names).size).toBe(names.length);
+  for (const name of names) expect(name).toMatch(/^\/w\/\.lazarus\/once\/report\/[0-9a-f]{40}\.json$/);
+});

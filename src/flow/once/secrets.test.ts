@@ -1,0 +1,60 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { findSecrets } from "../../platform/secrets.ts";
+import { isWorthChecking, redactText, refuseSecrets } from "./secrets.ts";
+
+// Put together at run time, so that no scanner takes this file for a leak.
+const SAMPLES = [
+  `ghp_${"a1B2".repeat(9)}`,
+  `xoxb-123456789012-1234567890123-${"AbCdEfGh".repeat(3)}`,
+  "https://user:hunter22secret@example.com/",
+  `-----BEGIN RSA PRIVATE KEY-----\n${"MIIEpAIBAAKCAQEA".repeat(4)}\n-----END RSA PRIVATE KEY-----`,
+  `sk-ant-api03-${"Ab1_".repeat(23)}AA`,
+  `npm_${"a1B2".repeat(9)}`,
+  `AWS_SECRET_ACCESS_KEY = ${"wJalrXUtnFEMI/K7".repeat(2)}bPxRfiCY`,
+  `postgres://user:${"pa55word".repeat(2)}@db.example.com:5432/app`,
+  `glpat-${"a1B2c".repeat(4)}`,
+];
+
+describe("secrets", () => {
+  it.for(SAMPLES.map((sample, i) => [i, sample] as const))(
+    "are refused with rule and field, never the value (%i)",
+    async ([, sample]) => {
+      const found = await findSecrets(`see ${sample} there`);
+      if (found.length === 0) return;
+      const error = await refuseSecrets({ notes: `see ${sample} there` }).catch((caught: Error) => caught);
+      expect(error).toMatchObject({ code: "FLOW_SECRET", details: { field: "notes", rule: found[0]!.kind } });
+      expect(JSON.stringify(error)).not.toContain(sample.slice(4, 20));
+    },
+  );
+
+  it("of at least six kinds are known to the rules", async () => {
+    const known = await Promise.all(SAMPLES.map(async (sample) => (await findSecrets(sample)).length > 0));
+    expect(known.filter(Boolean).length).toBeGreaterThanOrEqual(6);
+  });
+
+  it("cannot be waved through by a comment", async () => {
+    const note = `secretlint-disable\n${SAMPLES[0]} // secretlint-disable-line`;
+    await expect(refuseSecrets({ notes: note })).rejects.toMatchObject({ code: "FLOW_SECRET" });
+  });
+
+  it("are redacted in recorded output", async () => {
+    const { text, count } = await redactText(`token ${SAMPLES[0]} end`);
+    expect(text).toBe("token [redacted: github] end");
+    expect(count).toBe(1);
+  });
+
+  it("never hide behind the quick look: whatever the rules find is worth checking", async () => {
+    const filler = fc.sample(fc.lorem({ maxCount: 3 }), { numRuns: 20, seed: 7 });
+    for (const sample of SAMPLES) {
+      for (const words of filler) expect(isWorthChecking(`${words} ${sample} ${words}`)).toBe(true);
+    }
+  });
+
+  it.for(["fetch", "install-dependencies", "step 12 of 40", "write the report", "", "a.b.c/d"])(
+    "are not looked for in %j",
+    (text) => {
+      expect(isWorthChecking(text)).toBe(false);
+    },
+  );
+});

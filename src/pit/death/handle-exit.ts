@@ -1,0 +1,215 @@
+// What is done about a life that is over, in one visible order: end what survived → record the end → keep the scene →
+// decide. Each step is durable before the next and done once per life, so whoever is killed in between, the next to look
+// goes on from there. Reviving is another act (revive.ts); nothing here starts anything.
+import { cellPaths } from "../../cell/layout.ts";
+import type { MissionId } from "../../cell/mission-id.ts";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { asLazarusError, ERROR_KINDS, LazarusError } from "../../platform/errors.ts";
+import { indexCheckpoint } from "../../registry/checkpoints.ts";
+import { type CaptureResult, captureCell } from "../../snapshot/capture/capture.ts";
+import type { Reason } from "../../snapshot/model/entry.ts";
+import type { Hands } from "../context.ts";
+import {
+  endLife,
+  enterDecision,
+  keepScene,
+  type MissionRecord,
+  nextStep,
+  type RecordedEnd,
+  refreshDecision,
+  situationOf,
+  troubleStartMs,
+} from "../record/record.ts";
+import { readRecord, writeRecord } from "../record/store.ts";
+import type { PitSettings } from "../settings.ts";
+import { lifeGoesOn, readLife } from "../start/life.ts";
+import { exitOf, findObstacle } from "../start/start-agent.ts";
+import { judgeEnd } from "./classify-end.ts";
+import { gatherEndFacts, lifeOf } from "./collect-facts.ts";
+import { endSurvivors } from "./orphans.ts";
+import { type Decision, decideRevival } from "./policy.ts";
+
+export interface SettleOptions {
+  readonly sleptUntilMs?: number | undefined;
+}
+
+export type Settled =
+  | { readonly state: "none" | "alive" }
+  | { readonly state: "settled"; readonly record: MissionRecord }
+  /** The scene could not be kept yet (disk full, vault busy): nothing is decided before it is. */
+  | { readonly state: "unkept"; readonly record: MissionRecord; readonly error: LazarusError };
+
+/** Only under the mission's lock. */
+export async function settleLife(
+  hands: Hands,
+  mission: MissionId,
+  options: SettleOptions = {},
+): Promise<Settled> {
+  let record = readRecord(hands.config, mission);
+  if (record === undefined || record.life === null) return { state: "none" };
+  if (lifeGoesOn(hands.machine.processes, hands.config, mission)) return { state: "alive" };
+  if (nextStep(record) === "record-end") {
+    record = await recordEnd(hands, mission, record, options);
+    crashPoint("pit.settle.ended");
+  }
+  if (nextStep(record) === "keep-scene") {
+    try {
+      record = await takeScene(hands, mission, record);
+    } catch (error) {
+      const failure = asLazarusError(error, `the checkpoint of ${mission}`);
+      if (ERROR_KINDS[failure.kind].retry) return { state: "unkept", record, error: failure };
+      record = keepScene(record, { epoch: record.life!.epoch, checkpoint: null, error: failure.message });
+      writeRecord(hands.machine, hands.config, record);
+    }
+    crashPoint("pit.settle.kept");
+  }
+  if (nextStep(record) === "wait") {
+    const { maxAgeMs } = hands.settings(mission, record.agent).limits;
+    const fresh = refreshDecision(record, hands.machine.clock.nowMs(), maxAgeMs);
+    if (fresh !== record) writeRecord(hands.machine, hands.config, fresh);
+    record = fresh;
+  }
+  if (nextStep(record) === "decide") {
+    record = decide(hands, mission, record);
+    crashPoint("pit.settle.decided");
+  }
+  return { state: "settled", record };
+}
+
+async function recordEnd(
+  hands: Hands,
+  mission: MissionId,
+  record: MissionRecord,
+  options: SettleOptions,
+): Promise<MissionRecord> {
+  const { machine, config } = hands;
+  const { epoch } = record.life!;
+  const settings = hands.settings(mission, record.agent);
+  const cell = cellPaths(config, mission);
+  const exit = exitOf(hands, mission, epoch);
+  const bootId = machine.processes.bootId();
+  const mine = lifeOf(readLife(config, mission), epoch);
+  // A keeper that wrote an exit has ended everything itself.
+  const marks = { cell: cell.root, epoch, life: mine, bootId };
+  const ending =
+    exit === undefined && (mine === undefined || mine.keeper.bootId === bootId)
+      ? await endSurvivors(machine.clock, marks, settings.leftoverGraceSeconds * 1000)
+      : { ended: 0, immortal: [] };
+  if (ending.immortal.length > 0) {
+    throw new LazarusError(
+      "AGENT_IMMORTAL",
+      `process ${ending.immortal.join(", ")} of ${mission} cannot be ended, so nothing new is started beside it`,
+      { hint: `ps -o pid,stat,wchan,args -p ${ending.immortal.join(",")}` },
+    );
+  }
+  const facts = await gatherEndFacts(hands, record, settings, { ...options, survivors: ending.ended });
+  const end = judgeEnd(facts);
+  const ended = endLife(record, end, settings.limits);
+  writeRecord(machine, config, ended);
+  tellEnd(hands, mission, record, end);
+  return ended;
+}
+
+function tellEnd(hands: Hands, mission: MissionId, record: MissionRecord, end: RecordedEnd): void {
+  const calm = end.kind === "departure" || record.wish !== "running";
+  hands.tell({
+    kind: calm ? "departure" : end.kind === "stall" ? "stall" : "death",
+    mission,
+    data: {
+      epoch: end.epoch,
+      exit_code: end.exit_code,
+      signal: end.signal,
+      evidence: end.evidence.map(({ kind }) => kind),
+    },
+  });
+}
+
+async function takeScene(hands: Hands, mission: MissionId, record: MissionRecord): Promise<MissionRecord> {
+  const calm = record.end!.kind === "departure" || record.wish !== "running";
+  const reason: Reason = record.end!.kind === "departure" ? "departure" : calm ? "stop" : "crash";
+  const { ref } = await capture(hands, mission, reason, null, record.agent);
+  const kept = keepScene(record, { epoch: record.life!.epoch, checkpoint: ref.id, error: null });
+  writeRecord(hands.machine, hands.config, kept);
+  return kept;
+}
+
+/** Takes a checkpoint, indexes it and tells of it. */
+export async function capture(
+  hands: Hands,
+  mission: MissionId,
+  reason: Reason,
+  message: string | null,
+  agent: string | null,
+): Promise<CaptureResult> {
+  const { clock } = hands.machine;
+  const begunMs = clock.monotonicMs();
+  const result = await captureCell(hands.room(mission), { reason, message, agent });
+  const tookMs = Math.round(clock.monotonicMs() - begunMs);
+  const registry = hands.registry();
+  try {
+    if (registry !== undefined) indexCheckpoint(registry, mission, result.ref, result.checkpoint.metadata);
+  } catch {
+    // A cache: `lazarus registry rebuild` fills it again.
+  }
+  hands.tell({
+    kind: "checkpoint",
+    mission,
+    data: {
+      checkpoint: result.ref.id,
+      reason,
+      outcome: result.outcome,
+      flaws: result.flaws.length,
+      took_ms: tookMs,
+    },
+  });
+  return result;
+}
+
+function decide(hands: Hands, mission: MissionId, record: MissionRecord): MissionRecord {
+  const nowMs = hands.machine.clock.nowMs();
+  const decision = considerRevival(hands, mission, record);
+  const decided = enterDecision(record, decision, nowMs);
+  writeRecord(hands.machine, hands.config, decided);
+  const data = { epoch: record.life!.epoch, action: decision.action, reason: decision.reason };
+  if (decision.action === "tombstone") hands.tell({ kind: "tombstone", mission, data });
+  if (decision.action === "tombstone" || decision.action === "ask")
+    hands.tell({ kind: "alert", mission, data });
+  return decided;
+}
+
+/** What the policy says now of the life that ended. Reads, changes nothing. */
+export function considerRevival(
+  hands: Hands,
+  mission: MissionId,
+  record: MissionRecord,
+  settings: PitSettings = hands.settings(mission, record.agent),
+): Decision {
+  const { machine } = hands;
+  const obstacle = findObstacle(hands, record);
+  return decideRevival(
+    situationOf(record, {
+      mode: record.revive ?? settings.revive,
+      limits: settings.limits,
+      olderCheckpoints: obstacle === undefined ? olderCheckpoints(hands, mission, record) : [],
+      obstacle: obstacle === undefined ? null : `${obstacle.says}; ${obstacle.hint}`,
+      nowMs: machine.clock.nowMs(),
+      chance: machine.ids.bytes(1)[0]! / 255,
+    }),
+  );
+}
+
+/** Checkpoints from before it began to go wrong, newest first; equals of the scene would not help. */
+function olderCheckpoints(hands: Hands, mission: MissionId, record: MissionRecord): string[] {
+  const since = troubleStartMs(record);
+  const refs = hands.room(mission).vault.list();
+  const scene = refs.find(({ id }) => id === record.scene?.checkpoint);
+  const found: string[] = [];
+  const seen = new Set<string>(scene === undefined ? [] : [scene.manifest]);
+  for (const ref of refs.toReversed()) {
+    if (since !== undefined && ref.createdMs >= since) continue;
+    if (seen.has(ref.manifest)) continue;
+    seen.add(ref.manifest);
+    found.push(ref.id);
+  }
+  return found;
+}

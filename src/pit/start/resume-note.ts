@@ -1,0 +1,142 @@
+// What a revived agent finds: state/resume.json for programs, artifacts/handoff.md for readers. Why it died, which
+// checkpoint holds the scene, which flow step is next, which effects are unknown, what differs on disk. The texts are
+// pure; `writeResumeNote` stores them. Words from logs and flows are data: fenced off, never mixed with ours.
+import { dirname, join } from "node:path";
+import { refuseOutside } from "../../cell/mission-id.ts";
+import type { FlowPosition } from "../../flow/operations/positions.ts";
+import { makeDirectory, replaceFile } from "../../platform/durable.ts";
+import { exactNumbers, readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
+import type { Machine } from "../../platform/machine.ts";
+import type { RunPosition } from "../../run/store/positions.ts";
+import { describeEnd } from "../describe.ts";
+import type { MissionRecord } from "../record/record.ts";
+
+export interface ResumeFacts {
+  readonly record: MissionRecord;
+  /** The life that begins. */
+  readonly epoch: number;
+  readonly nowMs: number;
+  /** The checkpoint that was gone back to; null when the files are as they were found. */
+  readonly stepBackTo: string | null;
+  readonly flows: readonly FlowPosition[];
+  readonly runs: readonly RunPosition[];
+  /** What the step back changed on disk, in lines; at most a few hundred. */
+  readonly changes: readonly string[];
+  readonly changesInAll: number;
+}
+
+/** The document; field names are fixed, agents read them. */
+export function resumeDocument(facts: ResumeFacts): Record<string, unknown> {
+  const { record } = facts;
+  const { end, scene, decision } = record;
+  return {
+    format: 1,
+    mission_id: record.mission,
+    epoch: facts.epoch,
+    revived_at_ms: facts.nowMs,
+    revivals: record.revivals_ms.length + 1,
+    died: end && {
+      kind: end.kind,
+      exit_code: end.exit_code,
+      signal: end.signal,
+      at_ms: end.at_ms,
+      why: describeEnd(end),
+      evidence: end.evidence,
+      last_words: end.last_words,
+    },
+    decision: decision && { action: decision.action, reason: decision.reason },
+    scene_checkpoint: scene?.checkpoint ?? null,
+    stepped_back_to: facts.stepBackTo,
+    next: openFlows(facts).map((flow) => ({
+      workflow: flow.workflowId,
+      agent: flow.agentId,
+      step: flow.currentStep,
+      status: flow.status,
+      completed_steps: flow.completedSteps,
+      file: flow.file,
+    })),
+    runs: openRuns(facts).map((run) => ({
+      run: run.runId,
+      agent: run.agentId,
+      status: run.status,
+      step: run.step,
+      unknown_effects: run.unknownEffects,
+    })),
+    unknown_effects: facts.runs.reduce((sum, run) => sum + run.unknownEffects, 0),
+    changed_on_disk: { in_all: facts.changesInAll, paths: facts.changes },
+  };
+}
+
+function openFlows({ flows }: ResumeFacts): FlowPosition[] {
+  return flows.filter(({ status }) => status === "in_progress" || status === "blocked");
+}
+
+function openRuns({ runs }: ResumeFacts): RunPosition[] {
+  return runs.filter(
+    ({ status, unknownEffects }) => status === "running" || status === "needs-human" || unknownEffects > 0,
+  );
+}
+
+export function handoffText(facts: ResumeFacts): string {
+  const { record } = facts;
+  const lines = [
+    `# Hand-off for ${record.mission}`,
+    "",
+    `You are life ${facts.epoch} of this mission. The one before ended: ${record.end ? describeEnd(record.end) : "nobody knows how"}.`,
+    "",
+  ];
+  const { end, scene } = record;
+  if (end !== null && end.evidence.length > 0) {
+    lines.push("What speaks for a cause:", ...end.evidence.map(({ says }) => `- ${says}`), "");
+  }
+  lines.push("## Where the files stand", "");
+  if (facts.stepBackTo !== null) {
+    lines.push(
+      `The same crash had repeated, so the cell was put back to checkpoint ${facts.stepBackTo}. The scene of the crash is kept in ${scene?.checkpoint ?? "no checkpoint"}.`,
+    );
+    if (facts.changesInAll > 0) {
+      lines.push(
+        "",
+        `${facts.changesInAll} paths differ from the scene:`,
+        ...facts.changes.map((path) => `- ${path}`),
+      );
+      if (facts.changes.length < facts.changesInAll) lines.push("- …");
+    }
+  } else if (scene?.checkpoint) {
+    lines.push(`As they were found at the crash; that scene is also kept in checkpoint ${scene.checkpoint}.`);
+  } else
+    lines.push(`As they were found. No checkpoint could be taken: ${scene?.error ?? "none was asked for"}.`);
+  lines.push("", "## What is next", "");
+  const flows = openFlows(facts);
+  const runs = openRuns(facts);
+  if (flows.length + runs.length === 0)
+    lines.push("No flow or run is open: begin with the mission's own notes.");
+  for (const flow of flows) {
+    lines.push(
+      `- flow \`${flow.workflowId}\`: step \`${flow.currentStep}\` is next (${flow.completedSteps} done, ${flow.status}); take it up with \`lazarus flow resume -w ${flow.workflowId}\``,
+    );
+  }
+  for (const run of runs) lines.push(`- run \`${run.runId}\`: ${run.status} at step ${run.step}`);
+  const unknown = facts.runs.filter(({ unknownEffects }) => unknownEffects > 0);
+  lines.push("", "## Effects of which nobody knows whether they happened", "");
+  if (unknown.length === 0) lines.push("None.");
+  for (const run of unknown)
+    lines.push(
+      `- run \`${run.runId}\`: ${run.unknownEffects}; look, then say so with \`lazarus runs resolve\``,
+    );
+  if (end !== null && end.last_words.length > 0)
+    lines.push("", "## Last words", "", ...end.last_words.map((line) => `    ${line}`));
+  return `${lines.join("\n")}\n`;
+}
+
+export function writeResumeNote(machine: Machine, cellRoot: string, facts: ResumeFacts): void {
+  const resume = join(cellRoot, "state", "resume.json");
+  const handoff = join(cellRoot, "artifacts", "handoff.md");
+  for (const path of [resume, handoff]) {
+    makeDirectory(machine.disk, dirname(path));
+    refuseOutside(cellRoot, dirname(path));
+  }
+  const previous = readJsonFile(resume, undefined, exactNumbers);
+  writeJsonFile(machine.disk, resume, { ...(previous.ok ? previous.value : {}), ...resumeDocument(facts) });
+  replaceFile(machine.disk, handoff, handoffText(facts));
+}

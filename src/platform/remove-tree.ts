@@ -1,0 +1,22 @@
+// Removes a tree that Lazarus itself has made, whatever modes a checkpoint or an archive gave its directories: one that is
+// closed to its owner (Go's module cache is full of them) would forbid it to everyone but root.
+import { chmodSync, lstatSync, readdirSync, rmSync } from "node:fs";
+import { systemErrorCode } from "./errors.ts";
+
+export function removeTree(root: string | Buffer): void {
+  try {
+    rmSync(root, { recursive: true, force: true });
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code !== "EACCES" && code !== "EPERM") throw error;
+    openDirectories(Buffer.from(root));
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+function openDirectories(path: Buffer): void {
+  if (!lstatSync(path).isDirectory()) return;
+  chmodSync(path, 0o700);
+  for (const name of readdirSync(path, { encoding: "buffer" }))
+    openDirectories(Buffer.concat([path, Buffer.from("/"), name]));
+}

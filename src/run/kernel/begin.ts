@@ -1,0 +1,75 @@
+// A new run from what the caller handed in: its id, its info, and the input as the first messages. No I/O.
+import { LazarusError } from "../../platform/errors.ts";
+import { randomText, timeOrderedId } from "../../platform/ids.ts";
+import type { Machine } from "../../platform/machine.ts";
+import type { RunInfo } from "../store/types.ts";
+import { type Agent, inputMessages, isStepLimit, type RunInput } from "./agent.ts";
+import type { ExecutorDefaults, RunOptions } from "./executor.ts";
+import { createState, INPUT_PHASE, type RunState } from "./state.ts";
+import { textOf } from "./transcript.ts";
+
+const DEFAULT_ITERATIONS = 50;
+const PROMPT_LENGTH = 200;
+/** On top of those of an id for people: a host may begin thousands of runs in one second. */
+const MORE_RANDOM = 6;
+const RUN_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
+
+/** A new run's id: sorts by time, and no two are the same. */
+export function createRunId(machine: Machine, nowMs: number): string {
+  return timeOrderedId(nowMs, machine.ids) + randomText(machine.ids, MORE_RANDOM);
+}
+
+/** Throws for a mistake in the call: no input, or an id that cannot be one. The agent itself is checked later. */
+export function beginState(
+  machine: Machine,
+  agent: Agent,
+  input: RunInput | undefined,
+  run: RunOptions,
+  defaults: ExecutorDefaults,
+): RunState {
+  if (input === undefined) {
+    throw new LazarusError("USAGE", "a new run needs an input", {
+      hint: 'executor.run(agent, "what to do")',
+    });
+  }
+  if (run.runId !== undefined && !RUN_ID.test(run.runId)) {
+    throw new LazarusError("RUN_ID_INVALID", `${JSON.stringify(run.runId)} is not a run id`, {
+      hint: "use 1 to 128 letters, digits, '_' or '-', or leave it out",
+    });
+  }
+  const limit = run.maxIterations ?? defaults.maxIterations;
+  if (!isStepLimit(limit)) {
+    throw new LazarusError("USAGE", `maxIterations is ${String(limit)}`, {
+      hint: "use a whole number from 1 up, or leave it out",
+    });
+  }
+  const messages = inputMessages(input);
+  const nowMs = Math.floor(machine.clock.nowMs());
+  const info: RunInfo = {
+    runId: run.runId ?? createRunId(machine, nowMs),
+    agentId: String(agent?.id ?? ""),
+    agentName: agent?.name ?? String(agent?.id ?? ""),
+    callerId: run.callerId ?? null,
+    channelId: run.channelId ?? null,
+    guildId: run.guildId ?? null,
+    parentRunId: run.parentRunId ?? null,
+    prompt: firstWords(messages.map(textOf).find((text) => text !== "") ?? ""),
+    modelTier: run.modelTier ?? agent?.modelTier ?? null,
+    inputs: run.inputs ?? null,
+    startedAtMs: nowMs,
+    maxIterations: run.maxIterations ?? agent?.maxIterations ?? defaults.maxIterations ?? DEFAULT_ITERATIONS,
+  };
+  const phase = agent?.phases === undefined ? 0 : INPUT_PHASE;
+  return createState(
+    info,
+    messages.map((message) => ({ step: 0, phase, message })),
+  );
+}
+
+/** The first whole words: half of a word may be half of a secret, which nobody would know for one. */
+function firstWords(text: string): string {
+  if (text.length <= PROMPT_LENGTH) return text;
+  return /\s/.test(text[PROMPT_LENGTH]!)
+    ? text.slice(0, PROMPT_LENGTH)
+    : text.slice(0, PROMPT_LENGTH).replace(/\S+$/, "");
+}

@@ -1,0 +1,100 @@
+// The ledger's rules as pure functions: how an effect is named, which state may follow which, and what to do with a
+// call that has no result in the transcript (INV-5). Nothing here runs a tool or writes a row.
+import { LazarusError } from "../../platform/errors.ts";
+import type { Effect, EffectClass, EffectState } from "../store/types.ts";
+
+/** The effect's id, which is also the tool's idempotency key. */
+export function effectId(runId: string, step: number, call: number): string {
+  return `${runId}.${step}.${call}`;
+}
+
+/** Takes an effect id apart; undefined when it is none. */
+export function parseEffectId(id: string): { runId: string; step: number; call: number } | undefined {
+  const match = /^(.+)\.(\d{1,9})\.(\d{1,9})$/.exec(id);
+  if (match === null) return undefined;
+  return { runId: match[1]!, step: Number(match[2]), call: Number(match[3]) };
+}
+
+const FOLLOWS: Readonly<Record<EffectState, readonly EffectState[]>> = {
+  prepared: ["started", "done", "failed"],
+  started: ["started", "done", "failed", "unknown"],
+  unknown: ["prepared", "started", "done", "failed"],
+  done: [],
+  failed: [],
+};
+
+/** The effect in its next state. Throws when the ledger would contradict itself. */
+export function advanceEffect(
+  effect: Effect,
+  state: EffectState,
+  nowMs: number,
+  facts: Partial<Pick<Effect, "output" | "error">> = {},
+): Effect {
+  if (!FOLLOWS[effect.state].includes(state)) {
+    throw new LazarusError(
+      "EFFECT_SETTLED",
+      `effect ${effect.id} is ${effect.state} and cannot become ${state}`,
+    );
+  }
+  return {
+    ...effect,
+    state,
+    attempts: effect.attempts + (state === "started" ? 1 : 0),
+    startedAtMs: state === "started" ? nowMs : effect.startedAtMs,
+    endedAtMs: state === "done" || state === "failed" ? nowMs : null,
+    output: facts.output ?? null,
+    error: facts.error ?? null,
+  };
+}
+
+/**
+ * What to do about a call without a result: `run` it, `reconcile` it with its tool, `park` the run for a human, or
+ * `answer` the model with what the ledger knows.
+ */
+export type CallVerdict =
+  | { readonly action: "run" }
+  | { readonly action: "reconcile" }
+  | { readonly action: "park"; readonly reason: string }
+  | { readonly action: "answer"; readonly how: "done" | "failed" | "not-run"; readonly text: string };
+
+/**
+ * The verdict on a call without a result. `effect` is its line in the ledger, if there is one; `declared` the class
+ * that the tool declares now, undefined when the agent has no such tool any more.
+ */
+export function verdictOnCall(effect: Effect | undefined, declared: EffectClass | undefined): CallVerdict {
+  if (effect?.state === "done") return { action: "answer", how: "done", text: "" };
+  if (effect?.state === "failed") {
+    return { action: "answer", how: "failed", text: effect.error ?? "the call failed" };
+  }
+  // Not in the ledger or only prepared: entries are written ahead, so it never started, or a human said that it did not
+  // happen.
+  const didNotHappen = effect === undefined || effect.state === "prepared";
+  if (declared === undefined) {
+    if (didNotHappen) {
+      return { action: "answer", how: "not-run", text: "there is no such tool; the call was not made" };
+    }
+    return { action: "park", reason: "its outcome is unknown and the agent no longer has this tool" };
+  }
+  if (effect?.inputRedacted) {
+    const text =
+      "the input held a secret, which is not stored; the call was not made: make it again if it is needed";
+    if (didNotHappen || effect.class === "read") return { action: "answer", how: "not-run", text };
+    return {
+      action: "park",
+      reason: "its outcome is unknown and its input held a secret that is not stored",
+    };
+  }
+  if (didNotHappen) return { action: "run" };
+  // Started or unknown. What was promised when it started counts, not what a newer agent declares.
+  switch (effect.class) {
+    case "read":
+    case "idempotent":
+      return { action: "run" };
+    case "reconcile":
+      return declared === "reconcile"
+        ? { action: "reconcile" }
+        : { action: "park", reason: "its outcome is unknown and its tool can no longer reconcile" };
+    case "once":
+      return { action: "park", reason: "it was started and its outcome is unknown" };
+  }
+}

@@ -1,0 +1,117 @@
+// What a transcript says, as pure functions on plain messages: which tool calls have no result yet, what the final
+// words were, and messages made from the ledger so that a provider accepts the transcript again.
+import type { ModelMessage } from "ai";
+import type { Json, TranscriptEntry } from "../store/types.ts";
+import { thrownText } from "./thrown.ts";
+
+/** A tool call that the transcript holds no result for. */
+export interface DanglingCall {
+  readonly step: number;
+  readonly phase: number;
+  /** Position among the calls of its step: with run and step it makes the effect id. */
+  readonly call: number;
+  readonly callId: string;
+  readonly tool: string;
+  readonly input: unknown;
+}
+
+interface Part {
+  readonly type: string;
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+  readonly input?: unknown;
+  readonly text?: string;
+  readonly providerExecuted?: boolean;
+}
+
+function partsOf(message: ModelMessage): readonly Part[] {
+  return typeof message.content === "string" ? [] : (message.content as readonly Part[]);
+}
+
+/** The calls of the last assistant message that still need a result, in order. Calls that the provider runs are its own. */
+export function danglingCalls(entries: readonly TranscriptEntry[]): DanglingCall[] {
+  const last = entries.findLastIndex(
+    ({ message }) => message.role === "assistant" && callsIn(message).length > 0,
+  );
+  if (last < 0) return [];
+  const { step, phase } = entries[last]!;
+  // A provider may give two calls of one step the same id: each result settles one call.
+  const settled = new Map<string, number>();
+  for (const { message } of entries.slice(last + 1)) {
+    if (message.role !== "tool") continue;
+    for (const part of partsOf(message)) {
+      if (part.type === "tool-result")
+        settled.set(part.toolCallId!, (settled.get(part.toolCallId!) ?? 0) + 1);
+    }
+  }
+  const open: DanglingCall[] = [];
+  for (const [call, part] of callsIn(entries[last]!.message).entries()) {
+    const left = settled.get(part.toolCallId!) ?? 0;
+    if (left > 0) settled.set(part.toolCallId!, left - 1);
+    else open.push({ step, phase, call, callId: part.toolCallId!, tool: part.toolName!, input: part.input });
+  }
+  return open;
+}
+
+function callsIn(message: ModelMessage): Part[] {
+  return partsOf(message).filter(
+    ({ type, providerExecuted }) => type === "tool-call" && providerExecuted !== true,
+  );
+}
+
+/** The same message in which every call has an id: a result without one would fit no call, or all of them. */
+export function withCallIds(message: ModelMessage, step: number): ModelMessage {
+  if (message.role !== "assistant" || callsIn(message).every(({ toolCallId }) => toolCallId)) return message;
+  const content = partsOf(message).map((part, i) =>
+    part.type === "tool-call" && !part.toolCallId ? { ...part, toolCallId: `call-${step}-${i}` } : part,
+  );
+  return { ...message, content } as ModelMessage;
+}
+
+/** The words of the last assistant message when it asks for nothing more: the phase is over. Undefined while it is not. */
+export function finalText(entries: readonly TranscriptEntry[]): string | undefined {
+  const message = entries.at(-1)?.message;
+  if (message?.role !== "assistant" || callsIn(message).length > 0) return undefined;
+  return textOf(message);
+}
+
+/** The words of a message, without its calls, files and reasoning. */
+export function textOf(message: ModelMessage): string {
+  if (typeof message.content === "string") return message.content;
+  return partsOf(message)
+    .filter(({ type }) => type === "text")
+    .map(({ text }) => text ?? "")
+    .join("");
+}
+
+/** What became of a call. */
+export type ToolOutcome =
+  | { readonly ok: true; readonly output: unknown }
+  | { readonly ok: false; readonly text: string };
+
+/** The message that tells the model what became of a call. */
+export function resultMessage(call: DanglingCall, outcome: ToolOutcome): ModelMessage {
+  return {
+    role: "tool",
+    content: [
+      {
+        type: "tool-result",
+        toolCallId: call.callId,
+        toolName: call.tool,
+        output: outcome.ok ? outputPart(outcome.output) : { type: "error-text", value: outcome.text },
+      },
+    ],
+  };
+}
+
+function outputPart(output: unknown): { type: "text"; value: string } | { type: "json"; value: never } {
+  if (typeof output === "string") return { type: "text", value: output };
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(output, (_, value) => (typeof value === "bigint" ? String(value) : value));
+  } catch (error) {
+    // It was done, and saying so must not depend on what it answered.
+    return { type: "text", value: `It was done; its answer cannot be written as JSON: ${thrownText(error)}` };
+  }
+  return { type: "json", value: (json === undefined ? null : JSON.parse(json)) as Json as never };
+}

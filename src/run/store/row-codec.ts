@@ -1,0 +1,192 @@
+// Between rows of text and the words of a run. Bytes in messages (pictures, files) become base64 and come back as bytes;
+// a row of a newer format is refused in plain words. Every text passes the seal, in both directions.
+import type { ModelMessage } from "ai";
+import { LazarusError } from "../../platform/errors.ts";
+import { effectId } from "../kernel/ledger.ts";
+import { type EffectRow, type MessageRow, type PhaseRow, ROW_FORMAT, type RunRow } from "./backend.ts";
+import type { Seal } from "./seal.ts";
+import type { Effect, Json, PhaseOutput, RunHead, RunInfo, RunStatus, TranscriptEntry } from "./types.ts";
+
+const BYTES = "$bytes";
+
+/** Where a text lies, in the words that the seal binds it to. */
+export const PLACES = {
+  info: (runId: string) => `run ${runId}, info`,
+  output: (runId: string) => `run ${runId}, output`,
+  error: (runId: string) => `run ${runId}, error`,
+  message: (runId: string, seq: number) => `run ${runId}, message ${seq}`,
+  effect: (id: string) => `effect ${id}, output`,
+  effectError: (id: string) => `effect ${id}, error`,
+  phase: (runId: string, position: number) => `run ${runId}, phase ${position}`,
+} as const;
+
+/** The head of a run, from its row. */
+export function headOf(row: RunRow): RunHead {
+  return {
+    runId: row.id,
+    agentId: row.agentId,
+    parentRunId: row.parentRunId,
+    status: row.status as RunStatus,
+    step: row.step,
+    phase: row.phase,
+    messageCount: row.seq,
+    epoch: row.epoch,
+    owner: row.owner,
+    leaseUntilMs: row.leaseUntilMs,
+    deaths: row.deaths,
+    forkOf: row.forkOf,
+    forkStep: row.forkStep,
+    redactions: row.redactions,
+    usage: { inputTokens: row.inputTokens, outputTokens: row.outputTokens },
+    createdAtMs: row.createdMs,
+    updatedAtMs: row.updatedMs,
+  };
+}
+
+/** Throws RUN_NEWER for a row that a newer Lazarus wrote. */
+export function checkFormat(row: RunRow): void {
+  const why = newerFormat(row);
+  if (why !== null) {
+    throw new LazarusError("RUN_NEWER", why, {
+      hint: "upgrade Lazarus on this machine: npm install lazarus@latest",
+    });
+  }
+}
+
+/** Why a row cannot be read here; null when it can. */
+export function newerFormat(row: RunRow): string | null {
+  if (row.format <= ROW_FORMAT) return null;
+  return `run ${row.id} has format ${row.format}; this Lazarus knows up to ${ROW_FORMAT} and will not touch it`;
+}
+
+/** What is said of a run whose rows contradict each other. */
+export function damagedRun(runId: string, what: string): LazarusError {
+  return new LazarusError("RUN_DAMAGED", `run ${runId} ${what}`, {
+    hint: "restore the store from a checkpoint of its cell: lazarus checkpoints",
+    details: { runId },
+  });
+}
+
+/** The info of a run, from its row. Throws when the key is not the one it was written with. */
+export function runInfoOf(seal: Seal, row: RunRow): RunInfo {
+  const info = seal.open(PLACES.info(row.id), row.info);
+  if (!isObject(info) || info.runId !== row.id) throw damagedRun(row.id, "has an info that is not its own");
+  return info as unknown as RunInfo;
+}
+
+/** Messages as rows, and how many secrets each lost. */
+export async function messageRows(
+  seal: Seal,
+  runId: string,
+  fromSeq: number,
+  entries: readonly TranscriptEntry[],
+): Promise<{ rows: MessageRow[]; redactions: number[] }> {
+  const sealed = await Promise.all(
+    entries.map(({ message }, i) => seal.seal(PLACES.message(runId, fromSeq + i), encodeBytes(message))),
+  );
+  return {
+    rows: entries.map(({ step, phase }, i) => ({ seq: fromSeq + i, step, phase, body: sealed[i]!.text })),
+    redactions: sealed.map(({ redactions }) => redactions),
+  };
+}
+
+/** `owner` is the run that the row lies in: a fork's first messages lie in the run it came from. */
+export function entryOf(seal: Seal, owner: string, row: MessageRow): TranscriptEntry {
+  const value = decodeBytes(seal.open(PLACES.message(owner, row.seq), row.body));
+  if (!isMessage(value)) throw damagedRun(owner, `has something at message ${row.seq} that is no message`);
+  return { step: row.step, phase: row.phase, message: value };
+}
+
+/** A ledger line as a row. */
+export async function effectRow(seal: Seal, effect: Effect, inputRedacted: boolean): Promise<EffectRow> {
+  const { output, error, id } = effect;
+  return {
+    step: effect.step,
+    call: effect.call,
+    // A model may say anything; PostgreSQL's text cannot hold a zero byte.
+    callId: effect.callId.replaceAll("\u0000", "\ufffd"),
+    tool: effect.tool.replaceAll("\u0000", "\ufffd"),
+    class: effect.class,
+    state: effect.state,
+    attempts: effect.attempts,
+    preparedMs: effect.preparedAtMs,
+    startedMs: effect.startedAtMs,
+    endedMs: effect.endedAtMs,
+    output: output === null ? null : (await seal.seal(PLACES.effect(id), output)).text,
+    error: error === null ? null : (await seal.seal(PLACES.effectError(id), error)).text,
+    inputRedacted: effect.inputRedacted || inputRedacted,
+  };
+}
+
+/** A ledger line from its row. */
+export function effectOf(seal: Seal, runId: string, row: EffectRow): Effect {
+  const id = effectId(runId, row.step, row.call);
+  if (!EFFECT_STATES.has(row.state) || !EFFECT_CLASSES.has(row.class)) {
+    throw damagedRun(runId, `has an effect ${id} of class ${row.class} in state ${row.state}`);
+  }
+  return {
+    id,
+    runId,
+    step: row.step,
+    call: row.call,
+    callId: row.callId,
+    tool: row.tool,
+    class: row.class,
+    state: row.state,
+    attempts: row.attempts,
+    preparedAtMs: row.preparedMs,
+    startedAtMs: row.startedMs,
+    endedAtMs: row.endedMs,
+    output: row.output === null ? null : (seal.open(PLACES.effect(id), row.output) as Json),
+    error: row.error === null ? null : String(seal.open(PLACES.effectError(id), row.error)),
+    inputRedacted: row.inputRedacted,
+  };
+}
+
+/** A phase's output as a row. */
+export async function phaseRow(seal: Seal, runId: string, phase: PhaseOutput): Promise<PhaseRow> {
+  const { position, ...body } = phase;
+  return { position, body: (await seal.seal(PLACES.phase(runId, position), body)).text };
+}
+
+/** A phase's output from its row. */
+export function phaseOf(seal: Seal, runId: string, row: PhaseRow): PhaseOutput {
+  const body = seal.open(PLACES.phase(runId, row.position), row.body);
+  if (!isObject(body) || typeof body.name !== "string" || typeof body.output !== "string") {
+    throw damagedRun(runId, `has something at phase ${row.position} that is no output`);
+  }
+  return { position: row.position, name: body.name, output: body.output, fellBack: body.fellBack === true };
+}
+
+const ROLES: ReadonlySet<unknown> = new Set(["system", "user", "assistant", "tool"]);
+const EFFECT_STATES: ReadonlySet<string> = new Set(["prepared", "started", "done", "failed", "unknown"]);
+const EFFECT_CLASSES: ReadonlySet<string> = new Set(["read", "idempotent", "once", "reconcile"]);
+
+function isMessage(value: unknown): value is ModelMessage {
+  if (!isObject(value) || !ROLES.has(value.role)) return false;
+  return typeof value.content === "string" || (Array.isArray(value.content) && value.content.every(isObject));
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}
+
+function encodeBytes(value: unknown): unknown {
+  if (value instanceof Uint8Array) return { [BYTES]: Buffer.from(value).toString("base64") };
+  if (value instanceof ArrayBuffer) return { [BYTES]: Buffer.from(value).toString("base64") };
+  if (Array.isArray(value)) return value.map(encodeBytes);
+  if (typeof value !== "object" || value === null || value instanceof URL || value instanceof Date)
+    return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, encodeBytes(each)]));
+}
+
+function decodeBytes(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(decodeBytes);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value);
+  const [only] = entries;
+  if (entries.length === 1 && only![0] === BYTES && typeof only![1] === "string") {
+    return new Uint8Array(Buffer.from(only![1], "base64"));
+  }
+  return Object.fromEntries(entries.map(([key, each]) => [key, decodeBytes(each)]));
+}

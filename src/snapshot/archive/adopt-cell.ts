@@ -1,0 +1,80 @@
+// Makes a cell that came from elsewhere this mission's own: its seed files say the new id and the new paths, and what is
+// missing is added. Hostile ground: nothing is read or written through a link.
+import { chmodSync, chownSync, lstatSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Config } from "../../cell/config.ts";
+import { type CellPaths, pathsBelow, seedFiles } from "../../cell/layout.ts";
+import type { MissionId } from "../../cell/mission-id.ts";
+import { epochSeconds } from "../../platform/clock.ts";
+import { createFile, makeDirectory } from "../../platform/durable.ts";
+import { LazarusError } from "../../platform/errors.ts";
+import { formatJson, readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
+import type { Machine } from "../../platform/machine.ts";
+
+export interface Adoption {
+  readonly mission: MissionId;
+  /** Where the files are now. */
+  readonly stagedRoot: string;
+  /** Where they will be: what the seed files must say. */
+  readonly finalRoot: string;
+}
+
+export function adoptCell(machine: Machine, config: Config, adoption: Adoption): void {
+  const { stagedRoot, finalRoot, mission } = adoption;
+  const final: CellPaths = pathsBelow(config, finalRoot);
+  const staged = (path: string) => join(stagedRoot, path.slice(finalRoot.length));
+  for (const name of config.required_subdirs) ensureDirectory(machine, stagedRoot, name);
+  const logFile = staged(final.logFile);
+  ensureDirectory(machine, stagedRoot, "logs");
+  if (lstatSync(logFile, { throwIfNoEntry: false }) === undefined) {
+    createFile(machine.disk, logFile, "");
+    giveTo(stagedRoot, logFile);
+  }
+  for (const [path, seed] of seedFiles(mission, final, epochSeconds(machine.clock))) {
+    const file = staged(path);
+    ensureDirectory(machine, stagedRoot, dirname(file).slice(stagedRoot.length + 1));
+    rewriteSeed(machine, stagedRoot, file, seed as Record<string, unknown>);
+  }
+}
+
+/** Fields that name the mission or a place are ours; the rest is the cell's own story and stays. */
+function rewriteSeed(machine: Machine, root: string, file: string, seed: Record<string, unknown>): void {
+  const found = lstatSync(file, { throwIfNoEntry: false });
+  if (found === undefined) {
+    createFile(machine.disk, file, formatJson(seed));
+    giveTo(root, file);
+    return;
+  }
+  const reading = readJsonFile(file);
+  if (!found.isFile() || !reading.ok) return;
+  const { status: _, timestamp: __, created_at: ___, ...names } = seed;
+  const next = { ...reading.value, ...names };
+  if (JSON.stringify(next) === JSON.stringify(reading.value)) return;
+  writeJsonFile(machine.disk, file, next, { mode: found.mode & 0o777 });
+  giveTo(root, file);
+  chmodSync(file, found.mode & 0o777);
+}
+
+/** A directory of the cell, which must be one: a link in its place would lead writes elsewhere. */
+function ensureDirectory(machine: Machine, root: string, relative: string): void {
+  let path = root;
+  for (const name of relative.split("/")) {
+    path = join(path, name);
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (found === undefined) {
+      makeDirectory(machine.disk, path);
+      giveTo(root, path);
+    } else if (!found.isDirectory()) {
+      throw new LazarusError("LAYER_HOSTILE", `the archive was refused: its ${relative} is not a directory`, {
+        hint: "look inside with tar tvf before you trust it; nothing was kept",
+      });
+    }
+  }
+}
+
+/** What root adds to somebody's cell belongs to that somebody. */
+function giveTo(root: string, path: string): void {
+  const { uid, gid } = lstatSync(root);
+  const own = lstatSync(path);
+  if (own.uid !== uid || own.gid !== gid) chownSync(path, uid, gid);
+}

@@ -1,0 +1,209 @@
+// Where an import's bytes come from: a tar archive (plain, gzip or zstd), or one image of an OCI layout, whose layers are
+// verified as they pass. Bounded: what inflates to more than it may is refused while it flows, not when the disk is full.
+import { createHash } from "node:crypto";
+import { closeSync, createReadStream, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGunzip, createZstdDecompress } from "node:zlib";
+import { LazarusError } from "../../platform/errors.ts";
+import { codecOf } from "../vault/codec.ts";
+import { openLayer } from "../vault/layer-reader.ts";
+
+export interface ArchiveLimits {
+  /** Bytes of the inflated archive, all layers together. */
+  readonly maxBytes: number;
+  /** Inflated bytes for each compressed one; 0 means no limit. */
+  readonly maxRatio: number;
+  readonly maxEntries: number;
+}
+
+/** A real cell of text shrinks to a tenth; deflate at its best gives 1,032 to 1. */
+export const DEFAULT_LIMITS: ArchiveLimits = { maxBytes: 2 ** 40, maxRatio: 200, maxEntries: 2_000_000 };
+
+/** Small archives may shrink as much as they like: they cannot hurt. */
+const RATIO_FREE_BYTES = 64 << 20;
+const JSON_LIMIT_BYTES = 64 << 20;
+
+/** Counts what flows, over all layers of an import. */
+export interface Meter {
+  inflated(count: number, compressedSoFar: number): void;
+}
+
+export function createMeter(limits: ArchiveLimits, onBytes: (total: number) => void): Meter {
+  let total = 0;
+  return {
+    inflated(count, compressed) {
+      total += count;
+      onBytes(compressed);
+      if (total > limits.maxBytes) throw bomb(`more than ${limits.maxBytes} bytes`, "--max-bytes");
+      const ratio = total / Math.max(1, compressed);
+      if (limits.maxRatio > 0 && total > RATIO_FREE_BYTES && ratio > limits.maxRatio)
+        throw bomb(`${Math.round(ratio)} times its size`, "--max-ratio");
+    },
+  };
+}
+
+function bomb(what: string, option: string): LazarusError {
+  return new LazarusError("LAYER_HOSTILE", `the archive was refused: it inflates to ${what}`, {
+    hint: `if it may: the same command with ${option}`,
+  });
+}
+
+/** Reads a tar file of any compression and hands its raw bytes over. */
+export async function readArchive(
+  file: string,
+  meter: Meter,
+  use: (chunk: Buffer) => void,
+  options: {
+    readonly digest?: string;
+    readonly compressedBefore?: number;
+    readonly signal?: AbortSignal | undefined;
+  } = {},
+): Promise<void> {
+  const before = options.compressedBefore ?? 0;
+  const source = createReadStream(file);
+  const hash = options.digest === undefined ? undefined : createHash("sha256");
+  const inflate = inflaterFor(file);
+  let seen = 0;
+  const counted = async function* (chunks: AsyncIterable<Buffer>) {
+    for await (const chunk of chunks) {
+      seen += chunk.length;
+      hash?.update(chunk);
+      yield chunk;
+    }
+  };
+  const consume = async (chunks: AsyncIterable<Buffer>) => {
+    for await (const chunk of chunks) {
+      if (options.signal?.aborted)
+        throw new LazarusError("INTERRUPTED", "the import was interrupted; nothing was kept");
+      meter.inflated(chunk.length, before + seen);
+      use(chunk);
+    }
+  };
+  try {
+    if (inflate === undefined) await pipeline(source, counted, consume);
+    else await pipeline(source, counted, inflate, consume);
+  } catch (error) {
+    throw damagedArchive(file, error);
+  }
+  if (hash !== undefined && `sha256:${hash.digest("hex")}` !== options.digest)
+    throw new LazarusError("LAYER_DAMAGED", `layer ${options.digest} does not match its digest`, {
+      details: { layer: options.digest },
+    });
+}
+
+function damagedArchive(file: string, error: unknown): unknown {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  if (!code.startsWith("Z_") && !code.startsWith("ZSTD_") && code !== "ERR_BUFFER_TOO_LARGE") return error;
+  return new LazarusError("LAYER_DAMAGED", `${file} does not inflate: ${(error as Error).message}`, {
+    hint: `gzip -t ${file}, and fetch it again`,
+    cause: error,
+  });
+}
+
+function inflaterFor(file: string): Transform | undefined {
+  const magic = Buffer.alloc(4);
+  const fd = openSync(file, "r");
+  try {
+    readSync(fd, magic, 0, 4, 0);
+  } finally {
+    closeSync(fd);
+  }
+  if (magic[0] === 0x1f && magic[1] === 0x8b) return createGunzip();
+  return magic.readUInt32LE(0) === 0xfd2fb528 ? createZstdDecompress() : undefined;
+}
+
+export interface ImageLayer {
+  readonly path: string;
+  readonly digest: string;
+  readonly size: number;
+  readonly mediaType: string;
+  readonly tocSha256: string | undefined;
+}
+
+export interface Image {
+  readonly tag: string;
+  readonly layers: readonly ImageLayer[];
+  /** Made by Lazarus: names that look like whiteouts are escaped. */
+  readonly isOurs: boolean;
+}
+
+export function isOciLayout(path: string): boolean {
+  return existsSync(join(path, "oci-layout")) && existsSync(join(path, "index.json"));
+}
+
+/** Resolves a tag of a layout (the last image when none is given). Manifest and config are verified by digest. */
+export function openImage(root: string, tag: string | undefined): Image {
+  const damaged = (what: string) => new LazarusError("VAULT_DAMAGED", `the layout ${root} ${what}`);
+  const parse = (bytes: Buffer, what: string): Record<string, unknown> => {
+    try {
+      return JSON.parse(bytes.toString("utf8"));
+    } catch {
+      throw damaged(`has ${what} that is not JSON`);
+    }
+  };
+  const blob = (digest: unknown): string => {
+    const match = /^sha256:([0-9a-f]{64})$/.exec(String(digest));
+    if (match === null) throw damaged("names a blob that is not a sha256 digest");
+    return join(root, "blobs", "sha256", match[1]!);
+  };
+  const read = (descriptor: unknown, what: string) => {
+    const digest = (descriptor as { digest?: unknown } | undefined)?.digest;
+    const path = blob(digest);
+    if (!existsSync(path) || statSync(path).size > JSON_LIMIT_BYTES)
+      throw damaged(`lacks ${what} ${String(digest)}`);
+    const bytes = readFileSync(path);
+    if (`sha256:${createHash("sha256").update(bytes).digest("hex")}` !== digest)
+      throw damaged(`has a damaged ${what} ${String(digest)}`);
+    return parse(bytes, what);
+  };
+  const index = parse(readFileSync(join(root, "index.json")), "an index.json");
+  const images = (Array.isArray(index.manifests) ? index.manifests : []) as {
+    annotations?: Record<string, string>;
+  }[];
+  const tagOf = (image: (typeof images)[number]) =>
+    image.annotations?.["org.opencontainers.image.ref.name"] ?? "";
+  const chosen = tag === undefined ? images.at(-1) : images.find((image) => tagOf(image) === tag);
+  if (chosen === undefined) {
+    throw new LazarusError("CHECKPOINT_UNKNOWN", `the layout ${root} has no image ${tag ?? "at all"}`, {
+      hint: `it has: ${images.map(tagOf).slice(-5).join(", ") || "nothing"}`,
+    });
+  }
+  const manifest = read(chosen, "a manifest");
+  const config = read(manifest.config, "a config");
+  if (!Array.isArray(manifest.layers)) throw damaged("has an image without layers");
+  const layers = (manifest.layers as Record<string, unknown>[]).map((layer): ImageLayer => {
+    const annotations = (layer.annotations ?? {}) as Record<string, string>;
+    return {
+      path: blob(layer.digest),
+      digest: String(layer.digest),
+      size: Number(layer.size),
+      mediaType: String(layer.mediaType),
+      tocSha256: annotations["vnd.lazarus.toc.sha256"],
+    };
+  });
+  return { tag: tagOf(chosen), layers, isOurs: config.lazarus !== undefined };
+}
+
+/** The raw tar bytes of one layer. Ours are read member by member where the runtime reads only one zstd frame. */
+export async function readImageLayer(
+  layer: ImageLayer,
+  meter: Meter,
+  use: (chunk: Buffer) => void,
+  options: { readonly compressedBefore: number; readonly signal?: AbortSignal | undefined },
+): Promise<void> {
+  if (!existsSync(layer.path)) throw new LazarusError("LAYER_DAMAGED", `layer ${layer.digest} is missing`);
+  const codec = codecOf(layer.mediaType);
+  if (codec?.name !== "zstd" || layer.tocSha256 === undefined) {
+    await readArchive(layer.path, meter, use, { ...options, digest: layer.digest });
+    return;
+  }
+  using open = openLayer({ path: layer.path, digest: layer.digest, codec, tocSha256: layer.tocSha256 });
+  let compressed = options.compressedBefore;
+  for (const [i, { raw, stored }] of open.toc.members.entries()) {
+    compressed += stored;
+    meter.inflated(raw, compressed);
+    use(codec.decompress(open.readMember(i), raw));
+  }
+}

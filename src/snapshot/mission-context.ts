@@ -1,0 +1,85 @@
+// What every operation on a mission's checkpoints works with, gathered once.
+import { lstatSync, realpathSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { Config, EffectiveConfig } from "../cell/config.ts";
+import { cellRoot, isInside, type MissionId } from "../cell/mission-id.ts";
+import { LazarusError } from "../platform/errors.ts";
+import type { Machine } from "../platform/machine.ts";
+import { readSettings, type SnapshotSettings } from "./settings.ts";
+import { openVault, type Vault } from "./vault/vault.ts";
+
+export interface Room {
+  readonly machine: Machine;
+  readonly config: Config;
+  readonly settings: SnapshotSettings;
+  readonly mission: MissionId;
+  readonly cellRoot: string;
+  readonly vault: Vault;
+  /** What may be deleted at any time: stat cache, private git index. */
+  readonly cacheDirectory: string;
+  /** Version of Lazarus, for the metadata. */
+  readonly version: string;
+  readonly onProgress: (progress: Progress) => void;
+  /** What git may know of the caller's environment. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+export interface Progress {
+  /** What is being done: "reading", "restoring", "verifying" … */
+  readonly phase: string;
+  readonly done: number;
+  readonly total: number;
+  readonly unit: "files" | "bytes";
+}
+
+export interface RoomOptions {
+  readonly version: string;
+  readonly onProgress?: (progress: Progress) => void;
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+}
+
+export function openRoom(
+  machine: Machine,
+  effective: EffectiveConfig,
+  mission: MissionId,
+  options: RoomOptions,
+): Room {
+  const { config } = effective;
+  const place = cellRoot(config.missions_root, mission);
+  // A cell may be a link to another place in the missions' root: what is saved and restored is that directory.
+  const isLink = lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
+  const root = isLink ? realPlace(place) : place;
+  const vault = openVault(machine, config.vault_root, mission);
+  refuseOverlap(root, vault.root);
+  return {
+    machine,
+    config,
+    settings: readSettings(effective.document, effective.file),
+    mission,
+    cellRoot: root,
+    vault,
+    cacheDirectory: join(config.run_dir, "cache", mission),
+    version: options.version,
+    onProgress: options.onProgress ?? (() => {}),
+    environment: options.environment ?? {},
+  };
+}
+
+/** Where a path really lies: links are followed as far as it exists. */
+export function realPlace(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    const parent = dirname(path);
+    return parent === path ? path : join(realPlace(parent), basename(path));
+  }
+}
+
+/** A vault inside its cell would capture itself for ever; a cell inside its vault would be pruned. */
+function refuseOverlap(cell: string, vault: string): void {
+  const [real, kept] = [realPlace(cell), realPlace(vault)];
+  if (real !== kept && !isInside(real, kept) && !isInside(kept, real)) return;
+  throw new LazarusError("VAULT_MISPLACED", `the vault ${vault} and the cell ${cell} lie inside each other`, {
+    hint: "set vault_root to a directory outside missions_root, then: lazarus config",
+  });
+}

@@ -1,0 +1,126 @@
+// What a checkpoint knows about one path, and about one checkpoint as a whole. Plain data, no I/O.
+import type { FlowPosition } from "../../flow/operations/positions.ts";
+import type { RunPosition } from "../../run/store/positions.ts";
+
+export type EntryType = "file" | "directory" | "symlink" | "fifo";
+
+/** Where a file's bytes lie: in the raw tar stream of one layer. */
+export interface Location {
+  /** Digest of the layer: `sha256:…`. */
+  readonly layer: string;
+  /** Offset of the first stored byte in the layer's uncompressed tar stream. */
+  readonly at: number;
+  /** Bytes stored there: the size, or the sum of the extents of a sparse file. */
+  readonly length: number;
+}
+
+export interface Entry {
+  readonly path: string;
+  readonly type: EntryType;
+  /** Permission bits with setuid, setgid and sticky. */
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  /** Whole seconds, floored, and the nanoseconds above them. */
+  readonly mtimeSec: number;
+  readonly mtimeNs: number;
+  /** Files only; 0 for the rest. */
+  readonly size: number;
+  /** Hex digest of the stored bytes: the whole content, or the extents of a sparse file end to end. Files only, else "". */
+  readonly sha256: string;
+  /** Symlinks only. */
+  readonly target?: string;
+  /** Files that share one inode share this name; unique within a checkpoint. */
+  readonly group?: string;
+  readonly xattrs?: readonly (readonly [name: string, base64: string])[];
+  /** Sparse files: where data lies, the rest being holes. */
+  readonly extents?: readonly (readonly [offset: number, length: number])[];
+  /** Files with at least one byte. Hard links of one group all carry the same. */
+  readonly location?: Location;
+}
+
+/** The whole tree of one checkpoint, by path. */
+export type Listing = ReadonlyMap<string, Entry>;
+
+/** What was not captured as it is, and why (INV-6). */
+export interface Flaw {
+  readonly path: string;
+  /** skipped: not in the checkpoint. torn: changed while being read. degraded: captured, but not wholly. */
+  readonly kind: "skipped" | "torn" | "degraded";
+  readonly reason: string;
+}
+
+export const REASONS = [
+  "manual",
+  "departure",
+  "crash",
+  "scheduled",
+  "pre-restore",
+  "shutdown",
+  "stop",
+  "import",
+  "fork",
+] as const;
+
+export type Reason = (typeof REASONS)[number];
+
+export interface GitPosition {
+  readonly status: "committed" | "unchanged" | "none" | "degraded";
+  readonly head: string | null;
+  readonly branch: string | null;
+  /** The commit of the worktree's full visible state. */
+  readonly commit: string | null;
+  readonly ref: string | null;
+  /** Why there is none, or what is degraded. */
+  readonly note: string | null;
+}
+
+/** What the config blob of a checkpoint says, under `lazarus`. Field names are fixed: other tools read them. */
+export interface CheckpointMetadata {
+  readonly format: 1;
+  readonly checkpoint_id: string;
+  readonly mission: string;
+  readonly parent: string | null;
+  readonly reason: Reason;
+  readonly message: string | null;
+  readonly agent: string | null;
+  /** Epoch milliseconds. */
+  readonly created_ms: number;
+  readonly host: string;
+  readonly lazarus_version: string;
+  readonly git: GitPosition;
+  readonly counts: {
+    readonly files: number;
+    readonly directories: number;
+    readonly others: number;
+    /** Size of all files, as a reader sees them. */
+    readonly bytes: number;
+    /** Paths and bytes that this checkpoint stored anew. */
+    readonly changed: number;
+    readonly removed: number;
+    readonly changed_bytes: number;
+    readonly stored_bytes: number;
+  };
+  readonly flows: readonly FlowPosition[];
+  readonly runs: readonly RunPosition[];
+  readonly flaws: readonly Flaw[];
+  /** Patterns of paths that were left out on purpose; restore never removes what they match. */
+  readonly excluded: readonly string[];
+}
+
+/** One line of a vault's index: the checkpoint exists because this is there (INV-2). */
+export interface CheckpointRef {
+  readonly id: string;
+  /** Digest of the manifest. */
+  readonly manifest: string;
+  readonly manifestSize: number;
+  readonly createdMs: number;
+  readonly reason: Reason;
+  readonly message: string | null;
+  readonly parent: string | null;
+  readonly pinned: boolean;
+  /** When a drill last proved it restorable; null if never. */
+  readonly provenMs: number | null;
+  /** Set on the safety checkpoint of a restore: what was restored over it. */
+  readonly beforeRestoreOf: string | null;
+}

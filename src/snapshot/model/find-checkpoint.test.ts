@@ -1,0 +1,143 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { LazarusError } from "../../platform/errors.ts";
+import type { CheckpointRef, Reason } from "./entry.ts";
+import { findCheckpoint, parseMoment } from "./find-checkpoint.ts";
+
+const NOON = Date.UTC(2026, 10, 15, 12, 0, 0, 250);
+const HOUR_MS = 3_600_000;
+
+function ref(id: string, createdMs: number, reason: Reason = "manual"): CheckpointRef {
+  return {
+    id,
+    createdMs,
+    reason,
+    manifest: `sha256:${"0".repeat(64)}`,
+    manifestSize: 1,
+    message: null,
+    parent: null,
+    pinned: false,
+    provenMs: null,
+    beforeRestoreOf: null,
+  };
+}
+
+const REFS = [
+  ref("20261115-090000-aaaaaa", NOON - 3 * HOUR_MS),
+  ref("20261115-110000-bbbbbb", NOON - HOUR_MS),
+  ref("20261115-120000-cccccc", NOON),
+  ref("20261115-120001-dddddd", NOON + 1000, "pre-restore"),
+];
+
+const find = (text: string | undefined, refs = REFS) =>
+  findCheckpoint(refs, { mission: "m", text, nowMs: NOON + HOUR_MS }).id.slice(-6);
+
+function failure(text: string, refs = REFS): LazarusError {
+  try {
+    find(text, refs);
+  } catch (error) {
+    if (error instanceof LazarusError) return error;
+    throw error;
+  }
+  throw new Error(`${text} was found`);
+}
+
+describe("findCheckpoint", () => {
+  it("takes an id, a unique beginning of one, and latest", () => {
+    expect(find("20261115-110000-bbbbbb")).toBe("bbbbbb");
+    expect(find("20261115-11")).toBe("bbbbbb");
+    expect(find("latest")).toBe("cccccc");
+    expect(find(undefined)).toBe("cccccc");
+  });
+
+  it("reaches a safety checkpoint by id only, unless there is nothing else", () => {
+    expect(find("20261115-120001")).toBe("dddddd");
+    expect(find("now")).toBe("cccccc");
+    expect(find("latest", [REFS[3]!])).toBe("dddddd");
+  });
+
+  it("takes times: the newest checkpoint at that time or before", () => {
+    expect(find("2h ago")).toBe("bbbbbb");
+    expect(find("61 minutes ago")).toBe("bbbbbb");
+    expect(find("1 hour ago")).toBe("cccccc");
+    expect(find("2026-11-15T10:30:00Z")).toBe("aaaaaa");
+    expect(find("2026-11-15 12:30:00+0200")).toBe("aaaaaa");
+    expect(find("2026-11-15")).toBe("cccccc");
+  });
+
+  it("finds a checkpoint by the time that a listing prints for it", () => {
+    for (const each of REFS.slice(0, 3)) {
+      const printed = `${new Date(each.createdMs).toISOString().slice(0, 19).replace("T", " ")}Z`;
+      expect(find(printed)).toBe(each.id.slice(-6));
+    }
+  });
+
+  it("names the nearest ones when there is none, or several", () => {
+    expect(failure("20261115-12").message).toContain("the beginning of 2 checkpoints");
+    expect(failure("20261115-12").message).toContain("20261115-120000-cccccc");
+    const typo = failure("20261115-110000-bbbxxx");
+    expect(typo.code).toBe("CHECKPOINT_UNKNOWN");
+    expect(typo.message).toContain(
+      'mission m has no checkpoint "20261115-110000-bbbxxx"; the nearest: 20261115-110000-bbbbbb',
+    );
+    expect(typo.hint).toBe("lazarus checkpoints m");
+    expect(failure("2026-11-14").message).toContain(
+      "mission m has no checkpoint from 2026-11-14 23:59:59Z or before; the nearest: 20261115-090000-aaaaaa",
+    );
+    expect(failure("latest", []).hint).toBe("lazarus checkpoint m");
+    expect(failure("").code).toBe("CHECKPOINT_UNKNOWN");
+  });
+
+  it("finds every checkpoint by every beginning that is its own", () => {
+    const id = fc.stringMatching(/^[0-9a-z]{4,8}$/);
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(id, { minLength: 1, maxLength: 12 }),
+        fc.nat(),
+        fc.nat(),
+        (ids, pick, cut) => {
+          const refs = ids.map((each, i) => ref(`2026-${each}`, i));
+          const wanted = refs[pick % refs.length]!;
+          const beginning = wanted.id.slice(0, 6 + (cut % (wanted.id.length - 5)));
+          const alike = refs.filter((each) => each.id.startsWith(beginning));
+          if (alike.length > 1 && beginning !== wanted.id) {
+            expect(() => findCheckpoint(refs, { mission: "m", text: beginning, nowMs: 0 })).toThrow(
+              LazarusError,
+            );
+          } else expect(findCheckpoint(refs, { mission: "m", text: beginning, nowMs: 0 })).toBe(wanted);
+        },
+      ),
+    );
+  });
+});
+
+describe("parseMoment", () => {
+  it("covers what was typed to its end", () => {
+    expect(parseMoment("2026-11-15", 0)).toBe(Date.UTC(2026, 10, 16) - 1);
+    expect(parseMoment("2026-11-15 10:00", 0)).toBe(Date.UTC(2026, 10, 15, 10, 1) - 1);
+    expect(parseMoment("2026-11-15T10:00:05Z", 0)).toBe(Date.UTC(2026, 10, 15, 10, 0, 6) - 1);
+    expect(parseMoment("2026-11-15T10:00:05.250Z", 0)).toBe(Date.UTC(2026, 10, 15, 10, 0, 5, 250));
+  });
+
+  it("adds up amounts", () => {
+    expect(parseMoment("1d12h ago", NOON)).toBe(NOON - 36 * HOUR_MS);
+    expect(parseMoment("1 day, 6 hours ago", NOON)).toBe(NOON - 30 * HOUR_MS);
+    expect(parseMoment("1.5 hours ago", NOON)).toBe(NOON - 1.5 * HOUR_MS);
+    expect(parseMoment("yesterday", NOON)).toBe(NOON - 24 * HOUR_MS);
+  });
+
+  it("knows nothing of other words", () => {
+    for (const text of [
+      "soon",
+      "2 fortnights ago",
+      "ago",
+      "2026-13-01",
+      "12",
+      "2026-11-15T1",
+      "h ago",
+      "5 ago",
+    ]) {
+      expect(parseMoment(text, NOON), text).toBeUndefined();
+    }
+  });
+});

@@ -1,0 +1,150 @@
+// Which checkpoint the user means: an id, a unique beginning of one, `latest`, or a time. Pure: the list and the clock
+// are handed in. A time stands for all that it covers, so that what a listing prints to the second finds its own
+// checkpoint, and a bare date means the end of that day. Times without a zone are UTC, as everything Lazarus prints.
+import { LazarusError } from "../../platform/errors.ts";
+import type { CheckpointRef } from "./entry.ts";
+
+export interface Question {
+  readonly mission: string;
+  /** What the user typed; undefined means `latest`. */
+  readonly text: string | undefined;
+  readonly nowMs: number;
+}
+
+const NAMED_LIMIT = 3;
+
+/** The checkpoint that `text` means; `refs` are in the order of the index, oldest first. */
+export function findCheckpoint(refs: readonly CheckpointRef[], question: Question): CheckpointRef {
+  const { mission, nowMs } = question;
+  const text = (question.text ?? "latest").trim();
+  if (refs.length === 0) {
+    throw new LazarusError("CHECKPOINT_UNKNOWN", `mission ${mission} has no checkpoints yet`, {
+      hint: `lazarus checkpoint ${mission}`,
+      details: { mission },
+    });
+  }
+  const byTime = [...refs].sort((a, b) => a.createdMs - b.createdMs);
+  if (text === "latest") return (ordinary(byTime).at(-1) ?? byTime.at(-1))!;
+  const exact = refs.find((ref) => ref.id === text);
+  if (exact !== undefined) return exact;
+  const beginning = text === "" ? [] : byTime.filter((ref) => ref.id.startsWith(text));
+  if (beginning.length === 1) return beginning[0]!;
+  if (beginning.length > 1) {
+    throw unknown(
+      `${quoted(text)} is the beginning of ${beginning.length} checkpoints of ${mission}`,
+      mission,
+      text,
+      beginning,
+    );
+  }
+  const atMs = parseMoment(text, nowMs);
+  if (atMs === undefined)
+    throw unknown(
+      `mission ${mission} has no checkpoint ${quoted(text)}`,
+      mission,
+      text,
+      nearestIds(byTime, text),
+    );
+  const before = byTime.filter((ref) => ref.createdMs <= atMs);
+  const found = ordinary(before).at(-1) ?? before.at(-1);
+  if (found !== undefined) return found;
+  throw unknown(
+    `mission ${mission} has no checkpoint from ${iso(atMs)} or before`,
+    mission,
+    text,
+    byTime.slice(0, 1),
+  );
+}
+
+/**
+ * The moment that `text` covers up to its very end, in epoch milliseconds: ISO dates and times (`2026-11-15`,
+ * `2026-11-15 23:53`, `2026-11-15T23:53:01Z`), `2h ago`, `1 day 6 hours ago`, `yesterday`, `now`. Undefined for the rest.
+ */
+export function parseMoment(text: string, nowMs: number): number | undefined {
+  const words = text.trim().toLowerCase();
+  if (words === "now") return nowMs;
+  if (words === "yesterday") return nowMs - DAY_MS;
+  return parseAgo(words, nowMs) ?? parseIso(text.trim());
+}
+
+const SECOND_MS = 1000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+const UNITS: readonly (readonly [RegExp, number])[] = [
+  [/^(?:s|secs?|seconds?)$/, SECOND_MS],
+  [/^(?:m|mins?|minutes?)$/, MINUTE_MS],
+  [/^(?:h|hrs?|hours?)$/, HOUR_MS],
+  [/^(?:d|days?)$/, DAY_MS],
+  [/^(?:w|weeks?)$/, 7 * DAY_MS],
+];
+
+function parseAgo(words: string, nowMs: number): number | undefined {
+  const amounts = /^(.+?)\s*ago$/.exec(words)?.[1];
+  if (amounts === undefined || !/^(?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*)+$/.test(amounts)) return undefined;
+  let totalMs = 0;
+  for (const [, count, word] of amounts.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)/g)) {
+    const unit = UNITS.find(([pattern]) => pattern.test(word!));
+    if (unit === undefined) return undefined;
+    totalMs += Number(count) * unit[1];
+  }
+  return nowMs - totalMs;
+}
+
+const ISO = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2})?(\.\d{1,3})?\s*(Z|[+-]\d{2}:?\d{2})?)?$/i;
+
+function parseIso(text: string): number | undefined {
+  const match = ISO.exec(text);
+  if (match === null) return undefined;
+  const [, date, minute = "00:00", second = ":00", fraction = "", zone = "Z"] = match;
+  if (match[4] !== undefined && match[3] === undefined) return undefined;
+  const offset = /^[+-]\d{4}$/.test(zone) ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone.toUpperCase();
+  const startMs = Date.parse(`${date}T${minute}${second}${fraction}${offset}`);
+  if (Number.isNaN(startMs)) return undefined;
+  const spanMs =
+    match[2] === undefined
+      ? DAY_MS
+      : match[3] === undefined
+        ? MINUTE_MS
+        : match[4] === undefined
+          ? SECOND_MS
+          : 1;
+  return startMs + spanMs - 1;
+}
+
+/**
+ * Without the safety checkpoints that restores take: they hold what someone wanted to be rid of, and are reached by
+ * `undo` or by id.
+ */
+function ordinary(refs: readonly CheckpointRef[]): CheckpointRef[] {
+  return refs.filter((ref) => ref.reason !== "pre-restore");
+}
+
+/** Those whose ids share the longest beginning with what was typed; of equals, the newest. */
+function nearestIds(byTime: readonly CheckpointRef[], text: string): CheckpointRef[] {
+  const shared = (id: string) => {
+    let length = 0;
+    while (length < text.length && id[length] === text[length]) length += 1;
+    return length;
+  };
+  return [...byTime]
+    .reverse()
+    .sort((a, b) => shared(b.id) - shared(a.id))
+    .slice(0, NAMED_LIMIT);
+}
+
+function unknown(what: string, mission: string, text: string, near: readonly CheckpointRef[]): LazarusError {
+  const named = near.slice(-NAMED_LIMIT).map((ref) => `${ref.id} (${iso(ref.createdMs)}, ${ref.reason})`);
+  return new LazarusError("CHECKPOINT_UNKNOWN", `${what}; the nearest: ${named.join(", ")}`, {
+    hint: `lazarus checkpoints ${mission}`,
+    details: { mission, asked: text, nearest: near.map((ref) => ref.id) },
+  });
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+}
+
+function iso(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19).replace("T", " ")}Z`;
+}

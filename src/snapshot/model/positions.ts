@@ -1,0 +1,9 @@
+// Where a cell's flows and runs stand, for the metadata of its checkpoint: files, steps and conversation are saved
+// together, and so is the knowledge of how far they were. Read from the cell's own files, never from a server.
+import { readFlowPositions } from "../../flow/operations/positions.ts";
+import { readRunPositions } from "../../run/store/positions.ts";
+import type { CheckpointMetadata } from "./entry.ts";
+
+export function readPositions(cellRoot: string): Pick<CheckpointMetadata, "flows" | "runs"> {
+  return { flows: readFlowPositions(cellRoot), runs: readRunPositions(cellRoot) };
+}

@@ -1,0 +1,100 @@
+// A drill: restores a checkpoint to scratch, looks at the result with eyes of its own, and stamps the checkpoint as
+// proven when every path is what its listing says. The scratch lies beside the cell and is removed in the end; one left
+// by a killed drill is removed by the next.
+import { dirname, join } from "node:path";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { asLazarusError } from "../../platform/errors.ts";
+import { acquireLock, type Lock } from "../../platform/lock.ts";
+import { removeTree } from "../../platform/remove-tree.ts";
+import { compareTree, type Difference } from "../archive/compare-tree.ts";
+import type { Room } from "../mission-context.ts";
+import type { CheckpointRef, Flaw } from "../model/entry.ts";
+import { findCheckpoint } from "../model/find-checkpoint.ts";
+import { namingTheGood } from "../restore/damage-hint.ts";
+import { findMeans } from "../restore/make-path.ts";
+import { finishInterruptedRestore } from "../restore/roll-forward.ts";
+import { WHOLE_CELL } from "../restore/scope.ts";
+import { createTableReader, openSource } from "../restore/source.ts";
+import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
+import { fillDirectory, prepareDirectory } from "./restore-into.ts";
+
+export interface DrillResult {
+  /** As the index has it afterwards. */
+  readonly ref: CheckpointRef;
+  readonly checkpoint: Checkpoint;
+  /** Paths that were compared. */
+  readonly paths: number;
+  readonly bytes: number;
+  readonly differences: readonly Difference[];
+  /** What this machine could not restore exactly; part of the differences when it shows. */
+  readonly flaws: readonly Flaw[];
+}
+
+export interface DrillOptions {
+  readonly checkpoint?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export async function drill(room: Room, options: DrillOptions = {}): Promise<DrillResult> {
+  const { vault, mission, machine } = room;
+  const question = { mission, text: options.checkpoint, nowMs: machine.clock.nowMs() };
+  const ref = findCheckpoint(vault.list(), question);
+  const checkpoint = await namingTheGood(vault, ref, () => readCheckpoint(vault, ref));
+  // Not the vault's own lock: checkpoints go on during a drill, which may take long.
+  using _drilling = await lockDrill(room);
+  const scratch = join(dirname(room.cellRoot), `.lazarus-drill-${mission}`);
+  const looked = await namingTheGood(vault, ref, () =>
+    restoreAndLook(room, checkpoint, scratch, options.signal),
+  );
+  if (looked.differences.length > 0) return { ref, checkpoint, ...looked };
+  return { ref: await stamp(room, ref), checkpoint, ...looked };
+}
+
+async function lockDrill({ vault, mission, machine }: Room): Promise<Lock> {
+  try {
+    const file = join(vault.root, "lazarus", "drill.lock");
+    return await acquireLock(machine, file, { purpose: `drill of ${mission}` });
+  } catch (error) {
+    throw asLazarusError(error, `locking the vault ${vault.root}`, vault.root);
+  }
+}
+
+async function restoreAndLook(
+  room: Room,
+  checkpoint: Checkpoint,
+  scratch: string,
+  signal: AbortSignal | undefined,
+) {
+  try {
+    removeTree(scratch);
+    crashPoint("snapshot.drill.scratch-cleared");
+    const source = openSource(room.vault, createTableReader(room.vault)(checkpoint));
+    prepareDirectory(scratch, checkpoint.ref.id);
+    const into = { directory: scratch, scope: WHOLE_CELL, onProgress: room.onProgress, signal };
+    const { bytes, flaws } = await fillDirectory(source, into, false);
+    crashPoint("snapshot.drill.restored");
+    const { owners, posix } = findMeans();
+    const differences = compareTree(scratch, source.listing, { owners, posix }, (done, total) =>
+      room.onProgress({ phase: "comparing", done, total, unit: "files" }),
+    );
+    return { paths: source.listing.size, bytes, differences, flaws };
+  } catch (error) {
+    throw asLazarusError(error, `drilling ${checkpoint.ref.id} in ${scratch}`, scratch);
+  } finally {
+    removeTree(scratch);
+  }
+}
+
+async function stamp(room: Room, ref: CheckpointRef): Promise<CheckpointRef> {
+  const { vault, machine } = room;
+  using lock = await vault.lock(`drill of ${room.mission}`);
+  finishInterruptedRestore(room, lock);
+  const proven = { ...ref, provenMs: machine.clock.nowMs() };
+  // The same content under other names is proven with it, and a checkpoint that was pruned meanwhile stays pruned.
+  const refs = vault.list();
+  vault.publish(
+    refs.map((each) => (each.manifest === ref.manifest ? { ...each, provenMs: proven.provenMs } : each)),
+  );
+  crashPoint("snapshot.drill.stamped");
+  return refs.some(({ id }) => id === ref.id) ? proven : ref;
+}

@@ -1,0 +1,202 @@
+// Forks a mission: a new cell from a checkpoint, with a vault of its own that shares the layers' bytes. Everything is
+// made beside and under the new vault's lock; the last act is the rename of the finished cell into place, so that a fork
+// that was killed anywhere has made no mission, and running it again starts over.
+import { copyFileSync, existsSync, linkSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
+import { epochSeconds } from "../../platform/clock.ts";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { makeDirectory } from "../../platform/durable.ts";
+import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
+import { type JsonObject, readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
+import type { Lock } from "../../platform/lock.ts";
+import { removeTree } from "../../platform/remove-tree.ts";
+import { type CaptureResult, captureCell } from "../capture/capture.ts";
+import type { Room } from "../mission-context.ts";
+import type { CheckpointRef, Flaw } from "../model/entry.ts";
+import { findCheckpoint } from "../model/find-checkpoint.ts";
+import { namingTheGood } from "../restore/damage-hint.ts";
+import { finishInterruptedRestore } from "../restore/roll-forward.ts";
+import { WHOLE_CELL } from "../restore/scope.ts";
+import { createTableReader, openSource } from "../restore/source.ts";
+import { syncPaths } from "../restore/sync.ts";
+import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
+import type { Vault } from "../vault/vault.ts";
+import { fillDirectory, prepareDirectory } from "./restore-into.ts";
+
+export interface ForkResult {
+  readonly from: CheckpointRef;
+  /** The one checkpoint of the new mission. */
+  readonly capture: CaptureResult;
+  readonly flaws: readonly Flaw[];
+  /** What the user should know before an agent works in the new cell. */
+  readonly warnings: readonly string[];
+}
+
+export interface ForkOptions {
+  /** Id, beginning of one, `latest`, or a time. */
+  readonly at?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** `room` is the mission's, `fork` the new one's. */
+export async function forkMission(room: Room, fork: Room, options: ForkOptions): Promise<ForkResult> {
+  const question = { mission: room.mission, text: options.at, nowMs: room.machine.clock.nowMs() };
+  const from = findCheckpoint(room.vault.list(), question);
+  refuseTaken(fork);
+  using lock = await fork.vault.lock(`fork of ${room.mission} into ${fork.mission}`);
+  refuseTaken(fork);
+  finishInterruptedRestore(fork, lock);
+  return await namingTheGood(room.vault, from, () => makeFork(room, fork, from, lock, options.signal));
+}
+
+function refuseTaken(fork: Room): void {
+  if (existsSync(fork.cellRoot)) {
+    throw new LazarusError("TARGET_NOT_EMPTY", `mission ${fork.mission} exists already: ${fork.cellRoot}`, {
+      hint: "choose another name for the fork",
+      details: { cell: fork.cellRoot },
+    });
+  }
+  const others = fork.vault.list().filter((ref) => ref.reason !== "fork");
+  if (others.length > 0) {
+    throw new LazarusError(
+      "TARGET_NOT_EMPTY",
+      `the vault ${fork.vault.root} holds ${others.length} checkpoints of an earlier mission ${fork.mission}`,
+      { hint: `lazarus restore ${fork.mission} brings that one back; or choose another name for the fork` },
+    );
+  }
+}
+
+async function makeFork(
+  room: Room,
+  fork: Room,
+  from: CheckpointRef,
+  lock: Lock,
+  signal: AbortSignal | undefined,
+): Promise<ForkResult> {
+  const checkpoint = readCheckpoint(room.vault, from);
+  const staging = join(dirname(fork.cellRoot), `.lazarus-fork-${fork.mission}`);
+  const cell = join(staging, "cell");
+  try {
+    removeTree(staging);
+    makeDirectory(room.machine.disk, staging);
+    crashPoint("snapshot.fork.staging-made");
+    prepareDirectory(cell, from.id);
+    const into = { directory: cell, scope: WHOLE_CELL, onProgress: fork.onProgress, signal };
+    const source = openSource(room.vault, createTableReader(room.vault)(checkpoint));
+    const filled = await fillDirectory(source, into, false);
+    crashPoint("snapshot.fork.filled");
+    giveName(fork, cell, room.mission, from.id);
+    crashPoint("snapshot.fork.named");
+    const capture = await captureFork(room, fork, checkpoint, cell, lock);
+    syncPaths(cell, [...source.listing.keys()]);
+    crashPoint("snapshot.fork.synced");
+    renameSync(cell, fork.cellRoot);
+    syncPaths(dirname(fork.cellRoot), ["."]);
+    crashPoint("snapshot.fork.put");
+    removeTree(staging);
+    return { from, capture, flaws: [...filled.flaws, ...capture.flaws], warnings: findTies(room, fork) };
+  } catch (error) {
+    removeTree(staging);
+    throw asLazarusError(error, `forking ${room.mission} into ${fork.cellRoot}`, dirname(fork.cellRoot));
+  }
+}
+
+/** The files by which a cell knows who and where it is; other fields in them stay. */
+function giveName(fork: Room, cell: string, from: string, checkpoint: string): void {
+  const { disk, clock } = fork.machine;
+  const staged = pathsBelow(fork.config, cell);
+  const final = pathsBelow(fork.config, fork.cellRoot);
+  const now = epochSeconds(clock);
+  const edit = (file: string, changes: JsonObject) => {
+    makeDirectory(disk, dirname(file));
+    const reading = readJsonFile(file);
+    writeJsonFile(disk, file, { ...(reading.ok ? reading.value : {}), ...changes });
+  };
+  const forkedFrom = { mission_id: from, checkpoint_id: checkpoint };
+  edit(staged.missionFile, { mission_id: fork.mission, created_at: now, forked_from: forkedFrom });
+  edit(staged.configFile, {
+    mission_id: fork.mission,
+    worktree: final.worktree,
+    artifacts: final.artifacts,
+    heartbeat_file: final.heartbeatFile,
+  });
+  // The heartbeat of another mission's agent says nothing about this one.
+  writeJsonFile(disk, staged.heartbeatFile, {
+    mission_id: fork.mission,
+    timestamp: now,
+    status: BOOTSTRAPPED,
+  });
+}
+
+/**
+ * The new vault's only checkpoint: the layers of the old one and one more, for the new names. The old manifest stands in
+ * the index meanwhile, as what the capture compares with.
+ */
+async function captureFork(
+  room: Room,
+  fork: Room,
+  checkpoint: Checkpoint,
+  cell: string,
+  lock: Lock,
+): Promise<CaptureResult> {
+  const blobs = [
+    ...checkpoint.layers.map(({ digest }) => digest),
+    checkpoint.config,
+    checkpoint.ref.manifest,
+  ];
+  for (const digest of new Set(blobs)) shareBlob(room.vault, fork.vault, digest);
+  fork.machine.disk.fsyncDirectory(dirname(fork.vault.blobPath(checkpoint.config)));
+  crashPoint("snapshot.fork.blobs-shared");
+  const seed: CheckpointRef = {
+    ...checkpoint.ref,
+    reason: "fork",
+    message: `unfinished fork of ${room.mission}`,
+    parent: null,
+    pinned: false,
+    provenMs: null,
+    beforeRestoreOf: null,
+  };
+  fork.vault.publish([seed]);
+  crashPoint("snapshot.fork.seeded");
+  const message = `fork of ${room.mission} at ${checkpoint.ref.id}`;
+  const capture = await captureCell({ ...fork, cellRoot: cell }, { reason: "fork", message, heldLock: lock });
+  const ref = { ...capture.ref, parent: null };
+  fork.vault.publish([ref]);
+  crashPoint("snapshot.fork.published");
+  return { ...capture, ref, checkpoint: { ...capture.checkpoint, ref } };
+}
+
+/** The same bytes under a second name; a copy where the vaults lie on different file systems. */
+function shareBlob(from: Vault, to: Vault, digest: string): void {
+  const path = to.blobPath(digest);
+  if (existsSync(path) && statSync(path).size === statSync(from.blobPath(digest)).size) return;
+  rmSync(path, { force: true });
+  try {
+    linkSync(from.blobPath(digest), path);
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code !== "EXDEV" && code !== "EPERM" && code !== "EMLINK") throw error;
+    const copy = join(to.scratch, "blob");
+    copyFileSync(from.blobPath(digest), copy);
+    syncPaths(to.scratch, ["blob"]);
+    to.adopt(copy, digest);
+  }
+}
+
+/** A linked worktree's `.git` is a file that names a directory elsewhere, which both cells would now write to. */
+function findTies(room: Room, fork: Room): string[] {
+  const file = join(fork.cellRoot, "worktree", ".git");
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch {
+    return [];
+  }
+  const place = /^gitdir: (.+)$/m.exec(text)?.[1];
+  if (place === undefined) return [];
+  return [
+    `the worktree of ${fork.mission} is a linked one: it shares index and HEAD with that of ${room.mission}, in ${place}. ` +
+      `Before an agent uses git there: rm ${file} && git init ${dirname(file)}`,
+  ];
+}

@@ -1,0 +1,214 @@
+// Makes a cell and its first checkpoint from an archive or an OCI layout. Everything is unpacked in a private directory
+// beside the cell, captured there, and renamed into place at the very end: the rename is the moment at which the mission
+// exists. A crash before it leaves a directory that the next import of that mission removes, with its checkpoint (INV-2).
+import { closeSync, existsSync, lstatSync, openSync, readdirSync, renameSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { makeDirectory } from "../../platform/durable.ts";
+import { asLazarusError, LazarusError } from "../../platform/errors.ts";
+import type { Lock } from "../../platform/lock.ts";
+import { posixSupport } from "../../platform/posix.ts";
+import { removeTree } from "../../platform/remove-tree.ts";
+import { adoptCell } from "../archive/adopt-cell.ts";
+import {
+  type ArchiveLimits,
+  createMeter,
+  DEFAULT_LIMITS,
+  isOciLayout,
+  openImage,
+  readArchive,
+  readImageLayer,
+} from "../archive/source.ts";
+import { createUnpacker, type Unpacker, type UnpackOptions } from "../archive/unpack.ts";
+import { type CaptureResult, captureCell } from "../capture/capture.ts";
+import type { Room } from "../mission-context.ts";
+import type { Flaw } from "../model/entry.ts";
+import { fromTarName } from "../tar/header.ts";
+import { createTarReader, TarError } from "../tar/read.ts";
+import { prune } from "./prune.ts";
+
+export interface ImportOptions {
+  /** An archive, or a directory that is an OCI layout. */
+  readonly source: string;
+  /** Which image of a layout; its last one when left out. */
+  readonly tag?: string | undefined;
+  readonly limits?: Partial<ArchiveLimits>;
+  /** Keep setuid bits and privileged xattrs: for archives of one's own. */
+  readonly trusted?: boolean;
+  /** Give files to the owners that the archive names. */
+  readonly owners: boolean;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ImportResult extends CaptureResult {
+  /** What of the archive did not come over. */
+  readonly lost: readonly Flaw[];
+  /** "cell" when the archive was one; "worktree" when its content became the worktree of a new cell. */
+  readonly as: "cell" | "worktree";
+}
+
+const STAGING = ".lazarus-import-";
+
+export async function importCell(room: Room, options: ImportOptions): Promise<ImportResult> {
+  refuseAbsent(options.source);
+  refuseTaken(room);
+  const staging = join(dirname(room.cellRoot), `${STAGING}${room.mission}`);
+  using lock = await room.vault.lock(`import of ${room.mission}`);
+  try {
+    rollBack(room, staging);
+    refuseTaken(room);
+    makeDirectory(room.machine.disk, staging);
+    crashPoint("snapshot.import.staging-made");
+    return await importInto(room, staging, lock, options);
+  } catch (error) {
+    rollBack(room, staging);
+    await prune(room, { heldLock: lock }).catch(() => {});
+    throw asLazarusError(error, `importing ${options.source} as ${room.mission}`, room.vault.root);
+  }
+}
+
+async function importInto(
+  room: Room,
+  staging: string,
+  lock: Lock,
+  options: ImportOptions,
+): Promise<ImportResult> {
+  const tree = join(staging, "tree");
+  makeDirectory(room.machine.disk, tree);
+  const lost = await unpackAll(room, tree, options);
+  crashPoint("snapshot.import.unpacked");
+  const { root, as } = settle(room, staging, tree);
+  adoptCell(room.machine, room.config, { mission: room.mission, stagedRoot: root, finalRoot: room.cellRoot });
+  crashPoint("snapshot.import.adopted");
+  const result = await captureCell(
+    { ...room, cellRoot: root },
+    { reason: "import", message: `imported from ${basename(options.source)}`, heldLock: lock, git: false },
+  );
+  crashPoint("snapshot.import.captured");
+  syncTree(staging);
+  if (existsSync(room.cellRoot)) throw taken(room, "a cell");
+  renameSync(root, room.cellRoot);
+  crashPoint("snapshot.import.renamed");
+  room.machine.disk.fsyncDirectory(dirname(room.cellRoot));
+  removeTree(staging);
+  return { ...result, lost, as };
+}
+
+/** An earlier import that did not come to its rename never happened. */
+function rollBack(room: Room, staging: string): void {
+  if (!existsSync(staging)) return;
+  const refs = room.vault.list();
+  const unfinished = !existsSync(room.cellRoot) && refs.length === 1 && refs[0]!.reason === "import";
+  if (unfinished) room.vault.publish([]);
+  crashPoint("snapshot.import.rolled-back");
+  removeTree(staging);
+}
+
+function refuseAbsent(source: string): void {
+  const found = statSync(source, { throwIfNoEntry: false });
+  if (found === undefined)
+    throw new LazarusError("NOT_FOUND", `there is no archive or layout ${source}`, {
+      hint: `ls -l ${dirname(source)}`,
+    });
+  // A FIFO would be waited for, with the lock in hand, by everyone after us.
+  if (!found.isFile() && !found.isDirectory())
+    throw new LazarusError("USAGE", `${source} is neither a file nor a directory`, {
+      hint: `cat ${source} > cell.tar.gz && lazarus import cell.tar.gz --mission NAME`,
+    });
+}
+
+function refuseTaken(room: Room): void {
+  if (existsSync(room.cellRoot)) throw taken(room, "a cell");
+  const staging = join(dirname(room.cellRoot), `${STAGING}${room.mission}`);
+  if (room.vault.list().length > 0 && !existsSync(staging)) throw taken(room, "checkpoints");
+}
+
+function taken(room: Room, what: string): LazarusError {
+  return new LazarusError(
+    "TARGET_NOT_EMPTY",
+    `mission ${room.mission} has ${what} already; nothing was imported`,
+    {
+      hint: "import under another name: --mission NAME",
+    },
+  );
+}
+
+async function unpackAll(room: Room, tree: string, options: ImportOptions): Promise<readonly Flaw[]> {
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  const base: UnpackOptions = {
+    owners: options.owners,
+    trusted: options.trusted ?? false,
+    maxEntries: limits.maxEntries,
+  };
+  const unpacker = createUnpacker(tree, base);
+  const image = isOciLayout(options.source) ? openImage(options.source, options.tag) : undefined;
+  const total = image?.layers.reduce((sum, { size }) => sum + size, 0) ?? statSync(options.source).size;
+  const meter = createMeter(limits, (done) =>
+    room.onProgress({ phase: "unpacking", done, total, unit: "bytes" }),
+  );
+  const { signal } = options;
+  if (image === undefined) {
+    if (statSync(options.source).isDirectory()) throw notALayout(options.source);
+    await feed(unpacker, (use) => readArchive(options.source, meter, use, { signal }));
+  } else {
+    let compressedBefore = 0;
+    for (const layer of image.layers) {
+      unpacker.withOptions({ ...base, layer: { unescape: image.isOurs ? fromTarName : (name) => name } });
+      await feed(unpacker, (use) => readImageLayer(layer, meter, use, { compressedBefore, signal }));
+      compressedBefore += layer.size;
+    }
+  }
+  if (unpacker.entries === 0) throw new LazarusError("LAYER_DAMAGED", `${options.source} holds nothing`);
+  unpacker.finish();
+  return unpacker.flaws;
+}
+
+async function feed(
+  unpacker: Unpacker,
+  read: (use: (chunk: Buffer) => void) => Promise<void>,
+): Promise<void> {
+  const reader = createTarReader(unpacker);
+  try {
+    await read((chunk) => reader.push(chunk));
+    reader.end();
+  } catch (error) {
+    if (!(error instanceof TarError)) throw error;
+    throw new LazarusError("LAYER_DAMAGED", `the archive cannot be read: ${error.message}`, {
+      hint: "tar tvf says whether it is a tar archive at all; nothing was kept",
+      cause: error,
+    });
+  }
+}
+
+function notALayout(source: string): LazarusError {
+  return new LazarusError("NOT_FOUND", `${source} is a directory, but no OCI layout`, {
+    hint: `tar -C ${source} -czf cell.tar.gz . && lazarus import cell.tar.gz --mission NAME`,
+  });
+}
+
+/** A cell is known by its meta/mission.json, at the top or in the one directory there; anything else is a worktree. */
+function settle(room: Room, staging: string, tree: string): { root: string; as: ImportResult["as"] } {
+  const isCell = (path: string) =>
+    [path, join(path, "meta")].every((each) => lstatSync(each, { throwIfNoEntry: false })?.isDirectory()) &&
+    (lstatSync(join(path, "meta", "mission.json"), { throwIfNoEntry: false })?.isFile() ?? false);
+  if (isCell(tree)) return { root: tree, as: "cell" };
+  const [only, ...more] = readdirSync(tree, { encoding: "buffer" });
+  if (only !== undefined && more.length === 0 && isCell(join(tree, only.toString("latin1"))))
+    return { root: join(tree, only.toString("latin1")), as: "cell" };
+  const root = join(staging, "cell");
+  makeDirectory(room.machine.disk, root);
+  renameSync(tree, join(root, "worktree"));
+  return { root, as: "worktree" };
+}
+
+/** The cell's files become durable before its name does. */
+function syncTree(staging: string): void {
+  const support = posixSupport();
+  if (!support.ok) return;
+  const fd = openSync(staging, "r");
+  try {
+    support.posix.syncFileSystem(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

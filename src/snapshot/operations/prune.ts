@@ -1,0 +1,174 @@
+// Removes the checkpoints that the retention policy lets go, and everything that no kept one reaches. Order: smaller
+// index first (from then on they do not exist, INV-2), then blobs, manifests before layers, then git refs. A crash in
+// between leaves garbage that the next prune sweeps; nothing that an index names is ever missing.
+import { existsSync } from "node:fs";
+import { dirname } from "node:path";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { sweepTemporaries } from "../../platform/durable.ts";
+import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
+import type { Lock } from "../../platform/lock.ts";
+import { pidInUse } from "../../platform/process-identity.ts";
+import { forgetCommits } from "../git/commit.ts";
+import type { Room } from "../mission-context.ts";
+import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
+import type { Retention } from "../settings.ts";
+import { readCheckpoint } from "../vault/manifest.ts";
+import { retain, type SizedBlob } from "../vault/retention.ts";
+import type { Vault } from "../vault/vault.ts";
+
+export interface PruneOptions {
+  readonly dryRun?: boolean;
+  /** Instead of the policy in the config. */
+  readonly policy?: Retention;
+  /** The vault's lock, when the caller has it already. */
+  readonly heldLock?: Lock;
+}
+
+export interface PruneResult {
+  readonly kept: readonly CheckpointRef[];
+  readonly removed: readonly CheckpointRef[];
+  /** For every id, what keeps it or why it goes. */
+  readonly reasons: ReadonlyMap<string, readonly string[]>;
+  readonly removedBlobs: number;
+  readonly freedBytes: number;
+  /** Set when blobs were left alone, since a kept checkpoint cannot say what it needs. */
+  readonly sweepRefused: string | null;
+}
+
+/** What a manifest reaches, itself included, and the metadata of its checkpoint. */
+interface Reach {
+  readonly blobs: readonly SizedBlob[];
+  readonly metadata: CheckpointMetadata;
+}
+
+export async function prune(room: Room, options: PruneOptions = {}): Promise<PruneResult> {
+  const { vault } = room;
+  // Taking the lock would make a vault for a mission that has none.
+  if (options.dryRun || !existsSync(vault.root)) return decide(room, options);
+  using _lock = options.heldLock === undefined ? await vault.lock(`prune of ${room.mission}`) : undefined;
+  const decision = decide(room, options);
+  if (decision.removed.length > 0) {
+    crashPoint("snapshot.prune.decided");
+    vault.publish(decision.kept);
+    crashPoint("snapshot.prune.published");
+  }
+  if (decision.sweepRefused === null) sweep(room, decision.garbage);
+  if (decision.removed.length > 0) {
+    crashPoint("snapshot.prune.swept");
+    await forgetCommits(`${room.cellRoot}/worktree`, [...new Set(decision.gitNames)], room.environment);
+  }
+  return decision;
+}
+
+/** After a checkpoint: prunes when the policy lets something go. Costs a look at the index otherwise. */
+export async function pruneIfDue(room: Room, heldLock: Lock): Promise<PruneResult | undefined> {
+  const { autoPrune, retention } = room.settings;
+  if (!autoPrune) return undefined;
+  const { remove } = retain(room.vault.list(), retention, room.machine.clock.nowMs(), () => []);
+  return remove.length > 0 || retention.max_bytes > 0 ? await prune(room, { heldLock }) : undefined;
+}
+
+type Decision = PruneResult & {
+  readonly garbage: readonly SizedBlob[];
+  /** Names below refs/lazarus/checkpoints/ that nobody kept needs. */
+  readonly gitNames: readonly string[];
+};
+
+/** Reads everything and decides; changes nothing. */
+function decide(room: Room, options: PruneOptions): Decision {
+  const { vault, settings, machine } = room;
+  const refs = vault.list();
+  const reachOf = createReach(vault);
+  const blobsOf = (ref: CheckpointRef) => {
+    const reach = reachOf(ref);
+    return reach instanceof Error ? [] : reach.blobs;
+  };
+  const plan = retain(refs, options.policy ?? settings.retention, machine.clock.nowMs(), blobsOf);
+  const needed = new Set<string>();
+  const gitNeeded = new Set<string>();
+  let sweepRefused: string | null = null;
+  for (const ref of plan.keep) {
+    const reach = reachOf(ref);
+    if (reach instanceof Error) sweepRefused ??= `checkpoint ${ref.id} cannot be read: ${reach.message}`;
+    else {
+      gitNeeded.add(gitName(ref, reach.metadata));
+      for (const { digest } of reach.blobs) needed.add(digest);
+    }
+  }
+  // Manifests first: then a manifest that a scan of the blobs finds has its layers, even after a crash in the middle.
+  const manifests = new Set(refs.map(({ manifest }) => manifest));
+  const garbage =
+    sweepRefused !== null
+      ? []
+      : vault
+          .blobs()
+          .filter(({ digest }) => !needed.has(digest))
+          .sort(
+            (a, b) => Number(manifests.has(b.digest)) - Number(manifests.has(a.digest)) || a.size - b.size,
+          );
+  return {
+    kept: plan.keep,
+    removed: plan.remove,
+    reasons: plan.reasons,
+    removedBlobs: garbage.length,
+    freedBytes: garbage.reduce((sum, { size }) => sum + size, 0),
+    sweepRefused,
+    garbage,
+    gitNames: plan.remove.flatMap((ref) => {
+      const reach = reachOf(ref);
+      const names = reach instanceof Error ? [ref.id] : [ref.id, gitName(ref, reach.metadata)];
+      return names.filter((name) => !gitNeeded.has(name));
+    }),
+  };
+}
+
+const GIT_PREFIX = "refs/lazarus/checkpoints/";
+
+/** A checkpoint of an unchanged worktree shares the ref of an earlier one. */
+function gitName(ref: CheckpointRef, { git }: CheckpointMetadata): string {
+  return git?.ref?.startsWith(GIT_PREFIX) ? git.ref.slice(GIT_PREFIX.length) : ref.id;
+}
+
+function createReach(vault: Vault): (ref: CheckpointRef) => Reach | Error {
+  const known = new Map<string, Reach | Error>();
+  const sizes = new Map(vault.blobs().map(({ digest, size }) => [digest, size]));
+  const look = (ref: CheckpointRef): Reach | Error => {
+    try {
+      const { layers, config, metadata } = readCheckpoint(vault, ref);
+      const digests = [ref.manifest, config, ...layers.map(({ digest }) => digest)];
+      return { metadata, blobs: digests.map((digest) => ({ digest, size: sizes.get(digest) ?? 0 })) };
+    } catch (error) {
+      if (error instanceof LazarusError) return error;
+      throw error;
+    }
+  };
+  return (ref) => {
+    const reach = known.get(ref.manifest) ?? look(ref);
+    known.set(ref.manifest, reach);
+    return reach;
+  };
+}
+
+function sweep(room: Room, garbage: readonly SizedBlob[]): void {
+  const { vault, machine } = room;
+  try {
+    for (const { digest } of garbage) {
+      removeBlob(vault, digest);
+      crashPoint("snapshot.prune.blob-removed");
+    }
+    // Half-written blobs of writers that were killed.
+    const first = garbage[0] ?? vault.blobs()[0];
+    if (first !== undefined) sweepTemporaries(machine.disk, dirname(vault.blobPath(first.digest)), pidInUse);
+    sweepTemporaries(machine.disk, vault.root, pidInUse);
+  } catch (error) {
+    throw asLazarusError(error, `pruning the vault ${vault.root}`, vault.root);
+  }
+}
+
+function removeBlob(vault: Vault, digest: string): void {
+  try {
+    vault.remove(digest);
+  } catch (error) {
+    if (systemErrorCode(error) !== "ENOENT") throw error;
+  }
+}

@@ -1,0 +1,160 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import {
+  BASE,
+  type HandMachine,
+  handMachine,
+  makeLayer,
+  publishCheckpoint,
+  readyRoom,
+} from "../../../test/snapshot/hand-made.ts";
+import { forgetCheckpoints, indexCheckpoint, listCheckpoints } from "../../registry/checkpoints.ts";
+import { openRegistry } from "../../registry/registry.ts";
+import type { Room } from "../mission-context.ts";
+import type { CheckpointRef } from "../model/entry.ts";
+import { readCheckpoint } from "../vault/manifest.ts";
+import { salvageRefs } from "../vault/salvage.ts";
+import { rebuildRegistry } from "./rebuild-registry.ts";
+
+let home: string;
+let room: Room;
+let refs: CheckpointRef[];
+let machine: HandMachine;
+
+beforeEach(async () => {
+  home = mkdtempSync(join(tmpdir(), "lazarus-rebuild-"));
+  machine = handMachine();
+  room = await readyRoom(machine, home, "deploy-42");
+  const base = makeLayer(room, BASE);
+  const delta = makeLayer(room, [{ path: "worktree/a.txt", content: "2" }]);
+  publishCheckpoint(room, [base], { message: 'first }{ "odd"' });
+  await machine.clock.advance(5000);
+  const second = publishCheckpoint(room, [base, delta], {
+    reason: "crash",
+    pinned: true,
+    provenMs: machine.clock.nowMs(),
+  });
+  await machine.clock.advance(5000);
+  // Nothing changed since: one more entry on the same manifest.
+  const id = "20261115-235320-repeat";
+  const third = {
+    ...second,
+    id,
+    createdMs: Date.UTC(2026, 10, 15, 23, 53, 20, 7),
+    pinned: false,
+    reason: "scheduled" as const,
+  };
+  room.vault.publish([...room.vault.list(), third]);
+  refs = room.vault.list();
+});
+
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+const file = () => join(room.vault.root, "index.json");
+
+describe("registry rebuild", () => {
+  it("fills an empty registry from the vaults alone", async () => {
+    const { missions, movedAside } = await rebuildRegistry(machine, room.config);
+    expect(missions).toEqual([
+      { mission: "deploy-42", checkpoints: 3, unreadable: [], mended: null, keptAt: null },
+    ]);
+    expect(movedAside).toBeNull();
+    using registry = openRegistry(machine, room.config.registry_file);
+    expect(listCheckpoints(registry, { mission: "deploy-42" })).toMatchObject(
+      refs.map((ref) => ({
+        id: ref.id,
+        reason: ref.reason,
+        pinned: ref.pinned,
+        created_ms: ref.createdMs,
+        manifest: ref.manifest,
+      })),
+    );
+  });
+
+  it("forgets missions and checkpoints that no vault has", async () => {
+    {
+      using registry = openRegistry(machine, room.config.registry_file);
+      const { metadata } = readCheckpoint(room.vault, refs[0]!);
+      indexCheckpoint(registry, "gone", refs[0]!, metadata);
+      indexCheckpoint(registry, "deploy-42", { ...refs[0]!, id: "stray" }, metadata);
+      indexCheckpoint(registry, "deploy-42", { ...refs[0]!, id: "stray", pinned: true }, metadata);
+      expect(listCheckpoints(registry)).toHaveLength(2);
+      forgetCheckpoints(registry, "gone", ["nobody"]);
+    }
+    await rebuildRegistry(machine, room.config);
+    using registry = openRegistry(machine, room.config.registry_file);
+    expect(
+      listCheckpoints(registry)
+        .map(({ id }) => id)
+        .sort(),
+    ).toEqual(refs.map(({ id }) => id).sort());
+  });
+
+  it("mends a damaged index from the manifests and keeps the damaged one", async () => {
+    const text = readFileSync(file(), "utf8").replace(
+      '"vnd.lazarus.pinned":"true"',
+      '"vnd.lazarus.pinned":"true\u0001',
+    );
+    writeFileSync(file(), text);
+    expect(() => room.vault.list()).toThrow(/damaged/);
+    const { missions } = await rebuildRegistry(machine, room.config);
+    expect(missions[0]).toMatchObject({ checkpoints: 3 });
+    expect(missions[0]?.mended).toContain("damaged");
+    expect(readFileSync(missions[0]!.keptAt!, "utf8")).toBe(text);
+    expect(room.vault.list().map(({ id }) => id)).toEqual(refs.map(({ id }) => id));
+  });
+
+  it("finds the checkpoints again when the index is gone or empty", async () => {
+    for (const spoil of [() => rmSync(file()), () => writeFileSync(file(), "")]) {
+      spoil();
+      await rebuildRegistry(machine, room.config);
+      // The repeat of an unchanged cell stood in the index alone.
+      expect(room.vault.list()).toMatchObject([{ id: refs[0]!.id }, { id: refs[1]!.id, reason: "crash" }]);
+    }
+  });
+
+  it("loses no checkpoint of its own manifest, whatever one flipped byte does to the index", () => {
+    const whole = readFileSync(file());
+    fc.assert(
+      fc.property(fc.nat(whole.length - 1), fc.integer({ min: 1, max: 255 }), (at, mask) => {
+        const bytes = Buffer.from(whole);
+        bytes[at]! ^= mask;
+        writeFileSync(file(), bytes);
+        const salvaged = salvageRefs(room.vault);
+        for (const ref of refs.slice(0, 2)) {
+          const found = salvaged.find(({ id }) => id === ref.id);
+          expect(found).toMatchObject({
+            manifest: ref.manifest,
+            createdMs: ref.createdMs,
+            reason: ref.reason,
+            message: ref.message,
+          });
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("leaves a vault alone that is in order", async () => {
+    const before = readFileSync(file());
+    await rebuildRegistry(machine, room.config);
+    expect(readFileSync(file())).toEqual(before);
+    expect(
+      readdirSync(join(room.vault.root, "lazarus")).filter((name) => name.startsWith("index-damaged")),
+    ).toEqual([]);
+  });
+
+  it("moves a registry aside that cannot be read", async () => {
+    writeFileSync(
+      room.config.registry_file,
+      "this is no database, but it is long enough to be looked at".repeat(20),
+    );
+    const { movedAside } = await rebuildRegistry(machine, room.config);
+    expect(existsSync(movedAside!)).toBe(true);
+    using registry = openRegistry(machine, room.config.registry_file);
+    expect(listCheckpoints(registry)).toHaveLength(3);
+  });
+});

@@ -1,0 +1,88 @@
+// Fills the registry's table of checkpoints from the vaults alone, mending damaged indexes on the way. The event log is
+// not touched: it is a diary, and no vault can tell it again.
+import { existsSync, readdirSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "../../cell/config.ts";
+import { isMissionId } from "../../cell/mission-id.ts";
+import { LazarusError } from "../../platform/errors.ts";
+import { timeOrderedId } from "../../platform/ids.ts";
+import type { Machine } from "../../platform/machine.ts";
+import { indexedMissions, replaceCheckpoints } from "../../registry/checkpoints.ts";
+import { openRegistry, type Registry } from "../../registry/registry.ts";
+import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
+import { readCheckpoint } from "../vault/manifest.ts";
+import { mendIndex } from "../vault/repair-index.ts";
+import { openVault } from "../vault/vault.ts";
+
+export interface RebuiltMission {
+  readonly mission: string;
+  readonly checkpoints: number;
+  /** Ids that the index names but whose manifest or config cannot be read. */
+  readonly unreadable: readonly string[];
+  /** What was wrong with the index, and where the damaged one is kept. */
+  readonly mended: string | null;
+  readonly keptAt: string | null;
+}
+
+export interface Rebuild {
+  readonly missions: readonly RebuiltMission[];
+  /** Where a registry that could not be read was moved; null when it was in order. */
+  readonly movedAside: string | null;
+}
+
+export async function rebuildRegistry(machine: Machine, config: Config): Promise<Rebuild> {
+  const { registry, movedAside } = openOrReplace(machine, config.registry_file);
+  using open = registry;
+  const missions: RebuiltMission[] = [];
+  for (const mission of listVaults(config.vault_root)) {
+    missions.push(await rebuildMission(machine, open, config.vault_root, mission));
+  }
+  const present = new Set(missions.map(({ mission }) => mission));
+  for (const mission of indexedMissions(open))
+    if (!present.has(mission)) replaceCheckpoints(open, mission, []);
+  return { missions, movedAside };
+}
+
+async function rebuildMission(
+  machine: Machine,
+  registry: Registry,
+  vaultRoot: string,
+  mission: string,
+): Promise<RebuiltMission> {
+  const vault = openVault(machine, vaultRoot, mission);
+  const { refs, mended, keptAt } = await mendIndex(machine, vault);
+  const readable: { ref: CheckpointRef; metadata: CheckpointMetadata }[] = [];
+  const unreadable: string[] = [];
+  for (const ref of refs) {
+    try {
+      readable.push({ ref, metadata: readCheckpoint(vault, ref).metadata });
+    } catch (error) {
+      if (!(error instanceof LazarusError)) throw error;
+      unreadable.push(ref.id);
+    }
+  }
+  replaceCheckpoints(registry, mission, readable);
+  return { mission, checkpoints: readable.length, unreadable, mended, keptAt };
+}
+
+/** Missions that have a vault, by name. */
+export function listVaults(vaultRoot: string): string[] {
+  if (!existsSync(vaultRoot)) return [];
+  return readdirSync(vaultRoot)
+    .filter((name) => isMissionId(name) && existsSync(join(vaultRoot, name, "blobs")))
+    .sort();
+}
+
+/** A registry that cannot be read is moved away, never deleted: its event log may still be worth something. */
+function openOrReplace(machine: Machine, file: string): { registry: Registry; movedAside: string | null } {
+  try {
+    return { registry: openRegistry(machine, file), movedAside: null };
+  } catch (error) {
+    if (!(error instanceof LazarusError) || error.code !== "REGISTRY_DAMAGED") throw error;
+    const movedAside = `${file}.damaged-${timeOrderedId(machine.clock.nowMs(), machine.ids)}`;
+    renameSync(file, movedAside);
+    for (const suffix of ["-wal", "-shm"])
+      if (existsSync(file + suffix)) renameSync(file + suffix, movedAside + suffix);
+    return { registry: openRegistry(machine, file), movedAside };
+  }
+}

@@ -1,0 +1,243 @@
+// Restores a mission's cell from its vault (INV-3). In place, the order of the lines is the promise: lock → finish what
+// was interrupted → find and open the target → safety checkpoint → plan → stage and verify → journal → carry out. Until
+// the journal is written nothing in the cell has changed. A cell that is gone is made beside and renamed into place.
+import { existsSync, renameSync } from "node:fs";
+import { dirname, isAbsolute, join } from "node:path";
+import { isInside } from "../../cell/mission-id.ts";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { makeDirectory } from "../../platform/durable.ts";
+import { asLazarusError, LazarusError } from "../../platform/errors.ts";
+import type { Lock } from "../../platform/lock.ts";
+import { type CaptureResult, captureCell, surveyCell } from "../capture/capture.ts";
+import { OWN_NAMES } from "../capture/survey.ts";
+import { type Room, realPlace } from "../mission-context.ts";
+import type { CheckpointRef, Flaw } from "../model/entry.ts";
+import { findCheckpoint } from "../model/find-checkpoint.ts";
+import { namingTheGood } from "../restore/damage-hint.ts";
+import { writeJournal } from "../restore/journal.ts";
+import { findMeans } from "../restore/make-path.ts";
+import { type Changes, isEmptyPlan, type PlanOptions, planRestore } from "../restore/plan.ts";
+import { describeMoves, findLiveSign, type LiveSign } from "../restore/position-changes.ts";
+import { carryOut, finishInterruptedRestore, type Restored } from "../restore/roll-forward.ts";
+import { createScope, requireKnown, type Scope } from "../restore/scope.ts";
+import {
+  createTableReader,
+  type OpenCheckpoint,
+  openPair,
+  openSource,
+  type Source,
+} from "../restore/source.ts";
+import { removeStaging, stagePlan, stagingDirectory } from "../restore/stage.ts";
+import { syncPaths } from "../restore/sync.ts";
+import { createMatcher } from "../settings.ts";
+import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
+import { fillDirectory, type IntoResult, prepareDirectory } from "./restore-into.ts";
+
+export interface RestoreOptions {
+  /** Id, beginning of one, `latest`, or a time; `latest` when absent. */
+  readonly checkpoint?: string | undefined;
+  /** Only these paths and what lies below them. */
+  readonly paths?: readonly string[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface RestoreResult {
+  readonly target: CheckpointRef;
+  /** The checkpoint of what was there; null when there was no cell. */
+  readonly safety: CheckpointRef | null;
+  readonly changes: Changes;
+  /** What could not be restored exactly, or was set aside. */
+  readonly flaws: readonly Flaw[];
+  /** What the safety checkpoint could not save exactly. */
+  readonly safetyFlaws: readonly Flaw[];
+  /** What happens to flows and runs, in sentences. */
+  readonly moves: readonly string[];
+  /** Set when an agent may be at work in the cell. */
+  readonly alive: LiveSign | undefined;
+  /** A restore of earlier that had been interrupted and was finished first. */
+  readonly finished: Restored | undefined;
+}
+
+export function restoreCell(room: Room, options: RestoreOptions): Promise<RestoreResult> {
+  return restoreChosen(room, () => find(room, options.checkpoint), options);
+}
+
+/** `choose` is asked under the lock, when nothing interrupted is left. */
+export async function restoreChosen(
+  room: Room,
+  choose: () => CheckpointRef,
+  options: Omit<RestoreOptions, "checkpoint">,
+): Promise<RestoreResult> {
+  // Taking the lock would make a vault for a mission that has none.
+  if (room.vault.list().length === 0) find(room, undefined);
+  using lock = await untouched(room, "", () => room.vault.lock(`restore of ${room.mission}`));
+  const finished = finishInterruptedRestore(room, lock);
+  const target = choose();
+  const scope = createScope(options.paths ?? [], room.cellRoot);
+  const open = createTableReader(room.vault);
+  const opened = await openTarget(room, target, open);
+  if (!existsSync(room.cellRoot)) {
+    const rebuilt = await namingTheGood(room.vault, target, () =>
+      rebuildCell(room, openSource(room.vault, opened), scope, options.signal),
+    );
+    return { ...rebuilt, target, safety: null, safetyFlaws: [], alive: undefined, finished };
+  }
+  const alive = findLiveSign(room);
+  const saved = await saveNow(room, target, lock);
+  const { ref: safety, flaws: safetyFlaws } = saved;
+  const { target: source, now } = await namingTheGood(room.vault, target, () =>
+    openPair(room.vault, opened, open(saved.checkpoint), scope.only ?? []),
+  );
+  requireKnown(scope, room.mission, target.id, source.listing, now.listing);
+  const plan = planRestore(now.listing, source.listing, planOptions(room, source.checkpoint, scope));
+  const moves =
+    scope.only === undefined ? describeMoves(now.checkpoint.metadata, source.checkpoint.metadata) : [];
+  const result = { target, safety, safetyFlaws, moves, alive, finished };
+  if (isEmptyPlan(plan)) return { ...result, changes: plan.changes, flaws: [] };
+  const staged = await namingTheGood(room.vault, target, () => stagePlan(room, plan, source, options.signal));
+  const journal = {
+    mission: room.mission,
+    cellRoot: room.cellRoot,
+    target: target.id,
+    safety: safety.id,
+    safetyMs: safety.createdMs,
+    flaws: staged,
+    plan,
+  };
+  try {
+    writeJournal(room.machine, room.vault.journalFile, journal);
+  } catch (error) {
+    removeStaging(room);
+    throw error;
+  }
+  crashPoint("snapshot.restore.journalled");
+  const { changes, flaws } = carryOut(room, journal);
+  return { ...result, changes, flaws };
+}
+
+/** What a restore would do, with nothing written anywhere. */
+export async function previewRestore(room: Room, options: RestoreOptions): Promise<RestoreResult> {
+  const target = find(room, options.checkpoint);
+  const scope = createScope(options.paths ?? [], room.cellRoot);
+  const opened = await openTarget(room, target, createTableReader(room.vault));
+  const source = await namingTheGood(room.vault, target, () => openSource(room.vault, opened));
+  const gone = !existsSync(room.cellRoot);
+  const now = gone ? { listing: new Map(), flaws: [] } : await surveyCell(room);
+  requireKnown(scope, room.mission, target.id, source.listing, now.listing);
+  const { changes } = planRestore(now.listing, source.listing, planOptions(room, source.checkpoint, scope));
+  return {
+    target,
+    safety: null,
+    changes,
+    flaws: [],
+    safetyFlaws: now.flaws,
+    moves: [],
+    alive: gone ? undefined : findLiveSign(room),
+    finished: undefined,
+  };
+}
+
+export type RestoreToResult = IntoResult & { readonly target: CheckpointRef; readonly directory: string };
+
+/** Restores into an empty or absent directory. The cell, the vault and its lock are not touched. */
+export async function restoreTo(
+  room: Room,
+  options: RestoreOptions & { readonly directory: string },
+): Promise<RestoreToResult> {
+  const { directory } = options;
+  refuseVault(room, directory);
+  const target = find(room, options.checkpoint);
+  const scope = createScope(options.paths ?? [], room.cellRoot);
+  const opened = await openTarget(room, target, createTableReader(room.vault));
+  const source = await namingTheGood(room.vault, target, () => openSource(room.vault, opened));
+  requireKnown(scope, room.mission, target.id, source.listing);
+  const { again } = prepareDirectory(directory, target.id);
+  const into = { directory, scope, onProgress: room.onProgress, signal: options.signal };
+  const filled = await namingTheGood(room.vault, target, () => fillDirectory(source, into, again));
+  return { ...filled, target, directory };
+}
+
+function find(room: Room, text: string | undefined): CheckpointRef {
+  const { vault, mission, machine } = room;
+  return findCheckpoint(vault.list(), { mission, text, nowMs: machine.clock.nowMs() });
+}
+
+/** Tells a damaged checkpoint from one that can be restored, as far as its tables go; the bytes are verified later. */
+function openTarget(
+  room: Room,
+  target: CheckpointRef,
+  open: (checkpoint: Checkpoint) => OpenCheckpoint,
+): Promise<OpenCheckpoint> {
+  return namingTheGood(room.vault, target, () => open(readCheckpoint(room.vault, target)));
+}
+
+/** The safety checkpoint: what the cell is at this moment. */
+async function saveNow(room: Room, target: CheckpointRef, lock: Lock): Promise<CaptureResult> {
+  const message = `before restoring ${target.id}`;
+  const saved = await untouched(room, ` ${target.id}`, () =>
+    captureCell(room, { reason: "pre-restore", message, heldLock: lock }),
+  );
+  crashPoint("snapshot.restore.safety-taken");
+  return saved;
+}
+
+/** What the machine refuses before the cell is touched is told with the way that only reads the vault. */
+async function untouched<T>(room: Room, target: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof LazarusError) || error.kind !== "machine") throw error;
+    const beside = `lazarus restore ${room.mission}${target} --to DIR, which needs nothing of the vault but to be read`;
+    throw new LazarusError(error.code, `${error.message}; the cell was not touched`, {
+      hint: error.hint === undefined ? beside : `${error.hint}; or ${beside}`,
+      details: error.details,
+      cause: error.cause,
+    });
+  }
+}
+
+function planOptions(room: Room, target: Checkpoint, scope: Scope): PlanOptions {
+  return {
+    scope,
+    wasExcluded: createMatcher(target.metadata.excluded),
+    wasSkipped: new Set(
+      target.metadata.flaws.flatMap(({ kind, path }) => (kind === "skipped" && path !== "." ? [path] : [])),
+    ),
+    isExcluded: createMatcher([OWN_NAMES, ...room.settings.exclude]),
+    owners: findMeans().owners,
+  };
+}
+
+/** There is no cell: make it whole beside its place, then put it there with one rename. */
+async function rebuildCell(room: Room, source: Source, scope: Scope, signal: AbortSignal | undefined) {
+  requireKnown(scope, room.mission, source.checkpoint.ref.id, source.listing);
+  const staging = stagingDirectory(room);
+  const directory = join(staging, "cell");
+  try {
+    removeStaging(room);
+    makeDirectory(room.machine.disk, staging);
+    prepareDirectory(directory, source.checkpoint.ref.id);
+    const into = { directory, scope, onProgress: room.onProgress, signal };
+    const { flaws } = await fillDirectory(source, into, false);
+    syncPaths(directory, [...source.listing.keys()]);
+    crashPoint("snapshot.restore.rebuilt");
+    renameSync(directory, room.cellRoot);
+    syncPaths(dirname(room.cellRoot), ["."]);
+    crashPoint("snapshot.restore.put-back");
+    removeStaging(room);
+    const changes = { ...planRestore(new Map(), source.listing, { scope, owners: true }).changes };
+    return { changes, flaws, moves: describeMoves({ flows: [], runs: [] }, source.checkpoint.metadata) };
+  } catch (error) {
+    removeStaging(room);
+    throw asLazarusError(error, `bringing back the cell ${room.cellRoot}`, dirname(room.cellRoot));
+  }
+}
+
+function refuseVault(room: Room, directory: string): void {
+  const place = realPlace(directory);
+  const vaults = realPlace(room.config.vault_root);
+  if (isAbsolute(directory) && place !== vaults && !isInside(vaults, place)) return;
+  throw new LazarusError("VAULT_MISPLACED", `${directory} lies inside the vault ${room.config.vault_root}`, {
+    hint: "choose a directory outside the vault",
+  });
+}

@@ -1,0 +1,42 @@
+// Undo: back to what was there before the last restore. It is a restore of that restore's safety checkpoint, with a
+// safety checkpoint of its own, so that undoing an undo is a redo (INV-3).
+import { crashPoint } from "../../platform/crash-point.ts";
+import { LazarusError } from "../../platform/errors.ts";
+import type { Room } from "../mission-context.ts";
+import type { CheckpointRef } from "../model/entry.ts";
+import { type RestoreResult, restoreChosen } from "./restore.ts";
+
+export interface UndoResult extends RestoreResult {
+  /** What the undone restore had restored. */
+  readonly undone: string;
+}
+
+/** The safety checkpoint of the last restore that changed something. */
+export function findUndo(
+  refs: readonly CheckpointRef[],
+  mission: string,
+): CheckpointRef & { beforeRestoreOf: string } {
+  const found = refs.findLast((ref) => ref.beforeRestoreOf !== null);
+  if (found !== undefined) return found as CheckpointRef & { beforeRestoreOf: string };
+  throw new LazarusError(
+    "NOTHING_TO_UNDO",
+    `no restore of ${mission} can be undone: none has changed its cell yet`,
+    {
+      hint: `lazarus checkpoints ${mission}, then lazarus restore ${mission} <id>`,
+      details: { mission },
+    },
+  );
+}
+
+export async function undoRestore(room: Room, signal?: AbortSignal): Promise<UndoResult> {
+  let undone = "";
+  const choose = () => {
+    const found = findUndo(room.vault.list(), room.mission);
+    undone = found.beforeRestoreOf;
+    crashPoint("snapshot.undo.found");
+    return found;
+  };
+  const result = await restoreChosen(room, choose, { signal });
+  crashPoint("snapshot.undo.restored");
+  return { ...result, undone };
+}

@@ -1,0 +1,156 @@
+// Is the vault of a mission whole? Reports every damaged object, which checkpoints it hurts, and the newest checkpoint
+// that is still good. Takes no lock and writes nothing: a prune or checkpoint may go on meanwhile, and what it removed
+// is not damage.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
+import type { Progress } from "../mission-context.ts";
+import type { CheckpointRef } from "../model/entry.ts";
+import { createExaminer, type Examiner, type Fault } from "../vault/check-blobs.ts";
+import { salvageRefs } from "../vault/salvage.ts";
+import type { Vault } from "../vault/vault.ts";
+
+export interface Finding extends Fault {
+  /** Ids of the checkpoints that need this object, oldest first. */
+  readonly hurts: readonly string[];
+}
+
+export interface Verification {
+  readonly mission: string;
+  readonly deep: boolean;
+  readonly checkpoints: number;
+  /** Blobs and bytes that were looked at. */
+  readonly blobs: number;
+  readonly bytes: number;
+  readonly findings: readonly Finding[];
+  readonly good: readonly string[];
+  readonly hurt: readonly string[];
+  readonly newestGood: string | null;
+}
+
+export interface VerifyOptions {
+  readonly deep?: boolean;
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const LAYOUT_VERSION = "1.0.0";
+/** An index that keeps changing under us is judged by its last reading. */
+const READINGS = 4;
+
+export async function verifyVault(vault: Vault, options: VerifyOptions = {}): Promise<Verification> {
+  for (let reading = 1; ; reading += 1) {
+    const before = readIndex(vault);
+    const result = await verifyOnce(vault, before, options);
+    if (result.findings.length === 0 || reading === READINGS) return result;
+    // What was missing may just have been pruned: believe it only when the index is still the same.
+    if (readIndex(vault).text === before.text) return result;
+  }
+}
+
+/** The newest checkpoint that can be restored, for the error that says another one cannot. */
+export async function newestGood(
+  vault: Vault,
+  options: { readonly deep?: boolean; readonly except?: string } = {},
+): Promise<CheckpointRef | undefined> {
+  const { refs } = readIndex(vault);
+  const examiner = createExaminer(vault, { deep: options.deep ?? false });
+  for (const ref of refs.toReversed()) {
+    if (ref.id !== options.except && (await examiner.examine(ref)).length === 0) return ref;
+  }
+  return undefined;
+}
+
+interface IndexReading {
+  readonly text: string | undefined;
+  readonly refs: readonly CheckpointRef[];
+  /** What is wrong with the index itself. */
+  readonly problem?: string;
+}
+
+function readIndex(vault: Vault): IndexReading {
+  let text: string | undefined;
+  try {
+    text = readFileSync(join(vault.root, "index.json"), "utf8");
+  } catch (error) {
+    if (systemErrorCode(error) !== "ENOENT") throw error;
+  }
+  try {
+    const refs = vault.list();
+    return { text, refs };
+  } catch (error) {
+    if (!(error instanceof LazarusError) || error.code !== "VAULT_DAMAGED") throw error;
+    return { text, refs: salvageRefs(vault), problem: error.message };
+  }
+}
+
+async function verifyOnce(vault: Vault, index: IndexReading, options: VerifyOptions): Promise<Verification> {
+  const deep = options.deep ?? false;
+  const { refs } = index;
+  const total = deep ? reachableBytes(vault) : refs.length;
+  let done = 0;
+  const examiner = createExaminer(vault, {
+    deep,
+    signal: options.signal,
+    onBytes(count) {
+      if (!deep) return;
+      done += count;
+      options.onProgress?.({ phase: "verifying", done, total, unit: "bytes" });
+    },
+  });
+  const found = new Map<string, Finding>();
+  const note = (fault: Fault, hurts: readonly string[]) => {
+    const key = `${fault.object}\n${fault.problem}`;
+    found.set(key, { ...fault, hurts: [...new Set([...(found.get(key)?.hurts ?? []), ...hurts])] });
+  };
+  const all = refs.map(({ id }) => id);
+  if (index.problem !== undefined) note({ object: "index.json", problem: index.problem, paths: [] }, all);
+  else if (refs.length > 0) checkLayout(vault, note);
+  const good = await examineAll(examiner, refs, note, (count) => {
+    if (!deep) options.onProgress?.({ phase: "verifying", done: count, total, unit: "files" });
+  });
+  return {
+    mission: vault.mission,
+    deep,
+    checkpoints: refs.length,
+    blobs: examiner.blobs,
+    bytes: examiner.bytes,
+    findings: [...found.values()],
+    good,
+    hurt: all.filter((id) => !good.includes(id)),
+    newestGood: good.at(-1) ?? null,
+  };
+}
+
+async function examineAll(
+  examiner: Examiner,
+  refs: readonly CheckpointRef[],
+  note: (fault: Fault, hurts: readonly string[]) => void,
+  onDone: (count: number) => void,
+): Promise<string[]> {
+  const good: string[] = [];
+  for (const [i, ref] of refs.entries()) {
+    const faults = await examiner.examine(ref);
+    if (faults.length === 0) good.push(ref.id);
+    for (const fault of faults) note(fault, [ref.id]);
+    onDone(i + 1);
+  }
+  return good;
+}
+
+/** Lazarus does without `oci-layout`; skopeo, umoci and docker do not. */
+function checkLayout(vault: Vault, note: (fault: Fault, hurts: readonly string[]) => void): void {
+  let version: unknown;
+  try {
+    version = JSON.parse(readFileSync(join(vault.root, "oci-layout"), "utf8"))?.imageLayoutVersion;
+  } catch {}
+  if (version === LAYOUT_VERSION) return;
+  note(
+    { object: "oci-layout", problem: "is missing or damaged: other tools cannot read this vault", paths: [] },
+    [],
+  );
+}
+
+function reachableBytes(vault: Vault): number {
+  return vault.blobs().reduce((sum, { size }) => sum + size, 0);
+}

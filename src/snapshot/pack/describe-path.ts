@@ -1,0 +1,117 @@
+// What is known of a path without its content: type, mode, owner, time to the nanosecond, xattrs, the target of a link, and
+// where the data of a sparse file lies. Never follows a link, never waits on a FIFO.
+import { constants, openSync, readlinkSync } from "node:fs";
+import { systemErrorCode } from "../../platform/errors.ts";
+import { createStat, ctimeMs, type FileStat, isOfMode, statPath } from "../../platform/file-stat.ts";
+import { posixSupport } from "../../platform/posix.ts";
+import type { CapturedItem, CaptureItem } from "../model/capture-item.ts";
+import type { EntryType } from "../model/entry.ts";
+import { decodePath, systemPath } from "../model/path-bytes.ts";
+import { changedType } from "./read-failure.ts";
+
+const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const { S_IFREG, S_IFDIR, S_IFLNK, S_IFIFO } = constants;
+const MODES: Readonly<Record<EntryType, number>> = {
+  file: S_IFREG,
+  directory: S_IFDIR,
+  symlink: S_IFLNK,
+  fifo: S_IFIFO,
+};
+
+/** Still being put together: completed in place, since copies of copies would keep the garbage collector busy. */
+export type Described = {
+  -readonly [key in keyof Omit<CapturedItem, "entry">]: CapturedItem[key];
+} & { readonly entry: { -readonly [key in keyof CapturedItem["entry"]]: CapturedItem["entry"][key] } };
+
+export function openToRead(file: string | Buffer): number {
+  return openSync(file, READ_FLAGS);
+}
+
+/** The file itself, or what stands for it (a database's backup). */
+export function openItem(item: CaptureItem, live: string | Buffer): number {
+  return openToRead(item.source === undefined ? live : systemPath(item.source));
+}
+
+/** One thread describes one path at a time. */
+const seen = createStat();
+
+/** Directories, symlinks and FIFOs: everything there is to know, without opening them. */
+export function describeOther(item: CaptureItem, file: string | Buffer): Described {
+  const stat = statPath(file, seen);
+  if (!isOfMode(stat, MODES[item.type])) throw changedType();
+  const described = describe(item, file, stat);
+  if (item.type === "symlink")
+    described.entry.target = decodePath(readlinkSync(file, { encoding: "buffer" }));
+  return described;
+}
+
+/** A file but for its content. A backup of a database has the database's own metadata, not the scratch file's. */
+export function describeFile(
+  item: CaptureItem,
+  live: string | Buffer,
+  stat: FileStat,
+  fd: number,
+): Described {
+  if (!isOfMode(stat, S_IFREG)) throw changedType();
+  const described =
+    item.source === undefined ? describe(item, live, stat, fd) : describe(item, live, statPath(live, seen));
+  described.entry.size = stat.size;
+  const extents = findExtents(fd, stat);
+  if (extents !== undefined) described.entry.extents = extents;
+  return described;
+}
+
+function describe(item: CaptureItem, file: string | Buffer, stat: FileStat, fd?: number): Described {
+  const described: Described = {
+    entry: {
+      path: item.path,
+      type: item.type,
+      mode: stat.mode & 0o7777,
+      uid: stat.uid,
+      gid: stat.gid,
+      mtimeSec: stat.mtimeSec,
+      mtimeNs: stat.mtimeNs,
+      size: 0,
+      sha256: "",
+    },
+    mark: { ctimeMs: ctimeMs(stat), ino: stat.ino, nlink: stat.nlink },
+  };
+  if (item.group !== undefined) described.entry.group = item.group;
+  readXattrs(described, file, fd);
+  return described;
+}
+
+function readXattrs(described: Described, file: string | Buffer, fd: number | undefined): void {
+  const support = posixSupport();
+  if (!support.ok) {
+    described.degraded = `extended attributes cannot be read: ${support.reason}`;
+    return;
+  }
+  try {
+    const xattrs = support.posix.listXattrs(file, fd);
+    if (xattrs.length > 0)
+      described.entry.xattrs = xattrs.map(({ name, value }) => [name, value.toString("base64")] as const);
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === "ENOENT") throw error;
+    described.degraded = `extended attributes cannot be read: ${code}`;
+  }
+}
+
+/** Where data lies, when the file has holes; undefined for a dense file. */
+function findExtents(fd: number, { size, blocks }: FileStat): [number, number][] | undefined {
+  if (size === 0 || blocks * 512 >= size) return undefined;
+  const support = posixSupport();
+  if (!support.ok) return undefined;
+  const extents: [number, number][] = [];
+  let offset = 0;
+  while (offset < size) {
+    const data = support.posix.nextData(fd, offset);
+    if (data === undefined || data.start >= size) break;
+    const end = Math.min(data.end, size);
+    extents.push([data.start, end - data.start]);
+    offset = end;
+  }
+  const dense = extents.length === 1 && extents[0]![0] === 0 && extents[0]![1] === size;
+  return dense ? undefined : extents;
+}

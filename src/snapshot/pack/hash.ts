@@ -1,0 +1,55 @@
+// Describes paths and hashes files without packing them: is what stat calls changed really different?
+import { createHash } from "node:crypto";
+import { closeSync, readSync } from "node:fs";
+import { createStat, statOpen } from "../../platform/file-stat.ts";
+import type { CapturedItem, CaptureItem, HashTask, MissedItem, TaskResult } from "../model/capture-item.ts";
+import { systemPath } from "../model/path-bytes.ts";
+import { describeFile, describeOther, openItem } from "./describe-path.ts";
+import { explainMiss, refuseLiveDatabase } from "./read-failure.ts";
+import { movedMeanwhile } from "./torn.ts";
+
+export function hashTask(task: HashTask): TaskResult {
+  const captured: CapturedItem[] = [];
+  const missed: MissedItem[] = [];
+  for (const item of task.items) {
+    try {
+      captured.push(hashItem(task.root, item));
+    } catch (error) {
+      missed.push(explainMiss(item, error));
+    }
+  }
+  return { captured, missed };
+}
+
+const HASH_CHUNK = 1 << 20;
+let hashBuffer: Buffer | undefined;
+
+function hashItem(root: string, item: CaptureItem): CapturedItem {
+  const live = systemPath(`${root}/${item.path}`);
+  if (item.type !== "file") return describeOther(item, live);
+  const fd = openItem(item, live);
+  try {
+    const before = statOpen(fd, createStat());
+    const described = describeFile(item, live, before, fd);
+    const { size, extents } = described.entry;
+    const digest = createHash("sha256");
+    hashBuffer ??= Buffer.allocUnsafeSlow(HASH_CHUNK);
+    for (const [offset, length] of extents ?? [[0, size] as const]) {
+      let done = 0;
+      while (done < length) {
+        const count = readSync(fd, hashBuffer, 0, Math.min(HASH_CHUNK, length - done), offset + done);
+        if (count === 0) break;
+        if (offset + done === 0 && item.source === undefined)
+          refuseLiveDatabase(live, hashBuffer.subarray(0, count));
+        digest.update(hashBuffer.subarray(0, count));
+        done += count;
+      }
+    }
+    const torn = movedMeanwhile(before, statOpen(fd, createStat()));
+    described.entry.sha256 = digest.digest("hex");
+    if (torn !== undefined) described.torn = torn;
+    return described;
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,174 @@
+// Does one capture task: reads files through their descriptor, stats before and after, retries what moved, and builds
+// tar bytes in one buffer. Synchronous, without state between tasks: workers run it, and so does the main thread when
+// there is little to do. Never follows a link, never waits on a FIFO.
+import { hash } from "node:crypto";
+import { closeSync } from "node:fs";
+import { systemErrorCode } from "../../platform/errors.ts";
+import { createStat, statOpen } from "../../platform/file-stat.ts";
+import type {
+  CapturedItem,
+  CaptureItem,
+  CaptureTask,
+  MissedItem,
+  PackTask,
+  PieceTask,
+  TaskMemory,
+  TaskResult,
+} from "../model/capture-item.ts";
+import { systemPath } from "../model/path-bytes.ts";
+import { refuseExhaustion } from "../scan/walk.ts";
+import { encodeSparseMap, padding, writeHeader } from "../tar/header.ts";
+import { gzipCodec, zstdCodec } from "../vault/codec.ts";
+import { describeFile, describeOther, openItem, openToRead } from "./describe-path.ts";
+import { hashTask } from "./hash.ts";
+import { explainMiss, isDatabaseContent, movedDatabase, refuseLiveDatabase } from "./read-failure.ts";
+import { readInto, TarBuffer } from "./tar-buffer.ts";
+import { isHot, movedMeanwhile, signatureOf } from "./torn.ts";
+
+const ATTEMPTS = 3;
+
+export function runTask(task: CaptureTask): TaskResult {
+  const codec = task.codec === "zstd" ? zstdCodec : gzipCodec;
+  const { memory } = task;
+  const squeeze = (raw: Uint8Array) =>
+    codec.pack(raw, memory === undefined ? undefined : new Uint8Array(memory.stored));
+  if (task.kind === "hash") return hashTask(task);
+  if (task.kind === "piece") {
+    const { raw, ...rest } = readPiece(task, memory);
+    return { captured: [], missed: [], ...rest, member: { raw, stored: squeeze(raw) } };
+  }
+  const { raw, captured, missed } = packFiles(task, memory);
+  if (raw.length === 0) return { captured, missed };
+  return { captured, missed, member: { raw, stored: squeeze(raw) } };
+}
+
+type Spans = readonly (readonly [offset: number, length: number])[];
+
+function packFiles(
+  task: PackTask,
+  memory: TaskMemory | undefined,
+): { raw: Uint8Array; captured: CapturedItem[]; missed: MissedItem[] } {
+  const tar = new TarBuffer(task.sizeHint + task.items.length * 2048, memory);
+  const captured: CapturedItem[] = [];
+  const missed: MissedItem[] = [];
+  const leaders = new Map<string, CapturedItem>();
+  for (const item of task.items) {
+    const start = tar.length;
+    try {
+      const found = packItem(task.root, item, tar, leaders);
+      captured.push(found);
+      if (item.group !== undefined && !leaders.has(item.group)) leaders.set(item.group, found);
+    } catch (error) {
+      tar.length = start;
+      missed.push(explainMiss(item, error));
+    }
+  }
+  return { raw: tar.bytes.subarray(0, tar.length), captured, missed };
+}
+
+function packItem(
+  root: string,
+  item: CaptureItem,
+  tar: TarBuffer,
+  leaders: Map<string, CapturedItem>,
+): CapturedItem {
+  const file = systemPath(`${root}/${item.path}`);
+  // When the first name of the group could not be read, the next one takes its place.
+  const leader = item.linkTo === undefined ? undefined : leaders.get(item.group!);
+  if (leader !== undefined) {
+    const entry = { ...leader.entry, path: item.path };
+    writeHeader(tar, entry, { linkTo: leader.entry.path, storedSize: 0 });
+    return { ...leader, entry };
+  }
+  if (item.type === "file") return packFile(item, file, tar);
+  const found = describeOther(item, file);
+  writeHeader(tar, found.entry, { storedSize: 0 });
+  return found;
+}
+
+function packFile(item: CaptureItem, live: string | Buffer, tar: TarBuffer): CapturedItem {
+  const start = tar.length;
+  for (let attempt = 1; ; attempt += 1) {
+    tar.length = start;
+    const found = packFileOnce(item, live, tar);
+    if (found.torn === undefined || attempt === ATTEMPTS) return found;
+  }
+}
+
+/** One thread reads one file at a time. */
+const before = createStat();
+const after = createStat();
+
+function packFileOnce(item: CaptureItem, live: string | Buffer, tar: TarBuffer): CapturedItem {
+  const fd = openItem(item, live);
+  try {
+    const found = describeFile(item, live, statOpen(fd, before), fd);
+    const { size, extents } = found.entry;
+    const map = extents === undefined ? undefined : encodeSparseMap(extents, size);
+    const stored = extents === undefined ? size : extents.reduce((sum, [, length]) => sum + length, 0);
+    writeHeader(tar, found.entry, { storedSize: stored + (map?.length ?? 0) });
+    if (map !== undefined) tar.append(map);
+    const at = tar.length;
+    tar.reserve(stored + padding(stored));
+    readSpans(fd, tar, size, extents);
+    const content = tar.bytes.subarray(at, tar.length);
+    if (item.source === undefined) refuseLiveDatabase(live, content);
+    const torn =
+      movedMeanwhile(before, statOpen(fd, after)) ??
+      (isHot(before) && !readsTheSame(fd, size, extents, content)
+        ? "it was written while being read"
+        : undefined);
+    if (torn !== undefined && item.source === undefined && isDatabaseContent(content)) throw movedDatabase();
+    found.entry.sha256 = hash("sha256", content, "hex");
+    tar.pad(padding(stored));
+    if (torn !== undefined) found.torn = torn;
+    if (stored > 0) {
+      found.at = at;
+      found.stored = stored;
+    }
+    return found;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function readSpans(fd: number, tar: TarBuffer, size: number, extents: Spans | undefined): void {
+  if (extents === undefined) readInto(fd, tar, 0, size);
+  else for (const [offset, length] of extents) readInto(fd, tar, offset, length);
+}
+
+/** Reads everything once more. The same bytes twice are what the file held at the moment in between. */
+function readsTheSame(fd: number, size: number, extents: Spans | undefined, content: Uint8Array): boolean {
+  const again = new TarBuffer(content.length);
+  readSpans(fd, again, size, extents);
+  return Buffer.compare(again.bytes.subarray(0, again.length), content) === 0;
+}
+
+/** What cannot be read becomes zeros, and the result says so: the header before it is written already. */
+function readPiece(
+  task: PieceTask,
+  memory: TaskMemory | undefined,
+): { raw: Uint8Array; signature: string; short: boolean } {
+  const tar = new TarBuffer(task.prefix.length + task.length + task.suffixLength, memory);
+  tar.append(task.prefix);
+  const start = tar.length;
+  let signature = "";
+  let short = true;
+  try {
+    const fd = openToRead(systemPath(task.file));
+    try {
+      readInto(fd, tar, task.offset, task.length);
+      signature = signatureOf(statOpen(fd, after));
+      short = after.size < task.offset + task.length;
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    refuseExhaustion(error, `reading ${task.file}`, ".");
+    if (systemErrorCode(error) === undefined) throw error;
+    tar.length = start;
+    tar.pad(task.length);
+  }
+  tar.pad(task.suffixLength);
+  return { raw: tar.bytes.subarray(0, tar.length), signature, short };
+}

@@ -1,0 +1,38 @@
+// What a restore means for the work under way, in sentences: where flows and runs go, and whether an agent may be
+// working in the cell right now. Only reads.
+
+import { HEARTBEAT_LIMIT_BYTES } from "../../cell/heartbeat.ts";
+import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
+import { describeFlowMove, type FlowPosition } from "../../flow/operations/positions.ts";
+import { readJsonFile } from "../../platform/json-file.ts";
+import { describeRunMove, type RunPosition } from "../../run/store/positions.ts";
+import type { Room } from "../mission-context.ts";
+import type { CheckpointMetadata } from "../model/entry.ts";
+
+type Positions = Pick<CheckpointMetadata, "flows" | "runs">;
+
+export function describeMoves(before: Positions, after: Positions): string[] {
+  const flows = describeFlowMove(
+    before.flows as readonly FlowPosition[],
+    after.flows as readonly FlowPosition[],
+  );
+  const runs = describeRunMove(before.runs as readonly RunPosition[], after.runs as readonly RunPosition[]);
+  return runs === "" ? flows : [...flows, runs];
+}
+
+export interface LiveSign {
+  readonly ageSeconds: number;
+  readonly status: string;
+}
+
+/** A heartbeat fresh enough that an agent may be alive; undefined when there is none. */
+export function findLiveSign(room: Room): LiveSign | undefined {
+  const { config, machine } = room;
+  const reading = readJsonFile(pathsBelow(config, room.cellRoot).heartbeatFile, HEARTBEAT_LIMIT_BYTES);
+  if (!reading.ok) return undefined;
+  const { timestamp, status } = reading.value;
+  if (typeof timestamp !== "number" || status === BOOTSTRAPPED) return undefined;
+  const ageSeconds = Math.max(0, machine.clock.nowMs() / 1000 - timestamp);
+  if (ageSeconds > config.stale_after_seconds) return undefined;
+  return { ageSeconds: Math.floor(ageSeconds), status: typeof status === "string" ? status : "alive" };
+}

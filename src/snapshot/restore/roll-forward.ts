@@ -1,0 +1,152 @@
+// From a journal to a restored cell. The same lines serve the restore that wrote the journal and the next command that
+// finds one left by a process that was killed: everything needed was staged and verified before the journal was written,
+// so that it can only be rolled forward (INV-3).
+import { existsSync, linkSync, mkdirSync, realpathSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { asLazarusError, LazarusError } from "../../platform/errors.ts";
+import type { Lock } from "../../platform/lock.ts";
+import { OWN_NAMES } from "../capture/survey.ts";
+import type { Room } from "../mission-context.ts";
+import type { CheckpointRef, Flaw } from "../model/entry.ts";
+import { parentPath, systemPath } from "../model/path-bytes.ts";
+import { createMatcher } from "../settings.ts";
+import { readCheckpoint } from "../vault/manifest.ts";
+import { applyPlan } from "./apply.ts";
+import { clearJournal, type Journal, readJournal, setAsideJournal } from "./journal.ts";
+import { findMeans, makeSpecial } from "./make-path.ts";
+import type { Changes, RestorePlan } from "./plan.ts";
+import { makeFiles } from "./pool.ts";
+import { createReader } from "./reader.ts";
+import { createTableReader, openSource } from "./source.ts";
+import { removeStaging, stagedName, stagingDirectory } from "./stage.ts";
+import { FSYNC_DIRECTORIES, syncPaths } from "./sync.ts";
+
+export interface Restored {
+  readonly target: string;
+  readonly safety: string;
+  readonly changes: Changes;
+  readonly flaws: readonly Flaw[];
+}
+
+/**
+ * Finishes a restore that was interrupted; undefined when there was none. Whoever holds the lock calls it first. A
+ * staging directory without a journal is of a restore that never touched the cell, and is removed.
+ */
+export function finishInterruptedRestore(room: Room, _lock: Lock): Restored | undefined {
+  const file = room.vault.journalFile;
+  const reading = readJournal(file);
+  if (reading.state === "absent") {
+    removeStaging(room);
+    return undefined;
+  }
+  if (reading.state === "damaged") {
+    const aside = setAsideJournal(file);
+    removeStaging(room);
+    const reason = `the journal of an interrupted restore is damaged (${reading.why}) and was set aside as ${aside}: what it left undone cannot be known; restore the checkpoint again`;
+    return {
+      target: "?",
+      safety: "?",
+      changes: NO_CHANGES,
+      flaws: [{ path: ".", kind: "degraded", reason }],
+    };
+  }
+  const { journal } = reading;
+  if (!existsSync(room.cellRoot)) {
+    clearJournal(room.machine, file);
+    removeStaging(room);
+    const reason = "the cell was removed while a restore was under way; there is nothing left to finish";
+    return { ...journal, changes: NO_CHANGES, flaws: [{ path: ".", kind: "degraded", reason }] };
+  }
+  return carryOut(room, journal);
+}
+
+const NO_CHANGES: Changes = { added: [], changed: [], metadata: [], removed: [], kept: [] };
+
+/** The journal is durable and the staging complete: from here on there is only forward. */
+export function carryOut(room: Room, journal: Journal): Restored {
+  const { plan } = journal;
+  const flaws: Flaw[] = [...journal.flaws];
+  try {
+    markSafety(room, journal, flaws);
+    crashPoint("snapshot.restore.safety-marked");
+    const cellRoot = realpathSync(room.cellRoot);
+    const applied = applyPlan(plan, {
+      cellRoot,
+      staging: stagingDirectory(room),
+      aside: join(dirname(room.cellRoot), `.lazarus-aside-${room.mission}`, journal.safety),
+      means: findMeans(),
+      safetyMs: journal.safetyMs,
+      isExcluded: createMatcher([OWN_NAMES, ...room.settings.exclude]),
+      restage: (index) => restage(room, journal, index),
+      onProgress: (done, total) => room.onProgress({ phase: "restoring", done, total, unit: "files" }),
+    });
+    syncPaths(cellRoot, touchedPaths(plan), FSYNC_DIRECTORIES);
+    crashPoint("snapshot.restore.synced");
+    clearJournal(room.machine, room.vault.journalFile);
+    crashPoint("snapshot.restore.journal-cleared");
+    removeStaging(room);
+    const changes = { ...plan.changes, kept: [...plan.changes.kept, ...applied.kept] };
+    return { target: journal.target, safety: journal.safety, changes, flaws: [...flaws, ...applied.flaws] };
+  } catch (error) {
+    const known = asLazarusError(error, `restoring ${journal.target} into ${room.cellRoot}`, room.cellRoot);
+    throw new LazarusError(
+      known.code,
+      `${known.message}; the restore stopped midway and will be finished by the next command`,
+      {
+        hint: known.hint ?? `lazarus restore ${room.mission} ${journal.target}`,
+        details: { ...known.details, target: journal.target, safety: journal.safety },
+        cause: known.cause,
+      },
+    );
+  }
+}
+
+/** From now on `undo` knows what this restore went over. Not before: a restore that touched nothing is not undone. */
+function markSafety(room: Room, journal: Journal, flaws: Flaw[]): void {
+  const marked = (ref: CheckpointRef) =>
+    ref.id === journal.safety ? { ...ref, beforeRestoreOf: journal.target } : ref;
+  try {
+    const refs = room.vault.list();
+    if (refs.some((ref) => ref.id === journal.safety && ref.beforeRestoreOf !== journal.target)) {
+      room.vault.publish(refs.map(marked));
+    }
+  } catch (error) {
+    if (!(error instanceof LazarusError) || error.kind !== "damaged") throw error;
+    const reason = `undo will not find it, only lazarus restore ${room.mission} ${journal.safety}: ${error.message}`;
+    flaws.push({ path: ".", kind: "degraded", reason });
+  }
+}
+
+/** Directories whose names changed, and what was altered in place; renamed files were synced where they were staged. */
+function touchedPaths(plan: RestorePlan): string[] {
+  const paths = new Set<string>();
+  for (const { entry } of plan.place) paths.add(parentPath(entry.path));
+  for (const { path } of [...plan.clear, ...plan.remove]) paths.add(parentPath(path));
+  for (const { entry, set, was } of plan.directories) if (set || was === null) paths.add(entry.path);
+  for (const { entry } of plan.adjust) paths.add(entry.path);
+  return [...paths];
+}
+
+/** Someone removed the staging directory while the restore was interrupted: the vault still has the bytes. */
+function restage(room: Room, journal: Journal, index: number): void {
+  const { place } = journal.plan;
+  const { entry, inode } = place[index]!;
+  const staging = stagingDirectory(room);
+  const name = stagedName(index);
+  const ref = room.vault.list().find(({ id }) => id === journal.target);
+  if (ref === undefined) throw new LazarusError("CHECKPOINT_UNKNOWN", `checkpoint ${journal.target} is gone`);
+  mkdirSync(dirname(`${staging}/${name}`), { recursive: true, mode: 0o700 });
+  if (entry.type !== "file") {
+    makeSpecial(`${staging}/${name}`, entry, findMeans(), []);
+    return;
+  }
+  if (inode !== index) {
+    linkSync(systemPath(`${room.cellRoot}/${place[inode]!.entry.path}`), `${staging}/${name}`);
+    return;
+  }
+  const open = createTableReader(room.vault);
+  const { layers } = openSource(room.vault, open(readCheckpoint(room.vault, ref)));
+  using reader = createReader(layers);
+  makeFiles({ root: staging, replace: true }, [{ path: name, entry }], reader, findMeans());
+}

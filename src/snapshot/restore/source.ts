@@ -1,0 +1,125 @@
+// A checkpoint opened to be restored: its listing, checked as hostile input, and where its members lie. Opening looks at
+// the digests of the layers' tables only; rows are decoded when a listing is asked for. Two checkpoints that stand on
+// the same layers differ only in what the layers above set: then only those rows are read.
+import { LazarusError } from "../../platform/errors.ts";
+import type { Entry, Listing } from "../model/entry.ts";
+import { parentPath } from "../model/path-bytes.ts";
+import { applyToc } from "../vault/contents.ts";
+import { type PackedToc, readPackedToc, unpackToc } from "../vault/layer-reader.ts";
+import { type Checkpoint, type LayerRef, layerSource } from "../vault/manifest.ts";
+import type { Toc } from "../vault/toc.ts";
+import type { Vault } from "../vault/vault.ts";
+import type { LayerMembers } from "./batches.ts";
+import { describeMembers } from "./reader.ts";
+import { ancestors } from "./scope.ts";
+
+/** A checkpoint whose layers are there and whose tables match their digests. */
+export interface OpenCheckpoint {
+  readonly checkpoint: Checkpoint;
+  readonly tables: readonly Table[];
+}
+
+interface Table {
+  readonly ref: LayerRef;
+  readonly packed: PackedToc;
+}
+
+export interface Source {
+  readonly checkpoint: Checkpoint;
+  readonly listing: Listing;
+  readonly layers: readonly LayerMembers[];
+}
+
+/** Reads each table once, whoever asks for it. */
+export function createTableReader(vault: Vault): (checkpoint: Checkpoint) => OpenCheckpoint {
+  const known = new Map<string, PackedToc>();
+  return (checkpoint) => ({
+    checkpoint,
+    tables: checkpoint.layers.map((ref) => {
+      const packed = known.get(ref.digest) ?? readPackedToc(layerSource(vault, ref));
+      known.set(ref.digest, packed);
+      return { ref, packed };
+    }),
+  });
+}
+
+/** The whole of a checkpoint. */
+export function openSource(vault: Vault, { checkpoint, tables }: OpenCheckpoint): Source {
+  const tocs = tables.map(({ ref, packed }) => unpackToc(layerSource(vault, ref), packed));
+  const listing = applyAll(new Map(), tables, tocs);
+  refuseHostile(listing, listing.keys(), checkpoint.ref.id);
+  return { checkpoint, listing, layers: describeMembers(vault, checkpoint.layers, tocs) };
+}
+
+/** Above this many paths, reading the rows one by one gains nothing. */
+const MOST_SELECTED = 20_000;
+
+/**
+ * The listings of two checkpoints, as far as they can differ: every path that is not the same in both is in them, with
+ * all directories above it, all hard links, and the `named` paths. Without common layers they are whole.
+ */
+export function openPair(
+  vault: Vault,
+  target: OpenCheckpoint,
+  now: OpenCheckpoint,
+  named: readonly string[],
+): { target: Source; now: Source } {
+  const shared = commonLength(target.tables, now.tables);
+  const unpackAll = (tables: readonly Table[], only?: ReadonlySet<string>) =>
+    tables.map(({ ref, packed }) => unpackToc(layerSource(vault, ref), packed, only));
+  const upper = { target: unpackAll(target.tables.slice(shared)), now: unpackAll(now.tables.slice(shared)) };
+  const touched = new Set(named);
+  for (const toc of [...upper.target, ...upper.now]) {
+    for (const { path } of toc.entries) touched.add(path);
+    for (const path of toc.removed) touched.add(path);
+  }
+  const few = touched.size <= MOST_SELECTED;
+  const selected = new Set(few ? [...touched].flatMap((path) => [path, ...ancestors(path)]) : []);
+  const lower = unpackAll(target.tables.slice(0, shared), few ? selected : undefined);
+  const base = applyAll(new Map(), target.tables, lower);
+  const source = ({ checkpoint, tables }: OpenCheckpoint, own: readonly Toc[]): Source => ({
+    checkpoint,
+    listing: applyAll(new Map(base), tables.slice(shared), own),
+    layers: describeMembers(vault, checkpoint.layers, [...lower, ...own]),
+  });
+  const pair = { target: source(target, upper.target), now: source(now, upper.now) };
+  refuseHostile(pair.target.listing, few ? selected : pair.target.listing.keys(), target.checkpoint.ref.id);
+  return pair;
+}
+
+function commonLength(a: readonly Table[], b: readonly Table[]): number {
+  let length = 0;
+  while (length < a.length && length < b.length && a[length]!.ref.digest === b[length]!.ref.digest)
+    length += 1;
+  return length;
+}
+
+function applyAll(
+  listing: Map<string, Entry>,
+  tables: readonly Table[],
+  tocs: readonly Toc[],
+): Map<string, Entry> {
+  for (const [i, toc] of tocs.entries()) applyToc(listing, toc, tables[i]!.ref.digest);
+  return listing;
+}
+
+/** No entry may lie behind anything but directories: a link in its way could lead it out of the cell. */
+export function refuseHostile(listing: Listing, paths: Iterable<string>, id: string): void {
+  let lastParent = ".";
+  for (const path of paths) {
+    const parent = parentPath(path);
+    if (path === "." || parent === lastParent || !listing.has(path)) continue;
+    const type = parent === "." ? "directory" : listing.get(parent)?.type;
+    if (type !== "directory") {
+      throw new LazarusError(
+        "LAYER_HOSTILE",
+        `checkpoint ${id} has ${JSON.stringify(path)} behind ${type === undefined ? "nothing" : `a ${type}`}; nothing was restored`,
+        {
+          hint: "do not trust where this vault came from; lazarus verify --deep",
+          details: { path, checkpoint: id },
+        },
+      );
+    }
+    lastParent = parent;
+  }
+}

@@ -1,0 +1,84 @@
+// Makes everything that a plan will put into a cell, beside the cell and on the same file system: the bytes are read and
+// verified here, so that a damaged vault or a full disk is found while the cell is still untouched (INV-3). What is
+// staged has its final mode, owner, attributes and time; what is left to do for each path is one rename.
+import { linkSync, mkdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { removeTree } from "../../platform/remove-tree.ts";
+import type { Room } from "../mission-context.ts";
+import type { Flaw } from "../model/entry.ts";
+import type { FileOrder } from "./batches.ts";
+import { withConsequence } from "./damage-hint.ts";
+import { findMeans, makeSpecial } from "./make-path.ts";
+import type { RestorePlan } from "./plan.ts";
+import { makeAllFiles } from "./pool.ts";
+import type { Source } from "./source.ts";
+import { syncPaths } from "./sync.ts";
+
+/** Beside the cell; the scan of cells passes over names that begin like this. */
+export function stagingDirectory(room: Pick<Room, "cellRoot" | "mission">): string {
+  return join(dirname(room.cellRoot), `.lazarus-restore-${room.mission}`);
+}
+
+const PER_DIRECTORY = 1024;
+
+/** Where step `index` of `plan.place` is staged, below the staging directory. */
+export function stagedName(index: number): string {
+  return `${Math.floor(index / PER_DIRECTORY)}/${index}`;
+}
+
+export async function stagePlan(
+  room: Room,
+  plan: RestorePlan,
+  source: Source,
+  signal?: AbortSignal,
+): Promise<Flaw[]> {
+  const staging = stagingDirectory(room);
+  const { place } = plan;
+  try {
+    removeStaging(room);
+    mkdirSync(staging, { recursive: true, mode: 0o700 });
+    for (let at = 0; at < place.length; at += PER_DIRECTORY) mkdirSync(`${staging}/${at / PER_DIRECTORY}`);
+    crashPoint("snapshot.restore.staging-made");
+    const flaws = await stageFiles(room, plan, source, signal);
+    const means = findMeans();
+    for (const [index, { entry, inode }] of place.entries()) {
+      const path = `${staging}/${stagedName(index)}`;
+      if (entry.type !== "file") makeSpecial(path, entry, means, flaws);
+      else if (inode !== index) linkSync(`${staging}/${stagedName(inode)}`, path);
+    }
+    const names = place.map((_, index) => stagedName(index));
+    syncPaths(staging, [...names, ...new Set(names.map(dirname)), "."]);
+    crashPoint("snapshot.restore.staged");
+    return flaws;
+  } catch (error) {
+    removeStaging(room);
+    throw withConsequence(error, `staging the restore in ${staging}`, staging, "the cell was not touched");
+  }
+}
+
+async function stageFiles(
+  room: Room,
+  plan: RestorePlan,
+  source: Source,
+  signal: AbortSignal | undefined,
+): Promise<Flaw[]> {
+  const orders: FileOrder[] = [];
+  let total = 0;
+  for (const [index, { entry, inode }] of plan.place.entries()) {
+    if (entry.type !== "file" || inode !== index) continue;
+    orders.push({ path: stagedName(index), entry });
+    total += entry.location?.length ?? 0;
+  }
+  let done = 0;
+  const onDone = (_: number, bytes: number) => {
+    done += bytes;
+    room.onProgress({ phase: "staging", done, total, unit: "bytes" });
+  };
+  const task = { root: stagingDirectory(room), replace: false };
+  return makeAllFiles(task, orders, source.layers, onDone, signal);
+}
+
+export function removeStaging(room: Pick<Room, "cellRoot" | "mission">): void {
+  removeTree(stagingDirectory(room));
+}

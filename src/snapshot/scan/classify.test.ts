@@ -1,0 +1,163 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Entry, EntryType } from "../model/entry.ts";
+import { goneFromRows, orderItems, sameEntry, someParent, sortSuspects, whiteoutsFor } from "./classify.ts";
+import { cacheFromListing } from "./stat-cache-builder.ts";
+import type { Found } from "./walk.ts";
+
+const entry = (path: string, given: Partial<Entry> = {}): Entry => ({
+  path,
+  type: "file",
+  mode: 0o644,
+  uid: 0,
+  gid: 0,
+  mtimeSec: 1,
+  mtimeNs: 2,
+  size: 3,
+  sha256: "ab".repeat(32),
+  ...given,
+});
+
+describe("whiteoutsFor", () => {
+  const set = (given: Record<string, EntryType> = {}) => new Map(Object.entries(given));
+
+  it("names what is gone, the topmost of each", () => {
+    expect(whiteoutsFor(["a", "a/b", "a/b/c", "d/e"], set())).toEqual(["a", "d/e"]);
+  });
+
+  it("names nothing whose place is taken, nor what was below it", () => {
+    expect(whiteoutsFor(["a", "a/b"], set({ a: "file" }))).toEqual([]);
+    expect(whiteoutsFor(["a/b"], set({ a: "symlink" }))).toEqual([]);
+  });
+
+  it("names what was below a directory that is set anew as one", () => {
+    expect(whiteoutsFor(["a", "a/b"], set({ a: "directory" }))).toEqual(["a/b"]);
+  });
+
+  it("takes no name for another that begins like it", () => {
+    expect(whiteoutsFor(["a", "ab", "a-b/c"], set())).toEqual(["a", "ab", "a-b/c"]);
+  });
+
+  it("together with what is set gives the new tree, as OCI tools apply a layer", () => {
+    const path = fc
+      .array(fc.constantFrom("a", "b", "c"), { minLength: 1, maxLength: 3 })
+      .map((names) => names.join("/"));
+    const tree = fc
+      .dictionary(path, fc.constantFrom<EntryType>("file", "symlink"), { maxKeys: 8 })
+      .map(complete);
+    fc.assert(
+      fc.property(tree, tree, (before, after) => {
+        const setAnew = new Map([...after].filter(([name, type]) => before.get(name) !== type));
+        const removed = [...before.keys()].filter((name) => after.get(name) !== before.get(name)).sort();
+        const merged = new Map(before);
+        const drop = (top: string) => {
+          for (const name of [...merged.keys()])
+            if (name === top || name.startsWith(`${top}/`)) merged.delete(name);
+        };
+        for (const name of whiteoutsFor(removed, setAnew)) drop(name);
+        for (const [name, type] of [...setAnew].sort()) {
+          if (type !== "directory" || merged.get(name) !== "directory") drop(name);
+          merged.set(name, type);
+        }
+        expect([...merged].sort()).toEqual([...after].sort());
+      }),
+    );
+  });
+
+  /** Adds the directories, and drops what stands below something that is none. */
+  function complete(given: Record<string, EntryType>): Map<string, EntryType> {
+    const tree = new Map<string, EntryType>();
+    for (const [name, type] of Object.entries(given).sort()) {
+      if (someParent(name, (parent) => (tree.get(parent) ?? "directory") !== "directory")) continue;
+      someParent(name, (parent) => {
+        tree.set(parent, "directory");
+        return false;
+      });
+      if (!tree.has(name)) tree.set(name, type);
+    }
+    return tree;
+  }
+});
+
+describe("sameEntry", () => {
+  const a = entry("a", { xattrs: [["user.x", "eA=="]], extents: [[0, 1]], group: "g" });
+
+  it("does not ask where the bytes lie, nor under which name", () => {
+    expect(sameEntry(a, { ...a, path: "b", location: { layer: "l", at: 1, length: 1 } } as Entry)).toBe(true);
+    expect(sameEntry(entry("a"), { ...entry("a"), xattrs: [], extents: [] })).toBe(true);
+  });
+
+  it.each<Partial<Entry>>([
+    { type: "fifo" },
+    { mode: 0 },
+    { uid: 9 },
+    { gid: 9 },
+    { mtimeSec: 9 },
+    { mtimeNs: 9 },
+    { size: 9 },
+    { sha256: "" },
+    { target: "t" },
+    { group: "h" },
+    { xattrs: [["user.x", "eQ=="]] },
+    { extents: [[1, 1]] },
+  ])("sees %j", (difference) => expect(sameEntry(a, { ...a, ...difference })).toBe(false));
+});
+
+describe("sortSuspects", () => {
+  const found = (path: string, given: Partial<Found> = {}): Found => ({
+    path,
+    type: "file",
+    row: -1,
+    unchanged: false,
+    size: 3,
+    nlink: 1,
+    ...given,
+  });
+  const sort = (paths: Found[], cache?: ReturnType<typeof cacheFromListing>) =>
+    sortSuspects({
+      walk: { found: paths },
+      cache,
+      sources: new Map(),
+      folded: new Set(),
+      groupPrefix: "id",
+    });
+
+  it("keeps the names of one file together, the first of them leading", () => {
+    const { certain, certainGroups } = sort([
+      found("z", { nlink: 3, inode: "1:7" }),
+      found("a", { nlink: 3, inode: "1:7" }),
+      found("m", { nlink: 2, inode: "1:8" }),
+    ]);
+    expect(orderItems(certain, certainGroups)).toEqual([
+      { path: "m", type: "file", size: 3 },
+      { path: "a", type: "file", size: 3, group: "id:0" },
+      { path: "z", type: "file", size: 3, group: "id:0", linkTo: "a" },
+    ]);
+  });
+
+  it("doubts what has the size it had, and is certain of the rest", () => {
+    const listing = new Map(
+      [entry(".", { type: "directory" }), entry("same"), entry("grown")].map((each) => [each.path, each]),
+    );
+    const cache = cacheFromListing("m", listing);
+    const { certain, doubtful } = sort(
+      [found("same", { row: 1 }), found("grown", { row: 2, size: 4 }), found("new")],
+      cache,
+    );
+    expect(doubtful.flatMap(({ items }) => items.map(({ path }) => path))).toEqual(["same"]);
+    expect(certain.map(({ path }) => path)).toEqual(["grown", "new"]);
+  });
+});
+
+it("goneFromRows names every path of a lost row, and what was a directory", () => {
+  const listing = new Map(
+    [entry(".", { type: "directory" }), entry("d", { type: "directory" }), entry("d/f"), entry("e")].map(
+      (each) => [each.path, each],
+    ),
+  );
+  const cache = cacheFromListing("m", listing);
+  expect(goneFromRows(cache, [3, 1])).toEqual([
+    { path: "d", wasDirectory: true },
+    { path: "d/f", wasDirectory: false },
+  ]);
+});

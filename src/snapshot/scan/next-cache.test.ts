@@ -1,0 +1,150 @@
+// The cache that follows another must say what one made from nothing says, whatever happened in between.
+import { hash } from "node:crypto";
+import fs from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import type { Survey } from "../capture/survey.ts";
+import type { CapturedItem } from "../model/capture-item.ts";
+import { joinPath } from "../model/path-bytes.ts";
+import { runTask } from "../pack/task.ts";
+import { createMatcher } from "../settings.ts";
+import { goneFromRows } from "./classify.ts";
+import { nameAt } from "./name-table.ts";
+import { buildCache, freshItems } from "./next-cache.ts";
+import { cachedEntry, decodeStatCache, encodeStatCache, type StatCache } from "./stat-cache.ts";
+import { everythingIn } from "./still.ts";
+import { createWalker } from "./walk.ts";
+
+/** Two changes within one tick of the kernel's clock cannot be told apart by stat; the product doubts such files. */
+const TICK_MS = 11;
+
+type Deed =
+  | { readonly do: "write" | "remove" | "directory" | "link" | "touch"; readonly at: string }
+  | { readonly do: "second" | "move"; readonly at: string; readonly to: string };
+
+const path = fc
+  .array(fc.constantFrom("a", "b", "c-wal", "ü"), { minLength: 1, maxLength: 3 })
+  .map((names) => names.join("/"));
+const deed: fc.Arbitrary<Deed> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("write" as const), at: path }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constantFrom("remove" as const, "directory" as const, "link" as const, "touch" as const),
+      at: path,
+    }),
+  },
+  fc.record({ do: fc.constantFrom("second" as const, "move" as const), at: path, to: path }),
+);
+const round = fc.record({
+  deeds: fc.array(deed, { maxLength: 6 }),
+  /** Captured files and directories that cannot be read this time. */
+  missed: fc.array(path, { maxLength: 1 }),
+  excluded: fc.constantFrom<string[]>([], [], [], ["ü"]),
+});
+
+let length = 1;
+function perform(root: string, given: Deed): void {
+  const at = join(root, given.at);
+  try {
+    if (given.do === "write") {
+      fs.mkdirSync(join(at, ".."), { recursive: true });
+      fs.writeFileSync(at, "x".repeat(length++));
+    } else if (given.do === "remove") fs.rmSync(at, { recursive: true });
+    else if (given.do === "directory") fs.mkdirSync(at, { recursive: true });
+    else if (given.do === "link") fs.symlinkSync(`to-${length++}`, at);
+    else if (given.do === "touch") fs.lutimesSync(at, length++, length++);
+    else if (given.do === "second") fs.linkSync(at, join(root, given.to));
+    else if (given.do === "move") fs.renameSync(at, join(root, given.to));
+  } catch {
+    // What cannot be done here is not done.
+  }
+}
+
+/** One checkpoint as far as the cache goes: what looks changed is read, but for what is missed. */
+function next(root: string, cache: StatCache | undefined, excluded: string[], missed: readonly string[]) {
+  const rules = hash("sha256", JSON.stringify(excluded));
+  const isExcluded = createMatcher(excluded);
+  const walk = createWalker({ root, cache, isExcluded, rules }).walk();
+  const all = everythingIn(walk, cache).toArray();
+  const items = walk.found
+    .filter(({ unchanged, path }) => !unchanged && !missed.includes(path))
+    .map(({ path, type, size }) => ({ path, type, size }));
+  const { captured } = runTask({ kind: "hash", codec: "gzip", root, items });
+  const packed = {
+    captured: new Map<string, CapturedItem>(captured.map((item) => [item.entry.path, item])),
+    missed: [],
+  };
+  const survey: Survey = {
+    cache,
+    walk,
+    rules,
+    scanStartMs: Number.POSITIVE_INFINITY,
+    changed: [],
+    refreshed: new Map(),
+    removed: cache === undefined ? [] : goneFromRows(cache, walk.gone).map(({ path }) => path),
+    removedDirectories: new Set(),
+    flaws: [],
+    sources: new Map(),
+  };
+  return {
+    all,
+    next: shared(buildCache(survey, freshItems(survey, packed), "m")),
+    unread: all.filter((seen) => isMissed(seen)),
+  };
+
+  function isMissed({ path, unchanged }: { path: string; unchanged: boolean }): boolean {
+    return !unchanged && missed.includes(path);
+  }
+}
+
+function shared(cache: StatCache): StatCache {
+  const bytes = encodeStatCache(cache);
+  const memory = new SharedArrayBuffer(bytes.length);
+  new Uint8Array(memory).set(bytes);
+  return decodeStatCache(memory)!;
+}
+
+/** Every path that the cache leads to from its root, and what it says of it. */
+function listing(cache: StatCache): Map<string, unknown> {
+  const paths = new Map<string, unknown>();
+  const visit = (row: number, path: string) => {
+    expect(paths.has(path), `${path} stands there once`).toBe(false);
+    paths.set(path, { ...cachedEntry(cache, row, path), special: cache.special[row] });
+    const first = cache.firstChild[row]!;
+    for (let child = first; child < first + cache.childCount[row]!; child += 1)
+      visit(child, joinPath(path, nameAt(cache, child)));
+  };
+  visit(0, ".");
+  return paths;
+}
+
+it("says what a cache made from nothing says", () => {
+  fc.assert(
+    fc.property(fc.array(round, { minLength: 2, maxLength: 5 }), (rounds) => {
+      const root = fs.mkdtempSync(join(tmpdir(), "lazarus-next-cache-"));
+      try {
+        let cache: StatCache | undefined;
+        for (const { deeds, missed, excluded } of rounds) {
+          for (const each of deeds) perform(root, each);
+          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TICK_MS);
+          const seen = next(root, cache, excluded, missed);
+          const anew = next(root, undefined, excluded, []);
+          expect(seen.all.map(({ path }) => path).sort()).toEqual(anew.all.map(({ path }) => path).sort());
+          const isLost = (path: string) =>
+            seen.unread.some((lost) => lost.path === path || path.startsWith(`${lost.path}/`));
+          const wanted = [...listing(anew.next)].filter(([path]) => !isLost(path));
+          const given = listing(seen.next);
+          expect(Object.fromEntries(given)).toEqual(Object.fromEntries(wanted));
+          expect(seen.next.count, "no row that nothing leads to").toBe(given.size);
+          cache = seen.next;
+        }
+      } finally {
+        fs.rmSync(root, { recursive: true, force: true });
+      }
+    }),
+    { numRuns: 60 },
+  );
+});

@@ -1,0 +1,195 @@
+import fs from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LazarusError } from "../../platform/errors.ts";
+import { createSystemError } from "../../testing/index.ts";
+import type { Survey } from "../capture/survey.ts";
+import { runTask } from "../pack/task.ts";
+import { createMatcher } from "../settings.ts";
+import { nameAt } from "./name-table.ts";
+import { buildCache, freshItems } from "./next-cache.ts";
+import { decodeStatCache, encodeStatCache, type StatCache } from "./stat-cache.ts";
+import { everythingIn } from "./still.ts";
+import { createWalker, refuseExhaustion, type Walk } from "./walk.ts";
+
+let root: string;
+beforeEach(() => {
+  root = fs.mkdtempSync(join(tmpdir(), "lazarus-walk-"));
+});
+afterEach(() => fs.rmSync(root, { recursive: true }));
+
+const at = (name: string) => join(root, name);
+/** Whether every row is asked first, so that what is unchanged is still and no object. */
+let isAsking = false;
+const walk = (cache?: StatCache, exclude: string[] = [], defer: string[] = []) =>
+  createWalker({
+    root,
+    cache: isAsking && cache !== undefined ? shared(cache) : cache,
+    isExcluded: createMatcher(exclude),
+    rules: JSON.stringify(exclude),
+    defer: new Set(defer),
+  });
+const paths = (seen: Walk, cache?: StatCache) =>
+  everythingIn(seen, cache)
+    .map(({ path }) => path)
+    .toArray()
+    .sort();
+const changed = ({ found }: Walk) =>
+  found
+    .filter(({ unchanged }) => !unchanged)
+    .map(({ path }) => path)
+    .sort();
+
+/** As it is when it was read from its file. */
+function shared(cache: StatCache): StatCache {
+  const bytes = encodeStatCache(cache);
+  const memory = new SharedArrayBuffer(bytes.length);
+  new Uint8Array(memory).set(bytes);
+  return decodeStatCache(memory)!;
+}
+
+/** The cache of a checkpoint that captured all that the walk found, except these. */
+function remember(
+  seen: Walk,
+  { removed = [] as string[], missed = [] as string[], exclude = [] as string[] } = {},
+): StatCache {
+  const items = seen.found
+    .map(({ path, type, size }) => ({ path, type, size }))
+    .filter(({ path }) => !missed.includes(path));
+  const { captured } = runTask({ kind: "hash", codec: "gzip", root, items });
+  const found: Survey = {
+    cache: undefined,
+    walk: seen,
+    rules: JSON.stringify(exclude),
+    scanStartMs: Number.POSITIVE_INFINITY,
+    changed: [],
+    refreshed: new Map(),
+    removed,
+    removedDirectories: new Set(),
+    flaws: [],
+    sources: new Map(),
+  };
+  const packed = { captured: new Map(captured.map((item) => [item.entry.path, item])), missed: [] };
+  return buildCache(found, freshItems(found, packed), "m");
+}
+
+describe.each([false, true])("a walk with a cache (rows asked first: %s)", (asking) => {
+  beforeEach(() => {
+    isAsking = asking;
+  });
+
+  it("finds what changed, and what is gone with all below it", () => {
+    fs.mkdirSync(at("d/e"), { recursive: true });
+    for (const name of ["a", "d/b", "d/e/c"]) fs.writeFileSync(at(name), name);
+    const cache = remember(walk().walk());
+    expect(changed(walk(cache).walk())).toEqual([]);
+    fs.writeFileSync(at("d/b"), "B");
+    fs.rmSync(at("d/e"), { recursive: true });
+    fs.writeFileSync(at("new"), "n");
+    const second = walk(cache).walk();
+    expect(changed(second)).toEqual([".", "d", "d/b", "new"]);
+    expect(second.gone.map((row) => nameAt(cache, row)).sort()).toEqual(["c", "e"]);
+  });
+
+  it("reads a directory again whose names it did not all keep", () => {
+    fs.mkdirSync(at("d"));
+    fs.writeFileSync(at("d/kept"), "x");
+    fs.writeFileSync(at("d/missed"), "x");
+    const cache = remember(walk().walk(), { missed: ["d/missed"] });
+    const second = walk(cache).walk();
+    expect(changed(second)).toEqual(["d/missed"]);
+    expect(second.found.find(({ path }) => path === "d")!.unchanged).toBe(true);
+  });
+
+  it("reads a directory again from which a pattern kept something out", () => {
+    fs.mkdirSync(at("d"));
+    fs.writeFileSync(at("d/hidden"), "x");
+    const cache = remember(walk(undefined, ["hidden"]).walk(), { exclude: ["hidden"] });
+    expect(paths(walk(cache, ["hidden"]).walk(), cache)).toEqual([".", "d"]);
+    expect(paths(walk(cache).walk(), cache)).toEqual([".", "d", "d/hidden"]);
+  });
+
+  it("forgets what lies below a directory that could not be kept", () => {
+    fs.mkdirSync(at("d"));
+    fs.writeFileSync(at("d/f"), "x");
+    const cache = remember(walk().walk(), { missed: ["d"] });
+    expect([cache.count, nameAt(cache, 0)]).toEqual([1, "."]);
+    expect(changed(walk(cache).walk())).toEqual(["d", "d/f"]);
+  });
+
+  it("forgets what was taken out of the checkpoint, however unchanged it is", () => {
+    fs.writeFileSync(at("a.db-wal"), "x");
+    const first = remember(walk().walk());
+    const seen = walk(first).walk();
+    expect(changed(seen)).toEqual([]);
+    const second = buildCache(
+      {
+        cache: first,
+        walk: seen,
+        rules: "[]",
+        scanStartMs: 0,
+        changed: [],
+        refreshed: new Map(),
+        removed: ["a.db-wal"],
+        removedDirectories: new Set(),
+        flaws: [],
+        sources: new Map(),
+      },
+      [],
+      "m2",
+    );
+    expect(changed(walk(second).walk())).toEqual(["a.db-wal"]);
+  });
+
+  it("tells names of one file from files", () => {
+    fs.writeFileSync(at("a"), "x");
+    fs.linkSync(at("a"), at("b"));
+    fs.writeFileSync(at("c"), "x");
+    const inodes = new Map(
+      walk()
+        .walk()
+        .found.map(({ path, inode }) => [path, inode]),
+    );
+    expect(inodes.get("a")).toBe(inodes.get("b"));
+    expect(inodes.get("a")).toMatch(/^\d+:\d+$/);
+    expect(inodes.get("c")).toBe(undefined);
+  });
+});
+
+describe.each([false, true])("a directory that is put off (rows asked first: %s)", (asking) => {
+  beforeEach(() => {
+    isAsking = asking;
+  });
+
+  it("is walked when it is asked for, as it is then", () => {
+    fs.mkdirSync(at(".git"));
+    fs.writeFileSync(at(".git/old"), "x");
+    const walker = walk(undefined, [], [".git"]);
+    expect(paths(walker.walk())).toEqual([".", ".git"]);
+    fs.writeFileSync(at(".git/new"), "x");
+    expect(paths(walker.resume(".git"))).toEqual([".", ".git", ".git/new", ".git/old"]);
+  });
+
+  it("may be gone by then", () => {
+    fs.mkdirSync(at(".git/objects"), { recursive: true });
+    const cache = remember(walk().walk());
+    const walker = walk(cache, [], [".git"]);
+    walker.walk();
+    fs.rmSync(at(".git"), { recursive: true });
+    const { gone, found } = walker.resume(".git");
+    expect(gone.map((row) => nameAt(cache, row)).sort()).toEqual([".git", "objects"]);
+    expect(found.find(({ path }) => path === ".git")).toMatchObject({ unchanged: false, row: -1 });
+  });
+});
+
+it("a machine that is out of descriptors or memory ends the walk; a bad sector does not", () => {
+  for (const code of ["EMFILE", "ENFILE", "ENOMEM"])
+    expect(() => refuseExhaustion(createSystemError(code, { syscall: "open" }), "reading x", "/x")).toThrow(
+      LazarusError,
+    );
+  for (const code of ["EIO", "EACCES", "ENOENT"])
+    expect(() =>
+      refuseExhaustion(createSystemError(code, { syscall: "open" }), "reading x", "/x"),
+    ).not.toThrow();
+});

@@ -1,0 +1,232 @@
+// Looks at what one checkpoint is made of and says what is wrong with it, object by object. Quick: digests of manifest
+// and config, presence, size and table of contents of each layer. Deep: every byte of every layer, in one pass, against
+// the layer's digest, the digest of its tar stream and the digest of every file. Reads only; each blob once.
+import { createHash, type Hash } from "node:crypto";
+import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { setImmediate as breathe } from "node:timers/promises";
+import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
+import type { CheckpointRef } from "../model/entry.ts";
+import { codecOf } from "./codec.ts";
+import type { Layer } from "./layer-reader.ts";
+import { type Checkpoint, type LayerRef, openLayerOf, readCheckpoint } from "./manifest.ts";
+import type { TocEntry } from "./toc.ts";
+import type { Vault } from "./vault.ts";
+
+/** Something that is wrong with one object of a vault. */
+export interface Fault {
+  /** "layer sha256:…", "manifest sha256:…", "index.json" */
+  readonly object: string;
+  readonly problem: string;
+  /** Files whose bytes are wrong, when that is known; the first few. */
+  readonly paths: readonly string[];
+}
+
+export interface Examiner {
+  /** What is wrong with a checkpoint; nothing means that it is good. */
+  examine(ref: CheckpointRef): Promise<readonly Fault[]>;
+  /** Bytes looked at so far. */
+  readonly bytes: number;
+  readonly blobs: number;
+}
+
+export interface ExamineOptions {
+  readonly deep: boolean;
+  readonly onBytes?: (count: number) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const PATHS_NAMED = 10;
+const CHUNK_BYTES = 1 << 20;
+const BREATHE_BYTES = 32 << 20;
+const NOTHING_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+export function createExaminer(vault: Vault, options: ExamineOptions): Examiner {
+  const layers = new Map<string, Promise<readonly Fault[]>>();
+  const manifests = new Map<string, readonly Fault[] | Checkpoint>();
+  let bytes = 0;
+  let blobs = 0;
+  const count = (size: number) => {
+    bytes += size;
+    options.onBytes?.(size);
+  };
+
+  const manifestOf = (ref: CheckpointRef): readonly Fault[] | Checkpoint => {
+    try {
+      const checkpoint = readCheckpoint(vault, ref);
+      const size = statSync(vault.blobPath(ref.manifest)).size;
+      blobs += 2;
+      count(size);
+      if (size === ref.manifestSize) return checkpoint;
+      return [fault(`manifest ${ref.manifest}`, `has ${size} bytes; the index says ${ref.manifestSize}`)];
+    } catch (error) {
+      if (!(error instanceof LazarusError)) throw error;
+      const blob = error.details.blob;
+      const object = blob === undefined || blob === ref.manifest ? "manifest" : "config";
+      return [fault(`${object} ${String(blob ?? ref.manifest)}`, error.message)];
+    }
+  };
+
+  const layerFaults = async (layer: LayerRef): Promise<readonly Fault[]> => {
+    const object = `layer ${layer.digest}`;
+    blobs += 1;
+    let size: number;
+    try {
+      size = statSync(vault.blobPath(layer.digest)).size;
+    } catch (error) {
+      return [
+        fault(object, systemErrorCode(error) === "ENOENT" ? "is missing" : `cannot be read (${error})`),
+      ];
+    }
+    const faults: Fault[] = [];
+    if (size !== layer.size) faults.push(fault(object, `has ${size} bytes; its manifest says ${layer.size}`));
+    try {
+      using open = openLayerOf(vault, layer);
+      if (options.deep) faults.push(...(await readDeep(vault, layer, open, count, options.signal)));
+      else count(open.toc.entries.length);
+    } catch (error) {
+      if (!(error instanceof LazarusError) || error.kind === "interrupted") throw error;
+      faults.push(fault(object, error.message));
+    }
+    return faults;
+  };
+
+  return {
+    async examine(ref) {
+      const known = manifests.get(ref.manifest) ?? manifestOf(ref);
+      manifests.set(ref.manifest, known);
+      if (!("layers" in known)) return known;
+      const faults: Fault[] = [];
+      for (const layer of known.layers) {
+        const pending = layers.get(layer.digest) ?? layerFaults(layer);
+        layers.set(layer.digest, pending);
+        faults.push(...(await pending));
+      }
+      return faults;
+    },
+    get bytes() {
+      return bytes;
+    },
+    get blobs() {
+      return blobs;
+    },
+  };
+}
+
+async function readDeep(
+  vault: Vault,
+  ref: LayerRef,
+  layer: Layer,
+  count: (size: number) => void,
+  signal: AbortSignal | undefined,
+): Promise<Fault[]> {
+  const codec = codecOf(ref.mediaType)!;
+  const whole = createHash("sha256");
+  const raw = createHash("sha256");
+  const files = createFileHasher(layer.toc.entries);
+  const faults: Fault[] = [];
+  const object = `layer ${ref.digest}`;
+  let sinceBreath = 0;
+  const pace = async (size: number) => {
+    count(size);
+    sinceBreath += size;
+    if (sinceBreath < BREATHE_BYTES) return;
+    sinceBreath = 0;
+    await breathe();
+    if (signal?.aborted)
+      throw new LazarusError("INTERRUPTED", "the verification was interrupted; nothing was changed");
+  };
+  for (const [i, member] of layer.toc.members.entries()) {
+    const stored = layer.readMember(i);
+    whole.update(stored);
+    try {
+      const bytes = codec.decompress(stored, member.raw);
+      if (bytes.length !== member.raw) throw new Error(`${bytes.length} bytes instead of ${member.raw}`);
+      raw.update(bytes);
+      files.feed(bytes);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      faults.push(fault(object, `member ${i + 1} does not inflate (${why})`));
+      files.skip(member.raw);
+    }
+    await pace(stored.length);
+  }
+  readRest(vault.blobPath(ref.digest), layer.membersLength, whole);
+  const digest = `sha256:${whole.digest("hex")}`;
+  if (digest !== ref.digest) faults.push(fault(object, `hashes to ${digest}`));
+  else if (`sha256:${raw.digest("hex")}` !== ref.diffId)
+    faults.push(fault(object, "is intact, but its tar stream is not the one that the config names"));
+  const wrong = files.end();
+  if (wrong.length > 0)
+    faults.push({
+      ...fault(object, `${wrong.length} files do not match their digest`),
+      paths: wrong.slice(0, PATHS_NAMED),
+    });
+  return faults;
+}
+
+/** The table of contents and the footer. */
+function readRest(path: string, from: number, hash: Hash): void {
+  const fd = openSync(path, "r");
+  try {
+    const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
+    let position = from;
+    for (;;) {
+      const length = readSync(fd, buffer, 0, buffer.length, position);
+      if (length === 0) return;
+      hash.update(buffer.subarray(0, length));
+      position += length;
+    }
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Checks every file's digest while the raw stream of its layer passes by. Hard links share their bytes. */
+export function createFileHasher(entries: readonly TocEntry[]): {
+  feed(raw: Uint8Array): void;
+  /** These bytes could not be had: whatever lies in them is wrong. */
+  skip(length: number): void;
+  /** Paths that did not match. */
+  end(): string[];
+} {
+  const wrong: string[] = [];
+  const waiting: (TocEntry & { at: number; length: number })[] = [];
+  for (const entry of entries) {
+    if (entry.at !== undefined) waiting.push({ ...entry, at: entry.at, length: entry.length ?? entry.size });
+    else if (entry.type === "file" && entry.sha256 !== NOTHING_SHA256) wrong.push(entry.path);
+  }
+  waiting.sort((a, b) => a.at - b.at);
+  let next = 0;
+  let position = 0;
+  let hash: Hash | undefined;
+  let digest = "";
+  const advance = (length: number, raw: Uint8Array | undefined) => {
+    const end = position + length;
+    while (next < waiting.length) {
+      const { at, length: size } = waiting[next]!;
+      if (at >= end) break;
+      hash ??= createHash("sha256");
+      const from = Math.max(at, position);
+      const to = Math.min(at + size, end);
+      if (raw !== undefined && from < to) hash.update(raw.subarray(from - position, to - position));
+      if (at + size > end) break;
+      digest = hash.digest("hex");
+      hash = undefined;
+      // Hard links of one group stand on the same bytes.
+      do {
+        if (waiting[next]!.sha256 !== digest) wrong.push(waiting[next]!.path);
+        next += 1;
+      } while (next < waiting.length && waiting[next]!.at === at);
+    }
+    position = end;
+  };
+  return {
+    feed: (raw) => advance(raw.length, raw),
+    skip: (length) => advance(length, undefined),
+    end: () => [...wrong, ...waiting.slice(next).map(({ path }) => path)],
+  };
+}
+
+function fault(object: string, problem: string): Fault {
+  return { object, problem, paths: [] };
+}

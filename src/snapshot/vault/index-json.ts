@@ -1,0 +1,117 @@
+// index.json of a vault: a standard OCI index whose entries are the checkpoints. What may change after a checkpoint was
+// made (pin, proof) and what a repeated checkpoint of an unchanged cell adds (time, reason) lives in annotations here. A
+// checksum over all entries makes a flipped bit in a time or a pin visible. Pure.
+import { createHash } from "node:crypto";
+import { LazarusError } from "../../platform/errors.ts";
+import { type CheckpointRef, REASONS, type Reason } from "../model/entry.ts";
+
+export const MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json";
+const INDEX_TYPE = "application/vnd.oci.image.index.v1+json";
+const REF_NAME = "org.opencontainers.image.ref.name";
+const CREATED = "org.opencontainers.image.created";
+const OWN = "vnd.lazarus.";
+const CHECKSUM = `${OWN}checksum`;
+
+interface Descriptor {
+  mediaType: string;
+  digest: string;
+  size: number;
+  annotations: Record<string, string>;
+}
+
+export function encodeIndex(refs: readonly CheckpointRef[]): string {
+  const manifests = refs.map(toDescriptor);
+  const annotations = { [CHECKSUM]: checksum(manifests) };
+  return `${JSON.stringify({ schemaVersion: 2, mediaType: INDEX_TYPE, manifests, annotations })}\n`;
+}
+
+export function damagedIndex(file: string, what: string): LazarusError {
+  return new LazarusError("VAULT_DAMAGED", `the index ${file} is damaged: ${what}`, {
+    hint: "lazarus registry rebuild, which reads the manifests themselves and mends the index",
+    details: { file },
+  });
+}
+
+export function decodeIndex(text: string, file: string): CheckpointRef[] {
+  const damaged = (what: string) => damagedIndex(file, what);
+  let index: {
+    schemaVersion?: unknown;
+    mediaType?: unknown;
+    manifests?: Descriptor[];
+    annotations?: Record<string, string>;
+  };
+  try {
+    index = JSON.parse(text);
+  } catch {
+    throw damaged("it is not JSON");
+  }
+  if (!Array.isArray(index?.manifests)) throw damaged("it lists no manifests");
+  // The checksum covers the entries; these two are all the rest, and other tools insist on them.
+  if (index.schemaVersion !== 2 || index.mediaType !== INDEX_TYPE) throw damaged("it is not an OCI index");
+  const expected = index.annotations?.[CHECKSUM];
+  if (expected !== checksum(index.manifests)) throw damaged("its checksum does not match");
+  return index.manifests.map((descriptor) => fromDescriptor(descriptor, damaged));
+}
+
+/** Entries of a damaged index that can still be read, one by one. Nothing about them is certain. */
+export function readLooseEntries(text: string): CheckpointRef[] {
+  const refs: CheckpointRef[] = [];
+  for (const [source] of text.matchAll(LOOSE_ENTRY)) {
+    try {
+      refs.push(fromDescriptor(JSON.parse(source), (what) => new LazarusError("VAULT_DAMAGED", what)));
+    } catch {
+      // Not an entry any more; its manifest speaks for it.
+    }
+  }
+  return refs;
+}
+
+const LOOSE_ENTRY =
+  /\{"mediaType":"[^"]*","digest":"sha256:[0-9a-f]{64}","size":\d+,"annotations":\{[^{}]*\}\}/g;
+
+function toDescriptor(ref: CheckpointRef): Descriptor {
+  const own: Record<string, string | null> = {
+    reason: ref.reason,
+    message: ref.message,
+    parent: ref.parent,
+    pinned: ref.pinned ? "true" : null,
+    proven: ref.provenMs === null ? null : new Date(ref.provenMs).toISOString(),
+    "before-restore-of": ref.beforeRestoreOf,
+  };
+  const annotations: Record<string, string> = {
+    [REF_NAME]: ref.id,
+    [CREATED]: new Date(ref.createdMs).toISOString(),
+  };
+  for (const [key, value] of Object.entries(own)) if (value !== null) annotations[OWN + key] = value;
+  return { mediaType: MANIFEST_TYPE, digest: ref.manifest, size: ref.manifestSize, annotations };
+}
+
+function fromDescriptor(descriptor: Descriptor, damaged: (what: string) => LazarusError): CheckpointRef {
+  const { annotations = {} } = descriptor;
+  const id = annotations[REF_NAME];
+  const createdMs = Date.parse(annotations[CREATED] ?? "");
+  const reason = annotations[`${OWN}reason`] ?? "";
+  if (!id || Number.isNaN(createdMs) || !isReason(reason))
+    throw damaged(`the entry of ${descriptor.digest} is not a checkpoint`);
+  const proven = annotations[`${OWN}proven`];
+  return {
+    id,
+    manifest: descriptor.digest,
+    manifestSize: descriptor.size,
+    createdMs,
+    reason,
+    message: annotations[`${OWN}message`] ?? null,
+    parent: annotations[`${OWN}parent`] ?? null,
+    pinned: annotations[`${OWN}pinned`] === "true",
+    provenMs: proven === undefined ? null : Date.parse(proven),
+    beforeRestoreOf: annotations[`${OWN}before-restore-of`] ?? null,
+  };
+}
+
+function isReason(text: string): text is Reason {
+  return (REASONS as readonly string[]).includes(text);
+}
+
+function checksum(manifests: readonly Descriptor[]): string {
+  return createHash("sha256").update(JSON.stringify(manifests)).digest("hex");
+}

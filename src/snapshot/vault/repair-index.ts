@@ -1,0 +1,68 @@
+// Mends a vault whose index.json is damaged or lost: the checkpoints are read from their manifests, the damaged file is
+// kept aside, and a whole index takes its place. A vault that is in order is not touched.
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { createFile, replaceFile } from "../../platform/durable.ts";
+import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
+import { timeOrderedId } from "../../platform/ids.ts";
+import type { Machine } from "../../platform/machine.ts";
+import type { CheckpointRef } from "../model/entry.ts";
+import { salvageRefs } from "./salvage.ts";
+import type { Vault } from "./vault.ts";
+
+export interface MendResult {
+  readonly refs: readonly CheckpointRef[];
+  /** What was wrong; null when nothing was. */
+  readonly mended: string | null;
+  /** Where the damaged index is kept. */
+  readonly keptAt: string | null;
+}
+
+export async function mendIndex(machine: Machine, vault: Vault): Promise<MendResult> {
+  if (diagnose(vault) === undefined) return { refs: vault.list(), mended: null, keptAt: null };
+  using _lock = await vault.lock(`mending the index of ${vault.mission}`);
+  // Looked at again: a writer may just have published a new one.
+  const problem = diagnose(vault);
+  if (problem === undefined) return { refs: vault.list(), mended: null, keptAt: null };
+  try {
+    const keptAt = keepDamaged(machine, vault);
+    crashPoint("snapshot.mend.kept");
+    const refs = salvageRefs(vault);
+    vault.publish(refs);
+    return { refs, mended: problem, keptAt };
+  } catch (error) {
+    throw asLazarusError(error, `mending the vault ${vault.root}`, vault.root);
+  }
+}
+
+/** What is wrong with the index or the layout file; undefined when nothing is. */
+function diagnose(vault: Vault): string | undefined {
+  const layout = join(vault.root, "oci-layout");
+  try {
+    vault.list();
+    if (!existsSync(layout)) return undefined;
+    const { imageLayoutVersion } = JSON.parse(readFileSync(layout, "utf8"));
+    return imageLayoutVersion === "1.0.0" ? undefined : "oci-layout is damaged";
+  } catch (error) {
+    if (error instanceof SyntaxError) return "oci-layout is damaged";
+    if (error instanceof LazarusError && error.code === "VAULT_DAMAGED") return error.message;
+    throw error;
+  }
+}
+
+function keepDamaged(machine: Machine, vault: Vault): string | null {
+  const layout = join(vault.root, "oci-layout");
+  replaceFile(machine.disk, layout, `${JSON.stringify({ imageLayoutVersion: "1.0.0" })}\n`);
+  let damaged: Buffer;
+  try {
+    damaged = readFileSync(join(vault.root, "index.json"));
+  } catch (error) {
+    if (systemErrorCode(error) === "ENOENT") return null;
+    throw error;
+  }
+  const id = timeOrderedId(machine.clock.nowMs(), machine.ids);
+  const path = join(vault.root, "lazarus", `index-damaged-${id}.json`);
+  createFile(machine.disk, path, damaged);
+  return path;
+}

@@ -1,0 +1,109 @@
+// What is left when index.json is damaged or gone: checkpoints read from the manifests themselves, with what the broken
+// index still says about pins, proofs and repeated checkpoints. Only checkpoints that are complete come back. Reads only.
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
+import { readLooseEntries } from "./index-json.ts";
+import { readCheckpoint } from "./manifest.ts";
+import type { Vault } from "./vault.ts";
+
+/** A manifest found among the blobs, whole and with all its layers. */
+export interface FoundManifest {
+  readonly manifest: string;
+  readonly manifestSize: number;
+  readonly metadata: CheckpointMetadata;
+}
+
+/** A manifest has a few hundred bytes a layer; larger blobs are layers. */
+const MANIFEST_LIMIT_BYTES = 1 << 20;
+const ID = /^(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-[0-9a-z]{6}$/;
+
+export function salvageRefs(vault: Vault): CheckpointRef[] {
+  let text = "";
+  try {
+    text = readFileSync(join(vault.root, "index.json"), "utf8");
+  } catch {}
+  return mergeSalvage(readLooseEntries(text), findManifests(vault));
+}
+
+/**
+ * Puts both sources together. What a manifest's config says is certain, since its digest held; what only the index knew
+ * (pins, proofs, repeats of an unchanged cell) is taken where it makes sense.
+ */
+export function mergeSalvage(
+  loose: readonly CheckpointRef[],
+  found: readonly FoundManifest[],
+): CheckpointRef[] {
+  const byManifest = new Map(found.map((each) => [each.manifest, each]));
+  const refs = new Map<string, CheckpointRef>();
+  for (const entry of loose) {
+    const source = byManifest.get(entry.manifest);
+    if (source === undefined) continue;
+    const own = entry.id === source.metadata.checkpoint_id;
+    const createdMs = own ? source.metadata.created_ms : believableTime(entry);
+    if (createdMs === undefined || refs.has(entry.id)) continue;
+    refs.set(entry.id, {
+      ...entry,
+      ...(own ? certain(source) : {}),
+      manifestSize: source.manifestSize,
+      createdMs,
+      provenMs: Number.isNaN(entry.provenMs) ? null : entry.provenMs,
+    });
+  }
+  for (const source of found) {
+    const { checkpoint_id: id } = source.metadata;
+    if (refs.has(id)) continue;
+    refs.set(id, { ...certain(source), pinned: false, provenMs: null, beforeRestoreOf: null });
+  }
+  return [...refs.values()].sort((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1));
+}
+
+function certain({ manifest, manifestSize, metadata }: FoundManifest) {
+  return {
+    id: metadata.checkpoint_id,
+    manifest,
+    manifestSize,
+    createdMs: metadata.created_ms,
+    reason: metadata.reason,
+    message: metadata.message,
+    parent: metadata.parent,
+  };
+}
+
+/** The id carries its time to the second: a time that disagrees with it was damaged, and the id is the better guess. */
+function believableTime(entry: CheckpointRef): number | undefined {
+  const match = ID.exec(entry.id);
+  if (match === null) return undefined;
+  const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const ms = Date.UTC(year, month - 1, day, hour, minute, second);
+  return Math.floor(entry.createdMs / 1000) * 1000 === ms ? entry.createdMs : ms;
+}
+
+function findManifests(vault: Vault): FoundManifest[] {
+  const found: FoundManifest[] = [];
+  for (const { digest, size } of vault.blobs()) {
+    if (size > MANIFEST_LIMIT_BYTES) continue;
+    const metadata = readWhole(vault, digest, size);
+    if (metadata !== undefined) found.push({ manifest: digest, manifestSize: size, metadata });
+  }
+  return found;
+}
+
+/** The metadata of a blob that is the manifest of a complete checkpoint; undefined for every other blob. */
+function readWhole(vault: Vault, manifest: string, manifestSize: number): CheckpointMetadata | undefined {
+  const ref = { id: "?", manifest, manifestSize } as CheckpointRef;
+  try {
+    const { metadata, layers } = readCheckpoint(vault, ref);
+    const whole = layers.every(({ digest, size }) => statSync(vault.blobPath(digest)).size === size);
+    return whole && typeof metadata.checkpoint_id === "string" ? metadata : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,230 @@
+// A layer's table of contents: which paths it sets or removes, and where each file's bytes are. JSON lines: a head, the
+// members, then a row per path. It is what Lazarus restores from; the tar stream beside it is for everyone else.
+import zlib from "node:zlib";
+import type { Entry, EntryType } from "../model/entry.ts";
+import { gzipCodec } from "./codec.ts";
+import { createRowText, type Extra, NO_BYTES, type Row, writeLine, writeRow } from "./toc-row.ts";
+
+export interface Toc {
+  /** Compressed length, raw length and entries of each member, in order; offsets are their running sums. */
+  readonly members: readonly Member[];
+  /** Paths that this layer sets, in the order of their headers. Locations carry no layer yet. */
+  readonly entries: readonly TocEntry[];
+  /** Paths of lower layers that this layer removes, each one by itself. */
+  readonly removed: readonly string[];
+}
+
+export interface Member {
+  readonly stored: number;
+  readonly raw: number;
+  /** Entries whose header stands in it; entries are listed in the order of their headers. */
+  readonly entries: number;
+}
+
+/** The member that holds raw offset `at`, by where each begins (and the last ends): the last that begins at or before it. */
+export function memberAt(starts: ArrayLike<number>, at: number): number {
+  let low = 0;
+  let high = starts.length - 2;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (starts[middle]! <= at) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+export type TocEntry = Omit<Entry, "location"> & { readonly at?: number; readonly length?: number };
+
+const VERSION = 1;
+const TYPE_OF: Readonly<Record<string, EntryType>> = { f: "file", d: "directory", l: "symlink", p: "fifo" };
+const PARSE_ROWS = 4096;
+
+export class TocError extends Error {}
+
+export function encodeToc(toc: Toc): Buffer {
+  const encoder = createTocEncoder();
+  encoder.add(toc.entries);
+  return encoder.finish(toc.members, toc.removed);
+}
+
+/** Writes a table while its layer grows. Rows are compressed block by block, as gzip members of their own. */
+export interface TocEncoder {
+  readonly count: number;
+  add(entries: readonly TocEntry[]): void;
+  finish(members: readonly Member[], removed: readonly string[]): Buffer;
+}
+
+/** Rows of one block: some 200 kB of text. */
+const BLOCK_ROWS = 1024;
+
+export function createTocEncoder(): TocEncoder {
+  const blocks: Buffer[] = [];
+  let count = 0;
+  let rows = 0;
+  let text = createRowText();
+  const flush = () => {
+    blocks.push(packText(text.bytes.subarray(0, text.length), rows));
+    text.length = 0;
+    rows = 0;
+  };
+  return {
+    get count() {
+      return count;
+    },
+    add(entries) {
+      count += entries.length;
+      for (const entry of entries) {
+        writeRow(text, entry);
+        rows += 1;
+        if (rows === BLOCK_ROWS) flush();
+      }
+    },
+    finish(members, removed) {
+      const head = createRowText();
+      writeLine(head, JSON.stringify({ "lazarus-toc": VERSION, entries: count, removed: removed.length }));
+      writeLine(head, JSON.stringify(members.flatMap(({ stored, raw, entries }) => [stored, raw, entries])));
+      for (const path of removed) writeLine(text, JSON.stringify([path]));
+      const last = text.bytes.subarray(0, text.length);
+      const first = head.bytes.subarray(0, head.length);
+      text = createRowText();
+      if (blocks.length === 0) return packText(Buffer.concat([first, last]), rows + removed.length);
+      if (last.length > 0) blocks.push(packText(last, rows + removed.length));
+      return Buffer.concat([packText(first, 0), ...blocks]);
+    },
+  };
+}
+
+function packText(text: Buffer, rows: number): Buffer {
+  // Loading a library is not worth it for fewer.
+  if (rows < BLOCK_ROWS) return zlib.gzipSync(text);
+  scratch ??= Buffer.allocUnsafeSlow(SCRATCH_BYTES);
+  return Buffer.from(gzipCodec.pack(text, scratch));
+}
+
+const SCRATCH_BYTES = 1 << 20;
+let scratch: Buffer | undefined;
+
+/**
+ * Reads a table; throws TocError on anything that is not exactly one. `limitBytes` bounds what it inflates to. With
+ * `only`, rows of other paths are passed over unread, hard links excepted: a table of 100,000 rows costs a fifth then.
+ */
+export function decodeToc(payload: Uint8Array, limitBytes: number, only?: ReadonlySet<string>): Toc {
+  const lines = inflate(payload, limitBytes).split("\n");
+  const head = parse(lines[0]) as Record<string, unknown>;
+  if (head?.["lazarus-toc"] !== VERSION) {
+    throw new TocError(
+      `table of contents version ${String(head?.["lazarus-toc"])}; this Lazarus reads ${VERSION}`,
+    );
+  }
+  const flat = parse(lines[1]) as number[];
+  if (!Array.isArray(flat) || flat.length % 3 !== 0 || !flat.every(isCount))
+    throw new TocError("bad member table");
+  const members: Member[] = [];
+  for (let i = 0; i < flat.length; i += 3)
+    members.push({ stored: flat[i]!, raw: flat[i + 1]!, entries: flat[i + 2]! });
+  const rows = lines.slice(2, -1);
+  const wanted = only === undefined ? rows : selectRows(rows, only);
+  const entries: TocEntry[] = [];
+  const removed: string[] = [];
+  for (let i = 0; i < wanted.length; i += PARSE_ROWS) {
+    // One parse for thousands of rows: three times faster than one for each.
+    for (const row of parse(`[${wanted.slice(i, i + PARSE_ROWS).join(",")}]`) as Row[]) {
+      if (!Array.isArray(row) || typeof row[0] !== "string") throw new TocError("bad row");
+      if (row.length === 1) removed.push(checkPath(row[0]));
+      else entries.push(fromRow(row));
+    }
+  }
+  const complete =
+    only === undefined
+      ? entries.length === head["entries"] && removed.length === head["removed"]
+      : rows.length === Number(head["entries"]) + Number(head["removed"]);
+  if (!complete) throw new TocError("rows are missing");
+  return { members, entries, removed };
+}
+
+/** A row begins with its path as JSON writes it; a bare quote, comma, quote can only follow the path's end. */
+function selectRows(rows: readonly string[], only: ReadonlySet<string>): string[] {
+  const keys = new Set([...only].map((path) => JSON.stringify(path).slice(1, -1)));
+  return rows.filter((row) => {
+    const end = row.indexOf('","', 2);
+    if (keys.has(row.slice(2, end < 0 ? -2 : end))) return true;
+    return row.endsWith("}]") && row.includes('"group":');
+  });
+}
+
+function inflate(payload: Uint8Array, limitBytes: number): string {
+  try {
+    const chunkSize = Math.max(16_384, Math.min(payload.length * 5, limitBytes, 1 << 25));
+    return zlib.gunzipSync(payload, { maxOutputLength: limitBytes, chunkSize }).toString("utf8");
+  } catch (error) {
+    throw new TocError(
+      `the table of contents does not inflate: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+}
+
+function parse(text: string | undefined): unknown {
+  try {
+    return JSON.parse(text ?? "");
+  } catch {
+    throw new TocError("the table of contents is not JSON lines");
+  }
+}
+
+function fromRow(row: Row): TocEntry {
+  const [path, code, mode, uid, gid, mtimeSec, mtimeNs, size, sha256, at, extra] = row as Exclude<
+    Row,
+    [string]
+  >;
+  const type = TYPE_OF[code];
+  const plain =
+    type !== undefined &&
+    isCount(mode) &&
+    mode <= 0o7777 &&
+    isCount(uid) &&
+    isCount(gid) &&
+    Number.isSafeInteger(mtimeSec) &&
+    isCount(mtimeNs) &&
+    mtimeNs < 1_000_000_000 &&
+    isCount(size) &&
+    typeof sha256 === "string" &&
+    (at === NO_BYTES || isCount(at));
+  if (!plain) throw new TocError(`bad row for ${JSON.stringify(path)}`);
+  const base = { path: checkPath(path), type, mode, uid, gid, mtimeSec, mtimeNs, size, sha256 };
+  if (extra === undefined) return at === NO_BYTES ? base : { ...base, at, length: size };
+  const { stored, ...known } = checkExtra(path, extra);
+  return at === NO_BYTES ? { ...base, ...known } : { ...base, ...known, at, length: stored ?? size };
+}
+
+/** Layers are hostile input: no path may leave the cell. */
+export function checkPath(path: string): string {
+  if (path === ".") return path;
+  const bad =
+    path === "" ||
+    path.startsWith("/") ||
+    path.includes("\0") ||
+    path.split("/").some((name) => name === "" || name === "." || name === "..");
+  if (bad) throw new TocError(`the path ${JSON.stringify(path.slice(0, 200))} leaves the cell`);
+  return path;
+}
+
+function checkExtra(path: string, extra: Extra): Extra {
+  const { target, group, xattrs, extents, stored } = extra;
+  const fits =
+    (target === undefined || typeof target === "string") &&
+    (group === undefined || typeof group === "string") &&
+    (stored === undefined || isCount(stored)) &&
+    (xattrs === undefined ||
+      (Array.isArray(xattrs) &&
+        xattrs.every(
+          (pair) => pair.length === 2 && pair.every((text: unknown) => typeof text === "string"),
+        ))) &&
+    (extents === undefined ||
+      (Array.isArray(extents) && extents.every((pair) => pair.length === 2 && pair.every(isCount))));
+  if (!fits) throw new TocError(`bad details for ${JSON.stringify(path)}`);
+  return extra;
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}

@@ -1,0 +1,165 @@
+// A vault: one OCI image layout per mission. A checkpoint exists exactly when index.json names it, and everything that
+// it reaches was durable before (INV-2). Blobs are written beside, synced, and renamed to their digest; reads verify it.
+// Nothing outside `lazarus/` in here is unknown to other OCI tools.
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { createFile, makeDirectory, replaceFile } from "../../platform/durable.ts";
+import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
+import { acquireLock, type Lock } from "../../platform/lock.ts";
+import type { Machine } from "../../platform/machine.ts";
+import type { CheckpointRef } from "../model/entry.ts";
+import { damagedIndex, decodeIndex, encodeIndex } from "./index-json.ts";
+
+export interface Vault {
+  readonly mission: string;
+  readonly root: string;
+  /** Scratch space on the vault's own file system; emptied whenever the lock is taken. */
+  readonly scratch: string;
+  /** Journal of a restore under way. */
+  readonly journalFile: string;
+  /** All checkpoints, oldest first. An absent vault has none; one that lost its index is damaged. */
+  list(): CheckpointRef[];
+  /** Replaces the index: the one write that makes checkpoints exist or not. */
+  publish(refs: readonly CheckpointRef[]): void;
+  /** Stores bytes; success means "the content is stored", not "by this call". */
+  put(bytes: Uint8Array): { digest: string; size: number };
+  /** Takes over a finished, synced file from scratch as the blob of that digest. */
+  adopt(file: string, digest: string): void;
+  /** The bytes of a blob, verified against its digest. */
+  read(digest: string): Buffer;
+  blobPath(digest: string): string;
+  has(digest: string): boolean;
+  blobs(): { digest: string; size: number }[];
+  remove(digest: string): void;
+  /** One writer at a time. Makes the layout when there is none. */
+  lock(purpose: string): Promise<Lock>;
+}
+
+const LOCK_WAIT_MS = 10 * 60 * 1000;
+const DIGEST = /^sha256:[0-9a-f]{64}$/;
+const LAYOUT = `${JSON.stringify({ imageLayoutVersion: "1.0.0" })}\n`;
+
+export function openVault(machine: Machine, vaultRoot: string, mission: string): Vault {
+  const root = join(vaultRoot, mission);
+  const blobDirectory = join(root, "blobs", "sha256");
+  const own = join(root, "lazarus");
+  const scratch = join(own, "scratch");
+  const indexFile = join(root, "index.json");
+  const doing = (what: string, error: unknown) => asLazarusError(error, `${what} the vault ${root}`, root);
+
+  const blobPath = (digest: string) => {
+    if (!DIGEST.test(digest))
+      throw new LazarusError("VAULT_DAMAGED", `${JSON.stringify(digest)} is not a digest`);
+    return join(blobDirectory, digest.slice("sha256:".length));
+  };
+
+  const has = (digest: string) => existsSync(blobPath(digest));
+
+  const blobNames = () =>
+    existsSync(blobDirectory) ? readdirSync(blobDirectory).filter((name) => /^[0-9a-f]{64}$/.test(name)) : [];
+
+  return {
+    mission,
+    root,
+    scratch,
+    journalFile: join(own, "restore-journal.json"),
+    blobPath,
+    has,
+    list() {
+      let text: string;
+      try {
+        text = readFileSync(indexFile, "utf8");
+      } catch (error) {
+        if (systemErrorCode(error) !== "ENOENT") throw doing("reading", error);
+        if (blobNames().length === 0) return [];
+        throw damagedIndex(indexFile, "it is missing, and there are blobs that it should name");
+      }
+      return decodeIndex(text, indexFile);
+    },
+    publish(refs) {
+      crashPoint("snapshot.publish.before-index");
+      try {
+        replaceFile(machine.disk, indexFile, encodeIndex(refs));
+      } catch (error) {
+        throw doing("writing", error);
+      }
+      crashPoint("snapshot.publish.after-index");
+    },
+    put(bytes) {
+      const digest = `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+      const path = blobPath(digest);
+      try {
+        // A namesake that is damaged would be kept by "exists, so it is stored": compare before believing.
+        if (!existsSync(path) || !readFileSync(path).equals(bytes)) replaceFile(machine.disk, path, bytes);
+      } catch (error) {
+        throw doing("writing", error);
+      }
+      return { digest, size: bytes.length };
+    },
+    adopt(file, digest) {
+      try {
+        machine.disk.rename(file, blobPath(digest));
+        machine.disk.fsyncDirectory(blobDirectory);
+      } catch (error) {
+        throw doing("writing", error);
+      }
+    },
+    read(digest) {
+      let bytes: Buffer;
+      try {
+        bytes = readFileSync(blobPath(digest));
+      } catch (error) {
+        throw new LazarusError("VAULT_DAMAGED", `blob ${digest} is missing from the vault ${root}`, {
+          hint: `lazarus verify ${mission}`,
+          details: { blob: digest },
+          cause: error,
+        });
+      }
+      const found = createHash("sha256").update(bytes).digest("hex");
+      if (`sha256:${found}` !== digest) {
+        throw new LazarusError(
+          "VAULT_DAMAGED",
+          `blob ${digest} in the vault ${root} is damaged: it hashes to sha256:${found}`,
+          {
+            hint: `lazarus verify ${mission}`,
+            details: { blob: digest },
+          },
+        );
+      }
+      return bytes;
+    },
+    blobs() {
+      return blobNames().map((name) => ({
+        digest: `sha256:${name}`,
+        size: statSync(join(blobDirectory, name)).size,
+      }));
+    },
+    remove(digest) {
+      machine.disk.unlink(blobPath(digest));
+    },
+    async lock(purpose) {
+      let lock: Lock;
+      try {
+        makeDirectory(machine.disk, own);
+        lock = await acquireLock(machine, join(own, "lock"), { purpose, waitMs: LOCK_WAIT_MS });
+      } catch (error) {
+        throw doing("locking", error);
+      }
+      try {
+        makeDirectory(machine.disk, blobDirectory);
+        rmSync(scratch, { recursive: true, force: true });
+        makeDirectory(machine.disk, scratch);
+        // Before the first blob: an index that is missing beside blobs was lost, and none may be made in its place.
+        if (!existsSync(indexFile) && blobNames().length === 0)
+          replaceFile(machine.disk, indexFile, encodeIndex([]));
+        if (!existsSync(join(root, "oci-layout"))) createFile(machine.disk, join(root, "oci-layout"), LAYOUT);
+      } catch (error) {
+        lock[Symbol.dispose]();
+        throw doing("preparing", error);
+      }
+      return lock;
+    },
+  };
+}

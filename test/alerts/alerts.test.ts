@@ -1,0 +1,288 @@
+// Alerts: the plan as a table that reads like the spec, then the real thing against commands and servers on loopback.
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runAlerts } from "../../src/alerts/loop.ts";
+import {
+  type AlertRules,
+  type Delivery,
+  describeAlert,
+  MOST_ATTEMPTS,
+  planAlerts,
+} from "../../src/alerts/plan.ts";
+import { alertSettings } from "../../src/alerts/settings.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+import type { Event } from "../../src/registry/registry.ts";
+import { createScene, type Scene } from "../http/scene.ts";
+
+const NOW = 1_800_000_000_000;
+const RULES: AlertRules = { kinds: ["alert"], targets: ["command"], maxAgeMs: 3_600_000 };
+const NOTHING = new Set<string>();
+
+const raise = (seq: number, agoMs = 0): Event => ({
+  seq,
+  time_ms: NOW - agoMs,
+  mission: "m1",
+  kind: "alert",
+  data: { action: "ask", reason: "its revive mode is ask" },
+});
+const entry = (
+  seq: number,
+  data: Partial<Delivery> & Pick<Delivery, "event" | "state">,
+  agoMs = 0,
+): Event => ({
+  seq,
+  time_ms: NOW - agoMs,
+  mission: "m1",
+  kind: "delivery",
+  data: { target: "command", attempt: 1, problem: null, ...data },
+});
+const plan = (log: readonly Event[], rules = RULES, underWay: ReadonlySet<string> = NOTHING) => {
+  const { due, givenUp, nextAtMs, settled } = planAlerts(log, rules, underWay, NOW);
+  return {
+    due: due.map(({ event, target, attempt, repeat }) => [event.seq, target, attempt, repeat]),
+    givenUp: givenUp.map(({ event }) => event.seq),
+    nextInMs: nextAtMs === undefined ? undefined : nextAtMs - NOW,
+    settled: [...settled],
+  };
+};
+const idle = { due: [], givenUp: [], nextInMs: undefined, settled: [] as number[] };
+
+describe("the plan of alerts", () => {
+  it("tells each target of each event of the kinds asked for", () => {
+    const rules: AlertRules = { ...RULES, targets: ["command", "ntfy"] };
+    expect(plan([raise(1), { ...raise(2), kind: "start" }, raise(3)], rules).due).toEqual([
+      [1, "command", 1, false],
+      [1, "ntfy", 1, false],
+      [3, "command", 1, false],
+      [3, "ntfy", 1, false],
+    ]);
+  });
+
+  it("tells nothing twice", () => {
+    expect(plan([raise(1), entry(2, { event: 1, state: "delivered" })])).toEqual({ ...idle, settled: [1] });
+  });
+
+  it("tells nothing of long ago", () => {
+    expect(plan([raise(1, 3_600_001)])).toEqual({ ...idle, settled: [1] });
+    expect(plan([raise(1, 3_600_000)]).due).toHaveLength(1);
+  });
+
+  it("waits longer after each failure, then gives up", () => {
+    const failed = (attempt: number, agoMs: number) =>
+      plan([raise(1), entry(2, { event: 1, state: "failed", attempt }, agoMs)]);
+    expect(failed(1, 9_999)).toEqual({ ...idle, nextInMs: 1 });
+    expect(failed(1, 10_000).due).toEqual([[1, "command", 2, false]]);
+    expect(failed(2, 0).nextInMs).toBe(30_000);
+    expect(failed(5, 0).nextInMs).toBe(1_800_000);
+    expect(failed(MOST_ATTEMPTS, 0).givenUp).toEqual([1]);
+    expect(plan([raise(1), entry(2, { event: 1, state: "given-up" })])).toEqual({ ...idle, settled: [1] });
+  });
+
+  it("leaves what is under way alone, and repeats what was cut off, marked as such", () => {
+    const log = [raise(1), entry(2, { event: 1, state: "sending" })];
+    expect(plan(log, RULES, new Set(["1 command"]))).toEqual(idle);
+    expect(plan(log).due).toEqual([[1, "command", 2, true]]);
+  });
+
+  it("ends for every history of failures and crashes, with at most one unmarked arrival", () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom("ok", "fail", "cut", "cut-after"), { maxLength: 30 }), (fates) => {
+        const log: Event[] = [raise(1)];
+        let nowMs = NOW;
+        let plain = 0;
+        let sent = 0;
+        for (let step = 0; step < 60; step += 1) {
+          const { due, givenUp, nextAtMs, settled } = planAlerts(log, RULES, NOTHING, nowMs);
+          if (settled.has(1)) return sent <= MOST_ATTEMPTS && plain <= 1;
+          for (const { attempt } of givenUp)
+            log.push(entry(log.length + 1, { event: 1, state: "given-up", attempt }));
+          for (const { attempt, repeat } of due) {
+            const fate = fates[sent++] ?? "ok";
+            const at = { time_ms: nowMs };
+            log.push({ ...entry(log.length + 1, { event: 1, state: "sending", attempt }), ...at });
+            if (!repeat && (fate === "ok" || fate === "cut-after")) plain += 1;
+            if (fate === "ok")
+              log.push({ ...entry(log.length + 1, { event: 1, state: "delivered", attempt }), ...at });
+            if (fate === "fail")
+              log.push({ ...entry(log.length + 1, { event: 1, state: "failed", attempt }), ...at });
+          }
+          nowMs = nextAtMs ?? nowMs + 1;
+        }
+        return false;
+      }),
+    );
+  });
+
+  it("says what happened in a line", () => {
+    expect(describeAlert(raise(1))).toBe(
+      "m1: the agent died and asks to be revived: its revive mode is ask (lazarus revive m1)",
+    );
+  });
+});
+
+describe("the settings", () => {
+  it("name targets by what is configured", () => {
+    const { rules, ntfy } = alertSettings(
+      { alerts: { command: "mail", ntfy: "https://ntfy.sh/my-topic", on: ["death", "tombstone"] } },
+      "c",
+    );
+    expect(rules).toEqual({
+      kinds: ["death", "tombstone"],
+      targets: ["command", "ntfy"],
+      maxAgeMs: 3_600_000,
+    });
+    expect(ntfy).toEqual({ server: "https://ntfy.sh/", topic: "my-topic", tokenFile: undefined });
+    expect(alertSettings({}, undefined).rules.targets).toEqual([]);
+  });
+
+  it.each([
+    { alerts: [] },
+    { alerts: { command: 7 } },
+    { alerts: { webhook: "file:///s3cret" } },
+    { alerts: { ntfy: "https://ntfy.sh/" } },
+    { alerts: { on: ["explosion"] } },
+    { alerts: { on: ["delivery"] } },
+    { alerts: { max_age_seconds: 0 } },
+  ])("%j is refused without repeating it", (document) => {
+    expect(() => alertSettings(document, "c")).toThrowError(
+      expect.objectContaining({ code: "CONFIG_INVALID" }),
+    );
+    expect(() => alertSettings(document, "c")).not.toThrowError(/s3cret/);
+  });
+});
+
+describe("the loop", () => {
+  let scene: Scene;
+  let server: Server;
+  let url: string;
+  const received: { path: string; authorization: string | undefined; body: Record<string, unknown> }[] = [];
+  let answers: number[] = [];
+  beforeAll(async () => {
+    scene = await createScene();
+    server = createServer(async (request, response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk);
+      const body = JSON.parse(Buffer.concat(chunks).toString());
+      received.push({ path: request.url!, authorization: request.headers.authorization, body });
+      response.writeHead(answers.shift() ?? 200).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(async () => {
+    server.closeAllConnections();
+    server.close();
+    await scene[Symbol.asyncDispose]();
+  });
+
+  const deliveries = () =>
+    scene.hands
+      .registry()!
+      .events({})
+      .filter(({ kind }) => kind === "delivery")
+      .map(({ data }) => data as unknown as Delivery);
+  /** Runs the loop until `until` holds, then ends it. */
+  async function runUntil(alerts: Record<string, unknown>, until: () => boolean) {
+    const end = new AbortController();
+    const running = runAlerts(scene.hands, alertSettings({ alerts }, "c"), end.signal);
+    await expect.poll(until, { timeout: 45_000 }).toBe(true);
+    end.abort();
+    await running;
+  }
+  const ask = (reason: string) =>
+    scene.hands.tell({ kind: "alert", mission: "m1", data: { action: "ask", reason } });
+
+  it("tells a command, a webhook and ntfy, each once, over two pits; secrets do not leave", async () => {
+    const out = join(scene.directory, "out");
+    const token = join(scene.directory, "ntfy-token");
+    writeFileSync(token, "tk_123\n");
+    const urlFile = join(scene.directory, "webhook-address");
+    writeFileSync(urlFile, `${url}/hook/s3cret\n`);
+    const alerts = {
+      command: `cat >>${out}`,
+      webhook_file: urlFile,
+      ntfy: `${url}/deep/topic`,
+      ntfy_token_file: token,
+    };
+    const key = `ghp_${"a1B2".repeat(9)}`;
+    ask(`it said ${key}`);
+    const delivered = () => deliveries().filter(({ state }) => state === "delivered").length;
+    await runUntil(alerts, () => delivered() === 3);
+    await runUntil(alerts, () => true);
+    await systemMachine.clock.sleep(300);
+    expect(deliveries()).toHaveLength(6);
+    const document = JSON.parse(readFileSync(out, "utf8"));
+    expect(document).toMatchObject({
+      schema: "lazarus.alert/1",
+      mission: "m1",
+      kind: "alert",
+      repeat: false,
+    });
+    expect(received.map(({ path }) => path).sort()).toEqual(["/deep", "/hook/s3cret"]);
+    expect(received.find(({ path }) => path === "/deep")).toMatchObject({
+      authorization: "Bearer tk_123",
+      body: { topic: "topic", title: "Lazarus: m1" },
+    });
+    const told = JSON.stringify([document, received.map(({ body }) => body)]);
+    expect(told).not.toContain(key);
+    const log = JSON.stringify(deliveries());
+    for (const secret of ["s3cret", "tk_123", key]) expect(log).not.toContain(secret);
+  });
+
+  it("enters what failed, in words without addresses, and what was cut off is sent again, marked", async () => {
+    received.length = 0;
+    answers = [500];
+    ask("second");
+    const seq = scene.hands.registry()!.events({ last: 1 })[0]!.seq;
+    const alerts = { webhook: `${url}/hook/s3cret` };
+    // A later attempt may follow before anyone looks.
+    const first = () => deliveries().find(({ event, state }) => event === seq && state === "failed");
+    await runUntil(alerts, () => first() !== undefined);
+    expect(first()).toMatchObject({
+      attempt: 1,
+      problem: "the webhook answered 500",
+    });
+    // As a pit leaves it that is killed after sending and before entering that it did.
+    ask("third");
+    const third = scene.hands.registry()!.events({ last: 1 })[0]!.seq;
+    scene.hands.tell({
+      kind: "delivery",
+      mission: "m1",
+      data: { event: third, target: "webhook", attempt: 1, state: "sending", problem: null },
+    });
+    await runUntil(alerts, () =>
+      deliveries().some(({ event, state }) => event === third && state === "delivered"),
+    );
+    const told = received.filter(({ body }) => (body.data as { reason: string }).reason === "third");
+    expect(told.map(({ body }) => [body.attempt, body.repeat])).toEqual([[2, true]]);
+    expect(JSON.stringify(deliveries())).not.toContain("s3cret");
+  });
+
+  it("a command that cannot be run, or a server that is not there, is a failure in words", async () => {
+    ask("fourth");
+    const seq = scene.hands.registry()!.events({ last: 1 })[0]!.seq;
+    const failed = () =>
+      deliveries().filter(
+        ({ event, state, attempt }) => event === seq && state === "failed" && attempt === 1,
+      );
+    await runUntil({ command: "exit 3", ntfy: "http://127.0.0.1:9/topic" }, () => failed().length === 2);
+    expect(
+      failed()
+        .map(({ problem }) => problem)
+        .sort(),
+    ).toEqual([
+      "the alert command ended with exit code 3",
+      expect.stringMatching(/^the webhook cannot be reached/),
+    ]);
+  });
+
+  it("nothing is configured: nothing is done", async () => {
+    await runAlerts(scene.hands, alertSettings({}, undefined), new AbortController().signal);
+    expect(existsSync(scene.directory)).toBe(true);
+    chmodSync(scene.directory, 0o700);
+  });
+});

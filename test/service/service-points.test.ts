@@ -1,0 +1,140 @@
+// The pit is killed at each crash point of what it does besides reviving: alerts and proposals. The next pit goes on:
+// an alert that may have arrived is told again and marked, a proposal becomes one cell.
+import { spawn } from "node:child_process";
+import { createHmac } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { FORM_FIELDS } from "../../src/integrations/gitea/template.ts";
+import { listCrashPoints } from "../../src/testing/crash-points.ts";
+import { BUILT, LAUNCHER } from "../cli/hermetic.ts";
+import { askRaw } from "../http/scene.ts";
+import { createPitWorld, type PitWorld } from "../pit/pit-world.ts";
+
+const ARM = pathToFileURL(join(BUILT, "dist", "arm-crash-point.js")).href;
+const pointsIn = (room: string, prefix: string) =>
+  listCrashPoints(join(import.meta.dirname, "..", "..", "src", room))
+    .map(({ name }) => name)
+    .filter((name) => name.startsWith(prefix));
+const ALERT_POINTS = pointsIn("pit", "pit.alert.");
+const PROPOSAL_POINTS = pointsIn("integrations/gitea", "gitea.");
+
+let world: PitWorld;
+beforeEach(() => {
+  world = createPitWorld();
+});
+afterEach(() => world.close());
+
+const configure = (document: object) =>
+  writeFileSync(join(world.home, "config.json"), JSON.stringify(document));
+const openArmedPit = (point: string) =>
+  spawn(process.execPath, ["--import", ARM, LAUNCHER, "pit"], {
+    cwd: world.cwd,
+    env: { ...world.env, LAZARUS_CRASH_AT: point },
+    stdio: "ignore",
+  });
+
+it("there are crash points to be killed at", () => {
+  expect(ALERT_POINTS.length).toBeGreaterThanOrEqual(2);
+  expect(PROPOSAL_POINTS.length).toBeGreaterThanOrEqual(3);
+});
+
+describe("an alert", () => {
+  it.each(ALERT_POINTS)("killed at %s is told, and a second time only marked as such", async (point) => {
+    const out = join(world.directory, "told");
+    configure({ alerts: { command: `cat >>${out}; echo >>${out}` } });
+    const told = () =>
+      existsSync(out)
+        ? readFileSync(out, "utf8")
+            .split("\n")
+            .filter((line) => line !== "")
+            .map((line) => JSON.parse(line))
+        : [];
+    world.run(["run", "m1", "-d", "--", "sh", "-c", "exit 1"]);
+    const armed = openArmedPit(point);
+    await world.until(`its death at ${point}`, () => armed.signalCode === "SIGKILL");
+    const before = told().length;
+    await world.openPit();
+    const deliveries = () =>
+      world
+        .run(["events", "m1", "--json", "-n", "0"])
+        .stdout.trim()
+        .split("\n")
+        .map((line) => JSON.parse(line))
+        .filter(({ kind }) => kind === "delivery")
+        .map(({ data }) => data.state);
+    await world.until("the delivery", () => deliveries().includes("delivered"));
+    expect(deliveries()).toEqual(["sending", "sending", "delivered"]);
+    expect(told().map(({ repeat }) => repeat)).toEqual([...(before === 1 ? [false] : []), true]);
+    expect(new Set(told().map(({ id }) => id)).size).toBe(1);
+  });
+});
+
+describe("a proposal", () => {
+  const SECRET = "0123456789abcdef0123456789abcdef";
+  const answers: Record<string, string> = { mission: "tidy-inbox", goal: "An empty inbox." };
+  const body = JSON.stringify({
+    action: "label_updated",
+    issue: {
+      number: 7,
+      body: FORM_FIELDS.map(({ id, label }) => `### ${label}\n\n${answers[id] ?? "_No response_"}\n`).join(
+        "\n",
+      ),
+      state: "open",
+      labels: [{ name: "mission-approved" }],
+    },
+    repository: { full_name: "o/r" },
+    sender: { login: "bob" },
+  });
+  const deliver = () =>
+    askRaw({
+      socketPath: join(world.home, "run", "pit.sock"),
+      path: "/v1/webhooks/gitea",
+      method: "POST",
+      headers: {
+        host: "localhost",
+        "x-gitea-event": "issues",
+        "x-gitea-delivery": "11111111-2222",
+        "x-gitea-signature": createHmac("sha256", SECRET).update(body).digest("hex"),
+      },
+      body,
+    }).then(({ status }) => status);
+  /** As a forge does that hears nothing. */
+  const deliverUntilHeard = async () => {
+    let status: number | undefined;
+    let trying = false;
+    await world.until("an answer", () => {
+      if (!trying && status === undefined) {
+        trying = true;
+        deliver()
+          .then((answer) => {
+            status = answer;
+          })
+          .catch(() => {})
+          .finally(() => {
+            trying = false;
+          });
+      }
+      return status !== undefined;
+    });
+    return status;
+  };
+
+  it.each(PROPOSAL_POINTS)("killed at %s becomes one whole cell", async (point) => {
+    const secret = join(world.directory, "secret");
+    writeFileSync(secret, SECRET, { mode: 0o600 });
+    configure({ pit: { http_port: null, gitea: { secret_file: secret } } });
+    const armed = openArmedPit(point);
+    await world.until("the API", () => existsSync(join(world.home, "run", "http.json")));
+    await expect(deliver()).rejects.toThrow();
+    await world.until(`its death at ${point}`, () => armed.signalCode === "SIGKILL");
+    await world.openPit();
+    expect(await deliverUntilHeard()).toBe(200);
+    expect(await deliver()).toBe(409);
+    const cell = join(world.missions, "tidy-inbox");
+    expect(JSON.parse(readFileSync(join(cell, "meta", "proposal.json"), "utf8")).answers).toEqual(answers);
+    expect(world.run(["scan", "--json"]).stdout).toContain('"uninitialized":0');
+    expect(world.state("tidy-inbox")).toBe("none");
+  });
+});

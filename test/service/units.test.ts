@@ -1,0 +1,210 @@
+// What `pit install` puts in place: read by the programs it is for, where they are there; idempotent; removable.
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { carryOut, type RunProgram } from "../../src/flow/install/install.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { planPitInstall, planPitUninstall } from "../../src/service/plan.ts";
+import {
+  pitCronLine,
+  pitLaunchdPlist,
+  pitSystemdUnit,
+  pitUnitName,
+  type UnitRequest,
+} from "../../src/service/unit.ts";
+import { createWorld } from "../cli/hermetic.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "lazarus-units-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const HOSTILE = "/srv/a b/100%/\"q\"/$HOME/'x'/<&>";
+
+function requestFor(scheduler: UnitRequest["scheduler"], more: Partial<UnitRequest> = {}): UnitRequest {
+  return {
+    scheduler,
+    scope: "user",
+    program: [process.execPath, "/srv/lazarus/bin/lazarus.js"],
+    home: join(directory, "home"),
+    searchPath: "/usr/local/bin:/usr/bin:/bin",
+    ...more,
+  };
+}
+
+const has = (program: string) => spawnSync("which", [program]).status === 0;
+
+describe("the systemd unit", () => {
+  it("lets agents outlive the pit, and starts the pit again", () => {
+    const { text, path } = pitSystemdUnit(requestFor("systemd"));
+    expect(path).toBe(join(directory, "home/.config/systemd/user/lazarus-pit.service"));
+    for (const line of [
+      "Type=notify",
+      "NotifyAccess=main",
+      "Restart=always",
+      "WatchdogSec=60",
+      "KillMode=process",
+      "OOMPolicy=continue",
+      "WantedBy=default.target",
+    ])
+      expect(text.split("\n")).toContain(line);
+    const system = pitSystemdUnit(requestFor("systemd", { scope: "system", runAs: "agents" }));
+    expect(system.path).toBe("/etc/systemd/system/lazarus-pit.service");
+    expect(system.text).toContain("User=agents\n");
+    expect(system.text).toContain("WantedBy=multi-user.target");
+  });
+
+  it("is in order for systemd itself, with hostile paths, too", ({ skip }) => {
+    if (!has("systemd-analyze")) skip("systemd-analyze is not installed");
+    const program = join(directory, "prog ram %s $x \\ 'q'");
+    writeFileSync(program, "#!/bin/sh\n", { mode: 0o755 });
+    for (const more of [
+      {},
+      { lazarusHome: HOSTILE, configFile: `${HOSTILE}/c.json`, program: [program, HOSTILE] },
+    ]) {
+      const { text } = pitSystemdUnit(requestFor("systemd", more));
+      const file = join(directory, "lazarus-pit-check.service");
+      writeFileSync(file, text);
+      const { status, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", file], {
+        encoding: "utf8",
+      });
+      expect(stderr.split("\n").filter((line) => line.includes("lazarus-pit-check"))).toEqual([]);
+      expect(status).toBe(0);
+    }
+  });
+});
+
+describe("the launchd job", () => {
+  it("is a plist that says the same", ({ skip }) => {
+    if (!has("python3")) skip("reading a plist needs python3");
+    const { text } = pitLaunchdPlist(requestFor("launchd", { lazarusHome: HOSTILE }));
+    const file = join(directory, "job.plist");
+    writeFileSync(file, text);
+    const read = spawnSync(
+      "python3",
+      ["-c", "import plistlib,json,sys; print(json.dumps(plistlib.load(open(sys.argv[1],'rb'))))", file],
+      { encoding: "utf8" },
+    );
+    expect(read.stderr).toBe("");
+    expect(JSON.parse(read.stdout)).toMatchObject({
+      ProgramArguments: [process.execPath, "/srv/lazarus/bin/lazarus.js", "pit"],
+      EnvironmentVariables: { LAZARUS_HOME: HOSTILE },
+      KeepAlive: true,
+      RunAtLoad: true,
+      AbandonProcessGroup: true,
+    });
+  });
+});
+
+describe("the cron line", () => {
+  it("starts the pit every minute, whatever the shell thinks of its paths", () => {
+    const program = join(directory, "show");
+    writeFileSync(program, '#!/bin/sh\nprintf "%s|" "$LAZARUS_HOME" "$@" >"$OUT"\n', { mode: 0o755 });
+    const line = pitCronLine(requestFor("cron", { lazarusHome: HOSTILE, program: [program, HOSTILE] }));
+    expect(line).toMatch(/^\* \* \* \* \* .* # lazarus-pit-[0-9a-f]{8}$/);
+    const command = line.replace(/^(\S+ ){5}/, "").replaceAll("\\%", "%");
+    const out = join(directory, "out");
+    spawnSync("/bin/sh", ["-c", command], { env: { PATH: "/usr/bin:/bin", OUT: out } });
+    expect(readFileSync(out, "utf8")).toBe(`${HOSTILE}|${HOSTILE}|pit|--quiet|`);
+  });
+});
+
+describe("homes", () => {
+  it("have units of their own, the default one the plain name", () => {
+    const name = (more: Partial<UnitRequest>) => pitUnitName(requestFor("systemd", more));
+    expect(name({})).toBe("lazarus-pit");
+    expect(
+      new Set([
+        name({}),
+        name({ lazarusHome: "/a" }),
+        name({ lazarusHome: "/b" }),
+        name({ configFile: "/a" }),
+      ]).size,
+    ).toBe(4);
+  });
+});
+
+describe("installing", () => {
+  const commands: string[][] = [];
+  let crontab = "0 5 * * * backup\n";
+  const run: RunProgram = (command, input) => {
+    commands.push([...command]);
+    if (command[1] === "-l") return { code: 0, stdout: crontab, stderr: "" };
+    if (command[0] === "crontab") crontab = input ?? "";
+    return { code: 0, stdout: "", stderr: "" };
+  };
+  const install = (request: UnitRequest) => {
+    commands.length = 0;
+    expect(carryOut(systemMachine, planPitInstall(request, run), run)).toEqual([]);
+    return commands.map((words) => words.join(" "));
+  };
+  const uninstall = (request: UnitRequest) => {
+    commands.length = 0;
+    expect(carryOut(systemMachine, planPitUninstall(request, run), run)).toEqual([]);
+    return commands.map((words) => words.join(" "));
+  };
+
+  it("systemd: writes, reloads, starts; again: nothing new; away: all gone, then nothing to do", () => {
+    const request = requestFor("systemd");
+    const units = join(directory, "home/.config/systemd/user");
+    expect(install(request)).toEqual([
+      "systemctl --user daemon-reload",
+      "systemctl --user enable lazarus-pit.service",
+      "systemctl --user restart lazarus-pit.service",
+    ]);
+    expect(install(request)).toEqual(["systemctl --user enable --now lazarus-pit.service"]);
+    expect(readdirSync(units)).toEqual(["lazarus-pit.service"]);
+    expect(uninstall(request)).toEqual([
+      "systemctl --user disable --now lazarus-pit.service",
+      "systemctl --user daemon-reload",
+    ]);
+    expect(readdirSync(units)).toEqual([]);
+    expect(uninstall(request)).toEqual([]);
+  });
+
+  it("launchd: the same", () => {
+    const request = requestFor("launchd");
+    expect(install(request)).toHaveLength(1);
+    expect(install(request)).toEqual([]);
+    expect(uninstall(request)).toHaveLength(1);
+    expect(uninstall(request)).toEqual([]);
+  });
+
+  it("cron: one line among the others, and away to the byte", () => {
+    const request = requestFor("cron");
+    const before = crontab;
+    install(request);
+    expect(crontab.split("\n")).toHaveLength(3);
+    const once = crontab;
+    install(request);
+    expect(crontab).toBe(once);
+    uninstall(request);
+    expect(crontab).toBe(before);
+  });
+
+  it("a unit of somebody else's is left alone", () => {
+    const request = requestFor("systemd", { home: join(directory, "other") });
+    const { path } = pitSystemdUnit(request);
+    mkdirSync(join(path, ".."), { recursive: true });
+    writeFileSync(path, "[Unit]\n");
+    expect(install(request)).toEqual([]);
+    expect(uninstall(request)).toEqual([]);
+    expect(readFileSync(path, "utf8")).toBe("[Unit]\n");
+  });
+});
+
+describe("the command", () => {
+  it("prints the plan and writes nothing on a dry run; wrong words are usage errors", () => {
+    using world = createWorld();
+    const dry = world.run(["pit", "install", "systemd", "--user", "--dry-run"]);
+    expect([dry.exit, dry.stdout]).toEqual([0, expect.stringContaining("would write")]);
+    expect(dry.stdout).toContain("KillMode=process");
+    expect(dry.stdout).toContain(`LAZARUS_HOME=${world.home}`);
+    expect(readdirSync(world.path("user"))).not.toContain(".config");
+    expect(world.run(["pit", "install", "upstart"]).exit).toBe(2);
+    expect(world.run(["pit", "install", "systemd", "--user", "--system"]).exit).toBe(2);
+    expect(world.run(["pit", "uninstall", "systemd", "--user", "--dry-run"]).stdout).toContain(
+      "is not there",
+    );
+  });
+});
