@@ -2,13 +2,13 @@
 // after a refusal there is neither a cell nor a checkpoint nor a left-over.
 import { execFileSync } from "node:child_process";
 import {
+  chmodSync,
   existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   writeFileSync,
 } from "node:fs";
@@ -24,6 +24,7 @@ import { type ImportOptions, importCell } from "../../src/snapshot/operations/im
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { encodeHeader, encodeSparseMap, padding } from "../../src/snapshot/tar/header.ts";
 import { type Draft, draftEntry, handMachine, handRoom } from "./hand-made.ts";
+import { isRoot, removeTree } from "./lab.ts";
 
 let home: string;
 let outside: string;
@@ -37,7 +38,7 @@ beforeEach(() => {
   room = handRoom(handMachine(), join(home, "lazarus"));
 });
 
-afterEach(() => rmSync(home, { recursive: true, force: true }));
+afterEach(() => removeTree(home));
 
 const END = Buffer.alloc(1024);
 
@@ -69,7 +70,7 @@ function archive(...members: (Draft | Buffer)[]): string {
 }
 
 const take = (source: string, options: Partial<ImportOptions> = {}) =>
-  importCell(room, { source, owners: process.getuid!() === 0, ...options });
+  importCell(room, { source, owners: isRoot, ...options });
 
 async function refused(source: string, options: Partial<ImportOptions> = {}): Promise<LazarusError> {
   const error = await take(source, options).then(
@@ -332,6 +333,35 @@ describe("an import contains", () => {
     expect(room.vault.list()).toMatchObject([{ id: ref.id, reason: "import" }]);
     expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
     expect(readdirSync(room.config.missions_root)).toEqual(["m"]);
+  });
+
+  it("takes an archive whose top directory is closed to its owner", async () => {
+    const { as, lost } = await take(
+      archive({ path: ".", type: "directory", mode: 0o000 }, { path: "-f", content: "1" }),
+    );
+    expect({ as, lost }).toEqual({ as: "worktree", lost: [] });
+    expect(statSync(worktree(".")).mode & 0o777).toBe(0);
+    chmodSync(worktree("."), 0o700);
+    expect(readFileSync(worktree("-f"), "utf8")).toBe("1");
+  });
+
+  it("takes a cell of read-only directories, in which it must write, too", async () => {
+    const { as, lost } = await take(
+      archive(
+        { path: "c", type: "directory", mode: 0o555 },
+        { path: "c/meta", type: "directory", mode: 0o555 },
+        { path: "c/meta/mission.json", content: '{"mission_id": "old"}', mode: 0o444 },
+        { path: "c/worktree", type: "directory", mode: 0o555 },
+        { path: "c/worktree/f", content: "1", mode: 0o444 },
+      ),
+    );
+    const mode = (path: string) => statSync(join(room.cellRoot, path)).mode & 0o777;
+    expect(as).toBe("cell");
+    expect(JSON.parse(readFileSync(join(room.cellRoot, "meta/mission.json"), "utf8")).mission_id).toBe("m");
+    expect([mode("meta"), mode("worktree"), mode("meta/mission.json")]).toEqual([0o555, 0o555, 0o444]);
+    const reason = "its mode 0555 would lock its owner out; it got u+rwx";
+    expect(mode(".")).toBe(isRoot ? 0o555 : 0o755);
+    expect(lost).toEqual(isRoot ? [] : [{ path: ".", kind: "degraded", reason }]);
   });
 
   it("refuses a mission that exists, and leaves it alone", async () => {

@@ -81,6 +81,39 @@ describe("directories that are closed to their owner", () => {
   });
 });
 
+it("restores attributes of what its owner may not write", (context) => {
+  const result = asPlainUser(`
+    const { posixSupport } = await import("./src/platform/posix.ts");
+    const { posix } = posixSupport();
+    const names = ["worktree/file", "worktree/kept", "worktree/closed"];
+    const label = (value) => {
+      for (const name of names) {
+        fs.chmodSync(world.path(name), 0o700);
+        posix.setXattr(Buffer.from(world.path(name)), "user.label", Buffer.from(value));
+        fs.chmodSync(world.path(name), 0o500);
+      }
+    };
+    const labels = (root) =>
+      names.map((name) => String(posix.listXattrs(Buffer.from(root + "/" + name)).map(({ value }) => value)));
+    world.write("worktree/file", "then");
+    world.write("worktree/kept", "then");
+    fs.mkdirSync(world.path("worktree/closed"));
+    try { label("then"); } catch (error) { return error.code; }
+    const { ref } = await world.checkpoint();
+    fs.rmSync(world.path("worktree/file"));
+    world.write("worktree/file", "now");
+    label("now");
+    const before = labels(world.cell);
+    const { flaws } = await restoreCell(world.room, { checkpoint: ref.id });
+    const directory = world.directory + "/restored";
+    const elsewhere = await restoreTo(world.room, { checkpoint: ref.id, directory });
+    return { before, flaws, after: labels(world.cell), restored: labels(directory), lost: elsewhere.flaws };`);
+  if (result === "ENOTSUP" || result === "EOPNOTSUPP")
+    context.skip("this file system has no user attributes");
+  const then = ["then", "then", "then"];
+  expect(result).toEqual({ before: ["now", "now", "now"], flaws: [], after: then, restored: then, lost: [] });
+});
+
 describe("what a plain user cannot read", () => {
   it("is not removed by a restore of a checkpoint that could not save it", () => {
     const result = asPlainUser(`

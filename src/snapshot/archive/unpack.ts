@@ -39,8 +39,10 @@ export interface UnpackOptions {
 export interface Unpacker extends TarSink {
   /** The same tree, read with other options: the next layer. */
   withOptions(options: UnpackOptions): void;
-  /** Modes, owners and times of directories, which come last. */
+  /** Owners and times of directories. They stay open to this process until `setDirectoryModes`. */
   finish(): void;
+  /** Attributes and modes of directories, which may close them to everyone but root. The tree may lie elsewhere by now. */
+  setDirectoryModes(root: string): void;
   readonly entries: number;
   readonly flaws: readonly Flaw[];
 }
@@ -52,7 +54,8 @@ const SET_ID = 0o6000;
 const HARMLESS_XATTR = /^(?:user\.|system\.posix_acl_)/;
 const NS = 1_000_000_000n;
 
-export function createUnpacker(root: string, first: UnpackOptions): Unpacker {
+export function createUnpacker(firstRoot: string, first: UnpackOptions): Unpacker {
+  let root = firstRoot;
   let options = first;
   const support = posixSupport();
   const posix: Posix | undefined = support.ok ? support.posix : undefined;
@@ -195,6 +198,10 @@ export function createUnpacker(root: string, first: UnpackOptions): Unpacker {
     clear(cleanPath(parent === "." ? victim : `${parent}/${victim}`));
   };
 
+  /** Directories that the archive describes, children before their parents: a parent may be closed to us afterwards. */
+  const bottomUp = () =>
+    [...directories].filter(described).sort(([a], [b]) => (a === "." || (b !== "." && a < b) ? 1 : -1));
+
   const writeData = (chunk: Buffer) => {
     if (open === undefined) return;
     const { extents } = open.entry;
@@ -220,11 +227,12 @@ export function createUnpacker(root: string, first: UnpackOptions): Unpacker {
     try {
       if (entry.extents !== undefined) ftruncateSync(fd, entry.size);
       if (options.owners) fchownSync(fd, entry.uid, entry.gid);
+      // Before the mode: only root can set attributes of a read-only file.
+      setXattrs(path, entry);
       fchmodSync(fd, modeOf(path, entry));
     } finally {
       closeSync(fd);
     }
-    setXattrs(path, entry);
     setTimes(path, entry);
   };
 
@@ -244,17 +252,17 @@ export function createUnpacker(root: string, first: UnpackOptions): Unpacker {
       fresh = new Set();
     },
     finish() {
-      // Children before their parents: making a file below moves a directory's time.
-      for (const path of [...directories.keys()].sort((a, b) => (a < b ? 1 : -1))) {
-        const entry = directories.get(path);
-        if (entry === undefined) continue;
+      for (const [path, entry] of bottomUp()) {
         if (options.owners) lchownSync(at(path), entry.uid, entry.gid);
-        setXattrs(path, entry);
-        chmodSync(at(path), entry.mode);
         setTimes(path, entry);
       }
-      const top = directories.get(".");
-      if (top !== undefined) setTimes(".", top);
+    },
+    setDirectoryModes(currentRoot) {
+      root = currentRoot;
+      for (const [path, entry] of bottomUp()) {
+        setXattrs(path, entry);
+        chmodSync(at(path), entry.mode);
+      }
     },
     get entries() {
       return entries;
@@ -270,6 +278,10 @@ export function cleanPath(path: string): string {
   if (names.includes("..")) throw hostile(path, "climbs out with ..");
   if (path === "" || path.includes("\0")) throw hostile(path, "is no name");
   return names.length === 0 ? "." : names.join("/");
+}
+
+function described(directory: [string, TarEntry | undefined]): directory is [string, TarEntry] {
+  return directory[1] !== undefined;
 }
 
 function isWhiteout(path: string): boolean {

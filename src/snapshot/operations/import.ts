@@ -1,7 +1,16 @@
 // Makes a cell and its first checkpoint from an archive or an OCI layout. Everything is unpacked in a private directory
 // beside the cell, captured there, and renamed into place at the very end: the rename is the moment at which the mission
 // exists. A crash before it leaves a directory that the next import of that mission removes, with its checkpoint (INV-2).
-import { closeSync, existsSync, lstatSync, openSync, readdirSync, renameSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  statSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory } from "../../platform/durable.ts";
@@ -75,10 +84,13 @@ async function importInto(
 ): Promise<ImportResult> {
   const tree = join(staging, "tree");
   makeDirectory(room.machine.disk, tree);
-  const lost = await unpackAll(room, tree, options);
+  const unpacker = await unpackAll(room, tree, options);
   crashPoint("snapshot.import.unpacked");
-  const { root, as } = settle(room, staging, tree);
+  const { root, as, unpacked } = settle(room, staging, tree);
   adoptCell(room.machine, room.config, { mission: room.mission, stagedRoot: root, finalRoot: room.cellRoot });
+  // Only now: for anyone but root a mode may forbid to look into a directory, to add to it or to rename it.
+  unpacker.setDirectoryModes(unpacked);
+  const lost = [...unpacker.flaws, ...(options.owners ? [] : keepRootOpen(root))];
   crashPoint("snapshot.import.adopted");
   const result = await captureCell(
     { ...room, cellRoot: root },
@@ -92,6 +104,15 @@ async function importInto(
   room.machine.disk.fsyncDirectory(dirname(room.cellRoot));
   removeTree(staging);
   return { ...result, lost, as };
+}
+
+/** A cell whose own directory is closed to its owner can neither be moved into place nor used. */
+function keepRootOpen(root: string): Flaw[] {
+  const mode = lstatSync(root).mode & 0o7777;
+  if ((mode & 0o700) === 0o700) return [];
+  chmodSync(root, mode | 0o700);
+  const was = mode.toString(8).padStart(4, "0");
+  return [{ path: ".", kind: "degraded", reason: `its mode ${was} would lock its owner out; it got u+rwx` }];
 }
 
 /** An earlier import that did not come to its rename never happened. */
@@ -133,7 +154,7 @@ function taken(room: Room, what: string): LazarusError {
   );
 }
 
-async function unpackAll(room: Room, tree: string, options: ImportOptions): Promise<readonly Flaw[]> {
+async function unpackAll(room: Room, tree: string, options: ImportOptions): Promise<Unpacker> {
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const base: UnpackOptions = {
     owners: options.owners,
@@ -160,7 +181,7 @@ async function unpackAll(room: Room, tree: string, options: ImportOptions): Prom
   }
   if (unpacker.entries === 0) throw new LazarusError("LAYER_DAMAGED", `${options.source} holds nothing`);
   unpacker.finish();
-  return unpacker.flaws;
+  return unpacker;
 }
 
 async function feed(
@@ -187,18 +208,23 @@ function notALayout(source: string): LazarusError {
 }
 
 /** A cell is known by its meta/mission.json, at the top or in the one directory there; anything else is a worktree. */
-function settle(room: Room, staging: string, tree: string): { root: string; as: ImportResult["as"] } {
+function settle(
+  room: Room,
+  staging: string,
+  tree: string,
+): { root: string; as: ImportResult["as"]; unpacked: string } {
   const isCell = (path: string) =>
     [path, join(path, "meta")].every((each) => lstatSync(each, { throwIfNoEntry: false })?.isDirectory()) &&
     (lstatSync(join(path, "meta", "mission.json"), { throwIfNoEntry: false })?.isFile() ?? false);
-  if (isCell(tree)) return { root: tree, as: "cell" };
+  if (isCell(tree)) return { root: tree, as: "cell", unpacked: tree };
   const [only, ...more] = readdirSync(tree, { encoding: "buffer" });
   if (only !== undefined && more.length === 0 && isCell(join(tree, only.toString("latin1"))))
-    return { root: join(tree, only.toString("latin1")), as: "cell" };
+    return { root: join(tree, only.toString("latin1")), as: "cell", unpacked: tree };
   const root = join(staging, "cell");
   makeDirectory(room.machine.disk, root);
-  renameSync(tree, join(root, "worktree"));
-  return { root, as: "worktree" };
+  const unpacked = join(root, "worktree");
+  renameSync(tree, unpacked);
+  return { root, as: "worktree", unpacked };
 }
 
 /** The cell's files become durable before its name does. */

@@ -1,4 +1,4 @@
-// Makes one path as an entry describes it: content, links, FIFOs, then owner, mode, xattrs and time, in the one order in
+// Makes one path as an entry describes it: content, links, FIFOs, then owner, xattrs, mode and time, in the one order in
 // which the later do not undo the earlier. Synchronous, used by workers and by the main thread alike. It never follows a
 // link at the end of a path; callers answer for the parents. What this machine cannot set becomes a flaw (INV-6).
 import {
@@ -42,6 +42,8 @@ export function findMeans(): Means {
 
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const PRIVATE = 0o600;
+/** What its owner needs to read and set attributes. */
+const OPEN = 0o600;
 
 /** Makes a file that is not there yet; throws EEXIST when it is. */
 export function makeFile(path: string, entry: Entry, reader: Reader, means: Means, flaws: Flaw[]): void {
@@ -52,12 +54,13 @@ export function makeFile(path: string, entry: Entry, reader: Reader, means: Mean
     if (means.owners && (entry.uid !== means.uid || entry.gid !== means.gid)) {
       attempt(flaws, entry, "owner", () => fchownSync(fd, entry.uid, entry.gid));
     }
+    // Only root can set the attributes of a read-only file.
+    if (entry.xattrs !== undefined) setXattrs(target, entry, means, flaws);
     // After the owner, since changing that drops the setuid bit.
     if (entry.mode !== PRIVATE) attempt(flaws, entry, "mode", () => fchmodSync(fd, entry.mode));
   } finally {
     closeSync(fd);
   }
-  if (entry.xattrs !== undefined) setXattrs(target, entry, means, flaws);
   setTime(target, entry, means);
 }
 
@@ -115,8 +118,14 @@ export function setMetadata(path: string, entry: Entry, means: Means, flaws: Fla
         : chownSync(target, entry.uid, entry.gid),
     );
   }
-  if (entry.type !== "symlink") attempt(flaws, entry, "mode", () => chmodSync(target, entry.mode));
-  setXattrs(target, entry, means, flaws);
+  if (entry.type === "symlink") {
+    setXattrs(target, entry, means, flaws);
+  } else {
+    // Its mode, or the one it has now, may forbid everyone but root to read and set attributes.
+    if (!means.owners) attempt([], entry, "mode", () => chmodSync(target, entry.mode | OPEN));
+    setXattrs(target, entry, means, flaws);
+    attempt(flaws, entry, "mode", () => chmodSync(target, entry.mode));
+  }
   setTime(target, entry, means);
 }
 
