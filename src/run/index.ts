@@ -13,20 +13,15 @@ export {
   type ToolSet,
   UnknownOutcomeError,
 } from "./kernel/agent.ts";
-export { type CheckpointerOptions, createCheckpointer, type RunCheckpointer } from "./kernel/checkpointer.ts";
-export {
-  createExecutor,
-  type Executor,
-  type ExecutorDefaults,
-  type ExecutorOptions,
-  type RunOptions,
-  type RunResult,
-} from "./kernel/executor.ts";
+export { type CheckpointerOptions, createCheckpointer } from "./kernel/checkpointer.ts";
+export { createExecutor, type Executor } from "./kernel/executor.ts";
+export type { ExecutorDefaults, ExecutorOptions, RunOptions, RunResult } from "./kernel/options.ts";
 export type {
   AuditPort,
   BudgetPort,
   CheckpointerFactory,
   ClaimedRun,
+  RunCheckpointer,
   RunControls,
   RunEvent,
   RunPorts,
@@ -36,6 +31,7 @@ export type {
 export { type Recovered, type RecoveryOptions, recoverInterrupted, resumeRun } from "./kernel/recover.ts";
 export type { RunState } from "./kernel/state.ts";
 export { RunStopped, ShutdownError, type StopKind } from "./kernel/stop.ts";
+export type * from "./model/types.ts";
 export type * from "./store/backend.ts";
 export type { RetentionPolicy } from "./store/retention.ts";
 export { createRunStore, type RunStoreOptions } from "./store/run-store.ts";
@@ -50,7 +46,6 @@ export type {
   RunStore,
   SaveReceipt,
 } from "./store/store.ts";
-export type * from "./store/types.ts";
 export { diagnoseWrite } from "./store/verdict.ts";
 export { CELL_RUNS, createMemoryRunStore, openCellRunStore, openSqliteRunStore } from "./stores/open.ts";
 export { openPostgresRunStore } from "./stores/postgres.ts";

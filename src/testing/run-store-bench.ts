@@ -2,14 +2,14 @@
 // short words for runs, messages and effects.
 import assert from "node:assert/strict";
 import { systemDisk } from "../platform/disk.ts";
+import type { Effect, Lease, RunInfo, TranscriptEntry } from "../run/model/types.ts";
 import type { RunStoreOptions } from "../run/store/run-store.ts";
 import type { RunChange, RunStore } from "../run/store/store.ts";
-import type { Effect, Lease, RunInfo, TranscriptEntry } from "../run/store/types.ts";
 import { createSeededIds } from "./seeded-ids.ts";
 import { createSimulatedClock, type SimulatedClock } from "./simulated-clock.ts";
 import { createSimulatedProcesses, type SimulatedProcesses } from "./simulated-processes.ts";
 
-export type { Effect, TranscriptEntry } from "../run/store/types.ts";
+export type { Effect, TranscriptEntry } from "../run/model/types.ts";
 
 /** A place for runs that can be opened many times, as many processes would. */
 export interface RunStorePlace {

@@ -22,7 +22,7 @@ import {
   recoverInterrupted,
   ShutdownError,
 } from "../../src/run/index.ts";
-import { describeRunMove, type RunPosition, readRunPositions } from "../../src/run/store/positions.ts";
+import { describeRunMove, type RunPosition, readRunPositions } from "../../src/run/stores/positions.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
 
 let cell: string;

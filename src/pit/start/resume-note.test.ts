@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { FlowPosition } from "../../flow/operations/positions.ts";
-import type { RunPosition } from "../../run/store/positions.ts";
+import type { RunPosition } from "../../run/stores/positions.ts";
 import { beginLife, endLife, keepScene, order } from "../record/record.ts";
 import { pitSettings } from "../settings.ts";
 import { handoffText, type ResumeFacts, resumeDocument } from "./resume-note.ts";

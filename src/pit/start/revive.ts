@@ -7,7 +7,7 @@ import type { MissionId } from "../../cell/mission-id.ts";
 import { readFlowPositions } from "../../flow/operations/positions.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { readJsonFile } from "../../platform/json-file.ts";
-import { readRunPositions } from "../../run/store/positions.ts";
+import { readRunPositions } from "../../run/stores/positions.ts";
 import type { Hands } from "../context.ts";
 import type { MissionRecord, RecordedLife } from "../record/record.ts";
 import { writeResumeNote } from "./resume-note.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { systemDisk } from "../../platform/disk.ts";
 import { createSimulatedMachine } from "../../testing/simulated-machine.ts";
-import type { RunInfo } from "../store/types.ts";
+import type { RunInfo } from "../model/types.ts";
 import { createBudget, judgeBudget, loadPersonas, loadSkills, openAuditLog } from "./index.ts";
 
 let directory: string;

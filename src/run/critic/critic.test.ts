@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createSimulatedClock } from "../../testing/simulated-clock.ts";
-import type { RunInfo } from "../index.ts";
+import type { RunInfo } from "../model/types.ts";
 import { type CriticOptions, type CriticProgress, createCritic } from "./critic.ts";
 import { decideMove, type Escalation } from "./decide.ts";
 

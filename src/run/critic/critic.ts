@@ -1,7 +1,8 @@
 // The watchdog of runs: a port of the kernel that notices silence. It sleeps on the injected clock, asks its escalator,
 // and passes the answer on. A throwing escalator counts as no decision; a kill is sticky. Nothing set, no watchdog.
 import { type Clock, systemClock } from "../../platform/clock.ts";
-import type { RunControls, RunInfo, Watch, Watchdog } from "../index.ts";
+import type { RunControls, Watch, Watchdog } from "../kernel/ports.ts";
+import type { RunInfo } from "../model/types.ts";
 import { type CriticState, decideMove, type Escalation, soundEscalation } from "./decide.ts";
 
 /** What an escalator is told about a run that has fallen silent. */

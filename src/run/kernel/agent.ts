@@ -2,7 +2,7 @@
 // a sentence at the start and not a crash in the middle.
 import type { FlexibleSchema, LanguageModel, ModelMessage } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
-import type { EffectClass, RunInfo } from "../store/types.ts";
+import type { EffectClass, RunInfo } from "../model/types.ts";
 
 /** What a tool is told about the call. */
 export interface ToolContext {

@@ -1,23 +1,15 @@
 // A new run from what the caller handed in: its id, its info, and the input as the first messages. No I/O.
 import { LazarusError } from "../../platform/errors.ts";
-import { randomText, timeOrderedId } from "../../platform/ids.ts";
 import type { Machine } from "../../platform/machine.ts";
-import type { RunInfo } from "../store/types.ts";
+import { createRunId, isRunId } from "../model/run-id.ts";
+import { textOf } from "../model/transcript.ts";
+import type { RunInfo } from "../model/types.ts";
 import { type Agent, inputMessages, isStepLimit, type RunInput } from "./agent.ts";
-import type { ExecutorDefaults, RunOptions } from "./executor.ts";
+import type { ExecutorDefaults, RunOptions } from "./options.ts";
 import { createState, INPUT_PHASE, type RunState } from "./state.ts";
-import { textOf } from "./transcript.ts";
 
 const DEFAULT_ITERATIONS = 50;
 const PROMPT_LENGTH = 200;
-/** On top of those of an id for people: a host may begin thousands of runs in one second. */
-const MORE_RANDOM = 6;
-const RUN_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/;
-
-/** A new run's id: sorts by time, and no two are the same. */
-export function createRunId(machine: Machine, nowMs: number): string {
-  return timeOrderedId(nowMs, machine.ids) + randomText(machine.ids, MORE_RANDOM);
-}
 
 /** Throws for a mistake in the call: no input, or an id that cannot be one. The agent itself is checked later. */
 export function beginState(
@@ -32,7 +24,7 @@ export function beginState(
       hint: 'executor.run(agent, "what to do")',
     });
   }
-  if (run.runId !== undefined && !RUN_ID.test(run.runId)) {
+  if (run.runId !== undefined && !isRunId(run.runId)) {
     throw new LazarusError("RUN_ID_INVALID", `${JSON.stringify(run.runId)} is not a run id`, {
       hint: "use 1 to 128 letters, digits, '_' or '-', or leave it out",
     });

@@ -4,24 +4,11 @@
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
+import type { Lease } from "../model/types.ts";
 import type { RunChange, RunClosing, RunStore } from "../store/store.ts";
-import type { Lease } from "../store/types.ts";
-import type { CheckpointerFactory } from "./ports.ts";
+import type { CheckpointerFactory, RunCheckpointer } from "./ports.ts";
 import type { RunState } from "./state.ts";
 import { RunStopped } from "./stop.ts";
-
-/** What makes one run durable. */
-export interface RunCheckpointer {
-  /** `now` for what an effect depends on; `throttled` may wait for the next one. */
-  save(state: RunState, urgency: "now" | "throttled"): Promise<void>;
-  close(state: RunState, closing: RunClosing): Promise<void>;
-  /** Aborts when another owner took the run. */
-  readonly lost: AbortSignal;
-  /** Secrets taken out so far, those before a resume included. */
-  readonly redactions: number;
-  /** Stops keeping the lease alive. */
-  stop(): void;
-}
 
 /** How often to save, and what to do when that is impossible. */
 export interface CheckpointerOptions {

@@ -3,14 +3,14 @@
 // result is durable before the model hears of it. What to do with an interrupted call is decided in ledger.ts.
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import type { Effect, EffectClass } from "../store/types.ts";
+import { advanceEffect, type CallVerdict, effectId, verdictOnCall } from "../model/ledger.ts";
+import { thrownText } from "../model/thrown.ts";
+import { type DanglingCall, resultMessage, type ToolOutcome } from "../model/transcript.ts";
+import type { Effect, EffectClass } from "../model/types.ts";
 import { type DurableTool, type ToolContext, type ToolSet, UnknownOutcomeError } from "./agent.ts";
-import { advanceEffect, type CallVerdict, effectId, verdictOnCall } from "./ledger.ts";
-import type { RunWork } from "./phases.ts";
+import type { RunWork } from "./run-work.ts";
 import { prepareEffect, putEffect, say } from "./state.ts";
 import { orStopped, stopOf } from "./stop.ts";
-import { thrownText } from "./thrown.ts";
-import { type DanglingCall, resultMessage, type ToolOutcome } from "./transcript.ts";
 
 /** How often a call whose outcome stays unknown is started within one process. */
 const MOST_ATTEMPTS = 3;

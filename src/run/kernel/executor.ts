@@ -3,70 +3,18 @@
 import type { LanguageModel } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
-import type { Effect, Json, ResultStatus, RunInfo, Usage } from "../store/types.ts";
+import { thrownText } from "../model/thrown.ts";
+import type { RunInfo } from "../model/types.ts";
 import { type Agent, checkAgent, type RunInput } from "./agent.ts";
 import { beginState } from "./begin.ts";
-import type { RunCheckpointer } from "./checkpointer.ts";
 import { guardAudit, guardWatch, tellHost } from "./isolate-host.ts";
+import type { ExecutorOptions, RunOptions, RunResult } from "./options.ts";
 import { asRunError, decideOutcome, type Ending, type Outcome } from "./outcome.ts";
-import { type RunWork, workOff } from "./phases.ts";
-import type { ClaimedRun, RunEvent, RunPorts, Watch } from "./ports.ts";
+import { workOff } from "./phases.ts";
+import type { RunCheckpointer, RunEvent, RunPorts, Watch } from "./ports.ts";
+import type { RunWork } from "./run-work.ts";
 import { type RunState, stateOf } from "./state.ts";
 import { RunStopped, ShutdownError } from "./stop.ts";
-import { thrownText } from "./thrown.ts";
-
-/** Limits for agents that name none. */
-export interface ExecutorDefaults {
-  readonly maxIterations?: number;
-  /** For one model call; ten minutes unless told. */
-  readonly stepTimeoutMs?: number;
-  readonly timeoutMs?: number;
-  /** How long a stopped run waits for an effect in flight; five seconds unless told. */
-  readonly graceMs?: number;
-  /** The AI SDK's own retries of a failing provider. */
-  readonly maxRetries?: number;
-}
-
-/** What an executor is made of; a model is all it needs. */
-export interface ExecutorOptions {
-  readonly model?: LanguageModel;
-  /** Models by tier, for agents that name one. */
-  readonly models?: Readonly<Record<string, LanguageModel>>;
-  readonly ports?: RunPorts;
-  readonly defaults?: ExecutorDefaults;
-  readonly machine?: Machine;
-}
-
-/** Who asks, with which limits, and whether something is resumed. */
-export interface RunOptions {
-  readonly signal?: AbortSignal | undefined;
-  /** A claimed run to go on with; it gets no new input. `recoverInterrupted` makes these. */
-  readonly resume?: ClaimedRun;
-  readonly runId?: string;
-  readonly callerId?: string;
-  readonly channelId?: string;
-  readonly guildId?: string;
-  readonly parentRunId?: string;
-  readonly modelTier?: string;
-  readonly inputs?: Json;
-  readonly maxIterations?: number;
-}
-
-/** How a run ended, or how far it got. */
-export interface RunResult {
-  readonly runId: string;
-  readonly status: ResultStatus;
-  readonly output: string | null;
-  readonly steps: number;
-  readonly usage: Usage;
-  readonly error: LazarusError | null;
-  /** Whether the run would have survived this process. */
-  readonly durable: boolean;
-  /** Effects of which nobody knows whether they happened. */
-  readonly unknownEffects: readonly Effect[];
-  readonly redactions: number;
-  readonly warnings: readonly string[];
-}
 
 /** Runs agents, one model call at a time. */
 export interface Executor {

@@ -1,9 +1,9 @@
 // The wall between the kernel and what a host plugged in: whatever a port throws, at once or later, or never answers,
 // becomes a warning or the run's own error. It never ends the host and never keeps a run from being closed.
 import type { Clock } from "../../platform/clock.ts";
-import type { RunInfo } from "../store/types.ts";
+import { thrownText } from "../model/thrown.ts";
+import type { RunInfo } from "../model/types.ts";
 import type { AuditPort, RunEvent, Watch } from "./ports.ts";
-import { thrownText } from "./thrown.ts";
 
 /** Calls a listener; what it throws, or rejects with later, is handed to `failed`. */
 export function tellHost(listener: () => unknown, failed: (error: unknown) => void): void {

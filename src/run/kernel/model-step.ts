@@ -10,7 +10,7 @@ import type {
 } from "ai";
 import type { Clock } from "../../platform/clock.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import type { Usage } from "../store/types.ts";
+import type { Usage } from "../model/types.ts";
 import type { ToolSet } from "./agent.ts";
 import { orStopped } from "./stop.ts";
 

@@ -2,11 +2,11 @@
 // boot recovery, an open question parks it, a lost lease touches nothing, and everything else fails it for good, so
 // that nothing is retried at every boot for ever.
 import { type ErrorCode, LazarusError } from "../../platform/errors.ts";
+import { thrownText } from "../model/thrown.ts";
+import type { ResultStatus, StoredError } from "../model/types.ts";
 import type { RunClosing } from "../store/store.ts";
-import type { ResultStatus, StoredError } from "../store/types.ts";
 import type { StopKind } from "./stop.ts";
 import { RunStopped } from "./stop.ts";
-import { thrownText } from "./thrown.ts";
 
 /** How the work itself came to an end. */
 export type Ending =

@@ -1,43 +1,17 @@
 // The loop: phases one after another, and in each the same three questions until it is done. Are there calls without a
 // result? Settle them. Has the model said its last word? The phase is over. Otherwise ask the model once more. A fresh
 // run and a resumed one walk the same lines: what differs is only what the transcript already holds.
-import type { LanguageModel } from "ai";
-import type { Clock } from "../../platform/clock.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import { type Agent, type Phase, phasePrompt, type ToolSet } from "./agent.ts";
+import { thrownText } from "../model/thrown.ts";
+import { danglingCalls, finalText, textOf, withCallIds } from "../model/transcript.ts";
+import { type Phase, phasePrompt, type ToolSet } from "./agent.ts";
 import { classOf, settleCalls } from "./effects.ts";
 import { tellHost } from "./isolate-host.ts";
 import { callModel } from "./model-step.ts";
-import type { RunEvent, RunPorts, Watch } from "./ports.ts";
+import type { RunWork } from "./run-work.ts";
 import { currentEntries, INPUT_PHASE, prepareEffect, type RunState, say } from "./state.ts";
 import { orStopped, RunStopped, stopOf } from "./stop.ts";
-import { thrownText } from "./thrown.ts";
-import { danglingCalls, finalText, textOf, withCallIds } from "./transcript.ts";
-
-/** One run being worked on: its state, its limits and its surroundings. */
-export interface RunWork {
-  readonly agent: Agent;
-  readonly state: RunState;
-  readonly ports: RunPorts;
-  readonly signal: AbortSignal;
-  readonly clock: Clock;
-  readonly graceMs: number;
-  readonly stepTimeoutMs: number;
-  readonly maxRetries: number;
-  /** Words that a watchdog wants the model to hear. */
-  readonly nudges: string[];
-  /** Steps beyond the limit that a watchdog allowed. */
-  extraSteps: number;
-  /** Set when the listener to the model's words failed. */
-  deaf: boolean;
-  readonly watch: Watch | undefined;
-  modelFor(tier: string | undefined): LanguageModel;
-  nowMs(): number;
-  save(urgency: "now" | "throttled"): Promise<void>;
-  audit(kind: RunEvent["kind"], data: Record<string, unknown>): void;
-  warn(warning: string): void;
-}
 
 /** Works until the run is done and returns its output. */
 export async function workOff(work: RunWork): Promise<string> {

@@ -1,9 +1,22 @@
 // What a host can plug into the kernel. Every port is optional and every default does nothing; a port that throws
 // becomes a warning or the run's error, never a crash of the host. The kernel knows these shapes and no battery.
 
-import type { Lease, RunInfo, RunRecord, Usage } from "../store/types.ts";
-import type { RunCheckpointer } from "./checkpointer.ts";
+import type { Lease, RunInfo, RunRecord, Usage } from "../model/types.ts";
+import type { RunClosing } from "../store/store.ts";
 import type { RunState } from "./state.ts";
+
+/** What makes one run durable. */
+export interface RunCheckpointer {
+  /** `now` for what an effect depends on; `throttled` may wait for the next one. */
+  save(state: RunState, urgency: "now" | "throttled"): Promise<void>;
+  close(state: RunState, closing: RunClosing): Promise<void>;
+  /** Aborts when another owner took the run. */
+  readonly lost: AbortSignal;
+  /** Secrets taken out so far, those before a resume included. */
+  readonly redactions: number;
+  /** Stops keeping the lease alive. */
+  stop(): void;
+}
 
 /** Makes a run durable. */
 export interface CheckpointerFactory {

@@ -3,11 +3,12 @@
 // named with its reason and left as it is.
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
+import { thrownText } from "../model/thrown.ts";
+import type { RunHead } from "../model/types.ts";
 import type { RunStore } from "../store/store.ts";
-import type { RunHead } from "../store/types.ts";
 import type { Agent } from "./agent.ts";
-import type { Executor, RunResult } from "./executor.ts";
-import { thrownText } from "./thrown.ts";
+import type { Executor } from "./executor.ts";
+import type { RunResult } from "./options.ts";
 
 /** Which agents this host has, and how much it takes up at once. */
 export interface RecoveryOptions {

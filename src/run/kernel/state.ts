@@ -1,6 +1,8 @@
 // A run in memory while it is worked on. It remembers what has changed since the last save, so that a checkpointer
 // writes only that. No I/O and no decisions.
 
+import { effectId } from "../model/ledger.ts";
+import type { DanglingCall } from "../model/transcript.ts";
 import type {
   Effect,
   EffectClass,
@@ -9,9 +11,7 @@ import type {
   RunRecord,
   TranscriptEntry,
   Usage,
-} from "../store/types.ts";
-import { effectId } from "./ledger.ts";
-import type { DanglingCall } from "./transcript.ts";
+} from "../model/types.ts";
 
 /** A run while it is worked on. */
 export interface RunState {

@@ -1,7 +1,7 @@
 // The seam between a run store and a database: rows of text in, rows of text out. A backend knows SQL and fencing; it
 // knows nothing of JSON, secrets or keys, which the store above it handles once for all of them.
 // A new database implements this and runs the conformance suite of lazarus/testing.
-import type { EffectClass, EffectState, RunStatus } from "./types.ts";
+import type { EffectClass, EffectState, RunStatus } from "../model/types.ts";
 
 /** The newest layout of a row's text that this code writes and understands. */
 export const ROW_FORMAT = 1;

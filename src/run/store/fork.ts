@@ -1,6 +1,6 @@
 // Where a run can be forked, as a pure function of its transcript: after any step whose calls all have results.
-import { danglingCalls } from "../kernel/transcript.ts";
-import type { TranscriptEntry } from "./types.ts";
+import { danglingCalls } from "../model/transcript.ts";
+import type { TranscriptEntry } from "../model/types.ts";
 
 /** Where to cut, or why it cannot be cut there. */
 export type ForkCut =

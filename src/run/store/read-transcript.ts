@@ -2,10 +2,10 @@
 // or a prune may come between two reads: what was said later is left out, and a run that went away meanwhile is gone,
 // not damaged.
 import { LazarusError } from "../../platform/errors.ts";
+import type { TranscriptEntry } from "../model/types.ts";
 import type { RunBackend, RunRow } from "./backend.ts";
 import { damagedRun, entryOf } from "./row-codec.ts";
 import type { Seal } from "./seal.ts";
-import type { TranscriptEntry } from "./types.ts";
 
 /** The transcript as long as `row` says, from message `fromCount` on. Throws RUN_DAMAGED, or RUN_UNKNOWN if it is gone. */
 export async function readTranscript(

@@ -2,10 +2,18 @@
 // a row of a newer format is refused in plain words. Every text passes the seal, in both directions.
 import type { ModelMessage } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
-import { effectId } from "../kernel/ledger.ts";
+import { effectId } from "../model/ledger.ts";
+import type {
+  Effect,
+  Json,
+  PhaseOutput,
+  RunHead,
+  RunInfo,
+  RunStatus,
+  TranscriptEntry,
+} from "../model/types.ts";
 import { type EffectRow, type MessageRow, type PhaseRow, ROW_FORMAT, type RunRow } from "./backend.ts";
 import type { Seal } from "./seal.ts";
-import type { Effect, Json, PhaseOutput, RunHead, RunInfo, RunStatus, TranscriptEntry } from "./types.ts";
 
 const BYTES = "$bytes";
 

@@ -2,8 +2,9 @@
 // backend's verdicts into the house's errors. Decisions are those of lease.ts, ledger.ts and retention.ts.
 import { LazarusError } from "../../platform/errors.ts";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
-import { createRunId } from "../kernel/begin.ts";
-import { parseEffectId } from "../kernel/ledger.ts";
+import { parseEffectId } from "../model/ledger.ts";
+import { createRunId } from "../model/run-id.ts";
+import type { Effect, Json, Lease, RunInfo, RunRecord, StoredError } from "../model/types.ts";
 import { type PhaseRow, ROW_FORMAT, type RunBackend, type RunRow, type StepWrite } from "./backend.ts";
 import { forkAt, lastStepOf } from "./fork.ts";
 import { DEFAULT_LEASE_MS, isOwnerDead, judgeLease, LONGEST_LEASE_MS, ownerName } from "./lease.ts";
@@ -24,7 +25,6 @@ import {
 } from "./row-codec.ts";
 import { createSeal, type SealOptions } from "./seal.ts";
 import type { InterruptedRun, RunChange, RunClosing, RunStore, SaveReceipt } from "./store.ts";
-import type { Effect, Json, Lease, RunInfo, RunRecord, StoredError } from "./types.ts";
 import { writeRefusal } from "./verdict.ts";
 
 /** How a store treats secrets and leases, and on which machine it runs. */

@@ -1,6 +1,6 @@
 // The contract of a run store, and nothing else: what every database must promise. `createRunStore` puts it on a
 // backend; `lazarus/testing` has the suite that holds all of them to it.
-import type { RetentionPolicy } from "./retention.ts";
+
 import type {
   Effect,
   EndStatus,
@@ -14,7 +14,8 @@ import type {
   StoredError,
   TranscriptEntry,
   Usage,
-} from "./types.ts";
+} from "../model/types.ts";
+import type { RetentionPolicy } from "./retention.ts";
 
 /** What one save adds. Everything in it becomes durable together, or none of it. */
 export interface RunChange {

@@ -1,8 +1,8 @@
 // Why a fenced write changed no row, as a pure function: the same answer in every backend. A write whose answer got
 // lost on the way (Postgres stopped after the commit) is recognised and counts as written.
 import { LazarusError } from "../../platform/errors.ts";
+import type { Lease } from "../model/types.ts";
 import type { RunRow, StepWrite, WriteVerdict } from "./backend.ts";
-import type { Lease } from "./types.ts";
 
 /** `lastBody` is the body of the message that `write` would have put last, as the store has it. */
 export function diagnoseWrite(

@@ -1,6 +1,6 @@
 // What a checkpoint knows about one path, and about one checkpoint as a whole. Plain data, no I/O.
 import type { FlowPosition } from "../../flow/operations/positions.ts";
-import type { RunPosition } from "../../run/store/positions.ts";
+import type { RunPosition } from "../../run/stores/positions.ts";
 
 export type EntryType = "file" | "directory" | "symlink" | "fifo";
 

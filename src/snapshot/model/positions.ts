@@ -1,7 +1,7 @@
 // Where a cell's flows and runs stand, for the metadata of its checkpoint: files, steps and conversation are saved
 // together, and so is the knowledge of how far they were. Read from the cell's own files, never from a server.
 import { readFlowPositions } from "../../flow/operations/positions.ts";
-import { readRunPositions } from "../../run/store/positions.ts";
+import { readRunPositions } from "../../run/stores/positions.ts";
 import type { CheckpointMetadata } from "./entry.ts";
 
 export function readPositions(cellRoot: string): Pick<CheckpointMetadata, "flows" | "runs"> {

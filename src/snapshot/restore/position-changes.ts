@@ -5,7 +5,7 @@ import { HEARTBEAT_LIMIT_BYTES } from "../../cell/heartbeat.ts";
 import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
 import { describeFlowMove, type FlowPosition } from "../../flow/operations/positions.ts";
 import { readJsonFile } from "../../platform/json-file.ts";
-import { describeRunMove, type RunPosition } from "../../run/store/positions.ts";
+import { describeRunMove, type RunPosition } from "../../run/stores/positions.ts";
 import type { Room } from "../mission-context.ts";
 import type { CheckpointMetadata } from "../model/entry.ts";
 

@@ -5,15 +5,15 @@ import { join, resolve } from "node:path";
 import { cellPaths } from "../../../cell/layout.ts";
 import { isMissionId } from "../../../cell/mission-id.ts";
 import { asLazarusError, LazarusError } from "../../../platform/errors.ts";
+import type { RunHead } from "../../../run/model/types.ts";
+import type { RunStore } from "../../../run/store/store.ts";
+import { CELL_RUNS, openSqliteRunStore } from "../../../run/stores/open.ts";
 import {
   findRunPositions,
   isUnsettled,
   MOST_POSITIONS,
   type RunPosition,
-} from "../../../run/store/positions.ts";
-import type { RunStore } from "../../../run/store/store.ts";
-import type { RunHead } from "../../../run/store/types.ts";
-import { CELL_RUNS, openSqliteRunStore } from "../../../run/stores/open.ts";
+} from "../../../run/stores/positions.ts";
 import type { OptionSpec } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 

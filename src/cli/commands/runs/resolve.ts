@@ -1,7 +1,7 @@
 import { LazarusError } from "../../../platform/errors.ts";
-import { parseEffectId } from "../../../run/kernel/ledger.ts";
+import { parseEffectId } from "../../../run/model/ledger.ts";
+import type { Json } from "../../../run/model/types.ts";
 import type { EffectResolution } from "../../../run/store/store.ts";
-import type { Json } from "../../../run/store/types.ts";
 import { defineCommand } from "../../command.ts";
 import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
 

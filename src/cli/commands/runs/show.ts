@@ -1,5 +1,5 @@
 import { DEFAULT_DEATHS } from "../../../run/kernel/recover.ts";
-import type { Effect, RunRecord, TranscriptEntry } from "../../../run/store/types.ts";
+import type { Effect, RunRecord, TranscriptEntry } from "../../../run/model/types.ts";
 import { defineCommand } from "../../command.ts";
 import { formatTime } from "../../render/format.ts";
 import { harmless, type Painter } from "../../render/paint.ts";

@@ -1,8 +1,8 @@
 // What a transcript says, as pure functions on plain messages: which tool calls have no result yet, what the final
 // words were, and messages made from the ledger so that a provider accepts the transcript again.
 import type { ModelMessage } from "ai";
-import type { Json, TranscriptEntry } from "../store/types.ts";
 import { thrownText } from "./thrown.ts";
+import type { Json, TranscriptEntry } from "./types.ts";
 
 /** A tool call that the transcript holds no result for. */
 export interface DanglingCall {

@@ -3,9 +3,9 @@
 import { join } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
 import { databaseError, readDatabase } from "../../platform/sqlite.ts";
-import { CELL_RUNS } from "../stores/open.ts";
-import { RUNS_DATABASE } from "../stores/sqlite-schema.ts";
-import type { Effect, RunStatus } from "./types.ts";
+import type { Effect, RunStatus } from "../model/types.ts";
+import { CELL_RUNS } from "./open.ts";
+import { RUNS_DATABASE } from "./sqlite-schema.ts";
 
 /** Where one run of a cell stands. */
 export interface RunPosition {

@@ -1,7 +1,7 @@
 // The ledger's rules as pure functions: how an effect is named, which state may follow which, and what to do with a
 // call that has no result in the transcript (INV-5). Nothing here runs a tool or writes a row.
 import { LazarusError } from "../../platform/errors.ts";
-import type { Effect, EffectClass, EffectState } from "../store/types.ts";
+import type { Effect, EffectClass, EffectState } from "./types.ts";
 
 /** The effect's id, which is also the tool's idempotency key. */
 export function effectId(runId: string, step: number, call: number): string {
