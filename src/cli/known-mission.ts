@@ -5,26 +5,26 @@ import { isMissionId, type MissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { type IndexedCheckpoint, listCheckpoints } from "../registry/checkpoints.ts";
 import { openRegistry } from "../registry/registry.ts";
-import type { Room } from "../snapshot/mission-context.ts";
+import type { MissionContext } from "../snapshot/mission-context.ts";
 import type { CliContext } from "./context.ts";
-import { type CliRoom, openCliRoom } from "./open-mission.ts";
+import { type CliMission, openCliMission } from "./open-mission.ts";
 import { nearest } from "./suggest.ts";
 
-export function openKnownRoom(context: CliContext, mission: MissionId): CliRoom {
-  const room = openCliRoom(context, mission);
-  const lost = findLost(context, room);
+export function openKnownMission(context: CliContext, mission: MissionId): CliMission {
+  const missionContext = openCliMission(context, mission);
+  const lost = findLost(context, missionContext);
   if (lost.length > 0) {
-    throw new LazarusError("VAULT_DAMAGED", `${mission}: ${describeLost(room, lost)}`, {
-      hint: `ls -ld ${room.vault.root}, and bring the vault back; lazarus registry rebuild forgets what was in it`,
-      details: { mission, vault: room.vault.root, lost: lost.map(({ id }) => id) },
+    throw new LazarusError("VAULT_DAMAGED", `${mission}: ${describeLost(missionContext, lost)}`, {
+      hint: `ls -ld ${missionContext.vault.root}, and bring the vault back; lazarus registry rebuild forgets what was in it`,
+      details: { mission, vault: missionContext.vault.root, lost: lost.map(({ id }) => id) },
     });
   }
-  requireMission(context, room);
-  return room;
+  requireMission(context, missionContext);
+  return missionContext;
 }
 
 /** Refuses a mission that has neither a cell nor a vault. */
-export function requireMission(context: CliContext, { mission, cellRoot, vault }: Room): void {
+export function requireMission(context: CliContext, { mission, cellRoot, vault }: MissionContext): void {
   if (existsSync(cellRoot) || existsSync(vault.root)) return;
   const near = nearest(mission, knownMissions(context));
   throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
@@ -34,7 +34,7 @@ export function requireMission(context: CliContext, { mission, cellRoot, vault }
 }
 
 /** Checkpoints that the registry knows of a mission whose vault is gone as a whole. */
-export function findLost(context: CliContext, { vault, mission }: Room): IndexedCheckpoint[] {
+export function findLost(context: CliContext, { vault, mission }: MissionContext): IndexedCheckpoint[] {
   const { registry_file } = context.config.config;
   if (existsSync(vault.root) || !existsSync(registry_file)) return [];
   try {
@@ -46,7 +46,7 @@ export function findLost(context: CliContext, { vault, mission }: Room): Indexed
   }
 }
 
-export function describeLost({ vault }: Room, lost: readonly IndexedCheckpoint[]): string {
+export function describeLost({ vault }: MissionContext, lost: readonly IndexedCheckpoint[]): string {
   const newest = lost.at(-1)!.id;
   return `the vault ${vault.root} is gone; the registry knows of ${lost.length} checkpoints in it, the newest ${newest}`;
 }

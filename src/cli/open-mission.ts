@@ -1,21 +1,21 @@
 // Opens a mission's checkpoints for a command, with a progress bar when someone is watching.
 import type { MissionId } from "../cell/mission-id.ts";
-import { openRoom, type Room } from "../snapshot/mission-context.ts";
+import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
 import type { CliContext } from "./context.ts";
 import { createProgressBar } from "./render/progress.ts";
 import { VERSION } from "./version.ts";
 
-export interface CliRoom extends Room, Disposable {
+export interface CliMission extends MissionContext, Disposable {
   /** Takes the progress bar off the screen. */
   endProgress(): void;
 }
 
-export function openCliRoom(context: CliContext, mission: MissionId): CliRoom {
+export function openCliMission(context: CliContext, mission: MissionId): CliMission {
   const bar = createProgressBar(context);
-  const room = openRoom(context.machine, context.config, mission, {
+  const missionContext = openMissionContext(context.machine, context.config, mission, {
     version: VERSION,
     environment: context.surroundings.env,
     onProgress: (progress) => bar.show(progress),
   });
-  return { ...room, endProgress: () => bar.end(), [Symbol.dispose]: () => bar.end() };
+  return { ...missionContext, endProgress: () => bar.end(), [Symbol.dispose]: () => bar.end() };
 }

@@ -11,7 +11,7 @@ import { readJsonFile } from "../platform/json-file.ts";
 import { acquireLock, type Lock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
 import { type Event, type NewEvent, openRegistry, type Registry } from "../registry/registry.ts";
-import { openRoom, type Room } from "../snapshot/mission-context.ts";
+import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
 import { agentPlaces } from "./record/store.ts";
 import { type PitSettings, pitSettings, type SettingsSource } from "./settings.ts";
 
@@ -32,7 +32,7 @@ export interface Hands extends Disposable {
   readonly events: EventEmitter<{ event: [Event] }>;
   registry(): Registry | undefined;
   missionOf(text: string): MissionId;
-  room(mission: MissionId): Room;
+  openMission(mission: MissionId): MissionContext;
   settings(mission: MissionId, agent: string | undefined): PitSettings;
   /** One who acts on a mission at a time, on this machine. */
   lock(mission: MissionId, purpose: string, waitMs?: number): Promise<Lock>;
@@ -108,7 +108,8 @@ export function openHands(options: HandsOptions): Hands {
         warnOnce(`the event log was not written: ${words(error)}`);
       }
     },
-    room: (mission) => openRoom(machine, effective, mission, { version: options.version, environment }),
+    openMission: (mission) =>
+      openMissionContext(machine, effective, mission, { version: options.version, environment }),
     settings,
     lock(mission, purpose, waitMs = LOCK_WAIT_MS) {
       const places = agentPlaces(config, mission);

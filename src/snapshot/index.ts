@@ -1,7 +1,12 @@
 // `lazarus/snapshot`: checkpoints of cells as a library. Nothing here touches the terminal, the environment or $HOME.
 
 export { type CaptureOptions, type CaptureResult, captureCell, surveyCell } from "./capture/capture.ts";
-export { openRoom, type Progress, type Room, type RoomOptions } from "./mission-context.ts";
+export {
+  type MissionContext,
+  type MissionContextOptions,
+  openMissionContext,
+  type Progress,
+} from "./mission-context.ts";
 export { type Change, type ChangeKind, compareListings } from "./model/diff.ts";
 export type {
   CheckpointMetadata,

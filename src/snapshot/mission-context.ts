@@ -8,7 +8,7 @@ import type { Machine } from "../platform/machine.ts";
 import { readSettings, type SnapshotSettings } from "./settings.ts";
 import { openVault, type Vault } from "./vault/vault.ts";
 
-export interface Room {
+export interface MissionContext {
   readonly machine: Machine;
   readonly config: Config;
   readonly settings: SnapshotSettings;
@@ -32,18 +32,18 @@ export interface Progress {
   readonly unit: "files" | "bytes";
 }
 
-export interface RoomOptions {
+export interface MissionContextOptions {
   readonly version: string;
   readonly onProgress?: (progress: Progress) => void;
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
-export function openRoom(
+export function openMissionContext(
   machine: Machine,
   effective: EffectiveConfig,
   mission: MissionId,
-  options: RoomOptions,
-): Room {
+  options: MissionContextOptions,
+): MissionContext {
   const { config } = effective;
   const place = cellRoot(config.missions_root, mission);
   // A cell may be a link to another place in the missions' root: what is saved and restored is that directory.

@@ -64,7 +64,7 @@ export function runVictim(victim: Victim): Promise<Ending> {
 }
 
 export async function judgeVault(lab: Lab, before: readonly string[], { saved }: Ending): Promise<void> {
-  const listed = lab.room.vault.list().map(({ id }) => id);
+  const listed = lab.context.vault.list().map(({ id }) => id);
   const known = [...before, ...saved];
   const expected = known.slice(-CRASH_DOCUMENT.retention.keep_last + 1);
   expect(listed).toEqual(expect.arrayContaining(expected));

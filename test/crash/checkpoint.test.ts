@@ -34,7 +34,7 @@ it(`${RANDOM_KILLS} random kills of one cell's checkpoints lose nothing (seed ${
   const random = createRandom(SEED);
   using lab = createLab({ document: CRASH_DOCUMENT });
   for (let kill = 0; kill < RANDOM_KILLS; kill += 1) {
-    const before = lab.room.vault.list().map(({ id }) => id);
+    const before = lab.context.vault.list().map(({ id }) => id);
     const ending = await runVictim({
       home: lab.home,
       rounds: 1000,

@@ -20,7 +20,7 @@ import { importCell } from "../../src/snapshot/operations/import.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { encodeHeader, padding } from "../../src/snapshot/tar/header.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
-import { draftEntry, handRoom } from "../snapshot/hand-made.ts";
+import { draftEntry, fixtureContext } from "../snapshot/hand-made.ts";
 import { runVictim, withCopy } from "./kill.ts";
 
 const names = listCrashPoints(fileURLToPath(new URL("../../src", import.meta.url))).map(({ name }) => name);
@@ -50,18 +50,18 @@ beforeAll(() => {
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 async function finish(copy: string): Promise<void> {
-  const room = handRoom(systemMachine, copy);
-  const whole = existsSync(room.cellRoot);
-  expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
+  const context = fixtureContext(systemMachine, copy);
+  const whole = existsSync(context.cellRoot);
+  expect((await verifyVault(context.vault, { deep: true })).findings).toEqual([]);
   if (whole) {
-    await expect(importCell(room, { source: archive, owners: false })).rejects.toMatchObject({
+    await expect(importCell(context, { source: archive, owners: false })).rejects.toMatchObject({
       code: "TARGET_NOT_EMPTY",
     });
-  } else await importCell(room, { source: archive, owners: false });
-  expect(readFileSync(join(room.cellRoot, "worktree", "file-19"), "utf8")).toBe("content 19\n");
-  expect(room.vault.list()).toMatchObject([{ reason: "import" }]);
-  expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
-  expect(readdirSync(room.config.missions_root).filter((name) => name !== "m" && !whole)).toEqual([]);
+  } else await importCell(context, { source: archive, owners: false });
+  expect(readFileSync(join(context.cellRoot, "worktree", "file-19"), "utf8")).toBe("content 19\n");
+  expect(context.vault.list()).toMatchObject([{ reason: "import" }]);
+  expect((await verifyVault(context.vault, { deep: true })).findings).toEqual([]);
+  expect(readdirSync(context.config.missions_root).filter((name) => name !== "m" && !whole)).toEqual([]);
 }
 
 describe.concurrent("an import killed with SIGKILL", () => {

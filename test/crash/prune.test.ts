@@ -11,11 +11,11 @@ import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import {
   BASE,
+  fixtureContext,
   handMachine,
-  handRoom,
   makeLayer,
   publishCheckpoint,
-  readyRoom,
+  readyContext,
 } from "../snapshot/hand-made.ts";
 import { runVictim, withCopy } from "./kill.ts";
 
@@ -44,19 +44,19 @@ let blobsAfter: string[];
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-prune-kill-"));
   const machine = handMachine();
-  const room = await readyRoom(machine, home);
-  const base = makeLayer(room, BASE);
-  const delta = makeLayer(room, [{ path: "worktree/a.txt", content: "2" }]);
-  const rebase = makeLayer(room, [...BASE, { path: "worktree/z", content: "z" }]);
-  const keeper = makeLayer(room, [{ path: "worktree/pinned", content: "p" }]);
-  publishCheckpoint(room, [keeper], { pinned: true });
+  const context = await readyContext(machine, home);
+  const base = makeLayer(context, BASE);
+  const delta = makeLayer(context, [{ path: "worktree/a.txt", content: "2" }]);
+  const rebase = makeLayer(context, [...BASE, { path: "worktree/z", content: "z" }]);
+  const keeper = makeLayer(context, [{ path: "worktree/pinned", content: "p" }]);
+  publishCheckpoint(context, [keeper], { pinned: true });
   for (const layers of [[base], [base, delta], [rebase]]) {
     await machine.clock.advance(60_000);
-    publishCheckpoint(room, layers);
+    publishCheckpoint(context, layers);
   }
-  before = room.vault.list().map(({ id }) => id);
+  before = context.vault.list().map(({ id }) => id);
   await withCopy(home, async (copy) => {
-    const twin = handRoom(systemMachine, copy);
+    const twin = fixtureContext(systemMachine, copy);
     await prune(twin, { policy: POLICY });
     after = twin.vault.list().map(({ id }) => id);
     blobsAfter = twin.vault
@@ -74,20 +74,20 @@ describe.concurrent("a prune killed with SIGKILL", () => {
       await withCopy(home, async (copy) => {
         const ending = await runVictim(["prune", copy, JSON.stringify(POLICY)], point);
         expect(ending.signal, `${point} is never passed: ${ending.stderr}`).toBe("SIGKILL");
-        const room = handRoom(systemMachine, copy);
-        const now = room.vault.list().map(({ id }) => id);
+        const context = fixtureContext(systemMachine, copy);
+        const now = context.vault.list().map(({ id }) => id);
         expect([before, after]).toContainEqual(now);
-        expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
-        await prune(room, { policy: POLICY });
-        expect(room.vault.list().map(({ id }) => id)).toEqual(after);
+        expect((await verifyVault(context.vault, { deep: true })).findings).toEqual([]);
+        await prune(context, { policy: POLICY });
+        expect(context.vault.list().map(({ id }) => id)).toEqual(after);
         expect(
-          room.vault
+          context.vault
             .blobs()
             .map(({ digest }) => digest)
             .sort(),
         ).toEqual(blobsAfter);
-        expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
-        const litter = readdirSync(room.vault.root, { recursive: true, encoding: "utf8" }).filter((name) =>
+        expect((await verifyVault(context.vault, { deep: true })).findings).toEqual([]);
+        const litter = readdirSync(context.vault.root, { recursive: true, encoding: "utf8" }).filter((name) =>
           name.endsWith(".tmp"),
         );
         expect(litter).toEqual([]);

@@ -10,11 +10,11 @@ import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import {
   BASE,
+  fixtureContext,
   handMachine,
-  handRoom,
   makeLayer,
   publishCheckpoint,
-  readyRoom,
+  readyContext,
 } from "../snapshot/hand-made.ts";
 import { runVictim, withCopy } from "./kill.ts";
 
@@ -29,12 +29,12 @@ let ids: string[];
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-rest-kill-"));
   const machine = handMachine();
-  const room = await readyRoom(machine, home);
-  const base = makeLayer(room, BASE);
-  publishCheckpoint(room, [base], { pinned: true });
+  const context = await readyContext(machine, home);
+  const base = makeLayer(context, BASE);
+  publishCheckpoint(context, [base], { pinned: true });
   await machine.clock.advance(60_000);
-  publishCheckpoint(room, [base, makeLayer(room, [{ path: "worktree/a.txt", content: "2" }])]);
-  ids = room.vault.list().map(({ id }) => id);
+  publishCheckpoint(context, [base, makeLayer(context, [{ path: "worktree/a.txt", content: "2" }])]);
+  ids = context.vault.list().map(({ id }) => id);
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
@@ -44,7 +44,7 @@ async function killAndRepeat(copy: string, point: string, words: readonly string
   expect(killed.signal, `${point} is never passed: ${killed.stderr}`).toBe("SIGKILL");
   const again = await runVictim(words, "nowhere");
   expect(again, again.stderr).toMatchObject({ code: 0, stdout: "done\n" });
-  const { vault } = handRoom(systemMachine, copy);
+  const { vault } = fixtureContext(systemMachine, copy);
   expect((await verifyVault(vault, { deep: true })).findings).toEqual([]);
   expect(vault.list().map(({ id }) => id)).toEqual(ids);
 }
@@ -66,7 +66,7 @@ describe.concurrent("killed with SIGKILL and run again", () => {
   for (const point of [...withPrefix("snapshot.mend.", "snapshot.publish."), ...DURABLE]) {
     it(`a mending of the index, at ${point}`, async () => {
       await withCopy(home, async (copy) => {
-        const { vault } = handRoom(systemMachine, copy);
+        const { vault } = fixtureContext(systemMachine, copy);
         const index = join(vault.root, "index.json");
         writeFileSync(index, readFileSync(index, "utf8").replace(/checksum":"./, 'checksum":"x'));
         await killAndRepeat(copy, point, ["mend", copy]);
@@ -84,7 +84,7 @@ describe.concurrent("killed with SIGKILL and run again", () => {
       await withCopy(home, async (copy) => {
         await killAndRepeat(copy, point, ["pin", copy]);
         expect(
-          handRoom(systemMachine, copy)
+          fixtureContext(systemMachine, copy)
             .vault.list()
             .every(({ pinned }) => pinned),
         ).toBe(true);

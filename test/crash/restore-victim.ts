@@ -8,12 +8,12 @@ import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { openMission } from "../snapshot/restore-world.ts";
 
 const [home = "", action = "", checkpoint] = process.argv.slice(2);
-const room = openMission(home, "m");
+const context = openMission(home, "m");
 
-if (action === "restore") await restoreCell(room, { checkpoint });
-else if (action === "undo") await undoRestore(room);
-else if (action === "to") await restoreTo(room, { checkpoint, directory: `${home}/to` });
-else if (action === "fork") await forkMission(room, openMission(home, "forked"), { at: checkpoint });
-else if (action === "drill") await drill(room, { checkpoint });
+if (action === "restore") await restoreCell(context, { checkpoint });
+else if (action === "undo") await undoRestore(context);
+else if (action === "to") await restoreTo(context, { checkpoint, directory: `${home}/to` });
+else if (action === "fork") await forkMission(context, openMission(home, "forked"), { at: checkpoint });
+else if (action === "drill") await drill(context, { checkpoint });
 else throw new Error(`no action ${action}`);
 writeSync(1, "done\n");

@@ -77,11 +77,11 @@ beforeAll(async () => {
   // What it is to become, told by a restore that nobody kills.
   const home = copyOfTemplate();
   try {
-    const room = openMission(home, "m");
-    expect((await restoreCell(room, { checkpoint: first })).flaws).toEqual([]);
-    after = lookAt(room.cellRoot);
+    const context = openMission(home, "m");
+    expect((await restoreCell(context, { checkpoint: first })).flaws).toEqual([]);
+    after = lookAt(context.cellRoot);
     expect(after.has("state/db-wal")).toBe(false);
-    expect(countRows(join(room.cellRoot, "state/db"))).toBe(3);
+    expect(countRows(join(context.cellRoot, "state/db"))).toBe(3);
   } finally {
     fs.rmSync(home, { recursive: true });
   }
@@ -189,9 +189,9 @@ describe.concurrent("a restore killed with SIGKILL", () => {
 
   it("at snapshot.restore.placed, and the journal is damaged: it is set aside, and a restore mends the cell", async () => {
     await kill("snapshot.restore.placed#2", ["restore", first], async (home) => {
-      const room = openMission(home, "m");
-      fs.truncateSync(room.vault.journalFile, fs.statSync(room.vault.journalFile).size - 10);
-      const result = await restoreCell(room, { checkpoint: first });
+      const context = openMission(home, "m");
+      fs.truncateSync(context.vault.journalFile, fs.statSync(context.vault.journalFile).size - 10);
+      const result = await restoreCell(context, { checkpoint: first });
       expect(result.finished?.flaws[0]?.reason).toContain("was set aside as");
       expect(judgeCell(home)).toBe("new");
     });

@@ -9,7 +9,7 @@ import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { captureCell } from "../../src/snapshot/capture/capture.ts";
 import { setPin } from "../../src/snapshot/operations/pin.ts";
-import { openRoom } from "../../src/snapshot/mission-context.ts";
+import { openMissionContext } from "../../src/snapshot/mission-context.ts";
 import { CHANGES, listTree, makeRealCell } from "../snapshot/real-cell.ts";
 
 /** Fixtures say nothing about the machine that made them. */
@@ -21,15 +21,15 @@ try {
   for (const compression of ["gzip", "zstd"] as const) {
     const effective = loadConfig({ env: { LAZARUS_HOME: home }, cwd: home, isRoot: false });
     const document = { snapshot: { compression }, retention: { auto: false } };
-    const room = openRoom(machine, { ...effective, document }, parseMissionId(compression), { version: "0.1.0" });
-    const worktree = makeRealCell(room);
+    const context = openMissionContext(machine, { ...effective, document }, parseMissionId(compression), { version: "0.1.0" });
+    const worktree = makeRealCell(context);
     // A few kilobytes, not megabytes: the large file has its own tests.
     rmSync(join(worktree, "large"));
     mkdirSync(join(target, compression), { recursive: true });
     const save = async (message: string) => {
-      const { ref, flaws } = await captureCell(room, { reason: "manual", message });
+      const { ref, flaws } = await captureCell(context, { reason: "manual", message });
       if (flaws.length > 0) throw new Error(`flaws: ${JSON.stringify(flaws)}`);
-      const rows = listTree(room.cellRoot).map((row) => JSON.stringify(row));
+      const rows = listTree(context.cellRoot).map((row) => JSON.stringify(row));
       writeFileSync(join(target, compression, `${ref.id}.jsonl`), `${rows.join("\n")}\n`);
     };
     await save("the whole cell");
@@ -37,10 +37,10 @@ try {
       change(worktree);
       await save(`change ${i + 1}`);
     }
-    await captureCell(room, { reason: "scheduled", message: "nothing changed" });
-    await setPin(room, room.vault.list()[1]!.id, true);
+    await captureCell(context, { reason: "scheduled", message: "nothing changed" });
+    await setPin(context, context.vault.list()[1]!.id, true);
     for (const name of ["oci-layout", "index.json", "blobs"])
-      cpSync(join(room.vault.root, name), join(target, compression, "vault", name), { recursive: true });
+      cpSync(join(context.vault.root, name), join(target, compression, "vault", name), { recursive: true });
   }
 } finally {
   rmSync(home, { recursive: true, force: true });

@@ -13,7 +13,7 @@ import {
   forkMission,
   importCell,
   openContents,
-  openRoom,
+  openMissionContext,
   previewRestore,
   prune,
   readCheckpoint,
@@ -30,19 +30,20 @@ it("does everything that the commands do", async () => {
   const home = fs.mkdtempSync(join(tmpdir(), "lazarus-api-"));
   try {
     const effective = loadConfig({ env: { LAZARUS_HOME: home }, cwd: home, isRoot: false });
-    const open = (id: string) => openRoom(systemMachine, effective, parseMissionId(id), { version: "1.2.3" });
-    const room = open("m");
-    const { mission, vault } = room;
+    const open = (id: string) =>
+      openMissionContext(systemMachine, effective, parseMissionId(id), { version: "1.2.3" });
+    const context = open("m");
+    const { mission, vault } = context;
     initCell(systemMachine, effective.config, mission);
-    const file = join(room.cellRoot, "worktree/file");
+    const file = join(context.cellRoot, "worktree/file");
     fs.writeFileSync(file, "then");
 
-    const { ref: first } = await captureCell(room, { reason: "manual", message: "first" });
+    const { ref: first } = await captureCell(context, { reason: "manual", message: "first" });
     fs.writeFileSync(file, "now, and longer");
-    expect((await previewRestore(room, {})).changes.changed).toEqual(["worktree/file"]);
-    const restored = await restoreCell(room, { checkpoint: first.id });
+    expect((await previewRestore(context, {})).changes.changed).toEqual(["worktree/file"]);
+    const restored = await restoreCell(context, { checkpoint: first.id });
     expect(fs.readFileSync(file, "utf8")).toBe("then");
-    await undoRestore(room);
+    await undoRestore(context);
     expect(fs.readFileSync(file, "utf8")).toBe("now, and longer");
 
     const nowMs = systemMachine.clock.nowMs();
@@ -51,21 +52,21 @@ it("does everything that the commands do", async () => {
     using after = openContents(vault, readCheckpoint(vault, found).layers);
     const paths = (changes: readonly { path: string }[]) => changes.map(({ path }) => path);
     expect(paths(compareListings(before.listing, after.listing))).toEqual(["worktree/file"]);
-    expect(paths(compareListings(after.listing, (await surveyCell(room)).listing))).toEqual([]);
+    expect(paths(compareListings(after.listing, (await surveyCell(context)).listing))).toEqual([]);
 
     const beside = join(home, "beside");
-    await restoreTo(room, { checkpoint: first.id, directory: beside });
+    await restoreTo(context, { checkpoint: first.id, directory: beside });
     expect(fs.readFileSync(join(beside, "worktree/file"), "utf8")).toBe("then");
-    expect((await drill(room, { checkpoint: first.id })).differences).toEqual([]);
-    await setPin(room, first.id, true);
-    await forkMission(room, open("fork"), { at: first.id });
-    await exportToFile(room, first, join(home, "m.tar.gz"));
+    expect((await drill(context, { checkpoint: first.id })).differences).toEqual([]);
+    await setPin(context, first.id, true);
+    await forkMission(context, open("fork"), { at: first.id });
+    await exportToFile(context, first, join(home, "m.tar.gz"));
     await importCell(open("copy"), { source: join(home, "m.tar.gz"), owners: false });
     for (const id of ["fork", "copy"])
       expect(fs.readFileSync(join(open(id).cellRoot, "worktree/file"), "utf8")).toBe("then");
 
-    const policy = { ...room.settings.retention, keep_last: 0, keep_within_seconds: 0, keep_hourly: 0 };
-    const { kept } = await prune(room, { policy: { ...policy, keep_daily: 0, keep_weekly: 0 } });
+    const policy = { ...context.settings.retention, keep_last: 0, keep_within_seconds: 0, keep_hourly: 0 };
+    const { kept } = await prune(context, { policy: { ...policy, keep_daily: 0, keep_weekly: 0 } });
     expect(kept.map(({ id }) => id)).toContain(first.id);
     expect((await verifyVault(vault, { deep: true })).findings).toEqual([]);
     const { missions } = await rebuildRegistry(systemMachine, effective.config);

@@ -17,10 +17,10 @@ describe("what is unchanged", () => {
     for (let i = 0; i < 30; i += 1) fs.writeFileSync(join(lab.worktree, `f${i}`), `content ${i}`);
     await lab.checkpoint();
     await lab.checkpoint();
-    const before = vaultFiles(lab.room.vault.root);
+    const before = vaultFiles(lab.context.vault.root);
     const { outcome } = await lab.checkpoint();
     expect(outcome).toBe("unchanged");
-    const after = vaultFiles(lab.room.vault.root);
+    const after = vaultFiles(lab.context.vault.root);
     const changed = [...after].filter(([name, size]) => before.get(name) !== size).map(([name]) => name);
     expect(changed).toEqual(["index.json"]);
   });
@@ -151,7 +151,7 @@ describe("a file that is written while it is read", () => {
       }
     }
     await lab.verify();
-    const restored = await lab.restored(lab.room.vault.list().at(-1)!.id);
+    const restored = await lab.restored(lab.context.vault.list().at(-1)!.id);
     expect(fs.existsSync(join(restored, "worktree"))).toBe(true);
   });
 
@@ -235,7 +235,7 @@ describe("beside others", () => {
       other.checkpoint(),
     ]);
     expect(
-      lab.room.vault
+      lab.context.vault
         .list()
         .map(({ id }) => id)
         .sort(),
@@ -269,7 +269,7 @@ describe("beside others", () => {
     let saving = true;
     const pruning = (async () => {
       while (saving) {
-        await prune(lab.with({}).room, { policy });
+        await prune(lab.with({}).context, { policy });
         await setTimeout(10);
       }
     })();

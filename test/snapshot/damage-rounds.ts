@@ -16,12 +16,12 @@ import { expect } from "vitest";
 import { initCell } from "../../src/cell/init.ts";
 import { LazarusError } from "../../src/platform/errors.ts";
 import { captureCell } from "../../src/snapshot/capture/capture.ts";
-import type { Room } from "../../src/snapshot/mission-context.ts";
+import type { MissionContext } from "../../src/snapshot/mission-context.ts";
 import type { CheckpointRef } from "../../src/snapshot/model/entry.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { createRandom, type Random } from "../../src/testing/index.ts";
-import { handMachine, handRoom } from "./hand-made.ts";
+import { fixtureContext, handMachine } from "./hand-made.ts";
 
 export interface Pristine extends Disposable {
   readonly home: string;
@@ -39,14 +39,14 @@ const SETTINGS = { retention: { auto: false } };
 export async function makePristine(): Promise<Pristine> {
   const home = mkdtempSync(join(tmpdir(), "lazarus-pristine-"));
   const machine = handMachine();
-  const room = handRoom(machine, home, MISSION, SETTINGS);
-  initCell(machine, room.config, room.mission);
-  const worktree = join(room.cellRoot, "worktree");
+  const context = fixtureContext(machine, home, MISSION, SETTINGS);
+  initCell(machine, context.config, context.mission);
+  const worktree = join(context.cellRoot, "worktree");
   const refs: CheckpointRef[] = [];
   const trees = new Map<string, Tree>();
   const save = async () => {
     await machine.clock.advance(60_000);
-    const { ref } = await captureCell(room, { reason: "manual" });
+    const { ref } = await captureCell(context, { reason: "manual" });
     refs.push(ref);
     trees.set(ref.id, readTree(worktree));
   };
@@ -66,11 +66,14 @@ export async function makePristine(): Promise<Pristine> {
 }
 
 /** The cell and vault of a pristine home, copied with the stat cache that goes with them. */
-export async function withTwin<T>(pristine: Pristine, work: (room: Room) => Promise<T>): Promise<T> {
+export async function withTwin<T>(
+  pristine: Pristine,
+  work: (context: MissionContext) => Promise<T>,
+): Promise<T> {
   const home = mkdtempSync(join(tmpdir(), "lazarus-twin-"));
   try {
     cpSync(pristine.home, home, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
-    return await work(handRoom(handMachine(2), home, MISSION, SETTINGS));
+    return await work(fixtureContext(handMachine(2), home, MISSION, SETTINGS));
   } finally {
     rmSync(home, { recursive: true, force: true });
   }
@@ -88,14 +91,14 @@ export async function damageRound(pristine: Pristine, seed: number): Promise<Dam
   const home = mkdtempSync(join(tmpdir(), "lazarus-damage-"));
   try {
     cpSync(pristine.home, home, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
-    const room = handRoom(handMachine(seed), home, MISSION, SETTINGS);
+    const context = fixtureContext(handMachine(seed), home, MISSION, SETTINGS);
     // As after a crash of the disk: the next checkpoint must look at the vault itself.
-    rmSync(room.cacheDirectory, { recursive: true, force: true });
-    const worktree = join(room.cellRoot, "worktree");
-    const damage = spoil(random, room.vault.root);
+    rmSync(context.cacheDirectory, { recursive: true, force: true });
+    const worktree = join(context.cellRoot, "worktree");
+    const damage = spoil(random, context.vault.root);
     const said = `seed ${seed}: ${damage.what}`;
 
-    const { findings, hurt, newestGood } = await verifyVault(room.vault, { deep: true });
+    const { findings, hurt, newestGood } = await verifyVault(context.vault, { deep: true });
     expect(
       findings.length > 0,
       `${said}; verify --deep ${findings.length > 0 ? "cries wolf" : "finds nothing"}`,
@@ -104,7 +107,7 @@ export async function damageRound(pristine: Pristine, seed: number): Promise<Dam
     const target = random.pick(pristine.refs);
     const before = readTree(worktree);
     try {
-      await restoreCell(room, { checkpoint: target.id });
+      await restoreCell(context, { checkpoint: target.id });
       // Bytes that this checkpoint does not need may be damaged: then what comes back must be exact.
       expect(readTree(worktree), said).toEqual(pristine.trees.get(target.id));
     } catch (error) {

@@ -27,14 +27,14 @@ it(`finds damage at each of ${ROUNDS} random places, and restores nothing wrong`
 
 /** Flips a bit in the table of contents of the newest checkpoint's top layer; its size stays what it was. */
 async function checkpointOnDamagedTable(): Promise<{ good: readonly string[]; made: string }> {
-  return await withTwin(pristine, async (room) => {
-    const top = readCheckpoint(room.vault, room.vault.list().at(-1)!).layers.at(-1)!;
-    const file = room.vault.blobPath(top.digest);
+  return await withTwin(pristine, async (context) => {
+    const top = readCheckpoint(context.vault, context.vault.list().at(-1)!).layers.at(-1)!;
+    const file = context.vault.blobPath(top.digest);
     const bytes = readFileSync(file);
     bytes[bytes.length - 120]! ^= 1;
     writeFileSync(file, bytes);
-    const { ref } = await captureCell(room, { reason: "manual" });
-    return { good: (await verifyVault(room.vault)).good, made: ref.id };
+    const { ref } = await captureCell(context, { reason: "manual" });
+    return { good: (await verifyVault(context.vault)).good, made: ref.id };
   });
 }
 

@@ -53,7 +53,7 @@ describe("a disk that fails at any one call", () => {
       let failures = 0;
       for (let at = 1; at <= total; at += every) {
         change(lab, at);
-        const before = lab.room.vault.list().map(({ id }) => id);
+        const before = lab.context.vault.list().map(({ id }) => id);
         const disk = createFaultyDisk(systemDisk, { code, at });
         const ended = await lab
           .with({ machine: { disk } })
@@ -63,14 +63,14 @@ describe("a disk that fails at any one call", () => {
             (error: unknown) => error,
           );
         const where = `call ${at}: ${disk.calls[at - 1]?.method} ${disk.calls[at - 1]?.path}`;
-        const after = lab.room.vault.list().map(({ id }) => id);
+        const after = lab.context.vault.list().map(({ id }) => id);
         expect(after.slice(0, before.length), where).toEqual(before);
         if (ended instanceof Error) {
           failures += 1;
           expect(ended, where).toBeInstanceOf(LazarusError);
           const { code: named, message, hint } = ended as LazarusError;
           expect(named, where).toBe(CODES[code]);
-          expect(message, where).toContain(lab.room.vault.root);
+          expect(message, where).toContain(lab.context.vault.root);
           expect(hint, where).toBeTruthy();
         }
         expect(listScratch(lab), `${where} leaves nothing that fills the disk`).toEqual([]);
@@ -86,7 +86,7 @@ describe("a disk that fails at any one call", () => {
 });
 
 function listScratch(lab: Lab): string[] {
-  return fs.existsSync(lab.room.vault.scratch) ? fs.readdirSync(lab.room.vault.scratch) : [];
+  return fs.existsSync(lab.context.vault.scratch) ? fs.readdirSync(lab.context.vault.scratch) : [];
 }
 
 interface Mount extends Disposable {
@@ -108,7 +108,7 @@ function mountSmall(path: string, megabytes: number): Mount | undefined {
 describe("a real small file system", () => {
   it("that is full, or read-only, is named, and the vault stays in order", async ({ skip }) => {
     using lab = createLab(kept);
-    using mount = isRoot ? mountSmall(lab.room.config.vault_root, 4) : undefined;
+    using mount = isRoot ? mountSmall(lab.context.config.vault_root, 4) : undefined;
     if (mount === undefined) skip("mounting a tmpfs needs root and the right to mount");
     prepare(lab);
     const first = await lab.checkpoint();
@@ -117,13 +117,13 @@ describe("a real small file system", () => {
     for (let attempt = 0; attempt < 2; attempt += 1) {
       await expect(lab.checkpoint()).rejects.toMatchObject({
         code: "DISK_FULL",
-        message: expect.stringContaining(lab.room.vault.root),
+        message: expect.stringContaining(lab.context.vault.root),
         hint: expect.stringContaining("df -h"),
       });
-      expect(lab.room.vault.list().map(({ id }) => id)).toEqual([first.ref.id]);
-      expect([...vaultFiles(lab.room.vault.root).values()].reduce((sum, size) => sum + size, 0)).toBeLessThan(
-        20_000,
-      );
+      expect(lab.context.vault.list().map(({ id }) => id)).toEqual([first.ref.id]);
+      expect(
+        [...vaultFiles(lab.context.vault.root).values()].reduce((sum, size) => sum + size, 0),
+      ).toBeLessThan(20_000);
     }
     await lab.verify();
     mount!.remount("ro");
@@ -139,7 +139,7 @@ describe("a real small file system", () => {
 
   it("that is full where the cache lies costs time only", async ({ skip }) => {
     using lab = createLab(kept);
-    using mount = isRoot ? mountSmall(lab.room.config.run_dir, 1) : undefined;
+    using mount = isRoot ? mountSmall(lab.context.config.run_dir, 1) : undefined;
     if (mount === undefined) skip("mounting a tmpfs needs root and the right to mount");
     prepare(lab);
     await lab.checkpoint();
@@ -191,8 +191,8 @@ describe("a damaged vault", () => {
     const first = await lab.checkpoint();
     const [layer] = first.checkpoint.layers;
     const wounds = [
-      () => fs.rmSync(lab.room.vault.blobPath(layer!.digest)),
-      () => fs.truncateSync(lab.room.vault.blobPath(lab.room.vault.list().at(-1)!.manifest), 10),
+      () => fs.rmSync(lab.context.vault.blobPath(layer!.digest)),
+      () => fs.truncateSync(lab.context.vault.blobPath(lab.context.vault.list().at(-1)!.manifest), 10),
     ];
     for (const [i, wound] of wounds.entries()) {
       wound();
@@ -214,13 +214,17 @@ describe("a damaged vault", () => {
   it("that lost its index takes no checkpoint and no prune until it is mended: nothing else is lost", async () => {
     using lab = createLab(kept);
     prepare(lab);
-    const { vault, machine, config } = lab.room;
+    const { vault, machine, config } = lab.context;
     await lab.checkpoint();
     change(lab, 1);
     const { ref } = await lab.checkpoint();
     const blobs = vault.blobs().length;
     fs.rmSync(join(vault.root, "index.json"));
-    for (const attempt of [() => lab.checkpoint(), () => prune(lab.room), () => restoreCell(lab.room, {})])
+    for (const attempt of [
+      () => lab.checkpoint(),
+      () => prune(lab.context),
+      () => restoreCell(lab.context, {}),
+    ])
       await expect(attempt()).rejects.toMatchObject({
         code: "VAULT_DAMAGED",
         message: expect.stringContaining("index.json is damaged: it is missing"),

@@ -51,7 +51,7 @@ it("holds everything, and each thing in its place", async () => {
     checkpoint.layers
       .filter(({ mediaType }) => isLocalOnly(mediaType) === local)
       .flatMap((layer) => {
-        using open = openLayerOf(lab.room.vault, layer);
+        using open = openLayerOf(lab.context.vault, layer);
         return open.toc.entries.map(({ path }) => path);
       });
   expect(names(true).sort()).toEqual(["worktree/d3/alias-of-a-secret", "worktree/d9/.env"]);
@@ -85,7 +85,7 @@ it("is a layer from which tar alone makes the directories as they were", async (
   const { checkpoint } = await lab.checkpoint(early);
   const unpacked = join(lab.directory, "unpacked");
   fs.mkdirSync(unpacked);
-  execFileSync("tar", ["xzf", lab.room.vault.blobPath(checkpoint.layers[0]!.digest), "-C", unpacked]);
+  execFileSync("tar", ["xzf", lab.context.vault.blobPath(checkpoint.layers[0]!.digest), "-C", unpacked]);
   expect(listTree(unpacked)).toEqual(listTree(lab.cell));
 });
 
@@ -118,8 +118,8 @@ it("ends in words when the disk fills up meanwhile, leaves nothing, and is made 
     await expect(lab.with({ machine: { disk } }).checkpoint(early)).rejects.toMatchObject({
       code: "DISK_FULL",
     });
-    expect(lab.room.vault.list()).toEqual([]);
-    expect(fs.readdirSync(lab.room.vault.scratch)).toEqual([]);
+    expect(lab.context.vault.list()).toEqual([]);
+    expect(fs.readdirSync(lab.context.vault.scratch)).toEqual([]);
   }
   const { flaws } = await lab.checkpoint(early);
   expect(flaws).toEqual([]);

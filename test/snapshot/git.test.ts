@@ -266,7 +266,7 @@ describe("the commit of a checkpoint", () => {
       lab.write("racy.txt", `${i}aaaa\n`);
       lab.git("add", "racy.txt");
       lab.write("racy.txt", `${i}bbbb\n`);
-      fs.rmSync(lab.room.cacheDirectory, { recursive: true, force: true });
+      fs.rmSync(lab.context.cacheDirectory, { recursive: true, force: true });
       await proveCommit(lab);
     }
   });
@@ -417,10 +417,10 @@ describe("the commit of a checkpoint", () => {
       status: "degraded",
       note: "git: not found in PATH",
     });
-    fs.rmSync(lab.room.cacheDirectory, { recursive: true });
-    fs.writeFileSync(lab.room.cacheDirectory, "not a directory");
+    fs.rmSync(lab.context.cacheDirectory, { recursive: true });
+    fs.writeFileSync(lab.context.cacheDirectory, "not a directory");
     expect((await lab.checkpoint()).checkpoint.metadata.git.status).toBe("degraded");
-    fs.rmSync(lab.room.cacheDirectory);
+    fs.rmSync(lab.context.cacheDirectory);
     await proveCommit(lab);
   });
 
@@ -492,7 +492,7 @@ describe("the commit of a checkpoint", () => {
     using lab = createRepository();
     lab.write("goes", "x");
     await proveCommit(lab);
-    const cache = lab.room.cacheDirectory;
+    const cache = lab.context.cacheDirectory;
     fs.cpSync(cache, `${cache}-mine`, { recursive: true, preserveTimestamps: true });
     fs.rmSync(join(lab.worktree, "goes"));
     await proveCommit(lab);

@@ -5,13 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { systemMachine } from "../../src/platform/machine.ts";
-import type { Room } from "../../src/snapshot/mission-context.ts";
+import type { MissionContext } from "../../src/snapshot/mission-context.ts";
 import { exportToFile } from "../../src/snapshot/operations/export.ts";
 import { importCell } from "../../src/snapshot/operations/import.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
-import { handRoom } from "./hand-made.ts";
+import { fixtureContext } from "./hand-made.ts";
 import { canList, type ListedPath, listTree } from "./real-cell.ts";
 
 const GOLDEN = join(import.meta.dirname, "..", "golden");
@@ -27,7 +27,7 @@ function comparable(rows: readonly ListedPath[]): ListedPath[] {
 
 describe.skipIf(!canList()).each(vaults)("the golden vault %s", (name) => {
   let home: string;
-  let room: Room;
+  let context: MissionContext;
   const expected = (id: string): ListedPath[] =>
     readFileSync(join(GOLDEN, name, `${id}.jsonl`), "utf8")
       .trimEnd()
@@ -36,20 +36,20 @@ describe.skipIf(!canList()).each(vaults)("the golden vault %s", (name) => {
 
   beforeAll(() => {
     home = mkdtempSync(join(tmpdir(), "lazarus-golden-"));
-    room = handRoom(systemMachine, join(home, "lazarus"), "golden");
-    mkdirSync(room.config.vault_root, { recursive: true });
-    cpSync(join(GOLDEN, name, "vault"), room.vault.root, { recursive: true });
+    context = fixtureContext(systemMachine, join(home, "lazarus"), "golden");
+    mkdirSync(context.config.vault_root, { recursive: true });
+    cpSync(join(GOLDEN, name, "vault"), context.vault.root, { recursive: true });
   });
   afterAll(() => rmSync(home, { recursive: true, force: true }));
 
   it("verifies to the last byte", async () => {
-    const { findings, checkpoints } = await verifyVault(room.vault, { deep: true });
+    const { findings, checkpoints } = await verifyVault(context.vault, { deep: true });
     expect(findings).toEqual([]);
     expect(checkpoints).toBe(5);
   });
 
   it("still says what it knows of its checkpoints", () => {
-    const refs = room.vault.list();
+    const refs = context.vault.list();
     expect(refs.map(({ reason, message, pinned }) => [reason, message, pinned])).toEqual([
       ["manual", "the whole cell", false],
       ["manual", "change 1", true],
@@ -59,7 +59,7 @@ describe.skipIf(!canList()).each(vaults)("the golden vault %s", (name) => {
     ]);
     expect(refs[4]!.manifest).toBe(refs[3]!.manifest);
     expect(refs[4]!.parent).toBe(refs[3]!.id);
-    expect(readCheckpoint(room.vault, refs[3]!).metadata).toMatchObject({
+    expect(readCheckpoint(context.vault, refs[3]!).metadata).toMatchObject({
       format: 1,
       host: "golden",
       flaws: [],
@@ -67,18 +67,18 @@ describe.skipIf(!canList()).each(vaults)("the golden vault %s", (name) => {
   });
 
   it("restores every checkpoint to the tree that was listed then", async () => {
-    for (const [i, ref] of room.vault.list().slice(0, 4).entries()) {
+    for (const [i, ref] of context.vault.list().slice(0, 4).entries()) {
       const directory = join(home, `restored-${i}`);
-      await restoreTo(room, { checkpoint: ref.id, directory });
+      await restoreTo(context, { checkpoint: ref.id, directory });
       expect(comparable(listTree(directory))).toEqual(comparable(expected(ref.id)));
     }
   });
 
   it("comes through export and import", async () => {
-    const ref = room.vault.list()[3]!;
+    const ref = context.vault.list()[3]!;
     const file = join(home, "golden.tar.gz");
-    await exportToFile(room, ref, file);
-    const again = handRoom(systemMachine, join(home, "lazarus"), "again");
+    await exportToFile(context, ref, file);
+    const again = fixtureContext(systemMachine, join(home, "lazarus"), "again");
     await importCell(again, { source: file, owners: isRoot, trusted: true });
     const inWorktree = (rows: readonly ListedPath[]) =>
       comparable(rows).filter(({ path }) => path.startsWith("worktree/"));

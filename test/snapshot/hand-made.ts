@@ -6,7 +6,7 @@ import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { timeOrderedId } from "../../src/platform/ids.ts";
 import { type Machine, systemMachine } from "../../src/platform/machine.ts";
-import { openRoom, type Room } from "../../src/snapshot/mission-context.ts";
+import { type MissionContext, openMissionContext } from "../../src/snapshot/mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef, Entry } from "../../src/snapshot/model/entry.ts";
 import { encodeHeader, encodeSparseMap, encodeWhiteout, padding } from "../../src/snapshot/tar/header.ts";
 import { type Codec, gzipCodec } from "../../src/snapshot/vault/codec.ts";
@@ -25,10 +25,15 @@ export function handMachine(seed = 1): HandMachine {
   return { ...systemMachine, clock: createSimulatedClock(), ids: createSeededIds(seed) };
 }
 
-export function handRoom(machine: Machine, home: string, mission = "m", document: object = {}): Room {
+export function fixtureContext(
+  machine: Machine,
+  home: string,
+  mission = "m",
+  document: object = {},
+): MissionContext {
   mkdirSync(home, { recursive: true });
   const effective = loadConfig({ env: { LAZARUS_HOME: home }, cwd: home, isRoot: false });
-  return openRoom(machine, { ...effective, document: document as never }, parseMissionId(mission), {
+  return openMissionContext(machine, { ...effective, document: document as never }, parseMissionId(mission), {
     version: "0",
   });
 }
@@ -58,12 +63,12 @@ export function draftEntry(draft: Draft): Omit<Entry, "location"> {
 const PER_MEMBER = 3;
 
 export function makeLayer(
-  room: Pick<Room, "machine" | "vault">,
+  context: Pick<MissionContext, "machine" | "vault">,
   drafts: readonly Draft[],
   removed: readonly string[] = [],
   codec: Codec = gzipCodec,
 ): LayerRef {
-  const { machine, vault } = room;
+  const { machine, vault } = context;
   const writer = createLayerWriter(machine.disk, vault, {
     codec,
     localOnly: false,
@@ -117,11 +122,11 @@ export interface HandCheckpoint extends Partial<Omit<CheckpointRef, "manifest">>
 
 /** Publishes one more checkpoint made of these layers. Takes no lock: the caller holds it, or nobody else is there. */
 export function publishCheckpoint(
-  room: Pick<Room, "machine" | "vault">,
+  context: Pick<MissionContext, "machine" | "vault">,
   layers: readonly LayerRef[],
   given: HandCheckpoint = {},
 ): CheckpointRef {
-  const { machine, vault } = room;
+  const { machine, vault } = context;
   const { metadata, ...extra } = given;
   const createdMs = given.createdMs ?? machine.clock.nowMs();
   const id = given.id ?? timeOrderedId(createdMs, machine.ids);
@@ -183,16 +188,16 @@ function handMetadata(vault: Vault, id: string, createdMs: number): CheckpointMe
   };
 }
 
-/** A room whose vault is laid out and unlocked. */
-export async function readyRoom(
+/** A context whose vault exists and is unlocked. */
+export async function readyContext(
   machine: Machine,
   home: string,
   mission = "m",
   document: object = {},
-): Promise<Room> {
-  const room = handRoom(machine, home, mission, document);
-  (await room.vault.lock("making a vault by hand"))[Symbol.dispose]();
-  return room;
+): Promise<MissionContext> {
+  const context = fixtureContext(machine, home, mission, document);
+  (await context.vault.lock("making a vault by hand"))[Symbol.dispose]();
+  return context;
 }
 
 export const BASE: readonly Draft[] = [
@@ -205,6 +210,6 @@ export const BASE: readonly Draft[] = [
   { path: "worktree/link", type: "symlink", target: "a.txt" },
 ];
 
-export function blobFile(room: Room, digest: string): string {
-  return join(room.vault.root, "blobs", "sha256", digest.slice("sha256:".length));
+export function blobFile(context: MissionContext, digest: string): string {
+  return join(context.vault.root, "blobs", "sha256", digest.slice("sha256:".length));
 }

@@ -17,25 +17,25 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LazarusError } from "../../src/platform/errors.ts";
-import type { Room } from "../../src/snapshot/mission-context.ts";
+import type { MissionContext } from "../../src/snapshot/mission-context.ts";
 import type { Entry } from "../../src/snapshot/model/entry.ts";
 import { encodePath } from "../../src/snapshot/model/path-bytes.ts";
 import { type ImportOptions, importCell } from "../../src/snapshot/operations/import.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { encodeHeader, encodeSparseMap, padding } from "../../src/snapshot/tar/header.ts";
-import { type Draft, draftEntry, handMachine, handRoom } from "./hand-made.ts";
+import { type Draft, draftEntry, fixtureContext, handMachine } from "./hand-made.ts";
 import { isRoot, removeTree } from "./lab.ts";
 
 let home: string;
 let outside: string;
-let room: Room;
+let context: MissionContext;
 
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), "lazarus-hostile-"));
   outside = join(home, "outside");
   mkdirSync(outside);
   writeFileSync(join(outside, "precious"), "do not touch");
-  room = handRoom(handMachine(), join(home, "lazarus"));
+  context = fixtureContext(handMachine(), join(home, "lazarus"));
 });
 
 afterEach(() => removeTree(home));
@@ -70,7 +70,7 @@ function archive(...members: (Draft | Buffer)[]): string {
 }
 
 const take = (source: string, options: Partial<ImportOptions> = {}) =>
-  importCell(room, { source, owners: isRoot, ...options });
+  importCell(context, { source, owners: isRoot, ...options });
 
 async function refused(source: string, options: Partial<ImportOptions> = {}): Promise<LazarusError> {
   const error = await take(source, options).then(
@@ -79,10 +79,10 @@ async function refused(source: string, options: Partial<ImportOptions> = {}): Pr
   );
   expect(error).toBeInstanceOf(LazarusError);
   expect(["LAYER_HOSTILE", "LAYER_DAMAGED"], error.message).toContain(error.code);
-  expect(existsSync(room.cellRoot)).toBe(false);
-  expect(readdirSync(room.config.missions_root)).toEqual([]);
-  expect(room.vault.list()).toEqual([]);
-  expect(room.vault.blobs()).toEqual([]);
+  expect(existsSync(context.cellRoot)).toBe(false);
+  expect(readdirSync(context.config.missions_root)).toEqual([]);
+  expect(context.vault.list()).toEqual([]);
+  expect(context.vault.blobs()).toEqual([]);
   return error;
 }
 
@@ -216,9 +216,9 @@ describe("an import refuses", () => {
   it("a FIFO, instead of waiting for it with the lock in hand", async () => {
     const fifo = join(home, "fifo");
     execFileSync("mkfifo", [fifo]);
-    const error = await importCell(room, { source: fifo, owners: false }).catch((each) => each);
+    const error = await importCell(context, { source: fifo, owners: false }).catch((each) => each);
     expect(error).toMatchObject({ code: "USAGE", hint: expect.stringContaining(`cat ${fifo} >`) });
-    expect(existsSync(room.vault.root)).toBe(false);
+    expect(existsSync(context.vault.root)).toBe(false);
   });
 
   it("an archive that is cut short, or whose gzip is damaged", async () => {
@@ -234,7 +234,7 @@ describe("an import refuses", () => {
 });
 
 describe("an import contains", () => {
-  const worktree = (...parts: string[]) => join(room.cellRoot, "worktree", ...parts);
+  const worktree = (...parts: string[]) => join(context.cellRoot, "worktree", ...parts);
 
   it("devices, which it lists and does not make", async () => {
     const { lost } = await take(
@@ -298,7 +298,7 @@ describe("an import contains", () => {
       ["degraded", "tool"],
       ["degraded", "tool"],
     ]);
-    const again = handRoom(handMachine(2), join(home, "lazarus"), "mine");
+    const again = fixtureContext(handMachine(2), join(home, "lazarus"), "mine");
     await importCell(again, {
       source: archive({ path: "tool", content: "1", mode: 0o4755 }),
       owners: false,
@@ -330,9 +330,9 @@ describe("an import contains", () => {
     const { ref } = await take(
       archive({ path: "d", type: "directory", mode: 0o000 }, { path: "d/f", content: "1" }),
     );
-    expect(room.vault.list()).toMatchObject([{ id: ref.id, reason: "import" }]);
-    expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
-    expect(readdirSync(room.config.missions_root)).toEqual(["m"]);
+    expect(context.vault.list()).toMatchObject([{ id: ref.id, reason: "import" }]);
+    expect((await verifyVault(context.vault, { deep: true })).findings).toEqual([]);
+    expect(readdirSync(context.config.missions_root)).toEqual(["m"]);
   });
 
   it("takes an archive whose top directory is closed to its owner", async () => {
@@ -355,9 +355,11 @@ describe("an import contains", () => {
         { path: "c/worktree/f", content: "1", mode: 0o444 },
       ),
     );
-    const mode = (path: string) => statSync(join(room.cellRoot, path)).mode & 0o777;
+    const mode = (path: string) => statSync(join(context.cellRoot, path)).mode & 0o777;
     expect(as).toBe("cell");
-    expect(JSON.parse(readFileSync(join(room.cellRoot, "meta/mission.json"), "utf8")).mission_id).toBe("m");
+    expect(JSON.parse(readFileSync(join(context.cellRoot, "meta/mission.json"), "utf8")).mission_id).toBe(
+      "m",
+    );
     expect([mode("meta"), mode("worktree"), mode("meta/mission.json")]).toEqual([0o555, 0o555, 0o444]);
     const reason = "its mode 0555 would lock its owner out; it got u+rwx";
     expect(mode(".")).toBe(isRoot ? 0o555 : 0o755);

@@ -9,7 +9,7 @@ import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { type Machine, systemMachine } from "../../src/platform/machine.ts";
 import { type CaptureOptions, type CaptureResult, captureCell } from "../../src/snapshot/capture/capture.ts";
-import { openRoom, type Room } from "../../src/snapshot/mission-context.ts";
+import { type MissionContext, openMissionContext } from "../../src/snapshot/mission-context.ts";
 import type { Entry } from "../../src/snapshot/model/entry.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
@@ -34,7 +34,7 @@ export interface LabOptions {
 export interface Lab extends Disposable {
   readonly directory: string;
   readonly home: string;
-  readonly room: Room;
+  readonly context: MissionContext;
   readonly cell: string;
   readonly worktree: string;
   /** The same place with other settings. */
@@ -66,36 +66,36 @@ export function createLab(options: LabOptions = {}): Lab {
     ...systemClock,
     nowMs: () => systemClock.nowMs() + (options.aheadMs ?? OLD_MS),
   };
-  const room = openRoom(
+  const context = openMissionContext(
     { ...systemMachine, clock, ...options.machine },
     { ...effective, document: options.document ?? {} },
     parseMissionId(options.mission ?? "m"),
     { version: "0", environment: options.environment ?? { PATH: process.env.PATH, HOME: directory } },
   );
-  const cell = room.cellRoot;
+  const cell = context.cellRoot;
   const worktree = join(cell, "worktree");
   if (own) mkdirSync(worktree, { recursive: true });
   let restores = 0;
   const refOf = (id?: string) => {
-    const refs = room.vault.list();
+    const refs = context.vault.list();
     return id === undefined ? refs.at(-1)! : refs.find((ref) => ref.id === id)!;
   };
   const lab: Lab = {
     directory,
     home,
-    room,
+    context,
     cell,
     worktree,
     with: (other) => createLab({ ...options, ...other, home }),
-    checkpoint: (capture = {}) => captureCell(room, { reason: "manual", ...capture }),
+    checkpoint: (capture = {}) => captureCell(context, { reason: "manual", ...capture }),
     async restored(id) {
       restores += 1;
       const target = join(directory, `restored-${id}-${restores}`);
-      const { flaws } = await restoreTo(room, { checkpoint: id, directory: target });
+      const { flaws } = await restoreTo(context, { checkpoint: id, directory: target });
       if (flaws.length > 0) throw new Error(`not restored exactly: ${JSON.stringify(flaws)}`);
       return target;
     },
-    open: (id) => openContents(room.vault, readCheckpoint(room.vault, refOf(id)).layers),
+    open: (id) => openContents(context.vault, readCheckpoint(context.vault, refOf(id)).layers),
     listing(id) {
       using contents = lab.open(id);
       return new Map(contents.listing);
@@ -109,7 +109,7 @@ export function createLab(options: LabOptions = {}): Lab {
       return Buffer.concat(chunks).toString("latin1");
     },
     async verify() {
-      const { findings } = await verifyVault(room.vault, { deep: true });
+      const { findings } = await verifyVault(context.vault, { deep: true });
       if (findings.length > 0) throw new Error(`the vault is damaged: ${JSON.stringify(findings)}`);
     },
     [Symbol.dispose]() {

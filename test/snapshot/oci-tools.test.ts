@@ -9,7 +9,7 @@ import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { captureCell } from "../../src/snapshot/capture/capture.ts";
-import { openRoom, type Room } from "../../src/snapshot/mission-context.ts";
+import { type MissionContext, openMissionContext } from "../../src/snapshot/mission-context.ts";
 import type { CheckpointRef } from "../../src/snapshot/model/entry.ts";
 import { exportToFile } from "../../src/snapshot/operations/export.ts";
 import { importCell } from "../../src/snapshot/operations/import.ts";
@@ -27,12 +27,12 @@ const isRoot = process.getuid!() === 0;
 describe.skipIf(!canList())("a vault after several deltas", () => {
   let home: string;
   const states: { ref: CheckpointRef; tree: ListedPath[] }[] = [];
-  let room: Room;
+  let context: MissionContext;
 
-  const openMission = (mission: string, compression: "gzip" | "zstd" = "gzip"): Room => {
+  const openMission = (mission: string, compression: "gzip" | "zstd" = "gzip"): MissionContext => {
     const effective = loadConfig({ env: { LAZARUS_HOME: join(home, "lazarus") }, cwd: home, isRoot });
     const document = { snapshot: { compression }, retention: { auto: false } };
-    return openRoom(systemMachine, { ...effective, document }, parseMissionId(mission), {
+    return openMissionContext(systemMachine, { ...effective, document }, parseMissionId(mission), {
       version: "0",
       environment: process.env,
     });
@@ -40,28 +40,28 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
 
   beforeAll(async () => {
     home = mkdtempSync(join(tmpdir(), "lazarus-oci-"));
-    room = openMission("m");
-    const worktree = makeRealCell(room);
+    context = openMission("m");
+    const worktree = makeRealCell(context);
     const save = async () => {
-      const { ref, flaws } = await captureCell(room, { reason: "manual" });
+      const { ref, flaws } = await captureCell(context, { reason: "manual" });
       expect(flaws).toEqual([]);
-      states.push({ ref, tree: listTree(room.cellRoot) });
+      states.push({ ref, tree: listTree(context.cellRoot) });
     };
     await save();
     for (const change of CHANGES) {
       change(worktree);
       await save();
     }
-    expect(readCheckpoint(room.vault, states.at(-1)!.ref).layers.length).toBeGreaterThan(3);
+    expect(readCheckpoint(context.vault, states.at(-1)!.ref).layers.length).toBeGreaterThan(3);
   });
 
   afterAll(() => rmSync(home, { recursive: true, force: true }));
 
   it.skipIf(!has.skopeo)("is an image layout to skopeo", () => {
     for (const { ref } of states) {
-      const image = `oci:${room.vault.root}:${ref.id}`;
+      const image = `oci:${context.vault.root}:${ref.id}`;
       const seen = JSON.parse(execFileSync("skopeo", ["inspect", image], { encoding: "utf8" }));
-      const { layers, config } = readCheckpoint(room.vault, ref);
+      const { layers, config } = readCheckpoint(context.vault, ref);
       expect(seen.Digest).toBe(ref.manifest);
       expect(seen.Layers).toEqual(layers.map(({ digest }) => digest));
       const raw = execFileSync("skopeo", ["inspect", "--config", "--raw", image]);
@@ -74,7 +74,7 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
     for (const [i, { ref, tree }] of states.entries()) {
       const bundle = join(home, `bundle-${i}`);
       const rootless = isRoot ? [] : ["--rootless"];
-      execFileSync("umoci", ["unpack", ...rootless, "--image", `${room.vault.root}:${ref.id}`, bundle], {
+      execFileSync("umoci", ["unpack", ...rootless, "--image", `${context.vault.root}:${ref.id}`, bundle], {
         stdio: "pipe",
       });
       const unpacked = listTree(join(bundle, "rootfs"));
@@ -87,15 +87,15 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
       const file = join(home, `export-${i}.tar.gz`);
       const target = join(home, `untar-${i}`);
       mkdirSync(target);
-      await exportToFile(room, ref, file);
+      await exportToFile(context, ref, file);
       execFileSync("tar", ["-C", target, "--xattrs", "--xattrs-include=*", "-xpzf", file]);
       expect(listTree(target)).toEqual(tree);
     }
   });
 
   it.skipIf(!has.tar)("has a first layer that tar reads from end to end without a word", () => {
-    const { layers } = readCheckpoint(room.vault, states[0]!.ref);
-    const blob = room.vault.blobPath(layers[0]!.digest);
+    const { layers } = readCheckpoint(context.vault, states[0]!.ref);
+    const blob = context.vault.blobPath(layers[0]!.digest);
     const names = execFileSync("tar", ["-tzf", blob], { encoding: "latin1" }).trimEnd().split("\n");
     expect(names).toContain("worktree/README");
     expect(names.some((name) => name.includes(".lazarus.wh.looks-like-a-whiteout"))).toBe(true);
@@ -112,17 +112,17 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
     const zstd = openMission("z", "zstd");
     // Seed files say the mission's own name: everything else must be the same.
     const seeds = ["meta", "config", "state"];
-    const same = (mission: Room, tree: string) =>
+    const same = (mission: MissionContext, tree: string) =>
       expect(listTree(mission.cellRoot, ...seeds)).toEqual(listTree(tree, ...seeds));
     const fromArchive = openMission("from-archive");
     const file = join(home, "again.tar.gz");
-    await exportToFile(room, last!.ref, file);
+    await exportToFile(context, last!.ref, file);
     const options = { owners: isRoot, trusted: true };
     await importCell(fromArchive, { source: file, ...options });
-    same(fromArchive, room.cellRoot);
+    same(fromArchive, context.cellRoot);
     const fromLayout = openMission("from-layout");
-    await importCell(fromLayout, { source: room.vault.root, tag: last!.ref.id, ...options });
-    same(fromLayout, room.cellRoot);
+    await importCell(fromLayout, { source: context.vault.root, tag: last!.ref.id, ...options });
+    same(fromLayout, context.cellRoot);
     const worktree = makeRealCell(zstd);
     await captureCell(zstd, { reason: "manual" });
     CHANGES[0]!(worktree);

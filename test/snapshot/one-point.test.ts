@@ -10,7 +10,7 @@ import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { createLab, type Lab, vaultFiles } from "./lab.ts";
 
 const bytesOf = (lab: Lab) =>
-  [...vaultFiles(lab.room.vault.root).values()].reduce((sum, size) => sum + size, 0);
+  [...vaultFiles(lab.context.vault.root).values()].reduce((sum, size) => sum + size, 0);
 
 describe("where flows stand", () => {
   const writeFlow = (lab: Lab, step: string) => {
@@ -26,11 +26,11 @@ describe("where flows stand", () => {
     const { checkpoint, ref } = await lab.checkpoint();
     expect(checkpoint.metadata.flows).toMatchObject([{ workflowId: "letters", currentStep: "fetch" }]);
     writeFlow(lab, "send-them-all");
-    const { moves } = await restoreCell(lab.room, { checkpoint: ref.id });
+    const { moves } = await restoreCell(lab.context, { checkpoint: ref.id });
     expect(moves.join("\n")).toContain("letters");
     expect(moves.join("\n")).toContain("fetch");
     // A part of the cell takes no flow along.
-    const part = await restoreCell(lab.room, { checkpoint: ref.id, paths: ["worktree/memory"] });
+    const part = await restoreCell(lab.context, { checkpoint: ref.id, paths: ["worktree/memory"] });
     expect(part.moves).toEqual([]);
   });
 });
@@ -82,13 +82,14 @@ describe("the policy in the config", () => {
       ids.push(ref.id);
       expect(pruned).toEqual(round < 2 ? [] : [ids[round - 2]]);
     }
-    expect(lab.room.vault.list().map(({ id }) => id)).toEqual(ids.slice(2));
+    expect(lab.context.vault.list().map(({ id }) => id)).toEqual(ids.slice(2));
     expect(refs()).toEqual(ids.slice(2).sort());
-    for (const ref of lab.room.vault.list()) expect(readCheckpoint(lab.room.vault, ref).layers).toBeDefined();
+    for (const ref of lab.context.vault.list())
+      expect(readCheckpoint(lab.context.vault, ref).layers).toBeDefined();
     await lab.verify();
     const kept = lab.with({ document: { retention: { ...keepTwo, auto: false } } });
     fs.writeFileSync(join(lab.worktree, "file"), "more");
     expect((await kept.checkpoint()).pruned).toEqual([]);
-    expect(lab.room.vault.list()).toHaveLength(3);
+    expect(lab.context.vault.list()).toHaveLength(3);
   });
 });

@@ -46,7 +46,7 @@ describe("directories that are closed to their owner", () => {
     const result = asPlainUser(`${CLOSED}
       await world.checkpoint();
       const proofs = [];
-      for (let i = 0; i < 2; i += 1) proofs.push((await drill(world.room)).differences);
+      for (let i = 0; i < 2; i += 1) proofs.push((await drill(world.context)).differences);
       return { proofs, beside: world.beside() };`);
     expect(result).toEqual({ proofs: [[], []], beside: [] });
   });
@@ -61,7 +61,7 @@ describe("directories that are closed to their owner", () => {
       world.write("worktree/closed/file", "now, longer");
       world.write("worktree/closed/more", "now");
       fs.chmodSync(world.path("worktree/closed"), 0o500);
-      const { flaws } = await restoreCell(world.room, { checkpoint: ref.id });
+      const { flaws } = await restoreCell(world.context, { checkpoint: ref.id });
       return { flaws, differences: differences(before, lookAt(world.cell)) };`);
     expect(result).toEqual({ flaws: [], differences: [] });
   });
@@ -74,8 +74,8 @@ describe("directories that are closed to their owner", () => {
         fs.cpSync(world.cell, missions + "/.lazarus-" + name + "/cell", { recursive: true });
         fs.chmodSync(missions + "/.lazarus-" + name + "/cell/worktree/go/mod", 0o555);
       }
-      await forkMission(world.room, openMission(world.directory, "other"), {});
-      await drill(world.room);
+      await forkMission(world.context, openMission(world.directory, "other"), {});
+      await drill(world.context);
       return world.beside();`);
     expect(result).toEqual(["other"]);
   });
@@ -104,9 +104,9 @@ it("restores attributes of what its owner may not write", (context) => {
     world.write("worktree/file", "now");
     label("now");
     const before = labels(world.cell);
-    const { flaws } = await restoreCell(world.room, { checkpoint: ref.id });
+    const { flaws } = await restoreCell(world.context, { checkpoint: ref.id });
     const directory = world.directory + "/restored";
-    const elsewhere = await restoreTo(world.room, { checkpoint: ref.id, directory });
+    const elsewhere = await restoreTo(world.context, { checkpoint: ref.id, directory });
     return { before, flaws, after: labels(world.cell), restored: labels(directory), lost: elsewhere.flaws };`);
   if (result === "ENOTSUP" || result === "EOPNOTSUPP")
     context.skip("this file system has no user attributes");
@@ -122,8 +122,8 @@ describe("what a plain user cannot read", () => {
       const { ref } = await world.checkpoint();
       for (const name of ["worktree/file", "worktree/dark"]) fs.chmodSync(world.path(name), 0);
       world.write("worktree/other", "x");
-      await restoreCell(world.room, { checkpoint: ref.id });
-      const { changes } = await undoRestore(world.room);
+      await restoreCell(world.context, { checkpoint: ref.id });
+      const { changes } = await undoRestore(world.context);
       const there = fs.readdirSync(world.path("worktree"));
       fs.chmodSync(world.path("worktree/dark"), 0o700);
       return { ...changes, there, inside: fs.readdirSync(world.path("worktree/dark")) };`);
@@ -173,7 +173,7 @@ it("is unchanged with the same unreadable files, in whatever order they are met"
       world.write(name, "closed");
       fs.chmodSync(world.path(name), 0);
     }
-    const first = await captureCell(world.room, { reason: "manual", aheadFrom: 1 });
+    const first = await captureCell(world.context, { reason: "manual", aheadFrom: 1 });
     const second = await world.checkpoint();
     return { flaws: first.flaws.map(({ path }) => path).sort(), outcome: second.outcome };`);
   expect(result).toEqual({ flaws: ["worktree/a/f", "worktree/b"], outcome: "unchanged" });

@@ -99,7 +99,7 @@ function plantRepositories(lab: Lab): void {
 }
 
 function hurtCache(lab: Lab, random: Random, caches: Buffer[]): void {
-  const file = join(lab.room.cacheDirectory, "stat-cache");
+  const file = join(lab.context.cacheDirectory, "stat-cache");
   if (!fs.existsSync(file)) return;
   const bytes = fs.readFileSync(file);
   caches.push(bytes);

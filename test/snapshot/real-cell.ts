@@ -18,7 +18,7 @@ import {
 import { join } from "node:path";
 import { initCell } from "../../src/cell/init.ts";
 import { posixSupport } from "../../src/platform/posix.ts";
-import type { Room } from "../../src/snapshot/mission-context.ts";
+import type { MissionContext } from "../../src/snapshot/mission-context.ts";
 import { isHere } from "./tools.ts";
 
 const LISTER = join(import.meta.dirname, "list_tree.py");
@@ -42,9 +42,9 @@ export function canList(): boolean {
   return isHere("python3", "trees as an independent Python script lists them");
 }
 
-export function makeRealCell(room: Room): string {
-  initCell(room.machine, room.config, room.mission);
-  const worktree = join(room.cellRoot, "worktree");
+export function makeRealCell(context: MissionContext): string {
+  initCell(context.machine, context.config, context.mission);
+  const worktree = join(context.cellRoot, "worktree");
   const at = (...parts: string[]) => join(worktree, ...parts);
   mkdirSync(at("src", "deep", "er"), { recursive: true });
   mkdirSync(at("empty"));

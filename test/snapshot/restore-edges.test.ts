@@ -42,7 +42,7 @@ describe("a restore in place", () => {
       fs.writeFileSync(Buffer.concat([at(name), Buffer.from("/"), name]), "now");
       fs.writeFileSync(Buffer.concat([at(name), Buffer.from([0x2f, 0xfd])]), "came later");
     }
-    const { flaws } = await restoreCell(world.room, {});
+    const { flaws } = await restoreCell(world.context, {});
     expect(flaws).toEqual([]);
     expect(differences(before, lookAt(world.cell))).toEqual([]);
   });
@@ -67,9 +67,9 @@ describe("a restore in place", () => {
       make[to]!(world.path(`worktree/${from}-${to}`));
     }
     const after = lookAt(world.cell);
-    expect((await restoreCell(world.room, { checkpoint: ref.id })).flaws).toEqual([]);
+    expect((await restoreCell(world.context, { checkpoint: ref.id })).flaws).toEqual([]);
     expect(differences(before, lookAt(world.cell))).toEqual([]);
-    await undoRestore(world.room);
+    await undoRestore(world.context);
     expect(differences(after, lookAt(world.cell))).toEqual([]);
     expect(world.beside()).toEqual([]);
   });
@@ -79,7 +79,7 @@ describe("a restore in place", () => {
     await world.checkpoint();
     const { ino } = fs.statSync(world.path("worktree/big"));
     fs.chmodSync(world.path("worktree/big"), 0o4755);
-    const { changes } = await restoreCell(world.room, {});
+    const { changes } = await restoreCell(world.context, {});
     expect(changes).toMatchObject({ changed: [], added: [], removed: [], metadata: ["worktree/big"] });
     expect(fs.statSync(world.path("worktree/big"))).toMatchObject({ ino, mode: 0o100644 });
   });
@@ -101,7 +101,7 @@ describe("a restore in place", () => {
     const blocks = fs.statSync(file).blocks;
     await world.checkpoint();
     fs.rmSync(file);
-    expect((await restoreCell(world.room, {})).flaws).toEqual([]);
+    expect((await restoreCell(world.context, {})).flaws).toEqual([]);
     expect(differences(before, lookAt(world.cell))).toEqual([]);
     expect(fs.statSync(file).blocks).toBeLessThanOrEqual(blocks + 16);
     expect(posix.listXattrs(file)).toEqual([{ name: "user.note", value: Buffer.from([0, 255, 10]) }]);
@@ -115,7 +115,7 @@ describe("a restore in place", () => {
     fs.rmSync(world.path("worktree/a"), { recursive: true });
     world.write("worktree/b", "2");
     world.write("worktree/c", "2");
-    const { changes } = await restoreCell(world.room, {
+    const { changes } = await restoreCell(world.context, {
       checkpoint: ref.id,
       paths: ["worktree/a/one", "worktree/c"],
     });
@@ -123,10 +123,10 @@ describe("a restore in place", () => {
     expect(changes.removed).toEqual(["worktree/c"]);
     expect(fs.readdirSync(world.path("worktree/a"))).toEqual(["one"]);
     expect(read("worktree/b")).toBe("2");
-    await expect(restoreCell(world.room, { checkpoint: ref.id, paths: ["worktree/nope"] })).rejects.toThrow(
-      "neither in",
-    );
-    await expect(restoreCell(world.room, { checkpoint: ref.id, paths: ["../else"] })).rejects.toThrow(
+    await expect(
+      restoreCell(world.context, { checkpoint: ref.id, paths: ["worktree/nope"] }),
+    ).rejects.toThrow("neither in");
+    await expect(restoreCell(world.context, { checkpoint: ref.id, paths: ["../else"] })).rejects.toThrow(
       "does not lie in the cell",
     );
   });
@@ -142,13 +142,13 @@ describe("a restore in place", () => {
     fs.symlinkSync(outside, world.path("worktree/dir"));
     fs.rmSync(world.path("worktree/other/file"));
     fs.symlinkSync(join(outside, "file"), world.path("worktree/other/file"));
-    expect((await restoreCell(world.room, { checkpoint: ref.id })).flaws).toEqual([]);
+    expect((await restoreCell(world.context, { checkpoint: ref.id })).flaws).toEqual([]);
     expect(read("worktree/dir/file")).toBe("then");
     expect(read("worktree/other/file")).toBe("then");
     expect(fs.readFileSync(join(outside, "file"), "utf8")).toBe("precious");
     expect(fs.readdirSync(outside)).toEqual(["file"]);
     // And back again: the undo removes and makes links without following them.
-    await undoRestore(world.room);
+    await undoRestore(world.context);
     expect(fs.readlinkSync(world.path("worktree/dir"))).toBe(outside);
     expect(fs.readFileSync(join(outside, "file"), "utf8")).toBe("precious");
   });
@@ -175,14 +175,14 @@ describe("a restore in place", () => {
     const place = join(world.cell, "..", "real");
     fs.renameSync(world.cell, place);
     fs.symlinkSync("real", world.cell);
-    const room = openMission(world.directory, "m");
+    const context = openMission(world.directory, "m");
     fs.writeFileSync(join(place, "worktree/a"), "then");
     const before = lookAt(place);
-    const { flaws } = await captureCell(room, { reason: "manual" });
+    const { flaws } = await captureCell(context, { reason: "manual" });
     expect(flaws).toEqual([]);
     fs.writeFileSync(join(place, "worktree/a"), "now, and longer");
     fs.chmodSync(place, 0o755);
-    await restoreCell(room, {});
+    await restoreCell(context, {});
     expect(differences(before, lookAt(place))).toEqual([]);
     expect(fs.readlinkSync(world.cell)).toBe("real");
     expect(world.beside()).toEqual(["real"]);
@@ -195,7 +195,7 @@ describe("a restore in place", () => {
     await new Promise((resolve) => server.on("listening", resolve));
     try {
       world.write("state/note", "x");
-      await restoreCell(world.room, {});
+      await restoreCell(world.context, {});
       expect(fs.existsSync(world.path("state/note"))).toBe(false);
       expect(fs.lstatSync(path).isSocket()).toBe(true);
     } finally {
@@ -219,10 +219,10 @@ describe("a restore in place", () => {
     const { ref } = await world.checkpoint();
     fill(writer, 50, 500);
     expect(fs.existsSync(`${file}-wal`)).toBe(true);
-    const { safety, flaws } = await restoreCell(world.room, { checkpoint: ref.id });
+    const { safety, flaws } = await restoreCell(world.context, { checkpoint: ref.id });
     expect(flaws).toEqual([]);
     expect(count()).toBe(50);
-    await restoreCell(world.room, { checkpoint: safety!.id });
+    await restoreCell(world.context, { checkpoint: safety!.id });
     expect(count()).toBe(500);
     writer.close();
   });
@@ -233,7 +233,7 @@ describe("a restore in place", () => {
     world.write("worktree/a", "2");
     world.write("worktree/b", "2");
     const before = lookAt(world.directory);
-    const { changes } = await previewRestore(world.room, {});
+    const { changes } = await previewRestore(world.context, {});
     expect(changes).toMatchObject({ changed: ["worktree/a"], removed: ["worktree/b"] });
     expect(differences(before, lookAt(world.directory))).toEqual([]);
   });
@@ -245,9 +245,9 @@ describe("a restore in place", () => {
     );
     const before = lookAt(world.cell);
     await world.checkpoint();
-    expect((await restoreCell(world.room, {})).alive).toMatchObject({ status: "working" });
+    expect((await restoreCell(world.context, {})).alive).toMatchObject({ status: "working" });
     fs.rmSync(world.cell, { recursive: true });
-    const { safety, flaws } = await restoreCell(world.room, {});
+    const { safety, flaws } = await restoreCell(world.context, {});
     expect([safety, flaws]).toEqual([null, []]);
     expect(differences(before, lookAt(world.cell))).toEqual([]);
     expect(world.beside()).toEqual([]);

@@ -56,13 +56,13 @@ describe("a damaged vault", () => {
     world.write("worktree/a", incompressible(3, 30_000));
     await world.checkpoint("newest");
     const layer = bad.checkpoint.layers.at(-1)!;
-    const blob = world.room.vault.blobPath(layer.digest);
+    const blob = world.context.vault.blobPath(layer.digest);
     const fd = fs.openSync(blob, "r+");
     fs.writeSync(fd, "damage", 15_000);
     fs.closeSync(fd);
     world.write("worktree/a", "now");
     const before = lookAt(world.cell);
-    const error = await failure(restoreCell(world.room, { checkpoint: bad.ref.id }));
+    const error = await failure(restoreCell(world.context, { checkpoint: bad.ref.id }));
     expect(error.exitCode).toBe(8);
     // The newest one stands on the damaged layer, too.
     expect(error.details["newest_good"]).toBe(good.ref.id);
@@ -71,8 +71,8 @@ describe("a damaged vault", () => {
     expect(differences(before, lookAt(world.cell))).toEqual([]);
     expect(world.beside()).toEqual([]);
     // Nothing was restored, so there is nothing to undo; and the good one can be restored.
-    expect(world.room.vault.list().filter((ref) => ref.beforeRestoreOf !== null)).toEqual([]);
-    await restoreCell(world.room, { checkpoint: good.ref.id });
+    expect(world.context.vault.list().filter((ref) => ref.beforeRestoreOf !== null)).toEqual([]);
+    await restoreCell(world.context, { checkpoint: good.ref.id });
     expect(fs.readFileSync(world.path("worktree/a"))).toEqual(Buffer.from(incompressible(1, 30_000)));
   });
 
@@ -83,7 +83,7 @@ describe("a damaged vault", () => {
     for (let i = 0; i < 6; i += 1) world.write(`worktree/${i}`, "now");
     await world.checkpoint();
     const before = lookAt(world.cell);
-    const blob = world.room.vault.blobPath(checkpoint.layers[0]!.digest);
+    const blob = world.context.vault.blobPath(checkpoint.layers[0]!.digest);
     const whole = fs.readFileSync(blob);
     const harm: [string, () => void][] = [
       ["gone", () => fs.rmSync(blob)],
@@ -100,13 +100,13 @@ describe("a damaged vault", () => {
     for (const [what, damage] of harm) {
       damage();
       try {
-        const { changes, flaws } = await restoreCell(world.room, { checkpoint: ref.id });
+        const { changes, flaws } = await restoreCell(world.context, { checkpoint: ref.id });
         // A flip in a gzip header or in padding hurts nobody: then all is as it should be.
         expect([what, changes.changed.length, flaws]).toEqual([what, 6, []]);
         for (let i = 0; i < 6; i += 1)
           expect(fs.readFileSync(world.path(`worktree/${i}`))).toEqual(Buffer.from(incompressible(i, 2_000)));
         fs.writeFileSync(blob, whole);
-        await restoreCell(world.room, { checkpoint: world.room.vault.list().at(-1)!.id });
+        await restoreCell(world.context, { checkpoint: world.context.vault.list().at(-1)!.id });
       } catch (error) {
         expect(error instanceof LazarusError && error.kind, `${what}: ${error}`).toBe("damaged");
       }
@@ -132,14 +132,14 @@ describe("a disk that fails", () => {
     const free = fs.statfsSync(home);
     fs.writeFileSync(filler, Buffer.alloc(free.bavail * free.bsize - 600_000));
     const before = lookAt(small.cell);
-    const error = await failure(restoreCell(small.room, { checkpoint: ref.id }));
+    const error = await failure(restoreCell(small.context, { checkpoint: ref.id }));
     expect(error.code).toBe("DISK_FULL");
     expect(error.message).toContain("the cell was not touched");
     expect(error.hint).toContain("df -h");
     expect(differences(before, lookAt(small.cell))).toEqual([]);
     expect(small.beside()).toEqual([]);
     fs.rmSync(filler);
-    await restoreCell(small.room, { checkpoint: ref.id });
+    await restoreCell(small.context, { checkpoint: ref.id });
     expect(fs.readFileSync(small.path("worktree/small"), "utf8")).toBe("then");
   });
 
@@ -149,7 +149,7 @@ describe("a disk that fails", () => {
     const directory = join(world.directory, "to");
     fs.mkdirSync(directory);
     mount(context, directory, "1m");
-    const error = await failure(restoreTo(world.room, { directory }));
+    const error = await failure(restoreTo(world.context, { directory }));
     expect(error.code).toBe("DISK_FULL");
     expect(fs.readdirSync(directory)).toEqual([]);
   });
@@ -161,13 +161,13 @@ describe("a disk that fails", () => {
     const before = lookAt(world.cell);
     for (const code of ["ENOSPC", "EROFS"] as const) {
       const disk = createFaultyDisk(systemDisk, { code, at: ({ path }) => path.includes("blobs/sha256/") });
-      const room = openMission(world.directory, "m", { machine: { ...systemMachine, disk } });
-      const error = await failure(restoreCell(room, { checkpoint: ref.id }));
+      const context = openMission(world.directory, "m", { machine: { ...systemMachine, disk } });
+      const error = await failure(restoreCell(context, { checkpoint: ref.id }));
       expect(error.message).toContain("the cell was not touched");
       expect(error.hint).toContain(`lazarus restore m ${ref.id} --to DIR`);
       expect(differences(before, lookAt(world.cell))).toEqual([]);
       const directory = join(world.directory, `beside-${code}`);
-      expect((await restoreTo(room, { checkpoint: ref.id, directory })).flaws).toEqual([]);
+      expect((await restoreTo(context, { checkpoint: ref.id, directory })).flaws).toEqual([]);
     }
   });
 
@@ -185,10 +185,10 @@ describe("a disk that fails", () => {
           at: (call) =>
             call.method === method &&
             (journal(call.path) ||
-              (method === "fsyncDirectory" && fs.existsSync(world.room.vault.journalFile))),
+              (method === "fsyncDirectory" && fs.existsSync(world.context.vault.journalFile))),
         });
-        const room = openMission(world.directory, "m", { machine: { ...systemMachine, disk } });
-        const error = await failure(restoreCell(room, { checkpoint: ref.id }));
+        const context = openMission(world.directory, "m", { machine: { ...systemMachine, disk } });
+        const error = await failure(restoreCell(context, { checkpoint: ref.id }));
         expect(error.kind, `${code} at ${method}`).toBe("machine");
         await world.checkpoint();
         const seen = lookAt(world.cell);
@@ -224,7 +224,7 @@ describe("another file system inside the cell", () => {
     fs.rmSync(world.path("worktree/mounted/link"));
     fs.rmSync(sparse);
     world.write("worktree/mounted/later", "now");
-    const { flaws } = await restoreCell(world.room, { checkpoint: ref.id });
+    const { flaws } = await restoreCell(world.context, { checkpoint: ref.id });
     expect(flaws).toEqual([]);
     expect(differences(before, lookAt(world.cell))).toEqual([]);
     expect(fs.readdirSync(place).filter((name) => name.startsWith("."))).toEqual([]);

@@ -35,7 +35,7 @@ describe("a restore into a directory", () => {
     for (let i = 0; i < 1500; i += 150) world.write(`worktree/${i % 40}/${i}`, "changed");
     const before = lookAt(world.cell);
     await world.checkpoint();
-    const { files, flaws } = await restoreTo(world.room, { directory });
+    const { files, flaws } = await restoreTo(world.context, { directory });
     expect(differences(before, lookAt(directory))).toEqual([]);
     expect(flaws).toEqual([]);
     expect(files).toBeGreaterThan(1500);
@@ -47,17 +47,17 @@ describe("a restore into a directory", () => {
     for (let i = 0; i < 40; i += 1) world.write(`worktree/${i}`, random.bytes(500_000));
     await world.checkpoint();
     const interrupt = new AbortController();
-    const room = { ...world.room, onProgress: () => interrupt.abort() };
+    const context = { ...world.context, onProgress: () => interrupt.abort() };
     const failed = { code: "INTERRUPTED", message: "interrupted by a signal; it was emptied again" };
-    await expect(restoreTo(room, { directory, signal: interrupt.signal })).rejects.toMatchObject(failed);
+    await expect(restoreTo(context, { directory, signal: interrupt.signal })).rejects.toMatchObject(failed);
     expect(fs.readdirSync(directory)).toEqual([]);
     for (let i = 0; i < 40; i += 1) world.write(`worktree/${i}`, "now");
     const before = lookAt(world.cell);
     const untouched = { code: "INTERRUPTED", message: "interrupted by a signal; the cell was not touched" };
-    const { id } = world.room.vault.list()[0]!;
-    await expect(restoreCell(world.room, { checkpoint: id, signal: interrupt.signal })).rejects.toMatchObject(
-      untouched,
-    );
+    const { id } = world.context.vault.list()[0]!;
+    await expect(
+      restoreCell(world.context, { checkpoint: id, signal: interrupt.signal }),
+    ).rejects.toMatchObject(untouched);
     expect(differences(before, lookAt(world.cell))).toEqual([]);
     expect(world.beside()).toEqual([]);
   });
@@ -66,7 +66,7 @@ describe("a restore into a directory", () => {
     world.write("worktree/a/b/c", "1");
     world.write("worktree/a/d", "1");
     await world.checkpoint();
-    await restoreTo(world.room, { directory, paths: [world.path("worktree/a/b")] });
+    await restoreTo(world.context, { directory, paths: [world.path("worktree/a/b")] });
     expect([...lookAt(directory).keys()]).toEqual([
       ".",
       "worktree",
@@ -80,36 +80,36 @@ describe("a restore into a directory", () => {
     await world.checkpoint();
     fs.mkdirSync(directory);
     fs.writeFileSync(join(directory, "mine"), "");
-    await expect(restoreTo(world.room, { directory })).rejects.toThrow("is not empty");
-    await expect(restoreTo(world.room, { directory: join(directory, "mine") })).rejects.toThrow(
+    await expect(restoreTo(world.context, { directory })).rejects.toThrow("is not empty");
+    await expect(restoreTo(world.context, { directory: join(directory, "mine") })).rejects.toThrow(
       "is not a directory",
     );
-    const inside = join(world.room.vault.root, "x");
-    await expect(restoreTo(world.room, { directory: inside })).rejects.toThrow("lies inside the vault");
+    const inside = join(world.context.vault.root, "x");
+    await expect(restoreTo(world.context, { directory: inside })).rejects.toThrow("lies inside the vault");
     expect(fs.readdirSync(directory)).toEqual(["mine"]);
   });
 
   it("makes the directories above, and gives up in words where nothing can be made", async (context) => {
     await world.checkpoint();
     const deep = join(directory, "a/b/c");
-    await restoreTo(world.room, { directory: deep });
+    await restoreTo(world.context, { directory: deep });
     expect(fs.existsSync(join(deep, "worktree"))).toBe(true);
     fs.symlinkSync("nowhere", join(directory, "dangling"));
-    await expect(restoreTo(world.room, { directory: join(directory, "dangling") })).rejects.toMatchObject({
+    await expect(restoreTo(world.context, { directory: join(directory, "dangling") })).rejects.toMatchObject({
       code: "NOT_FOUND",
     });
     if (!fs.existsSync("/proc/self")) context.skip("there is no /proc here");
-    await expect(restoreTo(world.room, { directory: "/proc/lazarus" })).rejects.toMatchObject({
+    await expect(restoreTo(world.context, { directory: "/proc/lazarus" })).rejects.toMatchObject({
       code: expect.stringMatching(/^(NOT_FOUND|PERMISSION|DISK_READ_ONLY)$/),
       message: expect.stringContaining("/proc/lazarus"),
     });
   });
 
-  it("refuses a link into the vault, and openRoom a vault that lies in the cell by a link", async () => {
+  it("refuses a link into the vault, and openMissionContext a vault that lies in the cell by a link", async () => {
     await world.checkpoint();
-    fs.symlinkSync(world.room.vault.root, directory);
+    fs.symlinkSync(world.context.vault.root, directory);
     const inside = join(directory, "x");
-    await expect(restoreTo(world.room, { directory: inside })).rejects.toThrow("lies inside the vault");
+    await expect(restoreTo(world.context, { directory: inside })).rejects.toThrow("lies inside the vault");
     const home = join(world.directory, "home");
     fs.mkdirSync(join(home, "missions/m/worktree/vault"), { recursive: true });
     fs.symlinkSync("missions/m/worktree/vault", join(home, "vault"));
@@ -125,11 +125,11 @@ describe("a restore into a directory", () => {
     const before = lookAt(world.cell);
     await world.checkpoint();
     const longer = join(world.directory, "a-directory-with-a-long-name", "x".repeat(30));
-    const { flaws } = await restoreTo(world.room, { directory: longer });
+    const { flaws } = await restoreTo(world.context, { directory: longer });
     expect(flaws).toEqual([{ path: long, kind: "skipped", reason: expect.stringContaining("too long") }]);
     fs.rmSync(world.cell, { recursive: true });
-    expect((await restoreCell(world.room, {})).flaws).toMatchObject([{ path: long, kind: "skipped" }]);
-    expect((await restoreCell(world.room, {})).flaws).toEqual([]);
+    expect((await restoreCell(world.context, {})).flaws).toMatchObject([{ path: long, kind: "skipped" }]);
+    expect((await restoreCell(world.context, {})).flaws).toEqual([]);
     expect(differences(before, lookAt(world.cell))).toEqual([]);
   });
 
@@ -153,7 +153,7 @@ describe("a fork", () => {
     await world.checkpoint();
     const before = lookAt(world.cell);
     const fork = openMission(world.directory, "other");
-    const { from, capture, flaws } = await forkMission(world.room, fork, { at: ref.id });
+    const { from, capture, flaws } = await forkMission(world.context, fork, { at: ref.id });
     expect([from.id, capture.ref.reason, flaws]).toEqual([ref.id, "fork", []]);
     expect(fs.readFileSync(join(fork.cellRoot, "worktree/a"), "utf8")).toBe("then");
     expect(JSON.parse(fs.readFileSync(join(fork.cellRoot, "config/cell.json"), "utf8"))).toEqual({
@@ -170,7 +170,7 @@ describe("a fork", () => {
     // The bytes are shared, and each vault stands alone.
     const shared = capture.checkpoint.layers[0]!.digest;
     expect(fs.statSync(fork.vault.blobPath(shared)).nlink).toBe(2);
-    fs.rmSync(world.room.vault.root, { recursive: true });
+    fs.rmSync(world.context.vault.root, { recursive: true });
     fs.writeFileSync(join(fork.cellRoot, "worktree/a"), "changed in the fork");
     await restoreCell(fork, { checkpoint: capture.ref.id });
     expect(fs.readFileSync(join(fork.cellRoot, "worktree/a"), "utf8")).toBe("then");
@@ -178,12 +178,12 @@ describe("a fork", () => {
 
   it("refuses a name that is taken, by a cell or by checkpoints of one", async () => {
     await world.checkpoint();
-    await expect(forkMission(world.room, world.room, {})).rejects.toThrow("exists already");
+    await expect(forkMission(world.context, world.context, {})).rejects.toThrow("exists already");
     const fork = openMission(world.directory, "other");
-    await forkMission(world.room, fork, {});
+    await forkMission(world.context, fork, {});
     await restoreCell(fork, {});
     fs.rmSync(fork.cellRoot, { recursive: true });
-    await expect(forkMission(world.room, fork, {})).rejects.toThrow("checkpoints of an earlier mission");
+    await expect(forkMission(world.context, fork, {})).rejects.toThrow("checkpoints of an earlier mission");
   });
 });
 
@@ -192,9 +192,9 @@ describe("a drill", () => {
     world.write("worktree/a", "1");
     const { ref } = await world.checkpoint();
     await world.checkpoint("the same again");
-    const result = await drill(world.room, { checkpoint: ref.id });
+    const result = await drill(world.context, { checkpoint: ref.id });
     expect(result.differences).toEqual([]);
-    expect(world.room.vault.list().every(({ provenMs }) => provenMs !== null)).toBe(true);
+    expect(world.context.vault.list().every(({ provenMs }) => provenMs !== null)).toBe(true);
     expect(world.beside()).toEqual([]);
   });
 
@@ -204,11 +204,11 @@ describe("a drill", () => {
     fs.symlinkSync("a", world.path("worktree/l"));
     world.write("worktree/time", "1");
     const { checkpoint } = await world.checkpoint();
-    using contents = openContents(world.room.vault, checkpoint.layers);
+    using contents = openContents(world.context.vault, checkpoint.layers);
     const { owners, posix } = findMeans();
     const look = () =>
       compareTree(directory, contents.listing, { owners, posix }).map(({ path, what }) => `${path} ${what}`);
-    await restoreTo(world.room, { directory });
+    await restoreTo(world.context, { directory });
     expect(look()).toEqual([]);
     const at = (name: string) => join(directory, "worktree", name);
     const { atime, mtime } = fs.statSync(join(directory, "worktree"));
@@ -237,7 +237,7 @@ describe("a drill", () => {
 
   it("waits for nobody: a second one at the same time is told so", async () => {
     await world.checkpoint();
-    const both = await Promise.allSettled([drill(world.room), drill(world.room)]);
+    const both = await Promise.allSettled([drill(world.context), drill(world.context)]);
     expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
     const { reason } = both.find((each) => each.status === "rejected") as PromiseRejectedResult;
     expect(reason.code).toBe("LOCK_HELD");

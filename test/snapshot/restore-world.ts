@@ -8,19 +8,23 @@ import { initCell } from "../../src/cell/init.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { type Machine, systemMachine } from "../../src/platform/machine.ts";
 import { type CaptureResult, captureCell } from "../../src/snapshot/capture/capture.ts";
-import { openRoom, type Room } from "../../src/snapshot/mission-context.ts";
+import { type MissionContext, openMissionContext } from "../../src/snapshot/mission-context.ts";
 
-export interface RoomOptions {
+export interface MissionContextOptions {
   /** The config file. */
   readonly document?: Record<string, unknown>;
   readonly machine?: Machine;
 }
 
-/** The room of a mission in a home, whether it is there yet or not. */
-export function openMission(home: string, mission: string, options: RoomOptions = {}): Room {
+/** The context of a mission in a home, whether or not the mission exists. */
+export function openMission(
+  home: string,
+  mission: string,
+  options: MissionContextOptions = {},
+): MissionContext {
   const surroundings = { env: { LAZARUS_HOME: home, HOME: home }, cwd: home, isRoot: false };
   const effective = resolveConfig(surroundings, undefined, options.document ?? {});
-  return openRoom(options.machine ?? systemMachine, effective, parseMissionId(mission), {
+  return openMissionContext(options.machine ?? systemMachine, effective, parseMissionId(mission), {
     version: "test",
     environment: { PATH: process.env.PATH, HOME: home },
   });
@@ -28,7 +32,7 @@ export function openMission(home: string, mission: string, options: RoomOptions 
 
 export interface World extends Disposable {
   readonly directory: string;
-  readonly room: Room;
+  readonly context: MissionContext;
   readonly cell: string;
   checkpoint(message?: string): Promise<CaptureResult>;
   path(name: string): string;
@@ -42,21 +46,21 @@ const MISSION = "m";
 /** A fresh home with one mission in it. */
 export function createWorld(home?: string): World {
   const directory = home ?? fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "lazarus-restore-")));
-  const room = openMission(directory, MISSION);
-  initCell(systemMachine, room.config, room.mission);
-  const path = (name: string) => join(room.cellRoot, name);
+  const context = openMission(directory, MISSION);
+  initCell(systemMachine, context.config, context.mission);
+  const path = (name: string) => join(context.cellRoot, name);
   return {
     directory,
-    room,
-    cell: room.cellRoot,
-    checkpoint: (message) => captureCell(room, { reason: "manual", message: message ?? null }),
+    context,
+    cell: context.cellRoot,
+    checkpoint: (message) => captureCell(context, { reason: "manual", message: message ?? null }),
     path,
     write(name, content) {
       fs.mkdirSync(join(path(name), ".."), { recursive: true });
       fs.writeFileSync(path(name), content);
       return path(name);
     },
-    beside: () => fs.readdirSync(join(room.cellRoot, "..")).filter((name) => name !== MISSION),
+    beside: () => fs.readdirSync(join(context.cellRoot, "..")).filter((name) => name !== MISSION),
     [Symbol.dispose]() {
       fs.rmSync(directory, { recursive: true, force: true });
     },

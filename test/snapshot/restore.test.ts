@@ -34,7 +34,7 @@ describe("restore in place", () => {
     fs.chmodSync(world.path("worktree/sub/b.txt"), 0o600);
     const changed = lookAt(world.cell);
 
-    const result = await restoreCell(world.room, { checkpoint: ref.id });
+    const result = await restoreCell(world.context, { checkpoint: ref.id });
     expect(differences(before, lookAt(world.cell))).toEqual([]);
     expect(result.flaws).toEqual([]);
     expect(result.changes.added).toEqual(["worktree/empty", "worktree/hard", "worktree/link"]);
@@ -43,11 +43,11 @@ describe("restore in place", () => {
     expect(result.changes.metadata).toContain("worktree/sub/b.txt");
     expect(world.beside()).toEqual([]);
 
-    const undone = await undoRestore(world.room);
+    const undone = await undoRestore(world.context);
     expect(undone.target.id).toBe(result.safety!.id);
     expect(undone.undone).toBe(ref.id);
     expect(differences(changed, lookAt(world.cell))).toEqual([]);
-    await undoRestore(world.room);
+    await undoRestore(world.context);
     expect(differences(before, lookAt(world.cell))).toEqual([]);
   });
 
@@ -58,7 +58,7 @@ describe("restore in place", () => {
     world.write("worktree/other", "2");
     const inode = fs.statSync(world.path("worktree/same")).ino;
     const ctime = fs.statSync(world.path("worktree/same")).ctimeMs;
-    await restoreCell(world.room, {});
+    await restoreCell(world.context, {});
     expect(read("worktree/other")).toBe("1");
     expect(fs.statSync(world.path("worktree/same"))).toMatchObject({ ino: inode, ctimeMs: ctime });
   });

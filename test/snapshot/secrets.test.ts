@@ -53,11 +53,11 @@ interface Shown {
 function show(lab: Lab, local: boolean): Shown {
   const shown = { raw: "", names: new Set<string>(), removed: new Set<string>() };
   const seen = new Set<string>();
-  for (const ref of lab.room.vault.list()) {
-    for (const layer of readCheckpoint(lab.room.vault, ref).layers) {
+  for (const ref of lab.context.vault.list()) {
+    for (const layer of readCheckpoint(lab.context.vault, ref).layers) {
       if (isLocalOnly(layer.mediaType) !== local || seen.has(layer.digest)) continue;
       seen.add(layer.digest);
-      using open = openLayerOf(lab.room.vault, layer);
+      using open = openLayerOf(lab.context.vault, layer);
       const length = open.toc.members.reduce((sum, member) => sum + member.raw, 0);
       open.read(0, length, (chunk) => {
         shown.raw += chunk.toString("latin1");
@@ -91,7 +91,7 @@ describe("files on the deny-list", () => {
     const open = show(lab, false);
     expect(open.raw).not.toContain(MARK);
     expect([...show(lab, true).names].sort()).toEqual(SECRETS.map((path) => `worktree/${path}`).sort());
-    const manifest = JSON.parse(lab.room.vault.read(ref.manifest).toString());
+    const manifest = JSON.parse(lab.context.vault.read(ref.manifest).toString());
     expect(
       manifest.layers.map((layer: { mediaType: string; annotations: object }) => [
         layer.mediaType,

@@ -78,7 +78,7 @@ it("a copy that is made again leaves the others alone", async () => {
   for (const [i, name] of ["one", "one", "two"].entries()) {
     using database = new DatabaseSync(join(lab.worktree, name));
     database.exec(`CREATE TABLE t${i} (x)`);
-    expect(await copyDatabase(lab.room, `worktree/${name}`, sources, scratch, [])).toBe(true);
+    expect(await copyDatabase(lab.context, `worktree/${name}`, sources, scratch, [])).toBe(true);
   }
   const tables = [...sources.values()].map((copy) => {
     using database = new DatabaseSync(copy);

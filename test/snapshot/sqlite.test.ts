@@ -93,7 +93,7 @@ describe("a database with a busy writer", () => {
     // Only the log grows; the file's own stat stays as it was.
     database.exec("INSERT INTO t VALUES (2)");
     expect((await lab.checkpoint()).outcome).toBe("captured");
-    expect(fs.readdirSync(lab.room.vault.scratch), "copies are not left behind").toEqual([]);
+    expect(fs.readdirSync(lab.context.vault.scratch), "copies are not left behind").toEqual([]);
     // Closed: the log is folded in by SQLite itself.
     database.close();
     expect((await lab.checkpoint()).outcome).toBe("captured");

@@ -40,7 +40,7 @@ it.skipIf(!canUnpack || !isRoot)(`umoci unpacks every checkpoint to its tree (se
     const tree = listTree(lab.cell);
     const { ref } = await lab.checkpoint();
     const bundle = join(lab.directory, "bundle");
-    execFileSync("umoci", ["unpack", "--image", `${lab.room.vault.root}:${ref.id}`, bundle], {
+    execFileSync("umoci", ["unpack", "--image", `${lab.context.vault.root}:${ref.id}`, bundle], {
       stdio: "pipe",
     });
     const unpacked = listTree(join(bundle, "rootfs"));

@@ -40,7 +40,7 @@ it(`${kills} random kills, seed ${seed}`, async () => {
     }
     fs.symlinkSync(name, world.path("worktree/link"));
     const { ref } = await world.checkpoint(name);
-    await setPin(world.room, ref.id, true);
+    await setPin(world.context, ref.id, true);
     states.push({ id: ref.id, tree: lookAt(world.cell) });
   }
   let killed = 0;
@@ -63,7 +63,7 @@ it(`${kills} random kills, seed ${seed}`, async () => {
     ).toBe(0);
     expect(world.beside()).toEqual([]);
     if (round % 20 === 0) {
-      const { findings } = await verifyVault(world.room.vault, { deep: true });
+      const { findings } = await verifyVault(world.context.vault, { deep: true });
       expect(findings, `seed ${seed}, round ${round}`).toEqual([]);
     }
   }

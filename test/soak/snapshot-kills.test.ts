@@ -13,7 +13,7 @@ it(`${KILLS} random kills lose nothing (seed ${SEED})`, { timeout: 3_600_000 }, 
   using lab = createLab({ document: CRASH_DOCUMENT });
   let saved = 0;
   for (let kill = 0; kill < KILLS; kill += 1) {
-    const before = lab.room.vault.list().map(({ id }) => id);
+    const before = lab.context.vault.list().map(({ id }) => id);
     const killAfterMs = random.int(0, random.pick([20, 100, 600]));
     const ending = await runVictim({ home: lab.home, rounds: 1000, first: kill * 1000, killAfterMs });
     expect(ending.signal, `kill ${kill}`).toBe("SIGKILL");

@@ -143,7 +143,7 @@ export async function capture(
 ): Promise<CaptureResult> {
   const { clock } = hands.machine;
   const begunMs = clock.monotonicMs();
-  const result = await captureCell(hands.room(mission), { reason, message, agent });
+  const result = await captureCell(hands.openMission(mission), { reason, message, agent });
   const tookMs = Math.round(clock.monotonicMs() - begunMs);
   const registry = hands.registry();
   try {
@@ -201,7 +201,7 @@ export function considerRevival(
 /** Checkpoints from before it began to go wrong, newest first; equals of the scene would not help. */
 function olderCheckpoints(hands: Hands, mission: MissionId, record: MissionRecord): string[] {
   const since = troubleStartMs(record);
-  const refs = hands.room(mission).vault.list();
+  const refs = hands.openMission(mission).vault.list();
   const scene = refs.find(({ id }) => id === record.scene?.checkpoint);
   const found: string[] = [];
   const seen = new Set<string>(scene === undefined ? [] : [scene.manifest]);

@@ -81,7 +81,7 @@ export async function reviveAgent(
 /** Restores an older checkpoint in place; returns what that changed. */
 async function stepBack(hands: Hands, mission: MissionId, checkpoint: string): Promise<string[]> {
   const { restoreCell } = await import("../../snapshot/operations/restore.ts");
-  const { changes } = await restoreCell(hands.room(mission), { checkpoint });
+  const { changes } = await restoreCell(hands.openMission(mission), { checkpoint });
   hands.tell({ kind: "restore", mission, data: { checkpoint, by: "pit" } });
   return Object.entries(changes).flatMap(([what, paths]) =>
     Array.isArray(paths)

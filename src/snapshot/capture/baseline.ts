@@ -3,7 +3,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CapturedItem } from "../model/capture-item.ts";
 import { buildCache } from "../scan/next-cache.ts";
 import { LEAST_ROWS } from "../scan/probe.ts";
@@ -26,13 +26,13 @@ export interface Head {
  * What the next checkpoint builds on. A damaged checkpoint is no ground to build on, and no reason to stop saving: then
  * everything is stored anew.
  */
-export function openHead(room: Room): Head {
-  const newest = room.vault.list().at(-1);
+export function openHead(context: MissionContext): Head {
+  const newest = context.vault.list().at(-1);
   if (newest === undefined) return { head: undefined, cache: undefined };
   try {
-    const head = readCheckpoint(room.vault, newest);
-    for (const layer of head.layers) checkLayer(room.vault, layer);
-    return { head, cache: openCache(room, head) };
+    const head = readCheckpoint(context.vault, newest);
+    for (const layer of head.layers) checkLayer(context.vault, layer);
+    return { head, cache: openCache(context, head) };
   } catch (error) {
     if (!(error instanceof LazarusError) || error.kind !== "damaged") throw error;
     const damage = `the checkpoint ${newest.id} before it is damaged (${error.message}): everything was stored anew`;
@@ -51,34 +51,34 @@ function checkLayer(vault: Vault, layer: LayerRef): void {
   readPackedToc(layerSource(vault, layer));
 }
 
-const cacheFile = (room: Room) => join(room.cacheDirectory, "stat-cache");
+const cacheFile = (context: MissionContext) => join(context.cacheDirectory, "stat-cache");
 
 /** Whether the cache is so large that threads should be called before it is read. */
-export function hasLargeCache(room: Room): boolean {
-  const bytes = statSync(cacheFile(room), { throwIfNoEntry: false })?.size ?? 0;
+export function hasLargeCache(context: MissionContext): boolean {
+  const bytes = statSync(cacheFile(context), { throwIfNoEntry: false })?.size ?? 0;
   return bytes > LEAST_ROWS * LEAST_ROW_BYTES;
 }
 
 /** A row's columns without its name. */
 const LEAST_ROW_BYTES = 100;
 
-export function openCache(room: Room, head: Checkpoint | undefined): StatCache | undefined {
+export function openCache(context: MissionContext, head: Checkpoint | undefined): StatCache | undefined {
   if (head === undefined) return undefined;
-  const cache = readStatCache(cacheFile(room), head.ref.manifest);
+  const cache = readStatCache(cacheFile(context), head.ref.manifest);
   if (cache !== undefined) return cache;
-  using contents = openContents(room.vault, head.layers);
+  using contents = openContents(context.vault, head.layers);
   return cacheFromListing(head.ref.manifest, contents.listing);
 }
 
 /** What the next checkpoint compares with. It must hold exactly what the checkpoint holds, no more and no less. */
 export function saveCache(
-  room: Room,
+  context: MissionContext,
   found: Survey,
   fresh: readonly (CapturedItem | undefined)[],
   manifest: string,
 ): void {
   try {
-    writeStatCache(room.machine, cacheFile(room), buildCache(found, fresh, manifest));
+    writeStatCache(context.machine, cacheFile(context), buildCache(found, fresh, manifest));
   } catch (error) {
     // The checkpoint stands. An older cache names another manifest and is not believed.
     if (systemErrorCode(error) === undefined) throw error;

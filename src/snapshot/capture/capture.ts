@@ -9,7 +9,7 @@ import { LazarusError } from "../../platform/errors.ts";
 import { timeOrderedId } from "../../platform/ids.ts";
 import type { Lock } from "../../platform/lock.ts";
 import { keepYoungHeap } from "../../platform/young-heap.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef, Entry, Flaw, GitPosition, Reason } from "../model/entry.ts";
 import { readPositions } from "../model/positions.ts";
 import { pruneIfDue } from "../operations/prune.ts";
@@ -56,52 +56,54 @@ export interface CaptureResult {
   readonly finished?: Restored;
 }
 
-export async function captureCell(room: Room, options: CaptureOptions): Promise<CaptureResult> {
-  refuseMissingCell(room);
-  if (options.heldLock !== undefined) return capture(room, options);
-  using lock = await room.vault.lock(`checkpoint of ${room.mission}`);
+export async function captureCell(context: MissionContext, options: CaptureOptions): Promise<CaptureResult> {
+  refuseMissingCell(context);
+  if (options.heldLock !== undefined) return capture(context, options);
+  using lock = await context.vault.lock(`checkpoint of ${context.mission}`);
   // A cell in the middle of a restore is neither the old nor the new state: it is finished before it is saved.
-  const finished = finishInterruptedRestore(room, lock);
-  const result = await capture(room, options);
-  const pruned = (await pruneIfDue(room, lock))?.removed.map(({ id }) => id) ?? [];
+  const finished = finishInterruptedRestore(context, lock);
+  const result = await capture(context, options);
+  const pruned = (await pruneIfDue(context, lock))?.removed.map(({ id }) => id) ?? [];
   return { ...result, pruned, ...(finished === undefined ? {} : { finished }) };
 }
 
-async function capture(room: Room, options: CaptureOptions): Promise<CaptureResult> {
+async function capture(context: MissionContext, options: CaptureOptions): Promise<CaptureResult> {
   const started: Promise<unknown>[] = [];
   try {
-    return await captureLocked(room, options, started);
+    return await captureLocked(context, options, started);
   } finally {
     // Git may still be at work when storing failed: the lock is not given back under its hands.
     await Promise.allSettled(started);
     // Copies of databases are as large as they are, and may hold secrets.
-    emptyScratch(room);
+    emptyScratch(context);
   }
 }
 
-function emptyScratch(room: Room): void {
+function emptyScratch(context: MissionContext): void {
   try {
-    for (const name of readdirSync(room.vault.scratch))
-      rmSync(join(room.vault.scratch, name), { recursive: true, force: true });
+    for (const name of readdirSync(context.vault.scratch))
+      rmSync(join(context.vault.scratch, name), { recursive: true, force: true });
   } catch {
     // The next holder of the lock empties it.
   }
 }
 
 /** What is on disk now, as a listing, without writing anything into vault or cell. */
-export async function surveyCell(room: Room): Promise<{ listing: Map<string, Entry>; flaws: Flaw[] }> {
-  refuseMissingCell(room);
+export async function surveyCell(
+  context: MissionContext,
+): Promise<{ listing: Map<string, Entry>; flaws: Flaw[] }> {
+  refuseMissingCell(context);
   const scratch = mkdtempSync(join(tmpdir(), "lazarus-survey-"));
   try {
-    const { head, cache } = openHead(room);
-    const found = await survey(room, { cache, scratch, groupPrefix: "now" });
+    const { head, cache } = openHead(context);
+    const found = await survey(context, { cache, scratch, groupPrefix: "now" });
     const listing = new Map<string, Entry>();
     if (head !== undefined) {
-      using contents = openContents(room.vault, head.layers);
+      using contents = openContents(context.vault, head.layers);
       for (const [path, entry] of contents.listing) listing.set(path, entry);
     }
     for (const path of found.removed) listing.delete(path);
-    const { captured, missed } = await describeChanged(room, found);
+    const { captured, missed } = await describeChanged(context, found);
     const gone = new Set(missed);
     for (const path of gone.size === 0 ? [] : listing.keys())
       if (gone.has(path) || someParent(path, (parent) => gone.has(parent))) listing.delete(path);
@@ -113,39 +115,39 @@ export async function surveyCell(room: Room): Promise<{ listing: Map<string, Ent
 }
 
 async function captureLocked(
-  room: Room,
+  context: MissionContext,
   options: CaptureOptions,
   started: Promise<unknown>[],
 ): Promise<CaptureResult> {
-  const createdMs = room.machine.clock.nowMs();
-  const id = timeOrderedId(createdMs, room.machine.ids);
+  const createdMs = context.machine.clock.nowMs();
+  const id = timeOrderedId(createdMs, context.machine.ids);
   await using pool = createPool();
-  using probers = hasLargeCache(room) ? startProbers() : undefined;
+  using probers = hasLargeCache(context) ? startProbers() : undefined;
   // Before there is much in memory: the larger a process, the longer it takes to start another.
-  const gitPlace = options.git === false ? undefined : askGit(room);
+  const gitPlace = options.git === false ? undefined : askGit(context);
   started.push(Promise.resolve(gitPlace));
-  const { head, cache, damage } = openHead(room);
+  const { head, cache, damage } = openHead(context);
   // Without a cache every path is kept until the end: 90 MB less at 100,000 of them.
   using _heap = cache === undefined ? keepYoungHeap() : undefined;
   using begun = new DisposableStack();
   let git: GitPosition | undefined;
-  const found = await survey(room, {
+  const found = await survey(context, {
     cache,
-    scratch: room.vault.scratch,
+    scratch: context.vault.scratch,
     groupPrefix: id,
-    defer: gitDirectoryInCell(room),
+    defer: gitDirectoryInCell(context),
     probers,
-    begin: { from: options.aheadFrom ?? MANY, layer: () => begun.use(beginLayer(room, pool)) },
+    begin: { from: options.aheadFrom ?? MANY, layer: () => begun.use(beginLayer(context, pool)) },
     meanwhile: async (walk) => {
       const made = { id, createdMs, headId: head?.ref.id ?? null };
       const position =
-        options.git === false ? GIT_LEFT_ALONE : commitCell(room, made, { walk, cache, place: gitPlace });
+        options.git === false ? GIT_LEFT_ALONE : commitCell(context, made, { walk, cache, place: gitPlace });
       started.push(Promise.resolve(position));
       git = await position;
     },
   });
   crashPoint("snapshot.capture.surveyed");
-  const flaws = [...found.flaws, ...linkedDirectories(found.walk, cache, room.config.required_subdirs)];
+  const flaws = [...found.flaws, ...linkedDirectories(found.walk, cache, context.config.required_subdirs)];
   if (damage !== undefined) flaws.push({ path: ".", kind: "degraded", reason: damage });
   const noteGit = () => {
     if (git!.status === "degraded")
@@ -158,56 +160,56 @@ async function captureLocked(
     found.changed.length + found.removed.length === 0 &&
     samePosition(head.metadata, git!, flaws)
   ) {
-    const saved = publishAgain(room, options, { id, createdMs }, head, flaws);
+    const saved = publishAgain(context, options, { id, createdMs }, head, flaws);
     if (found.refreshed.size > 0)
-      saveCache(room, found, freshItems(found, NOTHING_PACKED), head.ref.manifest);
+      saveCache(context, found, freshItems(found, NOTHING_PACKED), head.ref.manifest);
     return saved;
   }
 
-  const stored = await storeChanges(room, found, flaws, pool);
+  const stored = await storeChanges(context, found, flaws, pool);
   // Not at the end: what the threads hold would add to what is to be done yet.
   await pool[Symbol.asyncDispose]();
   if (found.late !== undefined) noteGit();
   // What looked changed could not be read, as last time.
   if (head !== undefined && stored.layers.length === 0 && samePosition(head.metadata, git!, flaws)) {
-    const saved = publishAgain(room, options, { id, createdMs }, head, flaws);
-    saveCache(room, found, freshItems(found, stored.packed), head.ref.manifest);
+    const saved = publishAgain(context, options, { id, createdMs }, head, flaws);
+    saveCache(context, found, freshItems(found, stored.packed), head.ref.manifest);
     return saved;
   }
   const below = head?.layers ?? [];
   const chain = [...below, ...stored.layers];
   const from = planCompaction(chain.map((layer) => layer.size));
-  const layers = from === undefined ? chain : compactLayers(room, chain, from);
+  const layers = from === undefined ? chain : compactLayers(context, chain, from);
   const fresh = freshItems(found, stored.packed);
   const metadata: CheckpointMetadata = {
     format: 1,
     checkpoint_id: id,
-    mission: room.mission,
+    mission: context.mission,
     parent: head?.ref.id ?? null,
     reason: options.reason,
     message: options.message ?? null,
     agent: options.agent ?? null,
     created_ms: createdMs,
-    host: room.machine.processes.hostName(),
-    lazarus_version: room.version,
+    host: context.machine.processes.hostName(),
+    lazarus_version: context.version,
     git: git!,
     counts: countAll(found, stored, fresh),
-    ...readPositions(room.cellRoot),
+    ...readPositions(context.cellRoot),
     flaws,
-    excluded: [OWN_NAMES, ...room.settings.exclude],
+    excluded: [OWN_NAMES, ...context.settings.exclude],
   };
-  const manifest = putCheckpoint(room.vault, metadata, layers);
+  const manifest = putCheckpoint(context.vault, metadata, layers);
   crashPoint("snapshot.capture.manifest-put");
   const ref = makeRef(options, { id, createdMs, parent: metadata.parent, manifest });
-  room.vault.publish([...room.vault.list(), ref]);
-  saveCache(room, found, fresh, manifest.digest);
+  context.vault.publish([...context.vault.list(), ref]);
+  saveCache(context, found, fresh, manifest.digest);
   crashPoint("snapshot.capture.cache-written");
-  return { ref, checkpoint: readCheckpoint(room.vault, ref), outcome: "captured", flaws };
+  return { ref, checkpoint: readCheckpoint(context.vault, ref), outcome: "captured", flaws };
 }
 
 /** Nothing changed: the same manifest under a new name. */
 function publishAgain(
-  room: Room,
+  context: MissionContext,
   options: CaptureOptions,
   made: { id: string; createdMs: number },
   head: Checkpoint,
@@ -215,17 +217,17 @@ function publishAgain(
 ): CaptureResult {
   const manifest = { digest: head.ref.manifest, size: head.ref.manifestSize };
   const ref = makeRef(options, { ...made, parent: head.ref.id, manifest });
-  room.vault.publish([...room.vault.list(), ref]);
+  context.vault.publish([...context.vault.list(), ref]);
   return { ref, checkpoint: { ...head, ref }, outcome: "unchanged", flaws };
 }
 
-function refuseMissingCell(room: Room): void {
-  if (existsSync(room.cellRoot)) return;
-  throw new LazarusError("MISSION_UNKNOWN", `mission ${room.mission} has no cell at ${room.cellRoot}`, {
+function refuseMissingCell(context: MissionContext): void {
+  if (existsSync(context.cellRoot)) return;
+  throw new LazarusError("MISSION_UNKNOWN", `mission ${context.mission} has no cell at ${context.cellRoot}`, {
     hint:
-      room.vault.list().length > 0
-        ? `lazarus restore ${room.mission} brings it back from its vault`
-        : `lazarus init ${room.mission}`,
+      context.vault.list().length > 0
+        ? `lazarus restore ${context.mission} brings it back from its vault`
+        : `lazarus init ${context.mission}`,
   });
 }
 
@@ -259,7 +261,7 @@ function makeRef(
 }
 
 async function describeChanged(
-  room: Room,
+  context: MissionContext,
   found: Survey,
 ): Promise<{ captured: Map<string, Entry>; missed: string[] }> {
   const captured = new Map<string, Entry>();
@@ -271,7 +273,7 @@ async function describeChanged(
     tasks.push({
       kind: "hash",
       codec: "gzip",
-      root: room.cellRoot,
+      root: context.cellRoot,
       items: leaders.slice(at, at + 256),
     } as const);
   }

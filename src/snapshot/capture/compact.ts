@@ -2,7 +2,7 @@
 // deltas outgrow it. Members whose entries are all still current are copied as they are, without recompressing. Old
 // checkpoints keep their own layers until they are pruned; a crash here leaves only scratch.
 import { crashPoint } from "../../platform/crash-point.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import { comparePaths } from "../model/path-bytes.ts";
 import { packWhiteouts } from "../pack/pack.ts";
 import { whiteoutsFor } from "../scan/classify.ts";
@@ -42,10 +42,14 @@ export function planCompaction(sizes: readonly number[]): number | undefined {
 }
 
 /** The same content in fewer layers. */
-export function compactLayers(room: Room, layers: readonly LayerRef[], from: number): LayerRef[] {
+export function compactLayers(
+  context: MissionContext,
+  layers: readonly LayerRef[],
+  from: number,
+): LayerRef[] {
   const merged = layers.slice(from);
-  const codec = room.settings.compression === "zstd" ? zstdCodec : gzipCodec;
-  const opened = merged.map((ref) => openLayerOf(room.vault, ref));
+  const codec = context.settings.compression === "zstd" ? zstdCodec : gzipCodec;
+  const opened = merged.map((ref) => openLayerOf(context.vault, ref));
   try {
     const live = new Map<string, TocEntry>();
     // Each removed path, and whether its removal may be told (INV-7): names of secrets stay in local-only layers.
@@ -63,7 +67,7 @@ export function compactLayers(room: Room, layers: readonly LayerRef[], from: num
     const kinds = [false, true].filter((local) => merged.some((ref) => isLocalOnly(ref.mediaType) === local));
     const results = kinds.map((localOnly) => {
       const isOwn = (path: string) => removed.get(path) === localOnly;
-      return mergeInto(room, codec, localOnly, {
+      return mergeInto(context, codec, localOnly, {
         sources: opened.filter((_, i) => isLocalOnly(merged[i]!.mediaType) === localOnly),
         live,
         removed: gone.filter(isOwn),
@@ -84,8 +88,8 @@ interface Merge {
   readonly whiteouts: readonly string[];
 }
 
-function mergeInto(room: Room, codec: Codec, localOnly: boolean, merge: Merge): LayerRef {
-  const writer = createLayerWriter(room.machine.disk, room.vault, {
+function mergeInto(context: MissionContext, codec: Codec, localOnly: boolean, merge: Merge): LayerRef {
+  const writer = createLayerWriter(context.machine.disk, context.vault, {
     codec,
     localOnly,
     name: `compacted-${localOnly ? "local" : "layer"}`,

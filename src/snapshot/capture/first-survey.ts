@@ -2,7 +2,7 @@
 // handed on while the walk goes on, and git, which takes half a second for a large worktree, is waited for only when all
 // the rest is stored; its own directory comes last.
 import { setImmediate } from "node:timers/promises";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { Flaw } from "../model/entry.ts";
 import { copyDatabases } from "../pack/copy-databases.ts";
 import { isLarge } from "../pack/pack.ts";
@@ -17,19 +17,19 @@ import type { LateSurvey, Survey, SurveyOptions } from "./survey.ts";
 const AT_ONCE = 1000;
 
 export async function surveyFirst(
-  room: Room,
+  context: MissionContext,
   options: SurveyOptions,
   walker: Walker,
   known: Pick<Survey, "rules" | "scanStartMs">,
 ): Promise<Survey> {
-  const { walk, held, begun } = await walkAndHandOn(room, options, walker);
+  const { walk, held, begun } = await walkAndHandOn(context, options, walker);
   const meanwhile = options.meanwhile?.(walk);
   // Whoever calls `late` hears of it; a failure before that must not end the process.
   meanwhile?.catch(() => {});
   const sources = new Map<string, string>();
   const sort = async (found: Found[], groupPrefix: string, flaws: Flaw[]) => {
     const some = { ...walk, found };
-    const folded = await copyDatabases(room, some, undefined, options.scratch, sources, flaws);
+    const folded = await copyDatabases(context, some, undefined, options.scratch, sources, flaws);
     const sorted = sortSuspects({ walk: some, cache: undefined, sources, folded, groupPrefix });
     return orderItems(sorted.certain, sorted.certainGroups);
   };
@@ -75,8 +75,12 @@ interface HandedOn {
   readonly held: Found[];
 }
 
-async function walkAndHandOn(room: Room, options: SurveyOptions, walker: Walker): Promise<HandedOn> {
-  const isSecret = createSecretMatcher(room.settings.secrets);
+async function walkAndHandOn(
+  context: MissionContext,
+  options: SurveyOptions,
+  walker: Walker,
+): Promise<HandedOn> {
+  const isSecret = createSecretMatcher(context.settings.secrets);
   const held: Found[] = [];
   const walk = walker.result;
   const { found, runs } = walk;

@@ -1,7 +1,7 @@
 // The git commit of a checkpoint: which of the cell's paths git is told of, and when it is not asked at all.
 import { join } from "node:path";
 import { askForPlace, commitWorktree, type GitRequest, ownGitDirectory } from "../git/commit.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { GitPosition } from "../model/entry.ts";
 import { goneFromRows, linkedDirectories } from "../scan/classify.ts";
 import type { StatCache } from "../scan/stat-cache.ts";
@@ -24,23 +24,23 @@ export const GIT_LEFT_ALONE: GitPosition = {
 const GIT_OWN = /\/\.git/;
 
 /** Relative to the cell, when the repository's own directory lies in it. */
-export function gitDirectoryInCell(room: Room): string | undefined {
-  return ownGitDirectory(join(room.cellRoot, WORKTREE)) === undefined ? undefined : `${WORKTREE}/.git`;
+export function gitDirectoryInCell(context: MissionContext): string | undefined {
+  return ownGitDirectory(join(context.cellRoot, WORKTREE)) === undefined ? undefined : `${WORKTREE}/.git`;
 }
 
-const gitRoom = ({ cellRoot, cacheDirectory, environment }: Room) => ({
+const gitRoom = ({ cellRoot, cacheDirectory, environment }: MissionContext) => ({
   worktree: join(cellRoot, WORKTREE),
   cacheDirectory,
   environment,
 });
 
 /** Where git stands, asked in advance. */
-export function askGit(room: Room): GitRequest["place"] {
-  return askForPlace(gitRoom(room));
+export function askGit(context: MissionContext): GitRequest["place"] {
+  return askForPlace(gitRoom(context));
 }
 
 export async function commitCell(
-  room: Room,
+  context: MissionContext,
   made: { id: string; createdMs: number; headId: string | null },
   { walk, cache, place }: { walk: Walk; cache: StatCache | undefined; place: GitRequest["place"] },
 ): Promise<GitPosition> {
@@ -58,10 +58,10 @@ export async function commitCell(
   const isVisible = ({ path, type }: Found) => type !== "directory" && type !== "fifo" && inWorktree(path);
   const present = walk.found.filter((found) => !found.unchanged && isVisible(found));
   const gone = cache === undefined ? [] : goneFromRows(cache, walk.gone).map(({ path }) => path);
-  const isSecret = createSecretMatcher(room.settings.secrets);
+  const isSecret = createSecretMatcher(context.settings.secrets);
   const isAlone = present.every(({ inode }) => inode === undefined);
   return commitWorktree({
-    ...gitRoom(room),
+    ...gitRoom(context),
     place,
     checkpointId: made.id,
     createdMs: made.createdMs,
@@ -74,7 +74,7 @@ export async function commitCell(
       return isAlone ? findSecrets(isSecret, present).map(strip) : this.secrets;
     },
     isSecret: (path) => isSecret(`${WORKTREE}/${path}`),
-    secretRules: JSON.stringify(room.settings.secrets),
+    secretRules: JSON.stringify(context.settings.secrets),
     changes:
       cache !== undefined
         ? { present: present.map(({ path }) => strip(path)), removed: gone.filter(inWorktree).map(strip) }

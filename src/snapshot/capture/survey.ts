@@ -1,7 +1,7 @@
 // Looks at a cell and says how it differs from the last checkpoint: one walk, then a closer look at what stat calls
 // changed. Databases in use are copied through SQLite first. Writes nothing but those copies.
 import { hash } from "node:crypto";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CapturedItem, CaptureItem, HashTask } from "../model/capture-item.ts";
 import type { Flaw } from "../model/entry.ts";
 import { copyDatabase, copyDatabases } from "../pack/copy-databases.ts";
@@ -60,26 +60,26 @@ export interface SurveyOptions {
 /** Names that Lazarus itself uses beside a cell's content. */
 export const OWN_NAMES = ".lazarus-*";
 
-export async function survey(room: Room, options: SurveyOptions): Promise<Survey> {
+export async function survey(context: MissionContext, options: SurveyOptions): Promise<Survey> {
   const { cache } = options;
-  const scanStartMs = room.machine.clock.nowMs();
-  const excluded = [OWN_NAMES, ...room.settings.exclude];
+  const scanStartMs = context.machine.clock.nowMs();
+  const excluded = [OWN_NAMES, ...context.settings.exclude];
   const rules = hash("sha256", JSON.stringify(excluded));
   const walker = createWalker({
-    root: room.cellRoot,
+    root: context.cellRoot,
     cache,
     isExcluded: createMatcher(excluded),
     rules,
     ...(options.defer === undefined ? {} : { defer: new Set([options.defer]) }),
     probers: options.probers,
   });
-  if (cache === undefined) return surveyFirst(room, options, walker, { rules, scanStartMs });
+  if (cache === undefined) return surveyFirst(context, options, walker, { rules, scanStartMs });
   const walk = walker.walk();
   await options.meanwhile?.(walk);
   for (const path of walk.deferred) walker.resume(path);
   const flaws: Flaw[] = [...walk.flaws];
   const sources = new Map<string, string>();
-  const folded = await copyDatabases(room, walk, cache, options.scratch, sources, flaws);
+  const folded = await copyDatabases(context, walk, cache, options.scratch, sources, flaws);
   walker.wake(sources.keys());
   const { certain, certainGroups, doubtful } = sortSuspects({
     walk,
@@ -95,7 +95,7 @@ export async function survey(room: Room, options: SurveyOptions): Promise<Survey
       .map(({ row }) => row),
   ];
   const gone = goneFromRows(cache, removedRows);
-  const judged = await judge(room, doubtful, cache, sources, options.scratch, flaws);
+  const judged = await judge(context, doubtful, cache, sources, options.scratch, flaws);
   return {
     cache,
     walk,
@@ -119,7 +119,7 @@ interface Judgement {
 
 /** The closer look: hashes what stat doubts, and sorts it into changed and the same. */
 async function judge(
-  room: Room,
+  context: MissionContext,
   doubtful: readonly Unit[],
   cache: StatCache | undefined,
   sources: Map<string, string>,
@@ -136,7 +136,7 @@ async function judge(
     tasks.push({
       kind: "hash",
       codec: "gzip",
-      root: room.cellRoot,
+      root: context.cellRoot,
       items: leaders.slice(at, at + ITEMS_PER_TASK),
     });
   }
@@ -149,7 +149,7 @@ async function judge(
     const leader = unit.items[0]!;
     // What vanished just now goes to the packing, which looks once more and knows what depends on it.
     if (missed.get(leader.path) === "database")
-      judgement.changed.push(await fromCopy(room, unit, sources, scratch, flaws));
+      judgement.changed.push(await fromCopy(context, unit, sources, scratch, flaws));
     else if (isSame(unit, seen.get(leader.path), cache)) {
       for (const item of unit.items)
         judgement.refreshed.set(item.path, renamed(seen.get(leader.path)!, item.path));
@@ -159,14 +159,14 @@ async function judge(
 }
 
 async function fromCopy(
-  room: Room,
+  context: MissionContext,
   unit: Unit,
   sources: Map<string, string>,
   scratch: string,
   flaws: Flaw[],
 ): Promise<Unit> {
   const [leader, ...rest] = unit.items;
-  await copyDatabase(room, leader!.path, sources, scratch, flaws);
+  await copyDatabase(context, leader!.path, sources, scratch, flaws);
   return { members: unit.members, items: [{ ...leader!, source: sources.get(leader!.path)! }, ...rest] };
 }
 

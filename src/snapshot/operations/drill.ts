@@ -7,7 +7,7 @@ import { asLazarusError } from "../../platform/errors.ts";
 import { acquireLock, type Lock } from "../../platform/lock.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import { compareTree, type Difference } from "../archive/compare-tree.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
 import { namingTheGood } from "../restore/damage-hint.ts";
@@ -35,22 +35,22 @@ export interface DrillOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-export async function drill(room: Room, options: DrillOptions = {}): Promise<DrillResult> {
-  const { vault, mission, machine } = room;
+export async function drill(context: MissionContext, options: DrillOptions = {}): Promise<DrillResult> {
+  const { vault, mission, machine } = context;
   const question = { mission, text: options.checkpoint, nowMs: machine.clock.nowMs() };
   const ref = findCheckpoint(vault.list(), question);
   const checkpoint = await namingTheGood(vault, ref, () => readCheckpoint(vault, ref));
   // Not the vault's own lock: checkpoints go on during a drill, which may take long.
-  using _drilling = await lockDrill(room);
-  const scratch = join(dirname(room.cellRoot), `.lazarus-drill-${mission}`);
+  using _drilling = await lockDrill(context);
+  const scratch = join(dirname(context.cellRoot), `.lazarus-drill-${mission}`);
   const looked = await namingTheGood(vault, ref, () =>
-    restoreAndLook(room, checkpoint, scratch, options.signal),
+    restoreAndLook(context, checkpoint, scratch, options.signal),
   );
   if (looked.differences.length > 0) return { ref, checkpoint, ...looked };
-  return { ref: await stamp(room, ref), checkpoint, ...looked };
+  return { ref: await stamp(context, ref), checkpoint, ...looked };
 }
 
-async function lockDrill({ vault, mission, machine }: Room): Promise<Lock> {
+async function lockDrill({ vault, mission, machine }: MissionContext): Promise<Lock> {
   try {
     const file = join(vault.root, "lazarus", "drill.lock");
     return await acquireLock(machine, file, { purpose: `drill of ${mission}` });
@@ -60,7 +60,7 @@ async function lockDrill({ vault, mission, machine }: Room): Promise<Lock> {
 }
 
 async function restoreAndLook(
-  room: Room,
+  context: MissionContext,
   checkpoint: Checkpoint,
   scratch: string,
   signal: AbortSignal | undefined,
@@ -68,14 +68,14 @@ async function restoreAndLook(
   try {
     removeTree(scratch);
     crashPoint("snapshot.drill.scratch-cleared");
-    const source = openSource(room.vault, createTableReader(room.vault)(checkpoint));
+    const source = openSource(context.vault, createTableReader(context.vault)(checkpoint));
     prepareDirectory(scratch, checkpoint.ref.id);
-    const into = { directory: scratch, scope: WHOLE_CELL, onProgress: room.onProgress, signal };
+    const into = { directory: scratch, scope: WHOLE_CELL, onProgress: context.onProgress, signal };
     const { bytes, flaws } = await fillDirectory(source, into, false);
     crashPoint("snapshot.drill.restored");
     const { owners, posix } = findMeans();
     const differences = compareTree(scratch, source.listing, { owners, posix }, (done, total) =>
-      room.onProgress({ phase: "comparing", done, total, unit: "files" }),
+      context.onProgress({ phase: "comparing", done, total, unit: "files" }),
     );
     return { paths: source.listing.size, bytes, differences, flaws };
   } catch (error) {
@@ -85,10 +85,10 @@ async function restoreAndLook(
   }
 }
 
-async function stamp(room: Room, ref: CheckpointRef): Promise<CheckpointRef> {
-  const { vault, machine } = room;
-  using lock = await vault.lock(`drill of ${room.mission}`);
-  finishInterruptedRestore(room, lock);
+async function stamp(context: MissionContext, ref: CheckpointRef): Promise<CheckpointRef> {
+  const { vault, machine } = context;
+  using lock = await vault.lock(`drill of ${context.mission}`);
+  finishInterruptedRestore(context, lock);
   const proven = { ...ref, provenMs: machine.clock.nowMs() };
   // The same content under other names is proven with it, and a checkpoint that was pruned meanwhile stays pruned.
   const refs = vault.list();

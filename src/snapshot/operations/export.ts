@@ -6,7 +6,7 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import { randomText } from "../../platform/ids.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Entry } from "../model/entry.ts";
 import { comparePaths } from "../model/path-bytes.ts";
 import { BLOCK, encodeGlobalComment, encodeHeader, encodeSparseMap, padding } from "../tar/header.ts";
@@ -31,23 +31,23 @@ const BREATHE_ENTRIES = 256;
 
 /** Hands the archive over piece by piece. */
 export async function exportCheckpoint(
-  room: Room,
+  context: MissionContext,
   ref: CheckpointRef,
   write: (bytes: Uint8Array) => void,
   options: ExportOptions = {},
 ): Promise<ExportResult> {
-  const { layers } = readCheckpoint(room.vault, ref);
-  using contents = openContents(room.vault, layers);
+  const { layers } = readCheckpoint(context.vault, ref);
+  using contents = openContents(context.vault, layers);
   const entries = [...contents.listing.values()].sort((a, b) => comparePaths(a.path, b.path));
   const total = entries.reduce((sum, { size }) => sum + size, 0);
   const archive = createArchive(write);
   const leaders = new Map<string, string>();
-  archive.add(encodeGlobalComment(`lazarus checkpoint ${ref.id} of ${room.mission}`));
+  archive.add(encodeGlobalComment(`lazarus checkpoint ${ref.id} of ${context.mission}`));
   let done = 0;
   for (const [i, entry] of entries.entries()) {
     addEntry(archive, contents, entry, leaders);
     done += entry.size;
-    room.onProgress({ phase: "exporting", done, total, unit: "bytes" });
+    context.onProgress({ phase: "exporting", done, total, unit: "bytes" });
     if (i % BREATHE_ENTRIES !== 0) continue;
     await breathe();
     if (options.signal?.aborted) throw new LazarusError("INTERRUPTED", "the export was interrupted");
@@ -58,12 +58,12 @@ export async function exportCheckpoint(
 
 /** Writes the archive to a file, which is there whole or not at all. */
 export async function exportToFile(
-  room: Room,
+  context: MissionContext,
   ref: CheckpointRef,
   file: string,
   options: ExportOptions = {},
 ): Promise<ExportResult> {
-  const { disk, ids } = room.machine;
+  const { disk, ids } = context.machine;
   const temporary = join(dirname(file), `.${basename(file)}.${randomText(ids, 6)}.tmp`);
   const failing = (error: unknown) => asLazarusError(error, `writing ${file}`, dirname(file));
   let fd: number;
@@ -75,7 +75,7 @@ export async function exportToFile(
   try {
     let result: ExportResult;
     try {
-      result = await exportCheckpoint(room, ref, (bytes) => disk.write(fd, bytes), options);
+      result = await exportCheckpoint(context, ref, (bytes) => disk.write(fd, bytes), options);
       crashPoint("snapshot.export.written");
       disk.fsync(fd);
     } finally {

@@ -12,7 +12,7 @@ import { type JsonObject, readJsonFile, writeJsonFile } from "../../platform/jso
 import type { Lock } from "../../platform/lock.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import { type CaptureResult, captureCell } from "../capture/capture.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
 import { namingTheGood } from "../restore/damage-hint.ts";
@@ -39,18 +39,22 @@ export interface ForkOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** `room` is the mission's, `fork` the new one's. */
-export async function forkMission(room: Room, fork: Room, options: ForkOptions): Promise<ForkResult> {
-  const question = { mission: room.mission, text: options.at, nowMs: room.machine.clock.nowMs() };
-  const from = findCheckpoint(room.vault.list(), question);
+/** `context` is the source mission's, `fork` the new mission's. */
+export async function forkMission(
+  context: MissionContext,
+  fork: MissionContext,
+  options: ForkOptions,
+): Promise<ForkResult> {
+  const question = { mission: context.mission, text: options.at, nowMs: context.machine.clock.nowMs() };
+  const from = findCheckpoint(context.vault.list(), question);
   refuseTaken(fork);
-  using lock = await fork.vault.lock(`fork of ${room.mission} into ${fork.mission}`);
+  using lock = await fork.vault.lock(`fork of ${context.mission} into ${fork.mission}`);
   refuseTaken(fork);
   finishInterruptedRestore(fork, lock);
-  return await namingTheGood(room.vault, from, () => makeFork(room, fork, from, lock, options.signal));
+  return await namingTheGood(context.vault, from, () => makeFork(context, fork, from, lock, options.signal));
 }
 
-function refuseTaken(fork: Room): void {
+function refuseTaken(fork: MissionContext): void {
   if (existsSync(fork.cellRoot)) {
     throw new LazarusError("TARGET_NOT_EMPTY", `mission ${fork.mission} exists already: ${fork.cellRoot}`, {
       hint: "choose another name for the fork",
@@ -68,42 +72,42 @@ function refuseTaken(fork: Room): void {
 }
 
 async function makeFork(
-  room: Room,
-  fork: Room,
+  context: MissionContext,
+  fork: MissionContext,
   from: CheckpointRef,
   lock: Lock,
   signal: AbortSignal | undefined,
 ): Promise<ForkResult> {
-  const checkpoint = readCheckpoint(room.vault, from);
+  const checkpoint = readCheckpoint(context.vault, from);
   const staging = join(dirname(fork.cellRoot), `.lazarus-fork-${fork.mission}`);
   const cell = join(staging, "cell");
   try {
     removeTree(staging);
-    makeDirectory(room.machine.disk, staging);
+    makeDirectory(context.machine.disk, staging);
     crashPoint("snapshot.fork.staging-made");
     prepareDirectory(cell, from.id);
     const into = { directory: cell, scope: WHOLE_CELL, onProgress: fork.onProgress, signal };
-    const source = openSource(room.vault, createTableReader(room.vault)(checkpoint));
+    const source = openSource(context.vault, createTableReader(context.vault)(checkpoint));
     const filled = await fillDirectory(source, into, false);
     crashPoint("snapshot.fork.filled");
-    giveName(fork, cell, room.mission, from.id);
+    giveName(fork, cell, context.mission, from.id);
     crashPoint("snapshot.fork.named");
-    const capture = await captureFork(room, fork, checkpoint, cell, lock);
+    const capture = await captureFork(context, fork, checkpoint, cell, lock);
     syncPaths(cell, [...source.listing.keys()]);
     crashPoint("snapshot.fork.synced");
     renameSync(cell, fork.cellRoot);
     syncPaths(dirname(fork.cellRoot), ["."]);
     crashPoint("snapshot.fork.put");
     removeTree(staging);
-    return { from, capture, flaws: [...filled.flaws, ...capture.flaws], warnings: findTies(room, fork) };
+    return { from, capture, flaws: [...filled.flaws, ...capture.flaws], warnings: findTies(context, fork) };
   } catch (error) {
     removeTree(staging);
-    throw asLazarusError(error, `forking ${room.mission} into ${fork.cellRoot}`, dirname(fork.cellRoot));
+    throw asLazarusError(error, `forking ${context.mission} into ${fork.cellRoot}`, dirname(fork.cellRoot));
   }
 }
 
 /** The files by which a cell knows who and where it is; other fields in them stay. */
-function giveName(fork: Room, cell: string, from: string, checkpoint: string): void {
+function giveName(fork: MissionContext, cell: string, from: string, checkpoint: string): void {
   const { disk, clock } = fork.machine;
   const staged = pathsBelow(fork.config, cell);
   const final = pathsBelow(fork.config, fork.cellRoot);
@@ -134,8 +138,8 @@ function giveName(fork: Room, cell: string, from: string, checkpoint: string): v
  * the index meanwhile, as what the capture compares with.
  */
 async function captureFork(
-  room: Room,
-  fork: Room,
+  context: MissionContext,
+  fork: MissionContext,
   checkpoint: Checkpoint,
   cell: string,
   lock: Lock,
@@ -145,13 +149,13 @@ async function captureFork(
     checkpoint.config,
     checkpoint.ref.manifest,
   ];
-  for (const digest of new Set(blobs)) shareBlob(room.vault, fork.vault, digest);
+  for (const digest of new Set(blobs)) shareBlob(context.vault, fork.vault, digest);
   fork.machine.disk.fsyncDirectory(dirname(fork.vault.blobPath(checkpoint.config)));
   crashPoint("snapshot.fork.blobs-shared");
   const seed: CheckpointRef = {
     ...checkpoint.ref,
     reason: "fork",
-    message: `unfinished fork of ${room.mission}`,
+    message: `unfinished fork of ${context.mission}`,
     parent: null,
     pinned: false,
     provenMs: null,
@@ -159,7 +163,7 @@ async function captureFork(
   };
   fork.vault.publish([seed]);
   crashPoint("snapshot.fork.seeded");
-  const message = `fork of ${room.mission} at ${checkpoint.ref.id}`;
+  const message = `fork of ${context.mission} at ${checkpoint.ref.id}`;
   const capture = await captureCell({ ...fork, cellRoot: cell }, { reason: "fork", message, heldLock: lock });
   const ref = { ...capture.ref, parent: null };
   fork.vault.publish([ref]);
@@ -185,7 +189,7 @@ function shareBlob(from: Vault, to: Vault, digest: string): void {
 }
 
 /** A linked worktree's `.git` is a file that names a directory elsewhere, which both cells would now write to. */
-function findTies(room: Room, fork: Room): string[] {
+function findTies(context: MissionContext, fork: MissionContext): string[] {
   const file = join(fork.cellRoot, "worktree", ".git");
   let text: string;
   try {
@@ -196,7 +200,7 @@ function findTies(room: Room, fork: Room): string[] {
   const place = /^gitdir: (.+)$/m.exec(text)?.[1];
   if (place === undefined) return [];
   return [
-    `the worktree of ${fork.mission} is a linked one: it shares index and HEAD with that of ${room.mission}, in ${place}. ` +
+    `the worktree of ${fork.mission} is a linked one: it shares index and HEAD with that of ${context.mission}, in ${place}. ` +
       `Before an agent uses git there: rm ${file} && git init ${dirname(file)}`,
   ];
 }

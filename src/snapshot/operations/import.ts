@@ -30,7 +30,7 @@ import {
 } from "../archive/source.ts";
 import { createUnpacker, type Unpacker, type UnpackOptions } from "../archive/unpack.ts";
 import { type CaptureResult, captureCell } from "../capture/capture.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { Flaw } from "../model/entry.ts";
 import { fromTarName } from "../tar/header.ts";
 import { createTarReader, TarError } from "../tar/read.ts";
@@ -58,50 +58,54 @@ export interface ImportResult extends CaptureResult {
 
 const STAGING = ".lazarus-import-";
 
-export async function importCell(room: Room, options: ImportOptions): Promise<ImportResult> {
+export async function importCell(context: MissionContext, options: ImportOptions): Promise<ImportResult> {
   refuseAbsent(options.source);
-  refuseTaken(room);
-  const staging = join(dirname(room.cellRoot), `${STAGING}${room.mission}`);
-  using lock = await room.vault.lock(`import of ${room.mission}`);
+  refuseTaken(context);
+  const staging = join(dirname(context.cellRoot), `${STAGING}${context.mission}`);
+  using lock = await context.vault.lock(`import of ${context.mission}`);
   try {
-    rollBack(room, staging);
-    refuseTaken(room);
-    makeDirectory(room.machine.disk, staging);
+    rollBack(context, staging);
+    refuseTaken(context);
+    makeDirectory(context.machine.disk, staging);
     crashPoint("snapshot.import.staging-made");
-    return await importInto(room, staging, lock, options);
+    return await importInto(context, staging, lock, options);
   } catch (error) {
-    rollBack(room, staging);
-    await prune(room, { heldLock: lock }).catch(() => {});
-    throw asLazarusError(error, `importing ${options.source} as ${room.mission}`, room.vault.root);
+    rollBack(context, staging);
+    await prune(context, { heldLock: lock }).catch(() => {});
+    throw asLazarusError(error, `importing ${options.source} as ${context.mission}`, context.vault.root);
   }
 }
 
 async function importInto(
-  room: Room,
+  context: MissionContext,
   staging: string,
   lock: Lock,
   options: ImportOptions,
 ): Promise<ImportResult> {
   const tree = join(staging, "tree");
-  makeDirectory(room.machine.disk, tree);
-  const unpacker = await unpackAll(room, tree, options);
+  makeDirectory(context.machine.disk, tree);
+  const unpacker = await unpackAll(context, tree, options);
   crashPoint("snapshot.import.unpacked");
-  const { root, as, unpacked } = settle(room, staging, tree);
-  adoptCell(room.machine, room.config, { mission: room.mission, stagedRoot: root, finalRoot: room.cellRoot });
+  const { root, as, unpacked } = settle(context, staging, tree);
+  adoptCell(context.machine, context.config, {
+    mission: context.mission,
+    stagedRoot: root,
+    finalRoot: context.cellRoot,
+  });
   // Only now: for anyone but root a mode may forbid to look into a directory, to add to it or to rename it.
   unpacker.setDirectoryModes(unpacked);
   const lost = [...unpacker.flaws, ...(options.owners ? [] : keepRootOpen(root))];
   crashPoint("snapshot.import.adopted");
   const result = await captureCell(
-    { ...room, cellRoot: root },
+    { ...context, cellRoot: root },
     { reason: "import", message: `imported from ${basename(options.source)}`, heldLock: lock, git: false },
   );
   crashPoint("snapshot.import.captured");
   syncTree(staging);
-  if (existsSync(room.cellRoot)) throw taken(room, "a cell");
-  renameSync(root, room.cellRoot);
+  if (existsSync(context.cellRoot)) throw taken(context, "a cell");
+  renameSync(root, context.cellRoot);
   crashPoint("snapshot.import.renamed");
-  room.machine.disk.fsyncDirectory(dirname(room.cellRoot));
+  context.machine.disk.fsyncDirectory(dirname(context.cellRoot));
   removeTree(staging);
   return { ...result, lost, as };
 }
@@ -116,11 +120,11 @@ function keepRootOpen(root: string): Flaw[] {
 }
 
 /** An earlier import that did not come to its rename never happened. */
-function rollBack(room: Room, staging: string): void {
+function rollBack(context: MissionContext, staging: string): void {
   if (!existsSync(staging)) return;
-  const refs = room.vault.list();
-  const unfinished = !existsSync(room.cellRoot) && refs.length === 1 && refs[0]!.reason === "import";
-  if (unfinished) room.vault.publish([]);
+  const refs = context.vault.list();
+  const unfinished = !existsSync(context.cellRoot) && refs.length === 1 && refs[0]!.reason === "import";
+  if (unfinished) context.vault.publish([]);
   crashPoint("snapshot.import.rolled-back");
   removeTree(staging);
 }
@@ -138,23 +142,23 @@ function refuseAbsent(source: string): void {
     });
 }
 
-function refuseTaken(room: Room): void {
-  if (existsSync(room.cellRoot)) throw taken(room, "a cell");
-  const staging = join(dirname(room.cellRoot), `${STAGING}${room.mission}`);
-  if (room.vault.list().length > 0 && !existsSync(staging)) throw taken(room, "checkpoints");
+function refuseTaken(context: MissionContext): void {
+  if (existsSync(context.cellRoot)) throw taken(context, "a cell");
+  const staging = join(dirname(context.cellRoot), `${STAGING}${context.mission}`);
+  if (context.vault.list().length > 0 && !existsSync(staging)) throw taken(context, "checkpoints");
 }
 
-function taken(room: Room, what: string): LazarusError {
+function taken(context: MissionContext, what: string): LazarusError {
   return new LazarusError(
     "TARGET_NOT_EMPTY",
-    `mission ${room.mission} has ${what} already; nothing was imported`,
+    `mission ${context.mission} has ${what} already; nothing was imported`,
     {
       hint: "import under another name: --mission NAME",
     },
   );
 }
 
-async function unpackAll(room: Room, tree: string, options: ImportOptions): Promise<Unpacker> {
+async function unpackAll(context: MissionContext, tree: string, options: ImportOptions): Promise<Unpacker> {
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const base: UnpackOptions = {
     owners: options.owners,
@@ -165,7 +169,7 @@ async function unpackAll(room: Room, tree: string, options: ImportOptions): Prom
   const image = isOciLayout(options.source) ? openImage(options.source, options.tag) : undefined;
   const total = image?.layers.reduce((sum, { size }) => sum + size, 0) ?? statSync(options.source).size;
   const meter = createMeter(limits, (done) =>
-    room.onProgress({ phase: "unpacking", done, total, unit: "bytes" }),
+    context.onProgress({ phase: "unpacking", done, total, unit: "bytes" }),
   );
   const { signal } = options;
   if (image === undefined) {
@@ -209,7 +213,7 @@ function notALayout(source: string): LazarusError {
 
 /** A cell is known by its meta/mission.json, at the top or in the one directory there; anything else is a worktree. */
 function settle(
-  room: Room,
+  context: MissionContext,
   staging: string,
   tree: string,
 ): { root: string; as: ImportResult["as"]; unpacked: string } {
@@ -221,7 +225,7 @@ function settle(
   if (only !== undefined && more.length === 0 && isCell(join(tree, only.toString("latin1"))))
     return { root: join(tree, only.toString("latin1")), as: "cell", unpacked: tree };
   const root = join(staging, "cell");
-  makeDirectory(room.machine.disk, root);
+  makeDirectory(context.machine.disk, root);
   const unpacked = join(root, "worktree");
   renameSync(tree, unpacked);
   return { root, as: "worktree", unpacked };

@@ -1,7 +1,7 @@
 // Marks on a checkpoint that may change after it was made. They live in the index alone: the checkpoint itself, its
 // manifest and its layers never change.
 
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
 
@@ -12,8 +12,12 @@ export interface PinResult {
 }
 
 /** Pins or unpins a checkpoint. A pinned one is never pruned. */
-export async function setPin(room: Room, text: string | undefined, pinned: boolean): Promise<PinResult> {
-  const { vault, mission, machine } = room;
+export async function setPin(
+  context: MissionContext,
+  text: string | undefined,
+  pinned: boolean,
+): Promise<PinResult> {
+  const { vault, mission, machine } = context;
   // Asked before the lock is taken, which would make a vault for a mission that has none.
   const question = { mission, text, nowMs: machine.clock.nowMs() };
   const { id } = findCheckpoint(vault.list(), question);

@@ -8,9 +8,9 @@ import {
   handMachine,
   makeLayer,
   publishCheckpoint,
-  readyRoom,
+  readyContext,
 } from "../../../test/snapshot/hand-made.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { DEFAULT_RETENTION } from "../settings.ts";
 import { openContents } from "../vault/contents.ts";
@@ -29,20 +29,20 @@ const LAST_ONE = {
 };
 
 let home: string;
-let room: Room;
+let context: MissionContext;
 let refs: CheckpointRef[];
 
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-prune-"));
   const machine = handMachine();
-  room = await readyRoom(machine, home);
-  const base = makeLayer(room, BASE);
-  const one = makeLayer(room, [{ path: "worktree/a.txt", content: "alpha 2\n" }]);
-  const two = makeLayer(room, [{ path: "worktree/b.txt", content: "beta 2\n" }]);
-  const rebase = makeLayer(room, [...BASE, { path: "worktree/z", content: "z" }]);
+  context = await readyContext(machine, home);
+  const base = makeLayer(context, BASE);
+  const one = makeLayer(context, [{ path: "worktree/a.txt", content: "alpha 2\n" }]);
+  const two = makeLayer(context, [{ path: "worktree/b.txt", content: "beta 2\n" }]);
+  const rebase = makeLayer(context, [...BASE, { path: "worktree/z", content: "z" }]);
   refs = [];
   for (const layers of [[base], [base, one], [base, one, two], [rebase]]) {
-    refs.push(publishCheckpoint(room, layers));
+    refs.push(publishCheckpoint(context, layers));
     await machine.clock.advance(60_000);
   }
 });
@@ -53,30 +53,30 @@ const ids = (list: readonly CheckpointRef[]) => list.map(({ id }) => id);
 
 describe("prune", () => {
   it("removes what the policy lets go and every blob that only they reached", async () => {
-    const result = await prune(room, { policy: { ...LAST_ONE, keep_last: 2 } });
+    const result = await prune(context, { policy: { ...LAST_ONE, keep_last: 2 } });
     expect(ids(result.removed)).toEqual(ids(refs.slice(0, 2)));
-    expect(ids(room.vault.list())).toEqual(ids(refs.slice(2)));
+    expect(ids(context.vault.list())).toEqual(ids(refs.slice(2)));
     // Two manifests and two configs; all layers are still needed.
     expect(result.removedBlobs).toBe(4);
-    const { findings } = await verifyVault(room.vault, { deep: true });
+    const { findings } = await verifyVault(context.vault, { deep: true });
     expect(findings).toEqual([]);
-    using contents = openContents(room.vault, readCheckpoint(room.vault, refs[2]!).layers);
+    using contents = openContents(context.vault, readCheckpoint(context.vault, refs[2]!).layers);
     expect(contents.listing.get("worktree/a.txt")?.size).toBe(8);
   });
 
   it("frees the layers of a chain when its last checkpoint goes", async () => {
-    const result = await prune(room, { policy: LAST_ONE });
+    const result = await prune(context, { policy: LAST_ONE });
     expect(result.removedBlobs).toBe(9);
-    expect(room.vault.blobs()).toHaveLength(3);
-    expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
-    expect((await prune(room, { policy: LAST_ONE })).removedBlobs).toBe(0);
+    expect(context.vault.blobs()).toHaveLength(3);
+    expect((await verifyVault(context.vault, { deep: true })).findings).toEqual([]);
+    expect((await prune(context, { policy: LAST_ONE })).removedBlobs).toBe(0);
   });
 
   it("dry-run says the same and changes nothing", async () => {
-    const index = readFileSync(join(room.vault.root, "index.json"));
-    const dry = await prune(room, { policy: LAST_ONE, dryRun: true });
-    expect(readFileSync(join(room.vault.root, "index.json"))).toEqual(index);
-    const real = await prune(room, { policy: LAST_ONE });
+    const index = readFileSync(join(context.vault.root, "index.json"));
+    const dry = await prune(context, { policy: LAST_ONE, dryRun: true });
+    expect(readFileSync(join(context.vault.root, "index.json"))).toEqual(index);
+    const real = await prune(context, { policy: LAST_ONE });
     expect([dry.freedBytes, dry.removedBlobs, ids(dry.removed)]).toEqual([
       real.freedBytes,
       real.removedBlobs,
@@ -86,49 +86,49 @@ describe("prune", () => {
 
   it("counts references: a manifest that two entries share stays while one of them stays", async () => {
     const last = refs[3]!;
-    room.vault.publish([
+    context.vault.publish([
       ...refs,
       { ...last, id: "20261116-000000-zzzzzz", createdMs: last.createdMs + 1000 },
     ]);
-    await prune(room, { policy: LAST_ONE });
-    expect(ids(room.vault.list())).toEqual(["20261116-000000-zzzzzz"]);
-    expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
+    await prune(context, { policy: LAST_ONE });
+    expect(ids(context.vault.list())).toEqual(["20261116-000000-zzzzzz"]);
+    expect((await verifyVault(context.vault, { deep: true })).findings).toEqual([]);
   });
 
   it("spares a pinned checkpoint with all its layers, and lets it go once unpinned", async () => {
-    expect(await setPin(room, refs[1]!.id, true)).toMatchObject({ changed: true, ref: { pinned: true } });
-    expect(await setPin(room, refs[1]!.id, true)).toMatchObject({ changed: false });
-    await prune(room, { policy: LAST_ONE });
-    expect(ids(room.vault.list())).toEqual([refs[1]!.id, refs[3]!.id]);
-    expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
-    await setPin(room, refs[1]!.id.slice(0, 15), false);
-    await prune(room, { policy: LAST_ONE });
-    expect(ids(room.vault.list())).toEqual([refs[3]!.id]);
+    expect(await setPin(context, refs[1]!.id, true)).toMatchObject({ changed: true, ref: { pinned: true } });
+    expect(await setPin(context, refs[1]!.id, true)).toMatchObject({ changed: false });
+    await prune(context, { policy: LAST_ONE });
+    expect(ids(context.vault.list())).toEqual([refs[1]!.id, refs[3]!.id]);
+    expect((await verifyVault(context.vault, { deep: true })).findings).toEqual([]);
+    await setPin(context, refs[1]!.id.slice(0, 15), false);
+    await prune(context, { policy: LAST_ONE });
+    expect(ids(context.vault.list())).toEqual([refs[3]!.id]);
   });
 
   it("sweeps the garbage of interrupted checkpoints, even when nothing is due", async () => {
-    const orphan = room.vault.put(Buffer.from("an orphan"));
-    const temporary = join(room.vault.root, "blobs", "sha256", ".abc.999999999.0.tmp");
+    const orphan = context.vault.put(Buffer.from("an orphan"));
+    const temporary = join(context.vault.root, "blobs", "sha256", ".abc.999999999.0.tmp");
     writeFileSync(temporary, "half");
-    const result = await prune(room, { policy: DEFAULT_RETENTION });
+    const result = await prune(context, { policy: DEFAULT_RETENTION });
     expect(result).toMatchObject({ removed: [], removedBlobs: 1, freedBytes: 9 });
-    expect(room.vault.has(orphan.digest)).toBe(false);
+    expect(context.vault.has(orphan.digest)).toBe(false);
     expect(existsSync(temporary)).toBe(false);
   });
 
   it("leaves all blobs alone when a kept checkpoint cannot say what it needs", async () => {
-    writeFileSync(blobFile(room, refs[3]!.manifest), "garbage");
-    const before = room.vault.blobs().length;
-    const result = await prune(room, { policy: LAST_ONE });
+    writeFileSync(blobFile(context, refs[3]!.manifest), "garbage");
+    const before = context.vault.blobs().length;
+    const result = await prune(context, { policy: LAST_ONE });
     expect(result.sweepRefused).toContain(refs[3]!.id);
-    expect(room.vault.blobs()).toHaveLength(before);
+    expect(context.vault.blobs()).toHaveLength(before);
   });
 
   it("keeps within max_bytes as far as it may", async () => {
-    const total = room.vault.blobs().reduce((sum, { size }) => sum + size, 0);
-    await prune(room, { policy: { ...DEFAULT_RETENTION, max_bytes: total - 100 } });
-    expect(ids(room.vault.list())).toEqual(ids(refs.slice(1)));
-    await prune(room, { policy: { ...DEFAULT_RETENTION, max_bytes: 1 } });
-    expect(ids(room.vault.list())).toEqual([refs[3]!.id]);
+    const total = context.vault.blobs().reduce((sum, { size }) => sum + size, 0);
+    await prune(context, { policy: { ...DEFAULT_RETENTION, max_bytes: total - 100 } });
+    expect(ids(context.vault.list())).toEqual(ids(refs.slice(1)));
+    await prune(context, { policy: { ...DEFAULT_RETENTION, max_bytes: 1 } });
+    expect(ids(context.vault.list())).toEqual([refs[3]!.id]);
   });
 });

@@ -9,7 +9,7 @@ import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/er
 import type { Lock } from "../../platform/lock.ts";
 import { pidInUse } from "../../platform/process-identity.ts";
 import { forgetCommits } from "../git/commit.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
 import type { Retention } from "../settings.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
@@ -41,31 +41,31 @@ interface Reach {
   readonly metadata: CheckpointMetadata;
 }
 
-export async function prune(room: Room, options: PruneOptions = {}): Promise<PruneResult> {
-  const { vault } = room;
+export async function prune(context: MissionContext, options: PruneOptions = {}): Promise<PruneResult> {
+  const { vault } = context;
   // Taking the lock would make a vault for a mission that has none.
-  if (options.dryRun || !existsSync(vault.root)) return decide(room, options);
-  using _lock = options.heldLock === undefined ? await vault.lock(`prune of ${room.mission}`) : undefined;
-  const decision = decide(room, options);
+  if (options.dryRun || !existsSync(vault.root)) return decide(context, options);
+  using _lock = options.heldLock === undefined ? await vault.lock(`prune of ${context.mission}`) : undefined;
+  const decision = decide(context, options);
   if (decision.removed.length > 0) {
     crashPoint("snapshot.prune.decided");
     vault.publish(decision.kept);
     crashPoint("snapshot.prune.published");
   }
-  if (decision.sweepRefused === null) sweep(room, decision.garbage);
+  if (decision.sweepRefused === null) sweep(context, decision.garbage);
   if (decision.removed.length > 0) {
     crashPoint("snapshot.prune.swept");
-    await forgetCommits(`${room.cellRoot}/worktree`, [...new Set(decision.gitNames)], room.environment);
+    await forgetCommits(`${context.cellRoot}/worktree`, [...new Set(decision.gitNames)], context.environment);
   }
   return decision;
 }
 
 /** After a checkpoint: prunes when the policy lets something go. Costs a look at the index otherwise. */
-export async function pruneIfDue(room: Room, heldLock: Lock): Promise<PruneResult | undefined> {
-  const { autoPrune, retention } = room.settings;
+export async function pruneIfDue(context: MissionContext, heldLock: Lock): Promise<PruneResult | undefined> {
+  const { autoPrune, retention } = context.settings;
   if (!autoPrune) return undefined;
-  const { remove } = retain(room.vault.list(), retention, room.machine.clock.nowMs(), () => []);
-  return remove.length > 0 || retention.max_bytes > 0 ? await prune(room, { heldLock }) : undefined;
+  const { remove } = retain(context.vault.list(), retention, context.machine.clock.nowMs(), () => []);
+  return remove.length > 0 || retention.max_bytes > 0 ? await prune(context, { heldLock }) : undefined;
 }
 
 type Decision = PruneResult & {
@@ -75,8 +75,8 @@ type Decision = PruneResult & {
 };
 
 /** Reads everything and decides; changes nothing. */
-function decide(room: Room, options: PruneOptions): Decision {
-  const { vault, settings, machine } = room;
+function decide(context: MissionContext, options: PruneOptions): Decision {
+  const { vault, settings, machine } = context;
   const refs = vault.list();
   const reachOf = createReach(vault);
   const blobsOf = (ref: CheckpointRef) => {
@@ -149,8 +149,8 @@ function createReach(vault: Vault): (ref: CheckpointRef) => Reach | Error {
   };
 }
 
-function sweep(room: Room, garbage: readonly SizedBlob[]): void {
-  const { vault, machine } = room;
+function sweep(context: MissionContext, garbage: readonly SizedBlob[]): void {
+  const { vault, machine } = context;
   try {
     for (const { digest } of garbage) {
       removeBlob(vault, digest);

@@ -9,30 +9,30 @@ import {
   handMachine,
   makeLayer,
   publishCheckpoint,
-  readyRoom,
+  readyContext,
 } from "../../../test/snapshot/hand-made.ts";
 import { forgetCheckpoints, indexCheckpoint, listCheckpoints } from "../../registry/checkpoints.ts";
 import { openRegistry } from "../../registry/registry.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
 import { salvageRefs } from "../vault/salvage.ts";
 import { rebuildRegistry } from "./rebuild-registry.ts";
 
 let home: string;
-let room: Room;
+let context: MissionContext;
 let refs: CheckpointRef[];
 let machine: HandMachine;
 
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-rebuild-"));
   machine = handMachine();
-  room = await readyRoom(machine, home, "deploy-42");
-  const base = makeLayer(room, BASE);
-  const delta = makeLayer(room, [{ path: "worktree/a.txt", content: "2" }]);
-  publishCheckpoint(room, [base], { message: 'first }{ "odd"' });
+  context = await readyContext(machine, home, "deploy-42");
+  const base = makeLayer(context, BASE);
+  const delta = makeLayer(context, [{ path: "worktree/a.txt", content: "2" }]);
+  publishCheckpoint(context, [base], { message: 'first }{ "odd"' });
   await machine.clock.advance(5000);
-  const second = publishCheckpoint(room, [base, delta], {
+  const second = publishCheckpoint(context, [base, delta], {
     reason: "crash",
     pinned: true,
     provenMs: machine.clock.nowMs(),
@@ -47,22 +47,22 @@ beforeEach(async () => {
     pinned: false,
     reason: "scheduled" as const,
   };
-  room.vault.publish([...room.vault.list(), third]);
-  refs = room.vault.list();
+  context.vault.publish([...context.vault.list(), third]);
+  refs = context.vault.list();
 });
 
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-const file = () => join(room.vault.root, "index.json");
+const file = () => join(context.vault.root, "index.json");
 
 describe("registry rebuild", () => {
   it("fills an empty registry from the vaults alone", async () => {
-    const { missions, movedAside } = await rebuildRegistry(machine, room.config);
+    const { missions, movedAside } = await rebuildRegistry(machine, context.config);
     expect(missions).toEqual([
       { mission: "deploy-42", checkpoints: 3, unreadable: [], mended: null, keptAt: null },
     ]);
     expect(movedAside).toBeNull();
-    using registry = openRegistry(machine, room.config.registry_file);
+    using registry = openRegistry(machine, context.config.registry_file);
     expect(listCheckpoints(registry, { mission: "deploy-42" })).toMatchObject(
       refs.map((ref) => ({
         id: ref.id,
@@ -76,16 +76,16 @@ describe("registry rebuild", () => {
 
   it("forgets missions and checkpoints that no vault has", async () => {
     {
-      using registry = openRegistry(machine, room.config.registry_file);
-      const { metadata } = readCheckpoint(room.vault, refs[0]!);
+      using registry = openRegistry(machine, context.config.registry_file);
+      const { metadata } = readCheckpoint(context.vault, refs[0]!);
       indexCheckpoint(registry, "gone", refs[0]!, metadata);
       indexCheckpoint(registry, "deploy-42", { ...refs[0]!, id: "stray" }, metadata);
       indexCheckpoint(registry, "deploy-42", { ...refs[0]!, id: "stray", pinned: true }, metadata);
       expect(listCheckpoints(registry)).toHaveLength(2);
       forgetCheckpoints(registry, "gone", ["nobody"]);
     }
-    await rebuildRegistry(machine, room.config);
-    using registry = openRegistry(machine, room.config.registry_file);
+    await rebuildRegistry(machine, context.config);
+    using registry = openRegistry(machine, context.config.registry_file);
     expect(
       listCheckpoints(registry)
         .map(({ id }) => id)
@@ -99,20 +99,20 @@ describe("registry rebuild", () => {
       '"vnd.lazarus.pinned":"true\u0001',
     );
     writeFileSync(file(), text);
-    expect(() => room.vault.list()).toThrow(/damaged/);
-    const { missions } = await rebuildRegistry(machine, room.config);
+    expect(() => context.vault.list()).toThrow(/damaged/);
+    const { missions } = await rebuildRegistry(machine, context.config);
     expect(missions[0]).toMatchObject({ checkpoints: 3 });
     expect(missions[0]?.mended).toContain("damaged");
     expect(readFileSync(missions[0]!.keptAt!, "utf8")).toBe(text);
-    expect(room.vault.list().map(({ id }) => id)).toEqual(refs.map(({ id }) => id));
+    expect(context.vault.list().map(({ id }) => id)).toEqual(refs.map(({ id }) => id));
   });
 
   it("finds the checkpoints again when the index is gone or empty", async () => {
     for (const spoil of [() => rmSync(file()), () => writeFileSync(file(), "")]) {
       spoil();
-      await rebuildRegistry(machine, room.config);
+      await rebuildRegistry(machine, context.config);
       // The repeat of an unchanged cell stood in the index alone.
-      expect(room.vault.list()).toMatchObject([{ id: refs[0]!.id }, { id: refs[1]!.id, reason: "crash" }]);
+      expect(context.vault.list()).toMatchObject([{ id: refs[0]!.id }, { id: refs[1]!.id, reason: "crash" }]);
     }
   });
 
@@ -123,7 +123,7 @@ describe("registry rebuild", () => {
         const bytes = Buffer.from(whole);
         bytes[at]! ^= mask;
         writeFileSync(file(), bytes);
-        const salvaged = salvageRefs(room.vault);
+        const salvaged = salvageRefs(context.vault);
         for (const ref of refs.slice(0, 2)) {
           const found = salvaged.find(({ id }) => id === ref.id);
           expect(found).toMatchObject({
@@ -140,21 +140,21 @@ describe("registry rebuild", () => {
 
   it("leaves a vault alone that is in order", async () => {
     const before = readFileSync(file());
-    await rebuildRegistry(machine, room.config);
+    await rebuildRegistry(machine, context.config);
     expect(readFileSync(file())).toEqual(before);
     expect(
-      readdirSync(join(room.vault.root, "lazarus")).filter((name) => name.startsWith("index-damaged")),
+      readdirSync(join(context.vault.root, "lazarus")).filter((name) => name.startsWith("index-damaged")),
     ).toEqual([]);
   });
 
   it("moves a registry aside that cannot be read", async () => {
     writeFileSync(
-      room.config.registry_file,
+      context.config.registry_file,
       "this is no database, but it is long enough to be looked at".repeat(20),
     );
-    const { movedAside } = await rebuildRegistry(machine, room.config);
+    const { movedAside } = await rebuildRegistry(machine, context.config);
     expect(existsSync(movedAside!)).toBe(true);
-    using registry = openRegistry(machine, room.config.registry_file);
+    using registry = openRegistry(machine, context.config.registry_file);
     expect(listCheckpoints(registry)).toHaveLength(3);
   });
 });

@@ -10,7 +10,7 @@ import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { Lock } from "../../platform/lock.ts";
 import { type CaptureResult, captureCell, surveyCell } from "../capture/capture.ts";
 import { OWN_NAMES } from "../capture/survey.ts";
-import { type Room, realPlace } from "../mission-context.ts";
+import { type MissionContext, realPlace } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
 import { namingTheGood } from "../restore/damage-hint.ts";
@@ -58,46 +58,48 @@ export interface RestoreResult {
   readonly finished: Restored | undefined;
 }
 
-export function restoreCell(room: Room, options: RestoreOptions): Promise<RestoreResult> {
-  return restoreChosen(room, () => find(room, options.checkpoint), options);
+export function restoreCell(context: MissionContext, options: RestoreOptions): Promise<RestoreResult> {
+  return restoreChosen(context, () => find(context, options.checkpoint), options);
 }
 
 /** `choose` is asked under the lock, when nothing interrupted is left. */
 export async function restoreChosen(
-  room: Room,
+  context: MissionContext,
   choose: () => CheckpointRef,
   options: Omit<RestoreOptions, "checkpoint">,
 ): Promise<RestoreResult> {
   // Taking the lock would make a vault for a mission that has none.
-  if (room.vault.list().length === 0) find(room, undefined);
-  using lock = await untouched(room, "", () => room.vault.lock(`restore of ${room.mission}`));
-  const finished = finishInterruptedRestore(room, lock);
+  if (context.vault.list().length === 0) find(context, undefined);
+  using lock = await untouched(context, "", () => context.vault.lock(`restore of ${context.mission}`));
+  const finished = finishInterruptedRestore(context, lock);
   const target = choose();
-  const scope = createScope(options.paths ?? [], room.cellRoot);
-  const open = createTableReader(room.vault);
-  const opened = await openTarget(room, target, open);
-  if (!existsSync(room.cellRoot)) {
-    const rebuilt = await namingTheGood(room.vault, target, () =>
-      rebuildCell(room, openSource(room.vault, opened), scope, options.signal),
+  const scope = createScope(options.paths ?? [], context.cellRoot);
+  const open = createTableReader(context.vault);
+  const opened = await openTarget(context, target, open);
+  if (!existsSync(context.cellRoot)) {
+    const rebuilt = await namingTheGood(context.vault, target, () =>
+      rebuildCell(context, openSource(context.vault, opened), scope, options.signal),
     );
     return { ...rebuilt, target, safety: null, safetyFlaws: [], alive: undefined, finished };
   }
-  const alive = findLiveSign(room);
-  const saved = await saveNow(room, target, lock);
+  const alive = findLiveSign(context);
+  const saved = await saveNow(context, target, lock);
   const { ref: safety, flaws: safetyFlaws } = saved;
-  const { target: source, now } = await namingTheGood(room.vault, target, () =>
-    openPair(room.vault, opened, open(saved.checkpoint), scope.only ?? []),
+  const { target: source, now } = await namingTheGood(context.vault, target, () =>
+    openPair(context.vault, opened, open(saved.checkpoint), scope.only ?? []),
   );
-  requireKnown(scope, room.mission, target.id, source.listing, now.listing);
-  const plan = planRestore(now.listing, source.listing, planOptions(room, source.checkpoint, scope));
+  requireKnown(scope, context.mission, target.id, source.listing, now.listing);
+  const plan = planRestore(now.listing, source.listing, planOptions(context, source.checkpoint, scope));
   const moves =
     scope.only === undefined ? describeMoves(now.checkpoint.metadata, source.checkpoint.metadata) : [];
   const result = { target, safety, safetyFlaws, moves, alive, finished };
   if (isEmptyPlan(plan)) return { ...result, changes: plan.changes, flaws: [] };
-  const staged = await namingTheGood(room.vault, target, () => stagePlan(room, plan, source, options.signal));
+  const staged = await namingTheGood(context.vault, target, () =>
+    stagePlan(context, plan, source, options.signal),
+  );
   const journal = {
-    mission: room.mission,
-    cellRoot: room.cellRoot,
+    mission: context.mission,
+    cellRoot: context.cellRoot,
     target: target.id,
     safety: safety.id,
     safetyMs: safety.createdMs,
@@ -105,26 +107,33 @@ export async function restoreChosen(
     plan,
   };
   try {
-    writeJournal(room.machine, room.vault.journalFile, journal);
+    writeJournal(context.machine, context.vault.journalFile, journal);
   } catch (error) {
-    removeStaging(room);
+    removeStaging(context);
     throw error;
   }
   crashPoint("snapshot.restore.journalled");
-  const { changes, flaws } = carryOut(room, journal);
+  const { changes, flaws } = carryOut(context, journal);
   return { ...result, changes, flaws };
 }
 
 /** What a restore would do, with nothing written anywhere. */
-export async function previewRestore(room: Room, options: RestoreOptions): Promise<RestoreResult> {
-  const target = find(room, options.checkpoint);
-  const scope = createScope(options.paths ?? [], room.cellRoot);
-  const opened = await openTarget(room, target, createTableReader(room.vault));
-  const source = await namingTheGood(room.vault, target, () => openSource(room.vault, opened));
-  const gone = !existsSync(room.cellRoot);
-  const now = gone ? { listing: new Map(), flaws: [] } : await surveyCell(room);
-  requireKnown(scope, room.mission, target.id, source.listing, now.listing);
-  const { changes } = planRestore(now.listing, source.listing, planOptions(room, source.checkpoint, scope));
+export async function previewRestore(
+  context: MissionContext,
+  options: RestoreOptions,
+): Promise<RestoreResult> {
+  const target = find(context, options.checkpoint);
+  const scope = createScope(options.paths ?? [], context.cellRoot);
+  const opened = await openTarget(context, target, createTableReader(context.vault));
+  const source = await namingTheGood(context.vault, target, () => openSource(context.vault, opened));
+  const gone = !existsSync(context.cellRoot);
+  const now = gone ? { listing: new Map(), flaws: [] } : await surveyCell(context);
+  requireKnown(scope, context.mission, target.id, source.listing, now.listing);
+  const { changes } = planRestore(
+    now.listing,
+    source.listing,
+    planOptions(context, source.checkpoint, scope),
+  );
   return {
     target,
     safety: null,
@@ -132,7 +141,7 @@ export async function previewRestore(room: Room, options: RestoreOptions): Promi
     flaws: [],
     safetyFlaws: now.flaws,
     moves: [],
-    alive: gone ? undefined : findLiveSign(room),
+    alive: gone ? undefined : findLiveSign(context),
     finished: undefined,
   };
 }
@@ -141,53 +150,53 @@ export type RestoreToResult = IntoResult & { readonly target: CheckpointRef; rea
 
 /** Restores into an empty or absent directory. The cell, the vault and its lock are not touched. */
 export async function restoreTo(
-  room: Room,
+  context: MissionContext,
   options: RestoreOptions & { readonly directory: string },
 ): Promise<RestoreToResult> {
   const { directory } = options;
-  refuseVault(room, directory);
-  const target = find(room, options.checkpoint);
-  const scope = createScope(options.paths ?? [], room.cellRoot);
-  const opened = await openTarget(room, target, createTableReader(room.vault));
-  const source = await namingTheGood(room.vault, target, () => openSource(room.vault, opened));
-  requireKnown(scope, room.mission, target.id, source.listing);
+  refuseVault(context, directory);
+  const target = find(context, options.checkpoint);
+  const scope = createScope(options.paths ?? [], context.cellRoot);
+  const opened = await openTarget(context, target, createTableReader(context.vault));
+  const source = await namingTheGood(context.vault, target, () => openSource(context.vault, opened));
+  requireKnown(scope, context.mission, target.id, source.listing);
   const { again } = prepareDirectory(directory, target.id);
-  const into = { directory, scope, onProgress: room.onProgress, signal: options.signal };
-  const filled = await namingTheGood(room.vault, target, () => fillDirectory(source, into, again));
+  const into = { directory, scope, onProgress: context.onProgress, signal: options.signal };
+  const filled = await namingTheGood(context.vault, target, () => fillDirectory(source, into, again));
   return { ...filled, target, directory };
 }
 
-function find(room: Room, text: string | undefined): CheckpointRef {
-  const { vault, mission, machine } = room;
+function find(context: MissionContext, text: string | undefined): CheckpointRef {
+  const { vault, mission, machine } = context;
   return findCheckpoint(vault.list(), { mission, text, nowMs: machine.clock.nowMs() });
 }
 
 /** Tells a damaged checkpoint from one that can be restored, as far as its tables go; the bytes are verified later. */
 function openTarget(
-  room: Room,
+  context: MissionContext,
   target: CheckpointRef,
   open: (checkpoint: Checkpoint) => OpenCheckpoint,
 ): Promise<OpenCheckpoint> {
-  return namingTheGood(room.vault, target, () => open(readCheckpoint(room.vault, target)));
+  return namingTheGood(context.vault, target, () => open(readCheckpoint(context.vault, target)));
 }
 
 /** The safety checkpoint: what the cell is at this moment. */
-async function saveNow(room: Room, target: CheckpointRef, lock: Lock): Promise<CaptureResult> {
+async function saveNow(context: MissionContext, target: CheckpointRef, lock: Lock): Promise<CaptureResult> {
   const message = `before restoring ${target.id}`;
-  const saved = await untouched(room, ` ${target.id}`, () =>
-    captureCell(room, { reason: "pre-restore", message, heldLock: lock }),
+  const saved = await untouched(context, ` ${target.id}`, () =>
+    captureCell(context, { reason: "pre-restore", message, heldLock: lock }),
   );
   crashPoint("snapshot.restore.safety-taken");
   return saved;
 }
 
 /** What the machine refuses before the cell is touched is told with the way that only reads the vault. */
-async function untouched<T>(room: Room, target: string, work: () => Promise<T>): Promise<T> {
+async function untouched<T>(context: MissionContext, target: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof LazarusError) || error.kind !== "machine") throw error;
-    const beside = `lazarus restore ${room.mission}${target} --to DIR, which needs nothing of the vault but to be read`;
+    const beside = `lazarus restore ${context.mission}${target} --to DIR, which needs nothing of the vault but to be read`;
     throw new LazarusError(error.code, `${error.message}; the cell was not touched`, {
       hint: error.hint === undefined ? beside : `${error.hint}; or ${beside}`,
       details: error.details,
@@ -196,48 +205,57 @@ async function untouched<T>(room: Room, target: string, work: () => Promise<T>):
   }
 }
 
-function planOptions(room: Room, target: Checkpoint, scope: Scope): PlanOptions {
+function planOptions(context: MissionContext, target: Checkpoint, scope: Scope): PlanOptions {
   return {
     scope,
     wasExcluded: createMatcher(target.metadata.excluded),
     wasSkipped: new Set(
       target.metadata.flaws.flatMap(({ kind, path }) => (kind === "skipped" && path !== "." ? [path] : [])),
     ),
-    isExcluded: createMatcher([OWN_NAMES, ...room.settings.exclude]),
+    isExcluded: createMatcher([OWN_NAMES, ...context.settings.exclude]),
     owners: findMeans().owners,
   };
 }
 
 /** There is no cell: make it whole beside its place, then put it there with one rename. */
-async function rebuildCell(room: Room, source: Source, scope: Scope, signal: AbortSignal | undefined) {
-  requireKnown(scope, room.mission, source.checkpoint.ref.id, source.listing);
-  const staging = stagingDirectory(room);
+async function rebuildCell(
+  context: MissionContext,
+  source: Source,
+  scope: Scope,
+  signal: AbortSignal | undefined,
+) {
+  requireKnown(scope, context.mission, source.checkpoint.ref.id, source.listing);
+  const staging = stagingDirectory(context);
   const directory = join(staging, "cell");
   try {
-    removeStaging(room);
-    makeDirectory(room.machine.disk, staging);
+    removeStaging(context);
+    makeDirectory(context.machine.disk, staging);
     prepareDirectory(directory, source.checkpoint.ref.id);
-    const into = { directory, scope, onProgress: room.onProgress, signal };
+    const into = { directory, scope, onProgress: context.onProgress, signal };
     const { flaws } = await fillDirectory(source, into, false);
     syncPaths(directory, [...source.listing.keys()]);
     crashPoint("snapshot.restore.rebuilt");
-    renameSync(directory, room.cellRoot);
-    syncPaths(dirname(room.cellRoot), ["."]);
+    renameSync(directory, context.cellRoot);
+    syncPaths(dirname(context.cellRoot), ["."]);
     crashPoint("snapshot.restore.put-back");
-    removeStaging(room);
+    removeStaging(context);
     const changes = { ...planRestore(new Map(), source.listing, { scope, owners: true }).changes };
     return { changes, flaws, moves: describeMoves({ flows: [], runs: [] }, source.checkpoint.metadata) };
   } catch (error) {
-    removeStaging(room);
-    throw asLazarusError(error, `bringing back the cell ${room.cellRoot}`, dirname(room.cellRoot));
+    removeStaging(context);
+    throw asLazarusError(error, `bringing back the cell ${context.cellRoot}`, dirname(context.cellRoot));
   }
 }
 
-function refuseVault(room: Room, directory: string): void {
+function refuseVault(context: MissionContext, directory: string): void {
   const place = realPlace(directory);
-  const vaults = realPlace(room.config.vault_root);
+  const vaults = realPlace(context.config.vault_root);
   if (isAbsolute(directory) && place !== vaults && !isInside(vaults, place)) return;
-  throw new LazarusError("VAULT_MISPLACED", `${directory} lies inside the vault ${room.config.vault_root}`, {
-    hint: "choose a directory outside the vault",
-  });
+  throw new LazarusError(
+    "VAULT_MISPLACED",
+    `${directory} lies inside the vault ${context.config.vault_root}`,
+    {
+      hint: "choose a directory outside the vault",
+    },
+  );
 }

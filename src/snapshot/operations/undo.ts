@@ -2,7 +2,7 @@
 // safety checkpoint of its own, so that undoing an undo is a redo (INV-3).
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { type RestoreResult, restoreChosen } from "./restore.ts";
 
@@ -28,15 +28,15 @@ export function findUndo(
   );
 }
 
-export async function undoRestore(room: Room, signal?: AbortSignal): Promise<UndoResult> {
+export async function undoRestore(context: MissionContext, signal?: AbortSignal): Promise<UndoResult> {
   let undone = "";
   const choose = () => {
-    const found = findUndo(room.vault.list(), room.mission);
+    const found = findUndo(context.vault.list(), context.mission);
     undone = found.beforeRestoreOf;
     crashPoint("snapshot.undo.found");
     return found;
   };
-  const result = await restoreChosen(room, choose, { signal });
+  const result = await restoreChosen(context, choose, { signal });
   crashPoint("snapshot.undo.restored");
   return { ...result, undone };
 }

@@ -8,40 +8,40 @@ import {
   handMachine,
   makeLayer,
   publishCheckpoint,
-  readyRoom,
+  readyContext,
 } from "../../../test/snapshot/hand-made.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { zstdCodec } from "../vault/codec.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
 import { newestGood, verifyVault } from "./verify.ts";
 
 let home: string;
-let room: Room;
+let context: MissionContext;
 let refs: CheckpointRef[];
 
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-verify-"));
   const machine = handMachine();
-  room = await readyRoom(machine, home);
-  const base = makeLayer(room, BASE);
+  context = await readyContext(machine, home);
+  const base = makeLayer(context, BASE);
   const delta = makeLayer(
-    room,
+    context,
     [{ path: "worktree/a.txt", content: "alpha 2\n" }],
     ["worktree/empty"],
     zstdCodec,
   );
-  const other = makeLayer(room, [{ path: "worktree/new", content: "news\n" }]);
+  const other = makeLayer(context, [{ path: "worktree/new", content: "news\n" }]);
   refs = [];
   for (const layers of [[base], [base, delta], [other]]) {
-    refs.push(publishCheckpoint(room, layers));
+    refs.push(publishCheckpoint(context, layers));
     await machine.clock.advance(5000);
   }
 });
 
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-const layerOf = (i: number, n: number) => readCheckpoint(room.vault, refs[i]!).layers[n]!.digest;
+const layerOf = (i: number, n: number) => readCheckpoint(context.vault, refs[i]!).layers[n]!.digest;
 
 function flip(file: string, at: number, mask = 1): void {
   const bytes = readFileSync(file);
@@ -52,78 +52,82 @@ function flip(file: string, at: number, mask = 1): void {
 describe("verify", () => {
   it("finds nothing wrong with a whole vault, quick and deep", async () => {
     for (const deep of [false, true]) {
-      const found = await verifyVault(room.vault, { deep });
+      const found = await verifyVault(context.vault, { deep });
       expect(found.findings).toEqual([]);
       expect(found).toMatchObject({ checkpoints: 3, newestGood: refs[2]!.id, hurt: [] });
     }
   });
 
   it("an absent vault is a whole vault without checkpoints", async () => {
-    rmSync(room.vault.root, { recursive: true });
-    expect(await verifyVault(room.vault)).toMatchObject({ checkpoints: 0, findings: [], newestGood: null });
+    rmSync(context.vault.root, { recursive: true });
+    expect(await verifyVault(context.vault)).toMatchObject({
+      checkpoints: 0,
+      findings: [],
+      newestGood: null,
+    });
   });
 
   it("names a missing layer, what it hurts, and the newest that is good", async () => {
-    rmSync(blobFile(room, layerOf(2, 0)));
-    const found = await verifyVault(room.vault);
+    rmSync(blobFile(context, layerOf(2, 0)));
+    const found = await verifyVault(context.vault);
     expect(found.findings).toMatchObject([
       { object: `layer ${layerOf(2, 0)}`, problem: "is missing", hurts: [refs[2]!.id] },
     ]);
     expect(found.newestGood).toBe(refs[1]!.id);
-    expect((await newestGood(room.vault))?.id).toBe(refs[1]!.id);
+    expect((await newestGood(context.vault))?.id).toBe(refs[1]!.id);
   });
 
   it("a damaged shared layer hurts every checkpoint that needs it", async () => {
-    truncateSync(blobFile(room, layerOf(0, 0)), 500);
-    const found = await verifyVault(room.vault);
+    truncateSync(blobFile(context, layerOf(0, 0)), 500);
+    const found = await verifyVault(context.vault);
     expect(found.hurt).toEqual([refs[0]!.id, refs[1]!.id]);
     expect(found.newestGood).toBe(refs[2]!.id);
   });
 
   it("deep finds a flipped bit in a member and names the files it hurts", async () => {
-    flip(blobFile(room, layerOf(0, 0)), 300);
-    expect((await verifyVault(room.vault)).findings).toEqual([]);
-    const { findings } = await verifyVault(room.vault, { deep: true });
+    flip(blobFile(context, layerOf(0, 0)), 300);
+    expect((await verifyVault(context.vault)).findings).toEqual([]);
+    const { findings } = await verifyVault(context.vault, { deep: true });
     expect(findings.length).toBeGreaterThan(0);
     expect(findings.some(({ problem }) => problem.includes("hashes to sha256:"))).toBe(true);
-    expect((await newestGood(room.vault, { deep: true, except: refs[2]!.id }))?.id).toBeUndefined();
+    expect((await newestGood(context.vault, { deep: true, except: refs[2]!.id }))?.id).toBeUndefined();
   });
 
   it("quick finds a flipped bit in the table of contents, the footer, a manifest and a config", async () => {
-    const checkpoint = readCheckpoint(room.vault, refs[0]!);
+    const checkpoint = readCheckpoint(context.vault, refs[0]!);
     for (const [file, at] of [
-      [blobFile(room, layerOf(0, 0)), -3],
-      [blobFile(room, layerOf(0, 0)), -15],
-      [blobFile(room, layerOf(0, 0)), -120],
-      [blobFile(room, refs[0]!.manifest), 40],
-      [blobFile(room, checkpoint.config), 40],
+      [blobFile(context, layerOf(0, 0)), -3],
+      [blobFile(context, layerOf(0, 0)), -15],
+      [blobFile(context, layerOf(0, 0)), -120],
+      [blobFile(context, refs[0]!.manifest), 40],
+      [blobFile(context, checkpoint.config), 40],
     ] as const) {
       const before = readFileSync(file);
       flip(file, at);
-      const { findings, good } = await verifyVault(room.vault, { deep: true });
+      const { findings, good } = await verifyVault(context.vault, { deep: true });
       expect(findings.length, `${file} at ${at}`).toBeGreaterThan(0);
       expect(good).not.toContain(refs[0]!.id);
       writeFileSync(file, before);
     }
-    expect((await verifyVault(room.vault, { deep: true })).findings).toEqual([]);
+    expect((await verifyVault(context.vault, { deep: true })).findings).toEqual([]);
   });
 
   it("reports a damaged index, and still judges the checkpoints by their manifests", async () => {
-    flip(join(room.vault.root, "index.json"), 200);
-    const found = await verifyVault(room.vault, { deep: true });
+    flip(join(context.vault.root, "index.json"), 200);
+    const found = await verifyVault(context.vault, { deep: true });
     expect(found.findings[0]?.object).toBe("index.json");
     expect(found.newestGood).toBe(refs[2]!.id);
   });
 
   it("reports a missing oci-layout, which hurts other tools and no checkpoint", async () => {
-    rmSync(join(room.vault.root, "oci-layout"));
-    const found = await verifyVault(room.vault);
+    rmSync(join(context.vault.root, "oci-layout"));
+    const found = await verifyVault(context.vault);
     expect(found.findings).toMatchObject([{ object: "oci-layout", hurts: [] }]);
     expect(found.hurt).toEqual([]);
   });
 
   it("does not call a checkpoint damaged that a prune took away meanwhile", async () => {
-    const { vault } = room;
+    const { vault } = context;
     const gone = layerOf(2, 0);
     let raced = false;
     const racing = {
@@ -132,7 +136,7 @@ describe("verify", () => {
         if (!raced) {
           raced = true;
           vault.publish(refs.slice(0, 2));
-          rmSync(blobFile(room, gone));
+          rmSync(blobFile(context, gone));
         }
         return vault.read(digest);
       },

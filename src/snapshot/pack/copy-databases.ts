@@ -2,7 +2,7 @@
 // it is, and that is said (INV-6).
 import { hash } from "node:crypto";
 import { join } from "node:path";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { Flaw } from "../model/entry.ts";
 import { nameAt } from "../scan/name-table.ts";
 import type { StatCache } from "../scan/stat-cache.ts";
@@ -11,7 +11,7 @@ import { backupDatabase, findDatabasesInUse, isSidecar } from "./sqlite-backup.t
 
 /** Copies databases in use and enters them among the sources; returns the sidecars that are folded into the copies. */
 export async function copyDatabases(
-  room: Room,
+  context: MissionContext,
   walk: Walk,
   cache: StatCache | undefined,
   scratch: string,
@@ -23,8 +23,8 @@ export async function copyDatabases(
   const paths = walk.found
     .filter(({ type, row, path }) => type === "file" && isSidecar(row < 0 ? path : nameAt(cache!, row)))
     .map(({ path }) => path);
-  for (const [database, sidecars] of findDatabasesInUse(room.cellRoot, paths)) {
-    if (await copyDatabase(room, database, sources, scratch, flaws))
+  for (const [database, sidecars] of findDatabasesInUse(context.cellRoot, paths)) {
+    if (await copyDatabase(context, database, sources, scratch, flaws))
       for (const sidecar of sidecars) folded.add(sidecar);
   }
   return folded;
@@ -32,13 +32,13 @@ export async function copyDatabases(
 
 /** Copies one database through SQLite; when it cannot, its files are captured as they are and that is said. */
 export async function copyDatabase(
-  room: Room,
+  context: MissionContext,
   database: string,
   sources: Map<string, string>,
   scratch: string,
   flaws: Flaw[],
 ): Promise<boolean> {
-  const live = `${room.cellRoot}/${database}`;
+  const live = `${context.cellRoot}/${database}`;
   // By its path: one that is copied again takes its own place, and never that of another.
   const copy = join(scratch, `database-${hash("sha256", database)}`);
   const failure = await backupDatabase(live, copy);

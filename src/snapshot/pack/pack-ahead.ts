@@ -2,7 +2,7 @@
 // would have nothing to do for as long. It takes what a look at one directory decides: small files of one name that are
 // no secret and no database in use, directories, links. The rest is stored after it, in the same layer.
 
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CapturedItem, CaptureItem, MissedItem } from "../model/capture-item.ts";
 import { codecFor } from "../vault/codec.ts";
 import { createLayerWriter, type LayerWriter } from "../vault/layer-writer.ts";
@@ -22,9 +22,13 @@ export interface BegunLayer extends Disposable {
   settle(onBytes: (count: number) => void): Promise<MissedItem[]>;
 }
 
-export function beginLayer(room: Room, pool: Pool): BegunLayer {
-  const codec = codecFor(room.settings.compression);
-  const writer = createLayerWriter(room.machine.disk, room.vault, { codec, localOnly: false, name: "layer" });
+export function beginLayer(context: MissionContext, pool: Pool): BegunLayer {
+  const codec = codecFor(context.settings.compression);
+  const writer = createLayerWriter(context.machine.disk, context.vault, {
+    codec,
+    localOnly: false,
+    name: "layer",
+  });
   const items: CaptureItem[] = [];
   const missed: MissedItem[] = [];
   let bytes = 0;
@@ -33,7 +37,7 @@ export function beginLayer(room: Room, pool: Pool): BegunLayer {
     unheard += count;
   };
   const request: PackRequest = {
-    root: room.cellRoot,
+    root: context.cellRoot,
     captured: new Map(),
     writer,
     codec: codec.name,

@@ -2,7 +2,7 @@
 // be read is left out and said so (INV-6); key files never reach a layer that can be pushed (INV-7).
 
 import type { Survey } from "../capture/survey.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CapturedItem, CaptureItem, MissedItem } from "../model/capture-item.ts";
 import type { CheckpointMetadata, Flaw } from "../model/entry.ts";
 import { comparePaths, parentPath } from "../model/path-bytes.ts";
@@ -28,13 +28,18 @@ export interface Stored {
 export const NOTHING_PACKED: Packed = { captured: new Map(), missed: [] };
 
 /** Writes the ordinary layer and, where secrets changed, the local-only one. */
-export async function storeChanges(room: Room, found: Survey, flaws: Flaw[], pool: Pool): Promise<Stored> {
-  const codec = codecFor(room.settings.compression);
+export async function storeChanges(
+  context: MissionContext,
+  found: Survey,
+  flaws: Flaw[],
+  pool: Pool,
+): Promise<Stored> {
+  const codec = codecFor(context.settings.compression);
   const { begun } = found;
   const total = found.changed.reduce((sum, item) => sum + bytesOf(item), begun?.bytes ?? 0);
   // First of all: its threads start while the work for them is laid out.
   if (isMuch(total)) pool.warm();
-  const isSecret = createSecretMatcher(room.settings.secrets);
+  const isSecret = createSecretMatcher(context.settings.secrets);
   const secretGroups = new Set(
     found.changed.filter((item) => item.group !== undefined && isSecret(item.path)).map((item) => item.group),
   );
@@ -53,7 +58,7 @@ export async function storeChanges(room: Room, found: Survey, flaws: Flaw[], poo
   let done = 0;
   const onBytes = (count: number) => {
     done += count;
-    room.onProgress({ phase: "storing", done, total, unit: "bytes" });
+    context.onProgress({ phase: "storing", done, total, unit: "bytes" });
   };
   const lostDirectories = new Set<string>();
   const isBelowLost = (path: string) =>
@@ -83,7 +88,7 @@ export async function storeChanges(room: Room, found: Survey, flaws: Flaw[], poo
     };
     const isEmpty = plan.items.length + plan.removed.length + lostDirectories.size === 0;
     if (isEmpty && plan.begun === undefined) continue;
-    layers.push(...(await storeLayer(room, found, plan, { all: packed, flaws, lostDirectories, pool })));
+    layers.push(...(await storeLayer(context, found, plan, { all: packed, flaws, lostDirectories, pool })));
   }
   for (const [path, { torn, degraded }] of packed.captured) {
     if (torn !== undefined) flaws.push({ path, kind: "torn", reason: torn });
@@ -119,7 +124,7 @@ interface Gathered {
 }
 
 async function storeLayer(
-  room: Room,
+  context: MissionContext,
   found: Survey,
   plan: LayerPlan,
   { all, flaws, lostDirectories, pool }: Gathered,
@@ -127,10 +132,10 @@ async function storeLayer(
   const { codec, localOnly, begun } = plan;
   const name = localOnly ? "local" : "layer";
   const writer =
-    begun?.writer ?? createLayerWriter(room.machine.disk, room.vault, { codec, localOnly, name });
+    begun?.writer ?? createLayerWriter(context.machine.disk, context.vault, { codec, localOnly, name });
   try {
     const request = {
-      root: room.cellRoot,
+      root: context.cellRoot,
       captured: all.captured,
       writer,
       codec: codec.name,
@@ -141,11 +146,15 @@ async function storeLayer(
     packWhiteouts(request, plan.whiteouts);
     const first = [...ahead, ...(await packItems(request, plan.items, pool))];
     const items = [...(begun?.items ?? []), ...plan.items];
-    const copied = await copyLateDatabases(room, found, first, items, flaws);
+    const copied = await copyLateDatabases(context, found, first, items, flaws);
     const late = await plan.takeLate();
     const again = [...vanishedDirectories(first, items), ...copied, ...late];
     const second = await packItems(request, again, pool);
-    const third = await packItems(request, await copyLateDatabases(room, found, second, late, flaws), pool);
+    const third = await packItems(
+      request,
+      await copyLateDatabases(context, found, second, late, flaws),
+      pool,
+    );
     const missed = [...[...first, ...second].filter(({ why }) => why !== "database"), ...third];
     for (const item of missed) all.missed.push(item);
     packStandIns(request, [...second, ...third]);
@@ -229,7 +238,7 @@ function findLost(
 
 /** Databases whose transaction began after the walk: copied now, through SQLite. */
 async function copyLateDatabases(
-  room: Room,
+  context: MissionContext,
   found: Survey,
   missed: readonly MissedItem[],
   items: readonly CaptureItem[],
@@ -239,7 +248,7 @@ async function copyLateDatabases(
   for (const { path, why } of missed) {
     if (why !== "database") continue;
     const item = items.find((each) => each.path === path)!;
-    await copyDatabase(room, path, found.sources, room.vault.scratch, flaws);
+    await copyDatabase(context, path, found.sources, context.vault.scratch, flaws);
     again.push({ path, type: "file", size: item.size, source: found.sources.get(path)! });
   }
   return again;

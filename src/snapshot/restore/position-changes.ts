@@ -6,7 +6,7 @@ import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
 import { describeFlowMove, type FlowPosition } from "../../flow/operations/positions.ts";
 import { readJsonFile } from "../../platform/json-file.ts";
 import { describeRunMove, type RunPosition } from "../../run/stores/positions.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointMetadata } from "../model/entry.ts";
 
 type Positions = Pick<CheckpointMetadata, "flows" | "runs">;
@@ -26,9 +26,9 @@ export interface LiveSign {
 }
 
 /** A heartbeat fresh enough that an agent may be alive; undefined when there is none. */
-export function findLiveSign(room: Room): LiveSign | undefined {
-  const { config, machine } = room;
-  const reading = readJsonFile(pathsBelow(config, room.cellRoot).heartbeatFile, HEARTBEAT_LIMIT_BYTES);
+export function findLiveSign(context: MissionContext): LiveSign | undefined {
+  const { config, machine } = context;
+  const reading = readJsonFile(pathsBelow(config, context.cellRoot).heartbeatFile, HEARTBEAT_LIMIT_BYTES);
   if (!reading.ok) return undefined;
   const { timestamp, status } = reading.value;
   if (typeof timestamp !== "number" || status === BOOTSTRAPPED) return undefined;

@@ -7,7 +7,7 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { Lock } from "../../platform/lock.ts";
 import { OWN_NAMES } from "../capture/survey.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { parentPath, systemPath } from "../model/path-bytes.ts";
 import { createMatcher } from "../settings.ts";
@@ -33,16 +33,16 @@ export interface Restored {
  * Finishes a restore that was interrupted; undefined when there was none. Whoever holds the lock calls it first. A
  * staging directory without a journal is of a restore that never touched the cell, and is removed.
  */
-export function finishInterruptedRestore(room: Room, _lock: Lock): Restored | undefined {
-  const file = room.vault.journalFile;
+export function finishInterruptedRestore(context: MissionContext, _lock: Lock): Restored | undefined {
+  const file = context.vault.journalFile;
   const reading = readJournal(file);
   if (reading.state === "absent") {
-    removeStaging(room);
+    removeStaging(context);
     return undefined;
   }
   if (reading.state === "damaged") {
     const aside = setAsideJournal(file);
-    removeStaging(room);
+    removeStaging(context);
     const reason = `the journal of an interrupted restore is damaged (${reading.why}) and was set aside as ${aside}: what it left undone cannot be known; restore the checkpoint again`;
     return {
       target: "?",
@@ -52,49 +52,53 @@ export function finishInterruptedRestore(room: Room, _lock: Lock): Restored | un
     };
   }
   const { journal } = reading;
-  if (!existsSync(room.cellRoot)) {
-    clearJournal(room.machine, file);
-    removeStaging(room);
+  if (!existsSync(context.cellRoot)) {
+    clearJournal(context.machine, file);
+    removeStaging(context);
     const reason = "the cell was removed while a restore was under way; there is nothing left to finish";
     return { ...journal, changes: NO_CHANGES, flaws: [{ path: ".", kind: "degraded", reason }] };
   }
-  return carryOut(room, journal);
+  return carryOut(context, journal);
 }
 
 const NO_CHANGES: Changes = { added: [], changed: [], metadata: [], removed: [], kept: [] };
 
 /** The journal is durable and the staging complete: from here on there is only forward. */
-export function carryOut(room: Room, journal: Journal): Restored {
+export function carryOut(context: MissionContext, journal: Journal): Restored {
   const { plan } = journal;
   const flaws: Flaw[] = [...journal.flaws];
   try {
-    markSafety(room, journal, flaws);
+    markSafety(context, journal, flaws);
     crashPoint("snapshot.restore.safety-marked");
-    const cellRoot = realpathSync(room.cellRoot);
+    const cellRoot = realpathSync(context.cellRoot);
     const applied = applyPlan(plan, {
       cellRoot,
-      staging: stagingDirectory(room),
-      aside: join(dirname(room.cellRoot), `.lazarus-aside-${room.mission}`, journal.safety),
+      staging: stagingDirectory(context),
+      aside: join(dirname(context.cellRoot), `.lazarus-aside-${context.mission}`, journal.safety),
       means: findMeans(),
       safetyMs: journal.safetyMs,
-      isExcluded: createMatcher([OWN_NAMES, ...room.settings.exclude]),
-      restage: (index) => restage(room, journal, index),
-      onProgress: (done, total) => room.onProgress({ phase: "restoring", done, total, unit: "files" }),
+      isExcluded: createMatcher([OWN_NAMES, ...context.settings.exclude]),
+      restage: (index) => restage(context, journal, index),
+      onProgress: (done, total) => context.onProgress({ phase: "restoring", done, total, unit: "files" }),
     });
     syncPaths(cellRoot, touchedPaths(plan), FSYNC_DIRECTORIES);
     crashPoint("snapshot.restore.synced");
-    clearJournal(room.machine, room.vault.journalFile);
+    clearJournal(context.machine, context.vault.journalFile);
     crashPoint("snapshot.restore.journal-cleared");
-    removeStaging(room);
+    removeStaging(context);
     const changes = { ...plan.changes, kept: [...plan.changes.kept, ...applied.kept] };
     return { target: journal.target, safety: journal.safety, changes, flaws: [...flaws, ...applied.flaws] };
   } catch (error) {
-    const known = asLazarusError(error, `restoring ${journal.target} into ${room.cellRoot}`, room.cellRoot);
+    const known = asLazarusError(
+      error,
+      `restoring ${journal.target} into ${context.cellRoot}`,
+      context.cellRoot,
+    );
     throw new LazarusError(
       known.code,
       `${known.message}; the restore stopped midway and will be finished by the next command`,
       {
-        hint: known.hint ?? `lazarus restore ${room.mission} ${journal.target}`,
+        hint: known.hint ?? `lazarus restore ${context.mission} ${journal.target}`,
         details: { ...known.details, target: journal.target, safety: journal.safety },
         cause: known.cause,
       },
@@ -103,17 +107,17 @@ export function carryOut(room: Room, journal: Journal): Restored {
 }
 
 /** From now on `undo` knows what this restore went over. Not before: a restore that touched nothing is not undone. */
-function markSafety(room: Room, journal: Journal, flaws: Flaw[]): void {
+function markSafety(context: MissionContext, journal: Journal, flaws: Flaw[]): void {
   const marked = (ref: CheckpointRef) =>
     ref.id === journal.safety ? { ...ref, beforeRestoreOf: journal.target } : ref;
   try {
-    const refs = room.vault.list();
+    const refs = context.vault.list();
     if (refs.some((ref) => ref.id === journal.safety && ref.beforeRestoreOf !== journal.target)) {
-      room.vault.publish(refs.map(marked));
+      context.vault.publish(refs.map(marked));
     }
   } catch (error) {
     if (!(error instanceof LazarusError) || error.kind !== "damaged") throw error;
-    const reason = `undo will not find it, only lazarus restore ${room.mission} ${journal.safety}: ${error.message}`;
+    const reason = `undo will not find it, only lazarus restore ${context.mission} ${journal.safety}: ${error.message}`;
     flaws.push({ path: ".", kind: "degraded", reason });
   }
 }
@@ -129,12 +133,12 @@ function touchedPaths(plan: RestorePlan): string[] {
 }
 
 /** Someone removed the staging directory while the restore was interrupted: the vault still has the bytes. */
-function restage(room: Room, journal: Journal, index: number): void {
+function restage(context: MissionContext, journal: Journal, index: number): void {
   const { place } = journal.plan;
   const { entry, inode } = place[index]!;
-  const staging = stagingDirectory(room);
+  const staging = stagingDirectory(context);
   const name = stagedName(index);
-  const ref = room.vault.list().find(({ id }) => id === journal.target);
+  const ref = context.vault.list().find(({ id }) => id === journal.target);
   if (ref === undefined) throw new LazarusError("CHECKPOINT_UNKNOWN", `checkpoint ${journal.target} is gone`);
   mkdirSync(dirname(`${staging}/${name}`), { recursive: true, mode: 0o700 });
   if (entry.type !== "file") {
@@ -142,11 +146,11 @@ function restage(room: Room, journal: Journal, index: number): void {
     return;
   }
   if (inode !== index) {
-    linkSync(systemPath(`${room.cellRoot}/${place[inode]!.entry.path}`), `${staging}/${name}`);
+    linkSync(systemPath(`${context.cellRoot}/${place[inode]!.entry.path}`), `${staging}/${name}`);
     return;
   }
-  const open = createTableReader(room.vault);
-  const { layers } = openSource(room.vault, open(readCheckpoint(room.vault, ref)));
+  const open = createTableReader(context.vault);
+  const { layers } = openSource(context.vault, open(readCheckpoint(context.vault, ref)));
   using reader = createReader(layers);
   makeFiles({ root: staging, replace: true }, [{ path: name, entry }], reader, findMeans());
 }

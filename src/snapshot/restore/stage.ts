@@ -5,7 +5,7 @@ import { linkSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { Flaw } from "../model/entry.ts";
 import type { FileOrder } from "./batches.ts";
 import { withConsequence } from "./damage-hint.ts";
@@ -16,8 +16,8 @@ import type { Source } from "./source.ts";
 import { syncPaths } from "./sync.ts";
 
 /** Beside the cell; the scan of cells passes over names that begin like this. */
-export function stagingDirectory(room: Pick<Room, "cellRoot" | "mission">): string {
-  return join(dirname(room.cellRoot), `.lazarus-restore-${room.mission}`);
+export function stagingDirectory(context: Pick<MissionContext, "cellRoot" | "mission">): string {
+  return join(dirname(context.cellRoot), `.lazarus-restore-${context.mission}`);
 }
 
 const PER_DIRECTORY = 1024;
@@ -28,19 +28,19 @@ export function stagedName(index: number): string {
 }
 
 export async function stagePlan(
-  room: Room,
+  context: MissionContext,
   plan: RestorePlan,
   source: Source,
   signal?: AbortSignal,
 ): Promise<Flaw[]> {
-  const staging = stagingDirectory(room);
+  const staging = stagingDirectory(context);
   const { place } = plan;
   try {
-    removeStaging(room);
+    removeStaging(context);
     mkdirSync(staging, { recursive: true, mode: 0o700 });
     for (let at = 0; at < place.length; at += PER_DIRECTORY) mkdirSync(`${staging}/${at / PER_DIRECTORY}`);
     crashPoint("snapshot.restore.staging-made");
-    const flaws = await stageFiles(room, plan, source, signal);
+    const flaws = await stageFiles(context, plan, source, signal);
     const means = findMeans();
     for (const [index, { entry, inode }] of place.entries()) {
       const path = `${staging}/${stagedName(index)}`;
@@ -52,13 +52,13 @@ export async function stagePlan(
     crashPoint("snapshot.restore.staged");
     return flaws;
   } catch (error) {
-    removeStaging(room);
+    removeStaging(context);
     throw withConsequence(error, `staging the restore in ${staging}`, staging, "the cell was not touched");
   }
 }
 
 async function stageFiles(
-  room: Room,
+  context: MissionContext,
   plan: RestorePlan,
   source: Source,
   signal: AbortSignal | undefined,
@@ -73,12 +73,12 @@ async function stageFiles(
   let done = 0;
   const onDone = (_: number, bytes: number) => {
     done += bytes;
-    room.onProgress({ phase: "staging", done, total, unit: "bytes" });
+    context.onProgress({ phase: "staging", done, total, unit: "bytes" });
   };
-  const task = { root: stagingDirectory(room), replace: false };
+  const task = { root: stagingDirectory(context), replace: false };
   return makeAllFiles(task, orders, source.layers, onDone, signal);
 }
 
-export function removeStaging(room: Pick<Room, "cellRoot" | "mission">): void {
-  removeTree(stagingDirectory(room));
+export function removeStaging(context: Pick<MissionContext, "cellRoot" | "mission">): void {
+  removeTree(stagingDirectory(context));
 }

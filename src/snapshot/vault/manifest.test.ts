@@ -9,26 +9,26 @@ import {
   handMachine,
   makeLayer,
   publishCheckpoint,
-  readyRoom,
+  readyContext,
 } from "../../../test/snapshot/hand-made.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import type { Room } from "../mission-context.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { readCheckpoint } from "./manifest.ts";
 
 let home: string;
-let room: Room;
+let context: MissionContext;
 let ref: CheckpointRef;
 
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-manifest-"));
-  room = await readyRoom(handMachine(), home);
-  ref = publishCheckpoint(room, [makeLayer(room, BASE)]);
+  context = await readyContext(handMachine(), home);
+  ref = publishCheckpoint(context, [makeLayer(context, BASE)]);
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-const parse = (digest: string) => JSON.parse(room.vault.read(digest).toString("utf8"));
-const put = (document: unknown) => room.vault.put(Buffer.from(JSON.stringify(document))).digest;
+const parse = (digest: string) => JSON.parse(context.vault.read(digest).toString("utf8"));
+const put = (document: unknown) => context.vault.put(Buffer.from(JSON.stringify(document))).digest;
 
 /** The checkpoint with another manifest, and another config where one is given. */
 function forged(manifest: unknown, config?: unknown): CheckpointRef {
@@ -57,7 +57,7 @@ describe("a manifest or config that is not ours", () => {
             ];
         for (const candidate of candidates) {
           try {
-            const { metadata, layers } = readCheckpoint(room.vault, candidate);
+            const { metadata, layers } = readCheckpoint(context.vault, candidate);
             expect([metadata.flaws, metadata.excluded, layers].every(Array.isArray)).toBe(true);
           } catch (error) {
             expect(error).toBeInstanceOf(LazarusError);

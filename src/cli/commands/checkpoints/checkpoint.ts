@@ -6,7 +6,7 @@ import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { describeLost, findLost } from "../../known-mission.ts";
 import { noteRegistry } from "../../note-registry.ts";
-import { openCliRoom } from "../../open-mission.ts";
+import { openCliMission } from "../../open-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
 
@@ -27,15 +27,15 @@ export const command = defineCommand({
   ],
   exits: ["degraded", "missing", "machine", "busy", "damaged"],
   async run(context, { args, options }) {
-    using room = openCliRoom(context, context.mission(args.mission));
-    const lost = findLost(context, room);
-    if (lost.length > 0) context.warn(`${describeLost(room, lost)}; this one begins a new vault`);
-    const result = await captureCell(room, {
+    using missionContext = openCliMission(context, context.mission(args.mission));
+    const lost = findLost(context, missionContext);
+    if (lost.length > 0) context.warn(`${describeLost(missionContext, lost)}; this one begins a new vault`);
+    const result = await captureCell(missionContext, {
       reason: (options.reason ?? "manual") as Reason,
       message: options.message ?? null,
       agent: options.agent ?? null,
     });
-    room.endProgress();
+    missionContext.endProgress();
     enter(context, result);
     const { metadata } = result.checkpoint;
     const flawed = result.flaws.length > 0;

@@ -1,9 +1,9 @@
 import { LazarusError } from "../../../platform/errors.ts";
-import type { Room } from "../../../snapshot/mission-context.ts";
+import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../../../snapshot/model/entry.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownRoom } from "../../known-mission.ts";
+import { openKnownMission } from "../../known-mission.ts";
 import { formatBytes, formatDuration } from "../../render/format.ts";
 import { type Column, renderTable } from "../../render/table.ts";
 
@@ -25,26 +25,33 @@ export const command = defineCommand({
   ],
   exits: ["missing", "damaged", "machine"],
   run(context, { args, options }) {
-    using room = openKnownRoom(context, context.mission(args.mission));
-    const refs = room.vault.list();
-    const rows = refs.slice(options.last === undefined ? 0 : -options.last || refs.length).map(readRow(room));
-    context.emit("checkpoints/1", { mission_id: room.mission, checkpoints: rows.map(toDocument) }, () =>
-      rows.length === 0
-        ? ""
-        : renderTable(columns(context.machine.clock.nowMs()), rows, context.terminal.columns),
+    using missionContext = openKnownMission(context, context.mission(args.mission));
+    const refs = missionContext.vault.list();
+    const rows = refs
+      .slice(options.last === undefined ? 0 : -options.last || refs.length)
+      .map(readRow(missionContext));
+    context.emit(
+      "checkpoints/1",
+      { mission_id: missionContext.mission, checkpoints: rows.map(toDocument) },
+      () =>
+        rows.length === 0
+          ? ""
+          : renderTable(columns(context.machine.clock.nowMs()), rows, context.terminal.columns),
     );
     if (refs.length === 0)
-      context.say(`${room.mission} has no checkpoints; take one with: lazarus checkpoint ${room.mission}`);
+      context.say(
+        `${missionContext.mission} has no checkpoints; take one with: lazarus checkpoint ${missionContext.mission}`,
+      );
     return 0;
   },
 });
 
-function readRow(room: Room): (ref: CheckpointRef) => Row {
+function readRow(missionContext: MissionContext): (ref: CheckpointRef) => Row {
   const known = new Map<string, CheckpointMetadata | undefined>();
   return (ref) => {
     if (!known.has(ref.manifest)) {
       try {
-        known.set(ref.manifest, readCheckpoint(room.vault, ref).metadata);
+        known.set(ref.manifest, readCheckpoint(missionContext.vault, ref).metadata);
       } catch (error) {
         if (!(error instanceof LazarusError)) throw error;
         known.set(ref.manifest, undefined);

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { surveyCell } from "../../../snapshot/capture/capture.ts";
-import type { Room } from "../../../snapshot/mission-context.ts";
+import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import {
   type Change,
   CONTENT_LIMIT_BYTES,
@@ -17,7 +17,7 @@ import { type Contents, openContents } from "../../../snapshot/vault/contents.ts
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { openKnownRoom } from "../../known-mission.ts";
+import { openKnownMission } from "../../known-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { harmless } from "../../render/paint.ts";
 
@@ -42,12 +42,13 @@ export const command = defineCommand({
   ],
   exits: ["missing", "damaged", "machine"],
   async run(context, { args, options }) {
-    using room = openKnownRoom(context, context.mission(args.mission));
-    using before = openCheckpoint(room, args.from);
-    using after = args.to === undefined ? await openNow(room) : openCheckpoint(room, args.to);
-    room.endProgress();
-    const scope = createScope(options.path, room.cellRoot);
-    requireKnown(scope, room.mission, before.name, before.listing, after.listing);
+    using missionContext = openKnownMission(context, context.mission(args.mission));
+    using before = openCheckpoint(missionContext, args.from);
+    using after =
+      args.to === undefined ? await openNow(missionContext) : openCheckpoint(missionContext, args.to);
+    missionContext.endProgress();
+    const scope = createScope(options.path, missionContext.cellRoot);
+    requireKnown(scope, missionContext.mission, before.name, before.listing, after.listing);
     const changes = compareListings(before.listing, after.listing).filter(
       (change) => scope.has(change.path) && (options.all || !isOnlyDirectoryTime(change)),
     );
@@ -58,7 +59,7 @@ export const command = defineCommand({
     context.emit(
       "diff/1",
       {
-        mission_id: room.mission,
+        mission_id: missionContext.mission,
         from: before.name,
         to: after.name,
         changes: shown.map(({ change, content }) => ({
@@ -105,8 +106,8 @@ interface Side extends Disposable {
   readonly read: ReadContent;
 }
 
-function openCheckpoint(room: Room, text: string | undefined): Side {
-  const { vault, mission, machine } = room;
+function openCheckpoint(missionContext: MissionContext, text: string | undefined): Side {
+  const { vault, mission, machine } = missionContext;
   const ref = findCheckpoint(vault.list(), { mission, text, nowMs: machine.clock.nowMs() });
   const contents: Contents = openContents(vault, readCheckpoint(vault, ref).layers);
   return {
@@ -122,13 +123,13 @@ function openCheckpoint(room: Room, text: string | undefined): Side {
   };
 }
 
-async function openNow(room: Room): Promise<Side> {
-  const { listing, flaws } = await surveyCell(room);
+async function openNow(missionContext: MissionContext): Promise<Side> {
+  const { listing, flaws } = await surveyCell(missionContext);
   return {
     name: "now",
     listing,
     flaws,
-    read: (entry) => readNow(systemPath(`${room.cellRoot}/${entry.path}`)),
+    read: (entry) => readNow(systemPath(`${missionContext.cellRoot}/${entry.path}`)),
     [Symbol.dispose]() {},
   };
 }

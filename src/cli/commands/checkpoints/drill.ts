@@ -2,7 +2,7 @@ import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { indexCheckpoint } from "../../../registry/checkpoints.ts";
 import { drill } from "../../../snapshot/operations/drill.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownRoom } from "../../known-mission.ts";
+import { openKnownMission } from "../../known-mission.ts";
 import { noteRegistry } from "../../note-registry.ts";
 import { formatBytes } from "../../render/format.ts";
 import { harmless } from "../../render/paint.ts";
@@ -28,22 +28,22 @@ export const command = defineCommand({
   exits: ["missing", "damaged", "machine", "busy"],
   async run(context, { args }) {
     spareMemory();
-    using room = openKnownRoom(context, context.mission(args.mission));
-    const result = await drill(room, { checkpoint: args.checkpoint, signal: context.signal });
-    room.endProgress();
+    using missionContext = openKnownMission(context, context.mission(args.mission));
+    const result = await drill(missionContext, { checkpoint: args.checkpoint, signal: context.signal });
+    missionContext.endProgress();
     const { ref, checkpoint, paths, bytes, differences, flaws } = result;
     const proven = differences.length === 0;
     noteRegistry(context, (registry) => {
-      if (proven) indexCheckpoint(registry, room.mission, ref, checkpoint.metadata);
+      if (proven) indexCheckpoint(registry, missionContext.mission, ref, checkpoint.metadata);
       registry.append({
         kind: "verify",
-        mission: room.mission,
+        mission: missionContext.mission,
         data: { drill: true, checkpoint: ref.id, differences: differences.length },
       });
     });
     context.emit(
       "drill/1",
-      { mission_id: room.mission, checkpoint_id: ref.id, proven, paths, bytes, differences, flaws },
+      { mission_id: missionContext.mission, checkpoint_id: ref.id, proven, paths, bytes, differences, flaws },
       () => {
         if (proven) return `proven: ${describeRef(ref)}\n`;
         const lines = differences
@@ -57,7 +57,7 @@ export const command = defineCommand({
     if (proven) context.say(`${paths} paths, ${formatBytes(bytes)} restored and compared`);
     else {
       sayFlaws(context, "this machine could not restore exactly:", flaws);
-      context.say(`try: lazarus verify ${room.mission} --deep`);
+      context.say(`try: lazarus verify ${missionContext.mission} --deep`);
     }
     return proven ? 0 : ERROR_KINDS.damaged.exit;
   },

@@ -4,7 +4,7 @@ import { LazarusError } from "../../../platform/errors.ts";
 import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { exportCheckpoint, exportToFile } from "../../../snapshot/operations/export.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownRoom } from "../../known-mission.ts";
+import { openKnownMission } from "../../known-mission.ts";
 import { formatBytes } from "../../render/format.ts";
 
 export const command = defineCommand({
@@ -24,8 +24,8 @@ export const command = defineCommand({
   ],
   exits: ["missing", "conflict", "damaged", "machine", "interrupted"],
   async run(context, { args, options }) {
-    using room = openKnownRoom(context, context.mission(args.mission));
-    const { mission, vault } = room;
+    using missionContext = openKnownMission(context, context.mission(args.mission));
+    const { mission, vault } = missionContext;
     const nowMs = context.machine.clock.nowMs();
     const ref = findCheckpoint(vault.list(), { mission, text: args.checkpoint, nowMs });
     const { signal } = context;
@@ -34,7 +34,7 @@ export const command = defineCommand({
         throw new LazarusError("USAGE", "an archive is not for a terminal", {
           hint: `lazarus export ${mission} -o FILE`,
         });
-      await exportCheckpoint(room, ref, (bytes) => context.terminal.out(bytes), { signal });
+      await exportCheckpoint(missionContext, ref, (bytes) => context.terminal.out(bytes), { signal });
       return 0;
     }
     const file = resolve(context.surroundings.cwd, options.output ?? `${mission}-${ref.id}.tar.gz`);
@@ -43,8 +43,8 @@ export const command = defineCommand({
         hint: `lazarus export ${mission} ${ref.id} -o another.tar.gz`,
       });
     }
-    const result = await exportToFile(room, ref, file, { signal });
-    room.endProgress();
+    const result = await exportToFile(missionContext, ref, file, { signal });
+    missionContext.endProgress();
     context.emit(
       "export/1",
       {

@@ -2,9 +2,9 @@ import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { indexCheckpoint } from "../../../registry/checkpoints.ts";
 import { forkMission } from "../../../snapshot/operations/fork.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownRoom } from "../../known-mission.ts";
+import { openKnownMission } from "../../known-mission.ts";
 import { noteRegistry } from "../../note-registry.ts";
-import { openCliRoom } from "../../open-mission.ts";
+import { openCliMission } from "../../open-mission.ts";
 import { spareMemory } from "../../spare-memory.ts";
 import { describeRef, sayFlaws } from "./restore-report.ts";
 
@@ -26,9 +26,9 @@ export const command = defineCommand({
   exits: ["degraded", "missing", "conflict", "damaged", "machine", "busy"],
   async run(context, { args, options }) {
     spareMemory();
-    using room = openKnownRoom(context, context.mission(args.mission));
-    using fork = openCliRoom(context, context.mission(args["new-mission"]));
-    const { from, capture, flaws, warnings } = await forkMission(room, fork, {
+    using missionContext = openKnownMission(context, context.mission(args.mission));
+    using fork = openCliMission(context, context.mission(args["new-mission"]));
+    const { from, capture, flaws, warnings } = await forkMission(missionContext, fork, {
       at: options.at,
       signal: context.signal,
     });
@@ -38,7 +38,7 @@ export const command = defineCommand({
       registry.append({
         kind: "init",
         mission: fork.mission,
-        data: { root: fork.cellRoot, forked_from: room.mission, checkpoint: from.id },
+        data: { root: fork.cellRoot, forked_from: missionContext.mission, checkpoint: from.id },
       });
     });
     context.emit(
@@ -47,14 +47,14 @@ export const command = defineCommand({
         mission_id: fork.mission,
         root: fork.cellRoot,
         checkpoint_id: capture.ref.id,
-        forked_from: { mission_id: room.mission, checkpoint_id: from.id },
+        forked_from: { mission_id: missionContext.mission, checkpoint_id: from.id },
         flaws,
         warnings,
       },
       () => `${fork.cellRoot}\n`,
     );
     context.say(
-      `${fork.mission} is a fork of ${room.mission} at ${describeRef(from)}; its first checkpoint is ${capture.ref.id}`,
+      `${fork.mission} is a fork of ${missionContext.mission} at ${describeRef(from)}; its first checkpoint is ${capture.ref.id}`,
     );
     for (const warning of warnings) context.warn(warning);
     sayFlaws(context, "not forked exactly:", flaws);

@@ -6,7 +6,7 @@ import { DEFAULT_LIMITS } from "../../../snapshot/archive/source.ts";
 import { importCell } from "../../../snapshot/operations/import.ts";
 import { defineCommand } from "../../command.ts";
 import { noteRegistry } from "../../note-registry.ts";
-import { openCliRoom } from "../../open-mission.ts";
+import { openCliMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes } from "../../render/format.ts";
@@ -43,14 +43,14 @@ export const command = defineCommand({
   exits: ["degraded", "missing", "conflict", "damaged", "machine", "busy", "interrupted"],
   async run(context, { args, options }) {
     if (options.mission === undefined) throw usage("import", "which mission shall it become? --mission ID");
-    using room = openCliRoom(context, context.mission(options.mission));
+    using missionContext = openCliMission(context, context.mission(options.mission));
     const { source, tag } = splitTag(resolve(context.surroundings.cwd, args.source));
     const limits = {
       ...(options["max-bytes"] === undefined ? {} : { maxBytes: options["max-bytes"] }),
       ...(options["max-ratio"] === undefined ? {} : { maxRatio: options["max-ratio"] }),
       ...(options["max-entries"] === undefined ? {} : { maxEntries: options["max-entries"] }),
     };
-    const result = await importCell(room, {
+    const result = await importCell(missionContext, {
       source,
       tag,
       limits,
@@ -58,28 +58,28 @@ export const command = defineCommand({
       owners: context.surroundings.isRoot,
       signal: context.signal,
     });
-    room.endProgress();
+    missionContext.endProgress();
     const { ref, checkpoint } = result;
     const flaws = [...result.lost, ...result.flaws];
     noteRegistry(context, (registry) => {
-      indexCheckpoint(registry, room.mission, ref, checkpoint.metadata);
+      indexCheckpoint(registry, missionContext.mission, ref, checkpoint.metadata);
       registry.append({
         kind: "init",
-        mission: room.mission,
-        data: { root: room.cellRoot, imported: source },
+        mission: missionContext.mission,
+        data: { root: missionContext.cellRoot, imported: source },
       });
       registry.append({
         kind: "checkpoint",
-        mission: room.mission,
+        mission: missionContext.mission,
         data: { checkpoint: ref.id, reason: ref.reason },
       });
     });
     context.emit(
       "import/1",
       {
-        mission_id: room.mission,
+        mission_id: missionContext.mission,
         checkpoint_id: ref.id,
-        root: room.cellRoot,
+        root: missionContext.cellRoot,
         as: result.as,
         counts: checkpoint.metadata.counts,
         flaws,
@@ -88,7 +88,7 @@ export const command = defineCommand({
     );
     const { files, bytes } = checkpoint.metadata.counts;
     context.say(
-      `${room.cellRoot}: ${files} files, ${formatBytes(bytes)}, taken as ${result.as === "cell" ? "a cell" : "the worktree of a new cell"}`,
+      `${missionContext.cellRoot}: ${files} files, ${formatBytes(bytes)}, taken as ${result.as === "cell" ? "a cell" : "the worktree of a new cell"}`,
     );
     for (const line of describeFlaws(flaws)) context.say(line);
     return flaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;

@@ -3,7 +3,7 @@ import { indexCheckpoint } from "../../../registry/checkpoints.ts";
 import { setPin } from "../../../snapshot/operations/pin.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownRoom } from "../../known-mission.ts";
+import { openKnownMission } from "../../known-mission.ts";
 import { noteRegistry } from "../../note-registry.ts";
 
 export function definePinCommand(pinned: boolean, about: string) {
@@ -18,16 +18,21 @@ export function definePinCommand(pinned: boolean, about: string) {
     examples: [[`lazarus ${name} tidy-inbox 20261115-235301`, "by the beginning of its id"]],
     exits: ["missing", "busy", "damaged", "machine"],
     async run(context, { args }) {
-      using room = openKnownRoom(context, context.mission(args.mission));
-      const { ref, changed } = await setPin(room, args.checkpoint, pinned);
+      using missionContext = openKnownMission(context, context.mission(args.mission));
+      const { ref, changed } = await setPin(missionContext, args.checkpoint, pinned);
       if (changed) {
         noteRegistry(context, (registry) =>
-          indexCheckpoint(registry, room.mission, ref, readCheckpoint(room.vault, ref).metadata),
+          indexCheckpoint(
+            registry,
+            missionContext.mission,
+            ref,
+            readCheckpoint(missionContext.vault, ref).metadata,
+          ),
         );
       }
       context.emit(
         "pin/1",
-        { mission_id: room.mission, checkpoint_id: ref.id, pinned: ref.pinned, changed },
+        { mission_id: missionContext.mission, checkpoint_id: ref.id, pinned: ref.pinned, changed },
         () => `${ref.id}\n`,
       );
       context.say(changed ? `${ref.id} is ${state}` : `${ref.id} was ${state} already`);

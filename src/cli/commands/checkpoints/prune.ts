@@ -4,7 +4,7 @@ import { listVaults } from "../../../snapshot/operations/rebuild-registry.ts";
 import type { Retention } from "../../../snapshot/settings.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { openKnownRoom } from "../../known-mission.ts";
+import { openKnownMission } from "../../known-mission.ts";
 import { noteRegistry } from "../../note-registry.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
 
@@ -79,8 +79,11 @@ async function pruneOne(
   dryRun: boolean,
   overrides: Partial<Retention>,
 ): Promise<PruneResult> {
-  using room = openKnownRoom(context, context.mission(mission));
-  const result = await prune(room, { dryRun, policy: { ...room.settings.retention, ...overrides } });
+  using missionContext = openKnownMission(context, context.mission(mission));
+  const result = await prune(missionContext, {
+    dryRun,
+    policy: { ...missionContext.settings.retention, ...overrides },
+  });
   if (!dryRun && result.removed.length + result.removedBlobs > 0) {
     noteRegistry(context, (registry) => {
       forgetCheckpoints(

@@ -3,7 +3,7 @@
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { indexCheckpoint } from "../../../registry/checkpoints.ts";
 import type { EventKind } from "../../../registry/registry.ts";
-import type { Room } from "../../../snapshot/mission-context.ts";
+import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import type { CheckpointRef, Flaw } from "../../../snapshot/model/entry.ts";
 import type { RestoreResult } from "../../../snapshot/operations/restore.ts";
 import { findLiveSign } from "../../../snapshot/restore/position-changes.ts";
@@ -21,11 +21,11 @@ export function describeRef(ref: CheckpointRef): string {
   return `${ref.id} (${formatTime(ref.createdMs)}, ${why})`;
 }
 
-export function warnIfAlive(context: CliContext, room: Room): void {
-  const sign = findLiveSign(room);
+export function warnIfAlive(context: CliContext, missionContext: MissionContext): void {
+  const sign = findLiveSign(missionContext);
   if (sign === undefined) return;
   context.warn(
-    `an agent may be at work in ${room.mission}: its heartbeat (${harmless(sign.status)}) is ${sign.ageSeconds} s old. ` +
+    `an agent may be at work in ${missionContext.mission}: its heartbeat (${harmless(sign.status)}) is ${sign.ageSeconds} s old. ` +
       "What it writes from now on is not in the safety checkpoint; where it is in the way it is set aside, not lost",
   );
 }
@@ -51,19 +51,24 @@ export function sayFlaws(context: CliContext, head: string, flaws: readonly Flaw
 
 export function recordRestore(
   context: CliContext,
-  room: Room,
+  missionContext: MissionContext,
   kind: EventKind & ("restore" | "undo"),
   result: RestoreResult,
 ): void {
   const { target, safety, changes, flaws } = result;
   noteRegistry(context, (registry) => {
     if (safety !== null) {
-      const ref = room.vault.list().find(({ id }) => id === safety.id) ?? safety;
-      indexCheckpoint(registry, room.mission, ref, readCheckpoint(room.vault, ref).metadata);
+      const ref = missionContext.vault.list().find(({ id }) => id === safety.id) ?? safety;
+      indexCheckpoint(
+        registry,
+        missionContext.mission,
+        ref,
+        readCheckpoint(missionContext.vault, ref).metadata,
+      );
     }
     registry.append({
       kind,
-      mission: room.mission,
+      mission: missionContext.mission,
       data: {
         checkpoint: target.id,
         safety: safety?.id ?? null,
@@ -75,10 +80,10 @@ export function recordRestore(
 }
 
 /** The document of --json. */
-export function restoreDocument(room: Room, result: RestoreResult): object {
+export function restoreDocument(missionContext: MissionContext, result: RestoreResult): object {
   const { target, safety, changes, alive, finished } = result;
   return {
-    mission_id: room.mission,
+    mission_id: missionContext.mission,
     checkpoint_id: target.id,
     safety_checkpoint_id: safety?.id ?? null,
     counts: countChanges(changes),

@@ -10,8 +10,8 @@ import {
 import { isEmptyPlan } from "../../../snapshot/restore/plan.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { openKnownRoom } from "../../known-mission.ts";
-import type { CliRoom } from "../../open-mission.ts";
+import { openKnownMission } from "../../known-mission.ts";
+import type { CliMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
 import { describeChanges } from "../../render/changes.ts";
 import { formatBytes } from "../../render/format.ts";
@@ -55,56 +55,59 @@ export const command = defineCommand({
     if (options.to !== undefined && options["dry-run"]) {
       throw usage("restore", "--dry-run shows what would change in the cell; with --to nothing in it does");
     }
-    using room = openKnownRoom(context, context.mission(args.mission));
-    if (options.to !== undefined || !existsSync(room.cellRoot)) spareMemory();
+    using missionContext = openKnownMission(context, context.mission(args.mission));
+    if (options.to !== undefined || !existsSync(missionContext.cellRoot)) spareMemory();
     const asked = { checkpoint: args.checkpoint, paths: options.path, signal: context.signal };
-    if (options.to !== undefined) return await beside(context, room, asked, options.to);
-    if (options["dry-run"]) return preview(context, room, await previewRestore(room, asked));
-    warnIfAlive(context, room);
-    const result = await restoreCell(room, asked);
-    room.endProgress();
-    recordRestore(context, room, "restore", result);
+    if (options.to !== undefined) return await beside(context, missionContext, asked, options.to);
+    if (options["dry-run"])
+      return preview(context, missionContext, await previewRestore(missionContext, asked));
+    warnIfAlive(context, missionContext);
+    const result = await restoreCell(missionContext, asked);
+    missionContext.endProgress();
+    recordRestore(context, missionContext, "restore", result);
     const { target, safety, changes } = result;
     const nothing = isEmptyPlan({ changes });
-    context.emit("restore/1", { dry_run: false, ...restoreDocument(room, result) }, () =>
+    context.emit("restore/1", { dry_run: false, ...restoreDocument(missionContext, result) }, () =>
       nothing
-        ? `${room.mission} is already as in ${describeRef(target)}; nothing was touched\n`
-        : `restored ${room.mission} to ${describeRef(target)}\n${describeChanges(changes, context.paint)}`,
+        ? `${missionContext.mission} is already as in ${describeRef(target)}; nothing was touched\n`
+        : `restored ${missionContext.mission} to ${describeRef(target)}\n${describeChanges(changes, context.paint)}`,
     );
     const exit = concludeRestore(context, result);
-    if (safety === null) context.say(`the cell was gone and was made anew: ${room.cellRoot}`);
+    if (safety === null) context.say(`the cell was gone and was made anew: ${missionContext.cellRoot}`);
     else if (!nothing)
-      context.say(`what was there is saved as ${safety.id}; to go back to it: lazarus undo ${room.mission}`);
+      context.say(
+        `what was there is saved as ${safety.id}; to go back to it: lazarus undo ${missionContext.mission}`,
+      );
     return exit;
   },
 });
 
-function preview(context: CliContext, room: CliRoom, result: RestoreResult): number {
-  room.endProgress();
+function preview(context: CliContext, missionContext: CliMission, result: RestoreResult): number {
+  missionContext.endProgress();
   const { target, changes } = result;
-  context.emit("restore/1", { dry_run: true, ...restoreDocument(room, result) }, () =>
+  context.emit("restore/1", { dry_run: true, ...restoreDocument(missionContext, result) }, () =>
     isEmptyPlan({ changes })
-      ? `${room.mission} is already as in ${describeRef(target)}; nothing would be touched\n`
-      : `restoring ${room.mission} to ${describeRef(target)} would mean\n${describeChanges(changes, context.paint)}`,
+      ? `${missionContext.mission} is already as in ${describeRef(target)}; nothing would be touched\n`
+      : `restoring ${missionContext.mission} to ${describeRef(target)} would mean\n${describeChanges(changes, context.paint)}`,
   );
   sayFlaws(context, "could not be looked at:", result.safetyFlaws);
   if (!isEmptyPlan({ changes }))
-    context.say(`nothing was touched; to do it: lazarus restore ${room.mission} ${target.id}`);
+    context.say(`nothing was touched; to do it: lazarus restore ${missionContext.mission} ${target.id}`);
   return 0;
 }
 
 async function beside(
   context: CliContext,
-  room: CliRoom,
+  missionContext: CliMission,
   asked: { checkpoint: string | undefined; paths: readonly string[]; signal: AbortSignal },
   to: string,
 ): Promise<number> {
   const directory = resolve(context.surroundings.cwd, to);
-  const result = await restoreTo(room, { ...asked, directory });
-  room.endProgress();
+  const result = await restoreTo(missionContext, { ...asked, directory });
+  missionContext.endProgress();
   const { target, paths, files, bytes, flaws } = result;
   const document = {
-    mission_id: room.mission,
+    mission_id: missionContext.mission,
     checkpoint_id: target.id,
     directory,
     paths,

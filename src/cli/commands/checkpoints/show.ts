@@ -2,7 +2,7 @@ import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { isLocalOnly } from "../../../snapshot/vault/codec.ts";
 import { type Checkpoint, readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownRoom } from "../../known-mission.ts";
+import { openKnownMission } from "../../known-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes, formatTime } from "../../render/format.ts";
 import { harmless } from "../../render/paint.ts";
@@ -22,8 +22,8 @@ export const command = defineCommand({
   ],
   exits: ["missing", "damaged", "unsupported", "machine"],
   run(context, { args }) {
-    using room = openKnownRoom(context, context.mission(args.mission));
-    const { mission, vault } = room;
+    using missionContext = openKnownMission(context, context.mission(args.mission));
+    const { mission, vault } = missionContext;
     const nowMs = context.machine.clock.nowMs();
     const ref = findCheckpoint(vault.list(), { mission, text: args.checkpoint, nowMs });
     const checkpoint = readCheckpoint(vault, ref);

@@ -1,7 +1,7 @@
 import { undoRestore } from "../../../snapshot/operations/undo.ts";
 import { isEmptyPlan } from "../../../snapshot/restore/plan.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownRoom } from "../../known-mission.ts";
+import { openKnownMission } from "../../known-mission.ts";
 import { describeChanges } from "../../render/changes.ts";
 import {
   concludeRestore,
@@ -20,22 +20,22 @@ export const command = defineCommand({
   examples: [["lazarus undo tidy-inbox", "that was the wrong checkpoint"]],
   exits: ["degraded", "missing", "damaged", "machine", "busy", "interrupted"],
   async run(context, { args }) {
-    using room = openKnownRoom(context, context.mission(args.mission));
-    warnIfAlive(context, room);
-    const result = await undoRestore(room, context.signal);
-    room.endProgress();
-    recordRestore(context, room, "undo", result);
+    using missionContext = openKnownMission(context, context.mission(args.mission));
+    warnIfAlive(context, missionContext);
+    const result = await undoRestore(missionContext, context.signal);
+    missionContext.endProgress();
+    recordRestore(context, missionContext, "undo", result);
     const { target, undone, changes } = result;
     const nothing = isEmptyPlan({ changes });
-    context.emit("undo/1", { undone, ...restoreDocument(room, result) }, () =>
+    context.emit("undo/1", { undone, ...restoreDocument(missionContext, result) }, () =>
       nothing
-        ? `${room.mission} is already as it was before the restore of ${undone}; nothing was touched\n`
-        : `undid the restore of ${undone}: ${room.mission} is again as in ${describeRef(target)}\n${describeChanges(changes, context.paint)}`,
+        ? `${missionContext.mission} is already as it was before the restore of ${undone}; nothing was touched\n`
+        : `undid the restore of ${undone}: ${missionContext.mission} is again as in ${describeRef(target)}\n${describeChanges(changes, context.paint)}`,
     );
     const exit = concludeRestore(context, result);
     if (!nothing) {
       context.say(
-        `to go forth again: lazarus undo ${room.mission}, or lazarus restore ${room.mission} ${result.safety?.id ?? undone}`,
+        `to go forth again: lazarus undo ${missionContext.mission}, or lazarus restore ${missionContext.mission} ${result.safety?.id ?? undone}`,
       );
     }
     return exit;

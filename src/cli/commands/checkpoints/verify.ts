@@ -2,13 +2,13 @@ import { existsSync } from "node:fs";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { type IndexedCheckpoint, indexedMissions } from "../../../registry/checkpoints.ts";
 import { openRegistry } from "../../../registry/registry.ts";
-import type { Room } from "../../../snapshot/mission-context.ts";
+import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import { listVaults } from "../../../snapshot/operations/rebuild-registry.ts";
 import { type Verification, verifyVault } from "../../../snapshot/operations/verify.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { describeLost, findLost, requireMission } from "../../known-mission.ts";
-import { openCliRoom } from "../../open-mission.ts";
+import { openCliMission } from "../../open-mission.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
 import { harmless } from "../../render/paint.ts";
 
@@ -66,12 +66,16 @@ function everyMission(context: CliContext): string[] {
 }
 
 async function verifyOne(context: CliContext, mission: string, deep: boolean): Promise<Verification> {
-  using room = openCliRoom(context, context.mission(mission));
-  const lost = findLost(context, room);
-  if (lost.length > 0) return lostVault(room, lost, deep);
-  requireMission(context, room);
-  const result = await verifyVault(room.vault, { deep, onProgress: room.onProgress, signal: context.signal });
-  room.endProgress();
+  using missionContext = openCliMission(context, context.mission(mission));
+  const lost = findLost(context, missionContext);
+  if (lost.length > 0) return lostVault(missionContext, lost, deep);
+  requireMission(context, missionContext);
+  const result = await verifyVault(missionContext.vault, {
+    deep,
+    onProgress: missionContext.onProgress,
+    signal: context.signal,
+  });
+  missionContext.endProgress();
   if (result.findings.length > 0) {
     const data = { deep, findings: result.findings.length, newest_good: result.newestGood };
     await context.record({ kind: "verify", mission, data });
@@ -79,11 +83,15 @@ async function verifyOne(context: CliContext, mission: string, deep: boolean): P
   return result;
 }
 
-function lostVault(room: Room, lost: readonly IndexedCheckpoint[], deep: boolean): Verification {
+function lostVault(
+  missionContext: MissionContext,
+  lost: readonly IndexedCheckpoint[],
+  deep: boolean,
+): Verification {
   const ids = lost.map(({ id }) => id);
-  const problem = describeLost(room, lost);
+  const problem = describeLost(missionContext, lost);
   return {
-    mission: room.mission,
+    mission: missionContext.mission,
     deep,
     checkpoints: ids.length,
     blobs: 0,
