@@ -1,11 +1,13 @@
 // The pit: from SIGKILL to running again, what 500 live agents cost, and what one keeper costs. The peer is the goal
 // itself, so a ratio of at most 1 is a goal that is met.
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadConfig } from "../src/cell/config.ts";
+import { parseMissionId } from "../src/cell/mission-id.ts";
 import { startMission, stopMission } from "../src/pit/actions.ts";
-import { type Hands, openHands } from "../src/pit/context.ts";
+import { openPitContext, type PitContext } from "../src/pit/context.ts";
 import { readRecord } from "../src/pit/record/store.ts";
 import { readLife } from "../src/pit/start/life.ts";
 import { systemMachine } from "../src/platform/machine.ts";
@@ -41,22 +43,22 @@ function against(name: string, figure: number, goal: number, unit?: string, roun
   return { ...base, goal: 1, rounds, ...(unit === undefined ? {} : { unit }) };
 }
 
-function world(home: string, pit: object): { hands: Hands; open(): ChildProcess } {
+function world(home: string, pit: object): { pitContext: PitContext; open(): ChildProcess } {
   mkdirSync(home, { recursive: true });
   writeFileSync(join(home, "config.json"), JSON.stringify({ pit }));
   const env = { HOME: home, LAZARUS_HOME: home, PATH: process.env.PATH ?? "" };
   const effective = loadConfig({ env, cwd: home, isRoot: false });
-  const hands = openHands({
+  const pitContext = openPitContext({
     machine: systemMachine,
     effective,
     version: "bench",
     environment: env,
     cwd: home,
-    say: () => {},
+    log: () => {},
     warn: (line) => process.stderr.write(`${line}\n`),
   });
   return {
-    hands,
+    pitContext,
     open: () =>
       spawn(process.execPath, [LAUNCHER, "pit"], { env, cwd: home, stdio: ["ignore", "ignore", "inherit"] }),
   };
@@ -74,13 +76,13 @@ const orders = (mission: string) => ({
 });
 
 async function measureRevival(home: string): Promise<Score[]> {
-  const { hands, open } = world(home, {
+  const { pitContext, open } = world(home, {
     backoff_seconds: [0],
     max_revivals_per_hour: 1e6,
     alike_crashes_per_step: 1e6,
   });
-  const mission = hands.missionOf("m1");
-  const worktree = join(hands.config.missions_root, mission, "worktree");
+  const mission = parseMissionId("m1");
+  const worktree = join(pitContext.config.missions_root, mission, "worktree");
   for (let n = 0; n < FILES; n += 1) {
     const directory = join(worktree, `d${n % 100}`);
     if (n < 100) mkdirSync(directory, { recursive: true });
@@ -90,21 +92,21 @@ async function measureRevival(home: string): Promise<Score[]> {
   const totals: number[] = [];
   const parts: { notice: number; checkpoint: number; start: number }[] = [];
   try {
-    await startMission(hands, orders(mission));
+    await startMission(pitContext, orders(mission));
     // The first checkpoint stores everything; what is measured is the everyday one.
     for (let round = -2; round < ROUNDS; round += 1) {
       await pause(400);
       for (let n = 0; n < 10; n += 1)
         writeFileSync(join(worktree, `d${n}`, `changed-${n}.txt`), `${round}\n`);
-      const { epoch, agent } = readLife(hands.config, mission)!;
+      const { epoch, agent } = readLife(pitContext.config, mission)!;
       const killedMs = Date.now();
       const begun = performance.now();
       process.kill(agent.pid, "SIGKILL");
-      while ((readLife(hands.config, mission)?.epoch ?? 0) <= epoch) await pause(1);
+      while ((readLife(pitContext.config, mission)?.epoch ?? 0) <= epoch) await pause(1);
       if (round < 0) continue;
       totals.push(performance.now() - begun);
-      const record = readRecord(hands.config, mission)!;
-      using registry = openRegistry(systemMachine, hands.config.registry_file);
+      const record = readRecord(pitContext.config, mission)!;
+      using registry = openRegistry(systemMachine, pitContext.config.registry_file);
       const taken = registry.events({ mission, last: 5 }).findLast(({ kind }) => kind === "checkpoint");
       parts.push({
         notice: record.end!.noticed_ms - killedMs,
@@ -127,13 +129,13 @@ async function measureRevival(home: string): Promise<Score[]> {
     ];
   } finally {
     pit.kill("SIGKILL");
-    await stopMission(hands, mission, { checkpoint: false, graceSeconds: 0 });
-    hands[Symbol.dispose]();
+    await stopMission(pitContext, mission, { checkpoint: false, graceSeconds: 0 });
+    pitContext[Symbol.dispose]();
   }
 }
 
 async function measureCrowd(home: string): Promise<Score[]> {
-  const { hands, open } = world(home, { checkpoint_at_shutdown: false });
+  const { pitContext, open } = world(home, { checkpoint_at_shutdown: false });
   const names = Array.from({ length: AGENTS }, (_, n) => `mission-${String(n).padStart(3, "0")}`);
   const each = async (work: (name: string) => Promise<unknown>) => {
     const left = [...names];
@@ -145,9 +147,9 @@ async function measureCrowd(home: string): Promise<Score[]> {
   };
   let pit: ChildProcess | undefined;
   try {
-    await each((name) => startMission(hands, orders(name)));
+    await each((name) => startMission(pitContext, orders(name)));
     const keepers = names.map((name) =>
-      costOfKeeper(readLife(hands.config, hands.missionOf(name))!.keeper.pid),
+      costOfKeeper(readLife(pitContext.config, parseMissionId(name))!.keeper.pid),
     );
     pit = open();
     await pause(8000);
@@ -167,9 +169,9 @@ async function measureCrowd(home: string): Promise<Score[]> {
   } finally {
     pit?.kill("SIGKILL");
     await each((name) =>
-      stopMission(hands, hands.missionOf(name), { checkpoint: false, graceSeconds: 0 }).catch(() => {}),
+      stopMission(pitContext, parseMissionId(name), { checkpoint: false, graceSeconds: 0 }).catch(() => {}),
     );
-    hands[Symbol.dispose]();
+    pitContext[Symbol.dispose]();
   }
 }
 

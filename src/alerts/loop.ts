@@ -1,10 +1,11 @@
 // Sends alerts for as long as the pit runs: follows the event log, plans, enters each attempt before and after it. Nothing
 // it does can stop the pit: what fails is entered in the log and tried again, a bounded number of times.
 
-import type { Hands } from "../pit/context.ts";
+import type { EventEmitter } from "node:events";
 import { crashPoint } from "../platform/crash-point.ts";
 import { LazarusError } from "../platform/errors.ts";
-import type { Event } from "../registry/registry.ts";
+import type { Machine } from "../platform/machine.ts";
+import type { Event, Registry } from "../registry/registry.ts";
 import { sendAttempt } from "./deliver.ts";
 import { type AlertPlan, type Attempt, type Delivery, deliveryKey, planAlerts } from "./plan.ts";
 import type { AlertSettings } from "./settings.ts";
@@ -20,21 +21,34 @@ const GRACE_MS = 5000;
 /** A log that cannot be written is left in peace for so long. */
 const TROUBLE_MS = 30_000;
 
+export interface AlertContext {
+  readonly machine: Machine;
+  /** Undefined when the registry cannot be opened. */
+  registry(): Registry | undefined;
+  /** Emits `event` for each event recorded in this process. */
+  readonly events: EventEmitter<{ event: [Event] }>;
+  log(line: string): void;
+}
+
 /** Works until the signal. Returns at once when no target is configured. */
-export async function runAlerts(hands: Hands, settings: AlertSettings, signal: AbortSignal): Promise<void> {
-  const { clock } = hands.machine;
+export async function runAlerts(
+  context: AlertContext,
+  settings: AlertSettings,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock } = context.machine;
   if (settings.rules.targets.length === 0) return;
   const underWay = new Map<string, Promise<void>>();
   let log: Event[] = [];
   let seq = 0;
   let news = new AbortController();
   const wake = () => news.abort();
-  hands.events.on("event", wake);
+  context.events.on("event", wake);
   signal.addEventListener("abort", wake);
 
   const matters = ({ kind }: Event) => kind === "delivery" || settings.rules.kinds.includes(kind);
   const follow = () => {
-    const registry = hands.registry();
+    const registry = context.registry();
     if (registry === undefined) return;
     const first = seq === 0;
     for (;;) {
@@ -48,9 +62,9 @@ export async function runAlerts(hands: Hands, settings: AlertSettings, signal: A
   };
   const launch = (attempt: Attempt) => {
     const key = deliveryKey(attempt.event.seq, attempt.target);
-    const work = deliver(hands, settings, attempt)
+    const work = deliver(context, settings, attempt)
       .catch((error: unknown) => {
-        hands.say(`alerts: ${error instanceof Error ? error.message : String(error)}`);
+        context.log(`alerts: ${error instanceof Error ? error.message : String(error)}`);
         return clock.sleep(TROUBLE_MS, signal);
       })
       .finally(() => {
@@ -65,27 +79,32 @@ export async function runAlerts(hands: Hands, settings: AlertSettings, signal: A
     try {
       follow();
       const plan = planAlerts(log, settings.rules, new Set(underWay.keys()), clock.nowMs());
-      for (const attempt of plan.givenUp) enter(hands, attempt, "given-up", "too many attempts");
+      for (const attempt of plan.givenUp) enter(context, attempt, "given-up", "too many attempts");
       for (const attempt of plan.due.slice(0, Math.max(0, AT_ONCE - underWay.size))) launch(attempt);
       log = forget(log, plan);
     } catch (error) {
-      hands.say(`alerts: ${error instanceof Error ? error.message : String(error)}`);
+      context.log(`alerts: ${error instanceof Error ? error.message : String(error)}`);
     }
     if (!signal.aborted) await clock.sleep(POLL_MS, news.signal);
   }
-  hands.events.off("event", wake);
+  context.events.off("event", wake);
   await Promise.race([Promise.all(underWay.values()), clock.sleep(GRACE_MS)]);
 }
 
-async function deliver(hands: Hands, settings: AlertSettings, attempt: Attempt): Promise<void> {
-  enter(hands, attempt, "sending", null);
+async function deliver(context: AlertContext, settings: AlertSettings, attempt: Attempt): Promise<void> {
+  enter(context, attempt, "sending", null);
   crashPoint("pit.alert.sending");
-  const problem = await sendAttempt(hands.machine, settings, attempt);
+  const problem = await sendAttempt(context.machine, settings, attempt);
   crashPoint("pit.alert.sent");
-  enter(hands, attempt, problem === undefined ? "delivered" : "failed", problem ?? null);
+  enter(context, attempt, problem === undefined ? "delivered" : "failed", problem ?? null);
 }
 
-function enter(hands: Hands, attempt: Attempt, state: Delivery["state"], problem: string | null): void {
+function enter(
+  context: AlertContext,
+  attempt: Attempt,
+  state: Delivery["state"],
+  problem: string | null,
+): void {
   const data: Delivery = {
     event: attempt.event.seq,
     target: attempt.target,
@@ -93,11 +112,11 @@ function enter(hands: Hands, attempt: Attempt, state: Delivery["state"], problem
     state,
     problem,
   };
-  // Not `hands.tell`, which may fail in silence: what cannot be entered must not be sent, or it would be sent for ever.
-  const registry = hands.registry();
+  // What cannot be entered must not be sent, or it would be sent for ever.
+  const registry = context.registry();
   if (registry === undefined) throw new LazarusError("REGISTRY_DAMAGED", "the registry cannot be used");
   const entered = registry.append({ kind: "delivery", mission: attempt.event.mission, data: { ...data } });
-  hands.events.emit("event", entered);
+  context.events.emit("event", entered);
 }
 
 /** What is settled need not be looked at again, nor what was said of events that are not looked at. */

@@ -1,16 +1,16 @@
 // Opens what commands about agents act with.
-import { type Hands, openHands } from "../pit/context.ts";
+import { openPitContext, type PitContext } from "../pit/context.ts";
 import type { CliContext } from "./context.ts";
 import { VERSION } from "./version.ts";
 
-export function openCliHands(context: CliContext): Hands {
-  return openHands({
+export function openCliPitContext(context: CliContext): PitContext {
+  return openPitContext({
     machine: context.machine,
     effective: context.config,
     version: VERSION,
     environment: context.surroundings.env,
     cwd: context.surroundings.cwd,
-    say: (line) => context.say(line),
+    log: (line) => context.say(line),
     warn: (line) => context.warn(line),
   });
 }

@@ -8,7 +8,7 @@ import {
   type StopResult,
   stopMission,
 } from "../pit/actions.ts";
-import type { Hands } from "../pit/context.ts";
+import type { PitContext } from "../pit/context.ts";
 import { stateOf } from "../pit/describe.ts";
 import { listAgents, readRecord } from "../pit/record/store.ts";
 import { lifeGoesOn } from "../pit/start/life.ts";
@@ -24,10 +24,10 @@ import { takeHeartbeat } from "./take-heartbeat.ts";
 /** So many missions are looked at before others have a turn: heartbeats, and the watching of agents. */
 const AT_ONCE = 8;
 
-export function createPitPort(hands: Hands, desk: HeartbeatDesk): PitPort {
-  const { machine, config } = hands;
+export function createPitPort(pitContext: PitContext, desk: HeartbeatDesk): PitPort {
+  const { machine, config } = pitContext;
   const registry = (): Registry => {
-    const open = hands.registry();
+    const open = pitContext.registry();
     if (open !== undefined) return open;
     throw new LazarusError("REGISTRY_DAMAGED", "the registry cannot be used", {
       hint: "lazarus registry rebuild",
@@ -36,14 +36,14 @@ export function createPitPort(hands: Hands, desk: HeartbeatDesk): PitPort {
   return {
     async missions() {
       const views: MissionView[] = [];
-      for (const view of eachMission(hands)) {
+      for (const view of eachMission(pitContext)) {
         views.push({ ...view, record: null });
         if (views.length % AT_ONCE === 0) await machine.clock.sleep(0);
       }
       return views;
     },
     async mission(mission) {
-      const view = viewMission(hands, mission);
+      const view = viewMission(pitContext, mission);
       if (view !== undefined) return view;
       throw new LazarusError("MISSION_UNKNOWN", `mission ${mission} has no cell and never had an agent`, {
         hint: `lazarus init ${mission}`,
@@ -54,7 +54,7 @@ export function createPitPort(hands: Hands, desk: HeartbeatDesk): PitPort {
       const agents: Record<string, number> = {};
       for (const [n, mission] of listAgents(config).entries()) {
         if (n % AT_ONCE === AT_ONCE - 1) await machine.clock.sleep(0);
-        const state = agentState(hands, mission);
+        const state = agentState(pitContext, mission);
         agents[state] = (agents[state] ?? 0) + 1;
       }
       return { cells, agents };
@@ -70,13 +70,13 @@ export function createPitPort(hands: Hands, desk: HeartbeatDesk): PitPort {
       }
       switch (action) {
         case "stop":
-          return tellStop(await stopMission(hands, mission));
+          return tellStop(await stopMission(pitContext, mission));
         case "rest":
-          return tellStop(await restMission(hands, mission));
+          return tellStop(await restMission(pitContext, mission));
         case "pause":
-          return { ...(await pauseMission(hands, mission)) };
+          return { ...(await pauseMission(pitContext, mission)) };
         case "revive": {
-          const result = await reviveMission(hands, mission, { dryRun });
+          const result = await reviveMission(pitContext, mission, { dryRun });
           if (result.outcome === "started")
             return {
               outcome: "started",
@@ -87,14 +87,14 @@ export function createPitPort(hands: Hands, desk: HeartbeatDesk): PitPort {
           return { ...result };
         }
         case "checkpoint": {
-          const { ref, outcome, flaws } = await checkpointMission(hands, mission, message);
+          const { ref, outcome, flaws } = await checkpointMission(pitContext, mission, message);
           return { checkpoint: ref.id, outcome, flaws: flaws.length };
         }
       }
     },
     subscribe(listener) {
-      hands.events.on("event", listener);
-      return () => hands.events.off("event", listener);
+      pitContext.events.on("event", listener);
+      return () => pitContext.events.off("event", listener);
     },
   };
 }
@@ -103,7 +103,7 @@ function tellStop({ wasRunning, checkpoint, checkpointError, killed }: StopResul
   return { was_running: wasRunning, checkpoint, checkpoint_error: checkpointError, killed };
 }
 
-function agentState({ machine, config }: Hands, mission: string): string {
+function agentState({ machine, config }: PitContext, mission: string): string {
   try {
     return stateOf(readRecord(config, mission), lifeGoesOn(machine.processes, config, mission));
   } catch {

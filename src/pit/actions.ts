@@ -5,10 +5,10 @@ import { existsSync } from "node:fs";
 import { readEpoch } from "../cell/fence.ts";
 import { initCell } from "../cell/init.ts";
 import { cellPaths } from "../cell/layout.ts";
-import type { MissionId } from "../cell/mission-id.ts";
+import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { CaptureResult } from "../snapshot/capture/capture.ts";
-import type { Hands } from "./context.ts";
+import type { PitContext } from "./context.ts";
 import { previewEnd } from "./death/collect-facts.ts";
 import { capture, considerRevival, settleLife } from "./death/handle-exit.ts";
 import { endProcesses, endUnlocked, findUnlocked } from "./death/kill.ts";
@@ -32,26 +32,30 @@ import { ring } from "./supervise/wake-file.ts";
 
 /** Starts an agent by a human's order. The cell is made when it is missing. */
 export async function startMission(
-  hands: Hands,
+  context: PitContext,
   orders: Orders,
   options: { readonly foreground?: boolean } = {},
 ): Promise<Started> {
-  const { machine, config } = hands;
-  const mission = hands.missionOf(orders.mission);
+  const { machine, config } = context;
+  const mission = parseMissionId(orders.mission);
   const { made } = initCell(machine, config, mission);
   if (made.length > 0)
-    hands.tell({ kind: "init", mission, data: { root: cellPaths(config, mission).root, made, repo: null } });
-  using _ = await hands.lock(mission, `start of ${mission}`);
+    context.recordEvent({
+      kind: "init",
+      mission,
+      data: { root: cellPaths(config, mission).root, made, repo: null },
+    });
+  using _ = await context.lockMission(mission, `start of ${mission}`);
   // A life that ended unseen is dealt with first: its scene is kept before anything new changes it.
-  const settled = await settleLife(hands, mission);
+  const settled = await settleLife(context, mission);
   if (settled.state === "unkept") throw settled.error;
   const record = order(readRecord(config, mission), orders, machine.clock.nowMs());
-  const started = await startAgent(hands, record, {
+  const started = await startAgent(context, record, {
     how: "start",
     command: orders.command,
     ...(options.foreground ? { foreground: true } : {}),
   });
-  hands.tell({
+  context.recordEvent({
     kind: "start",
     mission,
     data: { epoch: started.epoch, pid: started.life?.agent.pid ?? null, command: orders.command[0] ?? "" },
@@ -78,11 +82,11 @@ export interface StopResult {
 
 /** A human's stop: a latch. Checkpoint, SIGTERM, a grace, SIGKILL. */
 export function stopMission(
-  hands: Hands,
+  context: PitContext,
   mission: MissionId,
   options: StopOptions = {},
 ): Promise<StopResult> {
-  return endMission(hands, mission, "stopped", options);
+  return endMission(context, mission, "stopped", options);
 }
 
 /** An agent that is asked to end in its own time gets so long for it. */
@@ -90,28 +94,28 @@ export const REST_SECONDS = 60;
 
 /** A graceful end; comes back with `revive`. */
 export function restMission(
-  hands: Hands,
+  context: PitContext,
   mission: MissionId,
   { graceSeconds = REST_SECONDS }: StopOptions = {},
 ): Promise<StopResult> {
-  return endMission(hands, mission, "resting", { checkpoint: false, graceSeconds });
+  return endMission(context, mission, "resting", { checkpoint: false, graceSeconds });
 }
 
 async function endMission(
-  hands: Hands,
+  context: PitContext,
   mission: MissionId,
   wish: Extract<Wish, "stopped" | "resting">,
   options: StopOptions,
 ): Promise<StopResult> {
-  const { machine, config } = hands;
-  using _ = await hands.lock(mission, `${wish === "stopped" ? "stop" : "rest"} of ${mission}`);
-  let record = readRecord(config, mission) ?? strayRecord(hands, mission);
+  const { machine, config } = context;
+  using _ = await context.lockMission(mission, `${wish === "stopped" ? "stop" : "rest"} of ${mission}`);
+  let record = readRecord(config, mission) ?? strayRecord(context, mission);
   if (record?.life == null) throw unknownAgent(mission);
   // The latch first: whatever fails below, nothing is revived against a human's word.
   record = setWish(record, wish, machine.clock.nowMs());
   writeRecord(machine, config, record);
-  hands.tell({ kind: "stop", mission, data: { wish } });
-  const unlocked = lifeGoesOn(machine.processes, config, mission) ? [] : findUnlocked(hands, mission);
+  context.recordEvent({ kind: "stop", mission, data: { wish } });
+  const unlocked = lifeGoesOn(machine.processes, config, mission) ? [] : findUnlocked(context, mission);
   const running = unlocked.length > 0 || lifeGoesOn(machine.processes, config, mission);
   let checkpoint: string | null = null;
   let checkpointError: string | null = null;
@@ -119,19 +123,19 @@ async function endMission(
   if (running) {
     if (options.checkpoint !== false) {
       try {
-        checkpoint = (await capture(hands, mission, "stop", null, record.agent)).ref.id;
+        checkpoint = (await capture(context, mission, "stop", null, record.agent)).ref.id;
         record = keepScene(record, { epoch: record.life!.epoch, checkpoint, error: null });
         writeRecord(machine, config, record);
       } catch (error) {
         checkpointError = error instanceof Error ? error.message : String(error);
       }
     }
-    const settings = hands.settings(mission, record.agent);
+    const settings = context.settings(mission, record.agent);
     const graceMs = (options.graceSeconds ?? settings.graceSeconds) * 1000;
-    killed = await endProcesses(hands, mission, graceMs);
-    if (unlocked.length > 0) await endUnlocked(hands, mission, graceMs);
+    killed = await endProcesses(context, mission, graceMs);
+    if (unlocked.length > 0) await endUnlocked(context, mission, graceMs);
   }
-  const settled = await settleLife(hands, mission);
+  const settled = await settleLife(context, mission);
   if (settled.state === "alive") throw immortal(mission);
   ring(machine, config, mission);
   if (settled.state === "settled") {
@@ -142,14 +146,14 @@ async function endMission(
 }
 
 /** Stops every process of the agent where it is; a latch. It goes on with `revive`. */
-export async function pauseMission(hands: Hands, mission: MissionId): Promise<{ processes: number }> {
-  const { machine, config } = hands;
-  using _ = await hands.lock(mission, `pause of ${mission}`);
-  const record = requireRecord(hands, mission);
-  const life = requireLife(hands, mission);
+export async function pauseMission(context: PitContext, mission: MissionId): Promise<{ processes: number }> {
+  const { machine, config } = context;
+  using _ = await context.lockMission(mission, `pause of ${mission}`);
+  const record = requireRecord(context, mission);
+  const life = requireLife(context, mission);
   writeRecord(machine, config, setWish(record, "paused", machine.clock.nowMs()));
   const processes = await stopTree(machine.clock, life);
-  hands.tell({ kind: "stop", mission, data: { wish: "paused", processes } });
+  context.recordEvent({ kind: "stop", mission, data: { wish: "paused", processes } });
   ring(machine, config, mission);
   return { processes };
 }
@@ -166,29 +170,29 @@ export interface ReviveOptions {
 
 /** A human says: bring it back. Answers an ask, lifts latch and tombstone, cuts a wait short. */
 export async function reviveMission(
-  hands: Hands,
+  context: PitContext,
   mission: MissionId,
   options: ReviveOptions = {},
 ): Promise<ReviveResult> {
-  const { machine, config } = hands;
-  using _ = await hands.lock(mission, `revival of ${mission}`);
-  const record = requireRecord(hands, mission);
+  const { machine, config } = context;
+  using _ = await context.lockMission(mission, `revival of ${mission}`);
+  const record = requireRecord(context, mission);
   if (lifeGoesOn(machine.processes, config, mission)) {
     if (record.wish !== "paused" || options.dryRun) return { outcome: "running" };
     writeRecord(machine, config, setWish(record, "running", machine.clock.nowMs()));
-    const tree = agentTree(requireLife(hands, mission));
+    const tree = agentTree(requireLife(context, mission));
     for (const pid of tree) signal(pid, "SIGCONT");
-    hands.tell({ kind: "revival", mission, data: { how: "continued", processes: tree.length } });
+    context.recordEvent({ kind: "revival", mission, data: { how: "continued", processes: tree.length } });
     ring(machine, config, mission);
     return { outcome: "continued", processes: tree.length };
   }
   if (options.dryRun) {
-    const unseen = await previewEnd(hands, record);
-    const { limits } = hands.settings(mission, record.agent);
+    const unseen = await previewEnd(context, record);
+    const { limits } = context.settings(mission, record.agent);
     const known = unseen === undefined ? record : endLife(record, unseen, limits);
-    return { outcome: "would-start", decision: considerRevival(hands, mission, known), record: known };
+    return { outcome: "would-start", decision: considerRevival(context, mission, known), record: known };
   }
-  const settled = await settleLife(hands, mission);
+  const settled = await settleLife(context, mission);
   if (settled.state === "unkept") throw settled.error;
   const now = readRecord(config, mission)!;
   if (!existsSync(cellPaths(config, mission).root)) {
@@ -203,7 +207,7 @@ export async function reviveMission(
   }
   const granted = grant(now, machine.clock.nowMs());
   writeRecord(machine, config, granted);
-  const started = await reviveAgent(hands, mission, granted, {
+  const started = await reviveAgent(context, mission, granted, {
     how: "revival",
     stepBackTo: null,
     reason: "a human said revive",
@@ -214,15 +218,15 @@ export async function reviveMission(
 
 /** A checkpoint by order. */
 export async function checkpointMission(
-  hands: Hands,
+  context: PitContext,
   mission: MissionId,
   message: string | null = null,
 ): Promise<CaptureResult> {
-  return capture(hands, mission, "manual", message, readRecord(hands.config, mission)?.agent ?? null);
+  return capture(context, mission, "manual", message, readRecord(context.config, mission)?.agent ?? null);
 }
 
-export function requireRecord(hands: Hands, mission: MissionId): MissionRecord {
-  const record = readRecord(hands.config, mission);
+export function requireRecord(context: PitContext, mission: MissionId): MissionRecord {
+  const record = readRecord(context.config, mission);
   if (record !== undefined && record.life !== null) return record;
   throw unknownAgent(mission);
 }
@@ -234,7 +238,7 @@ function unknownAgent(mission: MissionId): LazarusError {
 }
 
 /** For an agent that lives while its record is gone: enough to end it. How it was started nobody knows any more. */
-function strayRecord({ machine, config }: Hands, mission: MissionId): MissionRecord | undefined {
+function strayRecord({ machine, config }: PitContext, mission: MissionId): MissionRecord | undefined {
   const [keeper] = findKeepers(agentPlaces(config, mission).directory);
   if (keeper === undefined && !lifeGoesOn(machine.processes, config, mission)) return undefined;
   const nowMs = machine.clock.nowMs();
@@ -258,9 +262,9 @@ function strayRecord({ machine, config }: Hands, mission: MissionId): MissionRec
   });
 }
 
-export function requireLife(hands: Hands, mission: MissionId): Life {
-  const life = readLife(hands.config, mission);
-  if (life !== undefined && lifeGoesOn(hands.machine.processes, hands.config, mission)) return life;
+export function requireLife(context: PitContext, mission: MissionId): Life {
+  const life = readLife(context.config, mission);
+  if (life !== undefined && lifeGoesOn(context.machine.processes, context.config, mission)) return life;
   throw new LazarusError("AGENT_NOT_RUNNING", `no agent of ${mission} is running`, {
     hint: `lazarus status ${mission}`,
   });

@@ -1,10 +1,10 @@
-// What every act of the pit works with, gathered once, whether the daemon or a command acts. The registry is told of each
-// event; that it cannot be written never stops an act.
+// What the pit's operations need, opened once by the daemon or by a command: machine, config, registry, settings, locks.
+// A registry that cannot be written never fails an operation.
 import { EventEmitter } from "node:events";
 import { resolve } from "node:path";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellPaths } from "../cell/layout.ts";
-import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
+import type { MissionId } from "../cell/mission-id.ts";
 import { makeDirectory } from "../platform/durable.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { readJsonFile } from "../platform/json-file.ts";
@@ -15,49 +15,48 @@ import { type MissionContext, openMissionContext } from "../snapshot/mission-con
 import { agentPlaces } from "./record/store.ts";
 import { type PitSettings, pitSettings, type SettingsSource } from "./settings.ts";
 
-export interface Hands extends Disposable {
+export interface PitContext extends Disposable {
   readonly machine: Machine;
   readonly effective: EffectiveConfig;
   readonly config: Config;
   readonly version: string;
-  /** Handed on to agents and to git. */
+  /** Passed to agents and to git. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** LAZARUS_HOME as a whole path, when it is set. */
+  /** LAZARUS_HOME as an absolute path; undefined when it is not set. */
   readonly home: string | undefined;
-  /** A line for whoever watches. */
-  say(line: string): void;
-  /** Enters an event in the registry and tells listeners in this process. */
-  tell(event: NewEvent): void;
-  /** Emits `event` for each event told. */
+  log(line: string): void;
+  /** Appends an event to the registry and emits it to listeners in this process. */
+  recordEvent(event: NewEvent): void;
+  /** Emits `event` for each recorded event. */
   readonly events: EventEmitter<{ event: [Event] }>;
+  /** Opened on first use; undefined when it cannot be opened. */
   registry(): Registry | undefined;
-  missionOf(text: string): MissionId;
   openMission(mission: MissionId): MissionContext;
   settings(mission: MissionId, agent: string | undefined): PitSettings;
-  /** One who acts on a mission at a time, on this machine. */
-  lock(mission: MissionId, purpose: string, waitMs?: number): Promise<Lock>;
+  /** Held by every operation that changes a mission's agent. */
+  lockMission(mission: MissionId, purpose: string, waitMs?: number): Promise<Lock>;
 }
 
-export interface HandsOptions {
+export interface PitContextOptions {
   readonly machine: Machine;
   readonly effective: EffectiveConfig;
   readonly version: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
-  say(line: string): void;
+  log(line: string): void;
   warn(line: string): void;
 }
 
 const LOCK_WAIT_MS = 120_000;
 
-export function openHands(options: HandsOptions): Hands {
+export function openPitContext(options: PitContextOptions): PitContext {
   const { machine, effective, environment } = options;
   const { config } = effective;
   const events = new EventEmitter<{ event: [Event] }>();
   events.setMaxListeners(0);
   let registry: Registry | undefined;
   const warned = new Set<string>();
-  /** A daemon asks again and again; what stays wrong is said once. */
+  // A daemon retries for days: log each warning once.
   const warnOnce = (line: string) => {
     if (warned.has(line)) return;
     warned.add(line);
@@ -67,7 +66,7 @@ export function openHands(options: HandsOptions): Hands {
     try {
       registry ??= openRegistry(machine, config.registry_file);
     } catch (error) {
-      warnOnce(`the registry cannot be used: ${words(error)}; try: lazarus registry rebuild`);
+      warnOnce(`cannot open the registry: ${messageOf(error)}; try: lazarus registry rebuild`);
     }
     return registry;
   };
@@ -75,18 +74,18 @@ export function openHands(options: HandsOptions): Hands {
     const path = cellPaths(config, mission).configFile;
     const reading = readJsonFile(path);
     if (!reading.ok && reading.why !== "absent")
-      throw new LazarusError("CONFIG_INVALID", `${path}: ${reading.reason}`, { hint: `look at ${path}` });
+      throw new LazarusError("CONFIG_INVALID", `${path}: ${reading.reason}`, { hint: `edit ${path}` });
     return { section: reading.ok ? reading.value.pit : undefined, where: `${path}: pit` };
   };
-  /** A cell lies open to its agent: what is wrong there must not keep a human from ending it, nor revive it unasked. */
+  // The agent can write to its own cell: a broken section there must not keep a user from stopping it, nor revive it.
   const settings = (mission: MissionId, agent: string | undefined): PitSettings => {
     const { document, file } = effective;
     try {
       return pitSettings(document, file, agent, cellSection(mission));
     } catch (error) {
-      const rest = pitSettings(document, file, agent);
-      warnOnce(`${words(error)}; until it is mended nothing of this section is used, and revive is ask`);
-      return { ...rest, revive: "ask" };
+      const fallback = pitSettings(document, file, agent);
+      warnOnce(`${messageOf(error)}; until this is fixed the section is ignored and revive is "ask"`);
+      return { ...fallback, revive: "ask" };
     }
   };
   return {
@@ -96,22 +95,21 @@ export function openHands(options: HandsOptions): Hands {
     version: options.version,
     environment,
     home: environment.LAZARUS_HOME ? resolve(options.cwd, environment.LAZARUS_HOME) : undefined,
-    say: options.say,
+    log: options.log,
     events,
     registry: openOnce,
-    missionOf: parseMissionId,
-    tell(event) {
+    recordEvent(event) {
       try {
-        const entered = openOnce()?.append(event);
-        if (entered !== undefined) events.emit("event", entered);
+        const recorded = openOnce()?.append(event);
+        if (recorded !== undefined) events.emit("event", recorded);
       } catch (error) {
-        warnOnce(`the event log was not written: ${words(error)}`);
+        warnOnce(`cannot write to the event log: ${messageOf(error)}`);
       }
     },
     openMission: (mission) =>
       openMissionContext(machine, effective, mission, { version: options.version, environment }),
     settings,
-    lock(mission, purpose, waitMs = LOCK_WAIT_MS) {
+    lockMission(mission, purpose, waitMs = LOCK_WAIT_MS) {
       const places = agentPlaces(config, mission);
       makeDirectory(machine.disk, places.directory);
       return acquireLock(machine, places.lock, { purpose, waitMs });
@@ -123,6 +121,6 @@ export function openHands(options: HandsOptions): Hands {
   };
 }
 
-function words(error: unknown): string {
+function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

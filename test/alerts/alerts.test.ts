@@ -180,7 +180,7 @@ describe("the loop", () => {
   });
 
   const deliveries = () =>
-    scene.hands
+    scene.pitContext
       .registry()!
       .events({})
       .filter(({ kind }) => kind === "delivery")
@@ -188,13 +188,13 @@ describe("the loop", () => {
   /** Runs the loop until `until` holds, then ends it. */
   async function runUntil(alerts: Record<string, unknown>, until: () => boolean) {
     const end = new AbortController();
-    const running = runAlerts(scene.hands, alertSettings({ alerts }, "c"), end.signal);
+    const running = runAlerts(scene.pitContext, alertSettings({ alerts }, "c"), end.signal);
     await expect.poll(until, { timeout: 45_000 }).toBe(true);
     end.abort();
     await running;
   }
   const ask = (reason: string) =>
-    scene.hands.tell({ kind: "alert", mission: "m1", data: { action: "ask", reason } });
+    scene.pitContext.recordEvent({ kind: "alert", mission: "m1", data: { action: "ask", reason } });
 
   it("tells a command, a webhook and ntfy, each once, over two pits; secrets do not leave", async () => {
     const out = join(scene.directory, "out");
@@ -237,7 +237,7 @@ describe("the loop", () => {
     received.length = 0;
     answers = [500];
     ask("second");
-    const seq = scene.hands.registry()!.events({ last: 1 })[0]!.seq;
+    const seq = scene.pitContext.registry()!.events({ last: 1 })[0]!.seq;
     const alerts = { webhook: `${url}/hook/s3cret` };
     // A later attempt may follow before anyone looks.
     const first = () => deliveries().find(({ event, state }) => event === seq && state === "failed");
@@ -248,8 +248,8 @@ describe("the loop", () => {
     });
     // As a pit leaves it that is killed after sending and before entering that it did.
     ask("third");
-    const third = scene.hands.registry()!.events({ last: 1 })[0]!.seq;
-    scene.hands.tell({
+    const third = scene.pitContext.registry()!.events({ last: 1 })[0]!.seq;
+    scene.pitContext.recordEvent({
       kind: "delivery",
       mission: "m1",
       data: { event: third, target: "webhook", attempt: 1, state: "sending", problem: null },
@@ -264,7 +264,7 @@ describe("the loop", () => {
 
   it("a command that cannot be run, or a server that is not there, is a failure in words", async () => {
     ask("fourth");
-    const seq = scene.hands.registry()!.events({ last: 1 })[0]!.seq;
+    const seq = scene.pitContext.registry()!.events({ last: 1 })[0]!.seq;
     const failed = () =>
       deliveries().filter(
         ({ event, state, attempt }) => event === seq && state === "failed" && attempt === 1,
@@ -281,7 +281,7 @@ describe("the loop", () => {
   });
 
   it("nothing is configured: nothing is done", async () => {
-    await runAlerts(scene.hands, alertSettings({}, undefined), new AbortController().signal);
+    await runAlerts(scene.pitContext, alertSettings({}, undefined), new AbortController().signal);
     expect(existsSync(scene.directory)).toBe(true);
     chmodSync(scene.directory, 0o700);
   });

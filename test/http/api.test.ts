@@ -123,7 +123,7 @@ describe("actions", () => {
   );
 
   it("start to end: pause, go on, stop; what the agent was started with stays secret", async () => {
-    await startMission(scene.hands, {
+    await startMission(scene.pitContext, {
       mission: "m1",
       agent: "sleeper",
       command: ["sleep", "60"],

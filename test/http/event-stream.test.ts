@@ -12,7 +12,8 @@ beforeAll(async () => {
 });
 afterAll(() => scene[Symbol.asyncDispose]());
 
-const tell = (n: number) => scene.hands.tell({ kind: "start", mission: n % 2 ? "odd" : "even", data: { n } });
+const tell = (n: number) =>
+  scene.pitContext.recordEvent({ kind: "start", mission: n % 2 ? "odd" : "even", data: { n } });
 
 /** Reads the stream until `enough` says so; `onOpen` is called when its place in the log is settled. */
 async function listen(
@@ -117,7 +118,7 @@ describe("a client that never reads", () => {
       );
       return socket;
     });
-    const registry = scene.hands.registry()!;
+    const registry = scene.pitContext.registry()!;
     registry.database.exec("BEGIN");
     for (let i = 0; i < 3000; i += 1)
       registry.append({ kind: "start", mission: "flood", data: { text: "x".repeat(4000) } });

@@ -12,13 +12,13 @@ import { createDirectWriter, openWorkerWriter } from "../../src/http/heartbeat-w
 import { createPitPort } from "../../src/http/pit-port.ts";
 import type { PitPort } from "../../src/http/port.ts";
 import { type Http, type HttpOptions, mountHttp } from "../../src/http/server.ts";
-import { type Hands, openHands } from "../../src/pit/context.ts";
+import { openPitContext, type PitContext } from "../../src/pit/context.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 
 export interface Scene extends AsyncDisposable {
   readonly directory: string;
   readonly config: Config;
-  readonly hands: Hands;
+  readonly pitContext: PitContext;
   readonly desk: HeartbeatDesk;
   readonly port: PitPort;
   readonly http: Http;
@@ -46,13 +46,13 @@ export async function createScene(options: SceneOptions = {}): Promise<Scene> {
   const { directory, effective, config } = createPlace(options.document);
   for (const name of options.missions ?? ["m1"]) initCell(systemMachine, config, parseMissionId(name));
   const said: string[] = [];
-  const hands = openHands({
+  const pitContext = openPitContext({
     machine: systemMachine,
     effective,
     version: "1.2.3",
     environment: { LAZARUS_HOME: directory },
     cwd: directory,
-    say: (line) => said.push(line),
+    log: (line) => said.push(line),
     warn: (line) => said.push(line),
   });
   const writer = options.worker ? openWorkerWriter(config) : undefined;
@@ -60,7 +60,7 @@ export async function createScene(options: SceneOptions = {}): Promise<Scene> {
     systemMachine.clock,
     writer?.write ?? createDirectWriter(systemMachine, config),
   );
-  const port = createPitPort(hands, desk);
+  const port = createPitPort(pitContext, desk);
   const http = await mountHttp(port, {
     machine: systemMachine,
     version: "1.2.3",
@@ -72,7 +72,7 @@ export async function createScene(options: SceneOptions = {}): Promise<Scene> {
   return {
     directory,
     config,
-    hands,
+    pitContext,
     desk,
     port,
     http,
@@ -88,7 +88,7 @@ export async function createScene(options: SceneOptions = {}): Promise<Scene> {
       await http[Symbol.asyncDispose]();
       await desk[Symbol.asyncDispose]();
       await writer?.[Symbol.asyncDispose]();
-      hands[Symbol.dispose]();
+      pitContext[Symbol.dispose]();
       rmSync(directory, { recursive: true, force: true });
     },
   };

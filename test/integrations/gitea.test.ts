@@ -222,7 +222,7 @@ describe("the door, over HTTP", () => {
       machine: systemMachine,
       config: scene.config,
       settings: { secretFile, ...RULES },
-      tell: (event) => scene.hands.tell(event),
+      tell: (event) => scene.pitContext.recordEvent(event),
     });
   });
   afterAll(async () => {
@@ -266,7 +266,7 @@ describe("the door, over HTTP", () => {
       approved_by: "bob",
       answers: GOOD,
     });
-    const [event] = scene.hands.registry()!.events({ mission: "tidy-inbox", last: 1 });
+    const [event] = scene.pitContext.registry()!.events({ mission: "tidy-inbox", last: 1 });
     expect(event).toMatchObject({ kind: "init", data: { by: "gitea", repository: "o/r", issue: 7 } });
     expect(existsSync(join(scene.config.run_dir, "agents", "tidy-inbox"))).toBe(false);
   });

@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { cellPaths } from "../../src/cell/layout.ts";
-import type { MissionId } from "../../src/cell/mission-id.ts";
+import { type MissionId, parseMissionId } from "../../src/cell/mission-id.ts";
 import { startMission, stopMission } from "../../src/pit/actions.ts";
 import { endProcesses } from "../../src/pit/death/kill.ts";
 import { pitLockFile } from "../../src/pit/paths.ts";
@@ -24,7 +24,7 @@ let mission: MissionId;
 let orders: Orders;
 beforeEach(async () => {
   scene = await createScene();
-  mission = scene.hands.missionOf("m1");
+  mission = parseMissionId("m1");
   orders = {
     mission,
     agent: "sleep",
@@ -40,7 +40,7 @@ afterEach(() => scene[Symbol.asyncDispose]());
 
 /** The record of a first life that nobody started. */
 function recordLife(): void {
-  const { config, machine } = scene.hands;
+  const { config, machine } = scene.pitContext;
   const life = {
     epoch: 1,
     started_ms: 1,
@@ -70,7 +70,7 @@ describe("the end of a life", () => {
       agentPlaces(scene.config, mission).lifeLock,
       "a slow keeper",
     )!;
-    const ending = endProcesses(scene.hands, mission, 0);
+    const ending = endProcesses(scene.pitContext, mission, 0);
     keeper[Symbol.dispose]();
     expect(await ending).toBe(false);
   });
@@ -79,19 +79,19 @@ describe("the end of a life", () => {
 describe("a start", () => {
   it("waits for someone who only looks at the lock, however long that takes", async () => {
     const looker = hold(agentPlaces(scene.config, mission).lifeLock, "shared");
-    const starting = startMission(scene.hands, orders);
+    const starting = startMission(scene.pitContext, orders);
     // Longer than it waits for a keeper.
     await new Promise((resolve) => setTimeout(resolve, 500));
     looker[Symbol.dispose]();
     expect(await starting).toMatchObject({ epoch: 1, life: { epoch: 1 } });
-    await stopMission(scene.hands, mission, { checkpoint: false, graceSeconds: 0 });
+    await stopMission(scene.pitContext, mission, { checkpoint: false, graceSeconds: 0 });
   });
 });
 
 describe("a pit", () => {
   it("opens although someone looks at its lock", async () => {
     const looker = hold(pitLockFile(scene.config.run_dir), "shared");
-    const opening = openPit(scene.hands);
+    const opening = openPit(scene.pitContext);
     looker[Symbol.dispose]();
     using pit = await opening;
     expect(pit.watching).toBe(0);
@@ -100,7 +100,7 @@ describe("a pit", () => {
   it("is refused by name, also when the other one has not said its name yet", async () => {
     const path = pitLockFile(scene.config.run_dir);
     using _other = hold(path, "alone");
-    const refused = openPit(scene.hands);
+    const refused = openPit(scene.pitContext);
     writeFileSync(path, JSON.stringify({ pid: process.pid, host: hostname(), purpose: "pit", since: 1 }));
     await expect(refused).rejects.toThrow(`process ${process.pid}`);
   });
@@ -125,7 +125,7 @@ describe("an agent without output", () => {
       lookedMs: -10_000,
       checkpointedMs: 0,
     };
-    const rounds = createRounds(scene.hands, {
+    const rounds = createRounds(scene.pitContext, {
       get: () => one,
       all: () => [one],
       size: 1,

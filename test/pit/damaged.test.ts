@@ -207,7 +207,7 @@ describe("the registry", () => {
         killAgent();
         await world.until(`life ${epoch}`, () => world.life("m1").epoch === epoch);
       }
-      expect(said().match(/the registry cannot be used/g)).toHaveLength(1);
+      expect(said().match(/cannot open the registry/g)).toHaveLength(1);
     } finally {
       pit.kill("SIGKILL");
     }

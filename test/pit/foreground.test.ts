@@ -1,5 +1,7 @@
 // Whoever accompanies an agent of the foreground waits for that life, and for no later one.
+
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { reviveMission, startMission, stopMission } from "../../src/pit/actions.ts";
 import { accompany, openSignalRelay } from "../../src/pit/start/foreground.ts";
 import { createScene, type Scene } from "../http/scene.ts";
@@ -11,9 +13,9 @@ beforeAll(async () => {
 afterAll(() => scene[Symbol.asyncDispose]());
 
 it("a pit that was faster has begun the next life already: the first one's status is told at once", async () => {
-  const { hands } = scene;
-  const mission = hands.missionOf("m1");
-  const first = await startMission(hands, {
+  const { pitContext } = scene;
+  const mission = parseMissionId("m1");
+  const first = await startMission(pitContext, {
     mission,
     agent: "sh",
     command: ["sh", "-c", '[ "$LAZARUS_EPOCH" = 1 ] && exit 5; exec sleep 600'],
@@ -25,13 +27,13 @@ it("a pit that was faster has begun the next life already: the first one's statu
   });
   await first.ended;
   // Stands for the pit.
-  const next = await reviveMission(hands, mission);
+  const next = await reviveMission(pitContext, mission);
   expect(next.outcome).toBe("started");
   try {
     using relay = openSignalRelay();
-    const end = await accompany(hands, mission, first, relay);
+    const end = await accompany(pitContext, mission, first, relay);
     expect(end).toMatchObject({ status: 5, revivedAs: 2, record: undefined, problem: undefined });
   } finally {
-    await stopMission(hands, mission, { checkpoint: false, graceSeconds: 0 });
+    await stopMission(pitContext, mission, { checkpoint: false, graceSeconds: 0 });
   }
 });

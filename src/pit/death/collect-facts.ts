@@ -3,7 +3,7 @@
 import { statfsSync, statSync } from "node:fs";
 import { cellPaths } from "../../cell/layout.ts";
 import { parseMissionId } from "../../cell/mission-id.ts";
-import type { Hands } from "../context.ts";
+import type { PitContext } from "../context.ts";
 import { type MissionRecord, nextStep, type RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
 import { type Life, readExit, readLife } from "../start/life.ts";
@@ -58,12 +58,12 @@ export async function gatherEndFacts(
 
 /** How a life ended that is over and that nobody has dealt with yet; undefined when someone has. */
 export async function previewEnd(
-  hands: Pick<Hands, "machine" | "config" | "settings">,
+  context: Pick<PitContext, "machine" | "config" | "settings">,
   record: MissionRecord,
 ): Promise<RecordedEnd | undefined> {
   if (nextStep(record) !== "record-end") return undefined;
-  const settings = hands.settings(parseMissionId(record.mission), record.agent);
-  return judgeEnd(await gatherEndFacts(hands, record, settings));
+  const settings = context.settings(parseMissionId(record.mission), record.agent);
+  return judgeEnd(await gatherEndFacts(context, record, settings));
 }
 
 /** What the keeper wrote of an earlier life says nothing of this one. */

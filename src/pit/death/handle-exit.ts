@@ -8,7 +8,7 @@ import { asLazarusError, ERROR_KINDS, LazarusError } from "../../platform/errors
 import { indexCheckpoint } from "../../registry/checkpoints.ts";
 import { type CaptureResult, captureCell } from "../../snapshot/capture/capture.ts";
 import type { Reason } from "../../snapshot/model/entry.ts";
-import type { Hands } from "../context.ts";
+import type { PitContext } from "../context.ts";
 import {
   endLife,
   enterDecision,
@@ -41,52 +41,52 @@ export type Settled =
 
 /** Only under the mission's lock. */
 export async function settleLife(
-  hands: Hands,
+  context: PitContext,
   mission: MissionId,
   options: SettleOptions = {},
 ): Promise<Settled> {
-  let record = readRecord(hands.config, mission);
+  let record = readRecord(context.config, mission);
   if (record === undefined || record.life === null) return { state: "none" };
-  if (lifeGoesOn(hands.machine.processes, hands.config, mission)) return { state: "alive" };
+  if (lifeGoesOn(context.machine.processes, context.config, mission)) return { state: "alive" };
   if (nextStep(record) === "record-end") {
-    record = await recordEnd(hands, mission, record, options);
+    record = await recordEnd(context, mission, record, options);
     crashPoint("pit.settle.ended");
   }
   if (nextStep(record) === "keep-scene") {
     try {
-      record = await takeScene(hands, mission, record);
+      record = await takeScene(context, mission, record);
     } catch (error) {
       const failure = asLazarusError(error, `the checkpoint of ${mission}`);
       if (ERROR_KINDS[failure.kind].retry) return { state: "unkept", record, error: failure };
       record = keepScene(record, { epoch: record.life!.epoch, checkpoint: null, error: failure.message });
-      writeRecord(hands.machine, hands.config, record);
+      writeRecord(context.machine, context.config, record);
     }
     crashPoint("pit.settle.kept");
   }
   if (nextStep(record) === "wait") {
-    const { maxAgeMs } = hands.settings(mission, record.agent).limits;
-    const fresh = refreshDecision(record, hands.machine.clock.nowMs(), maxAgeMs);
-    if (fresh !== record) writeRecord(hands.machine, hands.config, fresh);
+    const { maxAgeMs } = context.settings(mission, record.agent).limits;
+    const fresh = refreshDecision(record, context.machine.clock.nowMs(), maxAgeMs);
+    if (fresh !== record) writeRecord(context.machine, context.config, fresh);
     record = fresh;
   }
   if (nextStep(record) === "decide") {
-    record = decide(hands, mission, record);
+    record = decide(context, mission, record);
     crashPoint("pit.settle.decided");
   }
   return { state: "settled", record };
 }
 
 async function recordEnd(
-  hands: Hands,
+  context: PitContext,
   mission: MissionId,
   record: MissionRecord,
   options: SettleOptions,
 ): Promise<MissionRecord> {
-  const { machine, config } = hands;
+  const { machine, config } = context;
   const { epoch } = record.life!;
-  const settings = hands.settings(mission, record.agent);
+  const settings = context.settings(mission, record.agent);
   const cell = cellPaths(config, mission);
-  const exit = exitOf(hands, mission, epoch);
+  const exit = exitOf(context, mission, epoch);
   const bootId = machine.processes.bootId();
   const mine = lifeOf(readLife(config, mission), epoch);
   // A keeper that wrote an exit has ended everything itself.
@@ -102,17 +102,17 @@ async function recordEnd(
       { hint: `ps -o pid,stat,wchan,args -p ${ending.immortal.join(",")}` },
     );
   }
-  const facts = await gatherEndFacts(hands, record, settings, { ...options, survivors: ending.ended });
+  const facts = await gatherEndFacts(context, record, settings, { ...options, survivors: ending.ended });
   const end = judgeEnd(facts);
   const ended = endLife(record, end, settings.limits);
   writeRecord(machine, config, ended);
-  tellEnd(hands, mission, record, end);
+  tellEnd(context, mission, record, end);
   return ended;
 }
 
-function tellEnd(hands: Hands, mission: MissionId, record: MissionRecord, end: RecordedEnd): void {
+function tellEnd(context: PitContext, mission: MissionId, record: MissionRecord, end: RecordedEnd): void {
   const calm = end.kind === "departure" || record.wish !== "running";
-  hands.tell({
+  context.recordEvent({
     kind: calm ? "departure" : end.kind === "stall" ? "stall" : "death",
     mission,
     data: {
@@ -124,34 +124,38 @@ function tellEnd(hands: Hands, mission: MissionId, record: MissionRecord, end: R
   });
 }
 
-async function takeScene(hands: Hands, mission: MissionId, record: MissionRecord): Promise<MissionRecord> {
+async function takeScene(
+  context: PitContext,
+  mission: MissionId,
+  record: MissionRecord,
+): Promise<MissionRecord> {
   const calm = record.end!.kind === "departure" || record.wish !== "running";
   const reason: Reason = record.end!.kind === "departure" ? "departure" : calm ? "stop" : "crash";
-  const { ref } = await capture(hands, mission, reason, null, record.agent);
+  const { ref } = await capture(context, mission, reason, null, record.agent);
   const kept = keepScene(record, { epoch: record.life!.epoch, checkpoint: ref.id, error: null });
-  writeRecord(hands.machine, hands.config, kept);
+  writeRecord(context.machine, context.config, kept);
   return kept;
 }
 
 /** Takes a checkpoint, indexes it and tells of it. */
 export async function capture(
-  hands: Hands,
+  context: PitContext,
   mission: MissionId,
   reason: Reason,
   message: string | null,
   agent: string | null,
 ): Promise<CaptureResult> {
-  const { clock } = hands.machine;
+  const { clock } = context.machine;
   const begunMs = clock.monotonicMs();
-  const result = await captureCell(hands.openMission(mission), { reason, message, agent });
+  const result = await captureCell(context.openMission(mission), { reason, message, agent });
   const tookMs = Math.round(clock.monotonicMs() - begunMs);
-  const registry = hands.registry();
+  const registry = context.registry();
   try {
     if (registry !== undefined) indexCheckpoint(registry, mission, result.ref, result.checkpoint.metadata);
   } catch {
     // A cache: `lazarus registry rebuild` fills it again.
   }
-  hands.tell({
+  context.recordEvent({
     kind: "checkpoint",
     mission,
     data: {
@@ -165,32 +169,32 @@ export async function capture(
   return result;
 }
 
-function decide(hands: Hands, mission: MissionId, record: MissionRecord): MissionRecord {
-  const nowMs = hands.machine.clock.nowMs();
-  const decision = considerRevival(hands, mission, record);
+function decide(context: PitContext, mission: MissionId, record: MissionRecord): MissionRecord {
+  const nowMs = context.machine.clock.nowMs();
+  const decision = considerRevival(context, mission, record);
   const decided = enterDecision(record, decision, nowMs);
-  writeRecord(hands.machine, hands.config, decided);
+  writeRecord(context.machine, context.config, decided);
   const data = { epoch: record.life!.epoch, action: decision.action, reason: decision.reason };
-  if (decision.action === "tombstone") hands.tell({ kind: "tombstone", mission, data });
+  if (decision.action === "tombstone") context.recordEvent({ kind: "tombstone", mission, data });
   if (decision.action === "tombstone" || decision.action === "ask")
-    hands.tell({ kind: "alert", mission, data });
+    context.recordEvent({ kind: "alert", mission, data });
   return decided;
 }
 
 /** What the policy says now of the life that ended. Reads, changes nothing. */
 export function considerRevival(
-  hands: Hands,
+  context: PitContext,
   mission: MissionId,
   record: MissionRecord,
-  settings: PitSettings = hands.settings(mission, record.agent),
+  settings: PitSettings = context.settings(mission, record.agent),
 ): Decision {
-  const { machine } = hands;
-  const obstacle = findObstacle(hands, record);
+  const { machine } = context;
+  const obstacle = findObstacle(context, record);
   return decideRevival(
     situationOf(record, {
       mode: record.revive ?? settings.revive,
       limits: settings.limits,
-      olderCheckpoints: obstacle === undefined ? olderCheckpoints(hands, mission, record) : [],
+      olderCheckpoints: obstacle === undefined ? olderCheckpoints(context, mission, record) : [],
       obstacle: obstacle === undefined ? null : `${obstacle.says}; ${obstacle.hint}`,
       nowMs: machine.clock.nowMs(),
       chance: machine.ids.bytes(1)[0]! / 255,
@@ -199,9 +203,9 @@ export function considerRevival(
 }
 
 /** Checkpoints from before it began to go wrong, newest first; equals of the scene would not help. */
-function olderCheckpoints(hands: Hands, mission: MissionId, record: MissionRecord): string[] {
+function olderCheckpoints(context: PitContext, mission: MissionId, record: MissionRecord): string[] {
   const since = troubleStartMs(record);
-  const refs = hands.openMission(mission).vault.list();
+  const refs = context.openMission(mission).vault.list();
   const scene = refs.find(({ id }) => id === record.scene?.checkpoint);
   const found: string[] = [];
   const seen = new Set<string>(scene === undefined ? [] : [scene.manifest]);

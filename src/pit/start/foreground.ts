@@ -2,7 +2,7 @@
 // with the agent's own exit status.
 
 import type { MissionId } from "../../cell/mission-id.ts";
-import type { Hands } from "../context.ts";
+import type { PitContext } from "../context.ts";
 import { settleLife } from "../death/handle-exit.ts";
 import { signal } from "../death/orphans.ts";
 import type { MissionRecord } from "../record/record.ts";
@@ -56,21 +56,21 @@ export interface ForegroundEnd {
 
 /** Waits for the agent's end and deals with it, unless a pit was faster. */
 export async function accompany(
-  hands: Hands,
+  context: PitContext,
   mission: MissionId,
   started: Started,
   relay: SignalRelay,
 ): Promise<ForegroundEnd> {
-  const { machine, config } = hands;
+  const { machine, config } = context;
   if (started.life !== undefined) relay.to(started.life.agent.pid);
   await started.ended;
   // A pit may have been faster than we are: the next life is not ours to wait for.
   const isOurs = () => (readLife(config, mission)?.epoch ?? started.epoch) <= started.epoch;
   while (isOurs() && lifeGoesOn(machine.processes, config, mission)) await machine.clock.sleep(LOOK_MS);
-  const exit = exitOf(hands, mission, started.epoch);
+  const exit = exitOf(context, mission, started.epoch);
   const status = exit === undefined ? 1 : shellStatus(exit);
-  using _ = await hands.lock(mission, `end of ${mission}`);
-  const settled = await settleLife(hands, mission);
+  using _ = await context.lockMission(mission, `end of ${mission}`);
+  const settled = await settleLife(context, mission);
   const successor = readLife(config, mission)?.epoch ?? 0;
   const revivedAs = settled.state === "alive" && successor > started.epoch ? successor : undefined;
   const record = settled.state === "settled" || settled.state === "unkept" ? settled.record : undefined;

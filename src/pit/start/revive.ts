@@ -8,7 +8,7 @@ import { readFlowPositions } from "../../flow/operations/positions.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { readJsonFile } from "../../platform/json-file.ts";
 import { readRunPositions } from "../../run/stores/positions.ts";
-import type { Hands } from "../context.ts";
+import type { PitContext } from "../context.ts";
 import type { MissionRecord, RecordedLife } from "../record/record.ts";
 import { writeResumeNote } from "./resume-note.ts";
 import { type Started, startAgent } from "./start-agent.ts";
@@ -22,12 +22,12 @@ export interface Revival {
 const MOST_CHANGES = 200;
 
 export async function reviveAgent(
-  hands: Hands,
+  context: PitContext,
   mission: MissionId,
   record: MissionRecord,
   revival: Revival,
 ): Promise<Started> {
-  const { machine, config } = hands;
+  const { machine, config } = context;
   const cell = cellPaths(config, mission);
   let command: readonly string[] = record.command;
   const placeholders = (epoch: number): Placeholders => ({
@@ -45,7 +45,7 @@ export async function reviveAgent(
       return command;
     },
     async prepare(epoch: number) {
-      const changes = revival.stepBackTo === null ? [] : await stepBack(hands, mission, revival.stepBackTo);
+      const changes = revival.stepBackTo === null ? [] : await stepBack(context, mission, revival.stepBackTo);
       crashPoint("pit.revive.stepped-back");
       if (template !== undefined) command = fillIn(template, placeholders(epoch)) ?? record.command;
       writeResumeNote(machine, cell.root, {
@@ -61,8 +61,8 @@ export async function reviveAgent(
       crashPoint("pit.revive.noted");
     },
   };
-  const started = await startAgent(hands, record, request);
-  hands.tell({
+  const started = await startAgent(context, record, request);
+  context.recordEvent({
     kind: "revival",
     mission,
     data: {
@@ -79,10 +79,10 @@ export async function reviveAgent(
 }
 
 /** Restores an older checkpoint in place; returns what that changed. */
-async function stepBack(hands: Hands, mission: MissionId, checkpoint: string): Promise<string[]> {
+async function stepBack(context: PitContext, mission: MissionId, checkpoint: string): Promise<string[]> {
   const { restoreCell } = await import("../../snapshot/operations/restore.ts");
-  const { changes } = await restoreCell(hands.openMission(mission), { checkpoint });
-  hands.tell({ kind: "restore", mission, data: { checkpoint, by: "pit" } });
+  const { changes } = await restoreCell(context.openMission(mission), { checkpoint });
+  context.recordEvent({ kind: "restore", mission, data: { checkpoint, by: "pit" } });
   return Object.entries(changes).flatMap(([what, paths]) =>
     Array.isArray(paths)
       ? paths.map((path) => `${what}: ${typeof path === "string" ? path : JSON.stringify(path)}`)

@@ -1,17 +1,19 @@
 // Starts one life of an agent. The order of the lines is the promise (INV-4): life lock → epoch → record → keeper. The
 // keeper inherits the life lock, so the kernel itself lets no second keeper begin while one lives, also when whoever
 // started it is killed half-way.
+
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { cellPaths } from "../../cell/layout.ts";
+import { parseMissionId } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { createFile, makeDirectory, sweepTemporaries } from "../../platform/durable.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Lock, tryAcquireLock } from "../../platform/lock.ts";
 import { workerUrl } from "../../platform/worker-module.ts";
-import type { Hands } from "../context.ts";
+import type { PitContext } from "../context.ts";
 import { countOomKills } from "../death/oom.ts";
 import { findKeepers, sightProcesses } from "../death/orphans.ts";
 import { pitSocketFile } from "../paths.ts";
@@ -47,19 +49,19 @@ const TABLE_MS = 100;
 
 /** Only under the mission's lock. */
 export async function startAgent(
-  hands: Hands,
+  context: PitContext,
   record: MissionRecord,
   request: StartRequest,
 ): Promise<Started> {
-  const { machine, config } = hands;
-  const mission = hands.missionOf(record.mission);
+  const { machine, config } = context;
+  const mission = parseMissionId(record.mission);
   const places = agentPlaces(config, mission);
   makeDirectory(machine.disk, places.directory);
   // A lock that someone removed is still held, and says nothing any more: then the process table is asked.
   if (!existsSync(places.lifeLock) && findKeepers(places.directory).length > 0)
     throw atWork(mission, readLife(config, mission));
-  using lifeLock = await takeLifeLock(hands, mission, places.lifeLock);
-  const obstacle = findObstacle(hands, record);
+  using lifeLock = await takeLifeLock(context, mission, places.lifeLock);
+  const obstacle = findObstacle(context, record);
   if (obstacle !== undefined) throw notStarted(mission, obstacle.says, obstacle.hint);
   // What killed keepers and pits left half-written; a zombie writes nothing more.
   const writes = (pid: number) => machine.processes.identify(pid) !== undefined;
@@ -78,7 +80,7 @@ export async function startAgent(
   });
   writeRecord(machine, config, begun);
   crashPoint("pit.start.recorded");
-  const child = spawnKeeper(hands, begun, request, epoch, lifeLock);
+  const child = spawnKeeper(context, begun, request, epoch, lifeLock);
   crashPoint("pit.start.spawned");
   const ended = new Promise<void>((resolve) => {
     child.once("exit", () => resolve());
@@ -104,9 +106,9 @@ export interface Obstacle {
 }
 
 /** Why nothing can be started however much it is wanted; undefined when nothing stands in the way. */
-export function findObstacle({ config, missionOf }: Hands, record: MissionRecord): Obstacle | undefined {
+export function findObstacle({ config }: PitContext, record: MissionRecord): Obstacle | undefined {
   const { mission } = record;
-  const cell = cellPaths(config, missionOf(mission));
+  const cell = cellPaths(config, parseMissionId(mission));
   const restore = `lazarus restore ${mission}, then: lazarus revive ${mission}`;
   if (!existsSync(cell.root)) return { says: `its cell ${cell.root} is gone`, hint: restore };
   const directory = record.cwd ?? cell.worktree;
@@ -117,16 +119,16 @@ export function findObstacle({ config, missionOf }: Hands, record: MissionRecord
   };
 }
 
-async function takeLifeLock(hands: Hands, mission: string, path: string): Promise<Lock> {
-  const { clock } = hands.machine;
+async function takeLifeLock(context: PitContext, mission: string, path: string): Promise<Lock> {
+  const { clock } = context.machine;
   const begunMs = clock.monotonicMs();
   for (;;) {
-    const lock = tryAcquireLock(hands.machine, path, `life of ${mission}`);
+    const lock = tryAcquireLock(context.machine, path, `life of ${mission}`);
     if (lock !== undefined) return lock;
     const waitedMs = clock.monotonicMs() - begunMs;
     // Where the process table shows no keeper, the holder is still someone who looks, on a machine that is busy.
     if (waitedMs > START_WAIT_MS || (waitedMs > LOOKER_MS && mayHaveKeeper(dirname(path))))
-      throw atWork(mission, readLife(hands.config, mission));
+      throw atWork(mission, readLife(context.config, mission));
     await clock.sleep(waitedMs > LOOKER_MS ? TABLE_MS : LOOK_MS);
   }
 }
@@ -145,16 +147,16 @@ function atWork(mission: string, life: Life | undefined): LazarusError {
 }
 
 function spawnKeeper(
-  hands: Hands,
+  context: PitContext,
   record: MissionRecord,
   request: StartRequest,
   epoch: number,
   lifeLock: Lock,
 ) {
-  const { config, machine } = hands;
-  const mission = hands.missionOf(record.mission);
+  const { config, machine } = context;
+  const mission = parseMissionId(record.mission);
   const cell = cellPaths(config, mission);
-  const settings = hands.settings(mission, record.agent);
+  const settings = context.settings(mission, record.agent);
   makeDirectory(machine.disk, join(cell.root, "logs"));
   const values = keeperArguments(
     {
@@ -179,12 +181,12 @@ function spawnKeeper(
   const streams = request.foreground ? "inherit" : "ignore";
   const child = spawn(
     process.execPath,
-    ["--no-warnings", decodeURIComponent(launcher), storeScript(hands), ...values],
+    ["--no-warnings", decodeURIComponent(launcher), storeScript(context), ...values],
     {
       cwd: config.run_dir,
       detached: !request.foreground,
       stdio: [streams, streams, streams, lifeLock.fd],
-      env: agentEnvironment(hands, record, mission),
+      env: agentEnvironment(context, record, mission),
     },
   );
   if (!request.foreground) child.unref();
@@ -197,9 +199,13 @@ export function agentLog(cellRoot: string): string {
 }
 
 /** The starter's environment and what the mission adds; marks of a life that the starter itself belongs to are taken off. */
-function agentEnvironment(hands: Hands, record: MissionRecord, mission: string): Record<string, string> {
+function agentEnvironment(
+  context: PitContext,
+  record: MissionRecord,
+  mission: string,
+): Record<string, string> {
   const env: Record<string, string> = {};
-  for (const [key, value] of Object.entries({ ...hands.environment, ...record.env })) {
+  for (const [key, value] of Object.entries({ ...context.environment, ...record.env })) {
     if (value !== undefined) env[key] = value;
   }
   for (const key of [
@@ -211,16 +217,16 @@ function agentEnvironment(hands: Hands, record: MissionRecord, mission: string):
   ])
     delete env[key];
   // So that the agent's own `lazarus heartbeat` finds the same places from whatever directory it calls.
-  if (hands.effective.file !== undefined) env.LAZARUS_CONFIG = hands.effective.file;
-  if (hands.home !== undefined) env.LAZARUS_HOME = hands.home;
+  if (context.effective.file !== undefined) env.LAZARUS_CONFIG = context.effective.file;
+  if (context.home !== undefined) env.LAZARUS_HOME = context.home;
   // For heartbeats over HTTP without a token: the socket is the same for every pit to come.
-  env.LAZARUS_SOCKET = pitSocketFile(hands.config.run_dir);
+  env.LAZARUS_SOCKET = pitSocketFile(context.config.run_dir);
   env.LAZARUS_HEARTBEAT_URL = `http://localhost/v1/missions/${mission}/heartbeat`;
   return env;
 }
 
 /** The script under its own digest: never changed under a shell that reads it. */
-function storeScript({ machine, config }: Hands): string {
+function storeScript({ machine, config }: PitContext): string {
   const digest = createHash("sha256").update(KEEPER_SCRIPT).digest("hex").slice(0, 12);
   const path = join(config.run_dir, `keeper-${digest}.sh`);
   if (!existsSync(path)) createFile(machine.disk, path, KEEPER_SCRIPT);
@@ -232,7 +238,7 @@ function notStarted(mission: string, why: string, hint = `lazarus why ${mission}
 }
 
 /** The exit that belongs to a life, when its keeper wrote one. */
-export function exitOf(hands: Hands, mission: string, epoch: number): Exit | undefined {
-  const exit = readExit(hands.config, mission);
+export function exitOf(context: PitContext, mission: string, epoch: number): Exit | undefined {
+  const exit = readExit(context.config, mission);
   return exit?.epoch === epoch ? exit : undefined;
 }

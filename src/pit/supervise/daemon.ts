@@ -8,7 +8,7 @@ import type { MissionId } from "../../cell/mission-id.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Lock, type LockOwner, readLockOwner, tryAcquireLock } from "../../platform/lock.ts";
 import { createServiceNotify } from "../../service/notify.ts";
-import type { Hands } from "../context.ts";
+import type { PitContext } from "../context.ts";
 import { capture, settleLife } from "../death/handle-exit.ts";
 import { endProcesses } from "../death/kill.ts";
 import { describeError } from "../describe.ts";
@@ -25,7 +25,7 @@ import { listen } from "./wake-file.ts";
 import { createWatchList } from "./watch-list.ts";
 
 export interface Pit {
-  readonly hands: Hands;
+  readonly context: PitContext;
   /** Looks at a mission soon. */
   look(mission: MissionId): void;
   /** Works until the signal, then takes the shutdown checkpoints and ends. Agents go on. */
@@ -43,11 +43,11 @@ const LOCK_LOOK_MS = 10;
 /** How many missions are worked on at a time: checkpoints use all cores already. */
 const AT_ONCE = 4;
 
-export async function openPit(hands: Hands): Promise<Pit & Disposable> {
-  const { machine, config } = hands;
+export async function openPit(context: PitContext): Promise<Pit & Disposable> {
+  const { machine, config } = context;
   const { clock } = machine;
-  const unused = checkPitSettings(hands.effective.document, hands.effective.file);
-  const lock = await takePitLock(hands);
+  const unused = checkPitSettings(context.effective.document, context.effective.file);
+  const lock = await takePitLock(context);
   const watched = createWatchList(machine.processes);
   /** When to look at a mission again, by the wall clock: a reset at nine is at nine, however long the host slept. */
   const due = new Map<MissionId, number>();
@@ -55,7 +55,7 @@ export async function openPit(hands: Hands): Promise<Pit & Disposable> {
   let sleptUntilMs: number | undefined;
   let stopping = false;
   const queue = createTaskQueue<MissionId>(AT_ONCE, attend);
-  const rounds = createRounds(hands, watched);
+  const rounds = createRounds(context, watched);
 
   const look = (mission: MissionId) => {
     if (!stopping) queue.add(mission);
@@ -79,8 +79,8 @@ export async function openPit(hands: Hands): Promise<Pit & Disposable> {
   function trouble(mission: MissionId, error: unknown): void {
     const words = describeError(error);
     if (troubles.get(mission) !== words) {
-      hands.say(`${mission}: ${words}`);
-      hands.tell({ kind: "alert", mission, data: { action: "trouble", reason: words } });
+      context.log(`${mission}: ${words}`);
+      context.recordEvent({ kind: "alert", mission, data: { action: "trouble", reason: words } });
       troubles.set(mission, words);
     }
     lookAt(mission, clock.nowMs() + RETRY_MS);
@@ -96,8 +96,8 @@ export async function openPit(hands: Hands): Promise<Pit & Disposable> {
     // Not due yet: nothing to lock for.
     if (step === "wait" && record.wish === "running" && isAhead(record.decision!, clock.nowMs()))
       return lookAt(mission, record.decision!.at_ms!);
-    using _ = await hands.lock(mission, `pit: end of ${mission}`);
-    const settled = await settleLife(hands, mission, { sleptUntilMs });
+    using _ = await context.lockMission(mission, `pit: end of ${mission}`);
+    const settled = await settleLife(context, mission, { sleptUntilMs });
     if (settled.state === "alive") return lookAt(mission, clock.nowMs());
     if (settled.state === "unkept") throw settled.error;
     if (settled.state === "none") return;
@@ -109,19 +109,19 @@ export async function openPit(hands: Hands): Promise<Pit & Disposable> {
     const record = readRecord(config, mission)!;
     const { decision } = record;
     if (decision === null || nextStep(record) !== "wait" || record.wish !== "running" || stopping) {
-      if (decision !== null) hands.say(`${mission}: ${decision.action}: ${decision.reason}`);
+      if (decision !== null) context.log(`${mission}: ${decision.action}: ${decision.reason}`);
       return;
     }
     if (decision.at_ms! > clock.nowMs()) {
-      hands.say(`${mission}: ${decision.action}: ${decision.reason}`);
+      context.log(`${mission}: ${decision.action}: ${decision.reason}`);
       return lookAt(mission, decision.at_ms!);
     }
-    const started = await reviveAgent(hands, mission, record, {
+    const started = await reviveAgent(context, mission, record, {
       how: decision.action === "substitute" ? "substitute" : "revival",
       stepBackTo: decision.step_back_to,
       reason: decision.reason,
     });
-    hands.say(`${mission}: life ${started.epoch} began: ${decision.reason}`);
+    context.log(`${mission}: life ${started.epoch} began: ${decision.reason}`);
     if (started.life === undefined) lookAt(mission, clock.nowMs());
     else adopt(mission, started.epoch);
   }
@@ -136,25 +136,25 @@ export async function openPit(hands: Hands): Promise<Pit & Disposable> {
 
   async function endStalled(mission: MissionId, reason: string): Promise<void> {
     {
-      using _ = await hands.lock(mission, `pit: stall of ${mission}`);
+      using _ = await context.lockMission(mission, `pit: stall of ${mission}`);
       const record = readRecord(config, mission);
       if (record?.wish !== "running" || !lifeGoesOn(machine.processes, config, mission)) return;
       writeRecord(machine, config, noteStall(record, clock.nowMs(), reason));
-      hands.say(`${mission}: stalled: ${reason}`);
-      await endProcesses(hands, mission, hands.settings(mission, record.agent).graceSeconds * 1000);
+      context.log(`${mission}: stalled: ${reason}`);
+      await endProcesses(context, mission, context.settings(mission, record.agent).graceSeconds * 1000);
     }
     look(mission);
   }
 
   async function run(signal: AbortSignal): Promise<void> {
-    const notify = createServiceNotify(hands.environment, process.pid);
+    const notify = createServiceNotify(context.environment, process.pid);
     using _ = listen(config, look, (line) =>
-      hands.say(`what commands change is seen up to ${RESCAN_MS / 1000} s later: ${line}`),
+      context.log(`what commands change is seen up to ${RESCAN_MS / 1000} s later: ${line}`),
     );
     for (const mission of listAgents(config)) look(mission);
     notify.send("READY=1");
-    for (const line of unused) hands.say(line);
-    hands.say(`the pit is open: ${config.missions_root} (process ${process.pid})`);
+    for (const line of unused) context.log(line);
+    context.log(`the pit is open: ${config.missions_root} (process ${process.pid})`);
     const beatEveryMs = config.heartbeat_interval_seconds * 1000;
     const last = { beatMs: Number.NEGATIVE_INFINITY, rescanMs: clock.monotonicMs(), watchdogMs: 0 };
     let reading: Reading = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
@@ -166,7 +166,7 @@ export async function openPit(hands: Hands): Promise<Pit & Disposable> {
       reading = now;
       if (slept > 0) {
         sleptUntilMs = now.wallMs;
-        hands.say(
+        context.log(
           `the host slept for ${Math.round(slept / 1000)} s, or its clock was set: every limit begins anew`,
         );
         for (const one of watched.all()) one.clocks = one.clocks && regrace(one.clocks, now.monotonicMs);
@@ -181,7 +181,7 @@ export async function openPit(hands: Hands): Promise<Pit & Disposable> {
         const { error } = beatJob(machine, config, config.heartbeat_job, {
           intervalSeconds: config.heartbeat_interval_seconds,
         });
-        if (error !== undefined) hands.say(error.message);
+        if (error !== undefined) context.log(error.message);
       }
       if (notify.watchdogMs !== undefined && now.monotonicMs - last.watchdogMs >= notify.watchdogMs) {
         last.watchdogMs = now.monotonicMs;
@@ -195,7 +195,7 @@ export async function openPit(hands: Hands): Promise<Pit & Disposable> {
         queue.addWork(mission, () => endStalled(mission, reason).catch((error) => trouble(mission, error)));
       for (const { mission, agent } of rounds.dueCheckpoints(now.monotonicMs))
         queue.addWork(mission, () =>
-          capture(hands, mission, "scheduled", null, agent).then(
+          capture(context, mission, "scheduled", null, agent).then(
             () => {},
             (error) => trouble(mission, error),
           ),
@@ -223,23 +223,23 @@ export async function openPit(hands: Hands): Promise<Pit & Disposable> {
     for (const { mission } of [...watched.all()]) {
       try {
         const record = readRecord(config, mission);
-        if (record === undefined || !hands.settings(mission, record.agent).checkpointAtShutdown) continue;
+        if (record === undefined || !context.settings(mission, record.agent).checkpointAtShutdown) continue;
         if (clock.monotonicMs() > deadlineMs)
-          hands.say(`${mission}: no time was left for its last checkpoint`);
-        else await capture(hands, mission, "shutdown", null, record.agent);
+          context.log(`${mission}: no time was left for its last checkpoint`);
+        else await capture(context, mission, "shutdown", null, record.agent);
       } catch (error) {
-        hands.say(`${mission}: no checkpoint at shutdown: ${describeError(error)}`);
+        context.log(`${mission}: no checkpoint at shutdown: ${describeError(error)}`);
       }
     }
     beatJob(machine, config, config.heartbeat_job, {
       intervalSeconds: config.heartbeat_interval_seconds,
       status: "stopped",
     });
-    hands.say(`the pit is closed; ${watched.size} agents go on under their keepers`);
+    context.log(`the pit is closed; ${watched.size} agents go on under their keepers`);
   }
 
   return {
-    hands,
+    context,
     look,
     run,
     get watching() {
@@ -258,7 +258,7 @@ function isAhead(decision: RecordedDecision, nowMs: number): boolean {
   return decision.decided_ms <= nowMs && nowMs < decision.at_ms!;
 }
 
-async function takePitLock({ machine, config }: Hands): Promise<Lock> {
+async function takePitLock({ machine, config }: PitContext): Promise<Lock> {
   const path = pitLockFile(config.run_dir);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const deadlineMs = machine.clock.monotonicMs() + LOCK_WAIT_MS;

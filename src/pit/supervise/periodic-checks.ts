@@ -4,7 +4,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { pathsBelow } from "../../cell/layout.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
-import type { Hands } from "../context.ts";
+import type { PitContext } from "../context.ts";
 import { agentPlaces, readRecord } from "../record/store.ts";
 import type { PitSettings } from "../settings.ts";
 import { agentLog } from "../start/start-agent.ts";
@@ -36,8 +36,8 @@ interface Known {
   readonly stall: StallLimits;
 }
 
-export function createRounds(hands: Hands, watched: WatchList): Rounds {
-  const { config } = hands;
+export function createRounds(context: PitContext, watched: WatchList): Rounds {
+  const { config } = context;
   const memory = new Map<MissionId, Known>();
   const stamps = new Map<MissionId, number>();
   let logsMs = 0;
@@ -48,7 +48,7 @@ export function createRounds(hands: Hands, watched: WatchList): Rounds {
     try {
       const record = readRecord(config, mission);
       if (record === undefined) return undefined;
-      const settings = hands.settings(mission, record.agent);
+      const settings = context.settings(mission, record.agent);
       const fresh: Known = {
         readMs: monotonicMs,
         agent: record.agent,
@@ -78,7 +78,7 @@ export function createRounds(hands: Hands, watched: WatchList): Rounds {
     const reason = judgeStall(one.clocks, limits, monotonicMs);
     if (reason === undefined) return undefined;
     // The cheap signs are silent: only now the whole worktree is asked.
-    const silentSinceMs = hands.machine.clock.nowMs() - (monotonicMs - one.clocks.activeMs);
+    const silentSinceMs = context.machine.clock.nowMs() - (monotonicMs - one.clocks.activeMs);
     if (newestChangeMs(pathsBelow(config, root).worktree, silentSinceMs) <= silentSinceMs) return reason;
     one.clocks = { ...one.clocks, activeMs: monotonicMs };
     return judgeStall(one.clocks, limits, monotonicMs);

@@ -5,7 +5,7 @@ import { openSignalRelay } from "../../../pit/start/foreground.ts";
 import { lifeGoesOn, shellStatus } from "../../../pit/start/life.ts";
 import { agentLog, exitOf } from "../../../pit/start/start-agent.ts";
 import { defineCommand } from "../../command.ts";
-import { openCliHands } from "../../open-pit.ts";
+import { openCliPitContext } from "../../open-pit.ts";
 import { follow } from "./logs.ts";
 
 const DETACH_HINT = "detach with Ctrl-\\; Ctrl-C goes to the agent";
@@ -21,20 +21,20 @@ export const command = defineCommand({
   exits: ["missing"],
   async run(context, { args }) {
     const mission = context.mission(args.mission);
-    using hands = openCliHands(context);
-    const life = requireLife(hands, mission);
-    const log = agentLog(cellPaths(hands.config, mission).root);
+    using pitContext = openCliPitContext(context);
+    const life = requireLife(pitContext, mission);
+    const log = agentLog(cellPaths(pitContext.config, mission).root);
     context.say(`attached to ${mission} (process ${life.agent.pid}); ${DETACH_HINT}`);
     const left = new AbortController();
     using relay = openSignalRelay({ leave: () => left.abort() });
     relay.to(life.agent.pid);
     const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
     await follow(context, mission, log, size, left.signal);
-    if (lifeGoesOn(context.machine.processes, hands.config, mission)) {
+    if (lifeGoesOn(context.machine.processes, pitContext.config, mission)) {
       context.say(`left ${mission}; it goes on`);
       return 0;
     }
-    const exit = exitOf(hands, mission, life.epoch);
+    const exit = exitOf(pitContext, mission, life.epoch);
     return exit === undefined ? 1 : shellStatus(exit);
   },
 });

@@ -1,6 +1,6 @@
 import { pauseMission } from "../../../pit/actions.ts";
 import { defineCommand } from "../../command.ts";
-import { openCliHands } from "../../open-pit.ts";
+import { openCliPitContext } from "../../open-pit.ts";
 
 export const command = defineCommand({
   about:
@@ -16,8 +16,8 @@ export const command = defineCommand({
   exits: ["missing", "busy"],
   async run(context, { args }) {
     const mission = context.mission(args.mission);
-    using hands = openCliHands(context);
-    const { processes } = await pauseMission(hands, mission);
+    using pitContext = openCliPitContext(context);
+    const { processes } = await pauseMission(pitContext, mission);
     context.emit("pause/1", { mission_id: mission, processes }, () => "");
     context.say(`${mission} is paused (${processes} processes); go on with: lazarus revive ${mission}`);
     return 0;

@@ -7,20 +7,20 @@ import { alertSettings } from "../../../alerts/settings.ts";
 import { httpSettings } from "../../../http/settings.ts";
 import { createGiteaDoor } from "../../../integrations/gitea/door.ts";
 import { giteaSettings } from "../../../integrations/gitea/settings.ts";
-import type { Hands } from "../../../pit/context.ts";
+import type { PitContext } from "../../../pit/context.ts";
 import { describeError } from "../../../pit/describe.ts";
 
 /** Begins at once; dispose when the pit is closed. */
-export function openPitServices(hands: Hands): AsyncDisposable {
-  const { document, file } = hands.effective;
+export function openPitServices(pitContext: PitContext): AsyncDisposable {
+  const { document, file } = pitContext.effective;
   const settings = {
     http: httpSettings(document, file),
     alerts: alertSettings(document, file),
     gitea: giteaSettings(document, file),
   };
   const closing = new AbortController();
-  const alerts = runAlerts(hands, settings.alerts, closing.signal);
-  const http = openApi(hands, settings);
+  const alerts = runAlerts(pitContext, settings.alerts, closing.signal);
+  const http = openApi(pitContext, settings);
   return {
     async [Symbol.asyncDispose]() {
       closing.abort();
@@ -30,14 +30,14 @@ export function openPitServices(hands: Hands): AsyncDisposable {
 }
 
 async function openApi(
-  hands: Hands,
+  pitContext: PitContext,
   settings: {
     readonly http: ReturnType<typeof httpSettings>;
     readonly gitea: ReturnType<typeof giteaSettings>;
   },
 ): Promise<AsyncDisposableStack> {
   const stack = new AsyncDisposableStack();
-  const { machine, config, version } = hands;
+  const { machine, config, version } = pitContext;
   try {
     const [{ mountHttp }, { createPitPort }, { openHeartbeatDesk }, { openWorkerWriter }] = await Promise.all(
       [
@@ -57,11 +57,11 @@ async function openApi(
               machine,
               config,
               settings: settings.gitea,
-              tell: (event) => hands.tell(event),
+              tell: (event) => pitContext.recordEvent(event),
             }),
           };
     const mount = (http: typeof settings.http) =>
-      mountHttp(createPitPort(hands, desk), {
+      mountHttp(createPitPort(pitContext, desk), {
         machine,
         version,
         runDir: config.run_dir,
@@ -70,15 +70,15 @@ async function openApi(
       });
     const http = stack.use(
       await mount(settings.http).catch((error: unknown) => {
-        hands.say(`no API on TCP: ${describeError(error)}`);
+        pitContext.log(`no API on TCP: ${describeError(error)}`);
         return mount({ tcpPort: null, chosen: true });
       }),
     );
-    for (const warning of http.warnings) hands.say(warning);
+    for (const warning of http.warnings) pitContext.log(warning);
     const places = [http.url, http.socket].filter((place) => place !== undefined);
-    if (places.length > 0) hands.say(`the API is at ${places.join(" and ")}`);
+    if (places.length > 0) pitContext.log(`the API is at ${places.join(" and ")}`);
   } catch (error) {
-    hands.say(`no API: ${describeError(error)}`);
+    pitContext.log(`no API: ${describeError(error)}`);
   }
   return stack;
 }

@@ -1,6 +1,6 @@
 import { openPit } from "../../../pit/supervise/daemon.ts";
 import { defineCommand } from "../../command.ts";
-import { openCliHands } from "../../open-pit.ts";
+import { openCliPitContext } from "../../open-pit.ts";
 import { openPitServices } from "./pit-services.ts";
 
 export const command = defineCommand({
@@ -17,9 +17,9 @@ export const command = defineCommand({
   ],
   exits: ["busy", "machine", "unsupported"],
   async run(context) {
-    using hands = openCliHands(context);
-    using pit = await openPit(hands);
-    await using _ = openPitServices(hands);
+    using pitContext = openCliPitContext(context);
+    using pit = await openPit(pitContext);
+    await using _ = openPitServices(pitContext);
     await pit.run(context.signal);
     return 0;
   },

@@ -1,6 +1,6 @@
 import { REST_SECONDS, restMission } from "../../../pit/actions.ts";
 import { defineCommand } from "../../command.ts";
-import { openCliHands } from "../../open-pit.ts";
+import { openCliPitContext } from "../../open-pit.ts";
 
 export const command = defineCommand({
   about:
@@ -14,8 +14,8 @@ export const command = defineCommand({
   exits: ["missing", "machine", "busy"],
   async run(context, { args, options }) {
     const mission = context.mission(args.mission);
-    using hands = openCliHands(context);
-    const result = await restMission(hands, mission, { graceSeconds: options.grace });
+    using pitContext = openCliPitContext(context);
+    const result = await restMission(pitContext, mission, { graceSeconds: options.grace });
     const { wasRunning, checkpoint, killed } = result;
     context.emit(
       "rest/1",

@@ -1,7 +1,7 @@
 import { type ReviveResult, reviveMission } from "../../../pit/actions.ts";
 import { describeEnd } from "../../../pit/describe.ts";
 import { defineCommand } from "../../command.ts";
-import { openCliHands } from "../../open-pit.ts";
+import { openCliPitContext } from "../../open-pit.ts";
 
 export const command = defineCommand({
   about:
@@ -17,8 +17,8 @@ export const command = defineCommand({
   exits: ["missing", "conflict", "machine", "busy", "damaged"],
   async run(context, { args, options }) {
     const mission = context.mission(args.mission);
-    using hands = openCliHands(context);
-    const result = await reviveMission(hands, mission, { dryRun: options["dry-run"] });
+    using pitContext = openCliPitContext(context);
+    const result = await reviveMission(pitContext, mission, { dryRun: options["dry-run"] });
     context.emit("revive/1", { mission_id: mission, ...document(result) }, () => "");
     for (const line of describe(mission, result)) context.say(line);
     return 0;

@@ -11,7 +11,7 @@ import { pitOwner } from "../../../pit/view.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { openCliHands } from "../../open-pit.ts";
+import { openCliPitContext } from "../../open-pit.ts";
 import { usage } from "../../parse.ts";
 
 export const command = defineCommand({
@@ -62,7 +62,7 @@ export const command = defineCommand({
       throw usage("run", "--revive substitute needs --substitute COMMAND");
     if (options.stall !== undefined && !(options.stall > 0))
       throw usage("run", "--stall is a number of seconds above 0");
-    using hands = openCliHands(context);
+    using pitContext = openCliPitContext(context);
     await fill(context, mission, options);
     const { cwd } = context.surroundings;
     const orders = {
@@ -77,9 +77,9 @@ export const command = defineCommand({
     };
     // From here on, so that no signal finds the agent started and nobody to pass it on.
     using relay = options.detach ? undefined : openSignalRelay({ shared: context.terminal.isInteractive });
-    const started = await startMission(hands, orders, { foreground: !options.detach });
+    const started = await startMission(pitContext, orders, { foreground: !options.detach });
     if (relay !== undefined) {
-      const end = await accompany(hands, mission, started, relay);
+      const end = await accompany(pitContext, mission, started, relay);
       const last = end.record?.end;
       if (last && last.kind !== "departure") {
         const kept = end.record?.scene?.checkpoint
@@ -98,11 +98,11 @@ export const command = defineCommand({
       return end.status;
     }
     const pid = started.life?.agent.pid ?? null;
-    const log = agentLog(`${hands.config.missions_root}/${mission}`);
+    const log = agentLog(`${pitContext.config.missions_root}/${mission}`);
     context.emit("run/1", { mission_id: mission, epoch: started.epoch, pid, log }, () => `${mission}\n`);
     if (pid === null) context.say(`it ended at once; see: lazarus why ${mission}`);
     else context.say(`${mission} is at work (process ${pid}); follow it with: lazarus logs -f ${mission}`);
-    if (pitOwner(hands) === undefined)
+    if (pitOwner(pitContext) === undefined)
       context.say("no pit is running: a crash will be dealt with when one is started (lazarus pit)");
     return 0;
   },

@@ -1,6 +1,6 @@
 import { stopMission } from "../../../pit/actions.ts";
 import { defineCommand } from "../../command.ts";
-import { openCliHands } from "../../open-pit.ts";
+import { openCliPitContext } from "../../open-pit.ts";
 
 export const command = defineCommand({
   about:
@@ -19,8 +19,8 @@ export const command = defineCommand({
   exits: ["missing", "machine", "busy"],
   async run(context, { args, options }) {
     const mission = context.mission(args.mission);
-    using hands = openCliHands(context);
-    const result = await stopMission(hands, mission, {
+    using pitContext = openCliPitContext(context);
+    const result = await stopMission(pitContext, mission, {
       checkpoint: !options["no-checkpoint"],
       graceSeconds: options.grace,
     });

@@ -3,7 +3,7 @@ import { explain, renderWhy } from "../../../pit/death/why.ts";
 import { pitOwner, viewMission } from "../../../pit/view.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
-import { openCliHands } from "../../open-pit.ts";
+import { openCliPitContext } from "../../open-pit.ts";
 import { harmless } from "../../render/paint.ts";
 
 export const command = defineCommand({
@@ -16,8 +16,8 @@ export const command = defineCommand({
   exits: ["missing", "machine"],
   async run(context, { args }) {
     const mission = context.mission(args.mission);
-    using hands = openCliHands(context);
-    const view = viewMission(hands, mission);
+    using pitContext = openCliPitContext(context);
+    const view = viewMission(pitContext, mission);
     if (view === undefined) {
       throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
         hint: "lazarus status lists those there are",
@@ -25,8 +25,8 @@ export const command = defineCommand({
     }
     const post = explain(view, {
       nowMs: context.machine.clock.nowMs(),
-      pitRuns: pitOwner(hands) !== undefined,
-      unseen: view.record && view.state === "ending" ? await previewEnd(hands, view.record) : undefined,
+      pitRuns: pitOwner(pitContext) !== undefined,
+      unseen: view.record && view.state === "ending" ? await previewEnd(pitContext, view.record) : undefined,
     });
     // Last words are a stranger's text.
     context.emit("why/1", post, () => `${renderWhy(post).trimEnd().split("\n").map(harmless).join("\n")}\n`);

@@ -2,8 +2,9 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig } from "../../../cell/config.ts";
+import { parseMissionId } from "../../../cell/mission-id.ts";
 import { startMission, stopMission } from "../../../pit/actions.ts";
-import { type Hands, openHands } from "../../../pit/context.ts";
+import { openPitContext, type PitContext } from "../../../pit/context.ts";
 import { signal } from "../../../pit/death/orphans.ts";
 import { describeEnd } from "../../../pit/describe.ts";
 import { readRecord } from "../../../pit/record/store.ts";
@@ -68,32 +69,37 @@ async function play(context: CliContext, home: string): Promise<Show> {
   // The launcher that this very command came from.
   replaceFile(machine.disk, script, agentScript(process.execPath, process.argv[1] ?? "lazarus"));
   replaceFile(machine.disk, mailbox, "");
-  using hands = openHands({
+  using pitContext = openPitContext({
     machine,
     effective,
     version: VERSION,
     environment,
     cwd: home,
-    say: () => {},
+    log: () => {},
     warn: (line) => context.warn(line),
   });
-  using pit = await openPit(hands);
+  using pit = await openPit(pitContext);
   const closing = new AbortController();
   const running = pit.run(closing.signal);
   try {
-    return await watch(context, hands, mailbox, script);
+    return await watch(context, pitContext, mailbox, script);
   } finally {
-    const mission = hands.missionOf(MISSION);
-    await stopMission(hands, mission, { checkpoint: false, graceSeconds: 0 }).catch(() => {});
+    const mission = parseMissionId(MISSION);
+    await stopMission(pitContext, mission, { checkpoint: false, graceSeconds: 0 }).catch(() => {});
     closing.abort();
     await running;
   }
 }
 
-async function watch(context: CliContext, hands: Hands, mailbox: string, script: string): Promise<Show> {
+async function watch(
+  context: CliContext,
+  pitContext: PitContext,
+  mailbox: string,
+  script: string,
+): Promise<Show> {
   const { machine, paint } = context;
   const { clock } = machine;
-  const mission = hands.missionOf(MISSION);
+  const mission = parseMissionId(MISSION);
   const out = (text: string) =>
     context.globals.json ? context.terminal.err(text) : context.terminal.out(text);
   const begunMs = clock.monotonicMs();
@@ -101,7 +107,7 @@ async function watch(context: CliContext, hands: Hands, mailbox: string, script:
     out(`${`${((clock.monotonicMs() - begunMs) / 1000).toFixed(1)} s`.padStart(7)}  ${text}\n`);
   let killedMs: number | undefined;
   let revivedMs: number | null = null;
-  hands.events.on("event", ({ kind, data }) => {
+  pitContext.events.on("event", ({ kind, data }) => {
     if (kind === "death") line(paint.red(`the pit sees that it is gone (${data.signal ?? data.exit_code})`));
     if (kind === "checkpoint") line(`checkpoint ${data.checkpoint} keeps the scene (${data.reason})`);
     if (kind === "revival") {
@@ -112,7 +118,7 @@ async function watch(context: CliContext, hands: Hands, mailbox: string, script:
   out(
     `An agent sends ${LETTERS} letters. Each one is an effect on the outside world that must happen once.\n\n`,
   );
-  await startMission(hands, {
+  await startMission(pitContext, {
     mission: MISSION,
     agent: "letter-writer",
     command: ["/bin/sh", script],
@@ -127,13 +133,13 @@ async function watch(context: CliContext, hands: Hands, mailbox: string, script:
   while (clock.monotonicMs() - begunMs < LONGEST_MS && !context.signal.aborted) {
     const sent = readFileSync(mailbox, "utf8").split("\n").slice(0, -1);
     for (; shown < sent.length; shown += 1) line(sent[shown]!);
-    if (killedMs === undefined && isWriting(hands, FATAL_LETTER)) {
+    if (killedMs === undefined && isWriting(pitContext, FATAL_LETTER)) {
       killedMs = clock.monotonicMs();
-      const { pid } = readLife(hands.config, mission)!.agent;
+      const { pid } = readLife(pitContext.config, mission)!.agent;
       signal(pid, "SIGKILL");
       line(paint.red(`kill -9 ${pid}, while it writes letter ${FATAL_LETTER}`));
     }
-    const record = readRecord(hands.config, mission);
+    const record = readRecord(pitContext.config, mission);
     if (record?.decision && record.decision.at_ms === null && record.end?.epoch === record.life?.epoch) {
       line(`life ${record.life?.epoch} ${describeEnd(record.end!)}`);
       break;
@@ -149,9 +155,9 @@ async function watch(context: CliContext, hands: Hands, mailbox: string, script:
   };
 }
 
-function isWriting(hands: Hands, letter: number): boolean {
+function isWriting(pitContext: PitContext, letter: number): boolean {
   try {
-    const log = readFileSync(agentLog(join(hands.config.missions_root, MISSION)), "utf8");
+    const log = readFileSync(agentLog(join(pitContext.config.missions_root, MISSION)), "utf8");
     return log.includes(`writing letter ${letter}\n`);
   } catch {
     return false;
