@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { commandNames } from "../src/cli/find-command.ts";
+import { CATALOGUE } from "../src/cli/catalogue.ts";
 import { type Bench, type Contest, runProgram } from "./harness.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -29,9 +29,9 @@ export const bench: Bench = {
     );
     return [
       ...["--version", "--help"].map((word) => contest(`lazarus ${word}`, () => node(LAUNCHER, word))),
-      ...commandNames().map((name) =>
-        contest(`lazarus ${name} --help`, () => node(LAUNCHER, ...name.split(" "), "--help")),
-      ),
+      ...Object.keys(CATALOGUE)
+        .filter((name) => !CATALOGUE[name]!.hidden)
+        .map((name) => contest(`lazarus ${name} --help`, () => node(LAUNCHER, ...name.split(" "), "--help"))),
       ...entries.map(([name, { default: file }]) => {
         const url = pathToFileURL(join(ROOT, file!)).href;
         return contest(`import lazarus${name.slice(1)}`, () =>

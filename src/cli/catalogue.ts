@@ -1,8 +1,9 @@
 // The table of commands: name, group, one line about each, and how to load it. Only the command that runs is loaded,
 // but for the two that agents and cron jobs call all day: they come with the core, which saves a file each (0.5 ms).
-import type { AnyCommand } from "./command.ts";
+
 import * as heartbeat from "./commands/cells/heartbeat.ts";
 import * as jobBeat from "./commands/cells/job-beat.ts";
+import type { Catalogue } from "./find-command.ts";
 
 /** By what a person wants to do. */
 export const GROUPS = {
@@ -14,17 +15,8 @@ export const GROUPS = {
   setup: "Try, set up, get help",
 } as const;
 
-export interface CatalogueEntry {
-  readonly group: keyof typeof GROUPS;
-  readonly summary: string;
-  readonly hidden?: boolean;
-  /** Named in the overview without a line of its own. */
-  readonly rare?: boolean;
-  load(): Promise<{ command: AnyCommand }>;
-}
-
 /** A name of two words is a sub-command: `job beat`. */
-export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
+export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   run: {
     group: "agents",
     summary: "start an agent in a cell, watched over",
@@ -330,6 +322,9 @@ export const CATALOGUE: Readonly<Record<string, CatalogueEntry>> = {
     group: "setup",
     summary: "candidates for a shell",
     hidden: true,
-    load: () => import("./commands/setup/complete.ts"),
+    load: async () => {
+      const { createCompleteCommand } = await import("./commands/setup/complete.ts");
+      return { command: createCompleteCommand(CATALOGUE) };
+    },
   },
 };

@@ -4,9 +4,16 @@ import { type EffectiveConfig, loadConfig, type Surroundings } from "../cell/con
 import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { NewEvent } from "../registry/registry.ts";
-import type { GlobalValues } from "./parse.ts";
 import { createPainter, formatJson, harmless, type Painter } from "./render/paint.ts";
 import type { Terminal } from "./terminal.ts";
+
+/** Values of the options that every command takes. */
+export interface GlobalValues {
+  readonly json: boolean;
+  readonly config: string | undefined;
+  readonly quiet: boolean;
+  readonly help: boolean;
+}
 
 export interface CliContext {
   readonly machine: Machine;

@@ -45,10 +45,10 @@ async function dispatch(words: readonly string[], parts: ContextParts): Promise<
     return 0;
   }
   if (first === "--help" || first === "-h" || first === "help") return help(words.slice(1), parts.terminal);
-  const found = findCommand(words);
+  const found = findCommand(CATALOGUE, words);
   if (found === undefined) {
     const asked = words[1] === "--help" || words[1] === "-h";
-    if (asked && subcommands(first).length > 0) return help([first], parts.terminal);
+    if (asked && subcommands(CATALOGUE, first).length > 0) return help([first], parts.terminal);
     throw unknownCommand(words);
   }
   const { command } = await found.entry.load();
@@ -63,15 +63,16 @@ async function help(words: readonly string[], terminal: Terminal): Promise<numbe
   const entry = Object.hasOwn(CATALOGUE, name) ? CATALOGUE[name] : undefined;
   if (name === "") terminal.out(overview(VERSION));
   else if (entry) terminal.out(commandHelp(name, (await entry.load()).command));
-  else if (subcommands(name).length > 0) {
-    for (const each of subcommands(name)) terminal.out(`lazarus ${each}: ${CATALOGUE[each]!.summary}\n`);
+  else if (subcommands(CATALOGUE, name).length > 0) {
+    for (const each of subcommands(CATALOGUE, name))
+      terminal.out(`lazarus ${each}: ${CATALOGUE[each]!.summary}\n`);
   } else throw unknownCommand(words);
   return 0;
 }
 
 function unknownCommand(words: readonly string[]): LazarusError {
   const [first = "", second] = words;
-  const below = subcommands(first);
+  const below = subcommands(CATALOGUE, first);
   if (below.length > 0) {
     const list = below.map((name) => name.slice(first.length + 1)).join(", ");
     return usage(

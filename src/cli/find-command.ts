@@ -1,24 +1,32 @@
-// Looks commands up in the table by the words of a command line.
-import { CATALOGUE, type CatalogueEntry } from "./catalogue.ts";
+// Looks commands up in a catalogue by the words of a command line.
+import type { AnyCommand } from "./command.ts";
 
-/** Splits the words of a command line into the command's name and the rest. */
+export interface CatalogueEntry<Group extends string = string> {
+  readonly group: Group;
+  readonly summary: string;
+  readonly hidden?: boolean;
+  /** Listed by name only in `lazarus --help`. */
+  readonly rare?: boolean;
+  load(): Promise<{ command: AnyCommand }>;
+}
+
+/** Keys are command names; a name of two words is a sub-command: `job beat`. */
+export type Catalogue<Group extends string = string> = Readonly<Record<string, CatalogueEntry<Group>>>;
+
+/** Splits the words of a command line into the command's name and its arguments. */
 export function findCommand(
+  catalogue: Catalogue,
   words: readonly string[],
 ): { name: string; entry: CatalogueEntry; rest: string[] } | undefined {
   for (const length of [2, 1]) {
     const name = words.slice(0, length).join(" ");
-    const entry = Object.hasOwn(CATALOGUE, name) ? CATALOGUE[name] : undefined;
+    const entry = Object.hasOwn(catalogue, name) ? catalogue[name] : undefined;
     if (entry && words.length >= length) return { name, entry, rest: words.slice(length) };
   }
   return undefined;
 }
 
 /** The sub-commands of a first word: `job` → ["job beat", "job check"]. */
-export function subcommands(first: string): string[] {
-  return Object.keys(CATALOGUE).filter((name) => name.startsWith(`${first} `));
-}
-
-/** Every command that people call. */
-export function commandNames(): string[] {
-  return Object.keys(CATALOGUE).filter((name) => !CATALOGUE[name]!.hidden);
+export function subcommands(catalogue: Catalogue, first: string): string[] {
+  return Object.keys(catalogue).filter((name) => name.startsWith(`${first} `));
 }

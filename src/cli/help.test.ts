@@ -53,7 +53,7 @@ describe.each(names)("help of %s", (name) => {
       const calls = callsOf(line);
       expect(calls.length, line).toBeGreaterThan(0);
       for (const words of calls) {
-        const found = findCommand(words);
+        const found = findCommand(CATALOGUE, words);
         expect(found, line).toBeDefined();
         const called = (await found!.entry.load()).command;
         expect(() => parseLine(found!.name, called, found!.rest), line).not.toThrow();

@@ -1,7 +1,8 @@
 // Help pages, made from the commands' own data. Plain text that fits 80 columns.
 import { ERROR_KINDS, type ErrorKind } from "../platform/errors.ts";
-import { CATALOGUE, type CatalogueEntry, GROUPS } from "./catalogue.ts";
+import { CATALOGUE, GROUPS } from "./catalogue.ts";
 import type { AnyCommand, OptionSpec, PositionalSpec } from "./command.ts";
+import type { CatalogueEntry } from "./find-command.ts";
 import { GLOBAL_OPTIONS } from "./parse.ts";
 
 const WIDTH = 80;

@@ -1,21 +1,78 @@
-// Opens a mission's checkpoints for a command, with a progress bar when someone is watching.
-import type { MissionId } from "../cell/mission-id.ts";
+// Opens a mission's checkpoints for a command, with a progress bar on a terminal. Commands that need an existing mission
+// use `openKnownMission`: an unknown id is an error, not an empty mission, and so is a vault that is missing although
+// the registry lists checkpoints in it.
+import { existsSync, readdirSync } from "node:fs";
+import { isMissionId, type MissionId } from "../cell/mission-id.ts";
+import { LazarusError } from "../platform/errors.ts";
+import { type IndexedCheckpoint, listCheckpoints } from "../registry/checkpoints.ts";
+import { openRegistry } from "../registry/registry.ts";
 import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
 import type { CliContext } from "./context.ts";
 import { createProgressBar } from "./render/progress.ts";
+import { nearest } from "./suggest.ts";
 import { VERSION } from "./version.ts";
 
 export interface CliMission extends MissionContext, Disposable {
-  /** Takes the progress bar off the screen. */
+  /** Clears the progress bar. */
   endProgress(): void;
 }
 
 export function openCliMission(context: CliContext, mission: MissionId): CliMission {
-  const bar = createProgressBar(context);
-  const missionContext = openMissionContext(context.machine, context.config, mission, {
+  const { terminal, machine, globals } = context;
+  const bar = createProgressBar({ terminal, clock: machine.clock, globals });
+  const missionContext = openMissionContext(machine, context.config, mission, {
     version: VERSION,
     environment: context.surroundings.env,
     onProgress: (progress) => bar.show(progress),
   });
   return { ...missionContext, endProgress: () => bar.end(), [Symbol.dispose]: () => bar.end() };
+}
+
+export function openKnownMission(context: CliContext, mission: MissionId): CliMission {
+  const missionContext = openCliMission(context, mission);
+  const lost = findLost(context, missionContext);
+  if (lost.length > 0) {
+    const { root } = missionContext.vault;
+    throw new LazarusError("VAULT_DAMAGED", `${mission}: ${describeLost(missionContext, lost)}`, {
+      hint: `ls -ld ${root}, and bring the vault back; lazarus registry rebuild forgets what was in it`,
+      details: { mission, vault: root, lost: lost.map(({ id }) => id) },
+    });
+  }
+  requireMission(context, missionContext);
+  return missionContext;
+}
+
+/** Refuses a mission that has neither a cell nor a vault. */
+export function requireMission(context: CliContext, { mission, cellRoot, vault }: MissionContext): void {
+  if (existsSync(cellRoot) || existsSync(vault.root)) return;
+  const near = nearest(mission, knownMissions(context));
+  throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
+    hint: near === undefined ? "lazarus scan lists those that have a cell" : `did you mean ${near}?`,
+    details: { mission },
+  });
+}
+
+/** Checkpoints that the registry lists for a mission whose vault directory does not exist. */
+export function findLost(context: CliContext, { vault, mission }: MissionContext): IndexedCheckpoint[] {
+  const { registry_file } = context.config.config;
+  if (existsSync(vault.root) || !existsSync(registry_file)) return [];
+  try {
+    using registry = openRegistry(context.machine, registry_file);
+    return listCheckpoints(registry, { mission });
+  } catch {
+    // A command that needs the registry reports the error itself.
+    return [];
+  }
+}
+
+export function describeLost({ vault }: MissionContext, lost: readonly IndexedCheckpoint[]): string {
+  const newest = lost.at(-1)!.id;
+  return `the vault ${vault.root} is gone; the registry knows of ${lost.length} checkpoints in it, the newest ${newest}`;
+}
+
+function knownMissions(context: CliContext): string[] {
+  const { missions_root, vault_root } = context.config.config;
+  return [missions_root, vault_root].flatMap((root) =>
+    existsSync(root) ? readdirSync(root).filter(isMissionId) : [],
+  );
 }

@@ -3,6 +3,7 @@
 import { parseArgs } from "node:util";
 import { LazarusError } from "../platform/errors.ts";
 import type { AnyCommand, CommandInput, OptionSpec } from "./command.ts";
+import type { GlobalValues } from "./context.ts";
 import { nearest } from "./suggest.ts";
 
 /** Options that every command takes. */
@@ -12,13 +13,6 @@ export const GLOBAL_OPTIONS = {
   quiet: { type: "flag", short: "q", summary: "say nothing on stderr but errors" },
   help: { type: "flag", short: "h", summary: "show this help" },
 } as const satisfies Record<string, OptionSpec>;
-
-export interface GlobalValues {
-  readonly json: boolean;
-  readonly config: string | undefined;
-  readonly quiet: boolean;
-  readonly help: boolean;
-}
 
 export interface ParsedLine {
   readonly globals: GlobalValues;

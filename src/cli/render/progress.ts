@@ -1,7 +1,8 @@
 // A progress bar on stderr for long work: only on a terminal, never with --json or --quiet, redrawn at most ten times a
 // second, and gone when the work is done.
+import type { Clock } from "../../platform/clock.ts";
 import type { Progress } from "../../snapshot/mission-context.ts";
-import type { CliContext } from "../context.ts";
+import type { Terminal } from "../terminal.ts";
 import { formatBytes } from "./format.ts";
 import { shorten } from "./width.ts";
 
@@ -14,15 +15,20 @@ const REDRAW_MS = 100;
 const BAR_WIDTH = 24;
 const CLEAR_LINE = "\r\x1b[K";
 
-export function createProgressBar(context: CliContext): ProgressBar {
-  const { terminal, globals, machine } = context;
+export interface ProgressBarOptions {
+  readonly terminal: Pick<Terminal, "err" | "errIsTerminal" | "columns">;
+  readonly clock: Clock;
+  readonly globals: { readonly json: boolean; readonly quiet: boolean };
+}
+
+export function createProgressBar({ terminal, clock, globals }: ProgressBarOptions): ProgressBar {
   if (globals.json || globals.quiet || !terminal.errIsTerminal) return { show: () => {}, end: () => {} };
-  // Short work is done before the first drawing: nothing flashes up.
-  let drawnMs = machine.clock.monotonicMs();
+  // The first drawing is delayed as well, so that the bar does not flash up for short work.
+  let drawnMs = clock.monotonicMs();
   let drawn = false;
   return {
     show(progress) {
-      const now = machine.clock.monotonicMs();
+      const now = clock.monotonicMs();
       if (now - drawnMs < REDRAW_MS) return;
       drawnMs = now;
       drawn = true;

@@ -5,8 +5,8 @@ import { openSignalRelay } from "../../../pit/start/foreground.ts";
 import { lifeGoesOn, shellStatus } from "../../../pit/start/life.ts";
 import { agentLog, exitOf } from "../../../pit/start/start-agent.ts";
 import { defineCommand } from "../../command.ts";
-import { openCliPitContext } from "../../open-pit.ts";
 import { follow } from "./logs.ts";
+import { openCliPitContext } from "./open-pit.ts";
 
 const DETACH_HINT = "detach with Ctrl-\\; Ctrl-C goes to the agent";
 

@@ -1,6 +1,6 @@
 import { pauseMission } from "../../../pit/actions.ts";
 import { defineCommand } from "../../command.ts";
-import { openCliPitContext } from "../../open-pit.ts";
+import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:

@@ -1,6 +1,6 @@
 import { openPit } from "../../../pit/supervise/daemon.ts";
 import { defineCommand } from "../../command.ts";
-import { openCliPitContext } from "../../open-pit.ts";
+import { openCliPitContext } from "./open-pit.ts";
 import { openPitServices } from "./pit-services.ts";
 
 export const command = defineCommand({

@@ -1,7 +1,7 @@
 import { type ReviveResult, reviveMission } from "../../../pit/actions.ts";
 import { describeEnd } from "../../../pit/describe.ts";
 import { defineCommand } from "../../command.ts";
-import { openCliPitContext } from "../../open-pit.ts";
+import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:

@@ -11,8 +11,8 @@ import { pitOwner } from "../../../pit/view.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { openCliPitContext } from "../../open-pit.ts";
 import { usage } from "../../parse.ts";
+import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:

@@ -3,8 +3,8 @@ import { explain, renderWhy } from "../../../pit/death/why.ts";
 import { pitOwner, viewMission } from "../../../pit/view.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
-import { openCliPitContext } from "../../open-pit.ts";
 import { harmless } from "../../render/paint.ts";
+import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:

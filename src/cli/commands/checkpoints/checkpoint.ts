@@ -4,11 +4,10 @@ import { type CaptureResult, captureCell } from "../../../snapshot/capture/captu
 import { REASONS, type Reason } from "../../../snapshot/model/entry.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { describeLost, findLost } from "../../known-mission.ts";
-import { noteRegistry } from "../../note-registry.ts";
-import { openCliMission } from "../../open-mission.ts";
+import { describeLost, findLost, openCliMission } from "../../open-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
+import { noteRegistry } from "./note-registry.ts";
 
 export const command = defineCommand({
   about:

@@ -3,7 +3,7 @@ import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../../../snapshot/model/entry.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownMission } from "../../known-mission.ts";
+import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes, formatDuration } from "../../render/format.ts";
 import { type Column, renderTable } from "../../render/table.ts";
 

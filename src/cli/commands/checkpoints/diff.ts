@@ -17,7 +17,7 @@ import { type Contents, openContents } from "../../../snapshot/vault/contents.ts
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { openKnownMission } from "../../known-mission.ts";
+import { openKnownMission } from "../../open-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { harmless } from "../../render/paint.ts";
 

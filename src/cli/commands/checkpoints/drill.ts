@@ -2,11 +2,11 @@ import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { indexCheckpoint } from "../../../registry/checkpoints.ts";
 import { drill } from "../../../snapshot/operations/drill.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownMission } from "../../known-mission.ts";
-import { noteRegistry } from "../../note-registry.ts";
+import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes } from "../../render/format.ts";
 import { harmless } from "../../render/paint.ts";
 import { spareMemory } from "../../spare-memory.ts";
+import { noteRegistry } from "./note-registry.ts";
 import { describeRef, sayFlaws } from "./restore-report.ts";
 
 const SHOWN = 20;

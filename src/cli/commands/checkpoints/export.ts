@@ -4,7 +4,7 @@ import { LazarusError } from "../../../platform/errors.ts";
 import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { exportCheckpoint, exportToFile } from "../../../snapshot/operations/export.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownMission } from "../../known-mission.ts";
+import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes } from "../../render/format.ts";
 
 export const command = defineCommand({

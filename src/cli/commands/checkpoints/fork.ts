@@ -2,10 +2,9 @@ import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { indexCheckpoint } from "../../../registry/checkpoints.ts";
 import { forkMission } from "../../../snapshot/operations/fork.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownMission } from "../../known-mission.ts";
-import { noteRegistry } from "../../note-registry.ts";
-import { openCliMission } from "../../open-mission.ts";
+import { openCliMission, openKnownMission } from "../../open-mission.ts";
 import { spareMemory } from "../../spare-memory.ts";
+import { noteRegistry } from "./note-registry.ts";
 import { describeRef, sayFlaws } from "./restore-report.ts";
 
 export const command = defineCommand({

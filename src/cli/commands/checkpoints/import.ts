@@ -5,11 +5,11 @@ import { indexCheckpoint } from "../../../registry/checkpoints.ts";
 import { DEFAULT_LIMITS } from "../../../snapshot/archive/source.ts";
 import { importCell } from "../../../snapshot/operations/import.ts";
 import { defineCommand } from "../../command.ts";
-import { noteRegistry } from "../../note-registry.ts";
 import { openCliMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes } from "../../render/format.ts";
+import { noteRegistry } from "./note-registry.ts";
 
 export const command = defineCommand({
   about:

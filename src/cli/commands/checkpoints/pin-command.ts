@@ -3,8 +3,8 @@ import { indexCheckpoint } from "../../../registry/checkpoints.ts";
 import { setPin } from "../../../snapshot/operations/pin.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownMission } from "../../known-mission.ts";
-import { noteRegistry } from "../../note-registry.ts";
+import { openKnownMission } from "../../open-mission.ts";
+import { noteRegistry } from "./note-registry.ts";
 
 export function definePinCommand(pinned: boolean, about: string) {
   const [name, state] = pinned ? ["pin", "pinned"] : ["unpin", "unpinned"];

@@ -4,9 +4,9 @@ import { listVaults } from "../../../snapshot/operations/rebuild-registry.ts";
 import type { Retention } from "../../../snapshot/settings.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { openKnownMission } from "../../known-mission.ts";
-import { noteRegistry } from "../../note-registry.ts";
+import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
+import { noteRegistry } from "./note-registry.ts";
 
 export const command = defineCommand({
   about:

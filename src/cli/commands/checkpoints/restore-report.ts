@@ -9,11 +9,11 @@ import type { RestoreResult } from "../../../snapshot/operations/restore.ts";
 import { findLiveSign } from "../../../snapshot/restore/position-changes.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import type { CliContext } from "../../context.ts";
-import { noteRegistry } from "../../note-registry.ts";
 import { countChanges } from "../../render/changes.ts";
 import { flawLines } from "../../render/flaws.ts";
 import { formatTime } from "../../render/format.ts";
 import { harmless } from "../../render/paint.ts";
+import { noteRegistry } from "./note-registry.ts";
 
 /** "20261115-235301-x7k2p9 (2026-11-15 23:53:01Z, manual: before the migration)" */
 export function describeRef(ref: CheckpointRef): string {

@@ -10,8 +10,8 @@ import {
 import { isEmptyPlan } from "../../../snapshot/restore/plan.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { openKnownMission } from "../../known-mission.ts";
 import type { CliMission } from "../../open-mission.ts";
+import { openKnownMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
 import { describeChanges } from "../../render/changes.ts";
 import { formatBytes } from "../../render/format.ts";

@@ -2,7 +2,7 @@ import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { isLocalOnly } from "../../../snapshot/vault/codec.ts";
 import { type Checkpoint, readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownMission } from "../../known-mission.ts";
+import { openKnownMission } from "../../open-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes, formatTime } from "../../render/format.ts";
 import { harmless } from "../../render/paint.ts";

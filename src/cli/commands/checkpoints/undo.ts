@@ -1,7 +1,7 @@
 import { undoRestore } from "../../../snapshot/operations/undo.ts";
 import { isEmptyPlan } from "../../../snapshot/restore/plan.ts";
 import { defineCommand } from "../../command.ts";
-import { openKnownMission } from "../../known-mission.ts";
+import { openKnownMission } from "../../open-mission.ts";
 import { describeChanges } from "../../render/changes.ts";
 import {
   concludeRestore,

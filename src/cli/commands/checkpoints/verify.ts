@@ -7,8 +7,7 @@ import { listVaults } from "../../../snapshot/operations/rebuild-registry.ts";
 import { type Verification, verifyVault } from "../../../snapshot/operations/verify.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { describeLost, findLost, requireMission } from "../../known-mission.ts";
-import { openCliMission } from "../../open-mission.ts";
+import { describeLost, findLost, openCliMission, requireMission } from "../../open-mission.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
 import { harmless } from "../../render/paint.ts";
 
