@@ -37,7 +37,6 @@ export default defineConfig({
     snapshot: "src/snapshot/index.ts",
     flow: "src/flow/index.ts",
     health: "src/http/health.ts",
-    "heartbeat-worker": "src/http/heartbeat-worker.ts",
     "capture-worker": "src/snapshot/pack/capture-worker.ts",
     "probe-worker": "src/snapshot/scan/probe-worker.ts",
     "restore-worker": "src/snapshot/restore/restore-worker.ts",

@@ -6,11 +6,9 @@ import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import { isJsonObject } from "../platform/json-file.ts";
 import { type Machine, systemMachine } from "../platform/machine.ts";
 import { readBody } from "./body.ts";
-import { openHeartbeatDesk } from "./heartbeat-desk.ts";
-import { createDirectWriter } from "./heartbeat-writer.ts";
 import type { HeartbeatRequest } from "./port.ts";
+import { recordHeartbeat } from "./record-heartbeat.ts";
 import { refuseWithoutToken } from "./request-checks.ts";
-import { takeHeartbeat } from "./take-heartbeat.ts";
 
 export interface HealthOptions {
   /** Where the cells are; or the whole configuration. */
@@ -35,7 +33,6 @@ export function createHealthHandler(options: HealthOptions): HealthHandler {
   const config = configOf(options);
   const base = (options.basePath ?? "").replace(/\/+$/, "");
   const startedMs = machine.clock.monotonicMs();
-  const desk = openHeartbeatDesk(machine.clock, createDirectWriter(machine, config));
   const heartbeatPath = new RegExp(`^${escapePattern(base)}/v1/missions/([^/]+)/heartbeat$`);
 
   const beat = async (request: Request, mission: string) => {
@@ -43,8 +40,8 @@ export function createHealthHandler(options: HealthOptions): HealthHandler {
       if (options.token === undefined) throw tokenNotSet();
       refuseWithoutToken(request.headers.get("authorization"), options.token);
     }
-    const asked = await readHeartbeat(request);
-    return takeHeartbeat({ clock: machine.clock, config, desk }, parseMissionId(decode(mission)), asked);
+    const heartbeat = await readHeartbeat(request);
+    return recordHeartbeat(machine, config, parseMissionId(decode(mission)), heartbeat);
   };
 
   return async (request) => {

@@ -1,4 +1,4 @@
-// The PitPort of a real pit: views, actions and events of src/pit, heartbeats through the desk.
+// The PitPort of a real pit: views, actions and events of src/pit, heartbeats written inline.
 import { scanCells } from "../cell/scan.ts";
 import {
   checkpointMission,
@@ -17,14 +17,13 @@ import { epochSeconds } from "../platform/clock.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { listCheckpoints } from "../registry/checkpoints.ts";
 import type { Registry } from "../registry/registry.ts";
-import type { HeartbeatDesk } from "./heartbeat-desk.ts";
 import type { PitPort } from "./port.ts";
-import { takeHeartbeat } from "./take-heartbeat.ts";
+import { recordHeartbeat } from "./record-heartbeat.ts";
 
 /** So many missions are looked at before others have a turn: heartbeats, and the watching of agents. */
 const AT_ONCE = 8;
 
-export function createPitPort(pitContext: PitContext, desk: HeartbeatDesk): PitPort {
+export function createPitPort(pitContext: PitContext): PitPort {
   const { machine, config } = pitContext;
   const registry = (): Registry => {
     const open = pitContext.registry();
@@ -59,7 +58,7 @@ export function createPitPort(pitContext: PitContext, desk: HeartbeatDesk): PitP
       }
       return { cells, agents };
     },
-    heartbeat: (mission, request) => takeHeartbeat({ clock: machine.clock, config, desk }, mission, request),
+    heartbeat: async (mission, request) => recordHeartbeat(machine, config, mission, request),
     checkpoints: async (mission) => listCheckpoints(registry(), { mission }),
     events: (page) => registry().events(page),
     async act(mission, action, { dry_run: dryRun = false, message = null }) {

@@ -12,15 +12,15 @@ export interface HeartbeatRequest {
   readonly status?: string | undefined;
   /** The life that the caller belongs to; an earlier one than the present is refused (INV-4). */
   readonly epoch?: number | undefined;
-  /** Answer only when the heartbeat is on disk. */
+  /** Accepted for compatibility: every heartbeat is on disk before the answer. */
   readonly durable?: boolean | undefined;
 }
 
 export interface HeartbeatAnswer {
   readonly mission_id: string;
-  /** Epoch seconds of its arrival, which is what the heartbeat file will say. */
+  /** Epoch seconds, as written to the heartbeat file. */
   readonly timestamp: number;
-  /** Whether it was on disk before this answer. */
+  /** Always true: the heartbeat is on disk before the answer is sent. */
   readonly durable: boolean;
 }
 

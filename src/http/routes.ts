@@ -105,7 +105,7 @@ export const ROUTES: readonly Route[] = [
   {
     method: "post",
     path: "/v1/missions/{mission}/heartbeat",
-    summary: "say that a mission is alive; written within 100 ms, or before the answer with `durable`",
+    summary: "record a heartbeat; it is on disk before the response is sent",
     auth: "token",
     body: shapes.heartbeatRequest,
     bodyLimitBytes: HEARTBEAT_BODY_BYTES,

@@ -61,7 +61,7 @@ describe("heartbeats", () => {
   const fileOf = (mission: string) =>
     JSON.parse(readFileSync(join(scene.config.missions_root, mission, "state", "heartbeat.json"), "utf8"));
 
-  it("are on disk before the answer when asked to be", async () => {
+  it("are on disk before the answer", async () => {
     const { status, answer } = await post("/v1/missions/m1/heartbeat", { status: "thinking", durable: true });
     expect(status).toBe(202);
     expect(shapes.heartbeatAnswer.parse(answer).durable).toBe(true);

@@ -7,8 +7,6 @@ import { expect } from "vitest";
 import { type Config, resolveConfig } from "../../src/cell/config.ts";
 import { initCell } from "../../src/cell/init.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
-import { type HeartbeatDesk, openHeartbeatDesk } from "../../src/http/heartbeat-desk.ts";
-import { createDirectWriter, openWorkerWriter } from "../../src/http/heartbeat-writer.ts";
 import { createPitPort } from "../../src/http/pit-port.ts";
 import type { PitPort } from "../../src/http/port.ts";
 import { type Http, type HttpOptions, mountHttp } from "../../src/http/server.ts";
@@ -19,7 +17,6 @@ export interface Scene extends AsyncDisposable {
   readonly directory: string;
   readonly config: Config;
   readonly pitContext: PitContext;
-  readonly desk: HeartbeatDesk;
   readonly port: PitPort;
   readonly http: Http;
   readonly token: string;
@@ -31,7 +28,6 @@ export interface Scene extends AsyncDisposable {
 
 export interface SceneOptions extends Partial<HttpOptions> {
   readonly missions?: readonly string[];
-  readonly worker?: boolean;
   readonly document?: Record<string, unknown>;
 }
 
@@ -55,12 +51,7 @@ export async function createScene(options: SceneOptions = {}): Promise<Scene> {
     log: (line) => said.push(line),
     warn: (line) => said.push(line),
   });
-  const writer = options.worker ? openWorkerWriter(config) : undefined;
-  const desk = openHeartbeatDesk(
-    systemMachine.clock,
-    writer?.write ?? createDirectWriter(systemMachine, config),
-  );
-  const port = createPitPort(pitContext, desk);
+  const port = createPitPort(pitContext);
   const http = await mountHttp(port, {
     machine: systemMachine,
     version: "1.2.3",
@@ -73,7 +64,6 @@ export async function createScene(options: SceneOptions = {}): Promise<Scene> {
     directory,
     config,
     pitContext,
-    desk,
     port,
     http,
     token,
@@ -86,8 +76,6 @@ export async function createScene(options: SceneOptions = {}): Promise<Scene> {
       }),
     async [Symbol.asyncDispose]() {
       await http[Symbol.asyncDispose]();
-      await desk[Symbol.asyncDispose]();
-      await writer?.[Symbol.asyncDispose]();
       pitContext[Symbol.dispose]();
       rmSync(directory, { recursive: true, force: true });
     },

@@ -39,16 +39,10 @@ async function openApi(
   const stack = new AsyncDisposableStack();
   const { machine, config, version } = pitContext;
   try {
-    const [{ mountHttp }, { createPitPort }, { openHeartbeatDesk }, { openWorkerWriter }] = await Promise.all(
-      [
-        import("../../../http/server.ts"),
-        import("../../../http/pit-port.ts"),
-        import("../../../http/heartbeat-desk.ts"),
-        import("../../../http/heartbeat-writer.ts"),
-      ],
-    );
-    const writer = stack.use(openWorkerWriter(config));
-    const desk = stack.use(openHeartbeatDesk(machine.clock, writer.write));
+    const [{ mountHttp }, { createPitPort }] = await Promise.all([
+      import("../../../http/server.ts"),
+      import("../../../http/pit-port.ts"),
+    ]);
     const webhooks =
       settings.gitea === undefined
         ? {}
@@ -61,7 +55,7 @@ async function openApi(
             }),
           };
     const mount = (http: typeof settings.http) =>
-      mountHttp(createPitPort(pitContext, desk), {
+      mountHttp(createPitPort(pitContext), {
         machine,
         version,
         runDir: config.run_dir,

@@ -1,0 +1,97 @@
+// Heartbeats over HTTP: durable before the response, fenced at the moment of the write, no failure hidden.
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { agentDirectory } from "../../src/cell/fence.ts";
+import { parseMissionId } from "../../src/cell/mission-id.ts";
+import { recordHeartbeat } from "../../src/http/record-heartbeat.ts";
+import { makeDirectory, replaceFile } from "../../src/platform/durable.ts";
+import { LazarusError } from "../../src/platform/errors.ts";
+import { type Machine, systemMachine } from "../../src/platform/machine.ts";
+import { createScene, type Scene } from "./scene.ts";
+import { sendHeartbeats } from "./send-heartbeats.ts";
+
+const m1 = parseMissionId("m1");
+
+function heartbeatFile(scene: Scene, mission: string): string {
+  return join(scene.config.missions_root, mission, "state", "heartbeat.json");
+}
+
+function writeEpoch(scene: Scene, mission: string, epoch: number): void {
+  const directory = agentDirectory(scene.config, mission);
+  makeDirectory(systemMachine.disk, directory);
+  replaceFile(systemMachine.disk, join(directory, "epoch"), `${epoch}\n`);
+}
+
+describe("a heartbeat over HTTP", () => {
+  it("fails only for the mission that cannot be written, and works for the others", async () => {
+    await using scene = await createScene({ missions: ["m1", "m2"] });
+    const beat = async (mission: string) => {
+      const response = await scene.ask(`/v1/missions/${mission}/heartbeat`, {
+        method: "POST",
+        body: '{"durable":true}',
+      });
+      return [response.status, ((await response.json()) as { code?: string }).code];
+    };
+    expect(await Promise.all([beat("m1"), beat("m2")])).toEqual([
+      [202, undefined],
+      [202, undefined],
+    ]);
+    rmSync(join(scene.config.missions_root, "m1", "state"), { recursive: true });
+    expect(await beat("m1")).toEqual([404, "MISSION_UNKNOWN"]);
+    expect(await beat("m2")).toEqual([202, undefined]);
+  });
+
+  it("keeps the status of the heartbeat before when it brings none", async () => {
+    await using scene = await createScene();
+    recordHeartbeat(systemMachine, scene.config, m1, { status: "busy" });
+    recordHeartbeat(systemMachine, scene.config, m1, {});
+    expect(JSON.parse(readFileSync(heartbeatFile(scene, "m1"), "utf8")).status).toBe("busy");
+  });
+
+  it("reports a failed write to its own caller", async () => {
+    await using scene = await createScene();
+    const full = new LazarusError("DISK_FULL", "the disk is full");
+    const machine: Machine = {
+      ...systemMachine,
+      disk: {
+        ...systemMachine.disk,
+        fsync() {
+          throw full;
+        },
+      },
+    };
+    expect(() => recordHeartbeat(machine, scene.config, m1, {})).toThrow(full);
+    expect(recordHeartbeat(systemMachine, scene.config, m1, {})).toMatchObject({ durable: true });
+  });
+
+  it("of an earlier life does not land when the agent is revived between the check and the write", async () => {
+    await using scene = await createScene();
+    writeEpoch(scene, "m1", 2);
+    recordHeartbeat(systemMachine, scene.config, m1, { epoch: 2, status: "life 2" });
+    const before = readFileSync(heartbeatFile(scene, "m1"), "utf8");
+    const revivedDuringWrite: Machine = {
+      ...systemMachine,
+      disk: {
+        ...systemMachine.disk,
+        fsync(fd) {
+          systemMachine.disk.fsync(fd);
+          writeEpoch(scene, "m1", 3);
+        },
+      },
+    };
+    expect(() =>
+      recordHeartbeat(revivedDuringWrite, scene.config, m1, { epoch: 2, status: "too late" }),
+    ).toThrowError(expect.objectContaining({ code: "EPOCH_FENCED" }));
+    expect(readFileSync(heartbeatFile(scene, "m1"), "utf8")).toBe(before);
+    expect(readdirSync(join(scene.config.missions_root, "m1", "state"))).toEqual(["heartbeat.json"]);
+  });
+
+  it("is answered 300 times over 64 connections", async () => {
+    const names = Array.from({ length: 50 }, (_, n) => `m${n}`);
+    await using scene = await createScene({ missions: names });
+    const { url, token } = scene;
+    const times = await sendHeartbeats({ url, token, missions: names, count: 300, perSecond: 1000 });
+    expect(times).toHaveLength(300);
+  });
+});
