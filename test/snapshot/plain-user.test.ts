@@ -167,6 +167,16 @@ describe("what a plain user cannot read", () => {
   });
 });
 
+it("a worktree that its owner may not enter is a flaw of the checkpoint, not its end", () => {
+  const result = asPlainUser(`
+    world.write("worktree/file", "x");
+    fs.chmodSync(world.path("worktree"), 0);
+    const { outcome, flaws } = await world.checkpoint();
+    return { outcome, flaws };`);
+  const reason = "the directory cannot be read (EACCES), nor what is in it";
+  expect(result).toEqual({ outcome: "captured", flaws: [{ path: "worktree", kind: "skipped", reason }] });
+});
+
 it("is unchanged with the same unreadable files, in whatever order they are met", () => {
   const result = asPlainUser(`
     for (const name of ["worktree/a/f", "worktree/b"]) {

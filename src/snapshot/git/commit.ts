@@ -10,10 +10,12 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { systemErrorCode } from "../../platform/errors.ts";
 import type { GitPosition } from "../model/entry.ts";
 import { type GitOptions, git } from "./git-command.ts";
 import {
@@ -71,8 +73,17 @@ const NOWHERE = { head: null, branch: null, commit: null, ref: null } as const;
 
 /** The repository's own directory, when it lies in the worktree as a directory. */
 export function ownGitDirectory(worktree: string): string | undefined {
-  const path = join(worktree, ".git");
-  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ? path : undefined;
+  return statOfGit(worktree)?.isDirectory() ? join(worktree, ".git") : undefined;
+}
+
+/** Undefined also for a worktree that this user may not enter: the walk reports that one as unreadable. */
+function statOfGit(worktree: string): Stats | undefined {
+  try {
+    return lstatSync(join(worktree, ".git"), { throwIfNoEntry: false });
+  } catch (error) {
+    if (systemErrorCode(error) === "EACCES") return undefined;
+    throw error;
+  }
 }
 
 /**
@@ -84,12 +95,12 @@ export function askForPlace(
 ): Promise<Place | Failure> | undefined {
   const { worktree } = request;
   if (lstatSync(worktree, { throwIfNoEntry: false })?.isDirectory() !== true) return undefined;
-  if (lstatSync(join(worktree, ".git"), { throwIfNoEntry: false }) === undefined) return undefined;
+  if (statOfGit(worktree) === undefined) return undefined;
   return findPlace(callerOf(request), readState(stateFileOf(request))?.ref);
 }
 
 export async function commitWorktree(request: GitRequest): Promise<GitPosition> {
-  if (lstatSync(join(request.worktree, ".git"), { throwIfNoEntry: false }) === undefined)
+  if (statOfGit(request.worktree) === undefined)
     return { status: "none", ...NOWHERE, note: "the worktree is no git repository" };
   try {
     return await commitVisible(request);
