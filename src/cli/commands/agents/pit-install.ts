@@ -21,7 +21,7 @@ export const command = defineCommand({
     const request = unitRequestOf(context, "pit install", args.scheduler, options);
     const actions = planPitInstall(request, dryRun ? lookOnly : runProgram);
     const exit = carryOutOrShow(context, actions, dryRun, UNIT_REPORT);
-    if (request.scheduler === "systemd" && request.scope === "user")
+    if (!dryRun && request.scheduler === "systemd" && request.scope === "user")
       context.say("so that it runs when you are logged out, too: loginctl enable-linger");
     return exit;
   },
