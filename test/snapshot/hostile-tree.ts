@@ -115,6 +115,13 @@ export function createGarden(root: string, random: Random, options: GardenOption
     return seconds * 1_000_000_000n + BigInt(random.pick([0, 1, 999_999_999, random.int(0, 999_999_999)]));
   };
   const touch = (path: Buffer) => posix.setTimes(path, someTime(), someTime());
+  /** Read-only files are edited, too; for anyone but root that takes a moment of being writable. */
+  const writable = (path: Buffer, work: () => void) => {
+    const mode = fs.lstatSync(path).mode & 0o7777;
+    if (!isRoot) fs.chmodSync(path, mode | 0o200);
+    work();
+    if (!isRoot) fs.chmodSync(path, mode);
+  };
   const dress = (path: Buffer, stat: fs.Stats) => {
     if (stat.isSymbolicLink()) return;
     const bits = random.chance(0.2) ? 0o7777 : random.int(0, 0o7777);
@@ -124,13 +131,15 @@ export function createGarden(root: string, random: Random, options: GardenOption
     }
     const needed = isRoot ? 0 : stat.isDirectory() ? 0o700 : 0o400;
     fs.chmodSync(path, bits | needed);
-    if (random.chance(0.2)) {
+    if (!random.chance(0.2)) return;
+    const attribute = { name: `user.lab${random.int(0, 2)}`, value: random.bytes(random.int(0, 60)) };
+    writable(path, () => {
       try {
-        posix.setXattr(path, `user.lab${random.int(0, 2)}`, random.bytes(random.int(0, 60)));
+        posix.setXattr(path, attribute.name, attribute.value);
       } catch {
         // Not every file system has them, and not every type of file.
       }
-    }
+    });
   };
 
   const makeSparse = (path: Buffer) => {
@@ -194,12 +203,12 @@ export function createGarden(root: string, random: Random, options: GardenOption
     // In place, keeping size and time: only ctime tells.
     onFile((path) => {
       const { size: length, mtimeNs, atimeNs } = fs.lstatSync(path, { bigint: true });
-      rewrite(path, content(Math.min(Number(length), 300_000)));
+      writable(path, () => rewrite(path, content(Math.min(Number(length), 300_000))));
       posix.setTimes(path, atimeNs, mtimeNs);
     }),
-    onFile((path) => rewrite(path, content(size()))),
-    onFile((path) => fs.appendFileSync(path, content(random.int(1, 3000)))),
-    onFile((path) => fs.truncateSync(path, random.int(0, 5000))),
+    onFile((path) => writable(path, () => rewrite(path, content(size())))),
+    onFile((path) => writable(path, () => fs.appendFileSync(path, content(random.int(1, 3000))))),
+    onFile((path) => writable(path, () => fs.truncateSync(path, random.int(0, 5000)))),
     // A new inode with the same content, mode and time.
     onFile((path) => {
       const stat = fs.lstatSync(path, { bigint: true });

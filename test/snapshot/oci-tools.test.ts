@@ -16,6 +16,7 @@ import { importCell } from "../../src/snapshot/operations/import.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { CHANGES, canList, type ListedPath, listTree, makeRealCell } from "./real-cell.ts";
 import { isHere } from "./tools.ts";
+import { unpackWithUmoci, withRecordedOwner } from "./umoci.ts";
 
 const has = {
   skopeo: isHere("skopeo", "our vault in the hands of skopeo"),
@@ -72,13 +73,8 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
 
   it.skipIf(!has.umoci)("unpacks with umoci to the very trees that were captured", () => {
     for (const [i, { ref, tree }] of states.entries()) {
-      const bundle = join(home, `bundle-${i}`);
-      const rootless = isRoot ? [] : ["--rootless"];
-      execFileSync("umoci", ["unpack", ...rootless, "--image", `${context.vault.root}:${ref.id}`, bundle], {
-        stdio: "pipe",
-      });
-      const unpacked = listTree(join(bundle, "rootfs"));
-      expect(forUmoci(unpacked)).toEqual(forUmoci(tree.map(escapeWhiteouts)));
+      const files = unpackWithUmoci(`${context.vault.root}:${ref.id}`, join(home, `bundle-${i}`));
+      expect(forUmoci(listTree(files).map(withRecordedOwner))).toEqual(forUmoci(tree.map(escapeWhiteouts)));
     }
   });
 
