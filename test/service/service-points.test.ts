@@ -17,7 +17,7 @@ const pointsIn = (room: string, prefix: string) =>
   listCrashPoints(join(import.meta.dirname, "..", "..", "src", room))
     .map(({ name }) => name)
     .filter((name) => name.startsWith(prefix));
-const ALERT_POINTS = pointsIn("pit", "pit.alert.");
+const ALERT_POINTS = pointsIn("alerts", "pit.alert.");
 const PROPOSAL_POINTS = pointsIn("integrations/gitea", "gitea.");
 
 let world: PitWorld;
