@@ -1,36 +1,36 @@
-// Sends alerts for as long as the pit runs: follows the event log, plans, enters each attempt before and after it. Nothing
-// it does can stop the pit: what fails is entered in the log and tried again, a bounded number of times.
-
+// Sends alerts while the pit runs: follows the event log, plans, and records each attempt before it starts and after it
+// ends. Nothing here stops the pit: a failure is logged and retried a bounded number of times.
 import type { EventEmitter } from "node:events";
 import { crashPoint } from "../platform/crash-point.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { Event, Registry } from "../registry/registry.ts";
-import { sendAttempt } from "./deliver.ts";
+import { deliver } from "./deliver.ts";
+import { addressAlert, alertDocument } from "./message.ts";
 import { type AlertPlan, type Attempt, type Delivery, deliveryKey, planAlerts } from "./plan.ts";
 import type { AlertSettings } from "./settings.ts";
 
-/** Events that other processes enter are found at this pace. */
-const POLL_MS = 1000;
-/** How far back a new pit looks for what was not told. */
-const LOOK_BACK_EVENTS = 10_000;
-const PAGE_EVENTS = 1000;
-const AT_ONCE = 4;
-/** At the end, attempts under way get so long to be entered as what they became. */
-const GRACE_MS = 5000;
-/** A log that cannot be written is left in peace for so long. */
-const TROUBLE_MS = 30_000;
-
+/** The part of the pit's context that alerts need. */
 export interface AlertContext {
   readonly machine: Machine;
-  /** Undefined when the registry cannot be opened. */
-  registry(): Registry | undefined;
-  /** Emits `event` for each event recorded in this process. */
+  /** Emits `event` for each event recorded by this process. */
   readonly events: EventEmitter<{ event: [Event] }>;
+  registry(): Registry | undefined;
   log(line: string): void;
 }
 
-/** Works until the signal. Returns at once when no target is configured. */
+/** How soon events recorded by other processes are found. */
+const POLL_MS = 1000;
+/** How far back a new pit looks for events that were not reported. */
+const LOOK_BACK_EVENTS = 10_000;
+const PAGE_EVENTS = 1000;
+const MAX_CONCURRENT = 4;
+/** On shutdown, how long to wait for running attempts so that their outcome is recorded. */
+const SHUTDOWN_GRACE_MS = 5000;
+/** Pause after the registry could not be written. */
+const RECORD_FAILURE_PAUSE_MS = 30_000;
+
+/** Runs until the signal. Returns at once when no target is configured. */
 export async function runAlerts(
   context: AlertContext,
   settings: AlertSettings,
@@ -38,90 +38,113 @@ export async function runAlerts(
 ): Promise<void> {
   const { clock } = context.machine;
   if (settings.rules.targets.length === 0) return;
-  const underWay = new Map<string, Promise<void>>();
+  const running = new Map<string, Promise<void>>();
+  const reader = createEventReader(context, settings.rules.kinds);
   let log: Event[] = [];
-  let seq = 0;
-  let news = new AbortController();
-  const wake = () => news.abort();
+  let pause = new AbortController();
+  const wake = () => pause.abort();
   context.events.on("event", wake);
   signal.addEventListener("abort", wake);
 
-  const matters = ({ kind }: Event) => kind === "delivery" || settings.rules.kinds.includes(kind);
-  const follow = () => {
-    const registry = context.registry();
-    if (registry === undefined) return;
-    const first = seq === 0;
-    for (;;) {
-      const page = registry.events(
-        first && seq === 0 ? { last: LOOK_BACK_EVENTS } : { afterSeq: seq, first: PAGE_EVENTS },
-      );
-      seq = page.at(-1)?.seq ?? seq;
-      log.push(...page.filter(matters));
-      if (page.length < PAGE_EVENTS) return;
-    }
-  };
-  const launch = (attempt: Attempt) => {
+  const start = (attempt: Attempt) => {
     const key = deliveryKey(attempt.event.seq, attempt.target);
-    const work = deliver(context, settings, attempt)
+    const work = attemptDelivery(context, settings, attempt)
       .catch((error: unknown) => {
-        context.log(`alerts: ${error instanceof Error ? error.message : String(error)}`);
-        return clock.sleep(TROUBLE_MS, signal);
+        context.log(`alerts: ${messageOf(error)}`);
+        return clock.sleep(RECORD_FAILURE_PAUSE_MS, signal);
       })
       .finally(() => {
-        underWay.delete(key);
+        running.delete(key);
         wake();
       });
-    underWay.set(key, work);
+    running.set(key, work);
   };
 
   while (!signal.aborted) {
-    news = new AbortController();
+    pause = new AbortController();
     try {
-      follow();
-      const plan = planAlerts(log, settings.rules, new Set(underWay.keys()), clock.nowMs());
-      for (const attempt of plan.givenUp) enter(context, attempt, "given-up", "too many attempts");
-      for (const attempt of plan.due.slice(0, Math.max(0, AT_ONCE - underWay.size))) launch(attempt);
-      log = forget(log, plan);
+      log.push(...reader.readNew());
+      const plan = planAlerts(log, settings.rules, new Set(running.keys()), clock.nowMs());
+      for (const attempt of plan.givenUp) record(context, attempt, "given-up", "too many attempts");
+      for (const attempt of plan.due.slice(0, Math.max(0, MAX_CONCURRENT - running.size))) start(attempt);
+      log = dropSettled(log, plan);
     } catch (error) {
-      context.log(`alerts: ${error instanceof Error ? error.message : String(error)}`);
+      context.log(`alerts: ${messageOf(error)}`);
     }
-    if (!signal.aborted) await clock.sleep(POLL_MS, news.signal);
+    if (!signal.aborted) await clock.sleep(POLL_MS, pause.signal);
   }
   context.events.off("event", wake);
-  await Promise.race([Promise.all(underWay.values()), clock.sleep(GRACE_MS)]);
+  await Promise.race([Promise.all(running.values()), clock.sleep(SHUTDOWN_GRACE_MS)]);
 }
 
-async function deliver(context: AlertContext, settings: AlertSettings, attempt: Attempt): Promise<void> {
-  enter(context, attempt, "sending", null);
-  crashPoint("pit.alert.sending");
-  const problem = await sendAttempt(context.machine, settings, attempt);
-  crashPoint("pit.alert.sent");
-  enter(context, attempt, problem === undefined ? "delivered" : "failed", problem ?? null);
+/** Reads the events since the last call that matter to the plan. */
+function createEventReader(context: AlertContext, kinds: readonly string[]): { readNew(): Event[] } {
+  let lastSeq = 0;
+  return {
+    readNew() {
+      const registry = context.registry();
+      const found: Event[] = [];
+      if (registry === undefined) return found;
+      for (let first = lastSeq === 0; ; first = false) {
+        const page = registry.events(
+          first ? { last: LOOK_BACK_EVENTS } : { afterSeq: lastSeq, first: PAGE_EVENTS },
+        );
+        lastSeq = page.at(-1)?.seq ?? lastSeq;
+        found.push(...page.filter(({ kind }) => kind === "delivery" || kinds.includes(kind)));
+        if (page.length < PAGE_EVENTS) return found;
+      }
+    },
+  };
 }
 
-function enter(
+async function attemptDelivery(
   context: AlertContext,
+  settings: AlertSettings,
   attempt: Attempt,
+): Promise<void> {
+  record(context, attempt, "sending", null);
+  crashPoint("alerts.attempt.sending");
+  const problem = await send(context.machine, settings, attempt);
+  crashPoint("alerts.attempt.sent");
+  record(context, attempt, problem === undefined ? "delivered" : "failed", problem ?? null);
+}
+
+async function send(
+  machine: Machine,
+  settings: AlertSettings,
+  attempt: Attempt,
+): Promise<string | undefined> {
+  try {
+    const document = await alertDocument(machine, attempt);
+    const { destination, body } = addressAlert(settings, attempt.target, document);
+    return await deliver(machine, destination, body);
+  } catch (error) {
+    // For example a secret's file that cannot be read: the message names the path, never the content.
+    return messageOf(error).slice(0, 300);
+  }
+}
+
+function record(
+  context: AlertContext,
+  { event, target, attempt }: Attempt,
   state: Delivery["state"],
   problem: string | null,
 ): void {
-  const data: Delivery = {
-    event: attempt.event.seq,
-    target: attempt.target,
-    attempt: attempt.attempt,
-    state,
-    problem,
-  };
-  // What cannot be entered must not be sent, or it would be sent for ever.
+  const data: Delivery = { event: event.seq, target, attempt, state, problem };
+  // Throws when it cannot be recorded: an attempt that is not recorded would be repeated forever.
   const registry = context.registry();
   if (registry === undefined) throw new LazarusError("REGISTRY_DAMAGED", "the registry cannot be used");
-  const entered = registry.append({ kind: "delivery", mission: attempt.event.mission, data: { ...data } });
-  context.events.emit("event", entered);
+  const recorded = registry.append({ kind: "delivery", mission: event.mission, data: { ...data } });
+  context.events.emit("event", recorded);
 }
 
-/** What is settled need not be looked at again, nor what was said of events that are not looked at. */
-function forget(log: readonly Event[], { settled }: AlertPlan): Event[] {
+/** Forgets settled events and the deliveries that belong to them. */
+function dropSettled(log: readonly Event[], { settled }: AlertPlan): Event[] {
   const open = log.filter(({ seq, kind }) => kind !== "delivery" && !settled.has(seq));
-  const numbers = new Set(open.map(({ seq }) => seq));
-  return log.filter(({ seq, kind, data }) => numbers.has(kind === "delivery" ? Number(data.event) : seq));
+  const openSeqs = new Set(open.map(({ seq }) => seq));
+  return log.filter(({ seq, kind, data }) => openSeqs.has(kind === "delivery" ? Number(data.event) : seq));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

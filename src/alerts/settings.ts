@@ -1,5 +1,5 @@
-// The `alerts` section of the configuration. Pure but for secrets, which lie in files of their own so that the
-// configuration can be shown and shared; they are read when an alert is sent and never kept.
+// The `alerts` section of the configuration. Secrets can be kept in separate files, so that the configuration can be shown
+// and shared; this file only checks and passes on their paths.
 import { LazarusError } from "../platform/errors.ts";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import { EVENT_KINDS } from "../registry/registry.ts";
@@ -7,9 +7,9 @@ import type { AlertRules, AlertTarget } from "./plan.ts";
 
 export interface AlertSettings {
   readonly rules: AlertRules;
-  /** A line for /bin/sh; the alert comes as JSON on its standard input. */
+  /** A line for /bin/sh that gets the alert as JSON on its standard input. */
   readonly command: string | undefined;
-  /** The address itself is often a secret: inline, or the path of a file that holds it. */
+  /** The address is often a secret itself, so it can be given as the path of a file. */
   readonly webhook: { readonly url: string } | { readonly urlFile: string } | undefined;
   readonly ntfy:
     | { readonly server: string; readonly topic: string; readonly tokenFile: string | undefined }
@@ -17,7 +17,7 @@ export interface AlertSettings {
 }
 
 const DEFAULT_MAX_AGE_SECONDS = 3600;
-/** What the pit itself calls an alert: a mission that asks, a tombstone, work that it cannot do. */
+/** Raised by the pit itself: a mission waits for permission, was given up, or the pit cannot do its work. */
 const DEFAULT_KINDS = ["alert"];
 
 export function alertSettings(document: JsonObject, file: string | undefined): AlertSettings {
@@ -31,8 +31,7 @@ export function alertSettings(document: JsonObject, file: string | undefined): A
   const ntfy = readNtfy(section, where);
   const kinds = section.on ?? DEFAULT_KINDS;
   const isKind = (kind: unknown) => (EVENT_KINDS as readonly unknown[]).includes(kind) && kind !== "delivery";
-  if (!Array.isArray(kinds) || !kinds.every(isKind))
-    throw invalid(`${where}.on`, "a list of kinds of events");
+  if (!Array.isArray(kinds) || !kinds.every(isKind)) throw invalid(`${where}.on`, "a list of event kinds");
   const maxAge = section.max_age_seconds ?? DEFAULT_MAX_AGE_SECONDS;
   if (typeof maxAge !== "number" || !(maxAge > 0))
     throw invalid(`${where}.max_age_seconds`, "a number above 0");
@@ -43,14 +42,14 @@ export function alertSettings(document: JsonObject, file: string | undefined): A
   return { rules: { kinds, targets, maxAgeMs: maxAge * 1000 }, command, webhook, ntfy };
 }
 
-/** `https://ntfy.sh/my-topic`: the last part is the topic. */
+/** In `https://ntfy.sh/my-topic` the last path segment is the topic. */
 function readNtfy(section: JsonObject, where: string): AlertSettings["ntfy"] {
   const full = address(section.ntfy, `${where}.ntfy`);
   if (full === undefined) return undefined;
   const url = new URL(full);
   const parts = url.pathname.split("/").filter((part) => part !== "");
   const topic = parts.pop();
-  if (topic === undefined) throw invalid(`${where}.ntfy`, "an address that ends with a topic");
+  if (topic === undefined) throw invalid(`${where}.ntfy`, "a URL that ends with a topic");
   return {
     server: new URL(`/${parts.join("/")}`, url.origin).href,
     topic: decodeURIComponent(topic),
@@ -61,16 +60,16 @@ function readNtfy(section: JsonObject, where: string): AlertSettings["ntfy"] {
 function text(value: unknown, key: string): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === "string" && value !== "") return value;
-  throw invalid(key, "a text");
+  throw invalid(key, "text");
 }
 
-/** The error never repeats the address. */
+/** The error message never contains the address. */
 function address(value: unknown, key: string): string | undefined {
   const given = text(value, key);
   if (given === undefined) return undefined;
   const url = URL.canParse(given) ? new URL(given) : undefined;
   if (url?.protocol === "https:" || url?.protocol === "http:") return given;
-  throw invalid(key, "an http or https address");
+  throw invalid(key, "an http or https URL");
 }
 
 function invalid(key: string, expected: string): LazarusError {

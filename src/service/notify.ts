@@ -1,9 +1,9 @@
-// Tells the service manager (systemd and those like it) that the pit is ready, alive and stopping, when it asked to be
-// told. A socket that does not answer costs nothing.
+// sd_notify: reports to systemd, or a service manager like it, that the pit is ready, alive or stopping. Does nothing
+// without NOTIFY_SOCKET, and never fails because of the socket.
 import { posixSupport } from "../platform/posix.ts";
 
 export interface ServiceNotify {
-  /** How often WATCHDOG=1 is wanted; undefined when it is not. */
+  /** How often to send WATCHDOG=1; undefined when the watchdog is off. */
   readonly watchdogMs: number | undefined;
   send(state: "READY=1" | "WATCHDOG=1" | "STOPPING=1"): void;
 }
@@ -14,10 +14,11 @@ export function createServiceNotify(
 ): ServiceNotify {
   const socket = env.NOTIFY_SOCKET;
   const support = socket ? posixSupport() : undefined;
-  const micros = Number(env.WATCHDOG_USEC);
-  const meant = env.WATCHDOG_PID === undefined || Number(env.WATCHDOG_PID) === ownPid;
+  const watchdogMicros = Number(env.WATCHDOG_USEC);
+  const forThisProcess = env.WATCHDOG_PID === undefined || Number(env.WATCHDOG_PID) === ownPid;
   return {
-    watchdogMs: socket && meant && micros > 0 ? micros / 2000 : undefined,
+    // Half the timeout, as sd_watchdog_enabled(3) recommends.
+    watchdogMs: socket && forThisProcess && watchdogMicros > 0 ? watchdogMicros / 2000 : undefined,
     send(state) {
       if (!socket || !support?.ok) return;
       try {

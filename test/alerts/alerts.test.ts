@@ -6,13 +6,8 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { runAlerts } from "../../src/alerts/loop.ts";
-import {
-  type AlertRules,
-  type Delivery,
-  describeAlert,
-  MOST_ATTEMPTS,
-  planAlerts,
-} from "../../src/alerts/plan.ts";
+import { describeAlert } from "../../src/alerts/message.ts";
+import { type AlertRules, type Delivery, MAX_ATTEMPTS, planAlerts } from "../../src/alerts/plan.ts";
 import { alertSettings } from "../../src/alerts/settings.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import type { Event } from "../../src/registry/registry.ts";
@@ -78,7 +73,7 @@ describe("the plan of alerts", () => {
     expect(failed(1, 10_000).due).toEqual([[1, "command", 2, false]]);
     expect(failed(2, 0).nextInMs).toBe(30_000);
     expect(failed(5, 0).nextInMs).toBe(1_800_000);
-    expect(failed(MOST_ATTEMPTS, 0).givenUp).toEqual([1]);
+    expect(failed(MAX_ATTEMPTS, 0).givenUp).toEqual([1]);
     expect(plan([raise(1), entry(2, { event: 1, state: "given-up" })])).toEqual({ ...idle, settled: [1] });
   });
 
@@ -97,7 +92,7 @@ describe("the plan of alerts", () => {
         let sent = 0;
         for (let step = 0; step < 60; step += 1) {
           const { due, givenUp, nextAtMs, settled } = planAlerts(log, RULES, NOTHING, nowMs);
-          if (settled.has(1)) return sent <= MOST_ATTEMPTS && plain <= 1;
+          if (settled.has(1)) return sent <= MAX_ATTEMPTS && plain <= 1;
           for (const { attempt } of givenUp)
             log.push(entry(log.length + 1, { event: 1, state: "given-up", attempt }));
           for (const { attempt, repeat } of due) {
@@ -119,7 +114,7 @@ describe("the plan of alerts", () => {
 
   it("says what happened in a line", () => {
     expect(describeAlert(raise(1))).toBe(
-      "m1: the agent died and asks to be revived: its revive mode is ask (lazarus revive m1)",
+      "m1: the agent died and waits for permission to be revived: its revive mode is ask (lazarus revive m1)",
     );
   });
 });
@@ -274,10 +269,7 @@ describe("the loop", () => {
       failed()
         .map(({ problem }) => problem)
         .sort(),
-    ).toEqual([
-      "the alert command ended with exit code 3",
-      expect.stringMatching(/^the webhook cannot be reached/),
-    ]);
+    ).toEqual(["the alert command exited with 3", expect.stringMatching(/^the webhook cannot be reached/)]);
   });
 
   it("nothing is configured: nothing is done", async () => {

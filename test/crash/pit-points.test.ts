@@ -9,10 +9,7 @@ import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import { BUILT, LAUNCHER } from "../cli/hermetic.ts";
 import { createPitWorld, type PitWorld } from "../pit/pit-world.ts";
 
-const POINTS = listCrashPoints(join(import.meta.dirname, "..", "..", "src", "pit"))
-  .map(({ name }) => name)
-  // Alerts have points and tests of their own.
-  .filter((name) => !name.startsWith("pit.alert."));
+const POINTS = listCrashPoints(join(import.meta.dirname, "..", "..", "src", "pit")).map(({ name }) => name);
 const ARM = pathToFileURL(join(BUILT, "dist", "arm-crash-point.js")).href;
 
 let world: PitWorld;

@@ -56,7 +56,7 @@ describe("alerts", () => {
     });
     expect(failing.alerted).toBe(0);
     expect(failing.problems).toEqual([
-      "the alert command ended with exit code 9: no mail today",
+      "the alert command exited with 9: no mail today",
       expect.stringMatching(/^the webhook cannot be reached/),
     ]);
     expect(readFileSync(auditFile(scene.root), "utf8")).not.toContain("hidden");

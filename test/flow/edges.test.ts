@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { changeFlow, execPlan, listFlows, pruneFlows, resumeFlow, startFlow } from "../../src/flow/index.ts";
 import { ownerMark } from "../../src/flow/locking/owner.ts";
-import { parsePlan } from "../../src/flow/once/plan.ts";
+import { parsePlan } from "../../src/flow/operations/plan.ts";
 import type { LazarusError } from "../../src/platform/errors.ts";
 import { createScene, REPORT, type Scene } from "./scene.ts";
 

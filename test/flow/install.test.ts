@@ -15,16 +15,13 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { HEADING, withoutSection, withSection } from "../../src/flow/install/agents-md.ts";
-import { carryOut, planInstall, planUninstall, type RunProgram } from "../../src/flow/install/install.ts";
+import { planInstall, planUninstall } from "../../src/flow/install/install.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
-import {
-  cronLine,
-  editCrontab,
-  launchdPlist,
-  type ScheduleRequest,
-  scheduleName,
-  systemdUnits,
-} from "../../src/service/schedule.ts";
+import { cronLine, editCrontab } from "../../src/service/cron.ts";
+import { launchdPlist } from "../../src/service/launchd.ts";
+import { carryOut, type RunProgram } from "../../src/service/plan.ts";
+import { systemdFiles } from "../../src/service/systemd.ts";
+import { type SelfcheckUnitRequest, selfcheckUnit } from "../../src/service/unit.ts";
 import { createWorld } from "../cli/hermetic.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "lazarus-install-"));
@@ -90,7 +87,7 @@ describe("the section in AGENTS.md", () => {
     writeFileSync(file, bytes);
     for (const verb of ["install", "uninstall"]) {
       const { exit, stdout } = world.run(["flow", verb, "--agents-md"]);
-      expect(stdout).toContain(`${file} is left alone: `);
+      expect(stdout).toContain(`${file} was not changed: `);
       expect(exit).toBe(5);
     }
     expect(readFileSync(file).equals(bytes)).toBe(true);
@@ -151,7 +148,7 @@ describe("the section in AGENTS.md", () => {
 
 const noPrograms: RunProgram = () => ({ code: 0, stdout: "", stderr: "" });
 const HOSTILE = join(directory, `we%i"rd $HOME 'dir' & <x>\\`);
-const schedule = (root: string): ScheduleRequest => ({
+const schedule = (root: string): SelfcheckUnitRequest => ({
   root,
   program: [process.execPath, "/opt/laz arus/lazarus.js"],
   home: join(directory, "home"),
@@ -183,10 +180,12 @@ for (const [there, what] of [
 describe("the schedule", () => {
   it.skipIf(!hasSystemd)("passes systemd-analyze verify, with a hostile path too", () => {
     for (const root of [join(directory, "plain"), HOSTILE]) {
-      const units = join(directory, `units-${scheduleName(root)}`);
+      const units = join(directory, `units-${selfcheckUnit(schedule(root)).name}`);
       mkdirSync(units);
       // The program must exist for verify: sh stands in for the launcher's Node.
-      const made = systemdUnits({ ...schedule(root), program: ["/bin/sh", "/opt/laz arus/x.js"] });
+      const made = systemdFiles(
+        selfcheckUnit({ ...schedule(root), program: ["/bin/sh", "/opt/laz arus/x.js"] }),
+      );
       for (const { path, text } of made) writeFileSync(join(units, path.split("/").at(-1)!), text);
       const files = readdirSync(units).map((name) => join(units, name));
       const { status, stderr } = spawnSync("systemd-analyze", ["verify", ...files], { encoding: "utf8" });
@@ -197,7 +196,7 @@ describe("the schedule", () => {
   });
 
   it.skipIf(!hasPython)("is a plist that parses back to the same words", () => {
-    const { text } = launchdPlist(schedule(HOSTILE));
+    const { text } = launchdPlist(selfcheckUnit(schedule(HOSTILE)));
     const script = "import plistlib,sys,json; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))";
     const { stdout, stderr } = spawnSync("python3", ["-c", script], { input: text, encoding: "utf8" });
     expect(stderr).toBe("");
@@ -209,7 +208,7 @@ describe("the schedule", () => {
   });
 
   it("is a cron line that a shell reads back to the same words", () => {
-    const line = cronLine(schedule(HOSTILE));
+    const line = cronLine(selfcheckUnit(schedule(HOSTILE)));
     expect(line).toMatch(/^\*\/10 \* \* \* \* /);
     // What cron does: up to the first bare % is the command, and \% is %.
     const command = line.replace("*/10 * * * * ", "").replaceAll("\\%", "%");
@@ -222,9 +221,9 @@ describe("the schedule", () => {
   });
 
   it("enters and leaves a crontab without touching its other lines", () => {
-    const name = scheduleName("/w");
+    const { name } = selfcheckUnit(schedule("/w"));
     const others = "MAILTO=me\n0 3 * * * backup\n";
-    const line = cronLine(schedule("/w"));
+    const line = cronLine(selfcheckUnit(schedule("/w")));
     const once = editCrontab(others, name, line);
     expect(once).toBe(`${others}${line}\n`);
     expect(editCrontab(once, name, line)).toBe(once);
@@ -245,22 +244,26 @@ describe("the schedule", () => {
     "of %s is written, run, and taken away again; a stranger's unit stays",
     (scheduler) => {
       const root = join(directory, `s-${scheduler}`);
-      const wish = request(root, { schedule: scheduler, skills: join(root, "skills") });
+      const installRequest = request(root, { schedule: scheduler, skills: join(root, "skills") });
       const ran: string[] = [];
       const run: RunProgram = (command) => {
         ran.push(command.join(" "));
         return { code: 0, stdout: "", stderr: "" };
       };
-      expect(carryOut(systemMachine, planInstall(wish, run), run)).toEqual([]);
+      expect(carryOut(systemMachine, planInstall(installRequest, run), run)).toEqual([]);
       expect(ran.join("\n")).toContain(scheduler === "systemd" ? "enable --now" : "launchctl load");
-      const files = planUninstall(wish, run).filter((action) => action.do === "remove");
+      const files = planUninstall(installRequest, run).filter((action) => action.do === "remove");
       expect(files).toHaveLength(scheduler === "systemd" ? 3 : 2);
-      expect(carryOut(systemMachine, planUninstall(wish, run), run)).toEqual([]);
-      expect(planUninstall(wish, run).filter((action) => action.do === "remove")).toEqual([]);
-      const path = (scheduler === "systemd" ? systemdUnits(wish)[0]! : launchdPlist(wish)).path;
+      expect(carryOut(systemMachine, planUninstall(installRequest, run), run)).toEqual([]);
+      expect(planUninstall(installRequest, run).filter((action) => action.do === "remove")).toEqual([]);
+      const path = (
+        scheduler === "systemd"
+          ? systemdFiles(selfcheckUnit(installRequest))[0]!
+          : launchdPlist(selfcheckUnit(installRequest))
+      ).path;
       writeFileSync(path, "mine");
-      carryOut(systemMachine, planInstall(wish, run), run);
-      carryOut(systemMachine, planUninstall(wish, run), run);
+      carryOut(systemMachine, planInstall(installRequest, run), run);
+      carryOut(systemMachine, planUninstall(installRequest, run), run);
       expect(readFileSync(path, "utf8")).toBe("mine");
     },
   );

@@ -379,10 +379,10 @@ describe("gitea install-template", () => {
     expect(install().exit).toBe(0);
     const path = join(world.cwd, ".gitea", "ISSUE_TEMPLATE", "mission-proposal.yaml");
     expect(parse(readFileSync(path, "utf8")).name).toBe("Mission proposal");
-    expect(install().stdout).toContain("needs no change");
+    expect(install().stdout).toContain("is up to date");
     expect(install("--label", "go").stdout).toContain("wrote");
     writeFileSync(path, "name: mine\n");
-    expect(install().stdout).toContain("is left alone");
+    expect(install().stdout).toContain("was not changed");
     expect(readFileSync(path, "utf8")).toBe("name: mine\n");
     expect(install("--forgejo").exit).toBe(0);
     expect(existsSync(join(world.cwd, ".forgejo", "ISSUE_TEMPLATE", "mission-proposal.yaml"))).toBe(true);

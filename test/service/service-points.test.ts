@@ -13,11 +13,11 @@ import { askRaw } from "../http/scene.ts";
 import { createPitWorld, type PitWorld } from "../pit/pit-world.ts";
 
 const ARM = pathToFileURL(join(BUILT, "dist", "arm-crash-point.js")).href;
-const pointsIn = (room: string, prefix: string) =>
-  listCrashPoints(join(import.meta.dirname, "..", "..", "src", room))
+const pointsIn = (folder: string, prefix: string) =>
+  listCrashPoints(join(import.meta.dirname, "..", "..", "src", folder))
     .map(({ name }) => name)
     .filter((name) => name.startsWith(prefix));
-const ALERT_POINTS = pointsIn("alerts", "pit.alert.");
+const ALERT_POINTS = pointsIn("alerts", "alerts.");
 const PROPOSAL_POINTS = pointsIn("integrations/gitea", "gitea.");
 
 let world: PitWorld;

@@ -4,16 +4,17 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { carryOut, type RunProgram } from "../../src/flow/install/install.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
-import { planPitInstall, planPitUninstall } from "../../src/service/plan.ts";
+import { cronLine } from "../../src/service/cron.ts";
+import { launchdPlist } from "../../src/service/launchd.ts";
 import {
-  pitCronLine,
-  pitLaunchdPlist,
-  pitSystemdUnit,
-  pitUnitName,
-  type UnitRequest,
-} from "../../src/service/unit.ts";
+  carryOut,
+  planServiceInstall,
+  planServiceUninstall,
+  type RunProgram,
+} from "../../src/service/plan.ts";
+import { systemdFiles } from "../../src/service/systemd.ts";
+import { type PitUnitRequest, pitUnit } from "../../src/service/unit.ts";
 import { createWorld } from "../cli/hermetic.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "lazarus-units-"));
@@ -21,7 +22,10 @@ afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const HOSTILE = "/srv/a b/100%/\"q\"/$HOME/'x'/<&>";
 
-function requestFor(scheduler: UnitRequest["scheduler"], more: Partial<UnitRequest> = {}): UnitRequest {
+function requestFor(
+  scheduler: PitUnitRequest["scheduler"],
+  more: Partial<PitUnitRequest> = {},
+): PitUnitRequest {
   return {
     scheduler,
     scope: "user",
@@ -32,11 +36,17 @@ function requestFor(scheduler: UnitRequest["scheduler"], more: Partial<UnitReque
   };
 }
 
+function systemdUnit(request: PitUnitRequest) {
+  const files = systemdFiles(pitUnit(request));
+  expect(files).toHaveLength(1);
+  return files[0]!;
+}
+
 const has = (program: string) => spawnSync("which", [program]).status === 0;
 
 describe("the systemd unit", () => {
   it("lets agents outlive the pit, and starts the pit again", () => {
-    const { text, path } = pitSystemdUnit(requestFor("systemd"));
+    const { text, path } = systemdUnit(requestFor("systemd"));
     expect(path).toBe(join(directory, "home/.config/systemd/user/lazarus-pit.service"));
     for (const line of [
       "Type=notify",
@@ -48,7 +58,7 @@ describe("the systemd unit", () => {
       "WantedBy=default.target",
     ])
       expect(text.split("\n")).toContain(line);
-    const system = pitSystemdUnit(requestFor("systemd", { scope: "system", runAs: "agents" }));
+    const system = systemdUnit(requestFor("systemd", { scope: "system", runAs: "agents" }));
     expect(system.path).toBe("/etc/systemd/system/lazarus-pit.service");
     expect(system.text).toContain("User=agents\n");
     expect(system.text).toContain("WantedBy=multi-user.target");
@@ -62,7 +72,7 @@ describe("the systemd unit", () => {
       {},
       { lazarusHome: HOSTILE, configFile: `${HOSTILE}/c.json`, program: [program, HOSTILE] },
     ]) {
-      const { text } = pitSystemdUnit(requestFor("systemd", more));
+      const { text } = systemdUnit(requestFor("systemd", more));
       const file = join(directory, "lazarus-pit-check.service");
       writeFileSync(file, text);
       const { status, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", file], {
@@ -77,7 +87,7 @@ describe("the systemd unit", () => {
 describe("the launchd job", () => {
   it("is a plist that says the same", ({ skip }) => {
     if (!has("python3")) skip("reading a plist needs python3");
-    const { text } = pitLaunchdPlist(requestFor("launchd", { lazarusHome: HOSTILE }));
+    const { text } = launchdPlist(pitUnit(requestFor("launchd", { lazarusHome: HOSTILE })));
     const file = join(directory, "job.plist");
     writeFileSync(file, text);
     const read = spawnSync(
@@ -100,7 +110,7 @@ describe("the cron line", () => {
   it("starts the pit every minute, whatever the shell thinks of its paths", () => {
     const program = join(directory, "show");
     writeFileSync(program, '#!/bin/sh\nprintf "%s|" "$LAZARUS_HOME" "$@" >"$OUT"\n', { mode: 0o755 });
-    const line = pitCronLine(requestFor("cron", { lazarusHome: HOSTILE, program: [program, HOSTILE] }));
+    const line = cronLine(pitUnit(requestFor("cron", { lazarusHome: HOSTILE, program: [program, HOSTILE] })));
     expect(line).toMatch(/^\* \* \* \* \* .* # lazarus-pit-[0-9a-f]{8}$/);
     const command = line.replace(/^(\S+ ){5}/, "").replaceAll("\\%", "%");
     const out = join(directory, "out");
@@ -111,7 +121,7 @@ describe("the cron line", () => {
 
 describe("homes", () => {
   it("have units of their own, the default one the plain name", () => {
-    const name = (more: Partial<UnitRequest>) => pitUnitName(requestFor("systemd", more));
+    const name = (more: Partial<PitUnitRequest>) => pitUnit(requestFor("systemd", more)).name;
     expect(name({})).toBe("lazarus-pit");
     expect(
       new Set([
@@ -133,14 +143,18 @@ describe("installing", () => {
     if (command[0] === "crontab") crontab = input ?? "";
     return { code: 0, stdout: "", stderr: "" };
   };
-  const install = (request: UnitRequest) => {
+  const install = (request: PitUnitRequest) => {
     commands.length = 0;
-    expect(carryOut(systemMachine, planPitInstall(request, run), run)).toEqual([]);
+    expect(
+      carryOut(systemMachine, planServiceInstall(pitUnit(request), request.scheduler, run), run),
+    ).toEqual([]);
     return commands.map((words) => words.join(" "));
   };
-  const uninstall = (request: UnitRequest) => {
+  const uninstall = (request: PitUnitRequest) => {
     commands.length = 0;
-    expect(carryOut(systemMachine, planPitUninstall(request, run), run)).toEqual([]);
+    expect(
+      carryOut(systemMachine, planServiceUninstall(pitUnit(request), request.scheduler, run), run),
+    ).toEqual([]);
     return commands.map((words) => words.join(" "));
   };
 
@@ -184,7 +198,7 @@ describe("installing", () => {
 
   it("a unit of somebody else's is left alone", () => {
     const request = requestFor("systemd", { home: join(directory, "other") });
-    const { path } = pitSystemdUnit(request);
+    const { path } = systemdUnit(request);
     mkdirSync(join(path, ".."), { recursive: true });
     writeFileSync(path, "[Unit]\n");
     expect(install(request)).toEqual([]);
@@ -204,7 +218,7 @@ describe("the command", () => {
     expect(world.run(["pit", "install", "upstart"]).exit).toBe(2);
     expect(world.run(["pit", "install", "systemd", "--user", "--system"]).exit).toBe(2);
     expect(world.run(["pit", "uninstall", "systemd", "--user", "--dry-run"]).stdout).toContain(
-      "is not there",
+      "does not exist",
     );
   });
 });

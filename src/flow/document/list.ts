@@ -1,7 +1,7 @@
 // All flows of a workspace, healthy and bad, in order of directory and name. Reads only: 10,000 files take a fraction of
 // a second. One bad file never hides the rest, nor does a directory that nobody here may look into.
 
-import { type BadFlow, badInPlace, closedInPlace, listQuarantine } from "../operations/quarantine.ts";
+import { type BadFlow, badInPlace, closedInPlace, listQuarantine } from "./bad-flow.ts";
 import type { FlowDocument } from "./document.ts";
 import { readFlow } from "./read.ts";
 import { type FlowPlace, findDirectories, listStems, placeOf } from "./workspace.ts";

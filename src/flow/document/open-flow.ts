@@ -1,7 +1,7 @@
 // Finds one flow by its id and opens it, or says in words why not: unknown, in quarantine, damaged, newer. Reads only.
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import { shellWord } from "../../platform/shell-word.ts";
-import { type BadFlow, findQuarantined } from "../operations/quarantine.ts";
+import { type BadFlow, findQuarantined } from "./bad-flow.ts";
 import type { FlowDocument } from "./document.ts";
 import { parseStem } from "./id.ts";
 import { type FlowReading, readFlow } from "./read.ts";

@@ -1,15 +1,14 @@
 // The Agent Skill: a folder with a SKILL.md that teaches an agent to work restart-safely. Pure text.
 import { join } from "node:path";
-import { MARK, type UnitFile } from "../../service/schedule.ts";
-
-export const SKILL_NAME = "restart-safe-flow";
+import { SKILL_DIRECTORY } from "../../service/plan.ts";
+import { FLOW_MARK, type UnitFile } from "../../service/unit.ts";
 
 const SKILL = `---
-name: ${SKILL_NAME}
+name: ${SKILL_DIRECTORY}
 description: Keep long or risky work restart-safe with lazarus flow. Use before config changes, updates, deployments, service restarts, sending messages, or any job of several steps; and at start-up, to find and continue unfinished work without doing anything twice.
 ---
 
-<!-- ${MARK} -->
+<!-- ${FLOW_MARK} -->
 
 # Restart-safe work
 
@@ -52,5 +51,5 @@ Never write passwords, tokens or keys into a workflow; they are refused.
 `;
 
 export function skillFile(skillsDirectory: string): UnitFile {
-  return { path: join(skillsDirectory, SKILL_NAME, "SKILL.md"), text: SKILL };
+  return { path: join(skillsDirectory, SKILL_DIRECTORY, "SKILL.md"), text: SKILL };
 }

@@ -12,6 +12,7 @@ import { formatIso } from "../document/document.ts";
 import { type FlowName, findFlow, openFlow } from "../document/open-flow.ts";
 import { makeOwn } from "../document/private-directory.ts";
 import { formatExact } from "../document/python-json.ts";
+import { redactText, refuseSecrets } from "../document/secrets.ts";
 import type { FlowPlace, Workspace } from "../document/workspace.ts";
 import { guardPath, withGuard } from "../locking/change-mutex.ts";
 import { describeOwner, livenessOf, type Owner, ownerFields, selfOwner } from "../locking/owner.ts";
@@ -29,7 +30,6 @@ import {
   type Trace,
 } from "./record.ts";
 import { type CommandEnd, runCommand } from "./run-command.ts";
-import { redactText, refuseSecrets } from "./secrets.ts";
 
 export interface OnceRequest extends FlowName {
   readonly key: string;

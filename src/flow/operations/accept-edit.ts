@@ -5,6 +5,7 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { createFile, removeFile, replaceFile } from "../../platform/durable.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { shellWord } from "../../platform/shell-word.ts";
+import { type BadFlow, findQuarantined } from "../document/bad-flow.ts";
 import {
   FLOW_LIMIT_BYTES,
   type FlowDocument,
@@ -19,7 +20,6 @@ import { readFlow, readText } from "../document/read.ts";
 import { type FlowPlace, listDirectories, locateFlow, type Workspace } from "../document/workspace.ts";
 import { guardPath, withGuard } from "../locking/change-mutex.ts";
 import { audit } from "./audit.ts";
-import { type BadFlow, findQuarantined } from "./quarantine.ts";
 
 export interface Mended {
   readonly place: FlowPlace;

@@ -7,12 +7,12 @@ import { LazarusError } from "../../platform/errors.ts";
 import { shellWord } from "../../platform/shell-word.ts";
 import { type FlowDocument, formatFlow, isUnfinished } from "../document/document.ts";
 import { type FlowName, findFlow, openFlow } from "../document/open-flow.ts";
+import { refuseSecrets } from "../document/secrets.ts";
 import { applyChange, type FlowChange } from "../document/transition.ts";
 import type { FlowPlace, Workspace } from "../document/workspace.ts";
 import { guardPath, withGuard } from "../locking/change-mutex.ts";
 import type { Owner } from "../locking/owner.ts";
 import { lockedError, readLock, releaseLock, verdictFor } from "../locking/resume-lock.ts";
-import { refuseSecrets } from "../once/secrets.ts";
 
 export interface Changed {
   readonly place: FlowPlace;

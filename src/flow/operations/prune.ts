@@ -6,6 +6,7 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { removeFile, sweepTemporaries } from "../../platform/durable.ts";
 import type { Machine } from "../../platform/machine.ts";
 import { pidInUse } from "../../platform/process-identity.ts";
+import { findQuarantined } from "../document/bad-flow.ts";
 import { type FlowDocument, isExpired, isUnfinished, parseIsoMs } from "../document/document.ts";
 import { isTooLong } from "../document/id.ts";
 import { listFlows } from "../document/list.ts";
@@ -17,7 +18,6 @@ import { livenessOf, type Owner } from "../locking/owner.ts";
 import { readLock, verdictFor } from "../locking/resume-lock.ts";
 import { hasLiveCommand, ONCE } from "../once/record.ts";
 import { audit } from "./audit.ts";
-import { findQuarantined } from "./quarantine.ts";
 import { bury } from "./used-keys.ts";
 
 export const DEFAULT_KEEP_DAYS = 30;

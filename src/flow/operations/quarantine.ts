@@ -1,44 +1,17 @@
 // A flow file that fails its schema or hash is never resumed: it is moved to `.lazarus/quarantine/` with a report beside
 // it, and stays listed until someone mends or removes it. Files of a newer schema are left where they are, and so is
 // whatever could not be judged or moved: both are reported every time. Nothing is deleted here.
-import { readdirSync } from "node:fs";
-import { basename, join, relative } from "node:path";
+import { join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { createFile, removeFile } from "../../platform/durable.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
-import { readJsonFile } from "../../platform/json-file.ts";
+import { type BadFlow, badInPlace, FILE_SUFFIX, QUARANTINE, REPORT_SUFFIX } from "../document/bad-flow.ts";
 import { formatIso } from "../document/document.ts";
-import { isOwn, makeOwn, ownPath } from "../document/private-directory.ts";
+import { makeOwn } from "../document/private-directory.ts";
 import { formatExact } from "../document/python-json.ts";
 import { readFlow } from "../document/read.ts";
-import { type ClosedDirectory, type FlowPlace, placeOf, type Workspace } from "../document/workspace.ts";
+import type { FlowPlace, Workspace } from "../document/workspace.ts";
 import { audit } from "./audit.ts";
-
-export interface BadFlow {
-  readonly workflowId: string;
-  /** Where it lies now. */
-  readonly file: string;
-  readonly why: string;
-  readonly reason: string;
-  readonly quarantined: boolean;
-  readonly report: string | null;
-}
-
-const REPORT_SUFFIX = ".report.json";
-const FILE_SUFFIX = ".flow";
-
-const QUARANTINE = "quarantine";
-
-/** A bad file that stays where it is. */
-export function badInPlace(place: FlowPlace, { why, reason }: { why: string; reason: string }): BadFlow {
-  return { workflowId: place.stem, file: place.file, why, reason, quarantined: false, report: null };
-}
-
-/** A directory whose flows nobody here can see. */
-export function closedInPlace(root: string, { directory, reason }: ClosedDirectory): BadFlow {
-  const workflowId = relative(root, directory);
-  return { workflowId, file: directory, why: "unreadable", reason, quarantined: false, report: null };
-}
 
 /** Moves a bad file away, inside its guard. Undefined when it turned out to be healthy or gone. */
 export async function quarantine(workspace: Workspace, place: FlowPlace): Promise<BadFlow | undefined> {
@@ -85,46 +58,4 @@ function putBackIfHealthy({ machine }: Workspace, place: FlowPlace, target: stri
     if (systemErrorCode(error) !== "EEXIST") throw error;
   }
   return true;
-}
-
-/** What lies in a directory's quarantine, in order of name. */
-export function listQuarantine(directory: string): BadFlow[] {
-  const quarantined = ownPath(directory, QUARANTINE);
-  if (!isOwn(directory, QUARANTINE)) return [];
-  let names: string[];
-  try {
-    names = readdirSync(quarantined);
-  } catch {
-    return [];
-  }
-  return names
-    .filter((name) => name.endsWith(FILE_SUFFIX))
-    .sort()
-    .map((name) => describe(join(quarantined, name)));
-}
-
-function describe(file: string): BadFlow {
-  const report = file.slice(0, -FILE_SUFFIX.length) + REPORT_SUFFIX;
-  const reading = readJsonFile(report);
-  const says = (field: string, otherwise: string) => {
-    const value = reading.ok ? reading.value[field] : undefined;
-    return typeof value === "string" ? value : otherwise;
-  };
-  return {
-    workflowId: says("workflowId", basename(file, FILE_SUFFIX).replace(/\.\d+$/, "")),
-    file,
-    why: says("why", "unreadable"),
-    reason: says("reason", "its report is missing"),
-    quarantined: true,
-    report: reading.ok ? report : null,
-  };
-}
-
-/** The newest quarantined file of a workflow, with the place it came from. */
-export function findQuarantined(
-  directory: string,
-  stem: string,
-): { bad: BadFlow; place: FlowPlace } | undefined {
-  const bad = listQuarantine(directory).findLast((each) => each.workflowId === stem);
-  return bad === undefined ? undefined : { bad, place: placeOf(directory, stem) };
 }

@@ -4,6 +4,7 @@
 // other work to resume.
 import { relative } from "node:path";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
+import { type BadFlow, badInPlace, listQuarantine } from "../document/bad-flow.ts";
 import { type FlowDocument, isExpired, isUnfinished } from "../document/document.ts";
 import { isFlowId, isTooLong, parseStem } from "../document/id.ts";
 import { damaged } from "../document/open-flow.ts";
@@ -21,7 +22,7 @@ import { guardPath, withGuard } from "../locking/change-mutex.ts";
 import { describeOwner, type Owner } from "../locking/owner.ts";
 import { describeLock, type LockTaken, lockedError, takeLock } from "../locking/resume-lock.ts";
 import { audit } from "./audit.ts";
-import { type BadFlow, badInPlace, listQuarantine, quarantine } from "./quarantine.ts";
+import { quarantine } from "./quarantine.ts";
 
 export interface ResumeRequest {
   readonly workflow?: string | undefined;

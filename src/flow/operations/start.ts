@@ -6,10 +6,12 @@ import { makeDirectory, replaceFile, sweepTemporaries } from "../../platform/dur
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import { pidInUse } from "../../platform/process-identity.ts";
 import { shellWord } from "../../platform/shell-word.ts";
+import { findQuarantined } from "../document/bad-flow.ts";
 import { type FlowDocument, formatFlow } from "../document/document.ts";
 import { parseFlowId } from "../document/id.ts";
 import { damaged, inQuarantine } from "../document/open-flow.ts";
 import { readFlow } from "../document/read.ts";
+import { refuseSecrets } from "../document/secrets.ts";
 import {
   judgeStart,
   type KnownKey,
@@ -31,9 +33,8 @@ import {
 import { guardPath, withGuard } from "../locking/change-mutex.ts";
 import type { Owner } from "../locking/owner.ts";
 import { lockedError, readLock, releaseLock, verdictFor } from "../locking/resume-lock.ts";
-import { refuseSecrets } from "../once/secrets.ts";
 import { audit } from "./audit.ts";
-import { findQuarantined, quarantine } from "./quarantine.ts";
+import { quarantine } from "./quarantine.ts";
 import { bury, readTombstones, tombstoneFile } from "./used-keys.ts";
 
 /** The guard of all starts: a name that no workflow can have. */

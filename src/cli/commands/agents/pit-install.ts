@@ -1,4 +1,5 @@
-import { planPitInstall } from "../../../service/plan.ts";
+import { planServiceInstall } from "../../../service/plan.ts";
+import { pitUnit } from "../../../service/unit.ts";
 import { defineCommand } from "../../command.ts";
 import { carryOutOrShow, lookOnly, runProgram } from "../flows/install-options.ts";
 import { UNIT_OPTIONS, UNIT_POSITIONALS, UNIT_REPORT, unitRequestOf } from "./pit-units.ts";
@@ -19,7 +20,7 @@ export const command = defineCommand({
   run(context, { args, options }) {
     const dryRun = options["dry-run"];
     const request = unitRequestOf(context, "pit install", args.scheduler, options);
-    const actions = planPitInstall(request, dryRun ? lookOnly : runProgram);
+    const actions = planServiceInstall(pitUnit(request), request.scheduler, dryRun ? lookOnly : runProgram);
     const exit = carryOutOrShow(context, actions, dryRun, UNIT_REPORT);
     if (!dryRun && request.scheduler === "systemd" && request.scope === "user")
       context.say("so that it runs when you are logged out, too: loginctl enable-linger");

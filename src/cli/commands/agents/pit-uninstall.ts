@@ -1,4 +1,5 @@
-import { planPitUninstall } from "../../../service/plan.ts";
+import { planServiceUninstall } from "../../../service/plan.ts";
+import { pitUnit } from "../../../service/unit.ts";
 import { defineCommand } from "../../command.ts";
 import { carryOutOrShow, lookOnly, runProgram } from "../flows/install-options.ts";
 import { UNIT_OPTIONS, UNIT_POSITIONALS, UNIT_REPORT, unitRequestOf } from "./pit-units.ts";
@@ -19,7 +20,7 @@ export const command = defineCommand({
     const request = unitRequestOf(context, "pit uninstall", args.scheduler, options);
     return carryOutOrShow(
       context,
-      planPitUninstall(request, dryRun ? lookOnly : runProgram),
+      planServiceUninstall(pitUnit(request), request.scheduler, dryRun ? lookOnly : runProgram),
       dryRun,
       UNIT_REPORT,
     );

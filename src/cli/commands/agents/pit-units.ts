@@ -1,8 +1,7 @@
 // What `pit install` and `pit uninstall` share: their options and the request that these make.
 import { resolve } from "node:path";
 import { LazarusError } from "../../../platform/errors.ts";
-import { SCHEDULERS, type Scheduler } from "../../../service/schedule.ts";
-import type { UnitRequest } from "../../../service/unit.ts";
+import { type PitUnitRequest, SCHEDULERS, type Scheduler } from "../../../service/unit.ts";
 import type { OptionSpec, PositionalSpec } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { usage } from "../../parse.ts";
@@ -29,7 +28,7 @@ export function unitRequestOf(
   name: string,
   scheduler: string,
   options: UnitValues,
-): UnitRequest {
+): PitUnitRequest {
   const { env, isRoot, cwd } = context.surroundings;
   if (!(SCHEDULERS as readonly string[]).includes(scheduler))
     throw usage(name, `${JSON.stringify(scheduler)} is not one of ${SCHEDULERS.join(", ")}`);

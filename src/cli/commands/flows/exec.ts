@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { selfOwner } from "../../../flow/locking/owner.ts";
-import { execPlan } from "../../../flow/once/exec.ts";
-import { type PlanStep, parsePlan } from "../../../flow/once/plan.ts";
+import { execPlan } from "../../../flow/operations/exec.ts";
+import { type PlanStep, parsePlan } from "../../../flow/operations/plan.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../../../platform/errors.ts";
 import { shellWord } from "../../../platform/shell-word.ts";
 import { defineCommand } from "../../command.ts";

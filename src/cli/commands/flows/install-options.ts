@@ -1,15 +1,12 @@
 // What `flow install` and `flow uninstall` share: their options, and how a plan is shown or carried out.
 import { execFileSync } from "node:child_process";
 import { resolve } from "node:path";
-import {
-  type Action,
-  carryOut,
-  type InstallRequest,
-  type RunProgram,
-} from "../../../flow/install/install.ts";
-import { DEFAULT_STALE_MINUTES } from "../../../flow/selfcheck/selfcheck.ts";
+import type { InstallRequest } from "../../../flow/install/install.ts";
+import { DEFAULT_STALE_MINUTES } from "../../../flow/selfcheck/report.ts";
 import { ERROR_KINDS, systemErrorCode } from "../../../platform/errors.ts";
-import { SCHEDULERS, type Scheduler, shellWord } from "../../../service/schedule.ts";
+import { shellWord } from "../../../platform/shell-word.ts";
+import { type Action, carryOut, type RunProgram } from "../../../service/plan.ts";
+import { SCHEDULERS, type Scheduler } from "../../../service/unit.ts";
 import type { OptionSpec } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { usage } from "../../parse.ts";

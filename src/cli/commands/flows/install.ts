@@ -1,6 +1,7 @@
-import { type InstallRequest, planInstall, wasLeftAlone } from "../../../flow/install/install.ts";
+import { type InstallRequest, planInstall } from "../../../flow/install/install.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { isJsonObject } from "../../../platform/json-file.ts";
+import { wasLeftAlone } from "../../../service/plan.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { carryOutOrShow, INSTALL_OPTIONS, lookOnly, requestOf, runProgram } from "./install-options.ts";

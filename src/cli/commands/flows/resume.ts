@@ -1,7 +1,7 @@
+import type { BadFlow } from "../../../flow/document/bad-flow.ts";
 import { formatExact } from "../../../flow/document/python-json.ts";
 import { ownerFields } from "../../../flow/locking/owner.ts";
 import { describeLock } from "../../../flow/locking/resume-lock.ts";
-import type { BadFlow } from "../../../flow/operations/quarantine.ts";
 import { resumeFlow } from "../../../flow/operations/resume.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { shellWord } from "../../../platform/shell-word.ts";

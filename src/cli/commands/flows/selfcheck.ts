@@ -1,5 +1,6 @@
-import type { AlertTargets } from "../../../alerts/flow-alert.ts";
-import { DEFAULT_STALE_MINUTES, type SelfcheckReport, selfcheck } from "../../../flow/selfcheck/selfcheck.ts";
+import type { AlertTargets } from "../../../flow/selfcheck/alert.ts";
+import { DEFAULT_STALE_MINUTES, type SelfcheckReport } from "../../../flow/selfcheck/report.ts";
+import { selfcheck } from "../../../flow/selfcheck/selfcheck.ts";
 import { ERROR_KINDS, LazarusError } from "../../../platform/errors.ts";
 import { isJsonObject } from "../../../platform/json-file.ts";
 import { defineCommand } from "../../command.ts";

@@ -1,5 +1,6 @@
-import { planUninstall, wasLeftAlone } from "../../../flow/install/install.ts";
+import { planUninstall } from "../../../flow/install/install.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
+import { wasLeftAlone } from "../../../service/plan.ts";
 import { defineCommand } from "../../command.ts";
 import { carryOutOrShow, INSTALL_OPTIONS, lookOnly, requestOf, runProgram } from "./install-options.ts";
 

@@ -1,9 +1,9 @@
 import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { writeOwn } from "../../../flow/install/install.ts";
 import { DEFAULT_LABEL } from "../../../integrations/gitea/settings.ts";
 import { proposalTemplate, TEMPLATE_MARK } from "../../../integrations/gitea/template.ts";
 import { LazarusError } from "../../../platform/errors.ts";
+import { planWrite } from "../../../service/plan.ts";
 import { defineCommand } from "../../command.ts";
 import { carryOutOrShow } from "../flows/install-options.ts";
 
@@ -33,7 +33,7 @@ export const command = defineCommand({
     const home = options.forgejo ? ".forgejo" : ".gitea";
     const path = join(repository, home, "ISSUE_TEMPLATE", "mission-proposal.yaml");
     const text = proposalTemplate(options.label ?? DEFAULT_LABEL);
-    return carryOutOrShow(context, [writeOwn({ path, text }, 0o644, TEMPLATE_MARK)], options["dry-run"], {
+    return carryOutOrShow(context, [planWrite({ path, text }, 0o644, TEMPLATE_MARK)], options["dry-run"], {
       schema: "gitea-install-template/1",
       undo: `rm ${path}`,
     });

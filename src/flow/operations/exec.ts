@@ -9,12 +9,12 @@ import type { FlowDocument } from "../document/document.ts";
 import { openFlow } from "../document/open-flow.ts";
 import { locateFlow, type Workspace } from "../document/workspace.ts";
 import type { Owner } from "../locking/owner.ts";
-import { changeFlow, releaseFlow } from "../operations/change.ts";
-import { resumeFlow } from "../operations/resume.ts";
-import { startFlow } from "../operations/start.ts";
-import { type OnceResult, runOnce } from "./once.ts";
+import { type OnceResult, runOnce } from "../once/once.ts";
+import { wasKilled } from "../once/record.ts";
+import { changeFlow, releaseFlow } from "./change.ts";
 import type { Plan, PlanStep } from "./plan.ts";
-import { wasKilled } from "./record.ts";
+import { resumeFlow } from "./resume.ts";
+import { startFlow } from "./start.ts";
 
 export interface ExecRequest {
   readonly plan: Plan;

@@ -1,0 +1,75 @@
+// Flow files that cannot be resumed, in place or in `.lazarus/quarantine/`. Reads only: operations/quarantine.ts does the
+// moving.
+import { readdirSync } from "node:fs";
+import { basename, join, relative } from "node:path";
+import { readJsonFile } from "../../platform/json-file.ts";
+import { isOwn, ownPath } from "./private-directory.ts";
+import { type ClosedDirectory, type FlowPlace, placeOf } from "./workspace.ts";
+
+export interface BadFlow {
+  readonly workflowId: string;
+  /** Where it lies now. */
+  readonly file: string;
+  readonly why: string;
+  readonly reason: string;
+  readonly quarantined: boolean;
+  readonly report: string | null;
+}
+
+export const REPORT_SUFFIX = ".report.json";
+export const FILE_SUFFIX = ".flow";
+
+export const QUARANTINE = "quarantine";
+
+/** A bad file that stays where it is. */
+export function badInPlace(place: FlowPlace, { why, reason }: { why: string; reason: string }): BadFlow {
+  return { workflowId: place.stem, file: place.file, why, reason, quarantined: false, report: null };
+}
+
+/** A directory whose flows nobody here can see. */
+export function closedInPlace(root: string, { directory, reason }: ClosedDirectory): BadFlow {
+  const workflowId = relative(root, directory);
+  return { workflowId, file: directory, why: "unreadable", reason, quarantined: false, report: null };
+}
+
+/** What lies in a directory's quarantine, in order of name. */
+export function listQuarantine(directory: string): BadFlow[] {
+  const quarantined = ownPath(directory, QUARANTINE);
+  if (!isOwn(directory, QUARANTINE)) return [];
+  let names: string[];
+  try {
+    names = readdirSync(quarantined);
+  } catch {
+    return [];
+  }
+  return names
+    .filter((name) => name.endsWith(FILE_SUFFIX))
+    .sort()
+    .map((name) => describe(join(quarantined, name)));
+}
+
+function describe(file: string): BadFlow {
+  const report = file.slice(0, -FILE_SUFFIX.length) + REPORT_SUFFIX;
+  const reading = readJsonFile(report);
+  const says = (field: string, otherwise: string) => {
+    const value = reading.ok ? reading.value[field] : undefined;
+    return typeof value === "string" ? value : otherwise;
+  };
+  return {
+    workflowId: says("workflowId", basename(file, FILE_SUFFIX).replace(/\.\d+$/, "")),
+    file,
+    why: says("why", "unreadable"),
+    reason: says("reason", "its report is missing"),
+    quarantined: true,
+    report: reading.ok ? report : null,
+  };
+}
+
+/** The newest quarantined file of a workflow, with the place it came from. */
+export function findQuarantined(
+  directory: string,
+  stem: string,
+): { bad: BadFlow; place: FlowPlace } | undefined {
+  const bad = listQuarantine(directory).findLast((each) => each.workflowId === stem);
+  return bad === undefined ? undefined : { bad, place: placeOf(directory, stem) };
+}
