@@ -24,8 +24,19 @@ export function openCliMission(context: CliContext, mission: MissionId): CliMiss
     version: VERSION,
     environment: context.surroundings.env,
     onProgress: (progress) => bar.show(progress),
+    record: (work) => updateRegistry(context, work),
   });
   return { ...missionContext, endProgress: () => bar.end(), [Symbol.dispose]: () => bar.end() };
+}
+
+function updateRegistry(context: CliContext, work: Parameters<MissionContext["record"]>[0]): void {
+  try {
+    using registry = openRegistry(context.machine, context.config.config.registry_file);
+    work(registry);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    context.warn(`the registry was not written: ${message}; try: lazarus registry rebuild`);
+  }
 }
 
 export function openKnownMission(context: CliContext, mission: MissionId): CliMission {

@@ -88,6 +88,30 @@ export function openPitContext(options: PitContextOptions): PitContext {
       return { ...fallback, revive: "ask" };
     }
   };
+  const recordEvent = (event: NewEvent): void => {
+    try {
+      const recorded = openOnce()?.append(event);
+      if (recorded !== undefined) events.emit("event", recorded);
+    } catch (error) {
+      warnOnce(`cannot write to the event log: ${messageOf(error)}`);
+    }
+  };
+  const record: MissionContext["record"] = (work) => {
+    const opened = openOnce();
+    if (opened === undefined) return;
+    try {
+      work({
+        database: opened.database,
+        append(event) {
+          const recorded = opened.append(event);
+          events.emit("event", recorded);
+          return recorded;
+        },
+      });
+    } catch (error) {
+      warnOnce(`cannot write to the registry: ${messageOf(error)}; try: lazarus registry rebuild`);
+    }
+  };
   return {
     machine,
     effective,
@@ -98,16 +122,9 @@ export function openPitContext(options: PitContextOptions): PitContext {
     log: options.log,
     events,
     registry: openOnce,
-    recordEvent(event) {
-      try {
-        const recorded = openOnce()?.append(event);
-        if (recorded !== undefined) events.emit("event", recorded);
-      } catch (error) {
-        warnOnce(`cannot write to the event log: ${messageOf(error)}`);
-      }
-    },
+    recordEvent,
     openMission: (mission) =>
-      openMissionContext(machine, effective, mission, { version: options.version, environment }),
+      openMissionContext(machine, effective, mission, { version: options.version, environment, record }),
     settings,
     lockMission(mission, purpose, waitMs = LOCK_WAIT_MS) {
       const places = agentPlaces(config, mission);

@@ -1,8 +1,6 @@
-// The registry's table of checkpoints: what the vaults hold, in one place to ask. A cache: the vaults are the truth, and
-// `rebuild` fills it again from them.
-
+// The registry's index of checkpoints. The vaults are authoritative: every row can be rebuilt from them
+// (snapshot/operations/rebuild-registry.ts). Rows are plain data; this file knows nothing about vaults.
 import { inTransaction } from "../platform/sqlite.ts";
-import type { CheckpointMetadata, CheckpointRef } from "../snapshot/model/entry.ts";
 import type { Registry } from "./registry.ts";
 
 export interface IndexedCheckpoint {
@@ -11,15 +9,23 @@ export interface IndexedCheckpoint {
   readonly parent: string | null;
   readonly reason: string;
   readonly created_ms: number;
+  /** Digest of the manifest. */
   readonly manifest: string;
   readonly files: number;
   readonly bytes: number;
+  /** Some path was not captured exactly. */
   readonly degraded: boolean;
   readonly pinned: boolean;
+  /** When a drill last proved the checkpoint restorable. */
   readonly proven_ms: number | null;
 }
 
-interface CheckpointRow extends Omit<IndexedCheckpoint, "degraded" | "pinned"> {
+export interface CheckpointRow extends IndexedCheckpoint {
+  /** The checkpoint's metadata; stored as JSON. */
+  readonly config: object;
+}
+
+interface StoredRow extends Omit<IndexedCheckpoint, "degraded" | "pinned"> {
   degraded: number;
   pinned: number;
 }
@@ -28,7 +34,7 @@ export interface CheckpointQuery {
   readonly mission?: string | undefined;
 }
 
-const INSERT = `
+const UPSERT = `
   INSERT INTO checkpoint
     (mission, id, parent, reason, created_ms, manifest, files, bytes, degraded, pinned, proven_ms, config)
   VALUES (:mission, :id, :parent, :reason, :created_ms, :manifest, :files, :bytes, :degraded, :pinned, :proven_ms, :config)
@@ -37,38 +43,37 @@ const INSERT = `
     manifest = excluded.manifest, files = excluded.files, bytes = excluded.bytes, degraded = excluded.degraded,
     pinned = excluded.pinned, proven_ms = excluded.proven_ms, config = excluded.config`;
 
-/** Enters a checkpoint, or what has changed about it (pin, proof). Durable at return. */
-export function indexCheckpoint(
-  registry: Registry,
-  mission: string,
-  ref: CheckpointRef,
-  metadata: CheckpointMetadata,
-): void {
-  registry.database.prepare(INSERT).run(toRow(mission, ref, metadata));
+/** Inserts or updates one row. Durable at return. */
+export function indexCheckpoint(registry: Pick<Registry, "database">, row: CheckpointRow): void {
+  registry.database.prepare(UPSERT).run(toStored(row));
 }
 
-/** Removes checkpoints that a vault no longer has. */
-export function forgetCheckpoints(registry: Registry, mission: string, ids: readonly string[]): void {
+/** Removes checkpoints that the vault no longer has. */
+export function forgetCheckpoints(
+  registry: Pick<Registry, "database">,
+  mission: string,
+  ids: readonly string[],
+): void {
+  if (ids.length === 0) return;
   const remove = registry.database.prepare("DELETE FROM checkpoint WHERE mission = ? AND id = ?");
   inTransaction(registry.database, () => {
     for (const id of ids) remove.run(mission, id);
   });
 }
 
-/** Makes the table say exactly this about a mission. */
+/** Replaces all rows of a mission. */
 export function replaceCheckpoints(
   registry: Registry,
   mission: string,
-  checkpoints: readonly { readonly ref: CheckpointRef; readonly metadata: CheckpointMetadata }[],
+  rows: readonly CheckpointRow[],
 ): void {
-  const insert = registry.database.prepare(INSERT);
+  const insert = registry.database.prepare(UPSERT);
   inTransaction(registry.database, () => {
     registry.database.prepare("DELETE FROM checkpoint WHERE mission = ?").run(mission);
-    for (const { ref, metadata } of checkpoints) insert.run(toRow(mission, ref, metadata));
+    for (const row of rows) insert.run(toStored(row));
   });
 }
 
-/** Missions that the table knows. */
 export function indexedMissions(registry: Registry): string[] {
   const rows = registry.database.prepare("SELECT DISTINCT mission FROM checkpoint ORDER BY mission").all();
   return (rows as unknown as { mission: string }[]).map(({ mission }) => mission);
@@ -81,23 +86,10 @@ export function listCheckpoints(registry: Registry, query: CheckpointQuery = {})
       `SELECT mission, id, parent, reason, created_ms, manifest, files, bytes, degraded, pinned, proven_ms
        FROM checkpoint WHERE :mission IS NULL OR mission = :mission ORDER BY created_ms, id`,
     )
-    .all({ mission: query.mission ?? null }) as unknown as CheckpointRow[];
+    .all({ mission: query.mission ?? null }) as unknown as StoredRow[];
   return rows.map((row) => ({ ...row, degraded: row.degraded !== 0, pinned: row.pinned !== 0 }));
 }
 
-function toRow(mission: string, ref: CheckpointRef, metadata: CheckpointMetadata) {
-  return {
-    mission,
-    id: ref.id,
-    parent: ref.parent,
-    reason: ref.reason,
-    created_ms: ref.createdMs,
-    manifest: ref.manifest,
-    files: metadata.counts.files,
-    bytes: metadata.counts.bytes,
-    degraded: metadata.flaws.length > 0 || metadata.git.status === "degraded" ? 1 : 0,
-    pinned: ref.pinned ? 1 : 0,
-    proven_ms: ref.provenMs,
-    config: JSON.stringify(metadata),
-  };
+function toStored({ degraded, pinned, config, ...row }: CheckpointRow) {
+  return { ...row, degraded: degraded ? 1 : 0, pinned: pinned ? 1 : 0, config: JSON.stringify(config) };
 }

@@ -5,6 +5,7 @@ import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellRoot, isInside, type MissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
+import type { Registry } from "../registry/registry.ts";
 import { readSettings, type SnapshotSettings } from "./settings.ts";
 import { openVault, type Vault } from "./vault/vault.ts";
 
@@ -22,7 +23,11 @@ export interface MissionContext {
   readonly onProgress: (progress: Progress) => void;
   /** What git may know of the caller's environment. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Runs `work` on the registry. Never throws: the registry is a cache, and a failed write is reported, not fatal. */
+  readonly record: (work: (registry: RegistryWriter) => void) => void;
 }
+
+export type RegistryWriter = Pick<Registry, "database" | "append">;
 
 export interface Progress {
   /** What is being done: "reading", "restoring", "verifying" … */
@@ -36,6 +41,8 @@ export interface MissionContextOptions {
   readonly version: string;
   readonly onProgress?: (progress: Progress) => void;
   readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** Default: nothing is recorded; `rebuildRegistry` fills the index from the vaults. */
+  readonly record?: MissionContext["record"];
 }
 
 export function openMissionContext(
@@ -62,6 +69,7 @@ export function openMissionContext(
     version: options.version,
     onProgress: options.onProgress ?? (() => {}),
     environment: options.environment ?? {},
+    record: options.record ?? (() => {}),
   };
 }
 

@@ -3,6 +3,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { listCheckpoints } from "../../src/registry/checkpoints.ts";
+import { openRegistry } from "../../src/registry/registry.ts";
 import { createPitWorld, end, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;
@@ -247,7 +250,11 @@ describe("about an end, it", () => {
     const resume = JSON.parse(readFileSync(join(world.missions, "m1", "state", "resume.json"), "utf8"));
     expect(resume.stepped_back_to).toBe(world.checkpoints("m1")[0]!.checkpoint_id);
     expect(resume.changed_on_disk.paths).toContain("changed: worktree/state");
-    expect(kinds("m1")).toContain("restore");
+    using registry = openRegistry(systemMachine, join(world.home, "registry.db"));
+    const restore = registry.events({ mission: "m1" }).find(({ kind }) => kind === "restore");
+    const safety = world.checkpoints("m1").find(({ reason }) => reason === "pre-restore")!.checkpoint_id;
+    expect(restore?.data).toMatchObject({ by: "pit", safety, flaws: 0 });
+    expect(listCheckpoints(registry, { mission: "m1" }).map(({ id }) => id)).toContain(safety);
   });
 
   it("ends in a tombstone when nothing helps", async () => {

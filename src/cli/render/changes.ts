@@ -24,13 +24,3 @@ export function describeChanges(changes: Changes, paint: Painter): string {
   list("kept", kept, "=");
   return lines.map((line) => `${line}\n`).join("");
 }
-
-export function countChanges(changes: Changes): Record<keyof Changes, number> {
-  return {
-    added: changes.added.length,
-    changed: changes.changed.length,
-    metadata: changes.metadata.length,
-    removed: changes.removed.length,
-    kept: changes.kept.length,
-  };
-}

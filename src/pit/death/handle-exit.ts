@@ -5,9 +5,9 @@ import { cellPaths } from "../../cell/layout.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, ERROR_KINDS, LazarusError } from "../../platform/errors.ts";
-import { indexCheckpoint } from "../../registry/checkpoints.ts";
 import { type CaptureResult, captureCell } from "../../snapshot/capture/capture.ts";
 import type { Reason } from "../../snapshot/model/entry.ts";
+import { recordCheckpoint } from "../../snapshot/operations/record.ts";
 import type { PitContext } from "../context.ts";
 import {
   endLife,
@@ -137,7 +137,7 @@ async function takeScene(
   return kept;
 }
 
-/** Takes a checkpoint, indexes it and tells of it. */
+/** Takes a checkpoint and records it. */
 export async function capture(
   context: PitContext,
   mission: MissionId,
@@ -147,25 +147,11 @@ export async function capture(
 ): Promise<CaptureResult> {
   const { clock } = context.machine;
   const begunMs = clock.monotonicMs();
-  const result = await captureCell(context.openMission(mission), { reason, message, agent });
-  const tookMs = Math.round(clock.monotonicMs() - begunMs);
-  const registry = context.registry();
-  try {
-    if (registry !== undefined) indexCheckpoint(registry, mission, result.ref, result.checkpoint.metadata);
-  } catch {
-    // A cache: `lazarus registry rebuild` fills it again.
-  }
-  context.recordEvent({
-    kind: "checkpoint",
-    mission,
-    data: {
-      checkpoint: result.ref.id,
-      reason,
-      outcome: result.outcome,
-      flaws: result.flaws.length,
-      took_ms: tookMs,
-    },
-  });
+  const missionContext = context.openMission(mission);
+  const result = await captureCell(missionContext, { reason, message, agent });
+  recordCheckpoint(missionContext, result, { tookMs: Math.round(clock.monotonicMs() - begunMs) });
+  if (result.finished !== undefined)
+    context.log(`${mission}: finished an interrupted restore of ${result.finished.target} first`);
   return result;
 }
 

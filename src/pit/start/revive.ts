@@ -78,16 +78,17 @@ export async function reviveAgent(
   return started;
 }
 
-/** Restores an older checkpoint in place; returns what that changed. */
+/** Restores an older checkpoint in place. Returns what could not be restored exactly, then what changed. */
 async function stepBack(context: PitContext, mission: MissionId, checkpoint: string): Promise<string[]> {
   const { restoreCell } = await import("../../snapshot/operations/restore.ts");
-  const { changes } = await restoreCell(context.openMission(mission), { checkpoint });
-  context.recordEvent({ kind: "restore", mission, data: { checkpoint, by: "pit" } });
-  return Object.entries(changes).flatMap(([what, paths]) =>
+  const missionContext = context.openMission(mission);
+  const { changes, flaws } = await restoreCell(missionContext, { checkpoint, by: "pit" });
+  const lines = Object.entries(changes).flatMap(([what, paths]) =>
     Array.isArray(paths)
       ? paths.map((path) => `${what}: ${typeof path === "string" ? path : JSON.stringify(path)}`)
       : [],
   );
+  return [...flaws.map(({ path, reason }) => `not restored exactly: ${path}: ${reason}`), ...lines];
 }
 
 export interface Placeholders {

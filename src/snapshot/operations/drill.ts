@@ -12,10 +12,11 @@ import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
 import { namingTheGood } from "../restore/damage-hint.ts";
 import { findMeans } from "../restore/make-path.ts";
-import { finishInterruptedRestore } from "../restore/roll-forward.ts";
 import { WHOLE_CELL } from "../restore/scope.ts";
 import { createTableReader, openSource } from "../restore/source.ts";
 import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
+import { lockVault } from "./lock.ts";
+import { recordDrill } from "./record.ts";
 import { fillDirectory, prepareDirectory } from "./restore-into.ts";
 
 export interface DrillResult {
@@ -46,8 +47,10 @@ export async function drill(context: MissionContext, options: DrillOptions = {})
   const looked = await namingTheGood(vault, ref, () =>
     restoreAndLook(context, checkpoint, scratch, options.signal),
   );
-  if (looked.differences.length > 0) return { ref, checkpoint, ...looked };
-  return { ref: await stamp(context, ref), checkpoint, ...looked };
+  const differences = looked.differences.length;
+  const stamped = differences > 0 ? ref : await stamp(context, ref);
+  recordDrill(context, { ref: stamped, metadata: checkpoint.metadata }, differences);
+  return { ref: stamped, checkpoint, ...looked };
 }
 
 async function lockDrill({ vault, mission, machine }: MissionContext): Promise<Lock> {
@@ -87,8 +90,7 @@ async function restoreAndLook(
 
 async function stamp(context: MissionContext, ref: CheckpointRef): Promise<CheckpointRef> {
   const { vault, machine } = context;
-  using lock = await vault.lock(`drill of ${context.mission}`);
-  finishInterruptedRestore(context, lock);
+  using _locked = await lockVault(context, `drill of ${context.mission}`);
   const proven = { ...ref, provenMs: machine.clock.nowMs() };
   // The same content under other names is proven with it, and a checkpoint that was pruned meanwhile stays pruned.
   const refs = vault.list();

@@ -16,12 +16,13 @@ import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
 import { namingTheGood } from "../restore/damage-hint.ts";
-import { finishInterruptedRestore } from "../restore/roll-forward.ts";
 import { WHOLE_CELL } from "../restore/scope.ts";
 import { createTableReader, openSource } from "../restore/source.ts";
 import { syncPaths } from "../restore/sync.ts";
 import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
 import type { Vault } from "../vault/vault.ts";
+import { lockVault } from "./lock.ts";
+import { recordNewMission } from "./record.ts";
 import { fillDirectory, prepareDirectory } from "./restore-into.ts";
 
 export interface ForkResult {
@@ -48,10 +49,13 @@ export async function forkMission(
   const question = { mission: context.mission, text: options.at, nowMs: context.machine.clock.nowMs() };
   const from = findCheckpoint(context.vault.list(), question);
   refuseTaken(fork);
-  using lock = await fork.vault.lock(`fork of ${context.mission} into ${fork.mission}`);
+  using locked = await lockVault(fork, `fork of ${context.mission} into ${fork.mission}`);
   refuseTaken(fork);
-  finishInterruptedRestore(fork, lock);
-  return await namingTheGood(context.vault, from, () => makeFork(context, fork, from, lock, options.signal));
+  const result = await namingTheGood(context.vault, from, () =>
+    makeFork(context, fork, from, locked.lock, options.signal),
+  );
+  recordNewMission(fork, { forked_from: context.mission, checkpoint: from.id }, result.capture);
+  return result;
 }
 
 function refuseTaken(fork: MissionContext): void {

@@ -34,7 +34,9 @@ import type { MissionContext } from "../mission-context.ts";
 import type { Flaw } from "../model/entry.ts";
 import { fromTarName } from "../tar/header.ts";
 import { createTarReader, TarError } from "../tar/read.ts";
+import { lockVault } from "./lock.ts";
 import { prune } from "./prune.ts";
+import { recordNewMission } from "./record.ts";
 
 export interface ImportOptions {
   /** An archive, or a directory that is an OCI layout. */
@@ -62,13 +64,16 @@ export async function importCell(context: MissionContext, options: ImportOptions
   refuseAbsent(options.source);
   refuseTaken(context);
   const staging = join(dirname(context.cellRoot), `${STAGING}${context.mission}`);
-  using lock = await context.vault.lock(`import of ${context.mission}`);
+  using locked = await lockVault(context, `import of ${context.mission}`);
+  const { lock } = locked;
   try {
     rollBack(context, staging);
     refuseTaken(context);
     makeDirectory(context.machine.disk, staging);
     crashPoint("snapshot.import.staging-made");
-    return await importInto(context, staging, lock, options);
+    const result = await importInto(context, staging, lock, options);
+    recordNewMission(context, { imported: options.source }, result);
+    return result;
   } catch (error) {
     rollBack(context, staging);
     await prune(context, { heldLock: lock }).catch(() => {});

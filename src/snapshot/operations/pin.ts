@@ -4,6 +4,8 @@
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
+import { lockVault } from "./lock.ts";
+import { recordPin } from "./record.ts";
 
 export interface PinResult {
   readonly ref: CheckpointRef;
@@ -21,11 +23,12 @@ export async function setPin(
   // Asked before the lock is taken, which would make a vault for a mission that has none.
   const question = { mission, text, nowMs: machine.clock.nowMs() };
   const { id } = findCheckpoint(vault.list(), question);
-  using _lock = await vault.lock(`${pinned ? "pin" : "unpin"} of ${mission}`);
+  using _locked = await lockVault(context, `${pinned ? "pin" : "unpin"} of ${mission}`);
   const refs = vault.list();
   const ref = findCheckpoint(refs, { ...question, text: id });
   if (ref.pinned === pinned) return { ref, changed: false };
   const marked = { ...ref, pinned };
   vault.publish(refs.map((each) => (each.id === id ? marked : each)));
+  recordPin(context, marked);
   return { ref: marked, changed: true };
 }

@@ -15,6 +15,8 @@ import type { Retention } from "../settings.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
 import { retain, type SizedBlob } from "../vault/retention.ts";
 import type { Vault } from "../vault/vault.ts";
+import { lockVault } from "./lock.ts";
+import { recordPrune } from "./record.ts";
 
 export interface PruneOptions {
   readonly dryRun?: boolean;
@@ -45,11 +47,18 @@ export async function prune(context: MissionContext, options: PruneOptions = {})
   const { vault } = context;
   // Taking the lock would make a vault for a mission that has none.
   if (options.dryRun || !existsSync(vault.root)) return decide(context, options);
-  using _lock = options.heldLock === undefined ? await vault.lock(`prune of ${context.mission}`) : undefined;
+  if (options.heldLock !== undefined) return await pruneLocked(context, options);
+  using _locked = await lockVault(context, `prune of ${context.mission}`);
+  const result = await pruneLocked(context, options);
+  if (result.removed.length + result.removedBlobs > 0) recordPrune(context, result);
+  return result;
+}
+
+async function pruneLocked(context: MissionContext, options: PruneOptions): Promise<PruneResult> {
   const decision = decide(context, options);
   if (decision.removed.length > 0) {
     crashPoint("snapshot.prune.decided");
-    vault.publish(decision.kept);
+    context.vault.publish(decision.kept);
     crashPoint("snapshot.prune.published");
   }
   if (decision.sweepRefused === null) sweep(context, decision.garbage);

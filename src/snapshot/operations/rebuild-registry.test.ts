@@ -18,6 +18,7 @@ import type { CheckpointRef } from "../model/entry.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
 import { salvageRefs } from "../vault/salvage.ts";
 import { rebuildRegistry } from "./rebuild-registry.ts";
+import { checkpointRow } from "./record.ts";
 
 let home: string;
 let context: MissionContext;
@@ -78,9 +79,10 @@ describe("registry rebuild", () => {
     {
       using registry = openRegistry(machine, context.config.registry_file);
       const { metadata } = readCheckpoint(context.vault, refs[0]!);
-      indexCheckpoint(registry, "gone", refs[0]!, metadata);
-      indexCheckpoint(registry, "deploy-42", { ...refs[0]!, id: "stray" }, metadata);
-      indexCheckpoint(registry, "deploy-42", { ...refs[0]!, id: "stray", pinned: true }, metadata);
+      const stray = { ...refs[0]!, id: "stray" };
+      indexCheckpoint(registry, checkpointRow("gone", refs[0]!, metadata));
+      indexCheckpoint(registry, checkpointRow("deploy-42", stray, metadata));
+      indexCheckpoint(registry, checkpointRow("deploy-42", { ...stray, pinned: true }, metadata));
       expect(listCheckpoints(registry)).toHaveLength(2);
       forgetCheckpoints(registry, "gone", ["nobody"]);
     }

@@ -7,12 +7,12 @@ import { isMissionId } from "../../cell/mission-id.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { timeOrderedId } from "../../platform/ids.ts";
 import type { Machine } from "../../platform/machine.ts";
-import { indexedMissions, replaceCheckpoints } from "../../registry/checkpoints.ts";
+import { type CheckpointRow, indexedMissions, replaceCheckpoints } from "../../registry/checkpoints.ts";
 import { openRegistry, type Registry } from "../../registry/registry.ts";
-import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
 import { mendIndex } from "../vault/repair-index.ts";
 import { openVault } from "../vault/vault.ts";
+import { checkpointRow } from "./record.ts";
 
 export interface RebuiltMission {
   readonly mission: string;
@@ -51,18 +51,18 @@ async function rebuildMission(
 ): Promise<RebuiltMission> {
   const vault = openVault(machine, vaultRoot, mission);
   const { refs, mended, keptAt } = await mendIndex(machine, vault);
-  const readable: { ref: CheckpointRef; metadata: CheckpointMetadata }[] = [];
+  const rows: CheckpointRow[] = [];
   const unreadable: string[] = [];
   for (const ref of refs) {
     try {
-      readable.push({ ref, metadata: readCheckpoint(vault, ref).metadata });
+      rows.push(checkpointRow(mission, ref, readCheckpoint(vault, ref).metadata));
     } catch (error) {
       if (!(error instanceof LazarusError)) throw error;
       unreadable.push(ref.id);
     }
   }
-  replaceCheckpoints(registry, mission, readable);
-  return { mission, checkpoints: readable.length, unreadable, mended, keptAt };
+  replaceCheckpoints(registry, mission, rows);
+  return { mission, checkpoints: rows.length, unreadable, mended, keptAt };
 }
 
 /** Missions that have a vault, by name. */

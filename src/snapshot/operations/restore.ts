@@ -18,7 +18,7 @@ import { writeJournal } from "../restore/journal.ts";
 import { findMeans } from "../restore/make-path.ts";
 import { type Changes, isEmptyPlan, type PlanOptions, planRestore } from "../restore/plan.ts";
 import { describeMoves, findLiveSign, type LiveSign } from "../restore/position-changes.ts";
-import { carryOut, finishInterruptedRestore, type Restored } from "../restore/roll-forward.ts";
+import { carryOut, type Restored } from "../restore/roll-forward.ts";
 import { createScope, requireKnown, type Scope } from "../restore/scope.ts";
 import {
   createTableReader,
@@ -31,6 +31,8 @@ import { removeStaging, stagePlan, stagingDirectory } from "../restore/stage.ts"
 import { syncPaths } from "../restore/sync.ts";
 import { createMatcher } from "../settings.ts";
 import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
+import { lockVault } from "./lock.ts";
+import { recordRestore } from "./record.ts";
 import { fillDirectory, type IntoResult, prepareDirectory } from "./restore-into.ts";
 
 export interface RestoreOptions {
@@ -39,6 +41,8 @@ export interface RestoreOptions {
   /** Only these paths and what lies below them. */
   readonly paths?: readonly string[];
   readonly signal?: AbortSignal | undefined;
+  /** Who asked for the restore, for the event log, when it was not a user. */
+  readonly by?: string;
 }
 
 export interface RestoreResult {
@@ -59,19 +63,20 @@ export interface RestoreResult {
 }
 
 export function restoreCell(context: MissionContext, options: RestoreOptions): Promise<RestoreResult> {
-  return restoreChosen(context, () => find(context, options.checkpoint), options);
+  return restoreChosen(context, () => find(context, options.checkpoint), { ...options, kind: "restore" });
 }
 
 /** `choose` is asked under the lock, when nothing interrupted is left. */
 export async function restoreChosen(
   context: MissionContext,
   choose: () => CheckpointRef,
-  options: Omit<RestoreOptions, "checkpoint">,
+  options: Omit<RestoreOptions, "checkpoint"> & { readonly kind: "restore" | "undo" },
 ): Promise<RestoreResult> {
   // Taking the lock would make a vault for a mission that has none.
   if (context.vault.list().length === 0) find(context, undefined);
-  using lock = await untouched(context, "", () => context.vault.lock(`restore of ${context.mission}`));
-  const finished = finishInterruptedRestore(context, lock);
+  using locked = await untouched(context, "", () => lockVault(context, `restore of ${context.mission}`));
+  const { lock, finished } = locked;
+  const { kind, by } = options;
   const target = choose();
   const scope = createScope(options.paths ?? [], context.cellRoot);
   const open = createTableReader(context.vault);
@@ -80,6 +85,7 @@ export async function restoreChosen(
     const rebuilt = await namingTheGood(context.vault, target, () =>
       rebuildCell(context, openSource(context.vault, opened), scope, options.signal),
     );
+    recordRestore(context, { ...rebuilt, kind, by, target: target.id, safety: null });
     return { ...rebuilt, target, safety: null, safetyFlaws: [], alive: undefined, finished };
   }
   const alive = findLiveSign(context);
@@ -93,7 +99,16 @@ export async function restoreChosen(
   const moves =
     scope.only === undefined ? describeMoves(now.checkpoint.metadata, source.checkpoint.metadata) : [];
   const result = { target, safety, safetyFlaws, moves, alive, finished };
-  if (isEmptyPlan(plan)) return { ...result, changes: plan.changes, flaws: [] };
+  const record = {
+    kind,
+    by,
+    target: target.id,
+    safety: { ref: safety, metadata: saved.checkpoint.metadata },
+  };
+  if (isEmptyPlan(plan)) {
+    recordRestore(context, { ...record, changes: plan.changes, flaws: [] });
+    return { ...result, changes: plan.changes, flaws: [] };
+  }
   const staged = await namingTheGood(context.vault, target, () =>
     stagePlan(context, plan, source, options.signal),
   );
@@ -114,6 +129,7 @@ export async function restoreChosen(
   }
   crashPoint("snapshot.restore.journalled");
   const { changes, flaws } = carryOut(context, journal);
+  recordRestore(context, { ...record, changes, flaws });
   return { ...result, changes, flaws };
 }
 

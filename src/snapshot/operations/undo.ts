@@ -36,7 +36,7 @@ export async function undoRestore(context: MissionContext, signal?: AbortSignal)
     crashPoint("snapshot.undo.found");
     return found;
   };
-  const result = await restoreChosen(context, choose, { signal });
+  const result = await restoreChosen(context, choose, { signal, kind: "undo" });
   crashPoint("snapshot.undo.restored");
   return { ...result, undone };
 }

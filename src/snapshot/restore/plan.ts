@@ -68,6 +68,16 @@ export interface Changes {
   readonly kept: readonly Kept[];
 }
 
+export function countChanges(changes: Changes): Record<keyof Changes, number> {
+  return {
+    added: changes.added.length,
+    changed: changes.changed.length,
+    metadata: changes.metadata.length,
+    removed: changes.removed.length,
+    kept: changes.kept.length,
+  };
+}
+
 export interface PlanOptions {
   readonly scope?: Scope;
   /** Patterns that the checkpoint left out: what they match is never removed. */

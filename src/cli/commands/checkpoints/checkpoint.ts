@@ -1,13 +1,12 @@
 import { ERROR_KINDS } from "../../../platform/errors.ts";
-import { forgetCheckpoints, indexCheckpoint } from "../../../registry/checkpoints.ts";
 import { type CaptureResult, captureCell } from "../../../snapshot/capture/capture.ts";
 import { REASONS, type Reason } from "../../../snapshot/model/entry.ts";
+import { recordCheckpoint } from "../../../snapshot/operations/record.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { describeLost, findLost, openCliMission } from "../../open-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
-import { noteRegistry } from "./note-registry.ts";
 
 export const command = defineCommand({
   about:
@@ -35,7 +34,7 @@ export const command = defineCommand({
       agent: options.agent ?? null,
     });
     missionContext.endProgress();
-    enter(context, result);
+    recordCheckpoint(missionContext, result);
     const { metadata } = result.checkpoint;
     const flawed = result.flaws.length > 0;
     context.emit(
@@ -60,24 +59,6 @@ export const command = defineCommand({
     return flawed ? ERROR_KINDS.degraded.exit : 0;
   },
 });
-
-function enter(context: CliContext, result: CaptureResult): void {
-  const { metadata } = result.checkpoint;
-  noteRegistry(context, (registry) => {
-    indexCheckpoint(registry, metadata.mission, result.ref, metadata);
-    forgetCheckpoints(registry, metadata.mission, result.pruned ?? []);
-    registry.append({
-      kind: "checkpoint",
-      mission: metadata.mission,
-      data: {
-        checkpoint: result.ref.id,
-        reason: result.ref.reason,
-        outcome: result.outcome,
-        flaws: result.flaws.length,
-      },
-    });
-  });
-}
 
 function summary({ outcome, ref, checkpoint }: CaptureResult): string {
   const { counts, git } = checkpoint.metadata;

@@ -1,12 +1,10 @@
 import { ERROR_KINDS } from "../../../platform/errors.ts";
-import { indexCheckpoint } from "../../../registry/checkpoints.ts";
 import { drill } from "../../../snapshot/operations/drill.ts";
 import { defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes } from "../../render/format.ts";
 import { harmless } from "../../render/paint.ts";
 import { spareMemory } from "../../spare-memory.ts";
-import { noteRegistry } from "./note-registry.ts";
 import { describeRef, sayFlaws } from "./restore-report.ts";
 
 const SHOWN = 20;
@@ -33,14 +31,6 @@ export const command = defineCommand({
     missionContext.endProgress();
     const { ref, checkpoint, paths, bytes, differences, flaws } = result;
     const proven = differences.length === 0;
-    noteRegistry(context, (registry) => {
-      if (proven) indexCheckpoint(registry, missionContext.mission, ref, checkpoint.metadata);
-      registry.append({
-        kind: "verify",
-        mission: missionContext.mission,
-        data: { drill: true, checkpoint: ref.id, differences: differences.length },
-      });
-    });
     context.emit(
       "drill/1",
       { mission_id: missionContext.mission, checkpoint_id: ref.id, proven, paths, bytes, differences, flaws },

@@ -1,10 +1,8 @@
 import { ERROR_KINDS } from "../../../platform/errors.ts";
-import { indexCheckpoint } from "../../../registry/checkpoints.ts";
 import { forkMission } from "../../../snapshot/operations/fork.ts";
 import { defineCommand } from "../../command.ts";
 import { openCliMission, openKnownMission } from "../../open-mission.ts";
 import { spareMemory } from "../../spare-memory.ts";
-import { noteRegistry } from "./note-registry.ts";
 import { describeRef, sayFlaws } from "./restore-report.ts";
 
 export const command = defineCommand({
@@ -32,14 +30,6 @@ export const command = defineCommand({
       signal: context.signal,
     });
     fork.endProgress();
-    noteRegistry(context, (registry) => {
-      indexCheckpoint(registry, fork.mission, capture.ref, capture.checkpoint.metadata);
-      registry.append({
-        kind: "init",
-        mission: fork.mission,
-        data: { root: fork.cellRoot, forked_from: missionContext.mission, checkpoint: from.id },
-      });
-    });
     context.emit(
       "fork/1",
       {

@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
-import { indexCheckpoint } from "../../../registry/checkpoints.ts";
 import { DEFAULT_LIMITS } from "../../../snapshot/archive/source.ts";
 import { importCell } from "../../../snapshot/operations/import.ts";
 import { defineCommand } from "../../command.ts";
@@ -9,7 +8,6 @@ import { openCliMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes } from "../../render/format.ts";
-import { noteRegistry } from "./note-registry.ts";
 
 export const command = defineCommand({
   about:
@@ -61,19 +59,6 @@ export const command = defineCommand({
     missionContext.endProgress();
     const { ref, checkpoint } = result;
     const flaws = [...result.lost, ...result.flaws];
-    noteRegistry(context, (registry) => {
-      indexCheckpoint(registry, missionContext.mission, ref, checkpoint.metadata);
-      registry.append({
-        kind: "init",
-        mission: missionContext.mission,
-        data: { root: missionContext.cellRoot, imported: source },
-      });
-      registry.append({
-        kind: "checkpoint",
-        mission: missionContext.mission,
-        data: { checkpoint: ref.id, reason: ref.reason },
-      });
-    });
     context.emit(
       "import/1",
       {

@@ -1,10 +1,7 @@
 // `pin` and `unpin` are one thing in two directions.
-import { indexCheckpoint } from "../../../registry/checkpoints.ts";
 import { setPin } from "../../../snapshot/operations/pin.ts";
-import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
-import { noteRegistry } from "./note-registry.ts";
 
 export function definePinCommand(pinned: boolean, about: string) {
   const [name, state] = pinned ? ["pin", "pinned"] : ["unpin", "unpinned"];
@@ -20,16 +17,6 @@ export function definePinCommand(pinned: boolean, about: string) {
     async run(context, { args }) {
       using missionContext = openKnownMission(context, context.mission(args.mission));
       const { ref, changed } = await setPin(missionContext, args.checkpoint, pinned);
-      if (changed) {
-        noteRegistry(context, (registry) =>
-          indexCheckpoint(
-            registry,
-            missionContext.mission,
-            ref,
-            readCheckpoint(missionContext.vault, ref).metadata,
-          ),
-        );
-      }
       context.emit(
         "pin/1",
         { mission_id: missionContext.mission, checkpoint_id: ref.id, pinned: ref.pinned, changed },

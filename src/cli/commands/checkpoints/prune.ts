@@ -1,4 +1,3 @@
-import { forgetCheckpoints } from "../../../registry/checkpoints.ts";
 import { type PruneResult, prune } from "../../../snapshot/operations/prune.ts";
 import { listVaults } from "../../../snapshot/operations/rebuild-registry.ts";
 import type { Retention } from "../../../snapshot/settings.ts";
@@ -6,7 +5,6 @@ import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
-import { noteRegistry } from "./note-registry.ts";
 
 export const command = defineCommand({
   about:
@@ -84,20 +82,6 @@ async function pruneOne(
     dryRun,
     policy: { ...missionContext.settings.retention, ...overrides },
   });
-  if (!dryRun && result.removed.length + result.removedBlobs > 0) {
-    noteRegistry(context, (registry) => {
-      forgetCheckpoints(
-        registry,
-        mission,
-        result.removed.map(({ id }) => id),
-      );
-      registry.append({
-        kind: "prune",
-        mission,
-        data: { removed: result.removed.length, kept: result.kept.length, freed_bytes: result.freedBytes },
-      });
-    });
-  }
   return result;
 }
 

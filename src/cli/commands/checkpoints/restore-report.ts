@@ -1,19 +1,16 @@
 // What `restore` and `undo` say and record alike: the changes, where flows and runs go, what could not be exact, and
 // what to type to go back.
 import { ERROR_KINDS } from "../../../platform/errors.ts";
-import { indexCheckpoint } from "../../../registry/checkpoints.ts";
 import type { EventKind } from "../../../registry/registry.ts";
 import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import type { CheckpointRef, Flaw } from "../../../snapshot/model/entry.ts";
 import type { RestoreResult } from "../../../snapshot/operations/restore.ts";
+import { countChanges } from "../../../snapshot/restore/plan.ts";
 import { findLiveSign } from "../../../snapshot/restore/position-changes.ts";
-import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import type { CliContext } from "../../context.ts";
-import { countChanges } from "../../render/changes.ts";
 import { flawLines } from "../../render/flaws.ts";
 import { formatTime } from "../../render/format.ts";
 import { harmless } from "../../render/paint.ts";
-import { noteRegistry } from "./note-registry.ts";
 
 /** "20261115-235301-x7k2p9 (2026-11-15 23:53:01Z, manual: before the migration)" */
 export function describeRef(ref: CheckpointRef): string {
@@ -47,36 +44,6 @@ export function sayFlaws(context: CliContext, head: string, flaws: readonly Flaw
   if (flaws.length === 0) return;
   context.warn(head);
   for (const line of flawLines(flaws)) context.terminal.err(`${line}\n`);
-}
-
-export function recordRestore(
-  context: CliContext,
-  missionContext: MissionContext,
-  kind: EventKind & ("restore" | "undo"),
-  result: RestoreResult,
-): void {
-  const { target, safety, changes, flaws } = result;
-  noteRegistry(context, (registry) => {
-    if (safety !== null) {
-      const ref = missionContext.vault.list().find(({ id }) => id === safety.id) ?? safety;
-      indexCheckpoint(
-        registry,
-        missionContext.mission,
-        ref,
-        readCheckpoint(missionContext.vault, ref).metadata,
-      );
-    }
-    registry.append({
-      kind,
-      mission: missionContext.mission,
-      data: {
-        checkpoint: target.id,
-        safety: safety?.id ?? null,
-        ...countChanges(changes),
-        flaws: flaws.length,
-      },
-    });
-  });
 }
 
 /** The document of --json. */

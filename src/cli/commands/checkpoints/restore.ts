@@ -16,14 +16,7 @@ import { usage } from "../../parse.ts";
 import { describeChanges } from "../../render/changes.ts";
 import { formatBytes } from "../../render/format.ts";
 import { spareMemory } from "../../spare-memory.ts";
-import {
-  concludeRestore,
-  describeRef,
-  recordRestore,
-  restoreDocument,
-  sayFlaws,
-  warnIfAlive,
-} from "./restore-report.ts";
+import { concludeRestore, describeRef, restoreDocument, sayFlaws, warnIfAlive } from "./restore-report.ts";
 
 export const command = defineCommand({
   about:
@@ -64,7 +57,6 @@ export const command = defineCommand({
     warnIfAlive(context, missionContext);
     const result = await restoreCell(missionContext, asked);
     missionContext.endProgress();
-    recordRestore(context, missionContext, "restore", result);
     const { target, safety, changes } = result;
     const nothing = isEmptyPlan({ changes });
     context.emit("restore/1", { dry_run: false, ...restoreDocument(missionContext, result) }, () =>

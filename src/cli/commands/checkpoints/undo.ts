@@ -3,13 +3,7 @@ import { isEmptyPlan } from "../../../snapshot/restore/plan.ts";
 import { defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { describeChanges } from "../../render/changes.ts";
-import {
-  concludeRestore,
-  describeRef,
-  recordRestore,
-  restoreDocument,
-  warnIfAlive,
-} from "./restore-report.ts";
+import { concludeRestore, describeRef, restoreDocument, warnIfAlive } from "./restore-report.ts";
 
 export const command = defineCommand({
   about:
@@ -24,7 +18,6 @@ export const command = defineCommand({
     warnIfAlive(context, missionContext);
     const result = await undoRestore(missionContext, context.signal);
     missionContext.endProgress();
-    recordRestore(context, missionContext, "undo", result);
     const { target, undone, changes } = result;
     const nothing = isEmptyPlan({ changes });
     context.emit("undo/1", { undone, ...restoreDocument(missionContext, result) }, () =>

@@ -1,0 +1,24 @@
+// The first two steps of every operation that writes to a vault: take its lock, then finish a restore that was
+// interrupted, because a cell halfway between two states must be neither saved nor restored over (INV-3).
+import type { Lock } from "../../platform/lock.ts";
+import type { MissionContext } from "../mission-context.ts";
+import { finishInterruptedRestore, type Restored } from "../restore/roll-forward.ts";
+import { recordRollForward } from "./record.ts";
+
+export interface LockedVault extends Disposable {
+  readonly lock: Lock;
+  /** The interrupted restore that was finished, if there was one. */
+  readonly finished: Restored | undefined;
+}
+
+export async function lockVault(context: MissionContext, purpose: string): Promise<LockedVault> {
+  const lock = await context.vault.lock(purpose);
+  try {
+    const finished = finishInterruptedRestore(context, lock);
+    recordRollForward(context, finished);
+    return { lock, finished, [Symbol.dispose]: () => lock[Symbol.dispose]() };
+  } catch (error) {
+    lock[Symbol.dispose]();
+    throw error;
+  }
+}
