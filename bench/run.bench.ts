@@ -5,7 +5,6 @@ import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
 import pg from "pg";
 import { openPostgresSaver, openSqliteSaver } from "../src/integrations/langgraph/index.ts";
 import {
-  createCheckpointer,
   createExecutor,
   openPostgresRunStore,
   openSqliteRunStore,
@@ -227,8 +226,8 @@ async function measureMany(fresh: (name: string) => string): Promise<Score[]> {
     ["PostgreSQL", postgres],
   ] as [string, RunStore][]) {
     const model = createScriptedModel(["done"]);
-    const ports = { checkpointer: createCheckpointer(store, { required: true }) };
-    const executor = createExecutor({ model, ports });
+    const options = { model, store, checkpoint: { required: true } };
+    const executor = createExecutor(options);
     const started = performance.now();
     const results = await Promise.all(
       Array.from({ length: LONG }, (_, i) => executor.run({ id: "a" }, "go", { runId: `c${i}` })),
@@ -246,13 +245,13 @@ async function measureMany(fresh: (name: string) => string): Promise<Score[]> {
       rounds: 1,
     });
 
-    const down = createExecutor({ model, ports });
+    const down = createExecutor(options);
     await down.shutdown();
     await Promise.all(
       Array.from({ length: LONG }, (_, i) => down.run({ id: "a" }, "go", { runId: `i${i}` })),
     );
     const boot = performance.now();
-    const recovered = await recoverInterrupted(createExecutor({ model, ports }), store, {
+    const recovered = await recoverInterrupted(createExecutor(options), {
       agentFor: () => ({ id: "a" }),
     });
     const bootMs = performance.now() - boot;

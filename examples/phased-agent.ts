@@ -6,7 +6,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { jsonSchema } from "ai";
-import { createCheckpointer, createExecutor, openCellRunStore, recoverInterrupted } from "lazarus/run";
+import { createExecutor, openCellRunStore, recoverInterrupted } from "lazarus/run";
 import { pretendModel } from "./pretend-model.ts";
 
 const cell = process.argv[2] ?? "phased-cell";
@@ -42,10 +42,11 @@ const executor = createExecutor({
     { tool: "write_file", input: { name: "chapter", text: "It was a dark night." } },
     "Done.",
   ]),
-  ports: { checkpointer: createCheckpointer(store, { required: true }) },
+  store,
+  checkpoint: { required: true },
 });
 
-await recoverInterrupted(executor, store, { agentFor: () => agent });
+await recoverInterrupted(executor, { agentFor: () => agent });
 if ((await store.list({ limit: 1 })).length === 0) await executor.run(agent, "A short novel, please.");
 const [head] = await store.list({ limit: 1 });
 process.stdout.write(`${head!.runId} ${head!.status} after ${head!.phase} phases\n`);

@@ -8,7 +8,7 @@
 import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { jsonSchema } from "ai";
-import { createCheckpointer, createExecutor, openCellRunStore, recoverInterrupted } from "lazarus/run";
+import { createExecutor, openCellRunStore, recoverInterrupted } from "lazarus/run";
 import { pretendModel } from "./pretend-model.ts";
 
 const cell = process.argv[2] ?? "research-cell";
@@ -51,10 +51,11 @@ const executor = createExecutor({
     { tool: "mail_report", input: { report: "Both are a good idea." } },
     "The report is out.",
   ]),
-  ports: { checkpointer: createCheckpointer(store, { required: true }) },
+  store,
+  checkpoint: { required: true },
 });
 
-const recovered = await recoverInterrupted(executor, store, { agentFor: () => agent });
+const recovered = await recoverInterrupted(executor, { agentFor: () => agent });
 const [before] = await store.list({ limit: 1 });
 if (before === undefined) await executor.run(agent, "What is known about durable agents?");
 for (const each of recovered) process.stderr.write(`took up run ${each.runId}\n`);

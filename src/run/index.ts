@@ -15,7 +15,13 @@ export {
 } from "./kernel/agent.ts";
 export { type CheckpointerOptions, createCheckpointer } from "./kernel/checkpointer.ts";
 export { createExecutor, type Executor } from "./kernel/executor.ts";
-export type { ExecutorDefaults, ExecutorOptions, RunOptions, RunResult } from "./kernel/options.ts";
+export type {
+  CheckpointOptions,
+  ExecutorDefaults,
+  ExecutorOptions,
+  RunOptions,
+  RunResult,
+} from "./kernel/options.ts";
 export type {
   AuditPort,
   BudgetPort,

@@ -7,12 +7,7 @@ import { join } from "node:path";
 import { jsonSchema, type LanguageModel } from "ai";
 import { changeFlow, selfOwner, startFlow } from "../../src/flow/index.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
-import {
-  createCheckpointer,
-  createExecutor,
-  openCellRunStore,
-  recoverInterrupted,
-} from "../../src/run/index.ts";
+import { createExecutor, openCellRunStore, recoverInterrupted } from "../../src/run/index.ts";
 import { createScriptedModel } from "../../src/testing/scripted-model.ts";
 
 const [log = "", finish = ""] = process.argv.slice(2);
@@ -56,14 +51,15 @@ const model = {
 await using store = openCellRunStore(cell);
 const executor = createExecutor({
   model,
-  ports: { checkpointer: createCheckpointer(store, { required: true }) },
+  store,
+  checkpoint: { required: true },
 });
 const agent = { id: "author", tools: { write }, maxIterations: 100_000 };
 if ((await store.list()).length === 0) {
   if (!existsSync(join(worktree, "memory")))
     await startFlow(workspace, { ...FLOW, agent: "author", step: "after-0", idempotency: "book-1" }, { me });
   await executor.run(agent, "Write a book.", { runId: "book" });
-} else await recoverInterrupted(executor, store, { agentFor: () => agent });
+} else await recoverInterrupted(executor, { agentFor: () => agent });
 const [head] = await store.list();
 process.exitCode = head?.status === "completed" ? 0 : 1;
 

@@ -2,7 +2,6 @@
 import { jsonSchema } from "ai";
 import { systemDisk } from "../../src/platform/disk.ts";
 import {
-  createCheckpointer,
   createExecutor,
   createMemoryRunStore,
   type DurableTool,
@@ -66,11 +65,12 @@ export function bench(script: readonly Line[], options: { ports?: RunPorts; thro
   const machine = createSimulatedMachine({ disk: systemDisk });
   const store: RunStore = createMemoryRunStore({ machine });
   const model = createScriptedModel(script);
-  const checkpointer = createCheckpointer(store, { machine, throttleMs: options.throttleMs ?? 0 });
   const executor = createExecutor({
     model,
     machine,
-    ports: { checkpointer, ...options.ports },
+    store,
+    checkpoint: { throttleMs: options.throttleMs ?? 0 },
+    ports: options.ports ?? {},
     defaults: { maxRetries: 0 },
   });
   return { machine, store, model, executor };
@@ -83,7 +83,7 @@ export function reborn(first: ReturnType<typeof bench>, script: readonly Line[])
   const executor = createExecutor({
     model,
     machine,
-    ports: { checkpointer: createCheckpointer(store, { machine }) },
+    store,
     defaults: { maxRetries: 0 },
   });
   return { ...first, model, executor };

@@ -8,7 +8,6 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { runLine } from "../../src/cli/dispatch.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import {
-  createCheckpointer,
   createExecutor,
   openCellRunStore,
   type RunStoreOptions,
@@ -62,7 +61,7 @@ async function parkedRun(options: RunStoreOptions = {}) {
     { calls: [{ tool: "send", input: { to: "a@example.org" } }] },
     "all sent",
   ]);
-  const executor = createExecutor({ model, ports: { checkpointer: createCheckpointer(store) } });
+  const executor = createExecutor({ model, store });
   return await executor.run(agent, "send the mail \u001b[2J", { runId: "r1" });
 }
 
@@ -79,7 +78,7 @@ describe.each(["read", "idempotent"])("a run whose %s tool takes the process dow
     for (let life = 0; life < 6; life += 1) expect(boot("deadly").signal, `life ${life}`).toBe("SIGKILL");
     const [skipped] = boot("deadly").recovered;
     expect(skipped).toMatchObject({ how: "skipped" });
-    expect(skipped.reason).toContain("taken up 5 times");
+    expect(skipped.reason).toContain("resumed 5 times");
     expect(skipped.reason).toContain("lazarus runs retry r1");
     const shown = await lazarus("runs show r1");
     expect(shown.out).toContain("taken up 5 times since its last step");
@@ -123,8 +122,8 @@ describe("lazarus runs", () => {
 
     await using store = openCellRunStore(join(home, "missions", "m1"));
     const model = createScriptedModel(["", "all sent"]);
-    const executor = createExecutor({ model, ports: { checkpointer: createCheckpointer(store) } });
-    const [resumed] = await recoverInterrupted(executor, store, { agentFor: () => agent });
+    const executor = createExecutor({ model, store });
+    const [resumed] = await recoverInterrupted(executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed", output: "all sent" } });
     expect((await lazarus("runs --check")).exit).toBe(0);
   });
@@ -149,7 +148,7 @@ describe("lazarus runs", () => {
       await using store = openCellRunStore(cell, { keepSecrets: true });
       const executor = createExecutor({
         model: createScriptedModel(["end"]),
-        ports: { checkpointer: createCheckpointer(store) },
+        store,
       });
       const ids = Array.from({ length: 1005 }, (_, i) => `n${String(i).padStart(4, "0")}`);
       await Promise.all(ids.map((runId) => executor.run({ id: "a" }, "go", { runId })));

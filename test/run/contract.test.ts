@@ -6,13 +6,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { systemDisk } from "../../src/platform/disk.ts";
 import { createCritic } from "../../src/run/critic/index.ts";
-import {
-  type Agent,
-  createCheckpointer,
-  createExecutor,
-  openSqliteRunStore,
-  recoverInterrupted,
-} from "../../src/run/index.ts";
+import { type Agent, createExecutor, openSqliteRunStore, recoverInterrupted } from "../../src/run/index.ts";
 import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
 import { bench, call, never, passTime, tool } from "./bench.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
@@ -148,7 +142,8 @@ describe("a watchdog", () => {
     const executor = createExecutor({
       model: first.model,
       machine: first.machine,
-      ports: { checkpointer: createCheckpointer(first.store, { machine: first.machine }), watchdog: critic },
+      store: first.store,
+      ports: { watchdog: critic },
       defaults: { maxRetries: 0 },
     });
     return { ...first, executor };
@@ -164,7 +159,7 @@ describe("a watchdog", () => {
       error: { code: "RUN_KILLED" },
     });
     expect((await store.head("r"))?.status).toBe("killed");
-    expect(await recoverInterrupted(executor, store, { agentFor: () => ({ id: "a" }) })).toEqual([]);
+    expect(await recoverInterrupted(executor, { agentFor: () => ({ id: "a" }) })).toEqual([]);
   });
 
   test("can nudge the model and give it more steps", async () => {

@@ -3,7 +3,6 @@
 import { jsonSchema } from "ai";
 import {
   type Agent,
-  createCheckpointer,
   createExecutor,
   type EffectClass,
   openPostgresRunStore,
@@ -42,12 +41,12 @@ const store = place.startsWith("postgres:")
   : openSqliteRunStore(place);
 const executor = createExecutor({
   model: createScriptedModel([{ calls: [{ tool: "act", input: {} }] }, "done"]),
-  ports: { checkpointer: createCheckpointer(store, { required: true }) },
+  store,
+  checkpoint: { required: true },
 });
 if ((await store.head(RUN_ID)) === undefined) await executor.run(agent, "go", { runId: RUN_ID });
 // The kill loop may well hit the same step ten times in a row.
-else
-  await recoverInterrupted(executor, store, { agentFor: () => agent, maxDeaths: Number.POSITIVE_INFINITY });
+else await recoverInterrupted(executor, { agentFor: () => agent, maxDeaths: Number.POSITIVE_INFINITY });
 const record = await store.load(RUN_ID);
 process.stdout.write(
   JSON.stringify({

@@ -3,7 +3,6 @@
 import { jsonSchema } from "ai";
 import {
   type Agent,
-  createCheckpointer,
   createExecutor,
   type EffectClass,
   openCellRunStore,
@@ -28,10 +27,11 @@ const agent: Agent = {
 await using store = openCellRunStore(cell);
 const executor = createExecutor({
   model: createScriptedModel([{ calls: [{ tool: "act", input: {} }] }, "done"]),
-  ports: { checkpointer: createCheckpointer(store, { required: true }) },
+  store,
+  checkpoint: { required: true },
 });
 if ((await store.head("r1")) === undefined) await executor.run(agent, "go", { runId: "r1" });
-const recovered = await recoverInterrupted(executor, store, { agentFor: () => agent });
+const recovered = await recoverInterrupted(executor, { agentFor: () => agent });
 process.stdout.write(
   JSON.stringify(
     recovered.map((each) => ({

@@ -8,7 +8,6 @@ import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
-  createCheckpointer,
   createExecutor,
   openPostgresRunStore,
   openSqliteRunStore,
@@ -75,8 +74,7 @@ async function postgresPlace(): Promise<Place> {
 }
 
 function executorOn(store: RunStore, script: readonly Line[] = ["end"]) {
-  const ports = { checkpointer: createCheckpointer(store) };
-  return createExecutor({ model: createScriptedModel(script), ports });
+  return createExecutor({ model: createScriptedModel(script), store });
 }
 
 async function interruptedRuns(store: RunStore, count: number) {
@@ -169,7 +167,7 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
       message: expect.stringContaining("r0"),
       hint: expect.stringContaining("checkpoint"),
     });
-    const recovered = await recoverInterrupted(executorOn(store), store, { agentFor: () => ({ id: "a" }) });
+    const recovered = await recoverInterrupted(executorOn(store), { agentFor: () => ({ id: "a" }) });
     expect(recovered).toMatchObject([{ how: "skipped", reason: expect.stringMatching(/r0/) }]);
     expect(await store.head("r0")).toMatchObject({ status: "running", owner: null, messageCount: 1 });
     expect((await store.listInterrupted()).length).toBe(1);
@@ -196,14 +194,14 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
     }
     {
       await using store = await place.open({ encryptionKey: new Uint8Array(32).fill(2) });
-      const recovered = await recoverInterrupted(executorOn(store), store, { agentFor: () => ({ id: "a" }) });
+      const recovered = await recoverInterrupted(executorOn(store), { agentFor: () => ({ id: "a" }) });
       expect(recovered).toMatchObject([{ how: "skipped", reason: expect.stringContaining("another key") }]);
       await expect(store.fork("r0", 0)).rejects.toMatchObject({
         hint: expect.stringContaining("LAZARUS_RUN_KEY"),
       });
     }
     await using store = await place.open({ encryptionKey: old });
-    const [resumed] = await recoverInterrupted(executorOn(store), store, { agentFor: () => ({ id: "a" }) });
+    const [resumed] = await recoverInterrupted(executorOn(store), { agentFor: () => ({ id: "a" }) });
     expect(resumed).toMatchObject({ how: "resumed", result: { status: "completed" } });
   });
 
@@ -269,17 +267,14 @@ test("a full disk under PostgreSQL ends in words before the effect, and the run 
   const agent = { id: "a", tools: { send: tool("once", () => ++sent) } };
   const script: Line[] = [{ calls: [{ tool: "send", input: { n: 1 } }] }, "sent"];
   const model = createScriptedModel(script);
-  const ports = {
-    checkpointer: createCheckpointer(store),
-    budget: { check: () => undefined, commit: () => place.change(full) },
-  };
-  const result = await createExecutor({ model, ports }).run(agent, "go", { runId: "r0" });
+  const ports = { budget: { check: () => undefined, commit: () => place.change(full) } };
+  const result = await createExecutor({ model, store, ports }).run(agent, "go", { runId: "r0" });
   expect(result).toMatchObject({ status: "failed", error: { code: "DISK_FULL" } });
   expect(result.error?.hint).toContain("make room");
   expect(sent).toBe(0);
   expect(await store.head("r0")).toMatchObject({ status: "running", messageCount: 1 });
   await place.change("DROP TRIGGER full_disk ON message; UPDATE head SET lease_until_ms = 1");
-  const [resumed] = await recoverInterrupted(executorOn(store, script), store, { agentFor: () => agent });
+  const [resumed] = await recoverInterrupted(executorOn(store, script), { agentFor: () => agent });
   expect(resumed).toMatchObject({ how: "resumed", result: { status: "completed", output: "sent" } });
   expect(sent).toBe(1);
 });
@@ -313,7 +308,7 @@ describe.each(["memory", "SQLite", "PostgreSQL"])("a run of a newer version on %
       });
     }
     const before = await store.head("r1");
-    const recovered = await recoverInterrupted(executorOn(store), store, { agentFor: () => ({ id: "a" }) });
+    const recovered = await recoverInterrupted(executorOn(store), { agentFor: () => ({ id: "a" }) });
     expect(recovered.filter(({ how }) => how === "resumed").length).toBe(2);
     expect(recovered.find(({ runId }) => runId === "r1")).toMatchObject({
       how: "skipped",

@@ -6,7 +6,6 @@ import { describe, expect, test } from "vitest";
 import { systemDisk } from "../../src/platform/disk.ts";
 import {
   type Agent,
-  createCheckpointer,
   createExecutor,
   createMemoryRunStore,
   type RunPorts,
@@ -106,7 +105,7 @@ describe("tools at their worst", () => {
     expect(await first.store.effects("r")).toMatchObject([{ state: "prepared", attempts: 0 }]);
     first.store.save = save;
     const second = reborn(first, [call("send"), "end"]);
-    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed" } });
     expect(sent).toBe(1);
   });
@@ -160,7 +159,7 @@ describe("tools at their worst", () => {
     await stopped.promise;
     await passTime(first.machine.clock, running);
     const second = reborn(first, [call("act"), "end"]);
-    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "needs-human" } });
     expect((await second.store.effects("r"))[0]?.error).toContain("could not reconcile");
   });
@@ -218,7 +217,7 @@ describe("models at their worst", () => {
     const executor = createExecutor({
       model: odd(answer),
       machine,
-      ports: { checkpointer: createCheckpointer(store, { machine }) },
+      store,
       defaults: { maxRetries: 0, maxIterations: 3 },
     });
     const agent: Agent = { id: "a", tools: { look: tool("read", () => 1) } };
@@ -350,7 +349,7 @@ describe("hosts at their worst", () => {
     const agent: Agent = { id: "a", phases: [{ name: "p", prompt: "p", fallback: "f" }] };
     const result = await executor.run(agent, "go");
     expect(result.status).toBe("failed");
-    expect(result.error?.message).toContain("its budget cannot be asked: no database");
+    expect(result.error?.message).toContain("the budget check failed: no database");
   });
 
   test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
@@ -359,7 +358,7 @@ describe("hosts at their worst", () => {
       const { executor, model } = bench(["x"]);
       await expect(executor.run({ id: "a" }, "go", { maxIterations })).rejects.toMatchObject({
         code: "USAGE",
-        hint: expect.stringContaining("whole number"),
+        hint: expect.stringContaining("positive integer"),
       });
       const own = await executor.run({ id: "a", maxIterations }, "go");
       expect(own).toMatchObject({ status: "failed", error: { code: "RUN_AGENT_INVALID" } });
@@ -414,7 +413,7 @@ describe("hosts at their worst", () => {
     await executor.shutdown();
     for (const runId of ["r1", "r2"]) await executor.run({ id: "a" }, "go", { runId });
     const next = reborn({ ...bench(["x"]), store, executor } as never, ["end"]);
-    const recovered = await recoverInterrupted(next.executor, store, {
+    const recovered = await recoverInterrupted(next.executor, {
       agentFor: ({ runId }) => {
         if (runId === "r1") throw bare;
         return { id: "a" };
@@ -434,7 +433,7 @@ describe("hosts at their worst", () => {
       for (const runId of ["r1", "r2", "r3"]) await executor.run({ id: "a" }, "go", { runId });
       const next = reborn({ ...bench(["x"]), store, machine }, ["end"]);
       const agentFor = () => ({ id: "a" });
-      const recovered = await recoverInterrupted(next.executor, store, { agentFor, concurrency });
+      const recovered = await recoverInterrupted(next.executor, { agentFor, concurrency });
       expect(recovered.map(({ how }) => how)).toEqual(["resumed", "resumed", "resumed"]);
     },
   );
@@ -444,15 +443,16 @@ describe("hosts at their worst", () => {
       expect(() => createMemoryRunStore({ leaseMs })).toThrow(/leaseMs/);
     }
     for (const throttleMs of [-1, Number.NaN]) {
-      expect(() => createCheckpointer(createMemoryRunStore(), { throttleMs })).toThrow(/throttleMs/);
+      expect(() => createExecutor({ store: createMemoryRunStore(), checkpoint: { throttleMs } })).toThrow(
+        /throttleMs/,
+      );
     }
   });
 
   test("a quiet run keeps its lease, however short the store's leases are", async () => {
     const machine = createSimulatedMachine({ disk: systemDisk });
     const store = createMemoryRunStore({ machine, leaseMs: 3000 });
-    const ports = { checkpointer: createCheckpointer(store, { machine }) };
-    const executor = createExecutor({ model: createScriptedModel([call("look"), "end"]), machine, ports });
+    const executor = createExecutor({ model: createScriptedModel([call("look"), "end"]), machine, store });
     const look = openTool("read");
     const running = executor.run({ id: "a", tools: { look: look.tool } }, "go", { runId: "r" });
     await look.called;
@@ -502,14 +502,14 @@ describe("a human's word", () => {
   test("`retry` for a tool that is gone tells the model, and asks nobody again", async () => {
     const { store, executor } = await parked();
     await store.resolve("r.1.0", { outcome: "retry" });
-    const [resumed] = await recoverInterrupted(executor, store, { agentFor: () => ({ id: "a" }) });
+    const [resumed] = await recoverInterrupted(executor, { agentFor: () => ({ id: "a" }) });
     expect(resumed).toMatchObject({ result: { status: "completed" } });
     expect(JSON.stringify(await store.history("r"))).toContain("there is no such tool");
   });
   test("`retry` for a call whose input is not stored tells the model, and asks nobody again", async () => {
     const { store, executor, agent } = await parked(true);
     await store.resolve("r.1.0", { outcome: "retry" });
-    const [resumed] = await recoverInterrupted(executor, store, { agentFor: () => agent });
+    const [resumed] = await recoverInterrupted(executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed" } });
     expect(JSON.stringify(await store.history("r"))).toContain("make it again if it is needed");
   });

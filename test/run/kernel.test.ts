@@ -4,7 +4,6 @@ import { describe, expect, test } from "vitest";
 import { systemDisk } from "../../src/platform/disk.ts";
 import {
   type Agent,
-  createCheckpointer,
   createExecutor,
   createMemoryRunStore,
   type DurableTool,
@@ -241,9 +240,9 @@ describe("tools that misbehave", () => {
     const result = await first.executor.run(agent, "go", { runId: "r" });
     expect(result).toMatchObject({ status: "needs-human", error: { code: "RUN_NEEDS_HUMAN" } });
     expect(result.unknownEffects).toMatchObject([{ id: "r.1.0", state: "unknown" }]);
-    expect(await recoverInterrupted(first.executor, first.store, { agentFor: () => agent })).toEqual([]);
+    expect(await recoverInterrupted(first.executor, { agentFor: () => agent })).toEqual([]);
     await first.store.resolve("r.1.0", { outcome: "done", output: "it went through" });
-    const [resumed] = await recoverInterrupted(first.executor, first.store, { agentFor: () => agent });
+    const [resumed] = await recoverInterrupted(first.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ how: "resumed", result: { status: "completed", output: "sent" } });
     expect(JSON.stringify(await first.store.history("r"))).toContain("it went through");
   });
@@ -312,7 +311,7 @@ describe("endings", () => {
     expect(await running).toMatchObject({ status: "shutdown" });
     expect(await first.store.effects("r")).toMatchObject([{ state: "done" }]);
     const second = reborn(first, [call("send"), "end"]);
-    const [resumed] = await recoverInterrupted(second.executor, second.store, {
+    const [resumed] = await recoverInterrupted(second.executor, {
       agentFor: () => ({ id: "a", tools: { send: tool("once", () => expect.unreachable()) } }),
     });
     expect(resumed).toMatchObject({ how: "resumed", result: { status: "completed", output: "end" } });
@@ -354,7 +353,7 @@ describe("resume", () => {
       id: "a",
       tools: { act: tool("idempotent", () => ++ran) },
     };
-    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({
       how: "resumed",
       result: { status: "completed", output: "end", steps: 2 },
@@ -366,14 +365,14 @@ describe("resume", () => {
   test("a once call whose outcome is unknown parks the run", async () => {
     const second = await interrupted("once", () => {});
     const agent: Agent = { id: "a", tools: { act: tool("once", () => expect.unreachable()) } };
-    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "needs-human", unknownEffects: [{ id: "r.1.0" }] } });
     expect((await second.store.head("r"))?.status).toBe("needs-human");
   });
   test("a tool that was once stays once, whatever a newer agent declares", async () => {
     const second = await interrupted("once", () => {});
     const agent: Agent = { id: "a", tools: { act: tool("read", () => expect.unreachable()) } };
-    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "needs-human" } });
   });
   test.each([
@@ -385,23 +384,23 @@ describe("resume", () => {
     const reconcile = () => word;
     const second = await interrupted("reconcile", () => {}, { reconcile });
     const agent: Agent = { id: "a", tools: { act: tool("reconcile", () => ++ran, { reconcile }) } };
-    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status } });
     expect(ran).toBe(runs);
   });
   test("a tool that is gone leaves the question to a human", async () => {
     const second = await interrupted("idempotent", () => {});
-    const [resumed] = await recoverInterrupted(second.executor, second.store, {
+    const [resumed] = await recoverInterrupted(second.executor, {
       agentFor: () => ({ id: "a" }),
     });
     expect(resumed).toMatchObject({ result: { status: "needs-human" } });
   });
   test("a run without an agent here, or too old, is left with a reason", async () => {
     const second = await interrupted("read", () => {});
-    const none = await recoverInterrupted(second.executor, second.store, { agentFor: () => undefined });
+    const none = await recoverInterrupted(second.executor, { agentFor: () => undefined });
     expect(none).toMatchObject([{ how: "skipped", reason: "this host has no agent a" }]);
     await second.machine.clock.advance(10_000);
-    const old = await recoverInterrupted(second.executor, second.store, {
+    const old = await recoverInterrupted(second.executor, {
       agentFor: () => ({ id: "a" }),
       maxAgeMs: 100,
     });
@@ -411,17 +410,14 @@ describe("resume", () => {
   test("two recoveries at once resume every run once", async () => {
     const machine = createSimulatedMachine({ disk: systemDisk });
     const store = createMemoryRunStore({ machine });
-    const checkpointer = createCheckpointer(store, { machine });
-    const down = createExecutor({ model: createScriptedModel(["end"]), machine, ports: { checkpointer } });
+    const down = createExecutor({ model: createScriptedModel(["end"]), machine, store });
     await down.shutdown();
     for (let i = 0; i < 30; i += 1) await down.run({ id: "a" }, "go", { runId: `r${i}` });
     const executors = [1, 2].map(() =>
-      createExecutor({ model: createScriptedModel(["end"]), machine, ports: { checkpointer } }),
+      createExecutor({ model: createScriptedModel(["end"]), machine, store }),
     );
     const all = (
-      await Promise.all(
-        executors.map((each) => recoverInterrupted(each, store, { agentFor: () => ({ id: "a" }) })),
-      )
+      await Promise.all(executors.map((each) => recoverInterrupted(each, { agentFor: () => ({ id: "a" }) })))
     ).flat();
     const resumed = all.filter(({ how }) => how === "resumed").map(({ runId }) => runId);
     expect(resumed.length).toBe(30);
@@ -483,7 +479,7 @@ describe("hosts that misbehave", () => {
     const phases = ["a", "b", "c"].map((name) => ({ name, prompt: stopAtSecond }));
     await first.executor.run({ id: "a", phases }, "go", { runId: "r", signal: down.signal });
     const second = reborn(first, ["out"]);
-    const [resumed] = await recoverInterrupted(second.executor, second.store, {
+    const [resumed] = await recoverInterrupted(second.executor, {
       agentFor: () => ({ id: "a" }),
     });
     expect(resumed).toMatchObject({ result: { status: "failed", error: { code: "RUN_AGENT_INVALID" } } });
@@ -559,7 +555,7 @@ describe("phases", () => {
     });
     expect((await first.store.head("r"))?.phase).toBe(1);
     const second = reborn(first, [call("look"), "out"]);
-    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed", steps: 6 } });
     // The read that the shutdown cut short is asked again.
     expect(looked).toBe(4);

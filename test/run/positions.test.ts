@@ -15,13 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jsonSchema } from "ai";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import {
-  createCheckpointer,
-  createExecutor,
-  openCellRunStore,
-  recoverInterrupted,
-  ShutdownError,
-} from "../../src/run/index.ts";
+import { createExecutor, openCellRunStore, recoverInterrupted, ShutdownError } from "../../src/run/index.ts";
 import { describeRunMove, type RunPosition, readRunPositions } from "../../src/run/stores/positions.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
 
@@ -52,11 +46,11 @@ async function workUntil(stopAfter: number, looks: number[]) {
   await using store = openCellRunStore(cell);
   const stop = new AbortController();
   const model = createScriptedModel([...Array.from({ length: 6 }, () => step), "the end"]);
-  const executor = createExecutor({ model, ports: { checkpointer: createCheckpointer(store) } });
+  const executor = createExecutor({ model, store });
   const agent = agentOf(looks, stop, stopAfter);
   if ((await store.list()).length === 0)
     return await executor.run(agent, "go", { runId: "r1", signal: stop.signal });
-  const [recovered] = await recoverInterrupted(executor, store, {
+  const [recovered] = await recoverInterrupted(executor, {
     agentFor: () => agent,
     signal: stop.signal,
   });

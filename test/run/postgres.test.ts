@@ -5,7 +5,7 @@ import { jsonSchema } from "ai";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
 import { openPostgresPool } from "../../src/platform/postgres.ts";
-import { createCheckpointer, createExecutor } from "../../src/run/index.ts";
+import { createExecutor } from "../../src/run/index.ts";
 import { openPostgresRunStore } from "../../src/run/stores/postgres.ts";
 import { runStoreConformance } from "../../src/testing/run-store-conformance.ts";
 import { type PostgresServer, SOCKET_NAME, startPostgres } from "./postgres-server.ts";
@@ -62,7 +62,7 @@ describe("PostgreSQL run store", () => {
         return "an answer that cannot be saved";
       },
     ]);
-    const executor = createExecutor({ model, ports: { checkpointer: createCheckpointer(store) } });
+    const executor = createExecutor({ model, store });
     let over = false;
     const running = executor.run({ id: "a" }, "go", { runId: "r" }).finally(() => {
       over = true;
@@ -95,7 +95,7 @@ describe("PostgreSQL run store", () => {
       },
     };
     const model = createScriptedModel([{ calls: [{ tool: "send", input: {} }] }, "done"]);
-    const executor = createExecutor({ model, ports: { checkpointer: createCheckpointer(store) } });
+    const executor = createExecutor({ model, store });
     const result = await executor.run({ id: "a", tools: { send } }, "go", { runId: "r" });
     await back;
     expect(result).toMatchObject({ status: "completed", warnings: [] });

@@ -1,6 +1,5 @@
 // A host that boots: resumes what was interrupted in a store and prints which runs were its own.
 import {
-  createCheckpointer,
   createExecutor,
   openPostgresRunStore,
   openSqliteRunStore,
@@ -14,9 +13,10 @@ await using store = path.startsWith("postgres:")
   : openSqliteRunStore(path);
 const executor = createExecutor({
   model: createScriptedModel([text.startsWith("*") ? "x".repeat(Number(text.slice(1))) : text]),
-  ports: { checkpointer: createCheckpointer(store, { required: true }) },
+  store,
+  checkpoint: { required: true },
 });
-const recovered = await recoverInterrupted(executor, store, { agentFor: () => ({ id: "a" }) });
+const recovered = await recoverInterrupted(executor, { agentFor: () => ({ id: "a" }) });
 process.stdout.write(
   JSON.stringify(
     recovered.map((each) => ({

@@ -43,7 +43,7 @@ describe("secrets", () => {
     expect(redactions).toBe((await first.store.head("r"))?.redactions);
     first.store.save = save;
     const second = reborn(first, [push, "I will ask for the token"]);
-    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed", output: "I will ask for the token" } });
     expect(ran).toBe(0);
     expect(JSON.stringify(await second.store.history("r"))).toContain("make it again if it is needed");
@@ -83,7 +83,7 @@ describe("secrets", () => {
     await stopped.promise;
     await passTime(first.machine.clock, running);
     const second = reborn(first, [calls, "end"]);
-    const [resumed] = await recoverInterrupted(second.executor, second.store, { agentFor: () => agent });
+    const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed" } });
     expect(puts).toBe(2);
   });

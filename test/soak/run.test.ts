@@ -3,12 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import {
-  createCheckpointer,
-  createExecutor,
-  openSqliteRunStore,
-  recoverInterrupted,
-} from "../../src/run/index.ts";
+import { createExecutor, openSqliteRunStore, recoverInterrupted } from "../../src/run/index.ts";
 import { createRandom } from "../../src/testing/seeded-ids.ts";
 import { brokenPromise, CLASSES, crashPointsFor, killAt } from "../run/kill-loop.ts";
 import { createScriptedModel } from "../run/scripted-model.ts";
@@ -34,7 +29,6 @@ describe("runs, for long", () => {
     const random = createRandom(20_261_115);
     try {
       await using store = openSqliteRunStore(join(directory, "runs.db"));
-      const ports = { checkpointer: createCheckpointer(store, { required: true }) };
       const script = ["one", "two", "three"].map((n) => ({ calls: [{ tool: "look", input: { n } }] }));
       const { jsonSchema } = await import("ai");
       const looks = new Map<string, number>();
@@ -46,7 +40,12 @@ describe("runs, for long", () => {
         },
       };
       const agent = { id: "a", tools: { look } };
-      const host = () => createExecutor({ model: createScriptedModel([...script, "end"]), ports });
+      const host = () =>
+        createExecutor({
+          model: createScriptedModel([...script, "end"]),
+          store,
+          checkpoint: { required: true },
+        });
       let executor = host();
       const first = Array.from({ length: 1000 }, (_, i) => executor.run(agent, "go", { runId: `r${i}` }));
       for (let boots = 0; ; boots += 1) {
@@ -59,7 +58,7 @@ describe("runs, for long", () => {
         executor = host();
         const recovering = executor;
         setTimeout(() => void recovering.shutdown(), random.int(200, 1500));
-        await recoverInterrupted(recovering, store, { agentFor: () => agent });
+        await recoverInterrupted(recovering, { agentFor: () => agent });
       }
       const heads = await store.list();
       expect(heads.length).toBe(1000);

@@ -1,22 +1,19 @@
-// The per-run checkpointer: decides when a save is due, writes only what is new, keeps the lease alive, and ends the
-// record. Saves are strictly one after another. The throttle's clock moves only after a save succeeded, and what was
-// held back goes out with the next save or at the end.
+// The checkpointer of one run: decides when a save is due, writes only what is new, renews the lease, and closes the
+// record. Saves never overlap. The throttle's clock advances only after a successful save; what was held back is
+// written with the next save or at the end.
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
 import type { Lease } from "../model/types.ts";
 import type { RunChange, RunClosing, RunStore } from "../store/store.ts";
+import type { CheckpointOptions } from "./options.ts";
 import type { CheckpointerFactory, RunCheckpointer } from "./ports.ts";
 import type { RunState } from "./state.ts";
 import { RunStopped } from "./stop.ts";
 
-/** How often to save, and what to do when that is impossible. */
-export interface CheckpointerOptions {
+/** How often to save, and on which machine. */
+export interface CheckpointerOptions extends CheckpointOptions {
   readonly machine?: Machine;
-  /** Least time between saves that no effect depends on; 0 saves every step. */
-  readonly throttleMs?: number;
-  /** Refuse to run what cannot be made durable. */
-  readonly required?: boolean;
 }
 
 /** Whether a save is due. Pure. `lastSavedMs` is undefined before the first save. */
@@ -31,12 +28,12 @@ export function isSaveDue(
   );
 }
 
-/** Makes runs durable in `store`. */
+/** Records runs in `store`. An executor with a `store` creates one itself; this is for a host that wraps it. */
 export function createCheckpointer(store: RunStore, options: CheckpointerOptions = {}): CheckpointerFactory {
   const { throttleMs = 0 } = options;
   if (!(throttleMs >= 0)) {
     throw new LazarusError("USAGE", `throttleMs is ${throttleMs}`, {
-      hint: "use milliseconds from 0 up; 0 saves every step",
+      hint: "use 0 or more milliseconds; 0 saves every step",
     });
   }
   return {
@@ -45,16 +42,16 @@ export function createCheckpointer(store: RunStore, options: CheckpointerOptions
       const lease = await store.begin(info, state.transcript);
       crashPoint("run.begin.recorded");
       const stored = { messages: state.transcript.length, phases: 0, redactions: lease.redactions };
-      return openCheckpointer(store, lease, stored, options);
+      return startCheckpointer(store, lease, stored, options);
     },
     async resume({ lease, record }) {
       const { messageCount: messages, redactions } = record.head;
-      return openCheckpointer(store, lease, { messages, phases: record.phases.length, redactions }, options);
+      return startCheckpointer(store, lease, { messages, phases: record.phases.length, redactions }, options);
     },
   };
 }
 
-function openCheckpointer(
+function startCheckpointer(
   store: RunStore,
   lease: Lease,
   stored: { readonly messages: number; readonly phases: number; readonly redactions: number },
@@ -69,9 +66,9 @@ function openCheckpointer(
   let lastSavedMs: number | undefined;
   let queue: Promise<unknown> = Promise.resolve();
 
-  /** One write at a time: a save sees what the one before it stored. */
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const turn = queue.then(work, work);
+  /** Serializes writes: each save starts from what the previous one stored. */
+  const enqueue = <T>(write: () => Promise<T>): Promise<T> => {
+    const turn = queue.then(write, write);
     queue = turn.catch(() => {});
     return turn;
   };
@@ -97,9 +94,9 @@ function openCheckpointer(
     }
     lastSavedMs = clock.monotonicMs();
   };
-  const hasNews = (state: RunState) =>
+  const hasChanges = (state: RunState) =>
     state.transcript.length > messages || state.phases.length > phases || state.dirtyEffects.size > 0;
-  const loseLease = (error: unknown): never => {
+  const stopIfLost = (error: unknown): never => {
     if (error instanceof LazarusError && error.code === "RUN_STALE_LEASE") {
       const stop = new RunStopped(
         "lease-lost",
@@ -110,22 +107,22 @@ function openCheckpointer(
     }
     throw error;
   };
-  const keepLease = async (): Promise<void> => {
+  const renewLease = async (): Promise<void> => {
     while (!ended.signal.aborted) {
       await clock.sleep(renewMs, ended.signal);
-      // Saves renew it too; only a quiet run needs this.
+      // Every save renews the lease too, so this matters only for a run that is not saving.
       if (ended.signal.aborted || clock.monotonicMs() - (lastSavedMs ?? 0) < renewMs) continue;
       try {
-        if (!(await inTurn(async () => ended.signal.aborted || store.renew(lease)))) {
+        if (!(await enqueue(async () => ended.signal.aborted || store.renew(lease)))) {
           lost.abort(new RunStopped("lease-lost", "another process took this run over"));
           return;
         }
       } catch {
-        // The store is away for a moment. The next save will say so, or the lease outlasts it.
+        // The store is unreachable. Either it comes back before the lease ends, or the next save fails.
       }
     }
   };
-  void keepLease();
+  void renewLease();
 
   return {
     lost: lost.signal,
@@ -134,18 +131,18 @@ function openCheckpointer(
     },
     save: (state, urgency) => {
       if (!isSaveDue(urgency, throttleMs, clock.monotonicMs(), lastSavedMs)) return Promise.resolve();
-      return inTurn(async () => {
-        if (!hasNews(state)) return;
+      return enqueue(async () => {
+        if (!hasChanges(state)) return;
         crashPoint("run.save.before");
-        await write(state).catch(loseLease);
+        await write(state).catch(stopIfLost);
         crashPoint("run.save.after");
       });
     },
     close: (state, closing) => {
       ended.abort();
-      return inTurn(async () => {
+      return enqueue(async () => {
         crashPoint("run.close.before");
-        await write(state, closing).catch(loseLease);
+        await write(state, closing).catch(stopIfLost);
         crashPoint("run.close.after");
       });
     },

@@ -1,6 +1,6 @@
-// Runs tool calls through the ledger (INV-5): recorded before they start and after they end, in one visible order.
-// The order of lines is the promise: prepared is durable before started, started before the tool is called, and the
-// result is durable before the model hears of it. What to do with an interrupted call is decided in ledger.ts.
+// Executes tool calls through the ledger (INV-5). Write order matters: `prepared` is durable before `started`, `started`
+// before the tool is called, and the result before the model sees it. What to do with an interrupted call is decided
+// in model/ledger.ts.
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { advanceEffect, type CallVerdict, effectId, verdictOnCall } from "../model/ledger.ts";
@@ -8,219 +8,218 @@ import { thrownText } from "../model/thrown.ts";
 import { type DanglingCall, resultMessage, type ToolOutcome } from "../model/transcript.ts";
 import type { Effect, EffectClass } from "../model/types.ts";
 import { type DurableTool, type ToolContext, type ToolSet, UnknownOutcomeError } from "./agent.ts";
-import type { RunWork } from "./run-work.ts";
-import { prepareEffect, putEffect, say } from "./state.ts";
+import { type RunContext, saveNow, saveThrottled, timeOf } from "./run-context.ts";
+import { appendMessage, prepareEffect, putEffect } from "./state.ts";
 import { orStopped, stopOf } from "./stop.ts";
 
 /** How often a call whose outcome stays unknown is started within one process. */
-const MOST_ATTEMPTS = 3;
+const MAX_ATTEMPTS = 3;
 
-/** The class of a tool; `once` unless it declares one. */
-export function classOf(tool: DurableTool): EffectClass {
-  return tool.effect ?? "once";
+/** Enters calls in the ledger as prepared, to be written with the next save. Calls of unknown tools get no entry. */
+export function prepareCalls(run: RunContext, tools: ToolSet, calls: readonly DanglingCall[]): void {
+  for (const call of calls) {
+    const tool = toolOf(tools, call);
+    if (tool !== undefined) prepareEffect(run.state, call, classOf(tool), timeOf(run));
+  }
 }
 
-/** Gives every call a result, or throws: RUN_NEEDS_HUMAN when one has an unknown outcome, RunStopped when stopped. */
-export async function settleCalls(
-  work: RunWork,
+/** Gives every prepared call a result. Throws RUN_NEEDS_HUMAN for an unknown outcome and RunStopped on a stop. */
+export async function executeCalls(
+  run: RunContext,
   tools: ToolSet,
   calls: readonly DanglingCall[],
 ): Promise<void> {
-  await parkUnknown(work, tools, calls);
-  for (const call of calls) {
-    const tool = toolOf(tools, call);
-    if (tool !== undefined) prepareEffect(work.state, call, classOf(tool), work.nowMs());
-  }
+  parkUnknown(run, tools, calls);
   const isRead = (call: DanglingCall) => {
     const tool = toolOf(tools, call);
     return tool !== undefined && classOf(tool) === "read";
   };
-  // What an effect depends on must be durable before it starts; reads can be asked again.
-  await work.save(calls.every(isRead) ? "throttled" : "now");
+  // An effect may only start from a durable record; reads can be repeated.
+  await (calls.every(isRead) ? saveThrottled(run) : saveNow(run));
   crashPoint("run.effect.prepared");
   for (let i = 0; i < calls.length; ) {
+    // Consecutive reads run concurrently; every effect runs alone and in order.
     const reads = calls.slice(i).findIndex((call) => !isRead(call));
-    const together = reads === 0 ? 1 : reads < 0 ? calls.length - i : reads;
-    // Reads in a row run together; anything with an effect runs alone and in order.
-    const batch = calls.slice(i, i + together);
-    const outcomes = await Promise.allSettled(batch.map((call) => settleCall(work, tools, call)));
+    const size = reads === 0 ? 1 : reads < 0 ? calls.length - i : reads;
+    const batch = calls.slice(i, i + size);
+    const outcomes = await Promise.allSettled(batch.map((call) => executeCall(run, tools, call)));
     for (const [j, outcome] of outcomes.entries()) {
-      if (outcome.status === "fulfilled") say(work.state, resultMessage(batch[j]!, outcome.value));
+      if (outcome.status === "fulfilled") appendMessage(run.state, resultMessage(batch[j]!, outcome.value));
     }
     const failed = outcomes.find((outcome) => outcome.status === "rejected");
     if (failed !== undefined) throw failed.reason;
     if (!batch.every(isRead)) {
-      await work.save("now");
+      await saveNow(run);
       crashPoint("run.effect.recorded");
     }
-    i += together;
+    i += size;
   }
+  await saveThrottled(run);
 }
 
-/** Marks every call that only a human can settle, then stops the run. */
-async function parkUnknown(work: RunWork, tools: ToolSet, calls: readonly DanglingCall[]): Promise<void> {
+/** Throws RUN_NEEDS_HUMAN, naming every call that only a human can resolve. */
+function parkUnknown(run: RunContext, tools: ToolSet, calls: readonly DanglingCall[]): void {
   const parked = calls.flatMap((call) => {
-    const verdict = verdictOf(work, tools, call);
-    return verdict.action === "park" ? [{ effect: ledgerLine(work, call)!, reason: verdict.reason }] : [];
+    const verdict = verdictOf(run, tools, call);
+    return verdict.action === "park" ? [{ effect: entryOf(run, call)!, reason: verdict.reason }] : [];
   });
-  if (parked.length > 0) throw park(work, parked);
+  if (parked.length > 0) throw park(run, parked);
 }
 
-function park(work: RunWork, parked: readonly { effect: Effect; reason: string }[]): LazarusError {
+function park(run: RunContext, parked: readonly { effect: Effect; reason: string }[]): LazarusError {
   for (const { effect, reason } of parked) {
-    putEffect(work.state, { ...effect, state: "unknown", error: reason });
+    putEffect(run.state, { ...effect, state: "unknown", error: reason });
   }
   const [first] = parked;
-  const what = parked.map(({ effect }) => `${effect.id} (${effect.tool})`).join(", ");
+  const names = parked.map(({ effect }) => `${effect.id} (${effect.tool})`).join(", ");
   return new LazarusError(
     "RUN_NEEDS_HUMAN",
-    `nobody knows whether this happened: ${what}: ${first!.reason}; it will not be repeated on a guess`,
+    `${names} needs a decision: ${first!.reason}; it is not repeated automatically`,
     {
-      hint: `find out, then: lazarus runs resolve ${first!.effect.id} --done | --retry | --fail`,
+      hint: `check whether it happened, then: lazarus runs resolve ${first!.effect.id} --done | --retry | --fail`,
       details: { effects: parked.map(({ effect }) => effect.id) },
     },
   );
 }
 
-async function settleCall(work: RunWork, tools: ToolSet, call: DanglingCall): Promise<ToolOutcome> {
-  for (let round = 1; ; round += 1) {
-    const verdict = verdictOf(work, tools, call);
-    if (verdict.action === "answer") return answer(work, call, verdict);
-    if (verdict.action === "park")
-      throw park(work, [{ effect: ledgerLine(work, call)!, reason: verdict.reason }]);
+async function executeCall(run: RunContext, tools: ToolSet, call: DanglingCall): Promise<ToolOutcome> {
+  for (let attempt = 1; ; attempt += 1) {
+    const verdict = verdictOf(run, tools, call);
+    if (verdict.action === "answer") return answerFromLedger(run, call, verdict);
+    if (verdict.action === "park") {
+      throw park(run, [{ effect: entryOf(run, call)!, reason: verdict.reason }]);
+    }
     const tool = toolOf(tools, call)!;
     if (verdict.action === "reconcile") {
-      const known = await reconcile(work, tool, call);
+      const known = await reconcile(run, tool, call);
       if (known !== undefined) return known;
     }
-    const outcome = await execute(work, tool, call);
+    const outcome = await execute(run, tool, call);
     if (outcome !== undefined) return outcome;
-    if (round >= MOST_ATTEMPTS) {
-      throw park(work, [
-        {
-          effect: ledgerLine(work, call)!,
-          reason: `its outcome was unknown ${MOST_ATTEMPTS} times in a row`,
-        },
-      ]);
+    if (attempt >= MAX_ATTEMPTS) {
+      const reason = `its outcome was unknown ${MAX_ATTEMPTS} times in a row`;
+      throw park(run, [{ effect: entryOf(run, call)!, reason }]);
     }
   }
 }
 
-function answer(
-  work: RunWork,
+function answerFromLedger(
+  run: RunContext,
   call: DanglingCall,
   verdict: Extract<CallVerdict, { action: "answer" }>,
 ): ToolOutcome {
+  const entry = entryOf(run, call);
   if (verdict.how === "done") {
-    return {
-      ok: true,
-      output: ledgerLine(work, call)!.output ?? "It was done; what it answered is not on record.",
-    };
+    return { ok: true, output: entry!.output ?? "The call succeeded; its result was not recorded." };
   }
-  const line = ledgerLine(work, call);
-  if (verdict.how === "not-run" && line !== undefined) {
-    putEffect(work.state, advanceEffect(line, "failed", work.nowMs(), { error: verdict.text }));
+  if (verdict.how === "not-run" && entry !== undefined) {
+    putEffect(run.state, advanceEffect(entry, "failed", timeOf(run), { error: verdict.text }));
   }
   return { ok: false, text: verdict.text };
 }
 
-/** Asks the tool whether the effect happened. Undefined when it did not, so that it can be run. */
+/** Asks the tool whether the effect happened. Undefined when it did not, so that it can be executed. */
 async function reconcile(
-  work: RunWork,
+  run: RunContext,
   tool: DurableTool,
   call: DanglingCall,
 ): Promise<ToolOutcome | undefined> {
-  const line = ledgerLine(work, call)!;
-  let said: Awaited<ReturnType<NonNullable<DurableTool["reconcile"]>>>;
+  const entry = entryOf(run, call)!;
+  let answer: Awaited<ReturnType<NonNullable<DurableTool["reconcile"]>>>;
   try {
     const asked = Promise.resolve().then(() =>
-      tool.reconcile!(line.id, ownCopy(call.input), contextOf(work, line, call)),
+      tool.reconcile!(entry.id, copyOf(call.input), toolContext(run, entry, call)),
     );
-    said = await orStopped(asked, work.signal);
+    answer = await orStopped(asked, run.signal);
   } catch (error) {
-    if (work.signal.aborted) throw stopOf(work.signal.reason);
-    throw park(work, [
-      { effect: line, reason: `its tool could not reconcile it: ${thrownText(error, "the tool")}` },
-    ]);
+    if (run.signal.aborted) throw stopOf(run.signal.reason);
+    const reason = `its tool could not reconcile it: ${thrownText(error, "the tool")}`;
+    throw park(run, [{ effect: entry, reason }]);
   }
   crashPoint("run.effect.reconciled");
-  switch (said?.outcome) {
+  switch (answer?.outcome) {
     case "done":
-      putEffect(work.state, advanceEffect(line, "done", work.nowMs()));
-      return { ok: true, output: said.output };
+      putEffect(run.state, advanceEffect(entry, "done", timeOf(run)));
+      return { ok: true, output: answer.output };
     case "not-done":
       return undefined;
     default:
-      throw park(work, [{ effect: line, reason: "its tool does not know whether it happened" }]);
+      throw park(run, [{ effect: entry, reason: "its tool does not know whether it happened" }]);
   }
 }
 
-/** Starts the tool. Undefined when the tool itself does not know what became of it. */
+/** Calls the tool. Undefined when the tool itself does not know the outcome. */
 async function execute(
-  work: RunWork,
+  run: RunContext,
   tool: DurableTool,
   call: DanglingCall,
 ): Promise<ToolOutcome | undefined> {
-  const before = ledgerLine(work, call)!;
-  const line = advanceEffect(before, "started", work.nowMs());
-  putEffect(work.state, line);
-  try {
-    if (line.class !== "read") {
-      await work.save("now");
-      crashPoint("run.effect.started");
-    }
-    if (work.signal.aborted) throw stopOf(work.signal.reason);
-  } catch (error) {
-    // The tool was not called, so the ledger must not leave open whether it was.
-    putEffect(work.state, before);
-    throw error;
-  }
-  work.watch?.toolStarted(call.tool);
+  const entry = await recordStart(run, call);
+  run.watch?.toolStarted(call.tool);
   try {
     const started = Promise.resolve().then(() =>
-      tool.execute(ownCopy(call.input), contextOf(work, line, call)),
+      tool.execute(copyOf(call.input), toolContext(run, entry, call)),
     );
-    const output = await withGrace(work, started, line.class !== "read");
+    const output = await withGrace(run, started, entry.class !== "read");
     crashPoint("run.effect.happened");
-    putEffect(work.state, advanceEffect(line, "done", work.nowMs()));
-    work.audit("effect", { effect: line.id, tool: call.tool, state: "done" });
+    putEffect(run.state, advanceEffect(entry, "done", timeOf(run)));
+    run.audit("effect", { effect: entry.id, tool: call.tool, state: "done" });
     return { ok: true, output };
   } catch (error) {
-    if (work.signal.aborted) {
-      const stop = stopOf(work.signal.reason);
-      // A shutdown leaves `started` for the resume to judge; an ending must say that nobody knows.
-      if (stop.kind !== "shutdown" && line.class !== "read") {
-        putEffect(work.state, {
-          ...line,
-          state: "unknown",
-          error: `the run was stopped meanwhile: ${stop.message}`,
-        });
-      }
-      throw stop;
-    }
-    if (error instanceof UnknownOutcomeError) {
-      putEffect(work.state, advanceEffect(line, "unknown", work.nowMs(), { error: error.message }));
-      return undefined;
-    }
-    const text = thrownText(error, "the tool");
-    putEffect(work.state, advanceEffect(line, "failed", work.nowMs(), { error: text }));
-    work.audit("effect", { effect: line.id, tool: call.tool, state: "failed", error: text });
-    return { ok: false, text };
+    return recordFailure(run, entry, error);
   } finally {
-    work.watch?.toolEnded();
+    run.watch?.toolEnded();
   }
 }
 
-/** A stopped run gives an effect a moment to end, so that its outcome is known; a read is simply left. */
-async function withGrace<T>(work: RunWork, started: Promise<T>, hasEffect: boolean): Promise<T> {
-  if (!hasEffect) return orStopped(started, work.signal);
+/** Makes `started` durable before an effect. If that fails, the entry goes back: the tool was not called. */
+async function recordStart(run: RunContext, call: DanglingCall): Promise<Effect> {
+  const before = entryOf(run, call)!;
+  const entry = advanceEffect(before, "started", timeOf(run));
+  putEffect(run.state, entry);
   try {
-    return await orStopped(started, work.signal);
+    if (entry.class !== "read") {
+      await saveNow(run);
+      crashPoint("run.effect.started");
+    }
+    if (run.signal.aborted) throw stopOf(run.signal.reason);
+    return entry;
   } catch (error) {
-    if (!work.signal.aborted) throw error;
+    putEffect(run.state, before);
+    throw error;
+  }
+}
+
+function recordFailure(run: RunContext, entry: Effect, error: unknown): ToolOutcome | undefined {
+  if (run.signal.aborted) {
+    const stop = stopOf(run.signal.reason);
+    // A shutdown leaves `started`, for the resume to judge; a run that ends must say that the outcome is unknown.
+    if (stop.kind !== "shutdown" && entry.class !== "read") {
+      const text = `the run was stopped during the call: ${stop.message}`;
+      putEffect(run.state, { ...entry, state: "unknown", error: text });
+    }
+    throw stop;
+  }
+  if (error instanceof UnknownOutcomeError) {
+    putEffect(run.state, advanceEffect(entry, "unknown", timeOf(run), { error: error.message }));
+    return undefined;
+  }
+  const text = thrownText(error, "the tool");
+  putEffect(run.state, advanceEffect(entry, "failed", timeOf(run), { error: text }));
+  run.audit("effect", { effect: entry.id, tool: entry.tool, state: "failed", error: text });
+  return { ok: false, text };
+}
+
+/** On a stop, an effect gets a grace period to finish, so that its outcome is known; a read is abandoned at once. */
+async function withGrace<T>(run: RunContext, started: Promise<T>, hasEffect: boolean): Promise<T> {
+  if (!hasEffect) return orStopped(started, run.signal);
+  try {
+    return await orStopped(started, run.signal);
+  } catch (error) {
+    if (!run.signal.aborted) throw error;
     const over = new AbortController();
     try {
-      const late = work.clock.sleep(work.graceMs, over.signal).then(() => Promise.reject(error));
+      const late = run.clock.sleep(run.graceMs, over.signal).then(() => Promise.reject(error));
       return await Promise.race([started, late]);
     } finally {
       over.abort();
@@ -228,35 +227,39 @@ async function withGrace<T>(work: RunWork, started: Promise<T>, hasEffect: boole
   }
 }
 
-function verdictOf(work: RunWork, tools: ToolSet, call: DanglingCall): CallVerdict {
+function verdictOf(run: RunContext, tools: ToolSet, call: DanglingCall): CallVerdict {
   const tool = toolOf(tools, call);
-  return verdictOnCall(ledgerLine(work, call), tool && classOf(tool));
+  return verdictOnCall(entryOf(run, call), tool && classOf(tool));
 }
 
 function toolOf(tools: ToolSet, call: DanglingCall): DurableTool | undefined {
   return Object.hasOwn(tools, call.tool) ? tools[call.tool] : undefined;
 }
 
-function ledgerLine(work: RunWork, call: DanglingCall): Effect | undefined {
-  return work.state.effects.get(effectId(work.state.info.runId, call.step, call.call));
+function classOf(tool: DurableTool): EffectClass {
+  return tool.effect ?? "once";
 }
 
-function contextOf(work: RunWork, line: Effect, call: DanglingCall): ToolContext {
+function entryOf(run: RunContext, call: DanglingCall): Effect | undefined {
+  return run.state.effects.get(effectId(run.state.info.runId, call.step, call.call));
+}
+
+function toolContext(run: RunContext, entry: Effect, call: DanglingCall): ToolContext {
   return {
-    effectId: line.id,
-    attempt: line.attempts,
+    effectId: entry.id,
+    attempt: entry.attempts,
     step: call.step,
-    info: work.state.info,
-    signal: work.signal,
+    info: run.state.info,
+    signal: run.signal,
   };
 }
 
-/** A tool may change what it is given; the transcript and a second try must not see that. */
-function ownCopy(input: unknown): unknown {
+/** A tool may mutate its input; neither the transcript nor a second attempt may see that. */
+function copyOf(input: unknown): unknown {
   try {
     return structuredClone(input);
   } catch {
-    // A schema may make functions or the like of it, which only this process can have.
+    // A schema transform may have produced functions or class instances, which cannot be cloned.
     return input;
   }
 }

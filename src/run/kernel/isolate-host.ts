@@ -1,63 +1,80 @@
-// The wall between the kernel and what a host plugged in: whatever a port throws, at once or later, or never answers,
-// becomes a warning or the run's own error. It never ends the host and never keeps a run from being closed.
+// Isolates the kernel from the host's ports and listeners: one that throws, rejects or never answers becomes a warning.
+// It never crashes the host and never keeps a run from being closed.
 import type { Clock } from "../../platform/clock.ts";
 import { thrownText } from "../model/thrown.ts";
-import type { RunInfo } from "../model/types.ts";
-import type { AuditPort, RunEvent, Watch } from "./ports.ts";
+import type { RunEvent, RunPorts, Watch } from "./ports.ts";
+import type { RunState } from "./state.ts";
 
-/** Calls a listener; what it throws, or rejects with later, is handed to `failed`. */
-export function tellHost(listener: () => unknown, failed: (error: unknown) => void): void {
+/** Calls a listener; passes what it throws or rejects with to `onError`. */
+export function callListener(listener: () => unknown, onError: (error: unknown) => void): void {
   try {
-    Promise.resolve(listener()).catch(failed);
+    Promise.resolve(listener()).catch(onError);
   } catch (error) {
-    failed(error);
+    onError(error);
   }
 }
 
-/** A watch that is told nothing more once it threw. */
-export function guardWatch(watch: Watch, warn: (warning: string) => void): Watch {
-  let broken = false;
-  const tell = (listener: () => unknown) => {
-    if (broken) return;
-    tellHost(listener, (error) => {
-      if (!broken) warn(`the watchdog threw and is told nothing more: ${thrownText(error)}`);
-      broken = true;
+/** Wraps a watch: after its first error it is not called again. */
+export function isolateWatch(watch: Watch, warn: (warning: string) => void): Watch {
+  let failed = false;
+  const call = (listener: () => unknown) => {
+    if (failed) return;
+    callListener(listener, (error) => {
+      if (!failed) warn(`the watchdog threw and is not called again: ${thrownText(error)}`);
+      failed = true;
     });
   };
   return {
-    activity: () => tell(() => watch.activity()),
-    stepDone: (iterations) => tell(() => watch.stepDone(iterations)),
-    toolStarted: (tool) => tell(() => watch.toolStarted(tool)),
-    toolEnded: () => tell(() => watch.toolEnded()),
-    stop: () => tell(() => watch.stop()),
+    activity: () => call(() => watch.activity()),
+    stepDone: (iterations) => call(() => watch.stepDone(iterations)),
+    toolStarted: (tool) => call(() => watch.toolStarted(tool)),
+    toolEnded: () => call(() => watch.toolEnded()),
+    stop: () => call(() => watch.stop()),
   };
 }
 
-/** An audit port that nobody has to wait for, until `settle` does. */
-export interface GuardedAudit {
-  record(info: RunInfo, event: RunEvent): void;
-  /** Waits for what was handed over, but no longer than `patienceMs`. */
-  settle(clock: Clock, patienceMs: number): Promise<void>;
+/** Warnings and audit events of one run, on their way to the host. */
+export interface Reporter {
+  readonly warnings: readonly string[];
+  warn(warning: string): void;
+  audit(kind: RunEvent["kind"], data: Record<string, unknown>): void;
+  /** Waits until the audit log has taken all events, but no longer than `timeoutMs`. */
+  flush(clock: Clock, timeoutMs: number): Promise<void>;
 }
 
-/** Hands events over in order; what is not written becomes a warning. */
-export function guardAudit(port: AuditPort | undefined, failed: (warning: string) => void): GuardedAudit {
-  const open = new Set<Promise<unknown>>();
+/** Delivers events in order without blocking the run. An event that the audit log does not take becomes a warning. */
+export function createReporter(ports: RunPorts, state: RunState): Reporter {
+  const { info } = state;
+  const warnings: string[] = [];
+  const pending = new Set<Promise<unknown>>();
+  const audit: Reporter["audit"] = (kind, data) => {
+    const { audit: port } = ports;
+    if (port === undefined) return;
+    const event = { kind, step: state.step, data };
+    const write: Promise<unknown> = Promise.resolve()
+      .then(() => port.record(info, event))
+      .catch((error: unknown) => warnings.push(`the audit log was not written: ${thrownText(error)}`))
+      .finally(() => pending.delete(write));
+    pending.add(write);
+  };
   return {
-    record(info, event) {
-      if (port === undefined) return;
-      const entry: Promise<unknown> = Promise.resolve()
-        .then(() => port.record(info, event))
-        .catch((error: unknown) => failed(`the audit log was not written: ${thrownText(error)}`))
-        .finally(() => open.delete(entry));
-      open.add(entry);
+    warnings,
+    warn(warning) {
+      warnings.push(warning);
+      callListener(
+        () => ports.onWarning?.(info, warning),
+        () => {},
+      );
+      audit("warning", { warning });
     },
-    async settle(clock, patienceMs) {
-      if (open.size === 0) return;
+    audit,
+    async flush(clock, timeoutMs) {
+      if (pending.size === 0) return;
       const written = new AbortController();
-      await Promise.race([Promise.all(open), clock.sleep(patienceMs, written.signal)]);
+      await Promise.race([Promise.all(pending), clock.sleep(timeoutMs, written.signal)]);
       written.abort();
-      if (open.size > 0) failed(`the audit log did not take ${open.size} of its entries in time`);
+      if (pending.size > 0)
+        warnings.push(`the audit log did not take ${pending.size} of its entries in time`);
     },
   };
 }

@@ -1,36 +1,48 @@
-// The options and the result of a run: plain types that executor, state and recovery share.
+// Options and result of a run: plain types shared by the executor, new runs and recovery.
 import type { LanguageModel } from "ai";
 import type { LazarusError } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
 import type { Effect, Json, ResultStatus, Usage } from "../model/types.ts";
+import type { RunStore } from "../store/store.ts";
 import type { ClaimedRun, RunPorts } from "./ports.ts";
 
-/** Limits for agents that name none. */
+/** Limits for agents that set none of their own. */
 export interface ExecutorDefaults {
   readonly maxIterations?: number;
-  /** For one model call; ten minutes unless told. */
+  /** Timeout of one model call, default 600000. */
   readonly stepTimeoutMs?: number;
   readonly timeoutMs?: number;
-  /** How long a stopped run waits for an effect in flight; five seconds unless told. */
+  /** How long a stopped run waits for an effect in flight, default 5000. */
   readonly graceMs?: number;
-  /** The AI SDK's own retries of a failing provider. */
+  /** Retries of a failing provider by the AI SDK, default 2. */
   readonly maxRetries?: number;
 }
 
-/** What an executor is made of; a model is all it needs. */
+/** How often a run is saved, and what happens when it cannot be. */
+export interface CheckpointOptions {
+  /** Minimum time between saves that no effect depends on, default 0: every step is saved. */
+  readonly throttleMs?: number;
+  /** Refuse to run what cannot be made durable, instead of continuing with a warning. Default false. */
+  readonly required?: boolean;
+}
+
+/** What an executor needs; everything but a model is optional. */
 export interface ExecutorOptions {
   readonly model?: LanguageModel;
   /** Models by tier, for agents that name one. */
   readonly models?: Readonly<Record<string, LanguageModel>>;
+  /** Makes runs durable, and is where `recoverInterrupted` looks for them. Without it, runs are kept in memory. */
+  readonly store?: RunStore;
+  readonly checkpoint?: CheckpointOptions;
   readonly ports?: RunPorts;
   readonly defaults?: ExecutorDefaults;
   readonly machine?: Machine;
 }
 
-/** Who asks, with which limits, and whether something is resumed. */
+/** The caller, its limits, and the run to resume, if any. */
 export interface RunOptions {
   readonly signal?: AbortSignal | undefined;
-  /** A claimed run to go on with; it gets no new input. `recoverInterrupted` makes these. */
+  /** A claimed run to continue, without new input. `resumeRun` and `recoverInterrupted` pass it. */
   readonly resume?: ClaimedRun;
   readonly runId?: string;
   readonly callerId?: string;
@@ -50,10 +62,11 @@ export interface RunResult {
   readonly steps: number;
   readonly usage: Usage;
   readonly error: LazarusError | null;
-  /** Whether the run would have survived this process. */
+  /** Whether the run was recorded in a store. */
   readonly durable: boolean;
-  /** Effects of which nobody knows whether they happened. */
+  /** Effects whose outcome is unknown. */
   readonly unknownEffects: readonly Effect[];
+  /** Number of secrets removed from the record. */
   readonly redactions: number;
   readonly warnings: readonly string[];
 }

@@ -1,34 +1,33 @@
-// What a host can plug into the kernel. Every port is optional and every default does nothing; a port that throws
-// becomes a warning or the run's error, never a crash of the host. The kernel knows these shapes and no battery.
-
+// The ports of the kernel: what a host can plug in. Every port is optional, and one that throws becomes a warning or the
+// run's error, never a crash of the host. The kernel knows these interfaces and none of their implementations.
 import type { Lease, RunInfo, RunRecord, Usage } from "../model/types.ts";
 import type { RunClosing } from "../store/store.ts";
 import type { RunState } from "./state.ts";
 
-/** What makes one run durable. */
+/** Makes one run durable. */
 export interface RunCheckpointer {
-  /** `now` for what an effect depends on; `throttled` may wait for the next one. */
+  /** `now` before an effect, which depends on the record; a `throttled` save may be deferred to the next one. */
   save(state: RunState, urgency: "now" | "throttled"): Promise<void>;
   close(state: RunState, closing: RunClosing): Promise<void>;
-  /** Aborts when another owner took the run. */
+  /** Aborts when another process has taken the run over. */
   readonly lost: AbortSignal;
-  /** Secrets taken out so far, those before a resume included. */
+  /** Number of secrets removed so far, including those before a resume. */
   readonly redactions: number;
-  /** Stops keeping the lease alive. */
+  /** Stops renewing the lease. */
   stop(): void;
 }
 
-/** Makes a run durable. */
+/** Makes runs durable. */
 export interface CheckpointerFactory {
-  /** A checkpointer for a new run, or nothing for one that is not durable. An error warns and degrades. */
+  /** A checkpointer for a new run, or undefined for a run that is not durable. If it throws, the run only warns. */
   begin(info: RunInfo, state: RunState): Promise<RunCheckpointer | undefined>;
-  /** Goes on with the same record. */
+  /** Continues the record of an interrupted run. */
   resume(claimed: ClaimedRun, state: RunState): Promise<RunCheckpointer>;
-  /** True when a run that cannot be made durable must not run at all. */
+  /** When true, a run that cannot be made durable is refused. */
   readonly required?: boolean;
 }
 
-/** A run that was interrupted and is now ours. */
+/** An interrupted run that this process has claimed. */
 export interface ClaimedRun {
   readonly lease: Lease;
   readonly record: RunRecord;
@@ -36,13 +35,13 @@ export interface ClaimedRun {
 
 /** What a watchdog may do to a run. */
 export interface RunControls {
-  /** Says something to the model before its next step. */
+  /** Sends a message to the model before its next step. */
   nudge(text: string): void;
   kill(reason: string): void;
   raiseStepsBy(steps: number): void;
 }
 
-/** A watchdog's view of one run. */
+/** Receives the signs of life of one run. */
 export interface Watch {
   activity(): void;
   stepDone(iterations: number): void;
@@ -51,39 +50,40 @@ export interface Watch {
   stop(): void;
 }
 
-/** Watches runs; undefined for one that it does not care about. */
+/** Watches runs; returns undefined for a run it does not watch. */
 export interface Watchdog {
   watch(info: RunInfo, controls: RunControls): Watch | undefined;
 }
 
-/** What happened in a run, in order; for an audit log. */
+/** One event of a run, for an audit log. */
 export interface RunEvent {
   readonly kind: "begin" | "resume" | "step" | "effect" | "phase" | "nudge" | "warning" | "end";
   readonly step: number;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Writes down what runs do. */
+/** Records the events of runs, in order. */
 export interface AuditPort {
   record(info: RunInfo, event: RunEvent): Promise<void> | void;
 }
 
-/** Says whether a caller may go on, and counts what was used. */
+/** Limits what a caller may use. */
 export interface BudgetPort {
-  /** Asked before every model call. A reason ends the run. */
+  /** Called before every model call. A returned reason ends the run. */
   check(info: RunInfo): Promise<string | undefined> | string | undefined;
-  /** Told what a step took. */
+  /** Called with what a step used. */
   commit(info: RunInfo, spent: { readonly runtimeMs: number; readonly usage: Usage }): Promise<void> | void;
 }
 
-/** Everything that a host can plug in; all of it optional. */
+/** Everything that a host can plug in. */
 export interface RunPorts {
+  /** Replaces the checkpointer that the executor creates for its store. */
   readonly checkpointer?: CheckpointerFactory | undefined;
   readonly watchdog?: Watchdog | undefined;
   readonly audit?: AuditPort | undefined;
   readonly budget?: BudgetPort | undefined;
-  /** Told what went wrong without ending the run. */
+  /** Called for every problem that does not end the run. */
   onWarning?(info: RunInfo, warning: string): void;
-  /** Told each piece of text as a streaming model says it. */
+  /** Called with each piece of text of a streaming model. */
   onText?(info: RunInfo, text: string): void;
 }

@@ -1,6 +1,5 @@
-// A run in memory while it is worked on. It remembers what has changed since the last save, so that a checkpointer
-// writes only that. No I/O and no decisions.
-
+// A run in memory while it executes. Tracks which effects have changed since the last save, so that a checkpointer
+// writes only those. No I/O and no decisions.
 import { effectId } from "../model/ledger.ts";
 import type { DanglingCall } from "../model/transcript.ts";
 import type {
@@ -13,20 +12,20 @@ import type {
   Usage,
 } from "../model/types.ts";
 
-/** A run while it is worked on. */
+/** The state of a run that is executing. */
 export interface RunState {
   readonly info: RunInfo;
   readonly transcript: TranscriptEntry[];
   readonly phases: PhaseOutput[];
   readonly effects: Map<string, Effect>;
-  /** Ids of effects that the store does not have in this form yet. */
+  /** Ids of effects that changed since the last save. */
   readonly dirtyEffects: Set<string>;
   step: number;
   phase: number;
   usage: Usage;
 }
 
-/** A new run that has only its input. */
+/** The state of a new run, which has only its input. */
 export function createState(info: RunInfo, transcript: readonly TranscriptEntry[]): RunState {
   return {
     info,
@@ -40,7 +39,7 @@ export function createState(info: RunInfo, transcript: readonly TranscriptEntry[
   };
 }
 
-/** A loaded run, to go on with. */
+/** The state of a run loaded from a store. */
 export function stateOf(record: RunRecord): RunState {
   return {
     ...createState(record.info, record.transcript),
@@ -52,37 +51,36 @@ export function stateOf(record: RunRecord): RunState {
   };
 }
 
-/** Where the input of an agent with phases stands: before all of them. */
+/** The phase of the input of an agent with phases: it precedes all of them. */
 export const INPUT_PHASE = -1;
 
-/** The conversation of the phase that is being worked on; the first one begins with the input. */
+/** The conversation of the current phase; that of the first phase starts with the input. */
 export function currentEntries(state: RunState): TranscriptEntry[] {
   const first = state.phase === 0;
   return state.transcript.filter(({ phase }) => phase === state.phase || (first && phase === INPUT_PHASE));
 }
 
-/** Adds a message at the current step and phase. */
-export function say(state: RunState, message: TranscriptEntry["message"]): void {
+/** Appends a message at the current step and phase. */
+export function appendMessage(state: RunState, message: TranscriptEntry["message"]): void {
   state.transcript.push({ step: state.step, phase: state.phase, message });
 }
 
-/** Enters a ledger line, to be written with the next save. */
+/** Replaces a ledger entry, to be written with the next save. */
 export function putEffect(state: RunState, effect: Effect): void {
   state.effects.set(effect.id, effect);
   state.dirtyEffects.add(effect.id);
 }
 
-/** Enters a call in the ledger as prepared, unless it is there. */
+/** Adds a call to the ledger as prepared. A call that is in the ledger already keeps its entry. */
 export function prepareEffect(
   state: RunState,
   call: DanglingCall,
   effectClass: EffectClass,
   nowMs: number,
-): Effect {
+): void {
   const id = effectId(state.info.runId, call.step, call.call);
-  const known = state.effects.get(id);
-  if (known !== undefined) return known;
-  const effect: Effect = {
+  if (state.effects.has(id)) return;
+  putEffect(state, {
     id,
     runId: state.info.runId,
     step: call.step,
@@ -98,7 +96,5 @@ export function prepareEffect(
     output: null,
     error: null,
     inputRedacted: false,
-  };
-  putEffect(state, effect);
-  return effect;
+  });
 }

@@ -1,4 +1,4 @@
-// A new run from what the caller handed in: its id, its info, and the input as the first messages. No I/O.
+// Creates the state of a new run: its id, its info, and the input as its first messages. No I/O.
 import { LazarusError } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
 import { createRunId, isRunId } from "../model/run-id.ts";
@@ -11,8 +11,8 @@ import { createState, INPUT_PHASE, type RunState } from "./state.ts";
 const DEFAULT_ITERATIONS = 50;
 const PROMPT_LENGTH = 200;
 
-/** Throws for a mistake in the call: no input, or an id that cannot be one. The agent itself is checked later. */
-export function beginState(
+/** Throws for a mistake in the call: no input, or an invalid run id. The agent itself is checked later. */
+export function createRunState(
   machine: Machine,
   agent: Agent,
   input: RunInput | undefined,
@@ -32,7 +32,7 @@ export function beginState(
   const limit = run.maxIterations ?? defaults.maxIterations;
   if (!isStepLimit(limit)) {
     throw new LazarusError("USAGE", `maxIterations is ${String(limit)}`, {
-      hint: "use a whole number from 1 up, or leave it out",
+      hint: "use a positive integer, or leave it out",
     });
   }
   const messages = inputMessages(input);
@@ -45,7 +45,7 @@ export function beginState(
     channelId: run.channelId ?? null,
     guildId: run.guildId ?? null,
     parentRunId: run.parentRunId ?? null,
-    prompt: firstWords(messages.map(textOf).find((text) => text !== "") ?? ""),
+    prompt: excerpt(messages.map(textOf).find((text) => text !== "") ?? ""),
     modelTier: run.modelTier ?? agent?.modelTier ?? null,
     inputs: run.inputs ?? null,
     startedAtMs: nowMs,
@@ -58,8 +58,8 @@ export function beginState(
   );
 }
 
-/** The first whole words: half of a word may be half of a secret, which nobody would know for one. */
-function firstWords(text: string): string {
+/** Cuts at a word boundary: the redaction rules would not recognize half a secret. */
+function excerpt(text: string): string {
   if (text.length <= PROMPT_LENGTH) return text;
   return /\s/.test(text[PROMPT_LENGTH]!)
     ? text.slice(0, PROMPT_LENGTH)
