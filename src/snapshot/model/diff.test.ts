@@ -8,7 +8,7 @@ import { type Draft, draftEntry } from "../../../test/snapshot/hand-made.ts";
 import { isHere } from "../../../test/snapshot/tools.ts";
 import { compareListings, diffContent, isOnlyDirectoryTime } from "./diff.ts";
 import type { Entry, Listing } from "./entry.ts";
-import { findSpans, unifiedDiff } from "./text-diff.ts";
+import { unifiedDiff } from "./text-diff.ts";
 
 const listing = (...drafts: Draft[]): Listing =>
   new Map(drafts.map((draft) => [draft.path, draftEntry(draft) as Entry]));
@@ -102,16 +102,26 @@ describe("a unified diff", () => {
     .tuple(fc.array(line, { maxLength: 40 }), fc.constantFrom("", "e", "\n"))
     .map(([lines, end]) => lines.join("") + end);
 
-  it("turns the one text into the other", () => {
+  /** Applies hunks by their line numbers, checking every context and removed line. */
+  const apply = (lines: readonly string[], diff: string): string[] => {
+    const out: string[] = [];
+    let at = 0;
+    for (const hunk of diff.split(/^(?=@@ )/m).filter((part) => part !== "")) {
+      const [, start, count] = /^@@ -(\d+)(?:,(\d+))? /.exec(hunk)!;
+      const first = count === "0" ? Number(start) : Number(start) - 1;
+      while (at < first) out.push(lines[at++]!);
+      for (const line of hunk.split(/(?<=\n)/).slice(1)) {
+        if (line[0] !== "+") expect(lines[at++]).toBe(line.slice(1));
+        if (line[0] !== "-") out.push(line.slice(1));
+      }
+    }
+    return [...out, ...lines.slice(at)];
+  };
+
+  it("turns one text into the other", () => {
     fc.assert(
       fc.property(fc.array(line, { maxLength: 60 }), fc.array(line, { maxLength: 60 }), (a, b) => {
-        const out: string[] = [];
-        let at = 0;
-        for (const span of findSpans(a, b)) {
-          out.push(...a.slice(at, span.oldStart), ...b.slice(span.newStart, span.newEnd));
-          at = span.oldEnd;
-        }
-        expect([...out, ...a.slice(at)]).toEqual(b);
+        expect(apply(a, unifiedDiff(a.join(""), b.join("")))).toEqual(b);
       }),
     );
   });
