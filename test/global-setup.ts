@@ -11,7 +11,7 @@ export default function setup(): (() => void) | undefined {
   // Vitest calls it for every project.
   if (process.env.LAZARUS_TEST_COPY !== undefined) return undefined;
   try {
-    execFileSync(process.execPath, [join(ROOT, "scripts", "ensure.mjs")], { stdio: "inherit" });
+    execFileSync(process.execPath, [join(ROOT, "scripts", "ensure.mjs"), "--build"], { stdio: "inherit" });
   } catch {
     // What cannot be built fails in the tests that run it; the others are still worth running.
     process.stderr.write("lazarus: dist could not be built, so tests of the command line will fail\n");
