@@ -4,12 +4,14 @@
 import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { makePublicCopy, usePublicTemporaryDirectory } from "./plain-user.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
 export default function setup(): (() => void) | undefined {
   // Vitest calls it for every project.
   if (process.env.LAZARUS_TEST_COPY !== undefined) return undefined;
+  usePublicTemporaryDirectory();
   try {
     execFileSync(process.execPath, [join(ROOT, "scripts", "ensure.mjs"), "--build"], { stdio: "inherit" });
   } catch {
@@ -28,7 +30,11 @@ export default function setup(): (() => void) | undefined {
   // Thousands of short processes compile the same sources: once is enough.
   process.env.NODE_COMPILE_CACHE = join(copy, "compiled");
   compileForVictims();
-  return () => rmSync(copy, { recursive: true, force: true });
+  const removePublicCopy = makePublicCopy();
+  return () => {
+    removePublicCopy();
+    rmSync(copy, { recursive: true, force: true });
+  };
 }
 
 /** Node writes the cache when a process ends well, which those that the crash tests start never do. Not waited for. */

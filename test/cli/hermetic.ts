@@ -4,10 +4,12 @@ import { type SpawnSyncOptions, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { plainNode, plainUser, publicCopy } from "../plain-user.ts";
 
 /** The built checkout that is tested: the copy that the global set-up made. */
 export const BUILT = process.env.LAZARUS_TEST_COPY ?? join(import.meta.dirname, "..", "..");
 export const LAUNCHER = join(BUILT, "bin", "lazarus.js");
+const PLAIN_LAUNCHER = join(publicCopy() ?? BUILT, "bin", "lazarus.js");
 
 /** Compiled code is kept in one place for all worlds: a cache in each world's own home would be cold each time. */
 export const COMPILE_CACHE: Readonly<Record<string, string>> =
@@ -19,7 +21,9 @@ export interface Ending {
   readonly stderr: string;
 }
 
-export interface RunOptions extends Pick<SpawnSyncOptions, "uid" | "gid" | "timeout"> {
+export interface RunOptions extends Pick<SpawnSyncOptions, "timeout"> {
+  /** As someone to whom permissions apply; `giveToPlainUser` makes the world theirs. */
+  readonly asPlainUser?: boolean;
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
   readonly node?: string;
@@ -71,13 +75,16 @@ export function createWorld(): World {
       stdio: ["ignore", "pipe", "pipe"],
       maxBuffer: 2 ** 28,
       timeout: options.timeout ?? 10 * 60_000,
-      ...(options.uid === undefined ? {} : { uid: options.uid, gid: options.gid ?? options.uid }),
+      ...(options.asPlainUser ? plainUser() : {}),
     });
     if (error) throw error;
     return { exit: status, stdout, stderr };
   };
-  const run: World["run"] = (words, options = {}) =>
-    spawn(options.node ?? process.execPath, [...(options.nodeOptions ?? []), LAUNCHER, ...words], options);
+  const run: World["run"] = (words, options = {}) => {
+    const node = options.asPlainUser ? plainNode() : process.execPath;
+    const launcher = options.asPlainUser ? PLAIN_LAUNCHER : LAUNCHER;
+    return spawn(options.node ?? node, [...(options.nodeOptions ?? []), launcher, ...words], options);
+  };
   const normal = (text: string) => normalise(text, directory);
   return {
     directory,

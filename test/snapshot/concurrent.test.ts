@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { prune } from "../../src/snapshot/operations/prune.ts";
+import { isRoot } from "../plain-user.ts";
 import { startChild } from "./child.ts";
-import { createLab, isRoot, type Lab, listTree, removeTree, vaultFiles } from "./lab.ts";
+import { createLab, type Lab, listTree, removeTree, vaultFiles } from "./lab.ts";
 
 const kept = { document: { retention: { auto: false } } };
 

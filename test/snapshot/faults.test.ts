@@ -13,7 +13,8 @@ import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { createFaultyDisk, type FaultCode } from "../../src/testing/index.ts";
 import { COMPILE_CACHE } from "../cli/hermetic.ts";
-import { createLab, isRoot, type Lab, vaultFiles } from "./lab.ts";
+import { isRoot } from "../plain-user.ts";
+import { createLab, type Lab, vaultFiles } from "./lab.ts";
 
 const kept = { document: { retention: { auto: false } } };
 const CODES: Readonly<Record<string, string>> = {

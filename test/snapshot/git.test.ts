@@ -9,8 +9,9 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { CaptureResult } from "../../src/snapshot/capture/capture.ts";
 import { commitWorktree } from "../../src/snapshot/git/commit.ts";
 import { createRandom } from "../../src/testing/index.ts";
+import { isRoot } from "../plain-user.ts";
 import { SEED } from "../seed.ts";
-import { createLab, isRoot, type Lab, type LabOptions } from "./lab.ts";
+import { createLab, type Lab, type LabOptions } from "./lab.ts";
 
 interface Repository extends Lab {
   git(...args: string[]): string;

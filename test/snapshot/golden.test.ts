@@ -1,5 +1,6 @@
 // Vaults that earlier versions of the format made, each with the listing that an independent lister wrote when they were
 // made. Whatever changes, they must verify, restore exactly and come through export and import.
+
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,11 +12,11 @@ import { importCell } from "../../src/snapshot/operations/import.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
+import { isRoot } from "../plain-user.ts";
 import { fixtureContext } from "./hand-made.ts";
 import { canList, type ListedPath, listTree } from "./real-cell.ts";
 
 const GOLDEN = join(import.meta.dirname, "..", "golden");
-const isRoot = process.getuid!() === 0;
 const vaults = readdirSync(GOLDEN)
   .filter((name) => /^v\d+$/.test(name))
   .flatMap((version) => readdirSync(join(GOLDEN, version)).map((name) => `${version}/${name}`));

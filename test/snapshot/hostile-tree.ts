@@ -3,7 +3,7 @@
 import fs from "node:fs";
 import { posixSupport } from "../../src/platform/posix.ts";
 import type { Random } from "../../src/testing/index.ts";
-import { isRoot } from "./lab.ts";
+import { isRoot } from "../plain-user.ts";
 
 const support = posixSupport();
 if (!support.ok) throw new Error(`these tests need libc: ${support.reason}`);

@@ -23,8 +23,9 @@ import { encodePath } from "../../src/snapshot/model/path-bytes.ts";
 import { type ImportOptions, importCell } from "../../src/snapshot/operations/import.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { encodeHeader, encodeSparseMap, padding } from "../../src/snapshot/tar/header.ts";
+import { isRoot } from "../plain-user.ts";
 import { type Draft, draftEntry, fixtureContext, handMachine } from "./hand-made.ts";
-import { isRoot, removeTree } from "./lab.ts";
+import { removeTree } from "./lab.ts";
 
 let home: string;
 let outside: string;

@@ -140,5 +140,3 @@ export function vaultFiles(root: string): Map<string, number> {
   }
   return files;
 }
-
-export const isRoot = process.getuid?.() === 0;

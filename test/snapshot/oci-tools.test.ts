@@ -1,5 +1,6 @@
 // Our vault in the hands of other people's tools: skopeo must find the checkpoint, and what umoci and tar unpack must be
 // the cell, judged by a lister that shares no code with Lazarus. Where a tool is missing the test says so and is skipped.
+
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,6 +15,7 @@ import type { CheckpointRef } from "../../src/snapshot/model/entry.ts";
 import { exportToFile } from "../../src/snapshot/operations/export.ts";
 import { importCell } from "../../src/snapshot/operations/import.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
+import { isRoot } from "../plain-user.ts";
 import { CHANGES, canList, type ListedPath, listTree, makeRealCell } from "./real-cell.ts";
 import { isHere } from "./tools.ts";
 import { unpackWithUmoci, withRecordedOwner } from "./umoci.ts";
@@ -23,7 +25,6 @@ const has = {
   umoci: isHere("umoci", "our vault in the hands of umoci"),
   tar: isHere("tar", "our layers and archives in the hands of tar"),
 };
-const isRoot = process.getuid!() === 0;
 
 describe.skipIf(!canList())("a vault after several deltas", () => {
   let home: string;

@@ -5,14 +5,13 @@ import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { isRoot, removeTree } from "./lab.ts";
-
-const NOBODY = { uid: 65_534, gid: 65_534 };
+import { giveToPlainUser, plainCheckout, plainNode, plainUser } from "../plain-user.ts";
+import { removeTree } from "./lab.ts";
 
 let home: string;
 beforeEach(() => {
   home = fs.mkdtempSync(join(tmpdir(), "lazarus-user-"));
-  if (isRoot) fs.chownSync(home, NOBODY.uid, NOBODY.gid);
+  giveToPlainUser(home);
 });
 afterEach(() => removeTree(home));
 
@@ -29,8 +28,9 @@ function asPlainUser(body: string): unknown {
     const world = createWorld(process.argv[1]);
     const result = await (async () => { ${body} })();
     process.stdout.write(JSON.stringify(result));`;
-  const output = execFileSync(process.execPath, ["--input-type=module", "-e", script, home], {
-    ...(isRoot ? NOBODY : {}),
+  const output = execFileSync(plainNode(), ["--input-type=module", "-e", script, home], {
+    ...plainUser(),
+    cwd: plainCheckout(),
     encoding: "utf8",
     env: { ...process.env, HOME: home },
   });

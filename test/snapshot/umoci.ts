@@ -2,7 +2,7 @@
 // them in an attribute; `withRecordedOwner` puts them back where the lister would show them.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
-import { isRoot } from "./lab.ts";
+import { isRoot } from "../plain-user.ts";
 import type { ListedPath } from "./real-cell.ts";
 
 const OWNER = "user.rootlesscontainers";
