@@ -200,7 +200,7 @@ describe("lazarus runs", () => {
     ["runs resolve r1.-1.0 --done", 6, /not the id of an effect/],
     ["runs resolve ../../r1.1.0 --done", 6, /lazarus runs/],
     ["runs fork r1 --at -1", 2, /0 or more/],
-    ["runs fork r1 --at 1.5", 6, /whole number from 0 up/],
+    ["runs fork r1 --at 1.5", 6, /a step is an integer, 0 or more/],
     ["runs fork r1 --at 1", 6, /tool calls without a result[\s\S]*--at 0/],
     ["runs fork r1 --at 999999999999", 6, /no such step[\s\S]*--at 0/],
     ["runs fork r1 --at three", 2, /--at/],

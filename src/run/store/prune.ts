@@ -1,13 +1,34 @@
-// Removes runs from a backend as retention.ts planned it. Choice, plan, removal and proof are one transaction: a fork or
-// a claim that comes in between either finds the run or is found by the plan.
+// Removes runs as planned by retention.ts. Choice, plan, removal and check are one transaction of the backend, so that a
+// concurrent fork or claim either finds the run or is seen by the plan.
 import { LazarusError } from "../../platform/errors.ts";
-import type { LineageRow, RunBackend } from "./backend.ts";
-import { planPrune } from "./retention.ts";
+import type { LineageRow } from "./backend.ts";
+import { findRun, refuseOwned, type StoreContext, timeOf } from "./context.ts";
+import { choosePrunable, planPrune, type RetentionPolicy } from "./retention.ts";
+import { checkFormat } from "./row-codec.ts";
 import type { PruneReport } from "./store.ts";
 
-/** Takes the chosen runs away, but for the messages that kept forks of them begin with. */
-export async function pruneRuns(
-  backend: RunBackend,
+/** Removes ended runs by policy. */
+export function pruneRuns(context: StoreContext, policy: RetentionPolicy): Promise<PruneReport> {
+  return removeRuns(context, (lineage) => choosePrunable(lineage, policy, timeOf(context)));
+}
+
+/** Removes one run; false when there is none. */
+export async function deleteRun(context: StoreContext, runId: string): Promise<boolean> {
+  const row = await findRun(context, runId);
+  if (row === undefined) return false;
+  checkFormat(row);
+  refuseOwned(context, row);
+  const { removed } = await removeRuns(context, (lineage) => {
+    const current = lineage.find(({ id, status }) => id === runId && status !== "stub");
+    if (current !== undefined && current.epoch !== row.epoch) throw changedMeanwhile(runId, "deleted");
+    return current === undefined ? [] : [runId];
+  });
+  return removed.length > 0;
+}
+
+/** Removes the chosen runs, except for the messages that kept forks of them share. */
+async function removeRuns(
+  { backend }: StoreContext,
   choose: (lineage: readonly LineageRow[]) => readonly string[],
 ): Promise<PruneReport> {
   let removed: readonly string[] = [];
@@ -22,7 +43,7 @@ export async function pruneRuns(
   };
 }
 
-/** What a backend says when a run would not load any more; the throw undoes the prune. */
+/** The error of a backend when a kept run would no longer load. Throwing it rolls the prune back. */
 export function unloadable(runId: string, found: number, expected: number): LazarusError {
   return new LazarusError(
     "RUN_DAMAGED",
@@ -31,9 +52,9 @@ export function unloadable(runId: string, found: number, expected: number): Laza
   );
 }
 
-/** What is said of a run that someone claimed or changed while it was to go. */
-export function changedHands(runId: string, what: string): LazarusError {
-  return new LazarusError("RUN_BUSY", `run ${runId} changed hands meanwhile; nothing was ${what}`, {
+/** The error for a run that was claimed or changed during the operation. */
+export function changedMeanwhile(runId: string, action: string): LazarusError {
+  return new LazarusError("RUN_BUSY", `run ${runId} changed meanwhile; nothing was ${action}`, {
     hint: "run the same command again",
   });
 }

@@ -3,7 +3,7 @@
 import { type Machine, systemMachine } from "../../platform/machine.ts";
 import { openPostgresPool, type PostgresOptions } from "../../platform/postgres.ts";
 import type { EffectRow, LineageRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../store/backend.ts";
-import { changedHands, unloadable } from "../store/prune.ts";
+import { changedMeanwhile, unloadable } from "../store/prune.ts";
 import { createRunStore, type RunStoreOptions } from "../store/run-store.ts";
 import type { RunStore } from "../store/store.ts";
 import { diagnoseWrite } from "../store/verdict.ts";
@@ -109,10 +109,12 @@ export async function openPostgresBackend(
         await run("lockRuns");
         const plan = decide((await run("listLineage")).rows as LineageRow[]);
         for (const { runId, keepSeq, epoch } of plan.stub) {
-          if ((await run("stub", runId, keepSeq, epoch)).rowCount !== 1) throw changedHands(runId, "pruned");
+          if ((await run("stub", runId, keepSeq, epoch)).rowCount !== 1)
+            throw changedMeanwhile(runId, "pruned");
         }
         for (const { runId, epoch } of plan.remove) {
-          if ((await run("removeContent", runId, epoch)).rowCount !== 1) throw changedHands(runId, "pruned");
+          if ((await run("removeContent", runId, epoch)).rowCount !== 1)
+            throw changedMeanwhile(runId, "pruned");
           await run("removeRun", runId);
         }
         for (const { runId, seq } of plan.prove) {
