@@ -12,7 +12,7 @@ import { encodeHeader, encodeSparseMap, encodeWhiteout, padding } from "../../sr
 import { type Codec, gzipCodec } from "../../src/snapshot/vault/codec.ts";
 import { createLayerWriter } from "../../src/snapshot/vault/layer-writer.ts";
 import { type LayerRef, putCheckpoint } from "../../src/snapshot/vault/manifest.ts";
-import type { TocEntry } from "../../src/snapshot/vault/toc.ts";
+import type { TocEntry } from "../../src/snapshot/vault/toc-row.ts";
 import type { Vault } from "../../src/snapshot/vault/vault.ts";
 import { createSeededIds, createSimulatedClock, type SimulatedClock } from "../../src/testing/index.ts";
 

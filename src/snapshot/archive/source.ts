@@ -36,18 +36,20 @@ export function createMeter(limits: ArchiveLimits, onBytes: (total: number) => v
     inflated(count, compressed) {
       total += count;
       onBytes(compressed);
-      if (total > limits.maxBytes) throw bomb(`more than ${limits.maxBytes} bytes`, "--max-bytes");
+      if (total > limits.maxBytes)
+        throw bomb(`more than ${limits.maxBytes} bytes`, "if you trust it: --max-bytes BYTES");
       const ratio = total / Math.max(1, compressed);
       if (limits.maxRatio > 0 && total > RATIO_FREE_BYTES && ratio > limits.maxRatio)
-        throw bomb(`${Math.round(ratio)} times its size`, "--max-ratio");
+        throw bomb(
+          `${Math.round(ratio)} times its size`,
+          "if you trust it: decompress it first, and import the .tar",
+        );
     },
   };
 }
 
-function bomb(what: string, option: string): LazarusError {
-  return new LazarusError("LAYER_HOSTILE", `the archive was refused: it inflates to ${what}`, {
-    hint: `if it may: the same command with ${option}`,
-  });
+function bomb(size: string, hint: string): LazarusError {
+  return new LazarusError("LAYER_HOSTILE", `the archive was refused: it inflates to ${size}`, { hint });
 }
 
 /** Reads a tar file of any compression and hands its raw bytes over. */

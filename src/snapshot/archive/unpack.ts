@@ -241,7 +241,7 @@ export function createUnpacker(firstRoot: string, first: UnpackOptions): Unpacke
       entries += 1;
       if (entries > options.maxEntries)
         throw new LazarusError("LAYER_HOSTILE", `the archive has more than ${options.maxEntries} entries`, {
-          hint: "if it may: the same command with --max-entries",
+          hint: "split the archive, and import each part as a mission of its own",
         });
       guarded(entry.path, () => begin(entry));
     },

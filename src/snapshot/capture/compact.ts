@@ -11,7 +11,7 @@ import { type Codec, gzipCodec, isLocalOnly, zstdCodec } from "../vault/codec.ts
 import type { Layer } from "../vault/layer-reader.ts";
 import { createLayerWriter, type LayerWriter } from "../vault/layer-writer.ts";
 import { type LayerRef, openLayerOf } from "../vault/manifest.ts";
-import type { TocEntry } from "../vault/toc.ts";
+import type { TocEntry } from "../vault/toc-row.ts";
 
 /** Near 32, simulated: 100 equal checkpoints write 1.69 times what they hold here, 1.9 times at 32; 1,000 write 2.58 and 2.86. */
 export const MAX_LAYERS = 36;

@@ -13,7 +13,7 @@ import type {
 import { systemPath } from "../model/path-bytes.ts";
 import { encodeHeader, encodeSparseMap, encodeWhiteout, padding } from "../tar/header.ts";
 import type { LayerWriter } from "../vault/layer-writer.ts";
-import type { TocEntry } from "../vault/toc.ts";
+import type { TocEntry } from "../vault/toc-row.ts";
 import { describeFile, openItem } from "./describe-path.ts";
 import type { Pool } from "./pool.ts";
 import { explainMiss, isDatabaseContent, movedDatabase, refuseLiveDatabase } from "./read-failure.ts";

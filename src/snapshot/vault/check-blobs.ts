@@ -9,7 +9,7 @@ import type { CheckpointRef } from "../model/entry.ts";
 import { codecOf } from "./codec.ts";
 import type { Layer } from "./layer-reader.ts";
 import { type Checkpoint, type LayerRef, openLayerOf, readCheckpoint } from "./manifest.ts";
-import type { TocEntry } from "./toc.ts";
+import type { TocEntry } from "./toc-row.ts";
 import type { Vault } from "./vault.ts";
 
 /** Something that is wrong with one object of a vault. */

@@ -9,7 +9,8 @@ import { asLazarusError } from "../../platform/errors.ts";
 import { BLOCK } from "../tar/header.ts";
 import type { Codec } from "./codec.ts";
 import type { LayerRef } from "./manifest.ts";
-import { createTocEncoder, type Member, type TocEntry } from "./toc.ts";
+import { createTocEncoder, type Member } from "./toc.ts";
+import type { TocEntry } from "./toc-row.ts";
 import type { Vault } from "./vault.ts";
 
 export interface LayerWriter {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { decodeToc, encodeToc, type TocEntry } from "./toc.ts";
+import { decodeToc, encodeToc } from "./toc.ts";
+import type { TocEntry } from "./toc-row.ts";
 
 const name = fc.oneof(
   fc.constantFrom("a", 'q","f', "back\\", '\\","', "\udcff", "new\nline", "group", '"group":"x"}'),

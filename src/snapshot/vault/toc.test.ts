@@ -4,7 +4,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createRandom } from "../../testing/index.ts";
 import { decodePath } from "../model/path-bytes.ts";
-import { decodeToc, encodeToc, type Toc, type TocEntry, TocError } from "./toc.ts";
+import { decodeToc, encodeToc, type Toc, TocError } from "./toc.ts";
+import type { TocEntry } from "./toc-row.ts";
 
 const LIMIT = 1 << 24;
 const name = fc

@@ -1,9 +1,17 @@
 // A layer's table of contents: which paths it sets or removes, and where each file's bytes are. JSON lines: a head, the
 // members, then a row per path. It is what Lazarus restores from; the tar stream beside it is for everyone else.
 import zlib from "node:zlib";
-import type { Entry, EntryType } from "../model/entry.ts";
+import type { EntryType } from "../model/entry.ts";
 import { gzipCodec } from "./codec.ts";
-import { createRowText, type Extra, NO_BYTES, type Row, writeLine, writeRow } from "./toc-row.ts";
+import {
+  createRowText,
+  type Extra,
+  NO_BYTES,
+  type Row,
+  type TocEntry,
+  writeLine,
+  writeRow,
+} from "./toc-row.ts";
 
 export interface Toc {
   /** Compressed length, raw length and entries of each member, in order; offsets are their running sums. */
@@ -32,8 +40,6 @@ export function memberAt(starts: ArrayLike<number>, at: number): number {
   }
   return low;
 }
-
-export type TocEntry = Omit<Entry, "location"> & { readonly at?: number; readonly length?: number };
 
 const VERSION = 1;
 const TYPE_OF: Readonly<Record<string, EntryType>> = { f: "file", d: "directory", l: "symlink", p: "fifo" };

@@ -24,12 +24,6 @@ export const command = defineCommand({
       value: "BYTES",
       summary: `inflated size at most (${formatBytes(DEFAULT_LIMITS.maxBytes)})`,
     },
-    "max-ratio": {
-      type: "number",
-      value: "N",
-      summary: `inflated to packed size (${DEFAULT_LIMITS.maxRatio}; 0: any)`,
-    },
-    "max-entries": { type: "number", value: "N", summary: `entries at most (${DEFAULT_LIMITS.maxEntries})` },
   },
   examples: [
     ["lazarus import inbox.tar.gz --mission tidy-inbox", "what lazarus export wrote elsewhere"],
@@ -43,11 +37,7 @@ export const command = defineCommand({
     if (options.mission === undefined) throw usage("import", "which mission shall it become? --mission ID");
     using missionContext = openCliMission(context, context.mission(options.mission));
     const { source, tag } = splitTag(resolve(context.surroundings.cwd, args.source));
-    const limits = {
-      ...(options["max-bytes"] === undefined ? {} : { maxBytes: options["max-bytes"] }),
-      ...(options["max-ratio"] === undefined ? {} : { maxRatio: options["max-ratio"] }),
-      ...(options["max-entries"] === undefined ? {} : { maxEntries: options["max-entries"] }),
-    };
+    const limits = options["max-bytes"] === undefined ? {} : { maxBytes: options["max-bytes"] };
     const result = await importCell(missionContext, {
       source,
       tag,
