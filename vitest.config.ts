@@ -18,5 +18,7 @@ export default defineConfig({
     testTimeout: 10 * 60_000,
     hookTimeout: 10 * 60_000,
     restoreMocks: true,
+    // Sources are erasable TypeScript, which Node runs as it is: 12.8 → 4.7 s for 601 unit tests.
+    experimental: { viteModuleRunner: false },
   },
 });

@@ -1,21 +1,23 @@
-// Tests of the command line run the real launcher on dist: built once before any of them, and copied, so that a build
-// meanwhile takes no chunk away from under a running test. The copy lies below node_modules, where imports still
-// find their packages.
+// Tests of the command line run the real launcher on dist. It is built once and copied, so that a build during the tests
+// does not remove chunks from a running process. The copy is below node_modules, so that its imports find their packages.
 import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { makePublicCopy, usePublicTemporaryDirectory } from "./plain-user.ts";
+import { makeScratchInMemory } from "./scratch-directory.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
 export default function setup(): (() => void) | undefined {
   // Vitest calls it for every project.
   if (process.env.LAZARUS_TEST_COPY !== undefined) return undefined;
+  const scratch = process.env.TMPDIR === undefined ? makeScratchInMemory() : undefined;
+  if (scratch !== undefined) process.env.TMPDIR = scratch;
   usePublicTemporaryDirectory();
   try {
     execFileSync(process.execPath, [join(ROOT, "scripts", "ensure.mjs"), "--build"], { stdio: "inherit" });
   } catch {
-    // What cannot be built fails in the tests that run it; the others are still worth running.
+    // Unit tests do not need dist.
     process.stderr.write("lazarus: dist could not be built, so tests of the command line will fail\n");
     return undefined;
   }
@@ -27,18 +29,20 @@ export default function setup(): (() => void) | undefined {
     cpSync(join(ROOT, name), join(copy, name), { recursive: true });
   }
   process.env.LAZARUS_TEST_COPY = copy;
-  // Thousands of short processes compile the same sources: once is enough.
+  // Thousands of short processes share one compile cache.
   process.env.NODE_COMPILE_CACHE = join(copy, "compiled");
-  compileForVictims();
+  warmCompileCache();
   const removePublicCopy = makePublicCopy();
   return () => {
     removePublicCopy();
-    rmSync(copy, { recursive: true, force: true });
+    for (const directory of [copy, scratch]) {
+      if (directory !== undefined) rmSync(directory, { recursive: true, force: true, maxRetries: 5 });
+    }
   };
 }
 
-/** Node writes the cache when a process ends well, which those that the crash tests start never do. Not waited for. */
-function compileForVictims(): void {
+/** Fills the compile cache in the background: Node writes it at a clean exit, and processes of crash tests never exit cleanly. */
+function warmCompileCache(): void {
   const loads = [
     "src/testing/arm-crash-point.ts",
     "src/snapshot/index.ts",

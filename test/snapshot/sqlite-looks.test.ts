@@ -1,15 +1,10 @@
-// A database whose writer begins a transaction while SQLite looks at it: told apart from one whose writer is gone.
+// A transaction that begins while SQLite opens the database looks like one whose writer died.
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { backupDatabase } from "../../src/snapshot/pack/sqlite-backup.ts";
-
-vi.mock("node:sqlite", async (original) => {
-  const sqlite = await original<typeof import("node:sqlite")>();
-  return { ...sqlite, backup: vi.fn(sqlite.backup) };
-});
 
 let directory: string;
 beforeEach(() => {
@@ -19,20 +14,20 @@ beforeEach(() => {
 });
 afterEach(() => fs.rmSync(directory, { recursive: true }));
 
-/** What SQLite says of a journal whose transaction it would have to undo. */
-const cutOff = () =>
+/** How SQLite refuses a journal whose transaction it would have to roll back. */
+const refused = () =>
   Promise.reject(Object.assign(new Error("attempt to write a readonly database"), { errcode: 776 }));
-const copy = () => backupDatabase(join(directory, "a.db"), join(directory, "copy"));
 
-it("is copied when the journal turns out to belong to someone at work", async () => {
-  vi.mocked(backup).mockImplementationOnce(cutOff).mockImplementationOnce(cutOff);
-  expect(await copy()).toBeUndefined();
-  using database = new DatabaseSync(join(directory, "copy"));
+it("is copied when the journal belongs to a running transaction", async () => {
+  const copyPages = vi.fn(backup).mockImplementationOnce(refused).mockImplementationOnce(refused);
+  const copy = join(directory, "copy");
+  expect(await backupDatabase(join(directory, "a.db"), copy, { backup: copyPages })).toBeUndefined();
+  using database = new DatabaseSync(copy);
   expect(database.prepare("SELECT x FROM t").all()).toEqual([{ x: "kept" }]);
 });
 
-it("is not copied when the journal looks left behind each time", async () => {
-  vi.mocked(backup).mockImplementation(cutOff);
-  expect(await copy()).toContain("its last transaction was cut off");
+it("is not copied when every attempt finds a journal to roll back", async () => {
+  const reason = await backupDatabase(join(directory, "a.db"), join(directory, "copy"), { backup: refused });
+  expect(reason).toContain("its last transaction was cut off");
   expect(fs.readdirSync(directory)).toEqual(["a.db"]);
 });

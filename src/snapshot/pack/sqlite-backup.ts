@@ -54,27 +54,29 @@ function isDatabase(file: string): boolean {
   }
 }
 
-/** Copies the database as of one moment. Returns why not, when SQLite cannot. */
+export interface BackupOptions {
+  readonly busyMs?: number;
+  /** SQLite's backup function; tests inject one that fails. */
+  readonly backup?: typeof backup;
+}
+
+/** Copies a consistent state of the database. Returns the reason when SQLite cannot. */
 export async function backupDatabase(
   file: string,
   copy: string,
-  busyMs = BUSY_MS,
+  { busyMs = BUSY_MS, backup: copyPages = backup }: BackupOptions = {},
 ): Promise<string | undefined> {
   for (let look = 1; ; look += 1) {
     try {
-      await copyOnce(file, copy, busyMs);
+      rmSync(copy, { force: true });
+      using source = new DatabaseSync(systemPath(file), { readOnly: true, timeout: busyMs });
+      await copyPages(source, copy, { rate: PAGES_AT_ONCE });
       return existsSync(copy) ? undefined : "SQLite wrote no copy";
     } catch (error) {
       rmSync(copy, { force: true });
       if (numberOf(error) !== READ_ONLY_RECOVERY || look === LOOKS) return explain(error, busyMs);
     }
   }
-}
-
-async function copyOnce(file: string, copy: string, busyMs: number): Promise<void> {
-  rmSync(copy, { force: true });
-  using source = new DatabaseSync(systemPath(file), { readOnly: true, timeout: busyMs });
-  await backup(source, copy, { rate: PAGES_AT_ONCE });
 }
 
 const numberOf = (error: unknown) =>
