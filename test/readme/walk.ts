@@ -1,4 +1,4 @@
-// Walks the README as a new user: own home, one shell, `lazarus` on the PATH, the library where npm would put it.
+// Runs the README's commands as a new user: an empty home, one shell, `lazarus` on the PATH, the library installed.
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ export const SHOWN_HOME = "/home/you";
 
 const MODULES = join(import.meta.dirname, "..", "..", "node_modules");
 
-/** The same blocks with what the commands print now. */
+/** The same blocks with the output that the commands print now. */
 export async function walkReadme(blocks: readonly Block[], checkout: string): Promise<Block[]> {
   const world = realpathSync(mkdtempSync(join(tmpdir(), "lazarus-readme-")));
   const home = join(world, "you");
@@ -29,7 +29,7 @@ export async function walkReadme(blocks: readonly Block[], checkout: string): Pr
       .replaceAll(`${bin}:`, "")
       .replaceAll(process.execPath, "/usr/bin/node")
       .replaceAll(checkout, "/usr/lib/node_modules/lazarus")
-      // A shell without a terminal says more.
+      // A shell without a terminal prints more.
       .replaceAll(/^bash: line \d+: +\d+ Killed.*$/gm, "Killed");
   const shell = openShell(home, {
     HOME: home,
@@ -52,7 +52,7 @@ export async function walkReadme(blocks: readonly Block[], checkout: string): Pr
       const typed = [];
       for (const { command } of block.typed) {
         const output = await shell.type(command);
-        await firstWord(home, command);
+        await waitForLog(home, command);
         typed.push({ command, output: show(output) });
       }
       walked.push({ kind: "console", typed });
@@ -66,20 +66,20 @@ export async function walkReadme(blocks: readonly Block[], checkout: string): Pr
 
 const COMMAND_LIMIT_MS = 300_000;
 
-/** A reader types slower than we do: what goes on in the background has said its first word before the next command. */
-async function firstWord(home: string, command: string): Promise<void> {
+/** Waits until a background command has written to its log, which it has before a person types the next command. */
+async function waitForLog(home: string, command: string): Promise<void> {
   const [, log] = / > (\S+) 2>&1 &$/.exec(command) ?? [];
   if (log === undefined) return;
   const deadline = performance.now() + COMMAND_LIMIT_MS;
   while (!statSync(join(home, log), { throwIfNoEntry: false })?.size) {
-    if (performance.now() > deadline) throw new Error(`waited in vain for a word in ${log} of: ${command}`);
+    if (performance.now() > deadline) throw new Error(`no output in ${log} from: ${command}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
 function openShell(cwd: string, env: Record<string, string>) {
   const child = spawn("bash", ["--norc", "--noprofile"], { cwd, env, stdio: ["pipe", "pipe", "inherit"] });
-  let heard = "";
+  let printed = "";
   let wake = () => {};
   const closed = new Promise<void>((resolve) =>
     child.on("close", () => {
@@ -89,7 +89,7 @@ function openShell(cwd: string, env: Record<string, string>) {
   );
   child.stdin.write("exec 2>&1\n");
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    heard += text;
+    printed += text;
     wake();
   });
   let turn = 0;
@@ -99,16 +99,16 @@ function openShell(cwd: string, env: Record<string, string>) {
       const mark = `\u0001end of ${turn}\u0001`;
       child.stdin.write(`${command}\nprintf '\\001end of %d\\001' ${turn}\n`);
       const late = setTimeout(() => child.kill("SIGKILL"), COMMAND_LIMIT_MS);
-      while (!heard.includes(mark)) {
+      while (!printed.includes(mark)) {
         if (child.exitCode !== null || child.signalCode !== null)
-          throw new Error(`the shell ended at: ${command}\n${heard}`);
+          throw new Error(`the shell exited at: ${command}\n${printed}`);
         await new Promise<void>((resolve) => {
           wake = resolve;
         });
       }
       clearTimeout(late);
-      const [output = ""] = heard.split(mark);
-      heard = "";
+      const [output = ""] = printed.split(mark);
+      printed = "";
       return output;
     },
     async close(): Promise<void> {
