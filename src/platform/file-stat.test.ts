@@ -14,7 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createStat, ctimeMs, isOfMode, statOpen, statPath } from "./file-stat.ts";
+import { createStat, ctimeMs, hasFileType, statOpen, statPath } from "./file-stat.ts";
 import { posixSupport } from "./posix.ts";
 
 let root: string;
@@ -42,7 +42,7 @@ test("an open file is what Node says, whichever way it was asked", () => {
     expect(BigInt(stat.mtimeSec) * 1_000_000_000n + BigInt(stat.mtimeNs)).toBe(exact.mtimeNs);
     expect(BigInt(stat.ctimeSec) * 1_000_000_000n + BigInt(stat.ctimeNs)).toBe(exact.ctimeNs);
     expect(ctimeMs(stat)).toBe(lstatSync(file).ctimeMs);
-    expect(isOfMode(stat, constants.S_IFREG)).toBe(true);
+    expect(hasFileType(stat, constants.S_IFREG)).toBe(true);
   }
 });
 
@@ -61,7 +61,7 @@ test("times before 1970 are floored seconds and the nanoseconds above them", ({ 
 
 test("a link is not followed, and what is not there is an error", () => {
   symlinkSync("file", join(root, "link"));
-  expect(isOfMode(statPath(join(root, "link"), createStat()), constants.S_IFLNK)).toBe(true);
+  expect(hasFileType(statPath(join(root, "link"), createStat()), constants.S_IFLNK)).toBe(true);
   expect(() => statPath(join(root, "nowhere"), createStat())).toThrow("ENOENT");
   expect(() => statOpen(1_000_000, createStat())).toThrow("EBADF");
 });

@@ -1,29 +1,29 @@
-// What stat says, in plain numbers and exact to the nanosecond, which Node gives only as objects full of big integers: a
-// third of the garbage of a large capture. On Linux statx fills one buffer that is read in place; elsewhere, and where
-// statx is forbidden, the numbers come from Node.
+// stat with plain numbers and nanosecond precision. Node offers nanoseconds only as BigInts, which made up a third of the
+// garbage of a large capture. On Linux, statx fills one buffer that is read in place; elsewhere, and where statx is
+// forbidden, the values come from Node.
 import { type BigIntStats, constants, fstatSync, lstatSync } from "node:fs";
-import { createRequire } from "node:module";
 import { endianness } from "node:os";
 import type { FilePath } from "./disk.ts";
+import { type Posix, posixSupport } from "./posix.ts";
 
 export interface FileStat {
-  /** With the bits of the type. */
+  /** Including the file type bits. */
   mode: number;
   uid: number;
   gid: number;
   nlink: number;
   ino: number;
   size: number;
-  /** Of 512 bytes. */
+  /** Units of 512 bytes. */
   blocks: number;
-  /** Whole seconds, floored, and the nanoseconds above them. */
+  /** Whole seconds, rounded down, and the remaining nanoseconds. */
   mtimeSec: number;
   mtimeNs: number;
   ctimeSec: number;
   ctimeNs: number;
 }
 
-/** To be filled, time and again. */
+/** A reusable object for `statOpen` and `statPath`. */
 export function createStat(): FileStat {
   return {
     mode: 0,
@@ -40,11 +40,10 @@ export function createStat(): FileStat {
   };
 }
 
-/** Of an open file, into `stat`. */
+/** Fills `stat` from an open file. */
 export function statOpen(fd: number, stat: FileStat): FileStat {
-  if (statx === undefined) statx = loadStatx() ?? null;
-  if (statx?.(fd, "", AT_EMPTY_PATH, STATX_BASIC, words) !== 0)
-    return fromBig(fstatSync(fd, { bigint: true }), stat);
+  if (posix === undefined) posix = loadPosix() ?? null;
+  if (!posix?.statx(fd, words)) return fromBigInts(fstatSync(fd, { bigint: true }), stat);
   stat.nlink = words[4]!;
   stat.uid = words[5]!;
   stat.gid = words[6]!;
@@ -59,23 +58,23 @@ export function statOpen(fd: number, stat: FileStat): FileStat {
   return stat;
 }
 
-/** Of a path, into `stat`; a link is not followed. */
+/** Fills `stat` from a path; does not follow links. */
 export function statPath(path: FilePath, stat: FileStat): FileStat {
-  return fromBig(lstatSync(path, { bigint: true }), stat);
+  return fromBigInts(lstatSync(path, { bigint: true }), stat);
 }
 
-export function isOfMode(stat: FileStat, type: number): boolean {
+export function hasFileType(stat: FileStat, type: number): boolean {
   return (stat.mode & constants.S_IFMT) === type;
 }
 
-/** The same number that a plain stat of Node gives as `ctimeMs`, so that the two can be compared. */
+/** The same number as `ctimeMs` of Node's own stat, so that the two can be compared. */
 export function ctimeMs({ ctimeSec, ctimeNs }: FileStat): number {
   return ctimeSec * 1000 + ctimeNs / 1_000_000;
 }
 
 const NS = 1_000_000_000n;
 
-function fromBig(from: BigIntStats, stat: FileStat): FileStat {
+function fromBigInts(from: BigIntStats, stat: FileStat): FileStat {
   stat.mode = Number(from.mode);
   stat.uid = Number(from.uid);
   stat.gid = Number(from.gid);
@@ -97,25 +96,16 @@ function floorSeconds(ns: bigint): bigint {
   return ns < 0n && seconds * NS !== ns ? seconds - 1n : seconds;
 }
 
-const AT_EMPTY_PATH = 0x1000;
-const STATX_BASIC = 0x7ff;
 const WORD = 2 ** 32;
-/** struct statx is the same on every architecture. */
+/** struct statx has the same layout on every architecture. */
 const words = new Uint32Array(64);
 const signedWords = new Int32Array(words.buffer);
 const wide = (at: number) => words[at + 1]! * WORD + words[at]!;
 const signedWide = (at: number) => signedWords[at + 1]! * WORD + words[at]!;
 
-type Statx = (fd: number, path: string, flags: number, mask: number, into: Uint32Array) => number;
+let posix: Posix | null | undefined;
 
-let statx: Statx | null | undefined;
-
-function loadStatx(): Statx | undefined {
-  if (process.platform !== "linux" || endianness() !== "LE") return undefined;
-  try {
-    const libc = createRequire(import.meta.url)("koffi").load(null);
-    return libc.func("int statx(int fd, const char *path, int flags, uint mask, void *into)");
-  } catch {
-    return undefined;
-  }
+function loadPosix(): Posix | undefined {
+  const support = posixSupport();
+  return support.ok && endianness() === "LE" ? support.posix : undefined;
 }

@@ -1,7 +1,7 @@
-// POSIX calls that Node lacks, through libc: flock, times in nanoseconds, xattrs, FIFOs, holes, subreaper.
-// Loading costs about 10 ms, so it happens at the first call and never on the CLI's hot path. Where the library or
-// the call is absent, `posix()` says why and callers degrade in the open (INV-6). Paths are bytes: names that are
-// not UTF-8 pass through unharmed.
+// POSIX calls that Node lacks, through libc: flock, nanosecond times, xattrs, statx, FIFOs, sparse files, pidfds. The only
+// file that loads koffi. Loading takes about 10 ms, so it happens on the first call and never on the CLI's hot path.
+// Where the library or a call is missing, `posixSupport()` says why, and callers report the degradation (INV-6). Paths
+// are bytes, so names that are not UTF-8 work too.
 import { createRequire } from "node:module";
 import type { FilePath } from "./disk.ts";
 
@@ -11,34 +11,35 @@ export interface Xattr {
 }
 
 export interface Posix {
-  /** Tries to take the kernel lock of an open file. False when someone else has it; those who share it do not mind each other. */
-  tryLock(fd: number, how?: "alone" | "shared"): boolean;
-  unlock(fd: number): void;
-  /** Sets access and modification time to the nanosecond; never follows a link. */
+  /** Tries to take the kernel lock of an open file, exclusive unless `shared`. False when another process holds it. */
+  tryLock(fd: number, mode?: "exclusive" | "shared"): boolean;
+  /** Sets access and modification time to the nanosecond; does not follow links. */
   setTimes(path: FilePath, atimeNs: bigint, mtimeNs: bigint): void;
+  /** Fills `words` with struct statx of an open file. False where statx is missing (macOS) or forbidden. */
+  statx(fd: number, words: Uint32Array): boolean;
   /**
-   * All extended attributes that this user may read; never follows a link. Where the file is open, it is asked first: most
-   * have none, and that costs a quarter of a look by path.
+   * All extended attributes that this user may read; does not follow links. With `fd`, the open file is asked first:
+   * most files have none, and that takes a quarter of the time of a lookup by path.
    */
   listXattrs(path: FilePath, fd?: number): Xattr[];
   setXattr(path: FilePath, name: string, value: Uint8Array): void;
   removeXattr(path: FilePath, name: string): void;
   makeFifo(path: FilePath, mode: number): void;
-  /** Start of the next data at or after `offset`, and where it ends; undefined when only a hole follows. */
+  /** The next range of data at or after `offset`; undefined when only a hole follows. */
   nextData(fd: number, offset: number): { start: number; end: number } | undefined;
-  /** Makes all that was written to the file system of an open file durable: one call instead of an fsync per file. */
+  /** Syncs the whole file system of an open file: one call instead of an fsync per file. */
   syncFileSystem(fd: number): void;
-  /** From now on, orphaned descendants of this process become its children (Linux only). */
+  /** Makes orphaned descendants of this process its children from now on (Linux only). */
   becomeSubreaper(): void;
-  /** Lets an open file survive `process.execve`, which closes all but the standard streams. */
+  /** Clears FD_CLOEXEC, so that an open file survives `process.execve`. */
   keepOnExec(fd: number): void;
-  /** Undoes what Node does to a signal at its start; what a process ignores, the program it becomes ignores, too. */
+  /** Restores a signal's default action. Node ignores SIGPIPE, and an ignored signal stays ignored across exec. */
   restoreSignal(signal: number): void;
-  /** A descriptor that stands for one process and no later one with its pid; undefined when there is none (Linux only). */
+  /** A pidfd, which never refers to a later process with the same pid; undefined when there is no process (Linux only). */
   openProcess(pid: number): number | undefined;
-  /** Which of these processes have ended: one system call for all of them. */
+  /** Which of these pidfds belong to processes that have exited, with one system call. */
   endedProcesses(fds: readonly number[]): number[];
-  /** Sends one datagram to a unix socket; a name that begins with `@` is abstract. */
+  /** Sends one datagram to a unix socket; a name that starts with `@` is abstract. */
   sendDatagram(socketPath: string, text: string): void;
 }
 
@@ -56,7 +57,7 @@ class PosixError extends Error {
 
 let support: PosixSupport | undefined;
 
-/** What this machine gives. The first call loads the library. */
+/** What this machine supports. The first call loads the library. */
 export function posixSupport(): PosixSupport {
   support ??= loadPosix();
   return support;
@@ -67,137 +68,183 @@ function loadPosix(): PosixSupport {
   if (platform !== "linux" && platform !== "darwin")
     return { ok: false, reason: `no libc bindings for ${platform}` };
   try {
-    return { ok: true, posix: bind(createRequire(import.meta.url)("koffi"), platform) };
+    const libc = openLibc(createRequire(import.meta.url)("koffi"), platform === "darwin");
+    const posix = { ...bindFiles(libc), ...bindXattrs(libc), ...bindProcesses(libc), ...bindSockets(libc) };
+    return { ok: true, posix };
   } catch (error) {
-    return {
-      ok: false,
-      reason: `koffi could not be loaded: ${error instanceof Error ? error.message : String(error)}`,
-    };
+    const message = error instanceof Error ? error.message : String(error);
+    return { ok: false, reason: `koffi could not be loaded: ${message}` };
   }
 }
 
-const LOCK_SH = 1;
-const LOCK_EX = 2;
-const LOCK_NB = 4;
-const LOCK_UN = 8;
-const XATTR_NOFOLLOW_DARWIN = 1;
-const PR_SET_CHILD_SUBREAPER = 36;
-const F_SETFD = 2;
-/** The same on every architecture of Linux; glibc has a name for it only since 2.36. */
-const SYS_PIDFD_OPEN = 434;
-const POLLIN = 1;
-const POLLFD_BYTES = 8;
-const AF_UNIX = 1;
-const SOCK_DGRAM = 2;
-
 // biome-ignore lint/suspicious/noExplicitAny: koffi describes C functions at run time.
-type Koffi = any;
+type CFunction = (...args: any[]) => any;
 
-function bind(koffi: Koffi, platform: "linux" | "darwin"): Posix {
-  const darwin = platform === "darwin";
-  const libc = koffi.load(darwin ? "libSystem.B.dylib" : null);
-  const codeOf = new Map<number, string>();
+interface Libc {
+  readonly darwin: boolean;
+  /** Binds a C function by its prototype. */
+  func(prototype: string): CFunction;
+  /** The same, bound on its first call. */
+  lazy(prototype: string): CFunction;
+  /** The name of errno: "EAGAIN". */
+  lastCode(): string;
+  /** Throws errno as an error. */
+  fail(call: string, path?: FilePath): never;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: koffi has no types for what it loads.
+function openLibc(koffi: any, darwin: boolean): Libc {
+  const library = koffi.load(darwin ? "libSystem.B.dylib" : null);
+  const names = new Map<number, string>();
   for (const [name, number] of Object.entries(koffi.os.errno as Record<string, number>))
-    codeOf.set(number, name);
-  const lastCode = () => codeOf.get(koffi.errno()) ?? `errno ${koffi.errno()}`;
-  const fail = (call: string, path?: FilePath): never => {
-    throw new PosixError(call, lastCode(), path);
+    names.set(number, name);
+  const lastCode = () => names.get(koffi.errno()) ?? `errno ${koffi.errno()}`;
+  const func = (prototype: string): CFunction => library.func(prototype);
+  return {
+    darwin,
+    func,
+    lazy(prototype) {
+      let bound: CFunction | undefined;
+      return (...args) => {
+        bound ??= func(prototype);
+        return bound(...args);
+      };
+    },
+    lastCode,
+    fail(call, path) {
+      throw new PosixError(call, lastCode(), path);
+    },
   };
-  const cPath = (path: FilePath) =>
-    Buffer.concat([typeof path === "string" ? Buffer.from(path) : path, Buffer.of(0)]);
+}
 
-  const flock = libc.func("int flock(int fd, int operation)");
-  const utimensat = libc.func("int utimensat(int dirfd, const void *path, const void *times, int flags)");
-  const mkfifo = libc.func("int mkfifo(const void *path, uint mode)");
+/** The path with a terminating zero byte. */
+function cPath(path: FilePath): Buffer {
+  return Buffer.concat([typeof path === "string" ? Buffer.from(path) : path, Buffer.of(0)]);
+}
+
+const LOCK = { shared: 1, exclusive: 2, nonBlocking: 4 };
+const NS_PER_SECOND = 1_000_000_000n;
+const AT_EMPTY_PATH = 0x1000;
+const STATX_BASIC_STATS = 0x7ff;
+
+type FileCalls = Pick<Posix, "tryLock" | "setTimes" | "statx" | "makeFifo" | "nextData" | "syncFileSystem">;
+
+function bindFiles({ darwin, func, lazy, lastCode, fail }: Libc): FileCalls {
+  const flock = func("int flock(int fd, int operation)");
+  const utimensat = func("int utimensat(int dirfd, const void *path, const void *times, int flags)");
+  const statx = lazy("int statx(int fd, const char *path, int flags, uint mask, void *into)");
+  const mkfifo = func("int mkfifo(const void *path, uint mode)");
   // macOS can only sync all file systems at once.
-  const syncfs = darwin ? libc.func("void sync()") : libc.func("int syncfs(int fd)");
-  const lseek = libc.func("int64_t lseek(int fd, int64_t offset, int whence)");
-  // macOS adds a position and puts "do not follow" into options; Linux has l-variants.
-  const listxattr = darwin
-    ? libc.func("int64_t listxattr(const void *path, void *list, size_t size, int options)")
-    : libc.func("int64_t llistxattr(const void *path, void *list, size_t size)");
-  // The same for a path that is text: koffi writes it where C reads it, which spares two buffers for each file.
-  const listTextXattr = darwin
-    ? libc.func("int64_t listxattr(const char *path, void *list, size_t size, int options)")
-    : libc.func("int64_t llistxattr(const char *path, void *list, size_t size)");
-  const flistxattr = darwin
-    ? libc.func("int64_t flistxattr(int fd, void *list, size_t size, int options)")
-    : libc.func("int64_t flistxattr(int fd, void *list, size_t size)");
-  const getxattr = darwin
-    ? libc.func(
-        "int64_t getxattr(const void *path, const char *name, void *value, size_t size, uint32_t position, int options)",
-      )
-    : libc.func("int64_t lgetxattr(const void *path, const char *name, void *value, size_t size)");
-  const setxattr = darwin
-    ? libc.func(
-        "int setxattr(const void *path, const char *name, const void *value, size_t size, uint32_t position, int options)",
-      )
-    : libc.func(
-        "int lsetxattr(const void *path, const char *name, const void *value, size_t size, int flags)",
-      );
-  const removexattr = darwin
-    ? libc.func("int removexattr(const void *path, const char *name, int options)")
-    : libc.func("int lremovexattr(const void *path, const char *name)");
-  const noFollow = darwin ? [XATTR_NOFOLLOW_DARWIN] : [];
-
+  const syncfs = darwin ? func("void sync()") : func("int syncfs(int fd)");
+  const lseek = func("int64_t lseek(int fd, int64_t offset, int whence)");
   const AT_FDCWD = darwin ? -2 : -100;
   const AT_SYMLINK_NOFOLLOW = darwin ? 0x20 : 0x100;
   const SEEK_DATA = darwin ? 4 : 3;
   const SEEK_HOLE = darwin ? 3 : 4;
-  const NS_PER_SECOND = 1_000_000_000n;
   const timespecs = Buffer.alloc(32);
-  let names = Buffer.alloc(4096);
-  let scratch = Buffer.alloc(4096);
-
-  const putTime = (offset: number, ns: bigint) => {
-    // Floor division, so that times before 1970 keep a non-negative nanosecond part.
-    let seconds = ns / NS_PER_SECOND;
-    let rest = ns % NS_PER_SECOND;
-    if (rest < 0n) {
-      seconds -= 1n;
-      rest += NS_PER_SECOND;
-    }
-    timespecs.writeBigInt64LE(seconds, offset);
-    timespecs.writeBigInt64LE(rest, offset + 8);
-  };
-
-  const readXattr = (path: Buffer, name: string): Buffer | undefined => {
-    for (;;) {
-      const rest = darwin ? [0, XATTR_NOFOLLOW_DARWIN] : [];
-      const size = Number(getxattr(path, name, scratch, scratch.length, ...rest));
-      if (size >= 0) return Buffer.from(scratch.subarray(0, size));
-      const code = lastCode();
-      // Vanished, or not for us to read (trusted.*): as if it were not there.
-      if (code !== "ERANGE") return undefined;
-      scratch = Buffer.alloc(scratch.length * 4);
-    }
-  };
-
-  // Asked many times a second: bound once, and only by who asks.
-  const pidfdOpen = once(() => libc.func("long syscall(long number, int pid, uint flags)"));
-  const poll = once(() => libc.func("int poll(void *fds, ulong count, int timeoutMs)"));
-
+  let hasStatx = !darwin;
   return {
-    tryLock(fd, how = "alone") {
-      if (flock(fd, (how === "shared" ? LOCK_SH : LOCK_EX) | LOCK_NB) === 0) return true;
+    tryLock(fd, mode = "exclusive") {
+      if (flock(fd, LOCK[mode] | LOCK.nonBlocking) === 0) return true;
       const code = lastCode();
       if (code === "EAGAIN" || code === "EWOULDBLOCK") return false;
       throw new PosixError("flock", code);
     },
-    unlock(fd) {
-      if (flock(fd, LOCK_UN) !== 0) fail("flock");
-    },
     setTimes(path, atimeNs, mtimeNs) {
-      putTime(0, atimeNs);
-      putTime(16, mtimeNs);
+      putTimespec(timespecs, 0, atimeNs);
+      putTimespec(timespecs, 16, mtimeNs);
       if (utimensat(AT_FDCWD, cPath(path), timespecs, AT_SYMLINK_NOFOLLOW) !== 0) fail("utimensat", path);
     },
+    statx(fd, words) {
+      try {
+        return hasStatx && statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, words) === 0;
+      } catch {
+        // An older libc without statx.
+        hasStatx = false;
+        return false;
+      }
+    },
+    makeFifo(path, mode) {
+      if (mkfifo(cPath(path), mode) !== 0) fail("mkfifo", path);
+    },
+    nextData(fd, offset) {
+      const start = Number(lseek(fd, offset, SEEK_DATA));
+      if (start < 0) {
+        if (lastCode() === "ENXIO") return undefined;
+        fail("lseek");
+      }
+      const end = Number(lseek(fd, start, SEEK_HOLE));
+      if (end < 0) fail("lseek");
+      return { start, end };
+    },
+    syncFileSystem(fd) {
+      if (darwin) syncfs();
+      else if (syncfs(fd) !== 0) fail("syncfs");
+    },
+  };
+}
+
+/** Floor division: times before 1970 need a non-negative nanosecond part. */
+function putTimespec(timespecs: Buffer, offset: number, ns: bigint): void {
+  let seconds = ns / NS_PER_SECOND;
+  let rest = ns % NS_PER_SECOND;
+  if (rest < 0n) {
+    seconds -= 1n;
+    rest += NS_PER_SECOND;
+  }
+  timespecs.writeBigInt64LE(seconds, offset);
+  timespecs.writeBigInt64LE(rest, offset + 8);
+}
+
+const XATTR_NOFOLLOW_DARWIN = 1;
+
+function bindXattrs(libc: Libc): Pick<Posix, "listXattrs" | "setXattr" | "removeXattr"> {
+  const { darwin, func, lastCode, fail } = libc;
+  // macOS adds a position and takes "do not follow" as an option; Linux has l-variants.
+  const [list, flist, get, set, remove] = darwin
+    ? [
+        ["listxattr", "void *list, size_t size, int options"],
+        "int64_t flistxattr(int fd, void *list, size_t size, int options)",
+        "int64_t getxattr(const void *path, const char *name, void *value, size_t size, uint32_t position, int options)",
+        "int setxattr(const void *path, const char *name, const void *value, size_t size, uint32_t position, int options)",
+        "int removexattr(const void *path, const char *name, int options)",
+      ]
+    : [
+        ["llistxattr", "void *list, size_t size"],
+        "int64_t flistxattr(int fd, void *list, size_t size)",
+        "int64_t lgetxattr(const void *path, const char *name, void *value, size_t size)",
+        "int lsetxattr(const void *path, const char *name, const void *value, size_t size, int flags)",
+        "int lremovexattr(const void *path, const char *name)",
+      ];
+  const listxattr = func(`int64_t ${list[0]}(const void *path, ${list[1]})`);
+  // For a path that is a string: koffi encodes it in place, which saves two buffers per file.
+  const listStringXattr = func(`int64_t ${list[0]}(const char *path, ${list[1]})`);
+  const flistxattr = func(flist);
+  const getxattr = func(get);
+  const setxattr = func(set);
+  const removexattr = func(remove);
+  const noFollow = darwin ? [XATTR_NOFOLLOW_DARWIN] : [];
+  const darwinZero = darwin ? [0] : [];
+  let names = Buffer.alloc(4096);
+  let scratch = Buffer.alloc(4096);
+
+  const readXattr = (path: Buffer, name: string): Buffer | undefined => {
+    for (;;) {
+      const size = Number(getxattr(path, name, scratch, scratch.length, ...darwinZero, ...noFollow));
+      if (size >= 0) return Buffer.from(scratch.subarray(0, size));
+      // Removed meanwhile, or not readable for this user (trusted.*).
+      if (lastCode() !== "ERANGE") return undefined;
+      scratch = Buffer.alloc(scratch.length * 4);
+    }
+  };
+
+  return {
     listXattrs(path, fd) {
-      if (fd !== undefined && Number(flistxattr(fd, names, names.length, ...(darwin ? [0] : []))) === 0)
-        return [];
-      const first = typeof path === "string" ? listTextXattr : listxattr;
+      if (fd !== undefined && Number(flistxattr(fd, names, names.length, ...darwinZero)) === 0) return [];
       let size = Number(
-        first(typeof path === "string" ? path : cPath(path), names, names.length, ...noFollow),
+        typeof path === "string"
+          ? listStringXattr(path, names, names.length, ...noFollow)
+          : listxattr(cPath(path), names, names.length, ...noFollow),
       );
       if (size === 0) return [];
       const bytes = cPath(path);
@@ -217,50 +264,49 @@ function bind(koffi: Koffi, platform: "linux" | "darwin"): Posix {
       return found;
     },
     setXattr(path, name, value) {
-      const rest = darwin ? [0, XATTR_NOFOLLOW_DARWIN] : [0];
-      if (setxattr(cPath(path), name, value, value.length, ...rest) !== 0) fail(`setxattr ${name}`, path);
+      if (setxattr(cPath(path), name, value, value.length, 0, ...noFollow) !== 0)
+        fail(`setxattr ${name}`, path);
     },
     removeXattr(path, name) {
       if (removexattr(cPath(path), name, ...noFollow) !== 0) fail(`removexattr ${name}`, path);
     },
-    makeFifo(path, mode) {
-      if (mkfifo(cPath(path), mode) !== 0) fail("mkfifo", path);
-    },
-    nextData(fd, offset) {
-      const start = Number(lseek(fd, offset, SEEK_DATA));
-      if (start < 0) {
-        const code = lastCode();
-        if (code === "ENXIO") return undefined;
-        throw new PosixError("lseek", code);
-      }
-      const end = Number(lseek(fd, start, SEEK_HOLE));
-      if (end < 0) fail("lseek");
-      return { start, end };
-    },
-    syncFileSystem(fd) {
-      if (darwin) syncfs();
-      else if (syncfs(fd) !== 0) fail("syncfs");
-    },
+  };
+}
+
+const PR_SET_CHILD_SUBREAPER = 36;
+const F_SETFD = 2;
+/** The same on every Linux architecture; glibc has a wrapper only since 2.36. */
+const SYS_PIDFD_OPEN = 434;
+const POLLIN = 1;
+const POLLFD_BYTES = 8;
+
+type ProcessCalls = Pick<
+  Posix,
+  "becomeSubreaper" | "keepOnExec" | "restoreSignal" | "openProcess" | "endedProcesses"
+>;
+
+function bindProcesses({ darwin, lazy, lastCode, fail }: Libc): ProcessCalls {
+  const prctl = lazy("int prctl(int option, ulong a, ulong b, ulong c, ulong d)");
+  const fcntl = lazy("int fcntl(int fd, int command, int argument)");
+  const signalAction = lazy("void *signal(int number, void *handler)");
+  const pidfdOpen = lazy("long syscall(long number, int pid, uint flags)");
+  const poll = lazy("int poll(void *fds, ulong count, int timeoutMs)");
+  return {
     becomeSubreaper() {
       if (darwin) throw new PosixError("prctl", "ENOSYS");
-      const prctl = libc.func("int prctl(int option, ulong a, ulong b, ulong c, ulong d)");
       if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) !== 0) fail("prctl");
     },
     keepOnExec(fd) {
-      const fcntl = libc.func("int fcntl(int fd, int command, int argument)");
       if (fcntl(fd, F_SETFD, 0) !== 0) fail("fcntl");
     },
-    restoreSignal(number) {
-      const signal = libc.func("void *signal(int number, void *handler)");
-      signal(number, null);
+    restoreSignal(signal) {
+      signalAction(signal, null);
     },
     openProcess(pid) {
       if (darwin) throw new PosixError("pidfd_open", "ENOSYS");
-      const fd = Number(pidfdOpen()(SYS_PIDFD_OPEN, pid, 0));
+      const fd = Number(pidfdOpen(SYS_PIDFD_OPEN, pid, 0));
       if (fd >= 0) return fd;
-      const code = lastCode();
-      if (code === "ESRCH") return undefined;
-      throw new PosixError("pidfd_open", code);
+      return lastCode() === "ESRCH" ? undefined : fail("pidfd_open");
     },
     endedProcesses(fds) {
       if (fds.length === 0) return [];
@@ -269,20 +315,26 @@ function bind(koffi: Koffi, platform: "linux" | "darwin"): Posix {
         list.writeInt32LE(fd, i * POLLFD_BYTES);
         list.writeInt16LE(POLLIN, i * POLLFD_BYTES + 4);
       }
-      // A signal that cuts it short is no trouble: the next look is a moment away.
-      if (poll()(list, fds.length, 0) <= 0) return [];
+      // If a signal interrupts it, the caller's next poll finds them.
+      if (poll(list, fds.length, 0) <= 0) return [];
       return fds.filter((_, i) => list.readInt16LE(i * POLLFD_BYTES + 6) !== 0);
     },
+  };
+}
+
+const AF_UNIX = 1;
+const SOCK_DGRAM = 2;
+
+function bindSockets({ darwin, lazy, fail }: Libc): Pick<Posix, "sendDatagram"> {
+  const socket = lazy("int socket(int domain, int type, int protocol)");
+  const close = lazy("int close(int fd)");
+  const sendto = lazy(
+    "int64_t sendto(int fd, const void *data, size_t size, int flags, const void *address, uint length)",
+  );
+  return {
     sendDatagram(socketPath, text) {
-      const socket = libc.func("int socket(int domain, int type, int protocol)");
-      const close = libc.func("int close(int fd)");
-      const sendto = libc.func(
-        "int64_t sendto(int fd, const void *data, size_t size, int flags, const void *address, uint length)",
-      );
       const name = Buffer.from(socketPath.replace(/^@/, "\0"));
-      const family = Buffer.alloc(2);
-      if (darwin) family.writeUInt8(AF_UNIX, 1);
-      else family.writeUInt16LE(AF_UNIX);
+      const family = darwin ? Buffer.of(0, AF_UNIX) : Buffer.of(AF_UNIX, 0);
       const address = Buffer.concat([family, name, ...(name[0] === 0 ? [] : [Buffer.of(0)])]);
       const data = Buffer.from(text);
       const fd = socket(AF_UNIX, SOCK_DGRAM, 0);
@@ -293,13 +345,5 @@ function bind(koffi: Koffi, platform: "linux" | "darwin"): Posix {
         close(fd);
       }
     },
-  };
-}
-
-function once<T>(make: () => T): () => T {
-  let made: T | undefined;
-  return () => {
-    made ??= make();
-    return made;
   };
 }

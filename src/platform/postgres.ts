@@ -1,45 +1,44 @@
-// The connection to PostgreSQL: a pool that survives a server which stops and comes back, the migrations under an
-// advisory lock, and plain words for what went wrong. `pg` is an optional peer, loaded here and nowhere else.
+// Connections to PostgreSQL: a pool that survives a server restart, migrations under an advisory lock, and clear errors.
+// `pg` is an optional peer dependency, loaded only here.
 import type { PoolClient, PoolConfig, QueryResultRow } from "pg";
 import type { Clock } from "./clock.ts";
 import { LazarusError } from "./errors.ts";
 
-/** How to use the server. */
 export interface PostgresOptions {
-  /** Connections at most; 10 unless told. */
+  /** Default 10. */
   readonly maxConnections?: number;
-  /** The schema that holds the tables; `lazarus` unless told. Made if it is not there. */
+  /** The schema that holds the tables, created if missing. Default `lazarus`. */
   readonly schema?: string;
-  /** How long a call waits for a server that is away; a minute unless told. */
+  /** How long a call waits for an unreachable server. Default one minute. */
   readonly reconnectMs?: number;
 }
 
-/** A patient connection to one schema. */
+/** A pool of connections to one schema that reconnects. */
 export interface PostgresPool extends AsyncDisposable {
   readonly schema: string;
   /** Server and database, without the password. */
   readonly place: string;
-  /** Runs one statement as a prepared one. Repeated until it is answered, while the server is away. */
+  /** Runs a prepared statement, and retries it while the server is unreachable. */
   query<Row extends QueryResultRow>(
     name: string,
     sql: string,
     values: readonly unknown[],
-  ): Promise<Answer<Row>>;
+  ): Promise<QueryResult<Row>>;
   inTransaction<T>(work: (client: PoolClient) => Promise<T>): Promise<T>;
 }
 
-/** What a statement brought. */
-export interface Answer<Row> {
+export interface QueryResult<Row> {
   readonly rows: Row[];
   readonly count: number;
-  /** True when an earlier try may have been carried out without its answer reaching us. */
+  /** True after a retry: an earlier attempt may have been executed although its response was lost. */
   readonly repeated: boolean;
 }
 
-/** What a room keeps in a schema, so that two rooms can share one database. */
+/** The tables of one component. Several components can share a schema. */
 export interface PostgresSpec {
   readonly what: string;
-  readonly room: string;
+  /** Its name in the table of schema versions. */
+  readonly component: string;
   readonly migrations: readonly string[];
 }
 
@@ -47,13 +46,13 @@ const SCHEMA_NAME = /^[a-z_][a-z0-9_]{0,62}$/;
 const INT8 = 20;
 const NUMERIC = 1700;
 const DEFAULT_RECONNECT_MS = 60_000;
-const SHORTEST_SILENCE_MS = 1000;
-const FIRST_WAIT_MS = 50;
-const LONGEST_WAIT_MS = 2000;
-/** "LAZR", so that the lock is nobody else's. */
+const MIN_RESPONSE_TIMEOUT_MS = 1000;
+const FIRST_RETRY_MS = 50;
+const MAX_RETRY_MS = 2000;
+/** "LAZR", so that no other program uses the same lock. */
 const MIGRATION_LOCK = 0x4c415a52;
 
-/** Connects, and brings the schema up to date. */
+/** Connects and migrates the schema. */
 export async function openPostgresPool(
   clock: Clock,
   connection: string,
@@ -61,53 +60,57 @@ export async function openPostgresPool(
   options: PostgresOptions = {},
 ): Promise<PostgresPool> {
   const { default: pg } = await import("pg").catch((error: unknown) => {
-    throw new LazarusError("PEER_MISSING", "runs in PostgreSQL need the package pg, which is not installed", {
-      hint: "npm install pg",
-      cause: error,
-    });
+    throw new LazarusError(
+      "PEER_MISSING",
+      `${spec.what} in PostgreSQL requires the package pg, which is not installed`,
+      {
+        hint: "npm install pg",
+        cause: error,
+      },
+    );
   });
   const schema = options.schema ?? "lazarus";
   if (!SCHEMA_NAME.test(schema)) {
-    throw new LazarusError("USAGE", `${JSON.stringify(schema)} cannot name a schema`, {
-      hint: "use lower-case letters, digits and _",
+    throw new LazarusError("USAGE", `${JSON.stringify(schema)} is not a valid schema name`, {
+      hint: "use lowercase letters, digits and _",
     });
   }
   const place = placeOf(connection);
   const reconnectMs = options.reconnectMs ?? DEFAULT_RECONNECT_MS;
-  // A server that is frozen or cut off says nothing at all: without these a run would wait for it for ever.
-  const silenceMs = Math.max(reconnectMs, SHORTEST_SILENCE_MS);
+  // A frozen or disconnected server never responds: without a timeout, callers would wait forever.
+  const responseTimeoutMs = Math.max(reconnectMs, MIN_RESPONSE_TIMEOUT_MS);
   const config: PoolConfig = {
     connectionString: connection,
     max: options.maxConnections ?? 10,
-    connectionTimeoutMillis: silenceMs,
-    query_timeout: silenceMs,
+    connectionTimeoutMillis: responseTimeoutMs,
+    query_timeout: responseTimeoutMs,
     keepAlive: true,
-    // Milliseconds and counts fit a number; pg hands out text for 64 bits.
+    // pg returns 64-bit integers as text; milliseconds and counts fit into a number.
     types: {
       getTypeParser: (oid: number, format?: string) =>
         oid === INT8 || oid === NUMERIC ? Number : pg.types.getTypeParser(oid, format as "text"),
     } as NonNullable<PoolConfig["types"]>,
   };
   const pool = new pg.Pool(config);
-  // A server that goes away ends connections, idle ones and those between two statements of a transaction; without a
-  // listener that would end the process. The pool listens to the idle ones only.
+  // A stopping server closes connections, both idle ones and those in a transaction. Without a listener the error would
+  // end the process, and the pool itself listens on idle ones only.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
 
-  const patiently = async <T>(work: (repeated: boolean) => Promise<T>): Promise<T> => {
+  const withRetry = async <T>(work: (repeated: boolean) => Promise<T>): Promise<T> => {
     const deadline = clock.monotonicMs() + reconnectMs;
-    for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    for (let waitMs = FIRST_RETRY_MS; ; waitMs = Math.min(waitMs * 2, MAX_RETRY_MS)) {
       try {
-        return await work(waitMs > FIRST_WAIT_MS);
+        return await work(waitMs > FIRST_RETRY_MS);
       } catch (error) {
-        if (!isAway(error)) throw postgresError(error, spec.what, place);
+        if (!isUnavailable(error)) throw postgresError(error, spec.what, place);
         if (clock.monotonicMs() >= deadline) throw unreachable(error, spec.what, place);
         await clock.sleep(waitMs);
       }
     }
   };
   const inTransaction = <T>(work: (client: PoolClient) => Promise<T>): Promise<T> =>
-    patiently(async () => {
+    withRetry(async () => {
       const client = await pool.connect();
       let broken: Error | undefined;
       try {
@@ -135,13 +138,13 @@ export async function openPostgresPool(
     schema,
     place,
     query: (name, text, values) =>
-      patiently(async (repeated) => {
-        const answer = await pool.query({
+      withRetry(async (repeated) => {
+        const result = await pool.query({
           name: `${schema}.${name}`,
           text: text.replaceAll("%.", `${schema}.`),
           values: [...values],
         });
-        return { rows: answer.rows, count: answer.rowCount ?? 0, repeated };
+        return { rows: result.rows, count: result.rowCount ?? 0, repeated };
       }),
     inTransaction,
     async [Symbol.asyncDispose]() {
@@ -156,12 +159,12 @@ async function migrate(client: PoolClient, schema: string, spec: PostgresSpec, p
   await client.query(
     `CREATE TABLE IF NOT EXISTS ${schema}.room (name text PRIMARY KEY, version integer NOT NULL)`,
   );
-  const { rows } = await client.query(`SELECT version FROM ${schema}.room WHERE name = $1`, [spec.room]);
+  const { rows } = await client.query(`SELECT version FROM ${schema}.room WHERE name = $1`, [spec.component]);
   const version: number = rows[0]?.version ?? 0;
   if (version > spec.migrations.length) {
     throw new LazarusError(
       "RUN_STORE_NEWER",
-      `${spec.what} in ${place} has schema ${version}; this Lazarus knows up to ${spec.migrations.length} and will not touch it`,
+      `${spec.what} in ${place} has schema ${version}; this version of Lazarus supports up to ${spec.migrations.length}`,
       { hint: "upgrade Lazarus on this machine: npm install lazarus@latest" },
     );
   }
@@ -171,11 +174,11 @@ async function migrate(client: PoolClient, schema: string, spec: PostgresSpec, p
   }
   await client.query(
     `INSERT INTO ${schema}.room VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET version = excluded.version`,
-    [spec.room, spec.migrations.length],
+    [spec.component, spec.migrations.length],
   );
 }
 
-const AWAY = new Set([
+const UNAVAILABLE = new Set([
   ...[
     "ECONNREFUSED",
     "ECONNRESET",
@@ -186,18 +189,18 @@ const AWAY = new Set([
     "ENETUNREACH",
     "EAI_AGAIN",
   ],
-  // Shutting down, crashed, starting up; no connection left; a standby that is not the primary yet.
+  // Shutting down, crashed, starting up; too many connections; a standby not yet promoted.
   ...["57P01", "57P02", "57P03", "53300", "25006"],
-  // Two transactions in each other's way: one of them was undone.
+  // Serialization failure or deadlock: the transaction was rolled back.
   ...["40001", "40P01"],
 ]);
 
-/** Whether the server may be back in a moment. A statement that was cut short is safe to repeat: see `diagnoseWrite`. */
-function isAway(error: unknown): boolean {
+/** Whether a retry may succeed. Callers make their statements safe to repeat. */
+function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof LazarusError) return false;
   const code = "code" in error ? String(error.code) : "";
   return (
-    AWAY.has(code) ||
+    UNAVAILABLE.has(code) ||
     code.startsWith("08") ||
     /^Connection terminated|connection error|timeout/i.test(error.message)
   );
@@ -216,17 +219,17 @@ function postgresError(error: unknown, what: string, place: string): LazarusErro
   const because = error instanceof Error ? error.message : String(error);
   if (code === "53100") {
     return new LazarusError("DISK_FULL", `${what} in ${place}: the server's disk is full`, {
-      hint: "make room on the server; the run is resumed at the next boot",
+      hint: "free disk space on the server, then run the same command again",
       cause: error,
     });
   }
   if (code === "58030") {
     return new LazarusError("DISK_IO", `${what} in ${place}: the server cannot read or write its disk`, {
-      hint: "look into the server's log",
+      hint: "check the server's log",
       cause: error,
     });
   }
-  // Not found by name, or short of memory, locks or connections: nothing that the run did wrong.
+  // Unknown host, or out of memory, locks or connections: temporary, and not caused by the statement.
   if (code === "ENOTFOUND" || code.startsWith("53")) return unreachable(error, what, place);
   if (code === "3D000") {
     return new LazarusError("NOT_FOUND", `${what} in ${place}: ${because}`, {
@@ -236,7 +239,7 @@ function postgresError(error: unknown, what: string, place: string): LazarusErro
   }
   if (code.startsWith("28") || code === "42501") {
     return new LazarusError("PERMISSION", `${what} in ${place}: ${because}`, {
-      hint: "check user, password and rights",
+      hint: "check user, password and privileges",
       cause: error,
     });
   }

@@ -1,5 +1,5 @@
-// Words of a command line as a shell reads them back: for hints, which are there to be pasted, and for crontabs. Names
-// and paths come from strangers; unquoted, `x; rm -rf ~` in a hint would be a command. Pure.
+// Quotes a word for a POSIX shell: for hints, which people paste, and for crontabs. Names and paths come from untrusted
+// files; unquoted, `x; rm -rf ~` in a hint would be a command. Pure.
 
 const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
 

@@ -1,5 +1,5 @@
-// The one place that opens SQLite. WAL, synchronous=FULL (INV-1), a schema number that only grows, and plain words
-// for a database that is newer, foreign or damaged. SQL stays in the rooms.
+// The only file that opens SQLite databases: WAL, synchronous=FULL (INV-1), migrations, group commit, and clear errors for
+// a database that is newer, foreign, locked or damaged. The SQL of each schema is in the module that owns it.
 import { chmodSync, copyFileSync, existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -12,18 +12,20 @@ import type { Machine } from "./machine.ts";
 export type { DatabaseSync, StatementSync };
 
 export interface DatabaseSpec {
-  /** What it is, for messages: "the registry". */
+  /** The name of the database in messages: "the registry". */
   readonly what: string;
-  /** Stamped into the file, so that a stranger's database is never written to. */
+  /** Stored in the file, so that another program's database is never written to. */
   readonly applicationId: number;
-  /** Migration n leads from schema n to n + 1. Written once, never edited. */
+  /** Migration n upgrades schema n to n + 1. Never edited once released. */
   readonly migrations: readonly string[];
   readonly newer: ErrorCode;
   readonly foreign: ErrorCode;
   readonly damaged: ErrorCode;
-  /** Page size of a new file; SQLite's 4,096 unless told. Rows of about half a page waste the other half. */
+  /** When another process holds the lock for too long. Default INTERNAL. */
+  readonly locked?: ErrorCode;
+  /** Page size of a new file. Default 4096; rows of about half a page waste the other half. */
   readonly pageBytes?: number;
-  /** How large the write-ahead log may grow before it is folded into the file; SQLite's 1,000 pages unless told. */
+  /** Size of the write-ahead log at which SQLite checkpoints it. Default 1000 pages. */
   readonly walBytes?: number;
 }
 
@@ -63,14 +65,14 @@ function migrate(database: DatabaseSync, path: string, spec: DatabaseSpec): void
     const applicationId = readPragma(database, "application_id");
     const tables = database.prepare("SELECT count(*) AS n FROM sqlite_schema").get() as { n: number };
     if (applicationId !== spec.applicationId && (applicationId !== 0 || tables.n > 0)) {
-      throw new LazarusError(spec.foreign, `${path} is a database of another program, not ${spec.what}`, {
+      throw new LazarusError(spec.foreign, `${path} is not ${spec.what}: it belongs to another program`, {
         hint: `move it away: mv ${path} ${path}.other`,
       });
     }
     if (version > spec.migrations.length) {
       throw new LazarusError(
         spec.newer,
-        `${spec.what} ${path} has schema ${version}; this Lazarus knows up to ${spec.migrations.length} and will not touch it`,
+        `${spec.what} ${path} has schema ${version}; this version of Lazarus supports up to ${spec.migrations.length}`,
         { hint: "upgrade Lazarus on this machine: npm install -g lazarus@latest" },
       );
     }
@@ -83,7 +85,7 @@ function migrate(database: DatabaseSync, path: string, spec: DatabaseSpec): void
 
 /** Runs `work` in one immediate transaction: all of it is durable at return, or none of it happened. */
 export function inTransaction<T>(database: DatabaseSync, work: () => T): T {
-  const { begin, commit } = bracketsOf(database);
+  const { begin, commit } = statementsOf(database);
   begin.run();
   try {
     const result = work();
@@ -95,52 +97,54 @@ export function inTransaction<T>(database: DatabaseSync, work: () => T): T {
   }
 }
 
-interface Brackets {
+interface TransactionStatements {
   readonly begin: StatementSync;
   readonly commit: StatementSync;
 }
 
-const brackets = new WeakMap<DatabaseSync, Brackets>();
+const transactionStatements = new WeakMap<DatabaseSync, TransactionStatements>();
 
-/** Prepared once: a tenth of a small transaction was reading these two words. */
-function bracketsOf(database: DatabaseSync): Brackets {
-  let found = brackets.get(database);
+/** Prepared once: parsing these two statements took a tenth of a small transaction. */
+function statementsOf(database: DatabaseSync): TransactionStatements {
+  let found = transactionStatements.get(database);
   if (found === undefined) {
     found = { begin: database.prepare("BEGIN IMMEDIATE"), commit: database.prepare("COMMIT") };
-    brackets.set(database, found);
+    transactionStatements.set(database, found);
   }
   return found;
 }
 
-/** Writers of one process that share a commit. */
+/** Combines concurrent writes of one process into one commit. */
 export interface GroupCommit {
-  /** Runs `work` in a transaction with whatever else waits; durable when the promise resolves. A throw undoes it alone. */
+  /** Runs `work` in a transaction shared with other waiting writes; durable when the promise resolves. If it throws, only its own changes are rolled back. */
   run<T>(work: () => T): Promise<T>;
 }
 
 interface Waiting {
-  /** Does the work; says how to settle its promise once the commit is on disk. */
+  /** Does the work. Returns a function that resolves its promise, to be called after the commit. */
   perform(): () => void;
   reject(error: unknown): void;
 }
 
 /**
- * Collects the writes of one turn of the event loop into one transaction: a thousand runs that save at once wait for a
- * few syncs of the disk and not for a thousand. A single writer waits no longer than it would alone.
+ * Collects the writes of one turn of the event loop into one transaction, so that a thousand concurrent saves need a few
+ * fsyncs instead of a thousand. A single writer waits no longer than it would alone.
  */
 export function createGroupCommit(database: DatabaseSync): GroupCommit {
   let waiting: Waiting[] = [];
   const flush = () => {
     const group = waiting;
     waiting = [];
-    let settle: (() => void)[];
+    let resolvers: (() => void)[];
     try {
-      settle = inTransaction(database, () => group.map((each) => inSavepoint(database, each, group.length)));
+      resolvers = inTransaction(database, () =>
+        group.map((each) => inSavepoint(database, each, group.length)),
+      );
     } catch (error) {
       for (const each of group) each.reject(error);
       return;
     }
-    for (const done of settle) done();
+    for (const resolve of resolvers) resolve();
   };
   return {
     run: <T>(work: () => T) =>
@@ -162,7 +166,7 @@ function inSavepoint(database: DatabaseSync, { perform, reject }: Waiting, group
     database.exec("RELEASE one");
     return done;
   } catch (error) {
-    // A full disk may have undone the whole transaction already: then nobody's work is there.
+    // After SQLITE_FULL the whole transaction may be rolled back already: then every write in the group failed.
     if (!database.isTransaction) throw error;
     database.exec("ROLLBACK TO one; RELEASE one");
     return () => reject(error);
@@ -174,20 +178,33 @@ function readPragma(database: DatabaseSync, name: "user_version" | "application_
   return row[name]!;
 }
 
+const SQLITE_BUSY = 5;
+const SQLITE_LOCKED = 6;
 const SQLITE_FULL = 13;
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 const SQLITE_READONLY = 8;
 const SQLITE_CANTOPEN = 14;
 
-/** Says in plain words what SQLite reported about the database at `path`. */
+/** Converts an error that SQLite reported about the database at `path`. */
 export function databaseError(error: unknown, path: string, spec: DatabaseSpec): LazarusError {
+  if (error instanceof LazarusError) return error;
   const number = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : undefined;
-  const because = error instanceof Error ? error.message : String(error);
+  const message = error instanceof Error ? error.message : String(error);
   switch (number) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return new LazarusError(
+        spec.locked ?? "INTERNAL",
+        `${spec.what} ${path} is locked by another process`,
+        {
+          hint: `find it: fuser ${path}`,
+          cause: error,
+        },
+      );
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-      return new LazarusError(spec.damaged, `${spec.what} ${path} is damaged: ${because}`, {
+      return new LazarusError(spec.damaged, `${spec.what} ${path} is damaged: ${message}`, {
         hint: `move it away: mv ${path} ${path}.damaged`,
         cause: error,
       });
@@ -211,25 +228,25 @@ export function databaseError(error: unknown, path: string, spec: DatabaseSpec):
   }
 }
 
-/** Databases whose log has no index are copied to be read; larger ones are read without their newest pages. */
+/** A larger database with a WAL but no -shm file is read without the WAL instead of being copied. */
 const LARGEST_COPY_BYTES = 256 * 1024 * 1024;
 
 /**
- * Reads a database that belongs to someone else: nothing is created, changed or folded in beside it, and its writer is
- * not held up. Undefined when there is none.
+ * Reads a database that another process owns. Creates, changes and checkpoints nothing, and does not block its writer.
+ * Returns undefined when the file does not exist.
  */
 export function readDatabase<T>(path: string, use: (database: DatabaseSync) => T): T | undefined {
   if (!existsSync(path)) return undefined;
   const walBytes = statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0;
   if (walBytes > 0 && existsSync(`${path}-shm`)) return withDatabase(path, use);
-  // Without a log the file is complete. `immutable` keeps SQLite from making one beside it.
-  const alone = (file: string) => {
+  // Without a WAL the file is complete. `immutable` keeps SQLite from creating one.
+  const immutable = (file: string) => {
     const url = pathToFileURL(file);
     url.search = "?immutable=1";
     return url;
   };
   if (walBytes === 0 || statSync(path).size + walBytes > LARGEST_COPY_BYTES)
-    return withDatabase(alone(path), use);
+    return withDatabase(immutable(path), use);
   const directory = mkdtempSync(join(tmpdir(), "lazarus-read-"));
   try {
     for (const suffix of ["", "-wal"]) copyFileSync(path + suffix, join(directory, `copy.db${suffix}`));

@@ -118,7 +118,7 @@ describe("the file", () => {
     expect(() => openRegistry(machine, path)).toThrow(
       expect.objectContaining({
         code: "REGISTRY_NEWER",
-        message: `the registry ${path} has schema ${MIGRATIONS.length + 7}; this Lazarus knows up to ${MIGRATIONS.length} and will not touch it`,
+        message: `the registry ${path} has schema ${MIGRATIONS.length + 7}; this version of Lazarus supports up to ${MIGRATIONS.length}`,
       }),
     );
   });

@@ -147,7 +147,7 @@ describe("events", () => {
     expect(world.show("events").replace(/up to \d+/, "up to <n>")).toMatchInlineSnapshot(`
       "exit 11
       ── stderr
-      error: the registry <world>/home/registry.db has schema 99; this Lazarus knows up to <n> and will not touch it
+      error: the registry <world>/home/registry.db has schema 99; this version of Lazarus supports up to <n>
         try: upgrade Lazarus on this machine: npm install -g lazarus@latest
       "
     `);
@@ -159,7 +159,7 @@ describe("events", () => {
       ── stdout
       <world>/home/missions/m2
       ── stderr
-      warning: the event log was not written: the registry <world>/home/registry.db has schema 99; this Lazarus knows up to <n> and will not touch it
+      warning: the event log was not written: the registry <world>/home/registry.db has schema 99; this version of Lazarus supports up to <n>
       made the cell of m2: meta/ config/ state/ logs/ artifacts/ worktree/ logs/daemon.log meta/mission.json config/cell.json state/heartbeat.json
       next: lazarus heartbeat m2
       "

@@ -53,7 +53,7 @@ function recordLife(): void {
 }
 
 /** Takes a lock as someone does who only looks, or as another program; closing lets go of it. */
-function hold(path: string, how: "alone" | "shared"): Disposable {
+function hold(path: string, how: "exclusive" | "shared"): Disposable {
   const support = posixSupport();
   if (!support.ok) throw new Error(support.reason);
   mkdirSync(dirname(path), { recursive: true });
@@ -99,7 +99,7 @@ describe("a pit", () => {
 
   it("is refused by name, also when the other one has not said its name yet", async () => {
     const path = pitLockFile(scene.config.run_dir);
-    using _other = hold(path, "alone");
+    using _other = hold(path, "exclusive");
     const refused = openPit(scene.pitContext);
     writeFileSync(path, JSON.stringify({ pid: process.pid, host: hostname(), purpose: "pit", since: 1 }));
     await expect(refused).rejects.toThrow(`process ${process.pid}`);

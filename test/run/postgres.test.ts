@@ -104,7 +104,7 @@ describe("PostgreSQL run store", () => {
     expect(await store.effects("r")).toMatchObject([{ state: "done", attempts: 1 }]);
   });
   test("a server that stops between two statements of a transaction ends neither it nor the process", async () => {
-    const spec = { what: "a test", room: "test", migrations: [] };
+    const spec = { what: "a test", component: "test", migrations: [] };
     await using pool = await openPostgresPool(systemClock, await server.createDatabase(), spec);
     let tries = 0;
     const answer = await pool.inTransaction(async (client) => {

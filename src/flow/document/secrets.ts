@@ -30,7 +30,7 @@ export async function refuseSecrets(fields: Readonly<Record<string, string | und
 /** The text with every secret replaced by its rule's name, and how many there were. */
 export async function redactText(text: string): Promise<{ text: string; count: number }> {
   if (!isWorthChecking(text)) return { text, count: 0 };
-  const { redactSecrets } = await import("../../platform/secrets.ts");
+  const { redactSecrets } = await import("../../platform/redact.ts");
   const { value, count } = await redactSecrets(text);
   return { text: value, count };
 }

@@ -89,8 +89,8 @@ export async function openPostgresRows(
   connection: string,
   options: PostgresOptions,
 ): Promise<SaverRows> {
-  const room = { what: "the graph checkpoints", room: "langgraph", migrations: MIGRATIONS };
-  const pool = await openPostgresPool(machine.clock, connection, room, options);
+  const tables = { what: "the graph checkpoints", component: "langgraph", migrations: MIGRATIONS };
+  const pool = await openPostgresPool(machine.clock, connection, tables, options);
   const ask = <Row extends object>(name: keyof typeof SQL, ...values: readonly unknown[]) =>
     pool.query<Row>(`graph.${name}`, SQL[name], values);
   const list: SaverRows["list"] = async ({ thread, ns, id, beforeId, limit }) =>

@@ -6,10 +6,10 @@ import type { Machine } from "../../platform/machine.ts";
 import {
   createGroupCommit,
   type DatabaseSpec,
+  databaseError,
   openDatabase,
   type StatementSync,
 } from "../../platform/sqlite.ts";
-import { sqliteError } from "../../platform/sqlite-error.ts";
 import { damagedGraph } from "./pack.ts";
 import type { BlobRow, CheckpointRow, SaverRows, WriteRow } from "./rows.ts";
 
@@ -71,6 +71,7 @@ const SAVER_DATABASE: DatabaseSpec = {
   newer: "RUN_STORE_NEWER",
   foreign: "RUN_STORE_FOREIGN",
   damaged: "RUN_STORE_DAMAGED",
+  locked: "RUN_STORE_UNREACHABLE",
   pageBytes: 4096,
   walBytes: 1024 * 1024,
 };
@@ -151,7 +152,7 @@ export function openSqliteRows(machine: Machine, path: string, survives: Survive
     try {
       return await work();
     } catch (error) {
-      throw sqliteError(error, path, SAVER_DATABASE);
+      throw databaseError(error, path, SAVER_DATABASE);
     }
   };
   const list = ({ thread, ns, id, beforeId, limit }: Parameters<SaverRows["list"]>[0]) =>

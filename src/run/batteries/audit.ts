@@ -1,9 +1,9 @@
 // Audit: an append-only log of what runs did, one numbered line per event, with the chain of parents. It lies in the
 // registry's style: a table that refuses change and removal. A port of the kernel, which does not know it.
 import { type Machine, systemMachine } from "../../platform/machine.ts";
+import { redactSecrets } from "../../platform/redact.ts";
 import { type DatabaseSpec, openDatabase } from "../../platform/sqlite.ts";
 import type { AuditPort, RunEvent } from "../kernel/ports.ts";
-import { redactRecord } from "../store/redact.ts";
 
 /** One event of a run as it was written down. */
 export interface AuditEntry extends RunEvent {
@@ -65,7 +65,7 @@ export function openAuditLog(path: string, machine: Machine = systemMachine): Au
       const nowMs = Math.floor(machine.clock.nowMs());
       // In the order of the events, though the look for secrets takes a moment.
       const turn = queue.then(async () => {
-        const data = JSON.stringify((await redactRecord(event.data)).value);
+        const data = JSON.stringify((await redactSecrets(event.data)).value);
         insert.run({
           run: info.runId,
           parent: info.parentRunId,

@@ -4,7 +4,7 @@
 import type { KeyObject } from "node:crypto";
 import { LazarusError } from "../../platform/errors.ts";
 import type { IdSource } from "../../platform/ids.ts";
-import { redactRecord } from "./redact.ts";
+import { redactSecrets } from "../../platform/redact.ts";
 
 /** What happens to text before it is stored. */
 export interface SealOptions {
@@ -44,7 +44,7 @@ export function createSeal(ids: IdSource, options: SealOptions = {}): Seal {
       const said = JSON.stringify(value) ?? "null";
       const { value: clean, count } = options.keepSecrets
         ? { value, count: 0 }
-        : await redactRecord(JSON.parse(said));
+        : await redactSecrets(JSON.parse(said));
       const json = count === 0 ? said : (JSON.stringify(clean) ?? "null");
       if (key === undefined) return { text: json, redactions: count };
       const nonce = ids.bytes(NONCE_BYTES);

@@ -9,7 +9,7 @@ import type { RunStore } from "../store/store.ts";
 import { diagnoseWrite } from "../store/verdict.ts";
 import { PG_MIGRATIONS, PG_SQL } from "./postgres-schema.ts";
 
-const ROOM = { what: "the run store", room: "run", migrations: PG_MIGRATIONS };
+const TABLES = { what: "the run store", component: "run", migrations: PG_MIGRATIONS };
 
 /** Runs in the database that `connection` (postgres://…) names. */
 export async function openPostgresRunStore(
@@ -26,7 +26,7 @@ export async function openPostgresBackend(
   connection: string,
   options: PostgresOptions = {},
 ): Promise<RunBackend> {
-  const pool = await openPostgresPool(machine.clock, connection, ROOM, options);
+  const pool = await openPostgresPool(machine.clock, connection, TABLES, options);
   const ask = <Row extends object>(name: keyof typeof PG_SQL, ...values: readonly unknown[]) =>
     pool.query<Row>(name, PG_SQL[name], values);
   const readRun = async (runId: string) => (await ask<RunRow>("readRun", runId)).rows[0];

@@ -84,6 +84,7 @@ export const RUNS_DATABASE: DatabaseSpec = {
   newer: "RUN_STORE_NEWER",
   foreign: "RUN_STORE_FOREIGN",
   damaged: "RUN_STORE_DAMAGED",
+  locked: "RUN_STORE_UNREACHABLE",
   // 2 KB messages: 1.16 × their size on 16 KB pages, 1.98 × on 4 KB ones, at 0.19 against 0.16 ms a durable save.
   pageBytes: 16_384,
   walBytes: 1024 * 1024,

@@ -7,10 +7,10 @@ import type { Machine } from "../../platform/machine.ts";
 import {
   createGroupCommit,
   type DatabaseSync,
+  databaseError,
   openDatabase,
   type StatementSync,
 } from "../../platform/sqlite.ts";
-import { sqliteError } from "../../platform/sqlite-error.ts";
 import type { EffectRow, LineageRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../store/backend.ts";
 import { unloadable } from "../store/prune.ts";
 import { diagnoseWrite } from "../store/verdict.ts";
@@ -35,7 +35,7 @@ export function openSqliteBackend(machine: Machine, path: string): RunBackend {
     try {
       return await work();
     } catch (error) {
-      throw sqliteError(error, path, RUNS_DATABASE);
+      throw databaseError(error, path, RUNS_DATABASE);
     }
   };
   const group = createGroupCommit(database);

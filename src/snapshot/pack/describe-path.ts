@@ -2,7 +2,7 @@
 // where the data of a sparse file lies. Never follows a link, never waits on a FIFO.
 import { constants, openSync, readlinkSync } from "node:fs";
 import { systemErrorCode } from "../../platform/errors.ts";
-import { createStat, ctimeMs, type FileStat, isOfMode, statPath } from "../../platform/file-stat.ts";
+import { createStat, ctimeMs, type FileStat, hasFileType, statPath } from "../../platform/file-stat.ts";
 import { posixSupport } from "../../platform/posix.ts";
 import type { CapturedItem, CaptureItem } from "../model/capture-item.ts";
 import type { EntryType } from "../model/entry.ts";
@@ -38,7 +38,7 @@ const seen = createStat();
 /** Directories, symlinks and FIFOs: everything there is to know, without opening them. */
 export function describeOther(item: CaptureItem, file: string | Buffer): Described {
   const stat = statPath(file, seen);
-  if (!isOfMode(stat, MODES[item.type])) throw changedType();
+  if (!hasFileType(stat, MODES[item.type])) throw changedType();
   const described = describe(item, file, stat);
   if (item.type === "symlink")
     described.entry.target = decodePath(readlinkSync(file, { encoding: "buffer" }));
@@ -52,7 +52,7 @@ export function describeFile(
   stat: FileStat,
   fd: number,
 ): Described {
-  if (!isOfMode(stat, S_IFREG)) throw changedType();
+  if (!hasFileType(stat, S_IFREG)) throw changedType();
   const described =
     item.source === undefined ? describe(item, live, stat, fd) : describe(item, live, statPath(live, seen));
   described.entry.size = stat.size;

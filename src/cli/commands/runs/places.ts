@@ -1,10 +1,12 @@
 // Where the commands about runs look: the stores of all cells, or the one that --store names. Listing only reads; a
 // store is opened for writing only by a command that changes a run.
+
 import { existsSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { cellPaths } from "../../../cell/layout.ts";
 import { isMissionId } from "../../../cell/mission-id.ts";
 import { asLazarusError, LazarusError } from "../../../platform/errors.ts";
+import { shellWord } from "../../../platform/shell-word.ts";
 import type { RunHead } from "../../../run/model/types.ts";
 import type { RunStore } from "../../../run/store/store.ts";
 import { CELL_RUNS, openSqliteRunStore } from "../../../run/stores/open.ts";
@@ -31,14 +33,7 @@ interface StoreChoice {
 /** The options that lead a next command to the same store. An address may hold a password, which is not repeated. */
 export function sameStore({ store, mission }: StoreChoice): string {
   if (store === undefined) return mission === undefined ? "" : ` --mission ${mission}`;
-  return /^\w+:\/\//.test(store) ? " --store …" : ` --store ${quoteWord(store)}`;
-}
-
-const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
-
-/** As a shell takes it. */
-function quoteWord(word: string): string {
-  return PLAIN_WORD.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  return /^\w+:\/\//.test(store) ? " --store …" : ` --store ${shellWord(store)}`;
 }
 
 /** A run and where it lies. */

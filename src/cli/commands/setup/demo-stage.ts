@@ -1,4 +1,5 @@
 // The play that `lazarus demo` shows: an agent of thirty lines, the mailbox outside its cell, and the texts. No I/O.
+import { shellWord } from "../../../platform/shell-word.ts";
 
 export const MISSION = "ten-letters";
 export const LETTERS = 10;
@@ -10,11 +11,10 @@ export const FATAL_LETTER = 6;
  * where to go on. `lazarus` is a function, so that it works from a checkout as well.
  */
 export function agentScript(node: string, launcher: string): string {
-  const quoted = (path: string) => `'${path.replaceAll("'", "'\\''")}'`;
   const steps = Array.from({ length: LETTERS }, (_, n) => `letter-${n + 1}`);
   return `#!/bin/sh
 # Ten letters, each sent once, whatever happens to me.
-lazarus() { ${quoted(node)} ${quoted(launcher)} "$@"; }
+lazarus() { ${shellWord(node)} ${shellWord(launcher)} "$@"; }
 next=1
 if [ -f "$LAZARUS_CELL/state/resume.json" ]; then
   next=$(sed -n 's/.*"step": "letter-\\([0-9]*\\)".*/\\1/p' "$LAZARUS_CELL/state/resume.json" | head -n 1)

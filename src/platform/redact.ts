@@ -1,11 +1,11 @@
-// Takes secrets out of a value on its way into a record (INV-7), those too that no single string shows: in the name of a
-// field, in a value that only its field's name gives away (`AWS_SECRET_ACCESS_KEY`), or spread over text parts that
-// stand side by side. What a secret looks like is platform/secrets.ts's to know.
-import { findSecrets, type SecretRange } from "../../platform/secrets.ts";
+// Replaces the secrets in a JSON value (INV-7), including those that no single string shows: in a field's name, in a value
+// that only its field's name gives away (`AWS_SECRET_ACCESS_KEY`), or split over adjacent text parts. secrets.ts decides
+// what a secret is.
+import { findSecrets, type SecretRange } from "./secrets.ts";
 
-/** A value without its secrets, and how many there were. */
-export interface Redacted {
-  readonly value: unknown;
+/** A value without its secrets, and how many were replaced. */
+export interface Redacted<T> {
+  readonly value: T;
   readonly count: number;
 }
 
@@ -14,20 +14,20 @@ interface TextPart {
   readonly text: string;
 }
 
-/** No rule spans it. */
+/** No rule matches across it. */
 const SEPARATOR = "\n\u0000\n";
-/** Between a field's name and its text: the way in which the rules expect to see a secret assigned. */
+/** Put between a field's name and its value, so that the rules see an assignment. */
 const ASSIGNS = '="';
 
-/** The same JSON data with each secret replaced by `[redacted: kind]`; as it is when there is none. */
-export async function redactRecord(value: unknown): Promise<Redacted> {
+/** Replaces each secret by `[redacted: kind]`. Returns the same object when there is none. */
+export async function redactSecrets<T>(value: T): Promise<Redacted<T>> {
   const whole = await redactStrings(value);
   const parts = await redactSplitText(whole.value);
-  return { value: parts.value, count: whole.count + parts.count };
+  return { value: parts.value as T, count: whole.count + parts.count };
 }
 
-/** All strings and names in one look. */
-async function redactStrings(value: unknown): Promise<Redacted> {
+/** Checks all strings and field names in one pass. */
+async function redactStrings(value: unknown): Promise<Redacted<unknown>> {
   const texts: { readonly text: string; readonly start: number }[] = [];
   let all = "";
   eachString(value, SEPARATOR, (text, before) => {
@@ -45,7 +45,7 @@ async function redactStrings(value: unknown): Promise<Redacted> {
   return { value: clean, count: ranges.length };
 }
 
-/** Visits the names and strings of a value, in the order in which `rebuild` asks for them. */
+/** Visits field names and strings in the order in which `rebuild` replaces them. */
 function eachString(value: unknown, before: string, visit: (text: string, before: string) => void): void {
   if (typeof value === "string") visit(value, before);
   else if (Array.isArray(value)) for (const each of value) eachString(each, SEPARATOR, visit);
@@ -66,8 +66,8 @@ function rebuild(value: unknown, nextString: () => string): unknown {
   );
 }
 
-/** A model that streams may cut its words anywhere. */
-async function redactSplitText(value: unknown): Promise<Redacted> {
+/** A streaming model may split a token anywhere between two text parts. */
+async function redactSplitText(value: unknown): Promise<Redacted<unknown>> {
   const clean = new Map<object, string>();
   let count = 0;
   for (const group of textGroups(value)) {
@@ -82,7 +82,7 @@ async function redactSplitText(value: unknown): Promise<Redacted> {
   return count === 0 ? { value, count } : { value: replaceParts(value, clean), count };
 }
 
-/** Runs of two or more text parts in the lists of a value. */
+/** Groups of two or more adjacent text parts in the arrays of a value. */
 function textGroups(value: unknown): TextPart[][] {
   if (typeof value !== "object" || value === null) return [];
   if (!Array.isArray(value)) return Object.values(value).flatMap(textGroups);
@@ -112,7 +112,7 @@ function replaceParts(value: unknown, clean: ReadonlyMap<object, string>): unkno
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, replaceParts(each, clean)]));
 }
 
-/** `text` stands at `start` of what the ranges were found in. */
+/** `start` is the offset of `text` in the string that the ranges refer to. */
 function replaceRanges(text: string, start: number, ranges: readonly SecretRange[]): string {
   let result = "";
   let done = 0;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { redactRecord } from "./redact.ts";
+import { redactSecrets } from "./redact.ts";
 
 // Made of parts, so that this file holds nothing that looks like a secret.
 const TOKEN = ["ghp", "1234567890abcdefghijklmnopqrstuvwx12"].join("_");
@@ -29,7 +29,7 @@ describe("redaction of a record", () => {
       },
     ],
   ])("finds a secret %s", async (_, value) => {
-    const { value: clean, count } = await redactRecord(value);
+    const { value: clean, count } = await redactSecrets(value);
     const text = JSON.stringify(clean);
     expect(count).toBeGreaterThan(0);
     expect(text).toContain("[redacted: github]");
@@ -38,20 +38,22 @@ describe("redaction of a record", () => {
   });
 
   test("finds what only the field's name gives away", async () => {
-    const { value, count } = await redactRecord({ env: { AWS_SECRET_ACCESS_KEY: AWS, REGION: "eu-west-1" } });
+    const { value, count } = await redactSecrets({
+      env: { AWS_SECRET_ACCESS_KEY: AWS, REGION: "eu-west-1" },
+    });
     expect(count).toBe(1);
     expect(JSON.stringify(value)).not.toContain(AWS.slice(-8));
     expect(value).toMatchObject({ env: { REGION: "eu-west-1" } });
   });
 
   test("leaves no half of a secret whose name stands before it in the same text", async () => {
-    const { value } = await redactRecord(`export AWS_SECRET_ACCESS_KEY=${AWS} && run`);
+    const { value } = await redactSecrets(`export AWS_SECRET_ACCESS_KEY=${AWS} && run`);
     expect(value).not.toContain(AWS.slice(-8));
     expect(value).toMatch(/^export \[redacted: aws\] && run$/);
   });
 
   test("keeps what stands around a secret, and the parts that have none", async () => {
-    const { value } = await redactRecord({
+    const { value } = await redactSecrets({
       content: [
         { type: "text", text: "hello" },
         { type: "text", text: `see ${TOKEN}!` },
@@ -70,7 +72,7 @@ describe("redaction of a record", () => {
   test("hands back anything without secrets as it is", async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), async (value) => {
-        const clean = await redactRecord(value);
+        const clean = await redactSecrets(value);
         expect(clean).toEqual({ value, count: 0 });
         expect(clean.value).toBe(value);
       }),

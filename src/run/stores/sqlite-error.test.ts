@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { decideOutcome } from "../run/kernel/outcome.ts";
-import { RUNS_DATABASE } from "../run/stores/sqlite-schema.ts";
-import { sqliteError } from "./sqlite-error.ts";
+import { databaseError } from "../../platform/sqlite.ts";
+import { decideOutcome } from "../kernel/outcome.ts";
+import { RUNS_DATABASE } from "./sqlite-schema.ts";
 
 const said = (errcode: number) => Object.assign(new Error("as SQLite says it"), { errcode });
 
@@ -14,12 +14,12 @@ describe("what SQLite says", () => {
     [11, "RUN_STORE_DAMAGED"],
     [8, "DISK_READ_ONLY"],
   ])("%i is %s, with a next step", (errcode, code) => {
-    const error = sqliteError(said(errcode), "/x/runs.db", RUNS_DATABASE);
+    const error = databaseError(said(errcode), "/x/runs.db", RUNS_DATABASE);
     expect(error).toMatchObject({ code, hint: expect.stringContaining("/x") });
     expect(error.message).toContain("/x/runs.db");
   });
   test("a lock that passes leaves the record for whoever resumes it", () => {
-    const error = sqliteError(said(5), "/x/runs.db", RUNS_DATABASE);
+    const error = databaseError(said(5), "/x/runs.db", RUNS_DATABASE);
     expect(decideOutcome({ kind: "threw", error }, "r")).toMatchObject({
       status: "failed",
       closing: undefined,
