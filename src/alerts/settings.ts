@@ -1,80 +1,101 @@
-// The `alerts` section of the configuration. Secrets can be kept in separate files, so that the configuration can be shown
-// and shared; this file only checks and passes on their paths.
-import { LazarusError } from "../platform/errors.ts";
-import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
+// The section `alerts` of the config. Secrets are kept in files of their own, so that the config can be shown and shared;
+// they are read when an alert is sent and not kept in memory.
+import { invalidSetting, readSection, setting } from "../cell/settings.ts";
+import type { JsonObject } from "../platform/json-file.ts";
 import { EVENT_KINDS } from "../registry/registry.ts";
 import type { AlertRules, AlertTarget } from "./plan.ts";
 
+const DEFAULT_MAX_AGE_SECONDS = 3600;
+/** The kind that the pit itself uses: a mission that waits for an answer, a tombstone, work that it cannot do. */
+const DEFAULT_KINDS = ["alert"] as const;
+const ADDRESS = "an http or https address";
+
+export const ALERT_SETTINGS = {
+  command: setting({
+    type: (z) => z.string().min(1),
+    default: undefined,
+    allowed: "a text",
+    description: "command line for /bin/sh; receives the alert as JSON on standard input",
+  }),
+  webhook: setting({
+    type: (z) => z.string().refine(isWebAddress),
+    default: undefined,
+    allowed: ADDRESS,
+    description: "URL that receives each alert as a JSON POST",
+    secret: true,
+  }),
+  webhook_file: setting({
+    type: (z) => z.string().min(1),
+    default: undefined,
+    allowed: "a text",
+    description: "file that holds the webhook URL, if the URL itself is a secret",
+  }),
+  ntfy: setting({
+    type: (z) => z.string().refine(isWebAddress),
+    default: undefined,
+    allowed: ADDRESS,
+    description: "ntfy topic, for example https://ntfy.sh/my-topic",
+    secret: true,
+  }),
+  ntfy_token_file: setting({
+    type: (z) => z.string().min(1),
+    default: undefined,
+    allowed: "a text",
+    description: "file that holds the access token for ntfy",
+  }),
+  on: setting({
+    type: (z) => z.array(z.enum(EVENT_KINDS).exclude(["delivery"])).readonly(),
+    default: DEFAULT_KINDS,
+    allowed: "a list of kinds of events",
+    description: "event kinds that are sent; `lazarus events` shows them",
+  }),
+  max_age_seconds: setting({
+    type: (z) => z.number().positive(),
+    default: DEFAULT_MAX_AGE_SECONDS,
+    allowed: "a number above 0",
+    description: "drop alerts that could not be delivered for this long",
+  }),
+};
+
 export interface AlertSettings {
   readonly rules: AlertRules;
-  /** A line for /bin/sh that gets the alert as JSON on its standard input. */
+  /** A line for /bin/sh; it receives the alert as JSON on standard input. */
   readonly command: string | undefined;
-  /** The address is often a secret itself, so it can be given as the path of a file. */
+  /** The address is often a secret: given directly, or as the path of a file that holds it. */
   readonly webhook: { readonly url: string } | { readonly urlFile: string } | undefined;
   readonly ntfy:
     | { readonly server: string; readonly topic: string; readonly tokenFile: string | undefined }
     | undefined;
 }
 
-const DEFAULT_MAX_AGE_SECONDS = 3600;
-/** Raised by the pit itself: a mission waits for permission, was given up, or the pit cannot do its work. */
-const DEFAULT_KINDS = ["alert"];
-
 export function alertSettings(document: JsonObject, file: string | undefined): AlertSettings {
   const where = `${file ?? "config"}: alerts`;
-  const section = document.alerts ?? {};
-  if (!isJsonObject(section)) throw invalid(where, "an object");
-  const command = text(section.command, `${where}.command`);
-  const url = address(section.webhook, `${where}.webhook`);
-  const urlFile = text(section.webhook_file, `${where}.webhook_file`);
+  const values = readSection(ALERT_SETTINGS, document.alerts, where, { nullIsUnset: true });
+  const { command, webhook: url, webhook_file: urlFile } = values;
   const webhook = url !== undefined ? { url } : urlFile !== undefined ? { urlFile } : undefined;
-  const ntfy = readNtfy(section, where);
-  const kinds = section.on ?? DEFAULT_KINDS;
-  const isKind = (kind: unknown) => (EVENT_KINDS as readonly unknown[]).includes(kind) && kind !== "delivery";
-  if (!Array.isArray(kinds) || !kinds.every(isKind)) throw invalid(`${where}.on`, "a list of event kinds");
-  const maxAge = section.max_age_seconds ?? DEFAULT_MAX_AGE_SECONDS;
-  if (typeof maxAge !== "number" || !(maxAge > 0))
-    throw invalid(`${where}.max_age_seconds`, "a number above 0");
+  const ntfy = values.ntfy === undefined ? undefined : readNtfy(values.ntfy, values.ntfy_token_file, where);
   const targets: AlertTarget[] = [];
   if (command !== undefined) targets.push("command");
   if (webhook !== undefined) targets.push("webhook");
   if (ntfy !== undefined) targets.push("ntfy");
-  return { rules: { kinds, targets, maxAgeMs: maxAge * 1000 }, command, webhook, ntfy };
+  const maxAgeMs = (values.max_age_seconds ?? DEFAULT_MAX_AGE_SECONDS) * 1000;
+  return { rules: { kinds: values.on ?? DEFAULT_KINDS, targets, maxAgeMs }, command, webhook, ntfy };
 }
 
-/** In `https://ntfy.sh/my-topic` the last path segment is the topic. */
-function readNtfy(section: JsonObject, where: string): AlertSettings["ntfy"] {
-  const full = address(section.ntfy, `${where}.ntfy`);
-  if (full === undefined) return undefined;
-  const url = new URL(full);
+/** `https://ntfy.sh/my-topic`: the last part is the topic. */
+function readNtfy(address: string, tokenFile: string | undefined, where: string): AlertSettings["ntfy"] {
+  const url = new URL(address);
   const parts = url.pathname.split("/").filter((part) => part !== "");
   const topic = parts.pop();
-  if (topic === undefined) throw invalid(`${where}.ntfy`, "a URL that ends with a topic");
+  if (topic === undefined) throw invalidSetting(`${where}.ntfy`, "an address that ends with a topic");
   return {
     server: new URL(`/${parts.join("/")}`, url.origin).href,
     topic: decodeURIComponent(topic),
-    tokenFile: text(section.ntfy_token_file, `${where}.ntfy_token_file`),
+    tokenFile,
   };
 }
 
-function text(value: unknown, key: string): string | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (typeof value === "string" && value !== "") return value;
-  throw invalid(key, "text");
-}
-
-/** The error message never contains the address. */
-function address(value: unknown, key: string): string | undefined {
-  const given = text(value, key);
-  if (given === undefined) return undefined;
-  const url = URL.canParse(given) ? new URL(given) : undefined;
-  if (url?.protocol === "https:" || url?.protocol === "http:") return given;
-  throw invalid(key, "an http or https URL");
-}
-
-function invalid(key: string, expected: string): LazarusError {
-  return new LazarusError("CONFIG_INVALID", `${key} is not ${expected}`, {
-    hint: "edit it, then: lazarus config",
-    details: { key, expected },
-  });
+function isWebAddress(text: string): boolean {
+  const protocol = URL.canParse(text) ? new URL(text).protocol : undefined;
+  return protocol === "https:" || protocol === "http:";
 }

@@ -104,6 +104,11 @@ export function resolveConfig(
   return { config: config as unknown as Config, origins, file, warnings, document };
 }
 
+/** The allowed values of a key, in words. */
+export function expectedValue(key: ConfigKey): string {
+  return EXPECTED_WORDS[KEYS[key]];
+}
+
 export function isConfigKey(key: string): key is ConfigKey {
   return Object.hasOwn(KEYS, key);
 }

@@ -1,30 +1,28 @@
-// What the config says of HTTP: `pit.http_port`. Pure.
-import { LazarusError } from "../platform/errors.ts";
-import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
+// The setting of the HTTP API: `pit.http_port`.
+import { readSection, setting } from "../cell/settings.ts";
+import type { JsonObject } from "../platform/json-file.ts";
 
-/** Agreed upon, so that a bookmark keeps working; another user's pit on the same host gets a free one instead. */
+/** Fixed, so that a bookmark keeps working. A second pit on the same host gets a free port instead. */
 export const DEFAULT_TCP_PORT = 7433;
+
+/** Keys of the section `pit`. */
+export const HTTP_SETTINGS = {
+  http_port: setting({
+    type: (z) => z.union([z.int().min(0).max(65_535), z.null(), z.literal(false).transform(() => null)]),
+    default: DEFAULT_TCP_PORT,
+    allowed: "a port number, 0 for any free one, or null for none",
+    description: "port of the HTTP API on 127.0.0.1; null leaves only the unix socket",
+  }),
+};
 
 export interface HttpSettings {
   /** Null: only the unix socket. */
   readonly tcpPort: number | null;
-  /** Whether a human chose the port; then it must be that one. */
+  /** Whether the config sets the port; then no other port will do. */
   readonly chosen: boolean;
 }
 
 export function httpSettings(document: JsonObject, file: string | undefined): HttpSettings {
-  const value = isJsonObject(document.pit) ? document.pit.http_port : undefined;
-  if (value === undefined) return { tcpPort: DEFAULT_TCP_PORT, chosen: false };
-  if (value === null || value === false) return { tcpPort: null, chosen: true };
-  if (typeof value === "number" && Number.isInteger(value) && value >= 0 && value <= 65_535)
-    return { tcpPort: value, chosen: true };
-  const key = `${file ?? "config"}: pit.http_port`;
-  throw new LazarusError(
-    "CONFIG_INVALID",
-    `${key} is not a port number, 0 for any free one, or null for none`,
-    {
-      hint: "edit it, then: lazarus config",
-      details: { key },
-    },
-  );
+  const { http_port: port } = readSection(HTTP_SETTINGS, document.pit, `${file ?? "config"}: pit`);
+  return { tcpPort: port === undefined ? DEFAULT_TCP_PORT : port, chosen: port !== undefined };
 }

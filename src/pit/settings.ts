@@ -1,14 +1,107 @@
-// The `pit` section of the configuration. What a mission says of itself (config/cell.json, key `pit`) overrides what the
-// config says of its agent (`pit.agents.<name>`), which overrides the section itself, which overrides the defaults.
-// Pure: documents in, settings out, and a wrong value is an error that names file and key.
-import { LazarusError } from "../platform/errors.ts";
+// The section `pit` of the config. A mission's own settings (config/cell.json, key `pit`) override those of its agent
+// (`pit.agents.<name>`), which override the section itself, which overrides the defaults. Pure: documents in, settings
+// out; a wrong value is an error that names file and key.
+import {
+  defaultsOf,
+  invalidSetting,
+  readSection,
+  type Setting,
+  type SettingValues,
+  setting,
+} from "../cell/settings.ts";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import { DEFAULT_LIMITS, type PolicyLimits, REVIVE_MODES, type ReviveMode } from "./death/policy.ts";
 
 export interface QuotaPattern {
-  /** A regular expression over one line of output; its first group, if any, says when the quota comes back. */
+  /** A regular expression for one line of output; its first group, if any, says when the quota resets. */
   readonly pattern: string;
 }
+
+const amount = (value: number, description: string): Setting<number, number> =>
+  setting({ type: (z) => z.number().min(0), default: value, allowed: "a number, 0 or more", description });
+
+const optionalSeconds = (description: string): Setting<number | null, null> =>
+  setting({
+    type: (z) => z.number().positive().nullable(),
+    default: null,
+    allowed: "a number of seconds above 0, or null",
+    description,
+  });
+
+const positiveInteger = (value: number, description: string): Setting<number, number> =>
+  setting({
+    type: (z) => z.int().positive(),
+    default: value,
+    allowed: "a whole number above 0",
+    description,
+  });
+
+const numbers = (
+  value: readonly number[],
+  description: string,
+): Setting<readonly number[], readonly number[]> =>
+  setting({
+    type: (z) => z.array(z.number().min(0)).readonly(),
+    default: value,
+    allowed: "a list of numbers, 0 or more",
+    description,
+  });
+
+export const PIT_SETTINGS = {
+  revive: setting({
+    type: (z) => z.enum(REVIVE_MODES),
+    default: "ask" as ReviveMode,
+    allowed: `one of ${REVIVE_MODES.join(", ")}`,
+    description:
+      "what to do when an agent dies: revive it, do nothing, ask a person, or start a fresh substitute",
+  }),
+  backoff_seconds: numbers(
+    DEFAULT_LIMITS.backoffMs.map((ms) => ms / 1000),
+    "delay before the first, second, … revival in a row; the last value repeats",
+  ),
+  jitter: setting({
+    type: (z) => z.number().min(0).max(1),
+    default: DEFAULT_LIMITS.jitter,
+    allowed: "a number between 0 and 1",
+    description: "share by which each delay is lengthened or shortened at random",
+  }),
+  healthy_seconds: amount(
+    DEFAULT_LIMITS.healthyMs / 1000,
+    "a life of this length resets the backoff and the count of identical crashes",
+  ),
+  max_revivals_per_hour: amount(DEFAULT_LIMITS.maxRevivalsPerHour, "more than this ends in a tombstone"),
+  max_age_seconds: amount(
+    DEFAULT_LIMITS.maxAgeMs / 1000,
+    "ask instead of reviving when the death was longer ago than this",
+  ),
+  alike_crashes_per_step: positiveInteger(
+    DEFAULT_LIMITS.alikeCrashesPerStep,
+    "identical crashes in a row before the pit goes back to an older checkpoint",
+  ),
+  permanent_exit_codes: numbers(
+    DEFAULT_LIMITS.permanentExitCodes,
+    "exit codes after which an agent is never revived",
+  ),
+  checkpoint_every_seconds: optionalSeconds("take a checkpoint at this interval; null: only on events"),
+  checkpoint_at_shutdown: setting({
+    type: (z) => z.boolean(),
+    default: true as boolean,
+    allowed: "true or false",
+    description: "take a checkpoint of each running agent when the pit shuts down",
+  }),
+  grace_seconds: amount(10, "time between SIGTERM and SIGKILL for an agent"),
+  leftover_grace_seconds: amount(2, "the same for processes that an agent left behind"),
+  stall_seconds: optionalSeconds("no output, file change or heartbeat for this long is a stall; null: never"),
+  progress_seconds: optionalSeconds("no progress of flows or runs for this long is a stall; null: never"),
+  log_limit_bytes: positiveInteger(8 * 1024 * 1024, "rotate an agent's log at this size"),
+  log_count: amount(2, "rotated logs to keep"),
+  quota_patterns: setting({
+    type: (z) => z.array(z.string().refine(compiles)).readonly(),
+    default: [] as readonly string[],
+    allowed: "a list of regular expressions",
+    description: "more patterns for output that reports a used-up quota; the first group is the reset time",
+  }),
+};
 
 export interface PitSettings {
   readonly revive: ReviveMode;
@@ -18,40 +111,26 @@ export interface PitSettings {
   readonly checkpointAtShutdown: boolean;
   /** Between SIGTERM and SIGKILL. */
   readonly graceSeconds: number;
-  /** The same for what an agent left behind. */
+  /** The same for processes that an agent left behind. */
   readonly leftoverGraceSeconds: number;
-  /** No activity for so long is a stall; null: never. */
+  /** No activity for this long is a stall; null: never. */
   readonly stallSeconds: number | null;
-  /** No progress of flows or runs for so long is a stall; null: never. */
+  /** No progress of flows or runs for this long is a stall; null: never. */
   readonly progressSeconds: number | null;
   readonly logLimitBytes: number;
-  /** How many older logs are kept beside the present one. */
+  /** How many rotated logs are kept. */
   readonly logCount: number;
   readonly quotaPatterns: readonly QuotaPattern[];
 }
 
 export interface SettingsSource {
-  /** The section, as written. */
+  /** The section as read from the file. */
   readonly section: unknown;
-  /** Where it stands: "/etc/lazarus/config.json: pit". */
+  /** Its place: "/etc/lazarus/config.json: pit". */
   readonly where: string;
 }
 
-const DEFAULTS: PitSettings = {
-  revive: "ask",
-  limits: DEFAULT_LIMITS,
-  checkpointEverySeconds: null,
-  checkpointAtShutdown: true,
-  graceSeconds: 10,
-  leftoverGraceSeconds: 2,
-  stallSeconds: null,
-  progressSeconds: null,
-  logLimitBytes: 8 * 1024 * 1024,
-  logCount: 2,
-  quotaPatterns: [],
-};
-
-/** The settings for one agent of one mission; the config's own when neither is named. */
+/** The settings for one agent of one mission; those of the section when neither is given. */
 export function pitSettings(
   document: JsonObject,
   file: string | undefined,
@@ -59,131 +138,66 @@ export function pitSettings(
   mission?: SettingsSource,
 ): PitSettings {
   const where = `${file ?? "config"}: pit`;
-  const pit = sectionOf({ section: document.pit, where });
-  const agents = sectionOf({ section: pit.agents, where: `${where}.agents` });
+  const agents = agentSections(document, where);
   const own = agent !== undefined && Object.hasOwn(agents, agent) ? agents[agent] : undefined;
-  let settings = apply(DEFAULTS, pit, where);
-  settings = apply(
-    settings,
-    sectionOf({ section: own, where: `${where}.agents.${agent}` }),
-    `${where}.agents.${agent}`,
-  );
-  return mission === undefined ? settings : apply(settings, sectionOf(mission), mission.where);
+  return fromValues({
+    ...defaultsOf(PIT_SETTINGS),
+    ...readSection(PIT_SETTINGS, document.pit, where),
+    ...readSection(PIT_SETTINGS, own, `${where}.agents.${agent}`),
+    ...readSection(PIT_SETTINGS, mission?.section, mission?.where ?? ""),
+  });
 }
 
-/** Keys of the section that other rooms read. */
+/** Keys of the section that other modules read. */
 const KEYS_OF_OTHERS = ["agents", "http_port", "gitea"];
 
-/** Throws for what is wrong anywhere in the config; returns a line for each key that nobody knows. */
+/** Throws for a wrong value anywhere in the section; returns a line for each unknown key. */
 export function checkPitSettings(document: JsonObject, file: string | undefined): string[] {
   pitSettings(document, file);
   const where = `${file ?? "config"}: pit`;
-  const pit = sectionOf({ section: document.pit, where });
-  const agents = sectionOf({ section: pit.agents, where: `${where}.agents` });
+  const agents = agentSections(document, where);
   for (const agent of Object.keys(agents)) pitSettings(document, file, agent);
-  const unknown = (section: JsonObject, at: string, known: ReadonlySet<string>) =>
-    Object.keys(section)
-      .filter((key) => !known.has(key))
-      .map((key) => `${at}: unknown key ${JSON.stringify(key)} is not used`);
+  const known = Object.keys(PIT_SETTINGS);
   return [
-    ...unknown(pit, where, new Set([...KEYS, ...KEYS_OF_OTHERS])),
-    ...Object.entries(agents).flatMap(([agent, own]) =>
-      unknown(sectionOf({ section: own, where }), `${where}.agents.${agent}`, new Set(KEYS)),
-    ),
+    ...unknownKeys(document.pit, where, [...known, ...KEYS_OF_OTHERS]),
+    ...Object.entries(agents).flatMap(([agent, own]) => unknownKeys(own, `${where}.agents.${agent}`, known)),
   ];
 }
 
-function sectionOf({ section, where }: SettingsSource): JsonObject {
-  if (section === undefined || section === null) return {};
-  if (isJsonObject(section)) return section;
-  throw invalid(where, "an object");
+function agentSections(document: JsonObject, where: string): JsonObject {
+  const agents = isJsonObject(document.pit) ? document.pit.agents : undefined;
+  if (agents === undefined || agents === null) return {};
+  if (!isJsonObject(agents)) throw invalidSetting(`${where}.agents`, "an object");
+  return agents;
 }
 
-const KEYS = [
-  "revive",
-  "backoff_seconds",
-  "jitter",
-  "healthy_seconds",
-  "max_revivals_per_hour",
-  "max_age_seconds",
-  "alike_crashes_per_step",
-  "permanent_exit_codes",
-  "checkpoint_every_seconds",
-  "checkpoint_at_shutdown",
-  "grace_seconds",
-  "leftover_grace_seconds",
-  "stall_seconds",
-  "progress_seconds",
-  "log_limit_bytes",
-  "log_count",
-  "quota_patterns",
-] as const;
+function unknownKeys(section: unknown, where: string, known: readonly string[]): string[] {
+  return Object.keys(isJsonObject(section) ? section : {})
+    .filter((key) => !known.includes(key))
+    .map((key) => `${where}: unknown key ${JSON.stringify(key)} is not used`);
+}
 
-type Key = (typeof KEYS)[number];
-
-function apply(base: PitSettings, section: JsonObject, where: string): PitSettings {
-  const read = createReader(section, where);
+function fromValues(values: SettingValues<typeof PIT_SETTINGS>): PitSettings {
   return {
-    revive: read.choice("revive", REVIVE_MODES, base.revive),
+    revive: values.revive,
     limits: {
-      backoffMs: read.numbers("backoff_seconds", 1000, base.limits.backoffMs),
-      jitter: read.share("jitter", base.limits.jitter),
-      healthyMs: read.number("healthy_seconds", 1000, base.limits.healthyMs),
-      maxRevivalsPerHour: read.number("max_revivals_per_hour", 1, base.limits.maxRevivalsPerHour),
-      maxAgeMs: read.number("max_age_seconds", 1000, base.limits.maxAgeMs),
-      alikeCrashesPerStep: read.positive("alike_crashes_per_step", 1, base.limits.alikeCrashesPerStep),
-      permanentExitCodes: read.numbers("permanent_exit_codes", 1, base.limits.permanentExitCodes),
+      backoffMs: values.backoff_seconds.map((each) => each * 1000),
+      jitter: values.jitter,
+      healthyMs: values.healthy_seconds * 1000,
+      maxRevivalsPerHour: values.max_revivals_per_hour,
+      maxAgeMs: values.max_age_seconds * 1000,
+      alikeCrashesPerStep: values.alike_crashes_per_step,
+      permanentExitCodes: values.permanent_exit_codes,
     },
-    checkpointEverySeconds: read.optional("checkpoint_every_seconds", base.checkpointEverySeconds),
-    checkpointAtShutdown: read.flag("checkpoint_at_shutdown", base.checkpointAtShutdown),
-    graceSeconds: read.number("grace_seconds", 1, base.graceSeconds),
-    leftoverGraceSeconds: read.number("leftover_grace_seconds", 1, base.leftoverGraceSeconds),
-    stallSeconds: read.optional("stall_seconds", base.stallSeconds),
-    progressSeconds: read.optional("progress_seconds", base.progressSeconds),
-    logLimitBytes: read.positive("log_limit_bytes", 1, base.logLimitBytes),
-    logCount: read.number("log_count", 1, base.logCount),
-    quotaPatterns: read.patterns("quota_patterns", base.quotaPatterns),
-  };
-}
-
-function createReader(section: JsonObject, where: string) {
-  const isAmount = (value: unknown): value is number =>
-    typeof value === "number" && Number.isFinite(value) && value >= 0;
-  const check = <T>(key: Key, expected: string, fallback: T, fits: (value: unknown) => T | undefined): T => {
-    if (section[key] === undefined) return fallback;
-    const value = fits(section[key]);
-    if (value === undefined) throw invalid(`${where}.${key}`, expected);
-    return value;
-  };
-  return {
-    choice: <T extends string>(key: Key, choices: readonly T[], fallback: T): T =>
-      check(key, `one of ${choices.join(", ")}`, fallback, (value) => choices.find((one) => one === value)),
-    share: (key: Key, fallback: number): number =>
-      check(key, "a number between 0 and 1", fallback, (value) =>
-        isAmount(value) && value <= 1 ? value : undefined,
-      ),
-    number: (key: Key, unit: number, fallback: number): number =>
-      check(key, "a number, 0 or more", fallback, (value) => (isAmount(value) ? value * unit : undefined)),
-    positive: (key: Key, unit: number, fallback: number): number =>
-      check(key, "a whole number above 0", fallback, (value) =>
-        isAmount(value) && Number.isSafeInteger(value) && value > 0 ? value * unit : undefined,
-      ),
-    optional: (key: Key, fallback: number | null): number | null =>
-      check<number | null>(key, "a number of seconds above 0, or null", fallback, (value) =>
-        value === null || (isAmount(value) && value > 0) ? value : undefined,
-      ),
-    flag: (key: Key, fallback: boolean): boolean =>
-      check(key, "true or false", fallback, (value) => (typeof value === "boolean" ? value : undefined)),
-    numbers: (key: Key, unit: number, fallback: readonly number[]): readonly number[] =>
-      check(key, "a list of numbers, 0 or more", fallback, (value) =>
-        Array.isArray(value) && value.every(isAmount) ? value.map((each) => each * unit) : undefined,
-      ),
-    patterns: (key: Key, fallback: readonly QuotaPattern[]): readonly QuotaPattern[] =>
-      check(key, "a list of regular expressions", fallback, (value) => {
-        if (!Array.isArray(value) || !value.every((each) => typeof each === "string" && compiles(each)))
-          return undefined;
-        return value.map((pattern: string) => ({ pattern }));
-      }),
+    checkpointEverySeconds: values.checkpoint_every_seconds,
+    checkpointAtShutdown: values.checkpoint_at_shutdown,
+    graceSeconds: values.grace_seconds,
+    leftoverGraceSeconds: values.leftover_grace_seconds,
+    stallSeconds: values.stall_seconds,
+    progressSeconds: values.progress_seconds,
+    logLimitBytes: values.log_limit_bytes,
+    logCount: values.log_count,
+    quotaPatterns: values.quota_patterns.map((pattern) => ({ pattern })),
   };
 }
 
@@ -194,11 +208,4 @@ function compiles(pattern: string): boolean {
   } catch {
     return false;
   }
-}
-
-function invalid(key: string, expected: string): LazarusError {
-  return new LazarusError("CONFIG_INVALID", `${key} is not ${expected}`, {
-    hint: `edit it, then: lazarus config`,
-    details: { key, expected },
-  });
 }

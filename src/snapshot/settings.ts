@@ -1,39 +1,8 @@
 // The `snapshot`, `retention` and `secrets` sections of the config file, checked. Patterns are globs over paths
 // relative to the cell: `*` stays within a name, `**` crosses names; one without a slash, or with one only at its end,
 // matches a name at any depth; one that begins with a slash starts at the cell.
-import { LazarusError } from "../platform/errors.ts";
-import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
-
-export interface Retention {
-  readonly keep_last: number;
-  readonly keep_hourly: number;
-  readonly keep_daily: number;
-  readonly keep_weekly: number;
-  /** Everything younger than this stays. */
-  readonly keep_within_seconds: number;
-  /** 0 means no limit. */
-  readonly max_bytes: number;
-}
-
-export interface SnapshotSettings {
-  readonly compression: "gzip" | "zstd";
-  /** Left out of checkpoints; restore never removes what they match. */
-  readonly exclude: readonly string[];
-  /** Captured into local-only layers that no push will take. */
-  readonly secrets: readonly string[];
-  readonly retention: Retention;
-  /** Prune after each checkpoint. */
-  readonly autoPrune: boolean;
-}
-
-export const DEFAULT_RETENTION: Retention = {
-  keep_last: 20,
-  keep_hourly: 24,
-  keep_daily: 14,
-  keep_weekly: 8,
-  keep_within_seconds: 3600,
-  max_bytes: 0,
-};
+import { defaultsOf, readSection, type SettingValues, setting } from "../cell/settings.ts";
+import type { JsonObject } from "../platform/json-file.ts";
 
 export const DEFAULT_SECRETS: readonly string[] = [
   ".env",
@@ -62,46 +31,80 @@ export const DEFAULT_SECRETS: readonly string[] = [
   "**/.kube/config",
 ];
 
-const RETENTION_KEYS = Object.keys(DEFAULT_RETENTION) as (keyof Retention)[];
+const amount = (value: number, description: string) =>
+  setting({
+    type: (z) => z.int().min(0),
+    default: value as number,
+    allowed: "a whole number, 0 or more",
+    description,
+  });
+
+const patterns = (value: readonly string[], description: string) =>
+  setting({
+    type: (z) => z.array(z.string()).readonly(),
+    default: value,
+    allowed: "a list of patterns",
+    description,
+  });
+
+const LIMITS = {
+  keep_last: amount(20, "keep this many of the newest checkpoints"),
+  keep_hourly: amount(24, "keep the newest checkpoint of each of this many hours"),
+  keep_daily: amount(14, "keep the newest checkpoint of each of this many days"),
+  keep_weekly: amount(8, "keep the newest checkpoint of each of this many weeks"),
+  keep_within_seconds: amount(3600, "keep every checkpoint younger than this"),
+  max_bytes: amount(0, "remove the oldest checkpoints above this vault size; 0: no limit"),
+};
+
+export const SNAPSHOT_SETTINGS = {
+  snapshot: {
+    compression: setting({
+      type: (z) => z.enum(["gzip", "zstd"]),
+      default: "gzip" as "gzip" | "zstd",
+      allowed: '"gzip" or "zstd"',
+      description: "compression of new layers",
+    }),
+    exclude: patterns([], "paths to leave out of checkpoints; a restore never removes them"),
+  },
+  secrets: {
+    patterns: patterns(DEFAULT_SECRETS, "paths stored in local-only layers that are never pushed"),
+  },
+  retention: {
+    ...LIMITS,
+    auto: setting({
+      type: (z) => z.boolean(),
+      default: true as boolean,
+      allowed: "true or false",
+      description: "prune after each checkpoint",
+    }),
+  },
+};
+
+/** What `prune` keeps. */
+export type Retention = SettingValues<typeof LIMITS>;
+
+export const DEFAULT_RETENTION: Retention = defaultsOf(LIMITS);
+
+export interface SnapshotSettings {
+  readonly compression: "gzip" | "zstd";
+  /** Left out of checkpoints; restore never removes what they match. */
+  readonly exclude: readonly string[];
+  /** Captured into local-only layers that are never pushed. */
+  readonly secrets: readonly string[];
+  readonly retention: Retention;
+  /** Prune after each checkpoint. */
+  readonly autoPrune: boolean;
+}
 
 export function readSettings(document: JsonObject, file: string | undefined): SnapshotSettings {
-  const invalid = (key: string, expected: string) =>
-    new LazarusError("CONFIG_INVALID", `${file ?? "config"}: ${key} is not ${expected}`, {
-      hint: `edit ${key} in ${file ?? "the config"}, then: lazarus config`,
-      details: { file: file ?? null, key, expected },
+  const read = <N extends keyof typeof SNAPSHOT_SETTINGS>(name: N) =>
+    readSection(SNAPSHOT_SETTINGS[name], document[name], `${file ?? "config"}: ${name}`, {
+      nullIsUnset: true,
     });
-  const section = (name: string): JsonObject => {
-    const value = document[name] ?? {};
-    if (!isJsonObject(value)) throw invalid(name, "an object");
-    return value;
-  };
-  const patterns = (owner: JsonObject, key: string, name: string, fallback: readonly string[]) => {
-    const value = owner[key] ?? fallback;
-    if (!Array.isArray(value) || !value.every((item) => typeof item === "string"))
-      throw invalid(name, "a list of patterns");
-    return value as readonly string[];
-  };
-  const snapshot = section("snapshot");
-  const retention = section("retention");
-  const compression = snapshot["compression"] ?? "gzip";
-  if (compression !== "gzip" && compression !== "zstd")
-    throw invalid("snapshot.compression", '"gzip" or "zstd"');
-  const autoPrune = retention["auto"] ?? true;
-  if (typeof autoPrune !== "boolean") throw invalid("retention.auto", "true or false");
-  const kept: Record<string, number> = { ...DEFAULT_RETENTION };
-  for (const key of RETENTION_KEYS) {
-    const value = retention[key] ?? DEFAULT_RETENTION[key];
-    if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0)
-      throw invalid(`retention.${key}`, "a whole number, 0 or more");
-    kept[key] = value;
-  }
-  return {
-    compression,
-    exclude: patterns(snapshot, "exclude", "snapshot.exclude", []),
-    secrets: patterns(section("secrets"), "patterns", "secrets.patterns", DEFAULT_SECRETS),
-    retention: kept as unknown as Retention,
-    autoPrune,
-  };
+  const { auto = true, ...limits } = read("retention");
+  const { compression = "gzip", exclude = [] } = read("snapshot");
+  const { patterns: secrets = DEFAULT_SECRETS } = read("secrets");
+  return { compression, exclude, secrets, retention: { ...DEFAULT_RETENTION, ...limits }, autoPrune: auto };
 }
 
 /** A fast test for "does any pattern match this path". */

@@ -17,26 +17,113 @@ describe("config", () => {
     expect(world.show("config").replaceAll(/ {2,}/g, "  ")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
-      KEY  VALUE  FROM
-      missions_root  <world>/home/missions  LAZARUS_HOME
-      vault_root  <world>/home/vault  LAZARUS_HOME
-      heartbeat_dir  <world>/home/heartbeats  LAZARUS_HOME
-      registry_file  <world>/home/registry.db  LAZARUS_HOME
-      run_dir  <world>/home/run  LAZARUS_HOME
-      heartbeat_job  lazarus_pit  default
-      heartbeat_interval_seconds  60  default
-      stale_after_seconds  180  default
-      required_subdirs  meta config state logs artifacts worktree  default
-      heartbeat_file  state/heartbeat.json  default
+      missions_root = <world>/home/missions  (from LAZARUS_HOME; default: <data>/missions)
+        directory of all cells; /var/missions for root
+      vault_root = <world>/home/vault  (from LAZARUS_HOME; default: <data>/vault)
+        directory of all vaults, where checkpoints are stored
+      registry_file = <world>/home/registry.db  (from LAZARUS_HOME; default: <data>/registry.db)
+        index of all checkpoints and events
+      run_dir = <world>/home/run  (from LAZARUS_HOME; default: <data>/run)
+        sockets, locks and records of running agents
+      heartbeat_dir = <world>/home/heartbeats  (from LAZARUS_HOME; default: <data>/heartbeats)
+        heartbeat files of jobs
+      heartbeat_file = state/heartbeat.json  (default)
+        heartbeat of a mission, relative to its cell
+      heartbeat_job = lazarus_pit  (default)
+        job name of the pit's own heartbeat
+      heartbeat_interval_seconds = 60  (default)
+        interval of the pit's own heartbeat
+      stale_after_seconds = 180  (default)
+        a mission without a heartbeat for this long is stale
+      required_subdirs = ["meta","config","state","logs","artifacts","worktree"]  (default)
+        directories that every cell must have; an empty list means the default
+      snapshot.compression = gzip  (default)
+        compression of new layers
+      snapshot.exclude = []  (default)
+        paths to leave out of checkpoints; a restore never removes them
+      secrets.patterns = [".env",".env.*","*.pem","*.key","*.p12","*.pfx","*.keystore","*.jks","id_rsa","id_dsa","id_ecdsa","id_ed25519",".netrc",".npmrc",".pypirc",".pgpass",".git-credentials","credentials.json","service-account*.json","**/.aws/credentials","**/.ssh/**","**/.gnupg/**","**/.docker/config.json","**/.kube/config"]  (default)
+        paths stored in local-only layers that are never pushed
+      retention.keep_last = 20  (default)
+        keep this many of the newest checkpoints
+      retention.keep_hourly = 24  (default)
+        keep the newest checkpoint of each of this many hours
+      retention.keep_daily = 14  (default)
+        keep the newest checkpoint of each of this many days
+      retention.keep_weekly = 8  (default)
+        keep the newest checkpoint of each of this many weeks
+      retention.keep_within_seconds = 3600  (default)
+        keep every checkpoint younger than this
+      retention.max_bytes = 0  (default)
+        remove the oldest checkpoints above this vault size; 0: no limit
+      retention.auto = true  (default)
+        prune after each checkpoint
+      pit.revive = ask  (default)
+        what to do when an agent dies: revive it, do nothing, ask a person, or start a fresh substitute
+      pit.backoff_seconds = [0,10,20,40,80,160,300]  (default)
+        delay before the first, second, … revival in a row; the last value repeats
+      pit.jitter = 0.2  (default)
+        share by which each delay is lengthened or shortened at random
+      pit.healthy_seconds = 600  (default)
+        a life of this length resets the backoff and the count of identical crashes
+      pit.max_revivals_per_hour = 5  (default)
+        more than this ends in a tombstone
+      pit.max_age_seconds = 86400  (default)
+        ask instead of reviving when the death was longer ago than this
+      pit.alike_crashes_per_step = 3  (default)
+        identical crashes in a row before the pit goes back to an older checkpoint
+      pit.permanent_exit_codes = [78]  (default)
+        exit codes after which an agent is never revived
+      pit.checkpoint_every_seconds = not set  (default)
+        take a checkpoint at this interval; null: only on events
+      pit.checkpoint_at_shutdown = true  (default)
+        take a checkpoint of each running agent when the pit shuts down
+      pit.grace_seconds = 10  (default)
+        time between SIGTERM and SIGKILL for an agent
+      pit.leftover_grace_seconds = 2  (default)
+        the same for processes that an agent left behind
+      pit.stall_seconds = not set  (default)
+        no output, file change or heartbeat for this long is a stall; null: never
+      pit.progress_seconds = not set  (default)
+        no progress of flows or runs for this long is a stall; null: never
+      pit.log_limit_bytes = 8388608  (default)
+        rotate an agent's log at this size
+      pit.log_count = 2  (default)
+        rotated logs to keep
+      pit.quota_patterns = []  (default)
+        more patterns for output that reports a used-up quota; the first group is the reset time
+      pit.http_port = 7433  (default)
+        port of the HTTP API on 127.0.0.1; null leaves only the unix socket
+      pit.gitea.secret_file = not set  (default)
+        file with the webhook's shared secret, mode 0600; required when the section is present
+      pit.gitea.label = mission-approved  (default)
+        issue label that approves a mission proposal
+      pit.gitea.repositories = not set  (default)
+        accept proposals from these repositories only (owner/name); unset: from every repository with the secret
+      pit.gitea.approvers = not set  (default)
+        users whose label counts as approval; unset: everyone whom the forge lets set labels
+      alerts.command = not set  (default)
+        command line for /bin/sh; receives the alert as JSON on standard input
+      alerts.webhook = not set  (default)
+        URL that receives each alert as a JSON POST
+      alerts.webhook_file = not set  (default)
+        file that holds the webhook URL, if the URL itself is a secret
+      alerts.ntfy = not set  (default)
+        ntfy topic, for example https://ntfy.sh/my-topic
+      alerts.ntfy_token_file = not set  (default)
+        file that holds the access token for ntfy
+      alerts.on = ["alert"]  (default)
+        event kinds that are sent; \`lazarus events\` shows them
+      alerts.max_age_seconds = 3600  (default)
+        drop alerts that could not be delivered for this long
       ── stderr
-      no config file was found; these are defaults
+      no config file found; these are the defaults
       "
     `);
   });
 
   it("shows what a file decided, and warns of what it cannot", () => {
     world.write("cwd/lazarus.json", '{"stale_after_seconds": 9, "missions_root": "/x", "stale_afer": 1}');
-    expect(world.show("config --json")).toMatchInlineSnapshot(`
+    expect(world.show("config --json").replace(/,"settings":\[.*\]/, "")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
       {"schema":"lazarus.config/1","file":"<world>/cwd/lazarus.json","values":{"missions_root":"<world>/home/missions","vault_root":"<world>/home/vault","heartbeat_dir":"<world>/home/heartbeats","registry_file":"<world>/home/registry.db","run_dir":"<world>/home/run","heartbeat_job":"lazarus_pit","heartbeat_interval_seconds":60,"stale_after_seconds":9,"required_subdirs":["meta","config","state","logs","artifacts","worktree"],"heartbeat_file":"state/heartbeat.json"},"origins":{"missions_root":"LAZARUS_HOME","heartbeat_job":"default","heartbeat_interval_seconds":"default","stale_after_seconds":"<world>/cwd/lazarus.json","required_subdirs":"default","heartbeat_file":"default","vault_root":"LAZARUS_HOME","heartbeat_dir":"LAZARUS_HOME","registry_file":"LAZARUS_HOME","run_dir":"LAZARUS_HOME"},"warnings":["<world>/cwd/lazarus.json: unknown key \\"stale_afer\\" is not used","<world>/cwd/lazarus.json: missions_root is not used, since LAZARUS_HOME moves everything to <world>/home"]}

@@ -1,34 +1,60 @@
-// What the config says of the forge: `pit.gitea`. The secret lies in a file of its own that only its owner can read.
+// The section `pit.gitea`: webhooks of Gitea and Forgejo. The shared secret is kept in a file of its own that only its
+// owner can read.
 import { readFileSync, statSync } from "node:fs";
+import { invalidSetting, readSection, setting } from "../../cell/settings.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import { isJsonObject, type JsonObject } from "../../platform/json-file.ts";
 
 export const DEFAULT_LABEL = "mission-approved";
 
+export const GITEA_SETTINGS = {
+  secret_file: setting({
+    type: (z) => z.string().min(1),
+    default: undefined,
+    allowed: "a path",
+    description: "file with the webhook's shared secret, mode 0600; required when the section is present",
+  }),
+  label: setting({
+    type: (z) => z.string().min(1),
+    default: DEFAULT_LABEL,
+    allowed: "a label's name",
+    description: "issue label that approves a mission proposal",
+  }),
+  repositories: setting({
+    type: (z) => z.array(z.string().min(1)).readonly(),
+    default: undefined,
+    allowed: "a list of names",
+    description:
+      "accept proposals from these repositories only (owner/name); unset: from every repository with the secret",
+  }),
+  approvers: setting({
+    type: (z) => z.array(z.string().min(1)).readonly(),
+    default: undefined,
+    allowed: "a list of names",
+    description: "users whose label counts as approval; unset: everyone whom the forge lets set labels",
+  }),
+};
+
 export interface GiteaSettings {
   readonly secretFile: string;
-  /** The label that makes a proposal a mission. */
   readonly label: string;
-  /** Only these (owner/name); undefined: any that has the secret. */
   readonly repositories: readonly string[] | undefined;
-  /** Only these users' labels count; undefined: whoever the forge lets set labels. */
   readonly approvers: readonly string[] | undefined;
 }
 
-/** Undefined when the config has no such section: the door stays shut. */
+/** Undefined when the config has no such section: webhooks are then refused. */
 export function giteaSettings(document: JsonObject, file: string | undefined): GiteaSettings | undefined {
   const where = `${file ?? "config"}: pit.gitea`;
   const section = isJsonObject(document.pit) ? document.pit.gitea : undefined;
   if (section === undefined || section === null) return undefined;
-  if (!isJsonObject(section)) throw invalid(where, "an object");
-  const { secret_file: secretFile, label = DEFAULT_LABEL } = section;
-  if (typeof secretFile !== "string" || secretFile === "") throw invalid(`${where}.secret_file`, "a path");
-  if (typeof label !== "string" || label === "") throw invalid(`${where}.label`, "a label's name");
+  const values = readSection(GITEA_SETTINGS, section, where, { nullIsUnset: true });
+  if (values.secret_file === undefined)
+    throw invalidSetting(`${where}.secret_file`, GITEA_SETTINGS.secret_file.allowed);
   return {
-    secretFile,
-    label,
-    repositories: names(section.repositories, `${where}.repositories`),
-    approvers: names(section.approvers, `${where}.approvers`),
+    secretFile: values.secret_file,
+    label: values.label ?? DEFAULT_LABEL,
+    repositories: values.repositories,
+    approvers: values.approvers,
   };
 }
 
@@ -54,17 +80,4 @@ export function readWebhookSecret(path: string): string {
       hint: `openssl rand -hex 32 > ${path}`,
     },
   );
-}
-
-function names(value: unknown, key: string): readonly string[] | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (Array.isArray(value) && value.every((name) => typeof name === "string" && name !== "")) return value;
-  throw invalid(key, "a list of names");
-}
-
-function invalid(key: string, expected: string): LazarusError {
-  return new LazarusError("CONFIG_INVALID", `${key} is not ${expected}`, {
-    hint: "edit it, then: lazarus config",
-    details: { key, expected },
-  });
 }

@@ -1,38 +1,39 @@
-import type { ConfigKey } from "../../../cell/config.ts";
 import { defineCommand } from "../../command.ts";
-import { renderTable } from "../../render/table.ts";
+import { harmless, type Painter } from "../../render/paint.ts";
+import { listSettings, type SettingRow } from "../../settings.ts";
 
 export const command = defineCommand({
   about:
-    "Shows every setting with its effective value and what decided it: a default, LAZARUS_HOME, or a config file. The " +
-    "file is the first of --config, LAZARUS_CONFIG, ./lazarus.json, the user's XDG config, /etc/lazarus/config.json.",
+    "Prints every setting with its value, where the value comes from (default, LAZARUS_HOME or a config file), its " +
+    "default and its meaning. The config file is the first of --config, LAZARUS_CONFIG, ./lazarus.json, " +
+    "~/.config/lazarus/config.json and /etc/lazarus/config.json that exists. A wrong value is reported with its key.",
   positionals: [],
   options: {},
   examples: [
-    ["lazarus config", "what is in force here"],
-    ["LAZARUS_HOME=/tmp/try lazarus config", "a home of its own for a try-out"],
+    ["lazarus config", "print all settings"],
+    ["lazarus config --json | jq '.settings[] | select(.origin != \"default\")'", "only those that are set"],
+    ["LAZARUS_HOME=/tmp/try lazarus config", "see what a separate home changes"],
   ],
   exits: [],
   run(context) {
     const { config, origins, file, warnings } = context.config;
-    const values = Object.entries(config) as [ConfigKey, unknown][];
-    context.emit("config/1", { file: file ?? null, values: config, origins, warnings }, () =>
-      renderTable<[ConfigKey, unknown]>(
-        [
-          { head: "KEY", cell: ([key]) => key },
-          {
-            head: "VALUE",
-            cell: ([, value]) => (Array.isArray(value) ? value.join(" ") : String(value)),
-            shrinks: true,
-          },
-          { head: "FROM", cell: ([key]) => origins[key], shrinks: true },
-        ],
-        values,
-        context.terminal.outIsTerminal ? context.terminal.columns : Number.POSITIVE_INFINITY,
-      ),
+    const settings = listSettings(context.config);
+    context.emit("config/1", { file: file ?? null, values: config, origins, warnings, settings }, () =>
+      settings.map((row) => describeSetting(row, context.paint)).join(""),
     );
-    context.say(file === undefined ? "no config file was found; these are defaults" : `config file: ${file}`);
+    context.say(file === undefined ? "no config file found; these are the defaults" : `config file: ${file}`);
     for (const warning of warnings) context.warn(warning);
     return 0;
   },
 });
+
+function describeSetting({ key, value, origin, default: standard, description }: SettingRow, paint: Painter) {
+  const isDefault = origin === "default";
+  const source = isDefault ? "default" : `from ${origin}; default: ${format(standard)}`;
+  return `${paint.bold(harmless(key))} = ${harmless(format(value))}  ${paint.dim(`(${harmless(source)})`)}\n    ${description}\n`;
+}
+
+function format(value: unknown): string {
+  if (value === null) return "not set";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
