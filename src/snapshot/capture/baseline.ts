@@ -10,7 +10,7 @@ import { LEAST_ROWS } from "../scan/probe.ts";
 import { readStatCache, type StatCache, writeStatCache } from "../scan/stat-cache.ts";
 import { cacheFromListing } from "../scan/stat-cache-builder.ts";
 import { openContents } from "../vault/contents.ts";
-import { readPackedToc } from "../vault/layer-reader.ts";
+import { readPackedToc } from "../vault/layer-table.ts";
 import { type Checkpoint, type LayerRef, layerSource, readCheckpoint } from "../vault/manifest.ts";
 import type { Vault } from "../vault/vault.ts";
 import type { Survey } from "./survey.ts";

@@ -1,22 +1,13 @@
 // What restore workers are told: files to make, as compact rows that cross threads as one JSON text (a structured
 // clone of 100,000 entry objects costs three times as much), cut into batches so that no member is inflated twice. Pure.
 import type { Entry } from "../model/entry.ts";
+import type { LayerMembers } from "../vault/layer-reader.ts";
 import { memberAt } from "../vault/toc.ts";
 
 /** A file to be made at `path` below the root of its batch. */
 export interface FileOrder {
   readonly path: string;
   readonly entry: Entry;
-}
-
-/** One layer's members, as far as reading them needs: where each starts, in the file and in the raw stream. */
-export interface LayerMembers {
-  readonly digest: string;
-  readonly path: string;
-  readonly mediaType: string;
-  /** One more than there are members: the last one is the end. */
-  readonly stored: Float64Array;
-  readonly raw: Float64Array;
 }
 
 export interface Batch {

@@ -19,7 +19,7 @@ import { systemErrorCode } from "../../platform/errors.ts";
 import { type Posix, posixSupport } from "../../platform/posix.ts";
 import type { Entry, Flaw } from "../model/entry.ts";
 import { encodePath, systemPath } from "../model/path-bytes.ts";
-import type { Reader } from "./reader.ts";
+import type { FileReader } from "../vault/layer-reader.ts";
 
 /** What this process is able to set. */
 export interface Means {
@@ -46,7 +46,7 @@ const PRIVATE = 0o600;
 const OPEN = 0o600;
 
 /** Makes a file that is not there yet; throws EEXIST when it is. */
-export function makeFile(path: string, entry: Entry, reader: Reader, means: Means, flaws: Flaw[]): void {
+export function makeFile(path: string, entry: Entry, reader: FileReader, means: Means, flaws: Flaw[]): void {
   const target = systemPath(path);
   const fd = openSync(target, NEW_FILE, PRIVATE);
   try {
@@ -64,7 +64,7 @@ export function makeFile(path: string, entry: Entry, reader: Reader, means: Mean
   setTime(target, entry, means);
 }
 
-function writeContent(fd: number, entry: Entry, reader: Reader): void {
+function writeContent(fd: number, entry: Entry, reader: FileReader): void {
   const { extents } = entry;
   if (extents === undefined) {
     reader.read(entry, (chunk) => writeAll(fd, chunk));

@@ -7,9 +7,9 @@ import { asLazarusError, type ErrorCode, LazarusError, systemErrorCode } from ".
 import { dismissWorkers, startWorker } from "../../platform/worker-module.ts";
 import type { Flaw } from "../model/entry.ts";
 import { systemPath } from "../model/path-bytes.ts";
-import { type Batch, cutBatches, encodeOrders, type FileOrder, type LayerMembers } from "./batches.ts";
+import { createLayerReader, type FileReader, type LayerMembers } from "../vault/layer-reader.ts";
+import { type Batch, cutBatches, encodeOrders, type FileOrder } from "./batches.ts";
 import { findMeans, type Means, makeFile } from "./make-path.ts";
-import { createReader, type Reader } from "./reader.ts";
 
 export interface FilesTask {
   /** Directory below which the orders' paths lie. */
@@ -35,7 +35,7 @@ export async function makeAllFiles(
   const batches = cutBatches(orders, layers);
   const bytes = batches.reduce((sum, batch) => sum + batch.bytes, 0);
   if (batches.length < 2 || (bytes < INLINE_BYTES && orders.length < INLINE_FILES)) {
-    using reader = createReader(layers);
+    using reader = createLayerReader(layers);
     const means = findMeans();
     return batches.flatMap((batch) => {
       const flaws = makeFiles(task, batch.orders, reader, means);
@@ -61,7 +61,7 @@ export async function makeAllFiles(
 export function makeFiles(
   task: FilesTask,
   orders: readonly FileOrder[],
-  reader: Reader,
+  reader: FileReader,
   means: Means,
 ): Flaw[] {
   const flaws: Flaw[] = [];

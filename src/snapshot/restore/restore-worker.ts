@@ -1,14 +1,14 @@
 // The shell of a restore worker: takes batches of files to make, says which are done. The layers come with its start.
 import { parentPort, workerData } from "node:worker_threads";
 import { hearTasks } from "../../platform/worker-module.ts";
-import { decodeOrders, type LayerMembers } from "./batches.ts";
+import { createLayerReader, type LayerMembers } from "../vault/layer-reader.ts";
+import { decodeOrders } from "./batches.ts";
 import { findMeans } from "./make-path.ts";
 import { type FilesTask, makeFiles, toReport } from "./pool.ts";
-import { createReader } from "./reader.ts";
 
 const { layers, root, replace } = workerData as FilesTask & { layers: readonly LayerMembers[] };
 const port = parentPort!;
-const reader = createReader(layers);
+const reader = createLayerReader(layers);
 const means = findMeans();
 
 hearTasks(port, (orders: string) => {

@@ -11,13 +11,13 @@ import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { parentPath, systemPath } from "../model/path-bytes.ts";
 import { createMatcher } from "../settings.ts";
+import { createLayerReader } from "../vault/layer-reader.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
 import { applyPlan } from "./apply.ts";
 import { clearJournal, type Journal, readJournal, setAsideJournal } from "./journal.ts";
 import { findMeans, makeSpecial } from "./make-path.ts";
 import type { Changes, RestorePlan } from "./plan.ts";
 import { makeFiles } from "./pool.ts";
-import { createReader } from "./reader.ts";
 import { createTableReader, openSource } from "./source.ts";
 import { removeStaging, stagedName, stagingDirectory } from "./stage.ts";
 import { FSYNC_DIRECTORIES, syncPaths } from "./sync.ts";
@@ -151,6 +151,6 @@ function restage(context: MissionContext, journal: Journal, index: number): void
   }
   const open = createTableReader(context.vault);
   const { layers } = openSource(context.vault, open(readCheckpoint(context.vault, ref)));
-  using reader = createReader(layers);
+  using reader = createLayerReader(layers);
   makeFiles({ root: staging, replace: true }, [{ path: name, entry }], reader, findMeans());
 }

@@ -4,13 +4,12 @@
 import { LazarusError } from "../../platform/errors.ts";
 import type { Entry, Listing } from "../model/entry.ts";
 import { parentPath } from "../model/path-bytes.ts";
-import { applyToc } from "../vault/contents.ts";
-import { type PackedToc, readPackedToc, unpackToc } from "../vault/layer-reader.ts";
+import { applyToc, describeMembers } from "../vault/contents.ts";
+import type { LayerMembers } from "../vault/layer-reader.ts";
+import { type PackedToc, readPackedToc, unpackToc } from "../vault/layer-table.ts";
 import { type Checkpoint, type LayerRef, layerSource } from "../vault/manifest.ts";
 import type { Toc } from "../vault/toc.ts";
 import type { Vault } from "../vault/vault.ts";
-import type { LayerMembers } from "./batches.ts";
-import { describeMembers } from "./reader.ts";
 import { ancestors } from "./scope.ts";
 
 /** A checkpoint whose layers are there and whose tables match their digests. */

@@ -19,10 +19,10 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
 import type { Entry } from "../model/entry.ts";
 import { joinPath, parentPath, systemPath } from "../model/path-bytes.ts";
+import type { FileReader } from "../vault/layer-reader.ts";
 import { type Hands, isDatabase, matches, typeOf } from "./cell-access.ts";
 import { type Means, makeFile, makeSpecial, setMetadata } from "./make-path.ts";
 import type { DirectoryStep, Fingerprint, Kept, PlaceStep, RemoveStep } from "./plan.ts";
-import type { Reader } from "./reader.ts";
 
 const CHANGED_SINCE = "it changed after the safety checkpoint was taken";
 const NOT_THROUGH_A_LINK = "a directory above it is a link or gone; nothing is written through links";
@@ -177,7 +177,7 @@ function linkAcross(hands: Hands, leader: string | undefined, beside: string): b
 const COPY_BYTES = 1 << 20;
 
 /** The data of a staged file, holes left out, as a vault would hand it over. It was verified when it was staged. */
-function createCopyReader(file: string): Reader {
+function createCopyReader(file: string): FileReader {
   return {
     read(entry, use) {
       const fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW);
@@ -195,7 +195,6 @@ function createCopyReader(file: string): Reader {
         closeSync(fd);
       }
     },
-    [Symbol.dispose]() {},
   };
 }
 

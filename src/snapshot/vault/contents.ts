@@ -1,39 +1,31 @@
-// A checkpoint opened for reading: its whole listing, merged from its layers, and the bytes of any file in it, checked
-// against their digest as they pass. Closing it closes the layer files.
-import { createHash } from "node:crypto";
-import { LazarusError } from "../../platform/errors.ts";
+// A checkpoint opened for reading: its listing, merged from its layers, and the verified bytes of any file in it.
+// Disposing it closes the layer files.
 import type { Entry, Listing } from "../model/entry.ts";
-import type { Layer } from "./layer-reader.ts";
-import { type LayerRef, openLayerOf } from "./manifest.ts";
+import { createLayerReader, type FileReader, type LayerMembers, layerMembers } from "./layer-reader.ts";
+import { readToc } from "./layer-table.ts";
+import { type LayerRef, layerSource } from "./manifest.ts";
 import type { Toc } from "./toc.ts";
 import type { Vault } from "./vault.ts";
 
-export interface Contents extends Disposable {
+export interface Contents extends FileReader, Disposable {
   readonly listing: Listing;
-  /**
-   * Hands over a file's stored bytes in order: the whole content, or the concatenated extents of a sparse file.
-   * Throws CHECKPOINT_DAMAGED, after the last chunk, when they do not match the file's digest.
-   */
-  read(entry: Entry, use: (chunk: Buffer) => void): void;
 }
 
 export function openContents(vault: Vault, layers: readonly LayerRef[]): Contents {
-  const open = new Map<string, Layer>();
+  const tocs = layers.map((ref) => readToc(layerSource(vault, ref)));
+  const listing = new Map<string, Entry>();
+  for (const [i, toc] of tocs.entries()) applyToc(listing, toc, layers[i]!.digest);
+  const reader = createLayerReader(describeMembers(vault, layers, tocs));
   try {
-    const listing = new Map<string, Entry>();
-    for (const ref of layers) {
-      const layer = open.get(ref.digest) ?? openLayerOf(vault, ref);
-      open.set(ref.digest, layer);
-      applyToc(listing, layer.toc, ref.digest);
-    }
-    return createContents(vault, listing, open);
+    reader.openAll();
   } catch (error) {
-    for (const layer of open.values()) layer[Symbol.dispose]();
+    reader[Symbol.dispose]();
     throw error;
   }
+  return { listing, read: reader.read, [Symbol.dispose]: () => reader[Symbol.dispose]() };
 }
 
-/** What one layer does to the listing below it. */
+/** Applies one layer to the listing of the layers below it. */
 export function applyToc(listing: Map<string, Entry>, toc: Toc, layer: string): void {
   for (const path of toc.removed) listing.delete(path);
   for (const { at, length, ...entry } of toc.entries) {
@@ -44,31 +36,14 @@ export function applyToc(listing: Map<string, Entry>, toc: Toc, layer: string): 
   }
 }
 
-function createContents(vault: Vault, listing: Listing, open: ReadonlyMap<string, Layer>): Contents {
-  return {
-    listing,
-    read(entry, use) {
-      const hash = createHash("sha256");
-      if (entry.location !== undefined) {
-        const { layer, at, length } = entry.location;
-        open.get(layer)!.read(at, length, (chunk) => {
-          hash.update(chunk);
-          use(chunk);
-        });
-      }
-      if (hash.digest("hex") !== entry.sha256) {
-        throw new LazarusError(
-          "CHECKPOINT_DAMAGED",
-          `${entry.path} does not match its digest in the vault ${vault.root}`,
-          {
-            hint: `lazarus verify ${vault.mission} --deep`,
-            details: { path: entry.path },
-          },
-        );
-      }
-    },
-    [Symbol.dispose]() {
-      for (const layer of open.values()) layer[Symbol.dispose]();
-    },
-  };
+/** The members of each distinct layer; `tocs` are the tables of `refs`. */
+export function describeMembers(
+  vault: Vault,
+  refs: readonly LayerRef[],
+  tocs: readonly Toc[],
+): LayerMembers[] {
+  const layers = new Map<string, LayerMembers>();
+  for (const [i, { digest, mediaType }] of refs.entries())
+    layers.set(digest, layerMembers({ digest, mediaType, path: vault.blobPath(digest) }, tocs[i]!));
+  return [...layers.values()];
 }

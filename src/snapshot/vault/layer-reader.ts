@@ -1,191 +1,179 @@
-// Reads a layer through its table of contents: the table, and the bytes of any file, without inflating the rest.
-// Layers are hostile input: every length is checked against the file before it is believed.
-import { createHash } from "node:crypto";
-import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+// Reads bytes out of layers, one member at a time, without inflating the rest. Every file is checked against its digest.
+// What a reader needs to know about a layer is plain data, so restore workers read without decoding the layer's table.
+import { createHash, hash } from "node:crypto";
+import { closeSync } from "node:fs";
 import { LazarusError } from "../../platform/errors.ts";
-import type { Codec } from "./codec.ts";
-import { decodeToc, type Member, memberAt, type Toc, TocError } from "./toc.ts";
+import type { Entry } from "../model/entry.ts";
+import { type Codec, codecOf } from "./codec.ts";
+import {
+  damagedLayer,
+  type LayerSource,
+  openLayerFile,
+  readAt,
+  readToc,
+  VERIFY_HINT,
+} from "./layer-table.ts";
+import { memberAt, type Toc } from "./toc.ts";
 
+/** Where the members of one layer start, in the file and in the raw tar stream. */
+export interface LayerMembers {
+  readonly digest: string;
+  readonly path: string;
+  readonly mediaType: string;
+  /** Both arrays have one more element than there are members: the end of the last one. */
+  readonly stored: Float64Array;
+  readonly raw: Float64Array;
+}
+
+export function layerMembers(
+  layer: Pick<LayerMembers, "digest" | "path" | "mediaType">,
+  { members }: Pick<Toc, "members">,
+): LayerMembers {
+  const stored = new Float64Array(members.length + 1);
+  const raw = new Float64Array(members.length + 1);
+  for (const [i, member] of members.entries()) {
+    stored[i + 1] = stored[i]! + member.stored;
+    raw[i + 1] = raw[i]! + member.raw;
+  }
+  const { digest, path, mediaType } = layer;
+  return { digest, path, mediaType, stored, raw };
+}
+
+/** A source of file contents: a vault, or a copy that was verified before. */
+export interface FileReader {
+  /**
+   * Passes the stored bytes of a file to `use`, in order: its content, or the extents of a sparse file end to end.
+   * Throws CHECKPOINT_DAMAGED when they do not match the file's digest: before `use` sees them when they lie in one
+   * member, after the last chunk otherwise.
+   */
+  read(entry: Entry, use: (chunk: Buffer) => void): void;
+}
+
+export interface LayerReader extends FileReader, Disposable {
+  /** Opens every layer file now, so that a prune that unlinks one does not interrupt a reader. */
+  openAll(): void;
+  /** The raw tar bytes [at, at + length) of a layer. */
+  readRaw(digest: string, at: number, length: number, use: (chunk: Buffer) => void): void;
+  /** One member as it is stored. */
+  readMember(digest: string, index: number): Buffer;
+}
+
+export function createLayerReader(layers: readonly LayerMembers[]): LayerReader {
+  const byDigest = new Map(layers.map((layer) => [layer.digest, layer]));
+  const descriptors = new Map<string, number>();
+  // One member for all layers: callers read in the order in which the bytes are stored.
+  let cached: { layer: LayerMembers; index: number; bytes: Buffer } | undefined;
+
+  const open = (layer: LayerMembers): number => {
+    const known = descriptors.get(layer.digest);
+    if (known !== undefined) return known;
+    const fd = openLayerFile(layer.path, layer.digest);
+    descriptors.set(layer.digest, fd);
+    return fd;
+  };
+  const readStored = (layer: LayerMembers, index: number): Buffer =>
+    readAt(open(layer), layer.stored[index]!, layer.stored[index + 1]! - layer.stored[index]!);
+  const inflate = (layer: LayerMembers, index: number): Buffer => {
+    if (cached?.layer === layer && cached.index === index) return cached.bytes;
+    const bytes = inflateMember(layer, index, readStored(layer, index));
+    cached = { layer, index, bytes };
+    return bytes;
+  };
+  const readRaw = (layer: LayerMembers, at: number, length: number, use: (chunk: Buffer) => void) => {
+    const end = at + length;
+    if (end > layer.raw.at(-1)!) throw damagedLayer(layer.digest, "a file lies beyond its end");
+    let index = memberAt(layer.raw, at);
+    for (let from = at; from < end; index += 1) {
+      const start = layer.raw[index]!;
+      const chunk = inflate(layer, index).subarray(
+        from - start,
+        Math.min(end, layer.raw[index + 1]!) - start,
+      );
+      if (chunk.length > 0) use(chunk);
+      from += chunk.length;
+    }
+  };
+
+  return {
+    openAll: () => layers.forEach(open),
+    readRaw: (digest, at, length, use) => readRaw(byDigest.get(digest)!, at, length, use),
+    readMember: (digest, index) => readStored(byDigest.get(digest)!, index),
+    read(entry, use) {
+      const { location } = entry;
+      const layer = location && byDigest.get(location.layer)!;
+      const chunks = (to: (chunk: Buffer) => void) => {
+        if (layer !== undefined) readRaw(layer, location!.at, location!.length, to);
+      };
+      if (layer !== undefined && isInOneMember(layer, location!)) {
+        chunks((chunk) => {
+          if (hash("sha256", chunk, "hex") !== entry.sha256) throw damagedFile(entry);
+          use(chunk);
+        });
+        return;
+      }
+      const digest = createHash("sha256");
+      chunks((chunk) => {
+        digest.update(chunk);
+        use(chunk);
+      });
+      if (digest.digest("hex") !== entry.sha256) throw damagedFile(entry);
+    },
+    [Symbol.dispose]() {
+      for (const fd of descriptors.values()) closeSync(fd);
+      descriptors.clear();
+    },
+  };
+}
+
+function isInOneMember({ raw }: LayerMembers, { at, length }: { at: number; length: number }): boolean {
+  return length > 0 && raw[memberAt(raw, at) + 1]! >= at + length;
+}
+
+function inflateMember(layer: LayerMembers, index: number, stored: Buffer): Buffer {
+  const rawLength = layer.raw[index + 1]! - layer.raw[index]!;
+  let raw: Buffer;
+  try {
+    raw = codecOf(layer.mediaType)!.decompress(stored, rawLength);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw damagedLayer(layer.digest, `member ${index} does not inflate (${message})`);
+  }
+  if (raw.length === rawLength) return raw;
+  throw damagedLayer(layer.digest, `member ${index} inflates to ${raw.length} bytes instead of ${rawLength}`);
+}
+
+function damagedFile({ path }: Entry): LazarusError {
+  return new LazarusError(
+    "CHECKPOINT_DAMAGED",
+    `${JSON.stringify(path)} does not match its digest in the vault`,
+    { hint: VERIFY_HINT, details: { path } },
+  );
+}
+
+/** One layer with its table. */
 export interface Layer extends Disposable {
   readonly digest: string;
   readonly codec: Codec;
   readonly toc: Toc;
-  /** Bytes of the compressed layer that hold members; the table follows. */
+  /** Bytes of the layer file that hold members; the table follows. */
   readonly membersLength: number;
-  /** The raw tar bytes [at, at + length), inflated member by member and handed over in order. */
   read(at: number, length: number, use: (chunk: Buffer) => void): void;
-  /** One member as it is stored. */
   readMember(index: number): Buffer;
 }
 
-/** A table may be this many times larger than its packed form, and no larger. */
-const TOC_EXPANSION_LIMIT = 64;
-const TOC_LEAST_LIMIT = 1 << 20;
-
-export interface LayerSource {
-  readonly path: string;
-  readonly digest: string;
-  readonly codec: Codec;
-  /** Hex digest of the packed table, as the manifest states it; the table is refused when it differs. */
-  readonly tocSha256: string | undefined;
-}
-
 export function openLayer(source: LayerSource): Layer {
-  const damaged = damageOf(source);
-  const fd = openBlob(source.path, source.digest);
-  try {
-    const packed = readPacked(fd, source);
-    const toc = unpackToc(source, packed);
-    return createLayer(fd, source, toc, memberOffsets(toc.members), damaged);
-  } catch (error) {
-    closeSync(fd);
-    throw error;
-  }
-}
-
-/** A layer's table as it is stored, checked against its digest, not yet decoded. */
-export interface PackedToc {
-  readonly payload: Buffer;
-  /** Where it begins in the layer, which is where the members end. */
-  readonly offset: number;
-}
-
-/** Looks at no more than the end of the layer: tells damage in a hundredth of the time that decoding takes. */
-export function readPackedToc(source: LayerSource): PackedToc {
-  const fd = openBlob(source.path, source.digest);
-  try {
-    return readPacked(fd, source);
-  } finally {
-    closeSync(fd);
-  }
-}
-
-/** The table, or only the rows of the paths in `only` and of all hard links. */
-export function unpackToc(source: LayerSource, packed: PackedToc, only?: ReadonlySet<string>): Toc {
-  const damaged = damageOf(source);
-  let toc: Toc;
-  try {
-    const limit = Math.max(TOC_LEAST_LIMIT, packed.payload.length * TOC_EXPANSION_LIMIT);
-    toc = decodeToc(packed.payload, limit, only);
-  } catch (error) {
-    throw damaged(error instanceof TocError ? error.message : "its table of contents cannot be read");
-  }
-  if (memberOffsets(toc.members).stored.at(-1) !== packed.offset) throw damaged("its members do not add up");
-  return toc;
-}
-
-function readPacked(fd: number, source: LayerSource): PackedToc {
-  const { codec, tocSha256 } = source;
-  const damaged = damageOf(source);
-  const { size } = fstatSync(fd);
-  const footer =
-    size < codec.footerLength
-      ? undefined
-      : codec.decodeFooter(readAt(fd, size - codec.footerLength, codec.footerLength));
-  if (footer === undefined) throw damaged("it has no footer; it was cut short or is not a layer of Lazarus");
-  if (footer.tocOffset + footer.tocLength !== size - codec.footerLength)
-    throw damaged("its footer points outside");
-  const hidden = readAt(fd, footer.tocOffset, footer.tocLength);
-  if (tocSha256 !== undefined && createHash("sha256").update(hidden).digest("hex") !== tocSha256)
-    throw damaged("its table of contents does not match its digest");
-  try {
-    return { payload: codec.reveal(hidden), offset: footer.tocOffset };
-  } catch {
-    throw damaged("its table of contents cannot be read");
-  }
-}
-
-function damageOf({ digest }: LayerSource): (what: string) => LazarusError {
-  return (what) =>
-    new LazarusError("LAYER_DAMAGED", `layer ${digest} is damaged: ${what}`, {
-      hint: "lazarus verify --deep, which names the checkpoints that are still good",
-      details: { layer: digest },
-    });
-}
-
-interface Offsets {
-  /** Where member i starts, in the file and in the raw stream; one more entry for the end. */
-  readonly stored: readonly number[];
-  readonly raw: readonly number[];
-}
-
-function memberOffsets(members: readonly Member[]): Offsets {
-  const stored = [0];
-  const raw = [0];
-  for (const [i, member] of members.entries()) {
-    stored.push(stored[i]! + member.stored);
-    raw.push(raw[i]! + member.raw);
-  }
-  return { stored, raw };
-}
-
-function createLayer(
-  fd: number,
-  source: LayerSource,
-  toc: Toc,
-  offsets: Offsets,
-  damaged: (what: string) => LazarusError,
-): Layer {
-  let cachedIndex = -1;
-  let cached: Buffer = Buffer.alloc(0);
-  const readMember = (index: number) => readAt(fd, offsets.stored[index]!, toc.members[index]!.stored);
-  const inflate = (index: number): Buffer => {
-    if (index === cachedIndex) return cached;
-    const { raw } = toc.members[index]!;
-    try {
-      cached = source.codec.decompress(readMember(index), raw);
-    } catch (error) {
-      throw damaged(
-        `member ${index} does not inflate (${error instanceof Error ? error.message : String(error)})`,
-      );
-    }
-    if (cached.length !== raw)
-      throw damaged(`member ${index} inflates to ${cached.length} bytes instead of ${raw}`);
-    cachedIndex = index;
-    return cached;
-  };
+  const { digest, codec } = source;
+  const toc = readToc(source);
+  const members = layerMembers({ ...source, mediaType: codec.mediaType }, toc);
+  const reader = createLayerReader([members]);
+  reader.openAll();
   return {
-    digest: source.digest,
-    codec: source.codec,
+    digest,
+    codec,
     toc,
-    membersLength: offsets.stored.at(-1)!,
-    readMember,
-    read(at, length, use) {
-      if (at + length > offsets.raw.at(-1)!) throw damaged("a file lies beyond its end");
-      let index = memberAt(offsets.raw, at);
-      let from = at;
-      const end = at + length;
-      while (from < end) {
-        const start = offsets.raw[index]!;
-        const bytes = inflate(index).subarray(from - start, Math.min(end - start, toc.members[index]!.raw));
-        if (bytes.length > 0) use(bytes);
-        from += bytes.length;
-        index += 1;
-      }
-    },
-    [Symbol.dispose]: () => closeSync(fd),
+    membersLength: members.stored.at(-1)!,
+    read: (at, length, use) => reader.readRaw(digest, at, length, use),
+    readMember: (index) => reader.readMember(digest, index),
+    [Symbol.dispose]: () => reader[Symbol.dispose](),
   };
-}
-
-function openBlob(path: string, digest: string): number {
-  try {
-    return openSync(path, "r");
-  } catch (error) {
-    throw new LazarusError("LAYER_DAMAGED", `layer ${digest} is missing from the vault`, {
-      hint: "lazarus verify, which names the checkpoints that are still good",
-      details: { layer: digest },
-      cause: error,
-    });
-  }
-}
-
-function readAt(fd: number, position: number, length: number): Buffer {
-  const buffer = Buffer.allocUnsafe(length);
-  let done = 0;
-  while (done < length) {
-    const count = readSync(fd, buffer, done, length - done, position + done);
-    if (count === 0) break;
-    done += count;
-  }
-  return buffer.subarray(0, done);
 }

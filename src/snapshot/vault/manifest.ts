@@ -6,7 +6,8 @@ import type { JsonObject } from "../../platform/json-file.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
 import { codecOf, isLocalOnly } from "./codec.ts";
 import { MANIFEST_TYPE } from "./index-json.ts";
-import { type Layer, type LayerSource, openLayer } from "./layer-reader.ts";
+import { type Layer, openLayer } from "./layer-reader.ts";
+import type { LayerSource } from "./layer-table.ts";
 import type { Vault } from "./vault.ts";
 
 /** A layer as a manifest knows it. */
