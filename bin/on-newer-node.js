@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { constants } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 function findNode() {
@@ -17,13 +17,22 @@ function findNode() {
   }
 }
 
+/** A command that works where this copy of Lazarus is: a project that depends on it, a clone, or a global install. */
+function remedy(major, root) {
+  if (basename(dirname(root)) !== "node_modules") return `npm ci   (in ${root})`;
+  const project = dirname(dirname(root));
+  // npm would remove the other global packages.
+  if (!existsSync(join(project, "package.json"))) return `install Node ${major} from https://nodejs.org`;
+  return `npm install node@${major}   (in ${project})`;
+}
+
 export async function reexecute(major, launcherUrl) {
   const launcher = fileURLToPath(launcherUrl);
   const node = process.env.LAZARUS_CALLER_PID ? undefined : findNode();
   if (!node) {
     process.stderr.write(
       `error: Lazarus needs Node ${major} or newer, and this is Node ${process.versions.node}\n` +
-        `  try: npm install --no-save node@${major}   (in ${dirname(dirname(launcher))})\n`,
+        `  try: ${remedy(major, dirname(dirname(launcher)))}\n`,
     );
     process.exitCode = 1;
     return;

@@ -36,16 +36,20 @@ function isInstalled() {
 }
 
 async function install() {
+  const startMs = Date.now();
   const total = required.length;
+  // By ctime: npm gives files an old mtime, and what an earlier install left is deleted first.
+  const isUnpacked = ([path]) =>
+    (statSync(at(path, "package.json"), { throwIfNoEntry: false })?.ctimeMs ?? 0) > startMs;
   const progress = startProgress(() => {
-    const unpacked = required.filter(([path]) => existsSync(at(path, "package.json"))).length;
+    const unpacked = required.filter(isUnpacked).length;
     return unpacked < total ? `Installing packages (${unpacked} of ${total})` : "Installing Node 24";
   });
   await run(progress, "npm", ["ci", "--loglevel=error"]);
   progress.finish(`Installed packages and Node 24 into node_modules in ${progress.elapsed()}`);
 }
 
-const modified = (path) => (existsSync(path) ? statSync(path).mtimeMs : 0);
+const modified = (path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 
 function newestSource() {
   const settings = ["rolldown.config.ts", "tsconfig.json", "tsconfig.types.json", "package.json"].map(

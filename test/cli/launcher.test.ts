@@ -20,10 +20,10 @@ function major(node: string): number {
   return Number.parseInt(execFileSync(node, ["-p", "process.versions.node"], { encoding: "utf8" }), 10);
 }
 
-/** A checkout without node_modules, so that there is no newer Node to be found. */
-function bareCheckout(...parts: string[]): string {
-  const bare = world.path("bare");
-  mkdirSync(bare);
+/** A copy without node_modules, so that there is no newer Node to be found. */
+function bareCheckout(place: string, ...parts: string[]): string {
+  const bare = world.path(place);
+  mkdirSync(bare, { recursive: true });
   for (const name of parts) cpSync(join(BUILT, name), join(bare, name), { recursive: true });
   return join(bare, "bin", "lazarus.js");
 }
@@ -61,12 +61,16 @@ describe.skipIf(older === undefined)(
       expect(await ended).toEqual([0, null]);
     });
 
-    it("where there is no newer Node says so, and what to type", () => {
-      const launcher = bareCheckout("bin", "dist", "package.json");
-      const { status, stderr } = runWith(older!, launcher);
+    it.each([
+      ["a clone", "clone", "npm ci   (in <world>/clone)"],
+      ["a project", "project/node_modules/lazarus", "npm install node@24   (in <world>/project)"],
+      ["a global install", "lib/node_modules/lazarus", "install Node 24 from https://nodejs.org"],
+    ])("without a newer Node prints what to type in %s", (_, place, remedy) => {
+      world.write("project/package.json", "{}");
+      const { status, stderr } = runWith(older!, bareCheckout(place, "bin", "package.json"));
       expect(status).toBe(1);
-      expect(stderr).toMatch(
-        /^error: Lazarus needs Node 24 or newer, and this is Node \d+\.\d+\.\d+\n {2}try: npm install --no-save node@24 {3}\(in .*bare\)\n$/,
+      expect(stderr.replaceAll(world.directory, "<world>").replace(/\d+\.\d+\.\d+/, "<version>")).toBe(
+        `error: Lazarus needs Node 24 or newer, and this is Node <version>\n  try: ${remedy}\n`,
       );
     });
 
@@ -79,7 +83,7 @@ describe.skipIf(older === undefined)(
 
 describe("on a Node that is new enough", () => {
   it("says that a checkout has not been built", () => {
-    const launcher = bareCheckout("bin", "package.json");
+    const launcher = bareCheckout("bare", "bin", "package.json");
     expect(world.shell(`"${process.execPath}" "${launcher}" scan`)).toEqual({
       exit: 1,
       stdout: "",
