@@ -195,7 +195,7 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
     {
       await using store = await place.open({ encryptionKey: new Uint8Array(32).fill(2) });
       const recovered = await recoverInterrupted(executorOn(store), { agentFor: () => ({ id: "a" }) });
-      expect(recovered).toMatchObject([{ how: "skipped", reason: expect.stringContaining("another key") }]);
+      expect(recovered).toMatchObject([{ how: "skipped", reason: expect.stringContaining("wrong key") }]);
       await expect(store.fork("r0", 0)).rejects.toMatchObject({
         hint: expect.stringContaining("LAZARUS_RUN_KEY"),
       });

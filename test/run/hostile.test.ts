@@ -46,7 +46,7 @@ describe("tools at their worst", () => {
   });
 
   test.each([
-    ["a circle", circular, /It was done; its answer cannot be written as JSON/],
+    ["a circle", circular, /The call succeeded; its result is not JSON/],
     ["a big integer", { id: 2n ** 70n }, /1180591620717411303424/],
     [
       "something whose toJSON throws",
@@ -55,7 +55,7 @@ describe("tools at their worst", () => {
           throw bare;
         },
       },
-      /It was done/,
+      /The call succeeded/,
     ],
     ["nothing", undefined, /null/],
     ["a function", () => 1, /null/],
@@ -504,13 +504,13 @@ describe("a human's word", () => {
     await store.resolve("r.1.0", { outcome: "retry" });
     const [resumed] = await recoverInterrupted(executor, { agentFor: () => ({ id: "a" }) });
     expect(resumed).toMatchObject({ result: { status: "completed" } });
-    expect(JSON.stringify(await store.history("r"))).toContain("there is no such tool");
+    expect(JSON.stringify(await store.history("r"))).toContain("no such tool");
   });
   test("`retry` for a call whose input is not stored tells the model, and asks nobody again", async () => {
     const { store, executor, agent } = await parked(true);
     await store.resolve("r.1.0", { outcome: "retry" });
     const [resumed] = await recoverInterrupted(executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed" } });
-    expect(JSON.stringify(await store.history("r"))).toContain("make it again if it is needed");
+    expect(JSON.stringify(await store.history("r"))).toContain("repeat it if it is still needed");
   });
 });

@@ -46,7 +46,7 @@ describe("secrets", () => {
     const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed", output: "I will ask for the token" } });
     expect(ran).toBe(0);
-    expect(JSON.stringify(await second.store.history("r"))).toContain("make it again if it is needed");
+    expect(JSON.stringify(await second.store.history("r"))).toContain("repeat it if it is still needed");
     const head = await second.store.head("r");
     expect(resumed).toMatchObject({ result: { redactions: head?.redactions } });
   });

@@ -1,165 +1,161 @@
-// What an agent is: plain data and functions that its author writes. Checked when a run begins, so that a mistake is
-// a sentence at the start and not a crash in the middle.
+// The definition of an agent: plain data and functions written by the host. Checked when a run begins, so that a mistake
+// is reported at the start and does not crash the run midway.
 import type { FlexibleSchema, LanguageModel, ModelMessage } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import type { EffectClass, RunInfo } from "../model/types.ts";
 
-/** What a tool is told about the call. */
+/** What a tool receives besides its input. */
 export interface ToolContext {
-  /** Made from run, step and call; the same however often the call is resumed. Hand it on as idempotency key. */
+  /** Derived from run, step and call, and stable across resumes. Use it as the idempotency key. */
   readonly effectId: string;
-  /** 1 for the first start of this call, more after a resume. */
+  /** 1 for the first attempt, higher after a resume. */
   readonly attempt: number;
   readonly step: number;
   readonly info: RunInfo;
-  /** Aborts when the run is stopped. A tool that cannot stop may go on for a few seconds of grace. */
+  /** Aborts when the run is stopped. An effect then has a grace period to finish. */
   readonly signal: AbortSignal;
 }
 
-/** A tool's own word on a call that was interrupted. */
+/** A tool's answer to whether an interrupted call took effect. */
 export type Reconciliation =
   | { readonly outcome: "done"; readonly output: unknown }
   | { readonly outcome: "not-done" }
   | { readonly outcome: "unknown" };
 
-/** A tool with its promise about repetition. */
-// biome-ignore lint/suspicious/noExplicitAny: tools of different inputs stand in one set; each knows its own.
+/** A tool, and how its calls may be repeated. */
+// biome-ignore lint/suspicious/noExplicitAny: a tool set holds tools with different input types.
 export interface DurableTool<INPUT = any, OUTPUT = unknown> {
   readonly description?: string;
-  /** Zod, `jsonSchema()` of the AI SDK, or anything else that it takes. */
+  /** A Zod schema, `jsonSchema()` of the AI SDK, or any other schema that the SDK accepts. */
   readonly inputSchema: FlexibleSchema<INPUT>;
-  /** `once` unless declared: a call with unknown outcome is never repeated on a guess. */
+  /** Default `once`: a call with an unknown outcome is never repeated automatically. */
   readonly effect?: EffectClass;
   execute(input: INPUT, context: ToolContext): Promise<OUTPUT> | OUTPUT;
-  /** For `reconcile`: did the effect with this id happen? */
+  /** Required for `reconcile`: whether the effect with this id happened. */
   reconcile?(effectId: string, input: INPUT, context: ToolContext): Promise<Reconciliation> | Reconciliation;
 }
 
-/** Types a tool's input by its schema. */
+/** Infers the type of a tool's input from its schema. */
 export function durableTool<INPUT, OUTPUT>(tool: DurableTool<INPUT, OUTPUT>): DurableTool<INPUT, OUTPUT> {
   return tool;
 }
 
-/** Thrown by a tool that does not know whether its effect happened: a time-out after the request went out. */
+/** Thrown by a tool that does not know whether its effect happened, such as on a timeout after sending a request. */
 export class UnknownOutcomeError extends Error {
   override readonly name = "UnknownOutcomeError";
 }
 
-/** Tools by the name that the model calls. */
+/** Tools by name. */
 export type ToolSet = Readonly<Record<string, DurableTool>>;
 
-/** What a phase's prompt can be made from. */
+/** What a phase's prompt function receives. */
 export interface PhaseContext {
   readonly input: string;
   readonly outputs: readonly { readonly name: string; readonly output: string }[];
 }
 
-/** One part of an agent's work with a conversation of its own. */
+/** One part of an agent's work, with its own conversation. */
 export interface Phase {
   readonly name: string;
-  /** The phase's task; a text gets the outputs so far appended. */
+  /** The phase's task. The outputs of earlier phases are appended to a string. */
   readonly prompt: string | ((context: PhaseContext) => string);
   readonly instructions?: string;
-  /** The agent's tools unless given. */
+  /** Default: the agent's tools. */
   readonly tools?: ToolSet;
   readonly maxIterations?: number;
   readonly modelTier?: string;
-  /** Set for a phase that may fail: this stands in for its output. */
+  /** The output to use if the phase fails. Without it, the run fails. */
   readonly fallback?: string;
 }
 
-/** A definition of an agent. Plain data and functions; nothing of it is stored but its id and name. */
+/** The definition of an agent. Only its id and name are stored. */
 export interface Agent {
-  /** Names the agent in records; resume finds it by this. */
+  /** Identifies the agent in records, so that a resume can find it. */
   readonly id: string;
   readonly name?: string;
   readonly instructions?: string;
   readonly tools?: ToolSet;
   readonly model?: LanguageModel;
-  /** Which of the executor's models; `default` unless told. */
+  /** Which of the executor's `models` to use. Default: its `model`. */
   readonly modelTier?: string;
-  /** Model calls per phase. */
+  /** Maximum model calls per phase. */
   readonly maxIterations?: number;
   readonly phases?: readonly Phase[];
-  /** For the whole run, from the moment this process takes it up. */
+  /** Limit for the whole run; restarts when the run is resumed. */
   readonly timeoutMs?: number;
-  /** For one model call. */
+  /** Limit for one model call. */
   readonly stepTimeoutMs?: number;
-  /** Stream the model's answer, so that a watchdog sees that it is alive. */
+  /** Stream the model's answer, so that a watchdog sees activity. */
   readonly stream?: boolean;
 }
 
-/** What a run is asked to do: a text, or messages for a conversation that already began. */
+/** The input of a run: a text, or the messages of an existing conversation. */
 export type RunInput = string | readonly ModelMessage[];
 
 const CLASSES: readonly string[] = ["read", "idempotent", "once", "reconcile"];
 const AGENT_ID = /^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}$/;
 
-/** Whether a text can name an agent in records and lists. */
+/** Whether a value is a valid agent id. */
 export function isAgentId(id: unknown): id is string {
   return typeof id === "string" && AGENT_ID.test(id);
 }
 
-/** Throws RUN_AGENT_INVALID with the first thing that is wrong. */
+/** Throws RUN_AGENT_INVALID for the first mistake found. */
 export function checkAgent(agent: Agent): void {
-  const wrong = (what: string, hint: string) =>
-    new LazarusError("RUN_AGENT_INVALID", `agent ${JSON.stringify(agent?.id)}: ${what}`, { hint });
+  const invalid = (problem: string, hint: string) =>
+    new LazarusError("RUN_AGENT_INVALID", `agent ${JSON.stringify(agent?.id)}: ${problem}`, { hint });
   if (!isAgentId(agent?.id)) {
-    throw wrong(
-      "its id is not usable",
-      "use 1 to 200 letters, digits and ._:@/- beginning with a letter or digit",
-    );
+    throw invalid("invalid id", "use 1 to 200 letters, digits and ._:@/-, starting with a letter or digit");
   }
-  if (agent.phases?.length === 0)
-    throw wrong("it has an empty list of phases", "leave phases out, or name one");
+  if (agent.phases?.length === 0) throw invalid("phases is empty", "leave phases out, or add one");
   for (const { maxIterations } of [agent, ...(agent.phases ?? [])]) {
     if (!isStepLimit(maxIterations)) {
-      throw wrong(
-        `maxIterations is ${String(maxIterations)}`,
-        "use a whole number from 1 up, or leave it out",
-      );
+      throw invalid(`maxIterations is ${String(maxIterations)}`, "use a positive integer, or leave it out");
     }
   }
   for (const name of ["timeoutMs", "stepTimeoutMs"] as const) {
     const limit = agent[name];
     if (limit !== undefined && !(limit > 0)) {
-      throw wrong(`${name} is ${String(limit)}`, "use milliseconds above 0, or leave it out");
+      throw invalid(`${name} is ${String(limit)}`, "use more than 0 milliseconds, or leave it out");
     }
   }
   const sets = [agent.tools ?? {}, ...(agent.phases ?? []).map(({ tools }) => tools ?? {})];
   for (const [name, tool] of sets.flatMap((set) => Object.entries(set))) {
-    if (typeof tool.execute !== "function") throw wrong(`tool ${name} has no execute`, "give it one");
+    if (typeof tool.execute !== "function") throw invalid(`tool ${name} has no execute function`, "add one");
     if (tool.effect !== undefined && !CLASSES.includes(tool.effect)) {
-      throw wrong(
+      throw invalid(
         `tool ${name} has effect ${JSON.stringify(tool.effect)}`,
         `use one of ${CLASSES.join(", ")}`,
       );
     }
     if (tool.effect === "reconcile" && typeof tool.reconcile !== "function") {
-      throw wrong(
-        `tool ${name} is declared reconcile without a reconcile function`,
-        "write one, or declare it once",
+      throw invalid(
+        `tool ${name} has effect "reconcile" but no reconcile function`,
+        'add one, or use effect "once"',
       );
     }
     if ("needsApproval" in tool && tool.needsApproval) {
-      throw wrong(`tool ${name} needs approval, which durable runs cannot ask for`, "ask inside the tool");
+      throw invalid(
+        `tool ${name} sets needsApproval, which durable runs do not support`,
+        "ask inside the tool",
+      );
     }
   }
 }
 
-/** Whether a run can be bounded by it: a limit that is no number would bound nothing. */
+/** Whether a step limit is valid: NaN would bound nothing. */
 export function isStepLimit(limit: number | undefined): boolean {
   return limit === undefined || (Number.isSafeInteger(limit) && limit > 0);
 }
 
-/** Turns what the caller handed in into messages. */
+/** The input as messages. */
 export function inputMessages(input: RunInput): ModelMessage[] {
   return typeof input === "string" ? [{ role: "user", content: input }] : [...input];
 }
 
-/** The task of a phase as the model sees it. */
+/** The prompt of a phase, as the model sees it. */
 export function phasePrompt(phase: Phase, context: PhaseContext): string {
   if (typeof phase.prompt === "function") return phase.prompt(context);
-  const sofar = context.outputs.map(({ name, output }) => `## ${name}\n${output}`);
-  return [phase.prompt, ...sofar].join("\n\n");
+  const earlier = context.outputs.map(({ name, output }) => `## ${name}\n${output}`);
+  return [phase.prompt, ...earlier].join("\n\n");
 }

@@ -1,6 +1,6 @@
-// One model call through the AI SDK, and nothing around it: tools are shown to the model but never run by the SDK, so
-// that every step is a boundary at which the run can be saved. A call is bounded in time and size whatever the model
-// does. The SDK is loaded at first use, since it is an optional peer.
+// One model call through the AI SDK. The model sees the tools, but the SDK never executes them, so that every step is a
+// boundary at which the run can be saved. A call is bounded in time and size. The SDK is loaded on first use, since it
+// is an optional peer dependency.
 import type {
   LanguageModel,
   LanguageModelUsage,
@@ -14,7 +14,7 @@ import type { Usage } from "../model/types.ts";
 import type { ToolSet } from "./agent.ts";
 import { orStopped } from "./stop.ts";
 
-/** One call: what the model is shown, and its bounds. */
+/** The input and limits of one model call. */
 export interface ModelCall {
   readonly model: LanguageModel;
   readonly instructions: string | undefined;
@@ -25,19 +25,19 @@ export interface ModelCall {
   readonly timeoutMs: number;
   readonly maxRetries: number;
   readonly stream: boolean;
-  /** Told at every sign of life of a streaming model: words, reasoning, the input of a call. */
+  /** Called for every part of a streamed answer: text, reasoning, tool input. */
   onActivity(): void;
   onText(text: string): void;
 }
 
-/** What it said, and what that took. */
+/** The answer of one model call. */
 export interface ModelAnswer {
   readonly messages: readonly ModelMessage[];
   readonly usage: Usage;
 }
 
-/** Characters after which a streaming answer counts as endless. */
-const LONGEST_ANSWER = 4_000_000;
+/** A streamed answer of more characters is aborted as endless. */
+const MAX_ANSWER_CHARACTERS = 4_000_000;
 
 type Sdk = typeof import("ai");
 let loaded: Promise<Sdk> | undefined;
@@ -50,7 +50,7 @@ async function loadSdk(): Promise<Sdk> {
     loaded = undefined;
     throw new LazarusError(
       "PEER_MISSING",
-      "durable runs call models through the AI SDK, which is not installed",
+      "the AI SDK is not installed; durable runs need it to call models",
       {
         hint: "npm install ai",
         cause: error,
@@ -59,7 +59,7 @@ async function loadSdk(): Promise<Sdk> {
   }
 }
 
-/** Asks the model once. Throws what the provider threw, RUN_TIMEOUT, RUN_MODEL_ENDLESS, or the reason of the stop. */
+/** Calls the model once. Throws the provider's error, RUN_TIMEOUT, RUN_MODEL_ENDLESS, or the reason of a stop. */
 export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   const sdk = await loadSdk();
   const stop = new AbortController();
@@ -69,7 +69,7 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
     if (done.signal.aborted || signal.aborted) return;
     stop.abort(
       new LazarusError("RUN_TIMEOUT", `the model did not answer within ${call.timeoutMs} ms`, {
-        hint: "raise stepTimeoutMs, or look at the provider's status page",
+        hint: "raise stepTimeoutMs, or check the provider's status page",
       }),
     );
   });
@@ -84,17 +84,17 @@ function options(sdk: Sdk, call: ModelCall, signal: AbortSignal) {
   return {
     model: call.model,
     messages: [...call.messages],
-    tools: shownTools(sdk, call.tools),
+    tools: sdkTools(sdk, call.tools),
     abortSignal: signal,
     maxRetries: call.maxRetries,
-    // Personas and skills put system text into the transcript of a conversation that began elsewhere.
+    // An existing conversation may contain system messages from personas and skills.
     allowSystemInMessages: true,
     ...(call.instructions === undefined ? {} : { instructions: call.instructions }),
   };
 }
 
-/** Name, description and schema: no `execute`, so that the SDK hands the calls back. */
-function shownTools(sdk: Sdk, tools: ToolSet): SdkTools {
+/** Without `execute`, so that the SDK returns the calls instead of running them. */
+function sdkTools(sdk: Sdk, tools: ToolSet): SdkTools {
   return Object.fromEntries(
     Object.entries(tools).map(([name, { description, inputSchema }]) => [
       name,
@@ -123,16 +123,16 @@ async function streamAnswer(
     },
   });
   for await (const part of result.fullStream) {
-    const said = lengthOf(part);
-    if (said > 0) call.onActivity();
-    length += said;
+    const added = lengthOf(part);
+    if (added > 0) call.onActivity();
+    length += added;
     if (part.type === "text-delta") call.onText(part.text);
-    if (length > LONGEST_ANSWER) {
+    if (length > MAX_ANSWER_CHARACTERS) {
       const endless = new LazarusError(
         "RUN_MODEL_ENDLESS",
-        `the model has said ${length} characters without an end`,
+        `the model's answer exceeds ${MAX_ANSWER_CHARACTERS} characters`,
         {
-          hint: "lower the model's maximum output, or shorten the task",
+          hint: "set a lower maximum output for the model, or shorten the task",
         },
       );
       stop.abort(endless);
@@ -143,7 +143,7 @@ async function streamAnswer(
   return { messages: (await result.response).messages, usage: usageOf(await result.usage) };
 }
 
-/** How much of an answer a part is: reasoning and the input of a call can go on for ever as words can. */
+/** Characters in a part. Reasoning and tool input can be endless just like text. */
 function lengthOf(part: TextStreamPart<SdkTools>): number {
   switch (part.type) {
     case "text-delta":
@@ -156,7 +156,7 @@ function lengthOf(part: TextStreamPart<SdkTools>): number {
   }
 }
 
-/** A provider may count in anything; a store takes whole numbers. */
+/** Providers report fractions, NaN or nothing; a store needs non-negative integers. */
 function usageOf(usage: LanguageModelUsage | undefined): Usage {
   const count = (value: unknown) =>
     typeof value === "number" && Number.isFinite(value) ? Math.max(0, Math.round(value)) : 0;

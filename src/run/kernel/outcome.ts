@@ -1,24 +1,23 @@
-// How a run's end is reported and recorded, as one pure function: success completes, a shutdown leaves the record for
-// boot recovery, an open question parks it, a lost lease touches nothing, and everything else fails it for good, so
-// that nothing is retried at every boot for ever.
+// Decides how the end of a run is reported and recorded, as one pure function. Success completes the run, a shutdown
+// leaves the record for recovery, an unknown effect parks it, and a lost lease leaves it untouched. Every other error
+// fails it, so that it is not retried at every boot.
 import { type ErrorCode, LazarusError } from "../../platform/errors.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { ResultStatus, StoredError } from "../model/types.ts";
 import type { RunClosing } from "../store/store.ts";
-import type { StopKind } from "./stop.ts";
-import { RunStopped } from "./stop.ts";
+import { RunStopped, type StopKind } from "./stop.ts";
 
-/** How the work itself came to an end. */
+/** How the phases ended. */
 export type Ending =
   | { readonly kind: "finished"; readonly output: string }
   | { readonly kind: "threw"; readonly error: unknown };
 
-/** What the caller is told, and how the record is left. */
+/** What the caller is told, and how the record is closed. */
 export interface Outcome {
   readonly status: ResultStatus;
   readonly output: string | null;
   readonly error: LazarusError | null;
-  /** How to leave the record; nothing when it is not ours any more. */
+  /** How to close the record; undefined when this process may not write it. */
   readonly closing: RunClosing | undefined;
 }
 
@@ -30,7 +29,7 @@ const STOPS: Readonly<Record<StopKind, { status: ResultStatus; code: ErrorCode }
   "lease-lost": { status: "failed", code: "RUN_STALE_LEASE" },
 };
 
-/** The one place that decides what an ending means. */
+/** Maps an ending to its outcome. Pure. */
 export function decideOutcome(ending: Ending, runId: string): Outcome {
   if (ending.kind === "finished") {
     const { output } = ending;
@@ -68,17 +67,17 @@ export function decideOutcome(ending: Ending, runId: string): Outcome {
     const closing = { status: "timeout", output: null, error: storedError(failure) } as const;
     return { status: "timeout", output: null, error: failure, closing };
   }
-  // The record cannot be written, or is someone else's: whoever can, goes on with it.
-  const untouchable = UNTOUCHABLE.has(failure.code);
+  // If the record cannot be written or has another owner, it stays open for a process that can continue it.
+  const isWritable = !UNWRITABLE.has(failure.code);
   return {
     status: "failed",
     output: null,
     error: failure,
-    closing: untouchable ? undefined : { status: "failed", output: null, error: storedError(failure) },
+    closing: isWritable ? { status: "failed", output: null, error: storedError(failure) } : undefined,
   };
 }
 
-const UNTOUCHABLE: ReadonlySet<ErrorCode> = new Set([
+const UNWRITABLE: ReadonlySet<ErrorCode> = new Set([
   "RUN_STALE_LEASE",
   "RUN_OUT_OF_ORDER",
   "RUN_UNKNOWN",
@@ -88,7 +87,7 @@ const UNTOUCHABLE: ReadonlySet<ErrorCode> = new Set([
   "DISK_READ_ONLY",
 ]);
 
-/** Whatever was thrown, as one of the house's errors. */
+/** Any thrown value, as a LazarusError. */
 export function asRunError(error: unknown, runId: string): LazarusError {
   if (error instanceof LazarusError) return error;
   return new LazarusError("RUN_MODEL_FAILED", `run ${runId}: ${thrownText(error)}`, {
@@ -97,7 +96,7 @@ export function asRunError(error: unknown, runId: string): LazarusError {
   });
 }
 
-/** The part of an error that is stored and revived. */
+/** The part of an error that is stored. */
 export function storedError(error: LazarusError): StoredError {
   return { code: error.code, message: error.message, hint: error.hint ?? null };
 }

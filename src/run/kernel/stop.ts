@@ -1,12 +1,11 @@
-// Why a run stops before it is done: one error with a kind, used as the reason of the run's abort signal.
-// A stop by `shutdown` leaves the record for boot recovery; every other one ends it.
-
+// Why a run stops early: one error with a kind, used as the reason of the run's abort signal. A `shutdown` leaves the
+// record for recovery at the next boot; every other kind ends the run, except a lost lease, which leaves it alone.
 import { LazarusError } from "../../platform/errors.ts";
 
 /** Why a run was stopped. */
 export type StopKind = "cancelled" | "shutdown" | "timeout" | "killed" | "lease-lost";
 
-/** The reason of an aborted run. */
+/** The abort reason of a stopped run. */
 export class RunStopped extends Error {
   override readonly name = "RunStopped";
   readonly kind: StopKind;
@@ -17,7 +16,7 @@ export class RunStopped extends Error {
   }
 }
 
-/** Abort a run's signal with this when the host goes down: the run stays in the store and is resumed at next boot. */
+/** Abort a run's signal with this when the host shuts down: the run stays in the store and is resumed at the next boot. */
 export class ShutdownError extends Error {
   override readonly name = "ShutdownError";
 
@@ -26,7 +25,7 @@ export class ShutdownError extends Error {
   }
 }
 
-/** What an abort reason means. Reasons from another copy of this module are known by their name. */
+/** Converts any abort reason. Errors from another copy of this module are recognized by name. */
 export function stopOf(reason: unknown): RunStopped {
   if (reason instanceof RunStopped) return reason;
   const message = reason instanceof Error ? reason.message : String(reason);
@@ -35,7 +34,7 @@ export function stopOf(reason: unknown): RunStopped {
   return new RunStopped("cancelled", message || "the run was cancelled");
 }
 
-/** Settles with `work`, or rejects as soon as the signal aborts: a model or tool that ignores it cannot hold the run. */
+/** Resolves with `work`, or rejects when the signal aborts, even if the model or tool ignores the signal. */
 export function orStopped<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) {
     work.catch(() => {});
@@ -48,7 +47,7 @@ export function orStopped<T>(work: Promise<T>, signal: AbortSignal): Promise<T> 
   });
 }
 
-/** A limit that one call ran into is an error of its own; everything else stops the run. */
+/** A LazarusError is the failure of one call, such as its timeout; every other reason stops the run. */
 function reasonOf(signal: AbortSignal): Error {
   return signal.reason instanceof LazarusError ? signal.reason : stopOf(signal.reason);
 }

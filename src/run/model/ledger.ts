@@ -1,5 +1,5 @@
-// The ledger's rules as pure functions: how an effect is named, which state may follow which, and what to do with a
-// call that has no result in the transcript (INV-5). Nothing here runs a tool or writes a row.
+// The rules of the ledger as pure functions: effect ids, allowed state changes, and what to do with a call that has no
+// result in the transcript (INV-5). Never runs a tool or writes a row.
 import { LazarusError } from "../../platform/errors.ts";
 import type { Effect, EffectClass, EffectState } from "./types.ts";
 
@@ -8,14 +8,14 @@ export function effectId(runId: string, step: number, call: number): string {
   return `${runId}.${step}.${call}`;
 }
 
-/** Takes an effect id apart; undefined when it is none. */
+/** Parses an effect id; undefined when it is not one. */
 export function parseEffectId(id: string): { runId: string; step: number; call: number } | undefined {
   const match = /^(.+)\.(\d{1,9})\.(\d{1,9})$/.exec(id);
   if (match === null) return undefined;
   return { runId: match[1]!, step: Number(match[2]), call: Number(match[3]) };
 }
 
-const FOLLOWS: Readonly<Record<EffectState, readonly EffectState[]>> = {
+const NEXT_STATES: Readonly<Record<EffectState, readonly EffectState[]>> = {
   prepared: ["started", "done", "failed"],
   started: ["started", "done", "failed", "unknown"],
   unknown: ["prepared", "started", "done", "failed"],
@@ -23,14 +23,14 @@ const FOLLOWS: Readonly<Record<EffectState, readonly EffectState[]>> = {
   failed: [],
 };
 
-/** The effect in its next state. Throws when the ledger would contradict itself. */
+/** The effect in its next state. Throws for a state change that is not allowed. */
 export function advanceEffect(
   effect: Effect,
   state: EffectState,
   nowMs: number,
-  facts: Partial<Pick<Effect, "output" | "error">> = {},
+  result: Partial<Pick<Effect, "output" | "error">> = {},
 ): Effect {
-  if (!FOLLOWS[effect.state].includes(state)) {
+  if (!NEXT_STATES[effect.state].includes(state)) {
     throw new LazarusError(
       "EFFECT_SETTLED",
       `effect ${effect.id} is ${effect.state} and cannot become ${state}`,
@@ -42,14 +42,14 @@ export function advanceEffect(
     attempts: effect.attempts + (state === "started" ? 1 : 0),
     startedAtMs: state === "started" ? nowMs : effect.startedAtMs,
     endedAtMs: state === "done" || state === "failed" ? nowMs : null,
-    output: facts.output ?? null,
-    error: facts.error ?? null,
+    output: result.output ?? null,
+    error: result.error ?? null,
   };
 }
 
 /**
- * What to do about a call without a result: `run` it, `reconcile` it with its tool, `park` the run for a human, or
- * `answer` the model with what the ledger knows.
+ * What to do with a call that has no result: `run` it, `reconcile` it with its tool, `park` the run for a human, or
+ * `answer` the model from the ledger.
  */
 export type CallVerdict =
   | { readonly action: "run" }
@@ -58,34 +58,33 @@ export type CallVerdict =
   | { readonly action: "answer"; readonly how: "done" | "failed" | "not-run"; readonly text: string };
 
 /**
- * The verdict on a call without a result. `effect` is its line in the ledger, if there is one; `declared` the class
- * that the tool declares now, undefined when the agent has no such tool any more.
+ * Decides what to do with a call that has no result. `effect` is its ledger entry, if any; `declared` is the class that
+ * the tool declares now, undefined when the agent no longer has the tool.
  */
 export function verdictOnCall(effect: Effect | undefined, declared: EffectClass | undefined): CallVerdict {
   if (effect?.state === "done") return { action: "answer", how: "done", text: "" };
   if (effect?.state === "failed") {
     return { action: "answer", how: "failed", text: effect.error ?? "the call failed" };
   }
-  // Not in the ledger or only prepared: entries are written ahead, so it never started, or a human said that it did not
-  // happen.
+  // Entries are written ahead: without one, or only prepared, the call never started, or a human chose to retry it.
   const didNotHappen = effect === undefined || effect.state === "prepared";
   if (declared === undefined) {
     if (didNotHappen) {
-      return { action: "answer", how: "not-run", text: "there is no such tool; the call was not made" };
+      return { action: "answer", how: "not-run", text: "no such tool; the call was not made" };
     }
     return { action: "park", reason: "its outcome is unknown and the agent no longer has this tool" };
   }
   if (effect?.inputRedacted) {
     const text =
-      "the input held a secret, which is not stored; the call was not made: make it again if it is needed";
+      "the input contained a secret, which is not stored; the call was not made: repeat it if it is still needed";
     if (didNotHappen || effect.class === "read") return { action: "answer", how: "not-run", text };
     return {
       action: "park",
-      reason: "its outcome is unknown and its input held a secret that is not stored",
+      reason: "its outcome is unknown and its input contained a secret, which is not stored",
     };
   }
   if (didNotHappen) return { action: "run" };
-  // Started or unknown. What was promised when it started counts, not what a newer agent declares.
+  // Started or unknown. The class at the time of the call decides, not what a newer agent declares.
   switch (effect.class) {
     case "read":
     case "idempotent":

@@ -1,14 +1,14 @@
-// What a transcript says, as pure functions on plain messages: which tool calls have no result yet, what the final
-// words were, and messages made from the ledger so that a provider accepts the transcript again.
+// Reads and completes transcripts, as pure functions on plain messages: which tool calls have no result yet, what the
+// final answer is, and result messages, which a provider requires for every call.
 import type { ModelMessage } from "ai";
 import { thrownText } from "./thrown.ts";
 import type { Json, TranscriptEntry } from "./types.ts";
 
-/** A tool call that the transcript holds no result for. */
+/** A tool call without a result in the transcript. */
 export interface DanglingCall {
   readonly step: number;
   readonly phase: number;
-  /** Position among the calls of its step: with run and step it makes the effect id. */
+  /** Position among the calls of its step; part of the effect id. */
   readonly call: number;
   readonly callId: string;
   readonly tool: string;
@@ -28,26 +28,26 @@ function partsOf(message: ModelMessage): readonly Part[] {
   return typeof message.content === "string" ? [] : (message.content as readonly Part[]);
 }
 
-/** The calls of the last assistant message that still need a result, in order. Calls that the provider runs are its own. */
+/** The calls of the last assistant message that have no result, in order, except those that the provider executes. */
 export function danglingCalls(entries: readonly TranscriptEntry[]): DanglingCall[] {
   const last = entries.findLastIndex(
     ({ message }) => message.role === "assistant" && callsIn(message).length > 0,
   );
   if (last < 0) return [];
   const { step, phase } = entries[last]!;
-  // A provider may give two calls of one step the same id: each result settles one call.
-  const settled = new Map<string, number>();
+  // A provider may give two calls of one step the same id, so results are counted.
+  const results = new Map<string, number>();
   for (const { message } of entries.slice(last + 1)) {
     if (message.role !== "tool") continue;
     for (const part of partsOf(message)) {
       if (part.type === "tool-result")
-        settled.set(part.toolCallId!, (settled.get(part.toolCallId!) ?? 0) + 1);
+        results.set(part.toolCallId!, (results.get(part.toolCallId!) ?? 0) + 1);
     }
   }
   const open: DanglingCall[] = [];
   for (const [call, part] of callsIn(entries[last]!.message).entries()) {
-    const left = settled.get(part.toolCallId!) ?? 0;
-    if (left > 0) settled.set(part.toolCallId!, left - 1);
+    const left = results.get(part.toolCallId!) ?? 0;
+    if (left > 0) results.set(part.toolCallId!, left - 1);
     else open.push({ step, phase, call, callId: part.toolCallId!, tool: part.toolName!, input: part.input });
   }
   return open;
@@ -59,7 +59,7 @@ function callsIn(message: ModelMessage): Part[] {
   );
 }
 
-/** The same message in which every call has an id: a result without one would fit no call, or all of them. */
+/** Adds missing call ids: a result could not be matched to a call without one. */
 export function withCallIds(message: ModelMessage, step: number): ModelMessage {
   if (message.role !== "assistant" || callsIn(message).every(({ toolCallId }) => toolCallId)) return message;
   const content = partsOf(message).map((part, i) =>
@@ -68,14 +68,14 @@ export function withCallIds(message: ModelMessage, step: number): ModelMessage {
   return { ...message, content } as ModelMessage;
 }
 
-/** The words of the last assistant message when it asks for nothing more: the phase is over. Undefined while it is not. */
+/** The text of the last message if it is an assistant message without calls, which ends the phase. */
 export function finalText(entries: readonly TranscriptEntry[]): string | undefined {
   const message = entries.at(-1)?.message;
   if (message?.role !== "assistant" || callsIn(message).length > 0) return undefined;
   return textOf(message);
 }
 
-/** The words of a message, without its calls, files and reasoning. */
+/** The text of a message, without calls, files and reasoning. */
 export function textOf(message: ModelMessage): string {
   if (typeof message.content === "string") return message.content;
   return partsOf(message)
@@ -84,12 +84,12 @@ export function textOf(message: ModelMessage): string {
     .join("");
 }
 
-/** What became of a call. */
+/** The result of a call. */
 export type ToolOutcome =
   | { readonly ok: true; readonly output: unknown }
   | { readonly ok: false; readonly text: string };
 
-/** The message that tells the model what became of a call. */
+/** The message that returns the result of a call to the model. */
 export function resultMessage(call: DanglingCall, outcome: ToolOutcome): ModelMessage {
   return {
     role: "tool",
@@ -110,8 +110,8 @@ function outputPart(output: unknown): { type: "text"; value: string } | { type: 
   try {
     json = JSON.stringify(output, (_, value) => (typeof value === "bigint" ? String(value) : value));
   } catch (error) {
-    // It was done, and saying so must not depend on what it answered.
-    return { type: "text", value: `It was done; its answer cannot be written as JSON: ${thrownText(error)}` };
+    // The effect happened, and the model must learn that even if the result cannot be serialized.
+    return { type: "text", value: `The call succeeded; its result is not JSON: ${thrownText(error)}` };
   }
   return { type: "json", value: (json === undefined ? null : JSON.parse(json)) as Json as never };
 }

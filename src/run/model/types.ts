@@ -1,20 +1,19 @@
-// The words of a run as plain data: what it is, what it said, what it did to the world. No logic and no I/O here;
-// every other file of the room speaks in these terms.
+// The data of a run: its info, transcript, effects and phases. Types only; every other file of the module uses them.
 import type { ModelMessage } from "ai";
 
-/** Anything that survives `JSON.parse(JSON.stringify(value))`. */
+/** Any JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
 /** How a run can end. */
 export type EndStatus = "completed" | "failed" | "cancelled" | "timeout" | "killed";
 
-/** What the store says about a run: `running` covers one that was interrupted, until someone resumes it. */
+/** The stored status of a run. An interrupted run stays `running` until it is resumed. */
 export type RunStatus = "running" | "needs-human" | EndStatus;
 
-/** What `executor.run` reports: an ending, or why the run is only paused. */
+/** The status that `executor.run` reports: how the run ended, or why it is paused. */
 export type ResultStatus = EndStatus | "shutdown" | "needs-human";
 
-/** Who asked whom for what. Written once when the run begins. */
+/** Facts about a run that never change; written when it begins. */
 export interface RunInfo {
   readonly runId: string;
   readonly agentId: string;
@@ -23,7 +22,7 @@ export interface RunInfo {
   readonly channelId: string | null;
   readonly guildId: string | null;
   readonly parentRunId: string | null;
-  /** The first words of the input, for people who look at lists. */
+  /** The start of the input, for lists. */
   readonly prompt: string;
   readonly modelTier: string | null;
   readonly inputs: Json;
@@ -31,27 +30,26 @@ export interface RunInfo {
   readonly maxIterations: number;
 }
 
-/** One message of the transcript and where it belongs. Step 0 holds the input; step n the nth model call and its results. */
+/** One message of the transcript. Step 0 holds the input; step n the nth model call and its tool results. */
 export interface TranscriptEntry {
   readonly step: number;
-  /** Position of the phase that said it; 0 for a run without phases. */
+  /** Position of its phase; 0 for a run without phases. */
   readonly phase: number;
   readonly message: ModelMessage;
 }
 
 /**
- * What a tool's owner promises about calling it again:
- * `read` changes nothing; `idempotent` may be repeated with the same effect id; `once` must never be repeated
- * without a human; `reconcile` can tell by effect id whether it happened.
+ * Whether a tool call may be repeated: `read` changes nothing; `idempotent` may be repeated with the same effect id;
+ * `once` must never be repeated without a human; `reconcile` can tell by effect id whether it happened.
  */
 export type EffectClass = "read" | "idempotent" | "once" | "reconcile";
 
-/** Where an effect stands. `started` after a crash means that nobody knows: see `verdictOnCall`. */
+/** The state of an effect. After a crash, the outcome of a `started` effect is unknown. */
 export type EffectState = "prepared" | "started" | "done" | "failed" | "unknown";
 
-/** One line of the ledger: a tool call, recorded before it starts and after it ends (INV-5). */
+/** One entry of the ledger: a tool call, recorded before it starts and after it ends (INV-5). */
 export interface Effect {
-  /** `<run>.<step>.<call>`: made by the runtime, the same after any number of resumes. The tool's idempotency key. */
+  /** `<run>.<step>.<call>`, stable across resumes. The tool's idempotency key. */
   readonly id: string;
   readonly runId: string;
   readonly step: number;
@@ -62,41 +60,41 @@ export interface Effect {
   readonly tool: string;
   readonly class: EffectClass;
   readonly state: EffectState;
-  /** How often it was started. */
+  /** How many times it was started. */
   readonly attempts: number;
   readonly preparedAtMs: number;
   readonly startedAtMs: number | null;
   readonly endedAtMs: number | null;
-  /** Set when the result is not in the transcript: a human's or a reconciliation's word. */
+  /** Set when the result is not in the transcript because a human or a reconciliation supplied it. */
   readonly output: Json | null;
   readonly error: string | null;
-  /** True when the stored input lost a secret, so that the call cannot be made again from the record. */
+  /** True when a secret was removed from the stored input, so that the call cannot be repeated from the record. */
   readonly inputRedacted: boolean;
 }
 
-/** What a finished phase said, by position. */
+/** The output of a completed phase. */
 export interface PhaseOutput {
   readonly position: number;
   readonly name: string;
   readonly output: string;
-  /** True when the phase failed and its fallback stands in. */
+  /** True when the phase failed and this is its fallback. */
   readonly fellBack: boolean;
 }
 
-/** Tokens as the provider counted them. */
+/** Tokens as reported by the provider. */
 export interface Usage {
   readonly inputTokens: number;
   readonly outputTokens: number;
 }
 
-/** An error as it is stored and revived. Identity is the code. */
+/** An error as it is stored. */
 export interface StoredError {
   readonly code: string;
   readonly message: string;
   readonly hint: string | null;
 }
 
-/** The head of a run: everything but its words. */
+/** The head of a run: everything but its content. */
 export interface RunHead {
   readonly runId: string;
   readonly agentId: string;
@@ -104,12 +102,12 @@ export interface RunHead {
   readonly status: RunStatus;
   readonly step: number;
   readonly phase: number;
-  /** Messages in the transcript, those of the run it was forked from included. */
+  /** Messages in the transcript, including those shared with the run it was forked from. */
   readonly messageCount: number;
   readonly epoch: number;
   readonly owner: string | null;
   readonly leaseUntilMs: number;
-  /** How often it was taken up again since its last step: each time but perhaps the last, its process died. */
+  /** How many times it was claimed since its last completed step; usually each claim before the last ended in a crash. */
   readonly deaths: number;
   readonly forkOf: string | null;
   readonly forkStep: number | null;
@@ -119,7 +117,7 @@ export interface RunHead {
   readonly updatedAtMs: number;
 }
 
-/** A whole run as loaded. */
+/** A whole run. */
 export interface RunRecord {
   readonly head: RunHead;
   readonly info: RunInfo;

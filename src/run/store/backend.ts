@@ -1,22 +1,22 @@
-// The seam between a run store and a database: rows of text in, rows of text out. A backend knows SQL and fencing; it
-// knows nothing of JSON, secrets or keys, which the store above it handles once for all of them.
-// A new database implements this and runs the conformance suite of lazarus/testing.
+// The interface between a run store and a database: rows of text in both directions. A backend implements SQL and
+// fencing; JSON, secrets and encryption are the store's job. A new database implements this interface and runs the
+// conformance suite of lazarus/testing.
 import type { EffectClass, EffectState, RunStatus } from "../model/types.ts";
 
-/** The newest layout of a row's text that this code writes and understands. */
+/** The newest row format that this code reads, and the one that it writes. */
 export const ROW_FORMAT = 1;
 
-/** A run as a row: what never changes and where it stands. */
+/** A run as a row. */
 export interface RunRow {
   readonly id: string;
   readonly agentId: string;
   readonly parentRunId: string | null;
-  /** `stub`: only its messages are left, for the forks that need them. */
+  /** `stub`: a deleted run of which only messages are left, for the forks that share them. */
   readonly status: RunStatus | "stub";
   readonly epoch: number;
   readonly owner: string | null;
   readonly leaseUntilMs: number;
-  /** How often it was claimed since it last got on or was given back. */
+  /** How many times it was claimed since its last completed step or release. */
   readonly deaths: number;
   readonly seq: number;
   readonly step: number;
@@ -25,7 +25,7 @@ export interface RunRow {
   readonly output: string | null;
   readonly error: string | null;
   readonly forkOf: string | null;
-  /** How many messages of `forkOf` belong to this run too. */
+  /** How many messages of `forkOf` it shares. */
   readonly forkSeq: number;
   readonly forkStep: number | null;
   readonly redactions: number;
@@ -36,7 +36,7 @@ export interface RunRow {
   readonly updatedMs: number;
 }
 
-/** One message, at its place in the transcript. */
+/** One message. */
 export interface MessageRow {
   readonly seq: number;
   readonly step: number;
@@ -44,7 +44,7 @@ export interface MessageRow {
   readonly body: string;
 }
 
-/** One line of the ledger. */
+/** One entry of the ledger. */
 export interface EffectRow {
   readonly step: number;
   readonly call: number;
@@ -61,18 +61,18 @@ export interface EffectRow {
   readonly inputRedacted: boolean;
 }
 
-/** The output of a finished phase. */
+/** The output of a completed phase. */
 export interface PhaseRow {
   readonly position: number;
   readonly body: string;
 }
 
-/** One owner's write: all of it in one transaction, or none. */
+/** One write of a run's owner, applied in one transaction. */
 export interface StepWrite {
   readonly runId: string;
   readonly epoch: number;
   readonly nowMs: number;
-  /** The lease lasts until then; 0 gives it back. */
+  /** When the lease expires; 0 releases it. */
   readonly leaseUntilMs: number;
   /** How many messages the run has before this write. */
   readonly fromSeq: number;
@@ -90,29 +90,29 @@ export interface StepWrite {
 }
 
 /**
- * `written`: durable now, be it by this call or by an earlier one whose answer was lost. `stale`: a later epoch owns
- * the run, or it ended; nothing was written. `out-of-order`: the run has other messages there; nothing was written.
+ * `written`: durable, by this call or by an earlier one whose reply was lost. Otherwise nothing was written. `stale`: a
+ * later epoch owns the run, or it has ended. `out-of-order`: the run has other messages at this position.
  */
 export type WriteVerdict = "written" | "stale" | "out-of-order" | "missing";
 
-/** Which runs; nothing set means all. */
+/** Filters for runs; default all. */
 export interface RunQuery {
   readonly statuses?: readonly RunStatus[] | undefined;
   readonly agentId?: string | undefined;
   readonly limit?: number | undefined;
 }
 
-/** A claim: who takes the run, and from which epoch. */
+/** A claim of a run. */
 export interface LeaseSwap {
   readonly runId: string;
-  /** The epoch that was seen; the swap happens only if it is still the one. */
+  /** The epoch that was read; the swap succeeds only if it is still current. */
   readonly seenEpoch: number;
   readonly owner: string;
   readonly leaseUntilMs: number;
   readonly nowMs: number;
 }
 
-/** A human's word on an effect. */
+/** A human's decision on an effect. */
 export interface EffectChange {
   readonly runId: string;
   readonly step: number;
@@ -124,22 +124,22 @@ export interface EffectChange {
   readonly nowMs: number;
 }
 
-/** A run as retention saw it: a later epoch means that it changed hands since. */
+/** A run as the plan saw it; a later epoch means that it was claimed since. */
 export interface SeenRun {
   readonly runId: string;
   readonly epoch: number;
 }
 
-/** What retention takes away, decided by `planPrune`; see there for why stubs exist. */
+/** What a prune removes. `planPrune` decides it and explains stubs. */
 export interface PrunePlan {
   readonly remove: readonly SeenRun[];
-  /** Runs that stay only for the messages that forks of them need, with how many those are. */
+  /** Runs to reduce to the first `keepSeq` messages, which forks of them share. */
   readonly stub: readonly (SeenRun & { readonly keepSeq: number })[];
-  /** Runs that must still load afterwards, with how many messages. */
+  /** Runs that must still load after the prune, with their number of messages. */
   readonly prove: readonly { readonly runId: string; readonly seq: number }[];
 }
 
-/** What retention needs to know of a run. */
+/** What retention needs to know about a run. */
 export interface LineageRow {
   readonly id: string;
   readonly status: RunStatus | "stub";
@@ -152,37 +152,37 @@ export interface LineageRow {
   readonly unknownEffects: number;
 }
 
-/** A database of runs. What a promise resolved is durable, unless `survives` is false. */
+/** A database of runs. A resolved write is durable, unless `survives` is false. */
 export interface RunBackend extends AsyncDisposable {
   readonly kind: "memory" | "sqlite" | "postgres";
-  /** Where it keeps runs, for messages. */
+  /** Path or address, for messages. */
   readonly place: string;
   /** Whether runs outlive the process. */
   readonly survives: boolean;
   /**
-   * Enters a run with its first messages. False when the id is taken, or when the run that it is forked from is gone or
-   * has become a stub: checked in the same transaction, so that no prune can come in between.
+   * Adds a run with its first messages. False when the id is taken, or when the run it is forked from is gone or a stub,
+   * which is checked in the same transaction, so that no prune can interleave.
    */
   insert(row: RunRow, messages: readonly MessageRow[], phases: readonly PhaseRow[]): Promise<boolean>;
   write(write: StepWrite): Promise<WriteVerdict>;
   readRun(runId: string): Promise<RunRow | undefined>;
-  /** In order, through all the runs it was forked from. */
+  /** In order, including the messages shared with its ancestors. */
   readMessages(runId: string): Promise<MessageRow[]>;
   readEffects(runId: string): Promise<EffectRow[]>;
   readPhases(runId: string): Promise<PhaseRow[]>;
   /** Newest first. */
   listRuns(query: RunQuery): Promise<RunRow[]>;
-  /** Raises the epoch and changes the owner, if the epoch is still the one seen and the run is `running`. */
+  /** Raises the epoch and changes the owner if the epoch is still `seenEpoch` and the run is `running`. */
   swapLease(swap: LeaseSwap): Promise<boolean>;
   renewLease(runId: string, epoch: number, leaseUntilMs: number): Promise<boolean>;
   releaseLease(runId: string, epoch: number): Promise<boolean>;
-  /** Settles an effect of a run that nobody owns; the run goes back to `running` when none is unknown any more. */
+  /** Resolves an effect of an unowned run. The run becomes `running` again when no effect is unknown. */
   settleEffect(change: EffectChange): Promise<boolean>;
   /**
-   * Shows `decide` all runs, takes away what it says, and counts the messages of what must still load: all in one
-   * transaction, into which no new fork can come, and which any throw undoes.
+   * Passes all runs to `decide`, removes what it returns, and counts the messages of runs that must still load. All of it
+   * is one transaction that excludes new forks and is rolled back on any error.
    */
   prune(decide: (lineage: readonly LineageRow[]) => PrunePlan): Promise<PrunePlan>;
-  /** Bytes on disk, write-ahead log included; 0 when it has none. */
+  /** Bytes on disk, including the write-ahead log; 0 for memory. */
   sizeBytes(): Promise<number>;
 }

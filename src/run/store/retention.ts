@@ -1,16 +1,16 @@
-// What may be pruned, decided from plain data. A run that others were forked from cannot simply go: their transcripts
-// begin with its messages. It becomes a stub that keeps just those, and goes when the last fork goes.
+// Decides what to prune, as pure functions. A run that has forks cannot be removed entirely, because their transcripts
+// start with its messages. It becomes a stub that keeps only those, and is removed with its last fork.
 import { type LineageRow, type PrunePlan, ROW_FORMAT, type SeenRun } from "./backend.ts";
 
 /** How long ended runs are kept. */
 export interface RetentionPolicy {
-  /** Runs that ended longer ago than this are taken away. */
+  /** Runs that ended longer ago than this are removed. */
   readonly olderThanMs: number;
-  /** The newest so many ended runs stay whatever their age. */
+  /** This many of the newest ended runs are kept regardless of age. */
   readonly keepLast?: number | undefined;
 }
 
-/** Which ended runs the policy lets go: never one that is open, has an unknown effect, or that a newer Lazarus wrote. */
+/** The ended runs that the policy removes. Never an open run, one with an unknown effect, or one of a newer format. */
 export function choosePrunable(
   lineage: readonly LineageRow[],
   policy: RetentionPolicy,
@@ -27,19 +27,19 @@ export function choosePrunable(
     .map(({ id }) => id);
 }
 
-/** Turns a choice of runs into rows to remove and stubs to leave, so that every run that is kept still loads. */
+/** Decides which of the chosen runs to remove and which to reduce to stubs, so that every kept run still loads. */
 export function planPrune(lineage: readonly LineageRow[], chosen: ReadonlySet<string>): PrunePlan {
   const rows = new Map(lineage.map((row) => [row.id, row]));
   const kept = lineage.filter((row) => row.status !== "stub" && !chosen.has(row.id));
-  // How many messages of each run the kept ones need, walking up through the forks.
+  // How many messages of each ancestor the kept runs share.
   const needed = new Map<string, number>();
   for (const run of kept) {
     let limit = Number.POSITIVE_INFINITY;
-    const passed = new Set<string>();
+    const visited = new Set<string>();
     for (let row: LineageRow | undefined = run; row?.forkOf != null; row = rows.get(row.forkOf)) {
-      // A damaged store may say that a run was forked from itself.
-      if (passed.has(row.id)) break;
-      passed.add(row.id);
+      // In a damaged store, a run may be its own ancestor.
+      if (visited.has(row.id)) break;
+      visited.add(row.id);
       limit = Math.min(limit, row.forkSeq);
       if (limit > (needed.get(row.forkOf) ?? 0)) needed.set(row.forkOf, limit);
     }
@@ -53,7 +53,7 @@ export function planPrune(lineage: readonly LineageRow[], chosen: ReadonlySet<st
     if (keepSeq === 0) remove.push(seen);
     else stub.push({ ...seen, keepSeq });
   }
-  // Forks are what could break; the rest shares nothing with what goes.
+  // Only forks can lose messages to a prune.
   const forks = remove.length + stub.length === 0 ? [] : kept.filter(({ forkOf }) => forkOf !== null);
   return { remove, stub, prove: forks.map(({ id, seq }) => ({ runId: id, seq })) };
 }

@@ -1,5 +1,5 @@
-// Between rows of text and the words of a run. Bytes in messages (pictures, files) become base64 and come back as bytes;
-// a row of a newer format is refused in plain words. Every text passes the seal, in both directions.
+// Converts between rows of text and the data of a run. Binary content in messages (images, files) is stored as base64.
+// Refuses rows of a newer format. All text passes through the seal in both directions.
 import type { ModelMessage } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import { effectId } from "../model/ledger.ts";
@@ -17,7 +17,7 @@ import type { Seal } from "./seal.ts";
 
 const BYTES = "$bytes";
 
-/** Where a text lies, in the words that the seal binds it to. */
+/** The names of stored texts, which the seal authenticates. Part of the stored format. */
 export const PLACES = {
   info: (runId: string) => `run ${runId}, info`,
   output: (runId: string) => `run ${runId}, output`,
@@ -51,7 +51,7 @@ export function headOf(row: RunRow): RunHead {
   };
 }
 
-/** Throws RUN_NEWER for a row that a newer Lazarus wrote. */
+/** Throws RUN_NEWER for a row of a newer format. */
 export function checkFormat(row: RunRow): void {
   const why = newerFormat(row);
   if (why !== null) {
@@ -61,28 +61,28 @@ export function checkFormat(row: RunRow): void {
   }
 }
 
-/** Why a row cannot be read here; null when it can. */
+/** Why this version cannot read a row; null when it can. */
 export function newerFormat(row: RunRow): string | null {
   if (row.format <= ROW_FORMAT) return null;
-  return `run ${row.id} has format ${row.format}; this Lazarus knows up to ${ROW_FORMAT} and will not touch it`;
+  return `run ${row.id} has format ${row.format}; this version of Lazarus reads formats up to ${ROW_FORMAT}`;
 }
 
-/** What is said of a run whose rows contradict each other. */
-export function damagedRun(runId: string, what: string): LazarusError {
-  return new LazarusError("RUN_DAMAGED", `run ${runId} ${what}`, {
+/** The error for a run with missing or inconsistent rows. */
+export function damagedRun(runId: string, problem: string): LazarusError {
+  return new LazarusError("RUN_DAMAGED", `run ${runId} ${problem}`, {
     hint: "restore the store from a checkpoint of its cell: lazarus checkpoints",
     details: { runId },
   });
 }
 
-/** The info of a run, from its row. Throws when the key is not the one it was written with. */
+/** The info of a run. Throws when it was sealed with another key. */
 export function runInfoOf(seal: Seal, row: RunRow): RunInfo {
   const info = seal.open(PLACES.info(row.id), row.info);
-  if (!isObject(info) || info.runId !== row.id) throw damagedRun(row.id, "has an info that is not its own");
+  if (!isObject(info) || info.runId !== row.id) throw damagedRun(row.id, "has the info of another run");
   return info as unknown as RunInfo;
 }
 
-/** Messages as rows, and how many secrets each lost. */
+/** Messages as rows, and the number of secrets removed from each. */
 export async function messageRows(
   seal: Seal,
   runId: string,
@@ -98,20 +98,20 @@ export async function messageRows(
   };
 }
 
-/** `owner` is the run that the row lies in: a fork's first messages lie in the run it came from. */
+/** `owner` is the run that the row belongs to: a fork's first messages belong to its ancestors. */
 export function entryOf(seal: Seal, owner: string, row: MessageRow): TranscriptEntry {
   const value = decodeBytes(seal.open(PLACES.message(owner, row.seq), row.body));
-  if (!isMessage(value)) throw damagedRun(owner, `has something at message ${row.seq} that is no message`);
+  if (!isMessage(value)) throw damagedRun(owner, `has invalid data as message ${row.seq}`);
   return { step: row.step, phase: row.phase, message: value };
 }
 
-/** A ledger line as a row. */
+/** A ledger entry as a row. */
 export async function effectRow(seal: Seal, effect: Effect, inputRedacted: boolean): Promise<EffectRow> {
   const { output, error, id } = effect;
   return {
     step: effect.step,
     call: effect.call,
-    // A model may say anything; PostgreSQL's text cannot hold a zero byte.
+    // The model chooses these; PostgreSQL text cannot hold a NUL character.
     callId: effect.callId.replaceAll("\u0000", "\ufffd"),
     tool: effect.tool.replaceAll("\u0000", "\ufffd"),
     class: effect.class,
@@ -126,7 +126,7 @@ export async function effectRow(seal: Seal, effect: Effect, inputRedacted: boole
   };
 }
 
-/** A ledger line from its row. */
+/** A ledger entry from its row. */
 export function effectOf(seal: Seal, runId: string, row: EffectRow): Effect {
   const id = effectId(runId, row.step, row.call);
   if (!EFFECT_STATES.has(row.state) || !EFFECT_CLASSES.has(row.class)) {
@@ -161,7 +161,7 @@ export async function phaseRow(seal: Seal, runId: string, phase: PhaseOutput): P
 export function phaseOf(seal: Seal, runId: string, row: PhaseRow): PhaseOutput {
   const body = seal.open(PLACES.phase(runId, row.position), row.body);
   if (!isObject(body) || typeof body.name !== "string" || typeof body.output !== "string") {
-    throw damagedRun(runId, `has something at phase ${row.position} that is no output`);
+    throw damagedRun(runId, `has invalid data as output of phase ${row.position}`);
   }
   return { position: row.position, name: body.name, output: body.output, fellBack: body.fellBack === true };
 }

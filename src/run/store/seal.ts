@@ -1,6 +1,6 @@
-// The write seam: the only way by which a run's words become stored text, and back. Values are redacted (INV-7), made
-// JSON and, with a key, sealed with AES-256-GCM bound to the place where they lie, so that rows can be neither read,
-// changed nor swapped. With a key, text that is not sealed is refused: someone else wrote it.
+// The only path from the data of a run to stored text and back. Values are redacted (INV-7), serialized as JSON and, with
+// a key, encrypted with AES-256-GCM. The row's name is authenticated, so that rows can be neither read, changed nor
+// swapped. With a key, plaintext is refused, since the owner of the key did not write it.
 import type { KeyObject } from "node:crypto";
 import { LazarusError } from "../../platform/errors.ts";
 import type { IdSource } from "../../platform/ids.ts";
@@ -8,9 +8,9 @@ import { redactSecrets } from "../../platform/redact.ts";
 
 /** What happens to text before it is stored. */
 export interface SealOptions {
-  /** Leave secrets in place; the default takes them out. */
+  /** Store secrets instead of redacting them. Default false. */
   readonly keepSecrets?: boolean | undefined;
-  /** 32 bytes. Everything the run said and did is sealed with it; ids, states and times stay readable. */
+  /** 32 bytes. Encrypts the content of runs; ids, states and times stay readable. */
   readonly encryptionKey?: Uint8Array | undefined;
 }
 
@@ -20,9 +20,9 @@ export interface Sealed {
   readonly redactions: number;
 }
 
-/** The seam itself: into stored text, and back. */
+/** Converts values to stored text and back. */
 export interface Seal {
-  /** `where` names the row; the same words must be given to open it. */
+  /** `where` names the row; `open` needs the same name. */
   seal(where: string, value: unknown): Promise<Sealed>;
   open(where: string, text: string): unknown;
 }
@@ -30,22 +30,22 @@ export interface Seal {
 const PREFIX = "aes256gcm:1:";
 const KEY_BYTES = 32;
 const KEY_HINT =
-  "give the key that it was written with: encryptionKey, or LAZARUS_RUN_KEY (base64) for lazarus runs";
+  "use the key it was written with: encryptionKey, or LAZARUS_RUN_KEY (base64) for lazarus runs";
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Makes the seam. Throws RUN_KEY_WRONG for a key of the wrong length. */
+/** Creates a seal. Throws RUN_KEY_WRONG for a key of the wrong length. */
 export function createSeal(ids: IdSource, options: SealOptions = {}): Seal {
   const crypto = process.getBuiltinModule("node:crypto");
   const key = options.encryptionKey === undefined ? undefined : checkKey(options.encryptionKey);
   return {
     async seal(where, value) {
-      // The scan must see the strings that `toJSON` and friends bring forth.
-      const said = JSON.stringify(value) ?? "null";
+      // Serialize first: `toJSON` may produce strings that must be scanned too.
+      const serialized = JSON.stringify(value) ?? "null";
       const { value: clean, count } = options.keepSecrets
         ? { value, count: 0 }
-        : await redactSecrets(JSON.parse(said));
-      const json = count === 0 ? said : (JSON.stringify(clean) ?? "null");
+        : await redactSecrets(JSON.parse(serialized));
+      const json = count === 0 ? serialized : (JSON.stringify(clean) ?? "null");
       if (key === undefined) return { text: json, redactions: count };
       const nonce = ids.bytes(NONCE_BYTES);
       const cipher = crypto.createCipheriv("aes-256-gcm", key, nonce);
@@ -63,9 +63,9 @@ function checkKey(bytes: Uint8Array): KeyObject {
   if (bytes.length !== KEY_BYTES) {
     throw new LazarusError(
       "RUN_KEY_WRONG",
-      `an encryption key has ${KEY_BYTES} bytes; this one has ${bytes.length}`,
+      `the encryption key has ${bytes.length} bytes instead of ${KEY_BYTES}`,
       {
-        hint: `encryptionKey takes ${KEY_BYTES} bytes, LAZARUS_RUN_KEY their base64; a new one: openssl rand -base64 ${KEY_BYTES}`,
+        hint: `LAZARUS_RUN_KEY is the key in base64; to create one: openssl rand -base64 ${KEY_BYTES}`,
       },
     );
   }
@@ -81,13 +81,9 @@ function refuseSealed(where: string, text: string): string {
 
 function unseal(crypto: typeof import("node:crypto"), key: KeyObject, where: string, text: string): string {
   if (!text.startsWith(PREFIX)) {
-    throw new LazarusError(
-      "RUN_PLAINTEXT",
-      `${where} is not encrypted, though this store is; it is refused`,
-      {
-        hint: "find out who wrote it; to read a store of plain text, open it without encryptionKey",
-      },
-    );
+    throw new LazarusError("RUN_PLAINTEXT", `${where} is not encrypted, but a key was given`, {
+      hint: "open a store without encryption without a key; in an encrypted store, find out what wrote this row",
+    });
   }
   const body = Buffer.from(text.slice(PREFIX.length), "base64");
   try {
@@ -101,7 +97,7 @@ function unseal(crypto: typeof import("node:crypto"), key: KeyObject, where: str
   } catch (error) {
     throw new LazarusError(
       "RUN_KEY_WRONG",
-      `${where} cannot be decrypted: another key, or it was changed or moved`,
+      `${where} cannot be decrypted: wrong key, or the row was changed or moved`,
       {
         hint: KEY_HINT,
         cause: error,
@@ -114,7 +110,7 @@ function parse(where: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new LazarusError("RUN_DAMAGED", `${where} holds something that is not JSON`, {
+    throw new LazarusError("RUN_DAMAGED", `${where} is not valid JSON`, {
       hint: "restore the store from a checkpoint: lazarus checkpoints",
       cause: error,
     });

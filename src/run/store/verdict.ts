@@ -1,10 +1,10 @@
-// Why a fenced write changed no row, as a pure function: the same answer in every backend. A write whose answer got
-// lost on the way (Postgres stopped after the commit) is recognised and counts as written.
+// Decides why a fenced write changed no row, as a pure function shared by all backends. A write whose reply was lost
+// (PostgreSQL stopped after the commit) is recognized and counts as written.
 import { LazarusError } from "../../platform/errors.ts";
 import type { Lease } from "../model/types.ts";
 import type { RunRow, StepWrite, WriteVerdict } from "./backend.ts";
 
-/** `lastBody` is the body of the message that `write` would have put last, as the store has it. */
+/** `lastBody` is the stored body at the position of the last message in `write`. */
 export function diagnoseWrite(
   row: Pick<RunRow, "epoch" | "seq" | "status"> | undefined,
   write: StepWrite,
@@ -19,7 +19,7 @@ export function diagnoseWrite(
   return row.status === "running" ? "out-of-order" : "stale";
 }
 
-/** What a refused write is told. */
+/** The error for a refused write. */
 export function writeRefusal(
   verdict: "stale" | "out-of-order" | "missing",
   lease: Lease,
@@ -30,13 +30,13 @@ export function writeRefusal(
     case "stale":
       return new LazarusError(
         "RUN_STALE_LEASE",
-        `run ${lease.runId} has a newer owner than epoch ${lease.epoch}, or has ended; nothing was written`,
+        `the lease of run ${lease.runId} (epoch ${lease.epoch}) is stale: the run has a newer owner or has ended; nothing was written`,
         { hint: `lazarus runs show ${lease.runId}`, details },
       );
     case "out-of-order":
       return new LazarusError(
         "RUN_OUT_OF_ORDER",
-        `run ${lease.runId} in ${place} has other messages than this process wrote; nothing was written`,
+        `run ${lease.runId} in ${place} has messages that this process did not write; nothing was written`,
         { hint: `lazarus runs show ${lease.runId}`, details },
       );
     case "missing":

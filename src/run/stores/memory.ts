@@ -1,5 +1,5 @@
-// Runs in memory: what a run without a store gets, and the reference that the other backends are compared with.
-// It says that it does not survive, and it keeps every rule that they keep.
+// Runs in memory: the reference that the other backends are tested against. It follows every rule they follow, but its
+// runs end with the process.
 import type { EffectRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../store/backend.ts";
 import { unloadable } from "../store/prune.ts";
 import { diagnoseWrite } from "../store/verdict.ts";
@@ -11,7 +11,7 @@ interface Entry {
   phases: Map<number, PhaseRow>;
 }
 
-/** Makes an empty backend whose runs end with the process. */
+/** Creates an empty backend in memory. */
 export function createMemoryBackend(): RunBackend {
   const entries = new Map<string, Entry>();
   const messagesOf = (runId: string): MessageRow[] => {

@@ -1,4 +1,4 @@
-// The ways to open a run store, one line each. A cell's runs lie in `state/runs.db`, so that its checkpoint holds them.
+// Opens run stores in memory and in SQLite. A cell's runs are in `state/runs.db`, so that its checkpoints include them.
 import { join } from "node:path";
 import { systemMachine } from "../../platform/machine.ts";
 import { createRunStore, type RunStoreOptions } from "../store/run-store.ts";
@@ -6,20 +6,20 @@ import type { RunStore } from "../store/store.ts";
 import { createMemoryBackend } from "./memory.ts";
 import { openSqliteBackend } from "./sqlite.ts";
 
-/** Where the runs of a cell lie, below its root. */
+/** Path of a cell's run store, relative to the cell. */
 export const CELL_RUNS = join("state", "runs.db");
 
-/** Runs in memory: they end with the process, and the store says so. */
+/** Creates a store in memory, whose runs end with the process. */
 export function createMemoryRunStore(options: RunStoreOptions = {}): RunStore {
   return createRunStore(createMemoryBackend(), options);
 }
 
-/** Runs in one SQLite file, made if it is not there. */
+/** Opens a store in one SQLite file; creates it if it does not exist. */
 export function openSqliteRunStore(path: string, options: RunStoreOptions = {}): RunStore {
   return createRunStore(openSqliteBackend(options.machine ?? systemMachine, path), options);
 }
 
-/** The runs of the cell at `cellRoot`. */
+/** Opens the store of the cell at `cellRoot`. */
 export function openCellRunStore(cellRoot: string, options: RunStoreOptions = {}): RunStore {
   return openSqliteRunStore(join(cellRoot, CELL_RUNS), options);
 }

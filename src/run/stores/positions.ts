@@ -1,5 +1,5 @@
-// Where the runs of a cell stand, for whoever checkpoints or restores the cell (promise 7 of runs: files and
-// conversation go back to the same step). Only reads, is bounded, and makes nothing beside the database.
+// Reads the positions of a cell's runs for checkpoints and restores, which take files and conversation back to the same
+// step. Read-only and bounded; creates no files next to the database.
 import { join } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
 import { databaseError, readDatabase } from "../../platform/sqlite.ts";
@@ -7,32 +7,32 @@ import type { Effect, RunStatus } from "../model/types.ts";
 import { CELL_RUNS } from "./open.ts";
 import { RUNS_DATABASE } from "./sqlite-schema.ts";
 
-/** Where one run of a cell stands. */
+/** The position of one run. */
 export interface RunPosition {
-  /** The database, below the cell's root. */
+  /** Path of the database, relative to the cell. */
   readonly store: string;
   readonly runId: string;
   readonly agentId: string;
   readonly status: RunStatus;
   readonly step: number;
   readonly phase: number;
-  /** Effects of which nobody knows whether they happened. */
+  /** Number of effects whose outcome is unknown. */
   readonly unknownEffects: number;
   readonly updatedAtMs: number;
 }
 
-/** How many positions are read at most; open runs come first. */
-export const MOST_POSITIONS = 1000;
+/** At most this many positions are read; open runs come first. */
+export const MAX_POSITIONS = 1000;
 
 const POSITIONS = `
   SELECT run.id AS runId, run.agent_id AS agentId, head.status, head.step, head.phase,
          (SELECT count(*) FROM effect
           WHERE effect.key = run.key AND state IN ('unknown', 'started') AND class <> 'read') AS unknownEffects,
          head.updated_ms AS updatedAtMs
-  FROM run JOIN head USING (key) WHERE head.status <> 'stub' AND substr(run.id, 1, length(:start)) = :start
-  ORDER BY head.status IN ('running', 'needs-human') DESC, head.updated_ms DESC LIMIT ${MOST_POSITIONS}`;
+  FROM run JOIN head USING (key) WHERE head.status <> 'stub' AND substr(run.id, 1, length(:prefix)) = :prefix
+  ORDER BY head.status IN ('running', 'needs-human') DESC, head.updated_ms DESC LIMIT ${MAX_POSITIONS}`;
 
-/** The positions of a cell's runs, open ones first; none when there is no store or it cannot be read. */
+/** The positions of a cell's runs, open ones first; empty when there is no store or it cannot be read. */
 export function readRunPositions(cellRoot: string): RunPosition[] {
   try {
     return findRunPositions(cellRoot, "");
@@ -41,18 +41,18 @@ export function readRunPositions(cellRoot: string): RunPosition[] {
   }
 }
 
-/** Those of the runs whose id begins with `start`. Throws in plain words when there is a store that cannot be read. */
-export function findRunPositions(cellRoot: string, start: string): RunPosition[] {
+/** The positions of runs whose id starts with `prefix`. Throws when the store exists but cannot be read. */
+export function findRunPositions(cellRoot: string, prefix: string): RunPosition[] {
   const path = join(cellRoot, CELL_RUNS);
   try {
     const rows = readDatabase(path, (database) => {
       const { application_id: id } = database.prepare("PRAGMA application_id").get() as {
         application_id: number;
       };
-      if (id === RUNS_DATABASE.applicationId) return database.prepare(POSITIONS).all({ start });
+      if (id === RUNS_DATABASE.applicationId) return database.prepare(POSITIONS).all({ prefix });
       throw new LazarusError(
         "RUN_STORE_FOREIGN",
-        `${path} is a database of another program, not ${RUNS_DATABASE.what}`,
+        `${path} is not ${RUNS_DATABASE.what} but a database of another program`,
         {
           hint: `move it away: mv ${path} ${path}.other`,
         },
@@ -67,30 +67,33 @@ export function findRunPositions(cellRoot: string, start: string): RunPosition[]
   }
 }
 
-/** Whether nobody knows what became of an effect: the same rule as in the query. */
+/** Whether the outcome of an effect is unknown; the same rule as in the query. */
 export function isUnsettled({ state, class: kind }: Pick<Effect, "state" | "class">): boolean {
   return (state === "unknown" || state === "started") && kind !== "read";
 }
 
-/** What a restore did to the runs, in words; empty when they stand where they stood. */
+/** Describes how a restore moved the runs; empty when it did not. */
 export function describeRunMove(before: readonly RunPosition[], after: readonly RunPosition[]): string {
-  const was = new Map(before.map((run) => [run.runId, run]));
-  const is = new Map(after.map((run) => [run.runId, run]));
+  const old = new Map(before.map((run) => [run.runId, run]));
+  const remaining = new Set(after.map((run) => run.runId));
   const sentences: string[] = [];
   for (const run of after) {
     const name = `run ${run.runId} (${run.agentId})`;
-    const old = was.get(run.runId);
-    if (old === undefined) sentences.push(`${name} is back, at step ${run.step}.`);
-    else if (run.step < old.step) {
+    const previous = old.get(run.runId);
+    if (previous === undefined) sentences.push(`${name} was restored at step ${run.step}.`);
+    else if (run.step < previous.step) {
       sentences.push(
-        `${name} went back from step ${old.step} to step ${run.step}: what it did to the outside world after that step ` +
-          "stays done, and a resume may do it again with the same effect ids.",
+        `${name} went back from step ${previous.step} to step ${run.step}: its effects after that step are not undone, ` +
+          "and a resume may repeat them with the same effect ids.",
       );
-    } else if (run.step > old.step) sentences.push(`${name} went from step ${old.step} to step ${run.step}.`);
-    else if (run.status !== old.status) sentences.push(`${name} is ${run.status} again at step ${run.step}.`);
+    } else if (run.step > previous.step)
+      sentences.push(`${name} went from step ${previous.step} to step ${run.step}.`);
+    else if (run.status !== previous.status)
+      sentences.push(`${name} is ${run.status} again at step ${run.step}.`);
   }
   for (const run of before) {
-    if (!is.has(run.runId)) sentences.push(`run ${run.runId} (${run.agentId}) is gone: it began later.`);
+    if (!remaining.has(run.runId))
+      sentences.push(`run ${run.runId} (${run.agentId}) is gone: it began after the checkpoint.`);
   }
   return sentences.join(" ");
 }

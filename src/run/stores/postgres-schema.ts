@@ -1,8 +1,8 @@
-// The schema of runs in PostgreSQL and every statement on it, `%` standing for the schema's name. Migrations are written
-// once and never edited. A save is one statement, hence one round trip and one commit: it checks the epoch, moves the
-// head, appends messages and ledger lines, or does nothing at all.
+// The PostgreSQL schema of runs and all statements on it; `%` is replaced by the schema's name. Migrations are never
+// edited. A save is one statement, hence one round trip and one commit: it checks the epoch, updates the head, and
+// appends messages and ledger entries, or does nothing.
 
-/** Migration n leads from version n to n + 1. */
+/** Migration n upgrades version n to n + 1. */
 export const PG_MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE %.run (
@@ -82,7 +82,7 @@ const RUN_COLUMNS = `
   head.input_tokens AS "inputTokens", head.output_tokens AS "outputTokens", run.format,
   run.created_ms AS "createdMs", head.updated_ms AS "updatedMs"`;
 
-/** The parts of a run's ancestors and of itself that make up its transcript. */
+/** The rows of a run and its ancestors that make up its transcript. */
 const CHAIN = `
   WITH RECURSIVE chain AS (
     SELECT run.key, run.fork_of, run.fork_seq, head.seq AS upto
@@ -92,7 +92,7 @@ const CHAIN = `
     FROM chain JOIN %.run AS above ON above.id = chain.fork_of WHERE chain.fork_seq > 0
   )`;
 
-const MOVE_AND_SAY = `
+const UPDATE_AND_APPEND = `
     WITH moved AS (
       UPDATE %.head SET
         seq = $3::int + cardinality($14::int[]), step = $4, phase = $5, status = $6, lease_until_ms = $7::bigint,
@@ -127,8 +127,8 @@ export const PG_SQL = {
       SELECT added.key, p.* FROM added, unnest($27::int[], $28::text[]) AS p
     )
     SELECT key FROM added`,
-  /** The fence: a write with an old epoch, a finished run or a wrong position changes nothing (INV-4). */
-  write: `${MOVE_AND_SAY}
+  /** Fenced: a write with a stale epoch, to an ended run or at a wrong position changes nothing (INV-4). */
+  write: `${UPDATE_AND_APPEND}
     ), did AS (
       INSERT INTO %.effect (key, step, call, call_id, tool, class, state, attempts, prepared_ms, started_ms, ended_ms,
                             output, error, input_redacted)
@@ -146,8 +146,8 @@ export const PG_SQL = {
       ON CONFLICT (key, position) DO UPDATE SET body = excluded.body
     )
     SELECT key FROM moved`,
-  /** The same for a step that only says something: the server sets up a shorter statement sooner. */
-  writeMessages: `${MOVE_AND_SAY}
+  /** The same for a step that has only messages: a shorter statement is planned faster. */
+  writeMessages: `${UPDATE_AND_APPEND}
     )
     SELECT key FROM moved`,
   readRun: `SELECT ${RUN_COLUMNS} FROM %.run JOIN %.head USING (key) WHERE run.id = $1`,
@@ -194,7 +194,7 @@ export const PG_SQL = {
            run.fork_of AS "forkOf", run.fork_seq AS "forkSeq", run.format,
            (SELECT count(*) FROM %.effect WHERE effect.key = run.key AND state = 'unknown') AS "unknownEffects"
     FROM %.run JOIN %.head USING (key) ORDER BY run.key`,
-  /** Holds off new runs and other prunes, and nobody who only saves. */
+  /** Blocks new runs and other prunes, but not saves. */
   lockRuns: "LOCK TABLE %.run IN SHARE ROW EXCLUSIVE MODE",
   stub: `
     WITH found AS (SELECT key FROM %.run WHERE id = $1),

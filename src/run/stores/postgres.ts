@@ -1,5 +1,5 @@
-// Runs in PostgreSQL, for many machines. Every save is one statement and one commit; the epoch is checked in it
-// (INV-4). A call that finds the server away waits for it and is repeated; a repeated write counts once.
+// Runs in PostgreSQL, for many hosts. Every save is one statement and one commit, which also checks the epoch (INV-4).
+// While the server is unreachable, calls wait and retry; a repeated write is applied once.
 import { type Machine, systemMachine } from "../../platform/machine.ts";
 import { openPostgresPool, type PostgresOptions } from "../../platform/postgres.ts";
 import type { EffectRow, LineageRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../store/backend.ts";
@@ -11,7 +11,7 @@ import { PG_MIGRATIONS, PG_SQL } from "./postgres-schema.ts";
 
 const TABLES = { what: "the run store", component: "run", migrations: PG_MIGRATIONS };
 
-/** Runs in the database that `connection` (postgres://…) names. */
+/** Opens a store in the database at `connection` (postgres://…). */
 export async function openPostgresRunStore(
   connection: string,
   options: RunStoreOptions & PostgresOptions = {},
@@ -20,7 +20,7 @@ export async function openPostgresRunStore(
   return createRunStore(backend, options);
 }
 
-/** The backend alone, for a store with options of its own. */
+/** Opens only the backend. */
 export async function openPostgresBackend(
   machine: Machine,
   connection: string,
@@ -55,7 +55,7 @@ export async function openPostgresBackend(
         ...[phases.map(({ position }) => position), phases.map(({ body }) => body)],
       );
       if (rows.length > 0 || !repeated) return rows.length > 0;
-      // The server may have stopped after the commit and before the answer.
+      // The server may have stopped between the commit and its reply.
       const found = await readRun(row.id);
       return found?.owner === row.owner && found.createdMs === row.createdMs && found.info === row.info;
     },

@@ -1,9 +1,9 @@
-// The schema of a runs database and every statement on it. Migrations are written once and never edited.
-// What changes at every step (head) lies apart from what never does (run), so that a save rewrites 100 bytes and not
-// the input. A message's row id is run key × 2²² + position: one tree, no second index, a run's messages side by side.
+// The SQLite schema of runs and all statements on it. Migrations are never edited. Columns that change at every step are
+// in `head` and those that never change in `run`, so that a save rewrites 100 bytes and not the input. A message's row
+// id is run key × 2²² + position: one B-tree without a second index, with the messages of a run adjacent.
 import type { DatabaseSpec } from "../../platform/sqlite.ts";
 
-/** Messages that one run can hold. */
+/** Maximum number of messages in a run. */
 export const MESSAGES_PER_RUN = 2 ** 22;
 
 const MIGRATIONS: readonly string[] = [
@@ -75,7 +75,7 @@ const MIGRATIONS: readonly string[] = [
   "ALTER TABLE head ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0",
 ];
 
-/** What a runs database is, to whoever opens one. */
+/** Identity and settings of a runs database. */
 export const RUNS_DATABASE: DatabaseSpec = {
   what: "the runs database",
   /** "LAZU" */
@@ -97,7 +97,7 @@ const RUN_COLUMNS = `
   head.input_tokens AS inputTokens, head.output_tokens AS outputTokens, run.format,
   run.created_ms AS createdMs, head.updated_ms AS updatedMs`;
 
-/** The fence: a write with an old epoch, to a finished run or at a wrong position changes nothing (INV-4). */
+/** Fenced: a write with a stale epoch, to an ended run or at a wrong position changes nothing (INV-4). */
 const moveHead = (status: string) => `
     UPDATE head SET ${status}
       seq = :toSeq, step = :step, phase = :phase, lease_until_ms = :leaseUntilMs,
@@ -122,9 +122,9 @@ export const SQL = {
                       output_tokens, updated_ms, output, error)
     VALUES (:key, :status, :epoch, :owner, :leaseUntilMs, :seq, :step, :phase, :redactions, :inputTokens,
             :outputTokens, :updatedMs, :output, :error)`,
-  /** A step of a run that goes on. It names no status: SQLite would write the index of open runs anew, a page a step. */
+  /** A step of a run that continues. It does not set the status: SQLite would rewrite a page of the status index. */
   moveHead: moveHead(""),
-  /** The step that ends or parks it. */
+  /** A step that ends or parks the run. */
   endHead: moveHead("status = :status,"),
   insertMessage: "INSERT INTO message (id, step, phase, body) VALUES (?, ?, ?, ?)",
   putEffect: `

@@ -1,5 +1,5 @@
-// Runs in one SQLite file: the default, and what a cell's checkpoint carries. Every write is one immediate transaction
-// that checks the lease's epoch first (INV-4) and is on disk at return (INV-1). It keeps text; it never reads it.
+// Runs in one SQLite file: the default, and part of a cell's checkpoints. Every write is one immediate transaction that
+// checks the lease's epoch first (INV-4) and is on disk when it returns (INV-1). Stores text without interpreting it.
 import { statSync } from "node:fs";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
@@ -18,7 +18,7 @@ import { MESSAGES_PER_RUN, RUNS_DATABASE, SQL } from "./sqlite-schema.ts";
 
 type KeyedRow = RunRow & { readonly key: number };
 
-/** Opens or makes the database at `path` (0600), brings its schema up to date, and refuses a newer or foreign one. */
+/** Opens or creates the database at `path` (mode 0600) and migrates it. Refuses a newer or foreign one. */
 export function openSqliteBackend(machine: Machine, path: string): RunBackend {
   const database = openDatabase(machine, path, RUNS_DATABASE);
   const statements = new Map<keyof typeof SQL, StatementSync>();
@@ -30,7 +30,7 @@ export function openSqliteBackend(machine: Machine, path: string): RunBackend {
     }
     return statement;
   };
-  /** Turns what SQLite says into the house's words: a full disk, a damaged file. */
+  /** Converts SQLite errors such as a full disk or a damaged file. */
   const attempt = async <T>(work: () => T | Promise<T>): Promise<T> => {
     try {
       return await work();
@@ -48,14 +48,14 @@ export function openSqliteBackend(machine: Machine, path: string): RunBackend {
   const insertMessages = (key: number, messages: readonly MessageRow[]) => {
     for (const { seq, step, phase, body } of messages) {
       if (seq >= MESSAGES_PER_RUN)
-        throw new LazarusError("RUN_OUT_OF_ORDER", `a run can hold ${MESSAGES_PER_RUN} messages`);
+        throw new LazarusError("RUN_OUT_OF_ORDER", `a run holds at most ${MESSAGES_PER_RUN} messages`);
       sql("insertMessage").run(key * MESSAGES_PER_RUN + seq, step, phase, body);
     }
   };
   const insertPhases = (key: number, phases: readonly PhaseRow[]) => {
     for (const { position, body } of phases) sql("putPhase").run(key, position, body);
   };
-  /** The parts of its ancestors and of itself that make up a run's transcript, oldest first. */
+  /** The rows of a run and its ancestors that make up its transcript, oldest first. */
   const segments = (runId: string): { key: number; fromSeq: number; toSeq: number }[] => {
     const found: { key: number; fromSeq: number; toSeq: number }[] = [];
     let toSeq = Number.POSITIVE_INFINITY;

@@ -13,7 +13,7 @@ import { CELL_RUNS, openSqliteRunStore } from "../../../run/stores/open.ts";
 import {
   findRunPositions,
   isUnsettled,
-  MOST_POSITIONS,
+  MAX_POSITIONS,
   type RunPosition,
 } from "../../../run/stores/positions.ts";
 import type { OptionSpec } from "../../command.ts";
@@ -54,15 +54,15 @@ export interface PlacedRuns {
 export async function listPlacedRuns(context: CliContext, choice: StoreChoice): Promise<PlacedRuns> {
   if (choice.store !== undefined) {
     await using store = await openStore(context, choice.store);
-    const runs = await placedIn(store, choice.store, await store.list({ limit: MOST_POSITIONS + 1 }));
-    const cut = runs.length > MOST_POSITIONS ? [choice.store] : [];
-    return { runs: runs.slice(0, MOST_POSITIONS), problems: [], cut };
+    const runs = await placedIn(store, choice.store, await store.list({ limit: MAX_POSITIONS + 1 }));
+    const cut = runs.length > MAX_POSITIONS ? [choice.store] : [];
+    return { runs: runs.slice(0, MAX_POSITIONS), problems: [], cut };
   }
   const found = missionsOf(context, choice.mission).map((place) => positionsIn(place, ""));
   return {
     runs: found.flatMap(({ runs }) => runs).sort((a, b) => b.updatedAtMs - a.updatedAtMs),
     problems: found.flatMap(({ mission, problem }) => (problem === undefined ? [] : [{ mission, problem }])),
-    cut: found.filter(({ runs }) => runs.length >= MOST_POSITIONS).map(({ root }) => join(root, CELL_RUNS)),
+    cut: found.filter(({ runs }) => runs.length >= MAX_POSITIONS).map(({ root }) => join(root, CELL_RUNS)),
   };
 }
 
