@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { SkippedReporter } from "./test/skipped-reporter.ts";
 
 export default defineConfig({
   test: {
@@ -11,6 +12,7 @@ export default defineConfig({
     exclude: ["test/soak/**", "node_modules/**"],
     globalSetup: ["test/global-setup.ts"],
     setupFiles: ["test/properties.ts"],
+    reporters: ["default", new SkippedReporter()],
     pool: "forks",
     // Tests of agents and of the command line mostly wait for processes and disks.
     maxWorkers: availableParallelism() + 2,
