@@ -1,4 +1,4 @@
-// Cells: what a hot-path command costs over Node's own start, and the scan against a plain Python script.
+// Cells: start-up time of hot-path commands against an empty Node, and the scan against a Python script.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
@@ -11,9 +11,9 @@ const START_ROUNDS = 200;
 const SCAN_ROUNDS = 15;
 
 export const bench: Bench = {
-  about: `Hot-path commands run between an agent's steps, so they are held against the start of Node itself (the same
-binary, an empty script). The scan of ${CELLS.toLocaleString("en")} cells (of every status) is held against
-\`bench/scan_cells.py\`, which makes the same report; process start is included on both sides.`,
+  about: `Hot-path commands run between an agent's steps, so they are compared with the start of Node itself (the same
+binary with an empty script). The scan of ${CELLS.toLocaleString("en")} cells in all states is compared with
+\`bench/scan_cells.py\`, which produces the same report. Both sides include process start.`,
   prepare(directory) {
     const env = { HOME: directory, LAZARUS_HOME: join(directory, "home"), PATH: process.env.PATH ?? "" };
     const lazarus = (...words: string[]) =>
@@ -37,7 +37,7 @@ function scanContest(directory: string, env: Record<string, string>): Contest {
   const home = join(directory, "many");
   const missions = join(home, "missions");
   makeCells(missions);
-  // The interpreter itself: a version manager's shim would count against the peer.
+  // The interpreter itself: a version manager's shim would slow the peer down.
   const interpreter = runProgram("python3", ["-c", "import sys; print(sys.executable)"], {
     output: true,
   }).trim();
@@ -67,10 +67,10 @@ function makeCells(missions: string): void {
   for (let n = 0; n < CELLS; n += 1) {
     const root = join(missions, `mission-${String(n).padStart(5, "0")}`);
     for (const name of ["meta", "config", "state", "logs", "artifacts", "worktree"]) {
-      // One in fifty lacks a directory.
+      // Every 50th lacks a directory.
       if (name !== "logs" || n % 50 !== 1) mkdirSync(join(root, name), { recursive: true });
     }
-    // One in fifty has no heartbeat, one in ten is stale by far.
+    // Every 50th has no heartbeat; every tenth is stale.
     if (n % 50 === 2) continue;
     const heartbeat = {
       mission_id: `mission-${n}`,

@@ -1,5 +1,5 @@
-// One table of all that has a goal, out of the tables in docs/bench: the figures of docs/evidence.md. Run directly, or
-// by every `npm run bench -- … --write`.
+// Collects every row with a goal from docs/bench into the table of docs/evidence.md. `npm run bench -- … --write` calls
+// it; it can also run directly.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -7,7 +7,7 @@ const DOCS = join(import.meta.dirname, "..", "docs");
 const EVIDENCE = join(DOCS, "evidence.md");
 const BETWEEN = /(<!-- figures -->\n).*(<!-- \/figures -->)/s;
 
-/** docs/evidence.md with the figures that docs/bench holds now. */
+/** docs/evidence.md with the current figures of docs/bench. */
 export function withFigures(text: string): string {
   const rows = readdirSync(join(DOCS, "bench"))
     .sort()
@@ -18,7 +18,7 @@ export function withFigures(text: string): string {
   return text.replace(BETWEEN, `$1\n${rows.length} goals, ${missed} missed.\n\n${table}\n$2`);
 }
 
-function goalsIn(room: string, text: string): string[][] {
+function goalsIn(name: string, text: string): string[][] {
   return text
     .split("\n")
     .filter((line) => /^\| .*\| ≤ /.test(line))
@@ -28,9 +28,9 @@ function goalsIn(room: string, text: string): string[][] {
         .slice(1, -1)
         .map((cell) => cell.trim());
       const [what, ours, oursFigure, peer, peerFigure, ratio, goal, verdict] = cells as [string, ...string[]];
-      const figure = (name?: string, value?: string) => `${name}: ${withUnit(value ?? "")}`;
+      const figure = (who?: string, value?: string) => `${who}: ${withUnit(value ?? "")}`;
       return [
-        `[${room}](bench/${room}.md)`,
+        `[${name}](bench/${name}.md)`,
         what,
         figure(ours, oursFigure),
         figure(peer, peerFigure),

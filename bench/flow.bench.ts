@@ -1,5 +1,5 @@
-// Flows: what a command between an agent's steps costs over Node's own start, what a library update costs over the
-// disk's own durability, and 10,000 files against a plain Python script of the same work.
+// Flows: start-up time of commands between an agent's steps, the cost of a library update compared with one fsync, and
+// 10,000 files against a Python script that does the same work.
 import { closeSync, fsyncSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { changeFlow, formatIso, seal, selfOwner, startFlow } from "../src/flow/index.ts";
@@ -17,11 +17,11 @@ const STALE_MINUTES = 10;
 const DAY_MS = 86_400_000;
 
 export const bench: Bench = {
-  about: `\`flow update\` and \`flow resume\` run between an agent's steps: they are held against the start of Node itself,
-durable write, hash and lock included. The library's update is held against one fsync: a new file of the same size written,
-synced and closed, which is the least that durability costs (its own rename makes it two). \`flow list\` and
-\`flow selfcheck\` of ${FLOWS.toLocaleString("en")} files, every schema and hash checked, are held against
-\`bench/flow_files.py\`; process start is included on both sides.`,
+  about: `\`flow update\` and \`flow resume\` run between an agent's steps. They are compared with the start of Node itself and
+include the durable write, hash and lock. The library's update is compared with one fsync: writing, syncing and closing a
+new file of the same size, the minimum for durability (the rename needs a second one). \`flow list\` and
+\`flow selfcheck\` of ${FLOWS.toLocaleString("en")} files, with every schema and hash checked, are compared with
+\`bench/flow_files.py\`. Both sides include process start.`,
   async prepare(directory) {
     const env = { HOME: directory, LAZARUS_HOME: join(directory, "home"), PATH: process.env.PATH ?? "" };
     const lazarus = (...words: string[]) =>
@@ -86,7 +86,7 @@ async function libraryContests(root: string): Promise<Contest[]> {
       peer: { name: "write + fsync of a new file", run: writeOnce },
       before,
     },
-    // Where the time goes: the durable replacement alone has two fsyncs, by promise.
+    // Most of the time goes into the durable replacement, which needs two fsyncs.
     {
       name: "bare replacement ÷ one fsync",
       rounds,
@@ -112,7 +112,7 @@ function manyContests(root: string, env: Record<string, string>): Contest[] {
   const python = (output: boolean, ...words: string[]) =>
     runProgram(interpreter, ["-I", PYTHON_FLOWS, ...words], { env, output });
   const lazarus = (output: boolean, ...words: string[]) => {
-    // A self-check that finds something ends with 3, which is no failure.
+    // selfcheck exits 3 when it finds something; that is not a failure.
     const line = `"$0" "$@"; code=$?; [ $code = 0 ] || [ $code = 3 ]`;
     return runProgram("/bin/sh", ["-c", line, process.execPath, LAUNCHER, "flow", ...words, "--root", root], {
       env,
@@ -140,7 +140,7 @@ function manyContests(root: string, env: Record<string, string>): Contest[] {
   ];
 }
 
-/** One in four is unfinished, one in forty of those stale, one in a thousand damaged. */
+/** Every fourth is unfinished, every fortieth of those stale, every thousandth damaged. */
 function makeFlows(root: string): void {
   const directory = join(root, "memory", "checkpoints");
   mkdirSync(directory, { recursive: true });

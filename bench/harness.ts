@@ -1,6 +1,5 @@
-// Side-by-side measurement: ours and a peer take turns within one run, so that a noisy neighbour slows both. The
-// figure that counts is the ratio, the median over rounds of ours ÷ peer of the same round; the times are medians
-// for orientation. Nothing here knows what is measured.
+// Side-by-side measurement: ours and a peer take turns within one run, so that noise on the machine affects both. The
+// result is the median over all rounds of ours ÷ peer; the median times are for orientation.
 import { spawnSync } from "node:child_process";
 
 export interface Contender {
@@ -12,34 +11,34 @@ export interface Contest {
   readonly name: string;
   readonly ours: Contender;
   readonly peer: Contender;
-  /** The highest ratio that still is good; absent for a figure that only informs. */
+  /** The highest acceptable ratio; absent if there is no goal. */
   readonly goal?: number;
   readonly rounds: number;
-  /** Untimed, before every turn of either side. */
+  /** Runs before every turn of either side, untimed. */
   before?(): unknown;
 }
 
-/** A measurement that makes its own rows: several peers in one round, or figures that are not times. */
+/** A measurement that returns its own rows: several peers per round, or figures other than times. */
 export interface Trial {
   readonly name: string;
   measure(): Score[] | Promise<Score[]>;
 }
 
 export interface BenchOptions {
-  /** `--large`: also what takes many minutes. */
+  /** `--large`: include measurements that take many minutes. */
   readonly large: boolean;
 }
 
-/** What a `*.bench.ts` exports as `bench`. */
+/** Every `*.bench.ts` exports one of these as `bench`. */
 export interface Bench {
-  /** One paragraph for the document: what is measured and on what. */
+  /** A paragraph for the document: what is measured, and on what data. */
   readonly about: string;
-  /** Makes the contests; `directory` is empty and removed afterwards. */
+  /** Creates the contests. `directory` is empty and removed afterwards. */
   prepare(
     directory: string,
     options: BenchOptions,
   ): readonly (Contest | Trial)[] | Promise<readonly (Contest | Trial)[]>;
-  /** What was learnt on the way, asked for after the last contest: lines below the table. */
+  /** Lines below the table, read after the last contest. */
   notes?(): readonly string[];
 }
 
@@ -52,7 +51,7 @@ export interface Score {
   readonly ratio: number;
   readonly goal: number | undefined;
   readonly rounds: number;
-  /** What the two figures count, when not milliseconds. */
+  /** The unit of both figures; milliseconds by default. */
   readonly unit?: string;
 }
 
@@ -68,7 +67,7 @@ export async function compete(contest: Contest): Promise<Score> {
     return performance.now() - start;
   };
   for (let round = -WARM_UPS; round < contest.rounds; round += 1) {
-    // Who goes first alternates: the second finds warmer caches.
+    // Alternate who goes first: the second finds warmer caches.
     const oursFirst = round % 2 === 0;
     const first = await turn(oursFirst ? contest.ours : contest.peer);
     const second = await turn(oursFirst ? contest.peer : contest.ours);
@@ -115,7 +114,7 @@ export function formatScores(scores: readonly Score[]): string {
   return line(head) + line(head.map(() => "---")) + rows.map(line).join("");
 }
 
-/** A pipe parts the cells of a table, even within backquotes. */
+/** Escapes pipes, which separate cells even inside backquotes. */
 function code(text: string): string {
   return `\`${text.replaceAll("|", "\\|")}\``;
 }
@@ -125,7 +124,7 @@ function formatFigure(figure: number, unit: string | undefined): string {
   return unit === undefined ? digits : `${digits} ${unit}`;
 }
 
-/** Runs a program to its end; a failure is a failure of the bench, never a fast result. */
+/** Runs a program and throws if it fails, so that a failure never counts as a fast result. */
 export function runProgram(
   program: string,
   args: readonly string[],
@@ -139,6 +138,6 @@ export function runProgram(
     encoding: "utf8",
   });
   if (error) throw error;
-  if (status !== 0) throw new Error(`${program} ${args.join(" ")} ended with ${status}: ${stderr}`);
+  if (status !== 0) throw new Error(`${program} ${args.join(" ")} exited with ${status}: ${stderr}`);
   return stdout;
 }

@@ -23,8 +23,8 @@ const notes: string[] = [];
 
 export const bench: Bench = {
   about: `A real \`lazarus pit\` with ${MISSIONS} cells in a process of its own receives ${COUNT.toLocaleString("en")} heartbeats at a
-steady ${PER_SECOND} a second over 64 connections; each is timed from the moment it was due, so that a slow answer makes the next
-ones late as well. The peer is a bare \`node:http\` server that answers 202 and writes nothing; the two alternate.`,
+steady ${PER_SECOND} a second over 64 connections; each is timed from the moment it was due, so that a slow response also delays the
+next ones. The peer is a bare \`node:http\` server that answers 202 and writes nothing; the two alternate.`,
   prepare(directory) {
     const home = join(directory, "home");
     const env = { HOME: directory, LAZARUS_HOME: home, PATH: process.env.PATH ?? "" };
@@ -72,7 +72,7 @@ async function measure(
     const p99 = row(0.99);
     const p50 = row(0.5);
     const base = { ours: "lazarus pit", rounds: ROUNDS };
-    notes.push(`Longest of all: ${Math.max(...rounds.map(({ ours }) => ours.at(-1)!)).toFixed(1)} ms.`);
+    notes.push(`Slowest response: ${Math.max(...rounds.map(({ ours }) => ours.at(-1)!)).toFixed(1)} ms.`);
     return [
       {
         ...base,

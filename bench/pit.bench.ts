@@ -1,5 +1,5 @@
-// The pit: from SIGKILL to running again, what 500 live agents cost, and what one keeper costs. The peer is the goal
-// itself, so a ratio of at most 1 is a goal that is met.
+// The pit: time from SIGKILL to running again, and the cost of 500 live agents and of one keeper. The peer is the goal
+// itself, so a ratio of at most 1 meets it.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -22,8 +22,8 @@ const WATCH_SECONDS = 20;
 const notes: string[] = [];
 
 export const bench: Bench = {
-  about: `An agent in a cell of ${FILES.toLocaleString("en")} files is killed with SIGKILL; the clock stops when the next life's process exists, its
-checkpoint taken and indexed before. Then ${AGENTS} agents live under their keepers while one pit watches them.`,
+  about: `An agent in a cell of ${FILES.toLocaleString("en")} files is killed with SIGKILL; the clock stops when the process of the
+next life exists, after the checkpoint was taken and indexed. Then ${AGENTS} agents run while one pit watches them.`,
   prepare: (directory) => [
     { name: "SIGKILL → running again", measure: () => measureRevival(join(directory, "revival")) },
     { name: `${AGENTS} live agents`, measure: () => measureCrowd(join(directory, "crowd")) },
@@ -93,7 +93,7 @@ async function measureRevival(home: string): Promise<Score[]> {
   const parts: { notice: number; checkpoint: number; start: number }[] = [];
   try {
     await startMission(pitContext, orders(mission));
-    // The first checkpoint stores everything; what is measured is the everyday one.
+    // The first checkpoint stores everything; measure the incremental ones.
     for (let round = -2; round < ROUNDS; round += 1) {
       await pause(400);
       for (let n = 0; n < 10; n += 1)
@@ -116,7 +116,7 @@ async function measureRevival(home: string): Promise<Score[]> {
     }
     const part = (key: keyof (typeof parts)[number]) => median(parts.map((each) => each[key])).toFixed(0);
     notes.push(
-      `SIGKILL → running again, medians of its parts: noticed after ${part("notice")} ms, checkpoint ${part("checkpoint")} ms, fence, notes and start ${part("start")} ms; slowest of ${ROUNDS}: ${Math.max(...totals).toFixed(0)} ms.`,
+      `Medians of the parts of a revival: noticed after ${part("notice")} ms, checkpoint ${part("checkpoint")} ms, fencing, resume note and start ${part("start")} ms; slowest of ${ROUNDS}: ${Math.max(...totals).toFixed(0)} ms.`,
     );
     return [
       against(
@@ -159,7 +159,7 @@ async function measureCrowd(home: string): Promise<Score[]> {
     const memory = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pit.pid}/status`, "utf8"))![1]) / 1024;
     const rss = median(keepers.map((keeper) => keeper.rss));
     notes.push(
-      `A keeper is a shell, its helper and that helper's sleep; ${rss.toFixed(2)} MiB is the sum of their resident sizes, most of it shared pages: its share of memory (PSS) is ${median(keepers.map((keeper) => keeper.pss)).toFixed(2)} MiB.`,
+      `A keeper is a shell, its helper and the helper's sleep. ${rss.toFixed(2)} MiB is the sum of their resident sizes, mostly shared pages; the proportional share (PSS) is ${median(keepers.map((keeper) => keeper.pss)).toFixed(2)} MiB.`,
     );
     return [
       against(`pit with ${AGENTS} live agents, share of one core`, share, 5, "%"),
@@ -175,7 +175,7 @@ async function measureCrowd(home: string): Promise<Score[]> {
   }
 }
 
-/** The keeper and what it started itself, the agent left out. */
+/** The keeper and its own children, without the agent. */
 function costOfKeeper(pid: number): { rss: number; pss: number } {
   let rss = 0;
   let pss = 0;

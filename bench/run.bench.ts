@@ -1,4 +1,4 @@
-// Durable runs: a save per step against LangGraph's savers and a bare insert, bytes, flatness, and boot recovery.
+// Durable runs: the cost of a save per step compared with LangGraph's savers and a bare insert, storage, and recovery.
 import { mkdtempSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { PostgresSaver } from "@langchain/langgraph-checkpoint-postgres";
@@ -22,11 +22,11 @@ const LONG = 1000;
 const ROUNDS = 3;
 
 export const bench: Bench = {
-  about: `A step says 2 KB that do not compress. A durable save of the kernel (redaction, ledger, fsync) is held against what
-LangGraph's SQLite saver adds to the same step of a ${STEPS}-step conversation, and our saver against theirs on the same
-graph, less what the graph takes without one. A step that theirs saved outlives its process, not a power cut: it commits without a
-sync of the disk. Ours syncs unless it is told \`survives: "kill"\`, so each is held against the other with the same promise first.
-On PostgreSQL a step is held against one committed insert of the same bytes on the same server. Figures that are not ratios of two times are held against their goal.`,
+  about: `Each step adds 2 KB of incompressible text. A durable save of the kernel (redaction, ledger, fsync) is compared with
+what LangGraph's SQLite saver adds to the same step of a ${STEPS}-step conversation, and our saver with theirs on the same graph,
+minus the time of the graph without a saver. A step saved by theirs survives its process but not a power cut, because it
+commits without syncing the disk. Ours syncs unless it is opened with \`survives: "kill"\`; the first rows compare equal guarantees.
+On PostgreSQL a step is compared with one committed insert of the same bytes on the same server. Other figures are compared with their goal.`,
   async prepare(directory) {
     const fresh = (name: string) => join(mkdtempSync(join(directory, `${name}-`)), `${name}.db`);
     return [
@@ -194,7 +194,7 @@ async function measurePostgres(): Promise<Score[]> {
   }
   await using saver = await openPostgresSaver(connection);
   const pool = new pg.Pool({ connectionString: connection });
-  // Its last connections outlive `end()` by a moment, in which the server may already be stopping.
+  // Its last connections may still be open when the server stops.
   pool.on("error", () => {});
   const stock = new PostgresSaver(pool);
   await stock.setup();
@@ -258,7 +258,7 @@ async function measureMany(fresh: (name: string) => string): Promise<Score[]> {
     const resumed = recovered.filter(
       (each) => each.how === "resumed" && each.result.status === "completed",
     ).length;
-    if (resumed !== LONG) throw new Error(`${resumed} of ${LONG} runs were resumed`);
+    if (resumed !== LONG) throw new Error(`${resumed} of ${LONG} runs resumed`);
     scores.push({
       ...score(
         `resume of 1,000 interrupted runs on ${name}`,

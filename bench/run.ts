@@ -1,6 +1,7 @@
-// `npm run bench -- [room…] [--write] [--rounds N] [--only TEXT] [--large]`: runs bench/<room>.bench.ts, all of them when no room is
-// named, and prints a table. --write puts it into docs/bench/<room>.md with the command that made it; --only keeps the
-// contests whose names have the text; --large adds what takes many minutes. Ends with the goals that were missed, and then with exit 1.
+// `npm run bench -- [name…] [--write] [--rounds N] [--only TEXT] [--large]`: runs bench/<name>.bench.ts, or all of them,
+// and prints a table. --write stores it in docs/bench/<name>.md with the command that made it; --only runs the contests
+// whose names contain the text; --large adds measurements that take many minutes. Lists missed goals at the end and exits 1
+// if there are any.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem, type } from "node:os";
 import { join } from "node:path";
@@ -25,31 +26,29 @@ const known = readdirSync(BENCH)
   .filter((name) => name.endsWith(SUFFIX))
   .map((name) => name.slice(0, -SUFFIX.length))
   .sort();
-const unknown = positionals.filter((room) => !known.includes(room));
+const unknown = positionals.filter((name) => !known.includes(name));
 if (unknown.length > 0) {
-  process.stderr.write(`no bench for ${unknown.join(", ")}; there are: ${known.join(", ")}\n`);
+  process.stderr.write(`unknown bench: ${unknown.join(", ")}; known: ${known.join(", ")}\n`);
   process.exit(2);
 }
 
 const missed: string[] = [];
-for (const room of positionals.length > 0 ? positionals : known) {
-  process.stderr.write(`bench ${room}\n`);
-  const { bench } = (await import(`./${room}${SUFFIX}`)) as { bench: Bench };
-  const scores = await runBench(room, bench);
+for (const name of positionals.length > 0 ? positionals : known) {
+  process.stderr.write(`bench ${name}\n`);
+  const { bench } = (await import(`./${name}${SUFFIX}`)) as { bench: Bench };
+  const scores = await runBench(name, bench);
   for (const score of scores.filter((each) => !isMet(each)))
-    missed.push(`${room}: ${score.name}, ${score.ratio.toFixed(2)} × ${score.peer} (goal ${score.goal})`);
+    missed.push(`${name}: ${score.name}, ${score.ratio.toFixed(2)} × ${score.peer} (goal ${score.goal})`);
   process.stdout.write(`${formatScores(scores)}\n${formatNotes(bench)}`);
-  if (values.write) writeDocument(room, bench, scores);
+  if (values.write) writeDocument(name, bench, scores);
 }
 process.stdout.write(
-  missed.length === 0
-    ? "every goal is met\n"
-    : `goals missed:\n${missed.map((line) => `- ${line}\n`).join("")}`,
+  missed.length === 0 ? "all goals met\n" : `goals missed:\n${missed.map((line) => `- ${line}\n`).join("")}`,
 );
 process.exitCode = missed.length > 0 ? 1 : 0;
 
-async function runBench(room: string, bench: Bench): Promise<Score[]> {
-  const directory = join(BENCH, ".work", `${room}-${process.pid}`);
+async function runBench(name: string, bench: Bench): Promise<Score[]> {
+  const directory = join(BENCH, ".work", `${name}-${process.pid}`);
   mkdirSync(directory, { recursive: true });
   try {
     const scores: Score[] = [];
@@ -74,19 +73,19 @@ function formatNotes(bench: Bench): string {
   return notes.length === 0 ? "" : `${notes.map((note) => `- ${note}\n`).join("")}\n`;
 }
 
-function writeDocument(room: string, bench: Bench, scores: readonly Score[]): void {
+function writeDocument(name: string, bench: Bench, scores: readonly Score[]): void {
   const machine = `${cpus().length} × ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${type()} ${release().split(/[-+]/)[0]}`;
-  const path = join(ROOT, "docs", "bench", `${room}.md`);
+  const path = join(ROOT, "docs", "bench", `${name}.md`);
   mkdirSync(join(ROOT, "docs", "bench"), { recursive: true });
   writeFileSync(
     path,
-    `# Bench: ${room}
+    `# Bench: ${name}
 
 ${bench.about}
 
-Made by \`npm run bench -- ${room} --write${values.large ? " --large" : ""}\` with Node ${process.versions.node}
+Made by \`npm run bench -- ${name} --write${values.large ? " --large" : ""}\` with Node ${process.versions.node}
 on ${machine}.
-Ours and the peer take turns in one run; the ratio is the median over rounds of ours ÷ peer, the times are medians.
+Ours and the peer take turns in one run. The ratio is the median over all rounds of ours ÷ peer; times are medians.
 
 ${`${formatScores(scores)}\n${formatNotes(bench)}`.trimEnd()}
 `,

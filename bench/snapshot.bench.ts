@@ -1,5 +1,5 @@
-// Checkpoints and restores of a large cell against what people use today: tar, restic, a shadow repository of git, and
-// one walk of `find`, below which no scan can go.
+// Checkpoints and restores of a large cell compared with tar, restic, a shadow git repository, and one walk of `find`,
+// the lower bound of any scan.
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { nativeGzip } from "../src/platform/native-gzip.ts";
@@ -12,7 +12,7 @@ import { isInstalled, Stage } from "./snapshot/stage.ts";
 const KEPT = join(import.meta.dirname, ".work", "snapshot");
 const MISSION = "bench";
 const ROUNDS = 3;
-/** Rounds of what takes less than a second. */
+/** For measurements that take less than a second. */
 const SHORT_ROUNDS = 9;
 const SERIES = 100;
 const PEAK_LIMIT_MB = 400;
@@ -23,9 +23,9 @@ const notes: string[] = [];
 export const bench: Bench = {
   about: `The cell holds a repository of 2,000 commits and a \`node_modules\` from the npm registry; the bench builds it once.
 Every figure of ours is a whole process (\`node bin/lazarus.js …\`, start, registry and fsync included), with a warm page cache;
-the peers sync nothing. \`walk\` is \`find -printf\` of the cell with all that stat gives. The disk settles (\`sync\`) before each turn.
-Restores in place start from a cell that was checkpointed since the last restore; one right after another restore makes git look
-at everything anew and took 3.6 walks in an earlier run.`,
+the peers sync nothing. \`walk\` is \`find -printf\` of the cell with every field of stat. \`sync\` runs before each turn.
+Restores in place start from a cell with a checkpoint since the last restore; a restore right after another makes git read every
+file again and took 3.6 walks in an earlier run.`,
   async prepare(directory, { large }) {
     notes.length = 0;
     const stage = new Stage(join(KEPT, "home"), directory);
@@ -36,7 +36,7 @@ at everything anew and took 3.6 walks in an earlier run.`,
     notes.push(describeCell(size));
     notes.push(`gzip is made by ${nativeGzip()?.name ?? "the zlib in Node"} on this machine.`);
     for (const peer of ["restic", "pigz", "zstd", "git"])
-      if (!isInstalled(peer)) notes.push(`\`${peer}\` is not on this machine: its rows are missing.`);
+      if (!isInstalled(peer)) notes.push(`\`${peer}\` is not installed: its rows are missing.`);
     return [
       firstCheckpoint(stage),
       zstdCheckpoint(stage),
@@ -113,7 +113,7 @@ function zstdCheckpoint(stage: Stage): Trial {
   };
 }
 
-/** Leaves a vault with one checkpoint behind, which the trials after it start from. */
+/** Leaves a vault with one checkpoint, from which the later trials start. */
 function peakMemory(stage: Stage): Trial {
   const name = "peak memory of the first checkpoint";
   return {
@@ -126,7 +126,7 @@ function peakMemory(stage: Stage): Trial {
       });
       const peakMb = median(probes.map(({ peakKb }) => (peakKb * 1024) / MB));
       notes.push(
-        `fsync is ${Math.round(median(probes.map(({ syncMs }) => syncMs)))} ms of our first checkpoint; the peers sync nothing.`,
+        `fsync takes ${Math.round(median(probes.map(({ syncMs }) => syncMs)))} ms of our first checkpoint; the peers sync nothing.`,
       );
       return [
         {
@@ -145,7 +145,7 @@ function peakMemory(stage: Stage): Trial {
   };
 }
 
-/** Ten tracked sources of an ordinary size, spread over the worktree, that get a new last line each time. */
+/** Changes the last line of ten tracked source files of typical size, spread over the worktree. */
 function createEditor(stage: Stage): () => number {
   const worktree = join(stage.cell(MISSION), "worktree");
   const tracked = stage
@@ -207,18 +207,18 @@ function tenChanged(stage: Stage): Trial {
       if (isInstalled("git"))
         peers.push(
           shadowGit(stage, { name: "shadow git: add -Af, commit", add: "--force", goal: 1, edit }),
-          shadowGit(stage, { name: "shadow git without what is ignored", add: "", edit }),
+          shadowGit(stage, { name: "shadow git without ignored files", add: "", edit }),
         );
       const scores = await race({ name, ours, peers, rounds: SHORT_ROUNDS, warmUps: 2 });
       edit();
       const { syncMs } = stage.probe("checkpoint", MISSION);
-      notes.push(`fsync is ${Math.round(syncMs)} ms of our checkpoint of ten changed files.`);
+      notes.push(`fsync takes ${Math.round(syncMs)} ms of our checkpoint of ten changed files.`);
       return scores;
     },
   };
 }
 
-/** What editors do: a repository of their own whose work tree is the user's. */
+/** What editors do: a private repository whose work tree is the user's. */
 function shadowGit(
   stage: Stage,
   { name, add, goal, edit }: { name: string; add: string; goal?: number; edit: () => unknown },
@@ -241,7 +241,7 @@ function nothingChanged(stage: Stage): Trial {
   return {
     name,
     async measure() {
-      await settle(stage);
+      await checkpointTwice(stage);
       const before = stage.vaultBytes(MISSION);
       const ours: Runner = { name: "lazarus checkpoint", run: () => stage.lazarus("checkpoint", MISSION) };
       const scores = await race({
@@ -253,7 +253,7 @@ function nothingChanged(stage: Stage): Trial {
       });
       const grown = stage.vaultBytes(MISSION) - before;
       const growth: Score = {
-        name: "nothing changed: vault growth but for index.json",
+        name: "nothing changed: vault growth without index.json",
         ours: "lazarus checkpoint",
         oursMs: grown,
         peer: "limit",
@@ -268,8 +268,8 @@ function nothingChanged(stage: Stage): Trial {
   };
 }
 
-/** A checkpoint of everything, and another when stat can be believed about what was written just before. */
-async function settle(stage: Stage): Promise<void> {
+/** Takes a checkpoint, and another once recently written files are past the racy-clean window. */
+async function checkpointTwice(stage: Stage): Promise<void> {
   stage.checkpoint(MISSION);
   await new Promise((resolve) => setTimeout(resolve, 2500));
   stage.checkpoint(MISSION);
@@ -281,11 +281,11 @@ function restoreInPlace(stage: Stage): Trial {
     name,
     async measure() {
       const edit = createEditor(stage);
-      await settle(stage);
+      await checkpointTwice(stage);
       let id = "latest";
       const ours: Runner = {
         name: "lazarus restore",
-        // As it is in life: checkpoints were taken as the work went on, then ten files went wrong.
+        // The usual case: a recent checkpoint, then ten files to restore.
         prepare() {
           ({ id } = stage.checkpoint(MISSION));
           edit();
@@ -342,7 +342,7 @@ function series(stage: Stage): Trial {
       stage.forget(MISSION);
       const edit = createEditor(stage);
       edit();
-      await settle(stage);
+      await checkpointTwice(stage);
       const before = stage.vaultBytes(MISSION);
       let changed = 0;
       const times: number[] = [];
@@ -395,7 +395,7 @@ function growth(stage: Stage, counts: readonly number[]): Trial {
       const measured = counts.map((count) => {
         const mission = `small-${count}`;
         buildSmallFiles(stage.cell(mission), count);
-        // What an earlier run built may have left the page cache long ago.
+        // Files built by an earlier run may no longer be in the page cache.
         stage.shell(`tar -C ${stage.cell(mission)} -cf - . | cat > /dev/null`);
         const first: number[] = [];
         const again: number[] = [];

@@ -1,5 +1,4 @@
-// What it costs to start: each command as far as its own help, which loads all that it needs before it works, and each
-// entry of the library. Held against an empty Node.
+// Start-up time of each command, up to its help text, and of each entry point of the library, against an empty Node.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -11,8 +10,8 @@ const LAUNCHER = join(ROOT, "bin", "lazarus.js");
 const ROUNDS = 21;
 
 export const bench: Bench = {
-  about: `The price of each lazy chunk: \`lazarus <command> --help\` loads the command with everything that it imports, and
-\`import(…)\` an entry of the library with its dependencies. The peer is the same Node with an empty script.`,
+  about: `What each lazy chunk costs: \`lazarus <command> --help\` loads the command with everything it imports, and
+\`import(…)\` loads an entry point of the library with its dependencies. The peer is the same Node with an empty script.`,
   prepare(directory) {
     const env = { HOME: directory, LAZARUS_HOME: join(directory, "home"), PATH: process.env.PATH ?? "" };
     const node = (...words: string[]) => runProgram(process.execPath, words, { env, cwd: directory });

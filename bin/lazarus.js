@@ -1,7 +1,6 @@
 #!/usr/bin/env node
-// The launcher: finds a Node that can run Lazarus, turns the compile cache on, then hands over to dist.
-// Plain JavaScript that any Node from 20 up can read. It never parses arguments, and it imports nothing before it
-// knows the Node: `import … from "node:fs"` alone would cost 4 ms.
+// The launcher: finds a Node that can run Lazarus, enables the compile cache, then loads dist. Plain JavaScript for any
+// Node from 20 up. It never parses arguments, and it imports nothing: `import … from "node:fs"` alone would cost 4 ms.
 const NODE_MAJOR_NEEDED = 24;
 
 if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_NEEDED) {
@@ -9,7 +8,7 @@ if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_NEEDED) {
   await reexecute(NODE_MAJOR_NEEDED, import.meta.url);
 } else {
   const { XDG_CACHE_HOME, HOME } = process.env;
-  // A cache of our own below the user's cache directory: the default lies in the shared /tmp.
+  // Not the default directory, which is in the shared /tmp.
   const cacheHome = XDG_CACHE_HOME || (HOME && `${HOME}/.cache`);
   if (cacheHome) process.getBuiltinModule("node:module").enableCompileCache(`${cacheHome}/lazarus/compile`);
   const main = new URL("../dist/cli/main.js", import.meta.url);

@@ -1,5 +1,5 @@
-// Runs the launcher again on a Node that is new enough: the one from the `node` npm package, when it is installed.
-// Signals are passed on and the exit is the child's own, so that a shell or supervisor sees one process.
+// Runs the launcher again on a newer Node, from the `node` npm package if it is installed. Signals are forwarded and the
+// exit code is the child's, so that a shell or service manager sees one process.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -17,7 +17,7 @@ function findNode() {
   }
 }
 
-/** A command that works where this copy of Lazarus is: a project that depends on it, a clone, or a global install. */
+/** The command that installs a newer Node for this copy of Lazarus: in a project, a clone, or a global install. */
 function remedy(major, root) {
   if (basename(dirname(root)) !== "node_modules") return `npm ci   (in ${root})`;
   const project = dirname(dirname(root));
@@ -39,11 +39,11 @@ export async function reexecute(major, launcherUrl) {
   }
   const child = spawn(node, [launcher, ...process.argv.slice(2)], {
     stdio: "inherit",
-    // Says who called, since the child's parent is only this relay; and stops a second relay.
+    // The child needs the pid of the real caller, and must not start a third process.
     env: { ...process.env, LAZARUS_CALLER_PID: String(process.ppid) },
   });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]) {
-    // What a terminal sends reaches its whole foreground group: passed on, the child would get it twice.
+    // A terminal signals the whole foreground group; forwarding would deliver the signal twice.
     const fromTerminal = process.stdin.isTTY && signal !== "SIGTERM";
     process.on(signal, () => fromTerminal || child.kill(signal));
   }

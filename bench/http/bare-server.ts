@@ -1,4 +1,4 @@
-// The least that can answer a heartbeat: node:http, no check, nothing kept. Prints its port.
+// The minimal heartbeat server: node:http, no checks, nothing stored. Prints its port.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 

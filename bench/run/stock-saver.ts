@@ -1,6 +1,6 @@
-// LangGraph's own SQLite saver, fetched at need into bench/.work: its native binding would cost every clone a compiler
-// and two minutes. It runs unchanged on Node's SQLite through the few calls that it makes of better-sqlite3, with the
-// durability that better-sqlite3 compiles in for WAL (synchronous=NORMAL: no fsync at commit, unlike ours).
+// LangGraph's own SQLite saver, installed into bench/.work when needed: as a dependency, its native binding would cost
+// every clone a compiler and two minutes. It runs unchanged on Node's SQLite behind the few better-sqlite3 calls it uses,
+// with the durability that better-sqlite3 compiles in for WAL (synchronous=NORMAL: no fsync at commit, unlike ours).
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ const PEERS = join(import.meta.dirname, "..", ".work", "peers-langgraph");
 const PACKAGE = "@langchain/langgraph-checkpoint-sqlite";
 const VERSION = "1.0.4";
 
-/** `durable` gives theirs the sync at commit that ours has; else it runs as it is shipped. */
+/** `durable` makes it sync at commit, as ours does; by default it runs as shipped. */
 export async function openStockSaver(path: string, durable = false): Promise<BaseCheckpointSaver> {
   const entry = join(PEERS, "node_modules", PACKAGE, "dist", "index.js");
   if (!existsSync(entry)) {

@@ -1,4 +1,4 @@
-// What is measured: steps of 2 KB that no compressor helps with, through the kernel's checkpointer, and as a graph.
+// The workload: steps of 2 KB of incompressible text, saved by the kernel's checkpointer and as a graph.
 import { randomBytes } from "node:crypto";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { END, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
@@ -18,7 +18,7 @@ export function infoOf(runId: string): RunInfo {
   };
 }
 
-/** Saves `steps` steps and says how long each took, and how many bytes were said. */
+/** Saves `steps` steps; returns the time of each and the size of the transcript. */
 export async function saveSteps(
   store: RunStore,
   runId: string,
@@ -41,7 +41,7 @@ export async function saveSteps(
   return { ms, transcriptBytes };
 }
 
-/** Runs a graph of `steps` steps on a saver, or without one; the time is the whole graph's. */
+/** Runs a graph of `steps` steps, with or without a saver, and returns the total time. */
 export async function runGraph(
   saver: BaseCheckpointSaver | undefined,
   thread: string,
@@ -55,7 +55,7 @@ export async function runGraph(
   const started = performance.now();
   await graph.invoke(
     { messages: [new HumanMessage("go")] },
-    // Awaited at each step, so that the time inside a saver's calls is its own and not that of a queue.
+    // Saves are awaited at each step, so that queueing does not hide their cost.
     { configurable: { thread_id: thread }, recursionLimit: steps * 2 + 10, durability: "sync" },
   );
   return performance.now() - started;

@@ -1,5 +1,5 @@
 // Builds the cell that the bench measures, once: a worktree with a real repository (2,000 commits, packed) and a real
-// node_modules from the npm registry. Kept below bench/.work; delete it to have it built anew.
+// node_modules from the npm registry. Kept in bench/.work; delete it to build it again.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -15,7 +15,7 @@ import {
 import { join } from "node:path";
 import { runProgram } from "../harness.ts";
 
-/** Chosen for their size and number of files; 101,000 files and 900 MB with what they depend on. */
+/** Chosen for size and number of files: 101,000 files and 900 MB with their dependencies. */
 const INSTALLED = [
   "@angular/core@17.0.6",
   "@babel/preset-env@7.23.6",
@@ -39,7 +39,7 @@ const INSTALLED = [
   "typescript@5.3.3",
   "webpack@5.89.0",
 ];
-/** Their sources are what the repository tracks. */
+/** Their sources are tracked by the repository. */
 const TRACKED = ["@faker-js/faker", "core-js", "date-fns", "rxjs"];
 const COMMITS = 2000;
 const SUBDIRECTORIES = ["meta", "config", "state", "logs", "artifacts"];
@@ -51,7 +51,7 @@ export interface CellSize {
   readonly tracked: number;
 }
 
-/** Makes the cell at `root` unless it is there; it appears whole or not at all. */
+/** Builds the cell at `root` unless it exists; renames it into place at the end. */
 export async function buildCell(root: string, say: (text: string) => void): Promise<void> {
   if (existsSync(root)) return;
   const half = `${root}.building`;
@@ -71,7 +71,7 @@ export async function buildCell(root: string, say: (text: string) => void): Prom
   renameSync(half, root);
 }
 
-/** Commits what is there, eight files and two edits at a time; git's own importer takes seconds for it. */
+/** Commits the files step by step with two edits each, through git fast-import, which takes seconds. */
 async function commitInSteps(worktree: string): Promise<void> {
   const git = (...args: string[]) => runProgram("git", ["-C", worktree, ...args], { output: true });
   git("init", "--quiet", "--initial-branch=main");
@@ -99,7 +99,7 @@ async function commitInSteps(worktree: string): Promise<void> {
       `commit refs/heads/main\ncommitter Bench <bench@localhost> ${1_700_000_000 + n * 600} +0000\n`,
     );
     await write(`data ${String(n).length + 5}\nstep ${n}\n`);
-    // Edits of earlier files first, each undone two commits later by the same rule with an empty note.
+    // Edit earlier files first; each edit is reverted two commits later.
     for (const [back, note] of [
       [1, `// edited in step ${n}\n`],
       [3, ""],
@@ -110,7 +110,7 @@ async function commitInSteps(worktree: string): Promise<void> {
   }
   importer.stdin.end();
   const [code] = await ended;
-  if (code !== 0) throw new Error(`git fast-import ended with ${code}`);
+  if (code !== 0) throw new Error(`git fast-import exited with ${code}`);
   git("reset", "--quiet", "--hard");
   git("gc", "--quiet");
 }

@@ -1,5 +1,5 @@
-// Loaded into the measured process with `node --import`: writes down, at its end, the peak of its memory and the time
-// that it waited for the disk to have things for good. Costs nothing that a clock could see.
+// Loaded into the measured process with `node --import`: records its peak memory and the time spent in fsync at exit.
+// Its own cost is negligible.
 import fs from "node:fs";
 import { isMainThread } from "node:worker_threads";
 

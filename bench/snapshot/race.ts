@@ -1,14 +1,14 @@
-// One of ours against several peers that take turns in the same round. Before each turn the disk is let settle, so that
-// nobody pays for what the one before left unwritten.
+// Ours and several peers take turns in each round. `sync` runs before each turn, so that nobody pays for the previous
+// one's unwritten pages.
 import { type Contender, median, runProgram, type Score } from "../harness.ts";
 
 export interface Runner extends Contender {
-  /** Untimed, before each turn. */
+  /** Runs before each turn, untimed. */
   prepare?(): unknown;
 }
 
 export interface Peer extends Runner {
-  /** The highest ratio ours ÷ peer that still is good. */
+  /** The highest acceptable ratio of ours ÷ peer. */
   readonly goal?: number;
 }
 
@@ -17,7 +17,7 @@ export interface Race {
   readonly ours: Runner;
   readonly peers: readonly Peer[];
   readonly rounds: number;
-  /** Turns before those that count. */
+  /** Rounds that are not counted. */
   readonly warmUps: number;
 }
 
@@ -25,7 +25,7 @@ export async function race({ name, ours, peers, rounds, warmUps }: Race): Promis
   const all: Runner[] = [ours, ...peers];
   const times = new Map(all.map((runner) => [runner, [] as number[]]));
   for (let round = -warmUps; round < rounds; round += 1) {
-    // Who goes first moves on by one each round.
+    // Rotate who goes first.
     const first = (((round + warmUps) % all.length) + all.length) % all.length;
     for (const runner of [...all.slice(first), ...all.slice(0, first)]) {
       await runner.prepare?.();

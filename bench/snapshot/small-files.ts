@@ -1,4 +1,4 @@
-// Cells of many small files, for the question whether cost grows with their number and no faster. Kept between runs.
+// Cells of many small files, to check that cost grows linearly with their number. Kept between runs.
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 

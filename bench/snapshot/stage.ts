@@ -1,5 +1,5 @@
-// Where the measured commands run: a LAZARUS_HOME below the bench's own directory, the peers' repositories beside it, and
-// the ways to bring all of them to a known state. Every call is a whole process, its start included.
+// Where the measured commands run: a LAZARUS_HOME in the bench's own directory, the peers' repositories next to it, and
+// ways to reset them. Every call is a whole process, including its start.
 import { spawnSync } from "node:child_process";
 import {
   cpSync,
@@ -19,7 +19,7 @@ const PROBE = join(import.meta.dirname, "probe.mjs");
 
 export interface Probe {
   readonly peakKb: number;
-  /** How long it waited for fsync. */
+  /** Time spent in fsync. */
   readonly syncMs: number;
 }
 
@@ -27,7 +27,7 @@ export class Stage {
   readonly home: string;
   readonly work: string;
   readonly env: Record<string, string>;
-  /** A copy of the program: a build in the middle of the bench would measure two of them, or none. */
+  /** A copy of the program, so that a build during the bench does not change what is measured. */
   readonly launcher: string;
 
   /** `home` is kept between runs, `work` is not. */
@@ -61,7 +61,7 @@ export class Stage {
     return this.run(process.execPath, [this.launcher, ...words]);
   }
 
-  /** The same with a look inside. */
+  /** Like `lazarus`, and measures memory and fsync time. */
   probe(...words: string[]): Probe {
     const file = join(this.work, "probe.json");
     runProgram(process.execPath, ["--import", PROBE, this.launcher, ...words], {
@@ -76,7 +76,7 @@ export class Stage {
     return { id, outcome };
   }
 
-  /** As if no checkpoint had ever been made. */
+  /** Removes all checkpoints of a mission, their cache and their git refs. */
   forget(mission: string): void {
     rmSync(join(this.home, "vault", mission), { recursive: true, force: true });
     rmSync(join(this.home, "run", "cache", mission), { recursive: true, force: true });
@@ -94,7 +94,7 @@ export class Stage {
     );
   }
 
-  /** Bytes in a mission's vault but for its index. */
+  /** Size of a mission's vault without its index. */
   vaultBytes(mission: string): number {
     const root = join(this.home, "vault", mission);
     let bytes = 0;
@@ -112,7 +112,7 @@ export class Stage {
     return this.run("bash", ["-o", "pipefail", "-ec", script]);
   }
 
-  /** A path in the directory that goes away, emptied. */
+  /** A path in the temporary directory; whatever was there is removed. */
   fresh(name: string): string {
     const path = join(this.work, name);
     rmSync(path, { recursive: true, force: true });
