@@ -174,7 +174,7 @@ function lastCheckpoint(
     const newest = openVault(machine, config.vault_root, mission).list().at(-1);
     return newest === undefined
       ? null
-      : { id: newest.id, created_ms: newest.createdMs, reason: newest.reason };
+      : { id: newest.id, created_ms: newest.createdAtMs, reason: newest.reason };
   } catch {
     return null;
   }

@@ -328,7 +328,7 @@ describe.concurrent("a drill killed with SIGKILL", () => {
         expect(
           openMission(home, "m")
             .vault.list()
-            .map(({ provenMs }) => provenMs !== null),
+            .map(({ provenAtMs }) => provenAtMs !== null),
         ).toEqual([true]);
         expect(beside(home)).toEqual([]);
         expect(judgeCell(home)).toBe("old");

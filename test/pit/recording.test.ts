@@ -65,9 +65,9 @@ it("records an interrupted restore that a checkpoint finished first, and says so
   const { vault, cellRoot } = context.openMission(mission);
   const flaws = [{ path: "worktree/x", kind: "degraded", reason: "its owner was not set" }] as const;
   const plan = planRestore(new Map(), new Map(), { owners: false });
-  const { id, createdMs } = safety.ref;
+  const { id, createdAtMs } = safety.ref;
   writeJournal(systemMachine, vault.journalFile, {
-    ...{ mission, cellRoot, target: "20261115-235301-x7k2p9", safety: id, safetyMs: createdMs },
+    ...{ mission, cellRoot, target: "20261115-235301-x7k2p9", safety: id, safetyMs: createdAtMs },
     ...{ flaws, plan },
   });
   await checkpoint("two");

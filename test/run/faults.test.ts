@@ -331,7 +331,7 @@ describe.each(["memory", "SQLite", "PostgreSQL"])("a run of a newer version on %
 
 const all = { olderThanMs: 0 };
 const ended = (id: string, format: number) => ({
-  ...{ id, format, status: "completed" as const, epoch: 1, seq: 1, updatedMs: 1 },
+  ...{ id, format, status: "completed" as const, epoch: 1, seq: 1, updatedAtMs: 1 },
   ...{ forkOf: null, forkSeq: 0, unknownEffects: 0 },
 });
 

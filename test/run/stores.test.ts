@@ -61,7 +61,7 @@ test.each(["memory", "SQLite", "PostgreSQL"])(
         output: null,
         error: null,
       },
-      ...{ redactions: 0, inputTokens: 0, outputTokens: 0, format: 1, createdMs: 1, updatedMs: 1 },
+      ...{ redactions: 0, inputTokens: 0, outputTokens: 0, format: 1, createdAtMs: 1, updatedAtMs: 1 },
     });
     const message = { seq: 0, step: 0, phase: 0, body: "{}" };
     expect(await backend.insert(row("early", "above", 1), [], [])).toBe(false);

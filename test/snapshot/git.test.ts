@@ -437,7 +437,7 @@ describe("the commit of a checkpoint", () => {
     const position = commitWorktree({
       worktree: lab.worktree,
       checkpointId: "id",
-      createdMs: 0,
+      createdAtMs: 0,
       headId: null,
       cacheDirectory: join(lab.directory, "cache"),
       environment: { PATH: process.env.PATH },

@@ -128,12 +128,12 @@ export function publishCheckpoint(
 ): CheckpointRef {
   const { machine, vault } = context;
   const { metadata, ...extra } = given;
-  const createdMs = given.createdMs ?? machine.clock.nowMs();
-  const id = given.id ?? timeOrderedId(createdMs, machine.ids);
+  const createdAtMs = given.createdAtMs ?? machine.clock.nowMs();
+  const id = given.id ?? timeOrderedId(createdAtMs, machine.ids);
   const { digest, size } = putCheckpoint(
     vault,
     {
-      ...handMetadata(vault, id, createdMs),
+      ...handMetadata(vault, id, createdAtMs),
       reason: given.reason ?? "manual",
       message: given.message ?? null,
       parent: given.parent ?? null,
@@ -146,11 +146,11 @@ export function publishCheckpoint(
     message: null,
     parent: null,
     pinned: false,
-    provenMs: null,
+    provenAtMs: null,
     beforeRestoreOf: null,
     ...extra,
     id,
-    createdMs,
+    createdAtMs,
     manifest: digest,
     manifestSize: size,
   };
@@ -158,7 +158,7 @@ export function publishCheckpoint(
   return ref;
 }
 
-function handMetadata(vault: Vault, id: string, createdMs: number): CheckpointMetadata {
+function handMetadata(vault: Vault, id: string, createdAtMs: number): CheckpointMetadata {
   return {
     format: 1,
     checkpoint_id: id,
@@ -167,7 +167,7 @@ function handMetadata(vault: Vault, id: string, createdMs: number): CheckpointMe
     reason: "manual",
     message: null,
     agent: null,
-    created_ms: createdMs,
+    created_ms: createdAtMs,
     host: "hand",
     lazarus_version: "0",
     git: { status: "none", head: null, branch: null, commit: null, ref: null, note: null },

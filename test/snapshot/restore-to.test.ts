@@ -194,7 +194,7 @@ describe("a drill", () => {
     await world.checkpoint("the same again");
     const result = await drill(world.context, { checkpoint: ref.id });
     expect(result.differences).toEqual([]);
-    expect(world.context.vault.list().every(({ provenMs }) => provenMs !== null)).toBe(true);
+    expect(world.context.vault.list().every(({ provenAtMs }) => provenAtMs !== null)).toBe(true);
     expect(world.beside()).toEqual([]);
   });
 

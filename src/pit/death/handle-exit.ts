@@ -196,7 +196,7 @@ function olderCheckpoints(context: PitContext, mission: MissionId, record: Missi
   const found: string[] = [];
   const seen = new Set<string>(scene === undefined ? [] : [scene.manifest]);
   for (const ref of refs.toReversed()) {
-    if (since !== undefined && ref.createdMs >= since) continue;
+    if (since !== undefined && ref.createdAtMs >= since) continue;
     if (seen.has(ref.manifest)) continue;
     seen.add(ref.manifest);
     found.push(ref.id);

@@ -32,8 +32,8 @@ export interface RunRow {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly format: number;
-  readonly createdMs: number;
-  readonly updatedMs: number;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
 }
 
 /** One message. */
@@ -53,9 +53,9 @@ export interface EffectRow {
   readonly class: EffectClass;
   readonly state: EffectState;
   readonly attempts: number;
-  readonly preparedMs: number;
-  readonly startedMs: number | null;
-  readonly endedMs: number | null;
+  readonly preparedAtMs: number;
+  readonly startedAtMs: number | null;
+  readonly endedAtMs: number | null;
   readonly output: string | null;
   readonly error: string | null;
   readonly inputRedacted: boolean;
@@ -145,7 +145,7 @@ export interface LineageRow {
   readonly status: RunStatus | "stub";
   readonly epoch: number;
   readonly seq: number;
-  readonly updatedMs: number;
+  readonly updatedAtMs: number;
   readonly forkOf: string | null;
   readonly forkSeq: number;
   readonly format: number;

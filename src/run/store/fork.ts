@@ -72,8 +72,8 @@ export async function forkRun(context: StoreContext, runId: string, step: number
     forkSeq: point.count,
     forkStep: step,
     redactions: 0,
-    createdMs: nowMs,
-    updatedMs: nowMs,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
   };
   if (!(await backend.insert(fork, [], phases))) throw unknownRun(runId, backend.place);
   return headOf(fork);

@@ -20,10 +20,10 @@ export function choosePrunable(
     .filter(({ status, unknownEffects, format }) => {
       return !isOpen(status) && status !== "stub" && unknownEffects === 0 && format <= ROW_FORMAT;
     })
-    .sort((a, b) => b.updatedMs - a.updatedMs);
+    .sort((a, b) => b.updatedAtMs - a.updatedAtMs);
   return ended
     .slice(policy.keepLast ?? 0)
-    .filter(({ updatedMs }) => updatedMs <= nowMs - policy.olderThanMs)
+    .filter(({ updatedAtMs }) => updatedAtMs <= nowMs - policy.olderThanMs)
     .map(({ id }) => id);
 }
 

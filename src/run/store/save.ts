@@ -46,8 +46,8 @@ export async function beginRun(
     forkSeq: 0,
     forkStep: null,
     redactions: sum(redactions) + sealedInfo.redactions,
-    createdMs: nowMs,
-    updatedMs: nowMs,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
   };
   if (!(await backend.insert(row, rows, []))) {
     throw new LazarusError("RUN_ID_TAKEN", `run ${runId} already exists in ${backend.place}`, {

@@ -30,13 +30,13 @@ export function createMemoryBackend(): RunBackend {
   };
   const listLineage = () =>
     [...entries.values()].map((entry) => {
-      const { id, status, epoch, seq, updatedMs, forkOf, forkSeq, format } = entry.row;
+      const { id, status, epoch, seq, updatedAtMs, forkOf, forkSeq, format } = entry.row;
       return {
         id,
         status,
         epoch,
         seq,
-        updatedMs,
+        updatedAtMs,
         forkOf,
         forkSeq,
         format,
@@ -85,7 +85,7 @@ export function createMemoryBackend(): RunBackend {
         owner: leaseUntilMs === 0 ? null : entry.row.owner,
         deaths: write.messages.length > 0 || leaseUntilMs === 0 ? 0 : entry.row.deaths,
         redactions: entry.row.redactions + write.redactions,
-        updatedMs: write.nowMs,
+        updatedAtMs: write.nowMs,
       };
       return "written";
     },
@@ -116,7 +116,7 @@ export function createMemoryBackend(): RunBackend {
       const entry = entries.get(runId);
       if (entry?.row.epoch !== seenEpoch || entry.row.status !== "running") return false;
       const deaths = entry.row.deaths + 1;
-      entry.row = { ...entry.row, epoch: seenEpoch + 1, owner, leaseUntilMs, updatedMs: nowMs, deaths };
+      entry.row = { ...entry.row, epoch: seenEpoch + 1, owner, leaseUntilMs, updatedAtMs: nowMs, deaths };
       return true;
     },
     async renewLease(runId, epoch, leaseUntilMs) {
@@ -135,9 +135,9 @@ export function createMemoryBackend(): RunBackend {
       const entry = entries.get(runId);
       const effect = entry?.effects.get(`${step}.${call}`);
       if (entry?.row.epoch !== seenEpoch || effect === undefined) return false;
-      const endedMs = state === "prepared" ? null : nowMs;
-      entry.effects.set(`${step}.${call}`, { ...effect, state, output, error, endedMs });
-      entry.row = { ...entry.row, epoch: seenEpoch + 1, updatedMs: nowMs, deaths: 0 };
+      const endedAtMs = state === "prepared" ? null : nowMs;
+      entry.effects.set(`${step}.${call}`, { ...effect, state, output, error, endedAtMs });
+      entry.row = { ...entry.row, epoch: seenEpoch + 1, updatedAtMs: nowMs, deaths: 0 };
       if (entry.row.status === "needs-human" && unknownEffects(entry) === 0) {
         entry.row = { ...entry.row, status: "running", owner: null, leaseUntilMs: 0 };
       }

@@ -80,7 +80,7 @@ const RUN_COLUMNS = `
   head.lease_until_ms AS "leaseUntilMs", head.deaths, head.seq, head.step, head.phase, run.info, head.output, head.error,
   run.fork_of AS "forkOf", run.fork_seq AS "forkSeq", run.fork_step AS "forkStep", head.redactions,
   head.input_tokens AS "inputTokens", head.output_tokens AS "outputTokens", run.format,
-  run.created_ms AS "createdMs", head.updated_ms AS "updatedMs"`;
+  run.created_ms AS "createdAtMs", head.updated_ms AS "updatedAtMs"`;
 
 /** The rows of a run and its ancestors that make up its transcript. */
 const CHAIN = `
@@ -132,11 +132,11 @@ export const PG_SQL = {
     ), did AS (
       INSERT INTO %.effect (key, step, call, call_id, tool, class, state, attempts, prepared_ms, started_ms, ended_ms,
                             output, error, input_redacted)
-      SELECT moved.key, e.step, e.call, e."callId", e.tool, e.class, e.state, e.attempts, e."preparedMs", e."startedMs",
-             e."endedMs", e.output, e.error, e."inputRedacted"
+      SELECT moved.key, e.step, e.call, e."callId", e.tool, e.class, e.state, e.attempts, e."preparedAtMs", e."startedAtMs",
+             e."endedAtMs", e.output, e.error, e."inputRedacted"
       FROM moved, json_to_recordset($18::json) AS e (
-        step int, call int, "callId" text, tool text, class text, state text, attempts int, "preparedMs" bigint,
-        "startedMs" bigint, "endedMs" bigint, output text, error text, "inputRedacted" boolean)
+        step int, call int, "callId" text, tool text, class text, state text, attempts int, "preparedAtMs" bigint,
+        "startedAtMs" bigint, "endedAtMs" bigint, output text, error text, "inputRedacted" boolean)
       ON CONFLICT (key, step, call) DO UPDATE SET
         state = excluded.state, attempts = excluded.attempts, started_ms = excluded.started_ms,
         ended_ms = excluded.ended_ms, output = excluded.output, error = excluded.error
@@ -160,8 +160,8 @@ export const PG_SQL = {
     SELECT count(*) AS n FROM chain
     JOIN %.message ON message.key = chain.key AND message.seq >= chain.fork_seq AND message.seq < chain.upto`,
   readEffects: `
-    SELECT step, call, call_id AS "callId", tool, class, state, attempts, prepared_ms AS "preparedMs",
-           started_ms AS "startedMs", ended_ms AS "endedMs", output, error, input_redacted AS "inputRedacted"
+    SELECT step, call, call_id AS "callId", tool, class, state, attempts, prepared_ms AS "preparedAtMs",
+           started_ms AS "startedAtMs", ended_ms AS "endedAtMs", output, error, input_redacted AS "inputRedacted"
     FROM %.effect WHERE key = (SELECT key FROM %.run WHERE id = $1) ORDER BY step, call`,
   readPhases: `
     SELECT position, body FROM %.phase WHERE key = (SELECT key FROM %.run WHERE id = $1) ORDER BY position`,
@@ -190,7 +190,7 @@ export const PG_SQL = {
       ended_ms = CASE WHEN $5::text = 'prepared' THEN NULL ELSE $8::bigint END
     FROM fenced WHERE effect.key = fenced.key AND step = $3 AND call = $4`,
   listLineage: `
-    SELECT run.id, head.status, head.epoch, head.seq, head.updated_ms AS "updatedMs",
+    SELECT run.id, head.status, head.epoch, head.seq, head.updated_ms AS "updatedAtMs",
            run.fork_of AS "forkOf", run.fork_seq AS "forkSeq", run.format,
            (SELECT count(*) FROM %.effect WHERE effect.key = run.key AND state = 'unknown') AS "unknownEffects"
     FROM %.run JOIN %.head USING (key) ORDER BY run.key`,

@@ -46,10 +46,10 @@ export async function openPostgresBackend(
           row.forkSeq,
           row.forkStep,
           row.format,
-          row.createdMs,
+          row.createdAtMs,
         ],
         ...[row.info, row.status, row.epoch, row.owner, row.leaseUntilMs, row.seq, row.step, row.phase],
-        ...[row.redactions, row.inputTokens, row.outputTokens, row.updatedMs, row.output, row.error],
+        ...[row.redactions, row.inputTokens, row.outputTokens, row.updatedAtMs, row.output, row.error],
         ...[messages.map(({ seq }) => seq), messages.map(({ step }) => step)],
         ...[messages.map(({ phase }) => phase), messages.map(({ body }) => body)],
         ...[phases.map(({ position }) => position), phases.map(({ body }) => body)],
@@ -57,7 +57,7 @@ export async function openPostgresBackend(
       if (rows.length > 0 || !repeated) return rows.length > 0;
       // The server may have stopped between the commit and its reply.
       const found = await readRun(row.id);
-      return found?.owner === row.owner && found.createdMs === row.createdMs && found.info === row.info;
+      return found?.owner === row.owner && found.createdAtMs === row.createdAtMs && found.info === row.info;
     },
     async write(write) {
       const { messages, effects, phases } = write;

@@ -95,7 +95,7 @@ const RUN_COLUMNS = `
   head.lease_until_ms AS leaseUntilMs, head.deaths, head.seq, head.step, head.phase, run.info, head.output, head.error,
   run.fork_of AS forkOf, run.fork_seq AS forkSeq, run.fork_step AS forkStep, head.redactions,
   head.input_tokens AS inputTokens, head.output_tokens AS outputTokens, run.format,
-  run.created_ms AS createdMs, head.updated_ms AS updatedMs`;
+  run.created_ms AS createdAtMs, head.updated_ms AS updatedAtMs`;
 
 /** Fenced: a write with a stale epoch, to an ended run or at a wrong position changes nothing (INV-4). */
 const moveHead = (status: string) => `
@@ -112,7 +112,7 @@ const moveHead = (status: string) => `
 export const SQL = {
   insertRun: `
     INSERT INTO run (id, agent_id, parent_id, fork_of, fork_seq, fork_step, format, created_ms, info)
-    SELECT :id, :agentId, :parentRunId, :forkOf, :forkSeq, :forkStep, :format, :createdMs, :info
+    SELECT :id, :agentId, :parentRunId, :forkOf, :forkSeq, :forkStep, :format, :createdAtMs, :info
     WHERE :forkOf IS NULL OR EXISTS (
       SELECT 1 FROM run AS above JOIN head USING (key)
       WHERE above.id = :forkOf AND head.status <> 'stub' AND head.seq >= :forkSeq)
@@ -121,7 +121,7 @@ export const SQL = {
     INSERT INTO head (key, status, epoch, owner, lease_until_ms, seq, step, phase, redactions, input_tokens,
                       output_tokens, updated_ms, output, error)
     VALUES (:key, :status, :epoch, :owner, :leaseUntilMs, :seq, :step, :phase, :redactions, :inputTokens,
-            :outputTokens, :updatedMs, :output, :error)`,
+            :outputTokens, :updatedAtMs, :output, :error)`,
   /** A step of a run that continues. It does not set the status: SQLite would rewrite a page of the status index. */
   moveHead: moveHead(""),
   /** A step that ends or parks the run. */
@@ -130,7 +130,7 @@ export const SQL = {
   putEffect: `
     INSERT INTO effect (key, step, call, call_id, tool, class, state, attempts, prepared_ms, started_ms, ended_ms,
                         output, error, input_redacted)
-    VALUES (:key, :step, :call, :callId, :tool, :class, :state, :attempts, :preparedMs, :startedMs, :endedMs,
+    VALUES (:key, :step, :call, :callId, :tool, :class, :state, :attempts, :preparedAtMs, :startedAtMs, :endedAtMs,
             :output, :error, :inputRedacted)
     ON CONFLICT (key, step, call) DO UPDATE SET
       state = excluded.state, attempts = excluded.attempts, started_ms = excluded.started_ms,
@@ -146,8 +146,8 @@ export const SQL = {
     ORDER BY run.key DESC LIMIT :limit`,
   readMessages: "SELECT id, step, phase, body FROM message WHERE id >= :first AND id < :end ORDER BY id",
   readEffects: `
-    SELECT step, call, call_id AS callId, tool, class, state, attempts, prepared_ms AS preparedMs,
-           started_ms AS startedMs, ended_ms AS endedMs, output, error, input_redacted AS inputRedacted
+    SELECT step, call, call_id AS callId, tool, class, state, attempts, prepared_ms AS preparedAtMs,
+           started_ms AS startedAtMs, ended_ms AS endedAtMs, output, error, input_redacted AS inputRedacted
     FROM effect WHERE key = (SELECT key FROM run WHERE id = ?) ORDER BY step, call`,
   readPhases:
     "SELECT position, body FROM phase WHERE key = (SELECT key FROM run WHERE id = ?) ORDER BY position",
@@ -173,7 +173,7 @@ export const SQL = {
     WHERE key = :key AND status = 'needs-human'
       AND NOT EXISTS (SELECT 1 FROM effect WHERE effect.key = :key AND state = 'unknown')`,
   listLineage: `
-    SELECT run.id, head.status, head.epoch, head.seq, head.updated_ms AS updatedMs,
+    SELECT run.id, head.status, head.epoch, head.seq, head.updated_ms AS updatedAtMs,
            run.fork_of AS forkOf, run.fork_seq AS forkSeq, run.format,
            (SELECT count(*) FROM effect WHERE effect.key = run.key AND state = 'unknown') AS unknownEffects
     FROM run JOIN head USING (key) ORDER BY run.key`,

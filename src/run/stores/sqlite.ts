@@ -73,7 +73,7 @@ export function openSqliteBackend(machine: Machine, path: string): RunBackend {
     survives: true,
     insert: (row, messages, phases) =>
       transaction(() => {
-        const { id, agentId, parentRunId, forkOf, forkSeq, forkStep, format, createdMs, info } = row;
+        const { id, agentId, parentRunId, forkOf, forkSeq, forkStep, format, createdAtMs, info } = row;
         const inserted = sql("insertRun").get({
           id,
           agentId,
@@ -82,13 +82,24 @@ export function openSqliteBackend(machine: Machine, path: string): RunBackend {
           forkSeq,
           forkStep,
           format,
-          createdMs,
+          createdAtMs,
           info,
         }) as { key: number } | undefined;
         if (inserted === undefined) return false;
         const { key } = inserted;
-        const { status, epoch, owner, leaseUntilMs, seq, step, phase, redactions, updatedMs, output, error } =
-          row;
+        const {
+          status,
+          epoch,
+          owner,
+          leaseUntilMs,
+          seq,
+          step,
+          phase,
+          redactions,
+          updatedAtMs,
+          output,
+          error,
+        } = row;
         const { inputTokens, outputTokens } = row;
         sql("insertHead").run({
           key,
@@ -102,7 +113,7 @@ export function openSqliteBackend(machine: Machine, path: string): RunBackend {
           redactions,
           inputTokens,
           outputTokens,
-          updatedMs,
+          updatedAtMs,
           output,
           error,
         });

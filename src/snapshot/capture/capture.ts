@@ -119,8 +119,8 @@ async function captureLocked(
   options: CaptureOptions,
   started: Promise<unknown>[],
 ): Promise<CaptureResult> {
-  const createdMs = context.machine.clock.nowMs();
-  const id = timeOrderedId(createdMs, context.machine.ids);
+  const createdAtMs = context.machine.clock.nowMs();
+  const id = timeOrderedId(createdAtMs, context.machine.ids);
   await using pool = createPool();
   using probers = hasLargeCache(context) ? startProbers() : undefined;
   // Before there is much in memory: the larger a process, the longer it takes to start another.
@@ -139,7 +139,7 @@ async function captureLocked(
     probers,
     begin: { from: options.aheadFrom ?? MANY, layer: () => begun.use(beginLayer(context, pool)) },
     meanwhile: async (walk) => {
-      const made = { id, createdMs, headId: head?.ref.id ?? null };
+      const made = { id, createdAtMs, headId: head?.ref.id ?? null };
       const position =
         options.git === false ? GIT_LEFT_ALONE : commitCell(context, made, { walk, cache, place: gitPlace });
       started.push(Promise.resolve(position));
@@ -160,7 +160,7 @@ async function captureLocked(
     found.changed.length + found.removed.length === 0 &&
     samePosition(head.metadata, git!, flaws)
   ) {
-    const saved = publishAgain(context, options, { id, createdMs }, head, flaws);
+    const saved = publishAgain(context, options, { id, createdAtMs }, head, flaws);
     if (found.refreshed.size > 0)
       saveCache(context, found, freshItems(found, NOTHING_PACKED), head.ref.manifest);
     return saved;
@@ -172,7 +172,7 @@ async function captureLocked(
   if (found.late !== undefined) noteGit();
   // What looked changed could not be read, as last time.
   if (head !== undefined && stored.layers.length === 0 && samePosition(head.metadata, git!, flaws)) {
-    const saved = publishAgain(context, options, { id, createdMs }, head, flaws);
+    const saved = publishAgain(context, options, { id, createdAtMs }, head, flaws);
     saveCache(context, found, freshItems(found, stored.packed), head.ref.manifest);
     return saved;
   }
@@ -189,7 +189,7 @@ async function captureLocked(
     reason: options.reason,
     message: options.message ?? null,
     agent: options.agent ?? null,
-    created_ms: createdMs,
+    created_ms: createdAtMs,
     host: context.machine.processes.hostName(),
     lazarus_version: context.version,
     git: git!,
@@ -200,7 +200,7 @@ async function captureLocked(
   };
   const manifest = putCheckpoint(context.vault, metadata, layers);
   crashPoint("snapshot.capture.manifest-put");
-  const ref = makeRef(options, { id, createdMs, parent: metadata.parent, manifest });
+  const ref = makeRef(options, { id, createdAtMs, parent: metadata.parent, manifest });
   context.vault.publish([...context.vault.list(), ref]);
   saveCache(context, found, fresh, manifest.digest);
   crashPoint("snapshot.capture.cache-written");
@@ -211,7 +211,7 @@ async function captureLocked(
 function publishAgain(
   context: MissionContext,
   options: CaptureOptions,
-  made: { id: string; createdMs: number },
+  made: { id: string; createdAtMs: number },
   head: Checkpoint,
   flaws: readonly Flaw[],
 ): CaptureResult {
@@ -244,18 +244,23 @@ function inOrder(flaws: readonly Flaw[]): string {
 
 function makeRef(
   options: CaptureOptions,
-  made: { id: string; createdMs: number; parent: string | null; manifest: { digest: string; size: number } },
+  made: {
+    id: string;
+    createdAtMs: number;
+    parent: string | null;
+    manifest: { digest: string; size: number };
+  },
 ): CheckpointRef {
   return {
     id: made.id,
     manifest: made.manifest.digest,
     manifestSize: made.manifest.size,
-    createdMs: made.createdMs,
+    createdAtMs: made.createdAtMs,
     reason: options.reason,
     message: options.message ?? null,
     parent: made.parent,
     pinned: false,
-    provenMs: null,
+    provenAtMs: null,
     beforeRestoreOf: options.beforeRestoreOf ?? null,
   };
 }

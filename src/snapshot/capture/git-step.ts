@@ -41,7 +41,7 @@ export function askGit(context: MissionContext): GitRequest["place"] {
 
 export async function commitCell(
   context: MissionContext,
-  made: { id: string; createdMs: number; headId: string | null },
+  made: { id: string; createdAtMs: number; headId: string | null },
   { walk, cache, place }: { walk: Walk; cache: StatCache | undefined; place: GitRequest["place"] },
 ): Promise<GitPosition> {
   if (linkedDirectories(walk, cache, [WORKTREE]).length > 0)
@@ -64,7 +64,7 @@ export async function commitCell(
     ...gitRoom(context),
     place,
     checkpointId: made.id,
-    createdMs: made.createdMs,
+    createdAtMs: made.createdAtMs,
     headId: made.headId,
     // Not before they are asked for: every path of the cell is compared with every pattern.
     get secrets() {

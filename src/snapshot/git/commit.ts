@@ -30,7 +30,7 @@ import {
 export interface GitRequest {
   readonly worktree: string;
   readonly checkpointId: string;
-  readonly createdMs: number;
+  readonly createdAtMs: number;
   /** The checkpoint that `changes` counts from. */
   readonly headId: string | null;
   readonly cacheDirectory: string;
@@ -185,7 +185,7 @@ async function commitVisible(request: GitRequest): Promise<GitPosition> {
     return { status: "unchanged", head, branch, commit: last.commit, ref: last.ref, note };
   }
   const commitCall = await call(["commit-tree", tree, ...(head === null ? [] : ["-p", head])], {
-    date: `@${Math.floor(request.createdMs / 1000)} +0000`,
+    date: `@${Math.floor(request.createdAtMs / 1000)} +0000`,
     input: `lazarus checkpoint ${request.checkpointId}\n`,
   });
   if (commitCall.code !== 0) return degraded(`git commit-tree: ${commitCall.stderr}`, { head, branch });

@@ -114,13 +114,13 @@ export interface CheckpointRef {
   /** Digest of the manifest. */
   readonly manifest: string;
   readonly manifestSize: number;
-  readonly createdMs: number;
+  readonly createdAtMs: number;
   readonly reason: Reason;
   readonly message: string | null;
   readonly parent: string | null;
   readonly pinned: boolean;
   /** When a drill last proved it restorable; null if never. */
-  readonly provenMs: number | null;
+  readonly provenAtMs: number | null;
   /** Set on the safety checkpoint of a restore: what was restored over it. */
   readonly beforeRestoreOf: string | null;
 }

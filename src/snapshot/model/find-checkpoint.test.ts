@@ -7,17 +7,17 @@ import { findCheckpoint, parseMoment } from "./find-checkpoint.ts";
 const NOON = Date.UTC(2026, 10, 15, 12, 0, 0, 250);
 const HOUR_MS = 3_600_000;
 
-function ref(id: string, createdMs: number, reason: Reason = "manual"): CheckpointRef {
+function ref(id: string, createdAtMs: number, reason: Reason = "manual"): CheckpointRef {
   return {
     id,
-    createdMs,
+    createdAtMs,
     reason,
     manifest: `sha256:${"0".repeat(64)}`,
     manifestSize: 1,
     message: null,
     parent: null,
     pinned: false,
-    provenMs: null,
+    provenAtMs: null,
     beforeRestoreOf: null,
   };
 }
@@ -67,7 +67,7 @@ describe("findCheckpoint", () => {
 
   it("finds a checkpoint by the time that a listing prints for it", () => {
     for (const each of REFS.slice(0, 3)) {
-      const printed = `${new Date(each.createdMs).toISOString().slice(0, 19).replace("T", " ")}Z`;
+      const printed = `${new Date(each.createdAtMs).toISOString().slice(0, 19).replace("T", " ")}Z`;
       expect(find(printed)).toBe(each.id.slice(-6));
     }
   });

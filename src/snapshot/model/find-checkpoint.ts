@@ -23,7 +23,7 @@ export function findCheckpoint(refs: readonly CheckpointRef[], question: Questio
       details: { mission },
     });
   }
-  const byTime = [...refs].sort((a, b) => a.createdMs - b.createdMs);
+  const byTime = [...refs].sort((a, b) => a.createdAtMs - b.createdAtMs);
   if (text === "latest") return (ordinary(byTime).at(-1) ?? byTime.at(-1))!;
   const exact = refs.find((ref) => ref.id === text);
   if (exact !== undefined) return exact;
@@ -45,7 +45,7 @@ export function findCheckpoint(refs: readonly CheckpointRef[], question: Questio
       text,
       nearestIds(byTime, text),
     );
-  const before = byTime.filter((ref) => ref.createdMs <= atMs);
+  const before = byTime.filter((ref) => ref.createdAtMs <= atMs);
   const found = ordinary(before).at(-1) ?? before.at(-1);
   if (found !== undefined) return found;
   throw unknown(
@@ -134,7 +134,7 @@ function nearestIds(byTime: readonly CheckpointRef[], text: string): CheckpointR
 }
 
 function unknown(what: string, mission: string, text: string, near: readonly CheckpointRef[]): LazarusError {
-  const named = near.slice(-NAMED_LIMIT).map((ref) => `${ref.id} (${iso(ref.createdMs)}, ${ref.reason})`);
+  const named = near.slice(-NAMED_LIMIT).map((ref) => `${ref.id} (${iso(ref.createdAtMs)}, ${ref.reason})`);
   return new LazarusError("CHECKPOINT_UNKNOWN", `${what}; the nearest: ${named.join(", ")}`, {
     hint: `lazarus checkpoints ${mission}`,
     details: { mission, asked: text, nearest: near.map((ref) => ref.id) },

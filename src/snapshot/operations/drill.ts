@@ -91,11 +91,11 @@ async function restoreAndLook(
 async function stamp(context: MissionContext, ref: CheckpointRef): Promise<CheckpointRef> {
   const { vault, machine } = context;
   using _locked = await lockVault(context, `drill of ${context.mission}`);
-  const proven = { ...ref, provenMs: machine.clock.nowMs() };
+  const proven = { ...ref, provenAtMs: machine.clock.nowMs() };
   // The same content under other names is proven with it, and a checkpoint that was pruned meanwhile stays pruned.
   const refs = vault.list();
   vault.publish(
-    refs.map((each) => (each.manifest === ref.manifest ? { ...each, provenMs: proven.provenMs } : each)),
+    refs.map((each) => (each.manifest === ref.manifest ? { ...each, provenAtMs: proven.provenAtMs } : each)),
   );
   crashPoint("snapshot.drill.stamped");
   return refs.some(({ id }) => id === ref.id) ? proven : ref;

@@ -162,7 +162,7 @@ async function captureFork(
     message: `unfinished fork of ${context.mission}`,
     parent: null,
     pinned: false,
-    provenMs: null,
+    provenAtMs: null,
     beforeRestoreOf: null,
   };
   fork.vault.publish([seed]);

@@ -88,7 +88,7 @@ describe("prune", () => {
     const last = refs[3]!;
     context.vault.publish([
       ...refs,
-      { ...last, id: "20261116-000000-zzzzzz", createdMs: last.createdMs + 1000 },
+      { ...last, id: "20261116-000000-zzzzzz", createdAtMs: last.createdAtMs + 1000 },
     ]);
     await prune(context, { policy: LAST_ONE });
     expect(ids(context.vault.list())).toEqual(["20261116-000000-zzzzzz"]);

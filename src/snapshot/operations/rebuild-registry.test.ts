@@ -36,7 +36,7 @@ beforeEach(async () => {
   const second = publishCheckpoint(context, [base, delta], {
     reason: "crash",
     pinned: true,
-    provenMs: machine.clock.nowMs(),
+    provenAtMs: machine.clock.nowMs(),
   });
   await machine.clock.advance(5000);
   // Nothing changed since: one more entry on the same manifest.
@@ -44,7 +44,7 @@ beforeEach(async () => {
   const third = {
     ...second,
     id,
-    createdMs: Date.UTC(2026, 10, 15, 23, 53, 20, 7),
+    createdAtMs: Date.UTC(2026, 10, 15, 23, 53, 20, 7),
     pinned: false,
     reason: "scheduled" as const,
   };
@@ -69,7 +69,7 @@ describe("registry rebuild", () => {
         id: ref.id,
         reason: ref.reason,
         pinned: ref.pinned,
-        created_ms: ref.createdMs,
+        created_ms: ref.createdAtMs,
         manifest: ref.manifest,
       })),
     );
@@ -130,7 +130,7 @@ describe("registry rebuild", () => {
           const found = salvaged.find(({ id }) => id === ref.id);
           expect(found).toMatchObject({
             manifest: ref.manifest,
-            createdMs: ref.createdMs,
+            createdAtMs: ref.createdAtMs,
             reason: ref.reason,
             message: ref.message,
           });

@@ -145,13 +145,13 @@ export function checkpointRow(
     id: ref.id,
     parent: ref.parent,
     reason: ref.reason,
-    created_ms: ref.createdMs,
+    created_ms: ref.createdAtMs,
     manifest: ref.manifest,
     files: metadata.counts.files,
     bytes: metadata.counts.bytes,
     degraded: metadata.flaws.length > 0 || metadata.git.status === "degraded",
     pinned: ref.pinned,
-    proven_ms: ref.provenMs,
+    proven_ms: ref.provenAtMs,
     config: metadata,
   };
 }

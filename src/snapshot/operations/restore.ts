@@ -117,7 +117,7 @@ export async function restoreChosen(
     cellRoot: context.cellRoot,
     target: target.id,
     safety: safety.id,
-    safetyMs: safety.createdMs,
+    safetyMs: safety.createdAtMs,
     flaws: staged,
     plan,
   };

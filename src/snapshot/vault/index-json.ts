@@ -75,12 +75,12 @@ function toDescriptor(ref: CheckpointRef): Descriptor {
     message: ref.message,
     parent: ref.parent,
     pinned: ref.pinned ? "true" : null,
-    proven: ref.provenMs === null ? null : new Date(ref.provenMs).toISOString(),
+    proven: ref.provenAtMs === null ? null : new Date(ref.provenAtMs).toISOString(),
     "before-restore-of": ref.beforeRestoreOf,
   };
   const annotations: Record<string, string> = {
     [REF_NAME]: ref.id,
-    [CREATED]: new Date(ref.createdMs).toISOString(),
+    [CREATED]: new Date(ref.createdAtMs).toISOString(),
   };
   for (const [key, value] of Object.entries(own)) if (value !== null) annotations[OWN + key] = value;
   return { mediaType: MANIFEST_TYPE, digest: ref.manifest, size: ref.manifestSize, annotations };
@@ -89,21 +89,21 @@ function toDescriptor(ref: CheckpointRef): Descriptor {
 function fromDescriptor(descriptor: Descriptor, damaged: (what: string) => LazarusError): CheckpointRef {
   const { annotations = {} } = descriptor;
   const id = annotations[REF_NAME];
-  const createdMs = Date.parse(annotations[CREATED] ?? "");
+  const createdAtMs = Date.parse(annotations[CREATED] ?? "");
   const reason = annotations[`${OWN}reason`] ?? "";
-  if (!id || Number.isNaN(createdMs) || !isReason(reason))
+  if (!id || Number.isNaN(createdAtMs) || !isReason(reason))
     throw damaged(`the entry of ${descriptor.digest} is not a checkpoint`);
   const proven = annotations[`${OWN}proven`];
   return {
     id,
     manifest: descriptor.digest,
     manifestSize: descriptor.size,
-    createdMs,
+    createdAtMs,
     reason,
     message: annotations[`${OWN}message`] ?? null,
     parent: annotations[`${OWN}parent`] ?? null,
     pinned: annotations[`${OWN}pinned`] === "true",
-    provenMs: proven === undefined ? null : Date.parse(proven),
+    provenAtMs: proven === undefined ? null : Date.parse(proven),
     beforeRestoreOf: annotations[`${OWN}before-restore-of`] ?? null,
   };
 }

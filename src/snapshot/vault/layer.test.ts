@@ -112,12 +112,12 @@ describe("a vault", () => {
       id: "20260101-000000-aaaaaa",
       manifest: `sha256:${"a".repeat(64)}`,
       manifestSize: 1,
-      createdMs: 1_767_225_600_000,
+      createdAtMs: 1_767_225_600_000,
       reason: "manual",
       message: "ü\n",
       parent: null,
       pinned: true,
-      provenMs: 5000,
+      provenAtMs: 5000,
       beforeRestoreOf: "x",
     } as const;
     const refs = [
@@ -127,7 +127,7 @@ describe("a vault", () => {
         id: "20260101-000000-bbbbbb",
         message: null,
         pinned: false,
-        provenMs: null,
+        provenAtMs: null,
         beforeRestoreOf: null,
       },
     ];

@@ -15,17 +15,17 @@ const NONE: Retention = {
   max_bytes: 0,
 };
 
-function ref(id: string, createdMs: number, extra: Partial<CheckpointRef> = {}): CheckpointRef {
+function ref(id: string, createdAtMs: number, extra: Partial<CheckpointRef> = {}): CheckpointRef {
   return {
     id,
     manifest: `sha256:${id}`,
     manifestSize: 1,
-    createdMs,
+    createdAtMs,
     reason: "manual",
     message: null,
     parent: null,
     pinned: false,
-    provenMs: null,
+    provenAtMs: null,
     beforeRestoreOf: null,
     ...extra,
   };
@@ -38,8 +38,8 @@ describe("retention", () => {
     const refs = [
       ref("pinned", NOW - 90 * HOUR, { pinned: true }),
       ref("old-undo", NOW - 80 * HOUR, { beforeRestoreOf: "pinned" }),
-      ref("old-proof", NOW - 70 * HOUR, { provenMs: NOW }),
-      ref("proof", NOW - 60 * HOUR, { provenMs: NOW }),
+      ref("old-proof", NOW - 70 * HOUR, { provenAtMs: NOW }),
+      ref("proof", NOW - 60 * HOUR, { provenAtMs: NOW }),
       ref("undo", NOW - 50 * HOUR, { beforeRestoreOf: "pinned" }),
       ref("plain", NOW - 40 * HOUR),
       ref("newest", NOW - 30 * HOUR),
@@ -104,7 +104,7 @@ describe("retention", () => {
       .map(({ ageMs, pinned, proven, undo }, i) =>
         ref(`c${i}`, NOW - ageMs, {
           pinned: pinned && i % 5 === 0,
-          provenMs: proven ? NOW : null,
+          provenAtMs: proven ? NOW : null,
           beforeRestoreOf: undo ? "x" : null,
         }),
       ),
@@ -147,7 +147,7 @@ describe("retention", () => {
         for (const each of refs) if (each.pinned) expect(kept).toContain(each);
         for (const guarded of [
           refs.at(-1),
-          refs.findLast((each) => each.provenMs !== null),
+          refs.findLast((each) => each.provenAtMs !== null),
           refs.findLast((each) => each.beforeRestoreOf !== null),
         ])
           if (guarded !== undefined) expect(kept).toContain(guarded);

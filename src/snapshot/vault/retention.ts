@@ -43,7 +43,7 @@ export function retain(
   const newestFirst = [...refs].reverse();
   for (const ref of newestFirst.slice(0, policy.keep_last)) say(ref, "last");
   for (const ref of newestFirst)
-    if (nowMs - ref.createdMs <= policy.keep_within_seconds * 1000 && policy.keep_within_seconds > 0)
+    if (nowMs - ref.createdAtMs <= policy.keep_within_seconds * 1000 && policy.keep_within_seconds > 0)
       say(ref, "within");
   for (const [why, count, bucketOf] of [
     ["hourly", policy.keep_hourly, (ms: number) => Math.floor(ms / HOUR_MS)],
@@ -73,7 +73,7 @@ function guard(refs: readonly CheckpointRef[]): Map<CheckpointRef, string> {
   for (const ref of refs) if (ref.pinned) guarded.set(ref, "pinned");
   const undo = refs.findLast((ref) => ref.beforeRestoreOf !== null);
   if (undo !== undefined) guarded.set(undo, "undoes the latest restore");
-  const proven = refs.findLast((ref) => ref.provenMs !== null);
+  const proven = refs.findLast((ref) => ref.provenAtMs !== null);
   if (proven !== undefined) guarded.set(proven, "newest proven");
   const latest = refs.findLast((ref) => ref.reason !== "pre-restore");
   if (latest !== undefined) guarded.set(latest, "latest");
@@ -90,7 +90,7 @@ function newestOfEach(
   const found = new Map<number, CheckpointRef>();
   for (const ref of newestFirst) {
     if (found.size >= count) break;
-    const bucket = bucketOf(ref.createdMs);
+    const bucket = bucketOf(ref.createdAtMs);
     if (!found.has(bucket)) found.set(bucket, ref);
   }
   return [...found.values()];

@@ -40,22 +40,22 @@ export function mergeSalvage(
     const source = byManifest.get(entry.manifest);
     if (source === undefined) continue;
     const own = entry.id === source.metadata.checkpoint_id;
-    const createdMs = own ? source.metadata.created_ms : believableTime(entry);
-    if (createdMs === undefined || refs.has(entry.id)) continue;
+    const createdAtMs = own ? source.metadata.created_ms : believableTime(entry);
+    if (createdAtMs === undefined || refs.has(entry.id)) continue;
     refs.set(entry.id, {
       ...entry,
       ...(own ? certain(source) : {}),
       manifestSize: source.manifestSize,
-      createdMs,
-      provenMs: Number.isNaN(entry.provenMs) ? null : entry.provenMs,
+      createdAtMs,
+      provenAtMs: Number.isNaN(entry.provenAtMs) ? null : entry.provenAtMs,
     });
   }
   for (const source of found) {
     const { checkpoint_id: id } = source.metadata;
     if (refs.has(id)) continue;
-    refs.set(id, { ...certain(source), pinned: false, provenMs: null, beforeRestoreOf: null });
+    refs.set(id, { ...certain(source), pinned: false, provenAtMs: null, beforeRestoreOf: null });
   }
-  return [...refs.values()].sort((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1));
+  return [...refs.values()].sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1));
 }
 
 function certain({ manifest, manifestSize, metadata }: FoundManifest) {
@@ -63,7 +63,7 @@ function certain({ manifest, manifestSize, metadata }: FoundManifest) {
     id: metadata.checkpoint_id,
     manifest,
     manifestSize,
-    createdMs: metadata.created_ms,
+    createdAtMs: metadata.created_ms,
     reason: metadata.reason,
     message: metadata.message,
     parent: metadata.parent,
@@ -83,7 +83,7 @@ function believableTime(entry: CheckpointRef): number | undefined {
     number,
   ];
   const ms = Date.UTC(year, month - 1, day, hour, minute, second);
-  return Math.floor(entry.createdMs / 1000) * 1000 === ms ? entry.createdMs : ms;
+  return Math.floor(entry.createdAtMs / 1000) * 1000 === ms ? entry.createdAtMs : ms;
 }
 
 function findManifests(vault: Vault): FoundManifest[] {

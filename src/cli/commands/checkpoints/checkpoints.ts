@@ -71,7 +71,7 @@ function marks(row: Row): string {
   const all = [
     metadata === undefined && "damaged",
     ref.pinned && "pinned",
-    ref.provenMs !== null && "proven",
+    ref.provenAtMs !== null && "proven",
     ref.beforeRestoreOf !== null && "undo",
     metadata !== undefined && metadata.flaws.length > 0 && "degraded",
   ];
@@ -81,7 +81,7 @@ function marks(row: Row): string {
 function columns(nowMs: number): Column<Row>[] {
   return [
     { head: "CHECKPOINT", cell: ({ ref }) => ref.id },
-    { head: "AGE", cell: ({ ref }) => formatDuration((nowMs - ref.createdMs) / 1000), alignRight: true },
+    { head: "AGE", cell: ({ ref }) => formatDuration((nowMs - ref.createdAtMs) / 1000), alignRight: true },
     { head: "REASON", cell: ({ ref }) => ref.reason },
     {
       head: "SIZE",
@@ -103,12 +103,12 @@ function toDocument(row: Row): object {
   const { ref, metadata } = row;
   return {
     checkpoint_id: ref.id,
-    created_ms: ref.createdMs,
+    created_ms: ref.createdAtMs,
     reason: ref.reason,
     message: ref.message,
     parent: ref.parent,
     pinned: ref.pinned,
-    proven_ms: ref.provenMs,
+    proven_ms: ref.provenAtMs,
     before_restore_of: ref.beforeRestoreOf,
     manifest: ref.manifest,
     unchanged: isRepeat(row),

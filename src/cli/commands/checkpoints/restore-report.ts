@@ -15,7 +15,7 @@ import { harmless } from "../../render/paint.ts";
 /** "20261115-235301-x7k2p9 (2026-11-15 23:53:01Z, manual: before the migration)" */
 export function describeRef(ref: CheckpointRef): string {
   const why = ref.message === null ? ref.reason : `${ref.reason}: ${harmless(ref.message)}`;
-  return `${ref.id} (${formatTime(ref.createdMs)}, ${why})`;
+  return `${ref.id} (${formatTime(ref.createdAtMs)}, ${why})`;
 }
 
 export function warnIfAlive(context: CliContext, missionContext: MissionContext): void {

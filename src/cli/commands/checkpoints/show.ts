@@ -36,12 +36,12 @@ function toDocument({ ref, metadata, layers, config }: Checkpoint): object {
   return {
     mission_id: metadata.mission,
     checkpoint_id: ref.id,
-    created_ms: ref.createdMs,
+    created_ms: ref.createdAtMs,
     reason: ref.reason,
     message: ref.message,
     parent: ref.parent,
     pinned: ref.pinned,
-    proven_ms: ref.provenMs,
+    proven_ms: ref.provenAtMs,
     before_restore_of: ref.beforeRestoreOf,
     /** Set when the cell had not changed: the checkpoint whose content this one shares. */
     same_content_as: metadata.checkpoint_id === ref.id ? null : metadata.checkpoint_id,
@@ -71,7 +71,7 @@ function describe({ ref, metadata, layers }: Checkpoint): string {
   const lines: [string, string | null][] = [
     ["checkpoint", ref.id],
     ["mission", metadata.mission],
-    ["taken", `${formatTime(ref.createdMs)} on ${metadata.host}, ${ref.reason}`],
+    ["taken", `${formatTime(ref.createdAtMs)} on ${metadata.host}, ${ref.reason}`],
     ["message", ref.message],
     ["agent", metadata.agent],
     ["parent", ref.parent],
@@ -79,7 +79,7 @@ function describe({ ref, metadata, layers }: Checkpoint): string {
     ["undoes", ref.beforeRestoreOf === null ? null : `the restore of ${ref.beforeRestoreOf}`],
     [
       "marks",
-      [ref.pinned ? "pinned" : "", ref.provenMs === null ? "" : `proven ${formatTime(ref.provenMs)}`]
+      [ref.pinned ? "pinned" : "", ref.provenAtMs === null ? "" : `proven ${formatTime(ref.provenAtMs)}`]
         .filter(Boolean)
         .join(", ") || null,
     ],
