@@ -1,8 +1,8 @@
-// `npm start`: the demo ends by itself with exit 0 and without a terminal, proves what it says, and leaves nothing behind.
+// `npm start`: without a terminal the demo exits 0 by itself, checks what it claims, and deletes its files.
 import { chmodSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { agentScript } from "../../src/cli/commands/setup/demo-stage.ts";
+import { agentScript } from "../../src/cli/commands/setup/demo-agent.ts";
 import { createPitWorld, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;
@@ -17,14 +17,14 @@ it("kills an agent, brings it back, and counts each effect once", () => {
     env: { TMPDIR: tmp, LAZARUS_HOME: undefined, npm_lifecycle_event: "start" },
     timeout: 300_000,
   });
-  expect(stdout).toContain("To try with an agent of your own:\n  npm link\n  lazarus pit &\n");
+  expect(stdout).toContain("To try it with an agent of your own:\n  npm link\n  lazarus pit &\n");
   expect({ exit, stderr }).toEqual({ exit: 0, stderr: "" });
   for (let n = 1; n <= 10; n += 1)
     expect(stdout.match(new RegExp(`letter ${n}, sent by life ${n < 6 ? 1 : 2}\\n`, "g"))).toHaveLength(1);
   expect(stdout).toMatch(
-    /kill -9 \d+, while it writes letter 6\n.*SIGKILL.*checkpoint \S+ keeps the scene \(crash\)\n.*life 2 begins, \d+ ms/s,
+    /kill -9 \d+ while it writes letter 6\n.*SIGKILL.*checkpoint \S+ taken \(crash\)\n.*agent restarted \(life 2\), \d+ ms/s,
   );
-  expect(stdout).toContain("10 letters in the mailbox, each once, written by 2 lives");
+  expect(stdout).toContain("10 letters sent, each exactly once, by 2 lives of the agent");
   expect(readdirSync(tmp)).not.toContainEqual(expect.stringMatching(/^lazarus-demo/));
   expect(world.processes()).toEqual([]);
 }, 300_000);

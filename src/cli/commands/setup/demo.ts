@@ -16,39 +16,39 @@ import { asLazarusError, ERROR_KINDS } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { VERSION } from "../../version.ts";
-import { agentScript, FATAL_LETTER, LETTERS, MISSION, type Proof, prove } from "./demo-stage.ts";
+import { agentScript, countLetters, KILLED_AT, LETTERS, type Mailbox, MISSION } from "./demo-agent.ts";
 
-const LOOK_MS = 30;
-const LONGEST_MS = 300_000;
+const POLL_MS = 30;
+const LIMIT_MS = 300_000;
 
 export const command = defineCommand({
   about:
-    "An agent sends ten letters. In the middle it is killed with SIGKILL. The pit notices, saves the scene and brings it " +
-    "back; it goes on with the letter it was at. At the end the mailbox is counted: each letter was sent once. It all " +
-    "happens in a temporary home, and nothing is left behind unless you ask for it.",
+    "Starts an agent that sends ten letters, and kills it with SIGKILL halfway through. The pit notices, takes a " +
+    "checkpoint and restarts the agent, which continues with the letter it was writing. At the end the demo checks " +
+    "that each letter was sent exactly once. It runs in a temporary home, which is deleted unless you pass --keep.",
   positionals: [],
-  options: { keep: { type: "flag", summary: "keep the temporary home and say where it is" } },
+  options: { keep: { type: "flag", summary: "keep the temporary home and print its path" } },
   examples: [["lazarus demo", "about ten seconds"]],
   exits: ["alert", "machine", "interrupted"],
   async run(context, { options }) {
     const home = makeHome();
-    let show: Show;
+    let result: Result;
     try {
-      show = await play(context, home);
+      result = await runDemo(context, home);
     } finally {
       if (!options.keep) rmSync(home, { recursive: true, force: true });
     }
-    const { exit, proof, revivedMs } = show;
-    const document = { exit, home: options.keep ? home : null, ...proof, revived_ms: revivedMs };
-    context.emit("demo/1", document, () => farewell(context, show, options.keep ? home : null));
+    const { exit, mailbox, revivedMs } = result;
+    const document = { exit, home: options.keep ? home : null, ...mailbox, revived_ms: revivedMs };
+    context.emit("demo/1", document, () => summarize(context, result, options.keep ? home : null));
     return exit;
   },
 });
 
-interface Show {
+interface Result {
   readonly exit: number;
-  readonly proof: Proof;
-  /** From SIGKILL to running again. */
+  readonly mailbox: Mailbox;
+  /** From SIGKILL to the next life. */
   readonly revivedMs: number | null;
 }
 
@@ -60,13 +60,12 @@ function makeHome(): string {
   }
 }
 
-async function play(context: CliContext, home: string): Promise<Show> {
+async function runDemo(context: CliContext, home: string): Promise<Result> {
   const { machine, surroundings } = context;
   const environment = { ...surroundings.env, LAZARUS_HOME: home, LAZARUS_CONFIG: undefined };
   const effective = loadConfig({ ...surroundings, cwd: home, env: environment });
   const mailbox = join(home, "mailbox");
   const script = join(home, "agent.sh");
-  // The launcher that this very command came from.
   replaceFile(machine.disk, script, agentScript(process.execPath, process.argv[1] ?? "lazarus"));
   replaceFile(machine.disk, mailbox, "");
   using pitContext = openPitContext({
@@ -96,28 +95,28 @@ async function watch(
   pitContext: PitContext,
   mailbox: string,
   script: string,
-): Promise<Show> {
+): Promise<Result> {
   const { machine, paint } = context;
   const { clock } = machine;
   const mission = parseMissionId(MISSION);
   const out = (text: string) =>
     context.globals.json ? context.terminal.err(text) : context.terminal.out(text);
-  const begunMs = clock.monotonicMs();
+  const startMs = clock.monotonicMs();
   const line = (text: string) =>
-    out(`${`${((clock.monotonicMs() - begunMs) / 1000).toFixed(1)} s`.padStart(7)}  ${text}\n`);
+    out(`${`${((clock.monotonicMs() - startMs) / 1000).toFixed(1)} s`.padStart(7)}  ${text}\n`);
   let killedMs: number | undefined;
   let revivedMs: number | null = null;
   pitContext.events.on("event", ({ kind, data }) => {
-    if (kind === "death") line(paint.red(`the pit sees that it is gone (${data.signal ?? data.exit_code})`));
-    if (kind === "checkpoint") line(`checkpoint ${data.checkpoint} keeps the scene (${data.reason})`);
+    if (kind === "death")
+      line(paint.red(`the pit notices that the agent died (${data.signal ?? data.exit_code})`));
+    if (kind === "checkpoint") line(`checkpoint ${data.checkpoint} taken (${data.reason})`);
     if (kind === "revival") {
       revivedMs = Math.round(clock.monotonicMs() - killedMs!);
-      line(paint.green(`life ${data.epoch} begins, ${revivedMs} ms after the kill`));
+      line(paint.green(`agent restarted (life ${data.epoch}), ${revivedMs} ms after the kill`));
     }
   });
-  out(
-    `An agent sends ${LETTERS} letters. Each one is an effect on the outside world that must happen once.\n\n`,
-  );
+  out(`An agent sends ${LETTERS} letters and is killed while it writes letter ${KILLED_AT}.\n`);
+  out("The pit, the daemon of Lazarus, brings it back.\n\n");
   await startMission(pitContext, {
     mission: MISSION,
     agent: "letter-writer",
@@ -128,29 +127,29 @@ async function watch(
     substitute: null,
     stall_seconds: null,
   });
-  line("life 1 begins");
+  line("agent started (life 1)");
   let shown = 0;
-  while (clock.monotonicMs() - begunMs < LONGEST_MS && !context.signal.aborted) {
+  while (clock.monotonicMs() - startMs < LIMIT_MS && !context.signal.aborted) {
     const sent = readFileSync(mailbox, "utf8").split("\n").slice(0, -1);
     for (; shown < sent.length; shown += 1) line(sent[shown]!);
-    if (killedMs === undefined && isWriting(pitContext, FATAL_LETTER)) {
+    if (killedMs === undefined && isWriting(pitContext, KILLED_AT)) {
       killedMs = clock.monotonicMs();
       const { pid } = readLife(pitContext.config, mission)!.agent;
       signal(pid, "SIGKILL");
-      line(paint.red(`kill -9 ${pid}, while it writes letter ${FATAL_LETTER}`));
+      line(paint.red(`kill -9 ${pid} while it writes letter ${KILLED_AT}`));
     }
     const record = readRecord(pitContext.config, mission);
     if (record?.decision && record.decision.at_ms === null && record.end?.epoch === record.life?.epoch) {
-      line(`life ${record.life?.epoch} ${describeEnd(record.end!)}`);
+      line(`agent ${describeEnd(record.end!)}`);
       break;
     }
-    await clock.sleep(LOOK_MS, context.signal);
+    await clock.sleep(POLL_MS, context.signal);
   }
-  const proof = prove(readFileSync(mailbox, "utf8"));
-  const whole = proof.once && proof.lives === 2 && revivedMs !== null;
+  const counted = countLetters(readFileSync(mailbox, "utf8"));
+  const succeeded = counted.once && counted.lives === 2 && revivedMs !== null;
   return {
-    exit: context.signal.aborted ? ERROR_KINDS.interrupted.exit : whole ? 0 : ERROR_KINDS.alert.exit,
-    proof,
+    exit: context.signal.aborted ? ERROR_KINDS.interrupted.exit : succeeded ? 0 : ERROR_KINDS.alert.exit,
+    mailbox: counted,
     revivedMs,
   };
 }
@@ -164,26 +163,28 @@ function isWriting(pitContext: PitContext, letter: number): boolean {
   }
 }
 
-function farewell(
+function summarize(
   { paint, surroundings }: CliContext,
-  { exit, proof, revivedMs }: Show,
+  { exit, mailbox, revivedMs }: Result,
   home: string | null,
 ): string {
   if (exit === ERROR_KINDS.interrupted.exit) return "";
-  const verdict = proof.once
-    ? paint.green(`${proof.sent} letters in the mailbox, each once, written by ${proof.lives} lives`)
-    : paint.red(`${proof.sent} letters in the mailbox; ${LETTERS} were to be sent, each once`);
-  const back = revivedMs === null ? "" : `; back ${revivedMs} ms after SIGKILL`;
-  const place =
+  const verdict = mailbox.once
+    ? paint.green(`${mailbox.sent} letters sent, each exactly once, by ${mailbox.lives} lives of the agent`)
+    : paint.red(`${mailbox.sent} letters sent; expected ${LETTERS}, each exactly once`);
+  const restart = revivedMs === null ? "" : `; restarted ${revivedMs} ms after SIGKILL`;
+  const kept =
     home === null
-      ? "Nothing is left behind."
-      : `The temporary home is ${home}; look around with: export LAZARUS_HOME=${home}`;
-  // `npm start` from a clone: nobody has put the command on the PATH yet.
+      ? "The demo deleted its files."
+      : `The demo kept its files. To look at them: export LAZARUS_HOME=${home}`;
+  // After `npm start` in a clone, `lazarus` is not on the PATH yet.
   const link = surroundings.env["npm_lifecycle_event"] === "start" ? "  npm link\n" : "";
   return `
-${paint.bold("Proof")}  ${verdict}${back}.
+${paint.bold("Result:")} ${verdict}${restart}.
 
-${place} To try with an agent of your own:
+${kept}
+
+To try it with an agent of your own:
 ${link}  lazarus pit &
   lazarus run my-mission --detach --revive yes -- your-agent --its-options
   lazarus status
