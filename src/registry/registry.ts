@@ -1,5 +1,5 @@
-// The registry: an append-only log of what happened to missions, and an index of their checkpoints. It is a cache of
-// the vaults plus a diary: losing it loses no checkpoint, and nothing in a cell depends on it.
+// The registry: an append-only event log and an index of all checkpoints, in SQLite. The index is a cache of the vaults:
+// losing the registry loses no checkpoint, and no cell depends on it.
 import type { Machine } from "../platform/machine.ts";
 import { type DatabaseSync, openDatabase } from "../platform/sqlite.ts";
 import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
@@ -27,7 +27,7 @@ export type EventKind = (typeof EVENT_KINDS)[number];
 
 export interface NewEvent {
   readonly kind: EventKind;
-  /** Null for what concerns the whole machine. */
+  /** Null for events of the whole machine. */
   readonly mission: string | null;
   readonly data?: Readonly<Record<string, unknown>>;
 }
@@ -44,18 +44,18 @@ export interface EventQuery {
   readonly mission?: string | undefined;
   /** Only events after this number. */
   readonly afterSeq?: number;
-  /** The newest so many, in the order they happened. */
+  /** Only the newest N, oldest first. */
   readonly last?: number;
-  /** The oldest so many, for readers that follow the log page by page. Not together with `last`. */
+  /** Only the oldest N, for readers that page through the log. Excludes `last`. */
   readonly first?: number;
 }
 
 export interface Registry extends Disposable {
   readonly path: string;
-  /** Durable at return. Gives the event its number. */
+  /** Durable at return. Returns the event with its number. */
   append(event: NewEvent): Event;
   events(query: EventQuery): Event[];
-  /** The raw database, for the rooms that own tables in it. */
+  /** For the modules that own tables in it. */
   readonly database: DatabaseSync;
 }
 
@@ -99,11 +99,11 @@ export function openRegistry(machine: Machine, path: string): Registry {
       return toEvent(row as unknown as EventRow);
     },
     events({ mission, afterSeq, last, first }) {
-      const place = { after: afterSeq ?? 0, mission: mission ?? null };
+      const range = { after: afterSeq ?? 0, mission: mission ?? null };
       const rows =
         first === undefined
-          ? select.all({ ...place, last: last ?? NO_LIMIT })
-          : selectPage.all({ ...place, first });
+          ? select.all({ ...range, last: last ?? NO_LIMIT })
+          : selectPage.all({ ...range, first });
       return (rows as unknown as EventRow[]).map(toEvent);
     },
     [Symbol.dispose]() {

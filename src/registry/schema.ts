@@ -1,4 +1,4 @@
-// The registry's schema. Migrations are written once and never edited; a new one is added at the end.
+// The registry's schema. Existing migrations are never edited; new ones are appended.
 
 /** "LAZR" */
 export const APPLICATION_ID = 0x4c415a52;

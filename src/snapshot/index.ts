@@ -38,5 +38,5 @@ export { type Verification, type VerifyOptions, verifyVault } from "./operations
 export { finishInterruptedRestore, type Restored } from "./restore/roll-forward.ts";
 export { type Contents, openContents } from "./vault/contents.ts";
 export { type Checkpoint, type LayerRef, readCheckpoint } from "./vault/manifest.ts";
-export { type MendResult, mendIndex } from "./vault/repair-index.ts";
+export { type RepairResult, repairIndex } from "./vault/repair-index.ts";
 export { openVault, type Vault } from "./vault/vault.ts";

@@ -156,7 +156,7 @@ describe("export and import", () => {
 });
 
 describe("verify and registry rebuild", () => {
-  it("says good, then names the damage with exit code 8, then mends what can be mended", () => {
+  it("says good, then names the damage with exit code 8, then repairs what can be repaired", () => {
     expect(must("verify --deep")).toMatch(/^good {2}first-again/m);
     const index = join(vault(), "index.json");
     const whole = readFileSync(index, "utf8");
@@ -165,9 +165,9 @@ describe("verify and registry rebuild", () => {
     expect(bad.exit).toBe(8);
     expect(bad.stdout).toContain("index.json");
     expect(bad.stdout).toContain("lazarus registry rebuild");
-    const mended = world.run(["registry", "rebuild"]);
-    expect(mended.exit).toBe(0);
-    expect(mended.stderr).toContain("the damaged one is kept at");
+    const rebuilt = world.run(["registry", "rebuild"]);
+    expect(rebuilt.exit).toBe(0);
+    expect(rebuilt.stderr).toContain("the damaged file is kept at");
     expect(readFileSync(index, "utf8")).toBe(whole);
     expect(must("verify inbox --deep")).toMatch(/^good/);
   });

@@ -1,4 +1,4 @@
-// The rest of what writes: an export, the mending of an index and a pin, killed with SIGKILL wherever they can be. Run
+// Exports, index repairs and pins, killed with SIGKILL at every crash point. Run
 // again, each does its work; and no place of the snapshot room where a process can be killed is left out of the loops.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -63,13 +63,13 @@ describe.concurrent("killed with SIGKILL and run again", () => {
     });
   }
 
-  for (const point of [...withPrefix("snapshot.mend.", "snapshot.publish."), ...DURABLE]) {
-    it(`a mending of the index, at ${point}`, async () => {
+  for (const point of [...withPrefix("snapshot.repair.", "snapshot.publish."), ...DURABLE]) {
+    it(`a repair of the index, at ${point}`, async () => {
       await withCopy(home, async (copy) => {
         const { vault } = fixtureContext(systemMachine, copy);
         const index = join(vault.root, "index.json");
         writeFileSync(index, readFileSync(index, "utf8").replace(/checksum":"./, 'checksum":"x'));
-        await killAndRepeat(copy, point, ["mend", copy]);
+        await killAndRepeat(copy, point, ["repair", copy]);
         expect(vault.list()[0]!.pinned).toBe(true);
         const kept = readdirSync(join(vault.root, "lazarus")).filter((name) =>
           name.startsWith("index-damaged"),
@@ -93,13 +93,13 @@ describe.concurrent("killed with SIGKILL and run again", () => {
   }
 });
 
-it("every place of the snapshot room where a process can be killed is in a loop", () => {
+it("every crash point of the snapshot module is in a kill loop", () => {
   const loops = {
     "checkpoint.test.ts": ["capture", "layer", "publish", "compact"],
     "restore.test.ts": ["restore", "undo", "fork", "drill"],
     "prune.test.ts": ["prune"],
     "import.test.ts": ["import"],
-    "rest.test.ts": ["export", "mend"],
+    "rest.test.ts": ["export", "repair"],
   };
   const known = Object.values(loops).flat();
   const left = withPrefix("snapshot.").filter((name) => !known.includes(name.split(".")[1]!));

@@ -187,7 +187,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
     });
   });
 
-  it("at snapshot.restore.placed, and the journal is damaged: it is set aside, and a restore mends the cell", async () => {
+  it("at snapshot.restore.placed, and the journal is damaged: it is set aside, and a restore repairs the cell", async () => {
     await kill("snapshot.restore.placed#2", ["restore", first], async (home) => {
       const context = openMission(home, "m");
       fs.truncateSync(context.vault.journalFile, fs.statSync(context.vault.journalFile).size - 10);

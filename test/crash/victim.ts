@@ -9,7 +9,7 @@ import { exportToFile } from "../../src/snapshot/operations/export.ts";
 import { importCell } from "../../src/snapshot/operations/import.ts";
 import { setPin } from "../../src/snapshot/operations/pin.ts";
 import { prune } from "../../src/snapshot/operations/prune.ts";
-import { mendIndex } from "../../src/snapshot/vault/repair-index.ts";
+import { repairIndex } from "../../src/snapshot/vault/repair-index.ts";
 
 const [operation = "", home = "", argument = ""] = process.argv.slice(2);
 const effective = loadConfig({ env: { LAZARUS_HOME: home }, cwd: home, isRoot: false });
@@ -21,7 +21,7 @@ const context = openMissionContext(systemMachine, effective, parseMissionId("m")
 if (operation === "prune") await prune(context, { policy: JSON.parse(argument) });
 else if (operation === "import") await importCell(context, { source: argument, owners: false });
 else if (operation === "export") await exportToFile(context, context.vault.list().at(-1)!, argument);
-else if (operation === "mend") await mendIndex(systemMachine, context.vault);
+else if (operation === "repair") await repairIndex(systemMachine, context.vault);
 else if (operation === "pin") await setPin(context, "latest", true);
 else throw new Error(`no operation ${operation}`);
 writeSync(1, "done\n");

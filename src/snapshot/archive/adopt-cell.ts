@@ -1,5 +1,5 @@
-// Makes a cell that came from elsewhere this mission's own: its seed files say the new id and the new paths, and what is
-// missing is added. Hostile ground: nothing is read or written through a link.
+// Turns an imported tree into the cell of a mission: writes the new id and paths into its seed files and adds what is
+// missing. The tree is untrusted: nothing is read or written through a symlink.
 import { chmodSync, chownSync, lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Config } from "../../cell/config.ts";
@@ -15,7 +15,7 @@ export interface Adoption {
   readonly mission: MissionId;
   /** Where the files are now. */
   readonly stagedRoot: string;
-  /** Where they will be: what the seed files must say. */
+  /** Where they will be, which is what the seed files must contain. */
   readonly finalRoot: string;
 }
 
@@ -28,7 +28,7 @@ export function adoptCell(machine: Machine, config: Config, adoption: Adoption):
   ensureDirectory(machine, stagedRoot, "logs");
   if (lstatSync(logFile, { throwIfNoEntry: false }) === undefined) {
     createFile(machine.disk, logFile, "");
-    giveTo(stagedRoot, logFile);
+    matchOwner(stagedRoot, logFile);
   }
   for (const [path, seed] of seedFiles(mission, final, epochSeconds(machine.clock))) {
     const file = staged(path);
@@ -37,25 +37,25 @@ export function adoptCell(machine: Machine, config: Config, adoption: Adoption):
   }
 }
 
-/** Fields that name the mission or a place are ours; the rest is the cell's own story and stays. */
+/** Sets the fields that name the mission or a path; all other fields are kept. */
 function rewriteSeed(machine: Machine, root: string, file: string, seed: Record<string, unknown>): void {
   const found = lstatSync(file, { throwIfNoEntry: false });
   if (found === undefined) {
     createFile(machine.disk, file, formatJson(seed));
-    giveTo(root, file);
+    matchOwner(root, file);
     return;
   }
   const reading = readJsonFile(file);
   if (!found.isFile() || !reading.ok) return;
-  const { status: _, timestamp: __, created_at: ___, ...names } = seed;
-  const next = { ...reading.value, ...names };
+  const { status: _, timestamp: __, created_at: ___, ...identity } = seed;
+  const next = { ...reading.value, ...identity };
   if (JSON.stringify(next) === JSON.stringify(reading.value)) return;
   writeJsonFile(machine.disk, file, next, { mode: found.mode & 0o777 });
-  giveTo(root, file);
+  matchOwner(root, file);
   chmodSync(file, found.mode & 0o777);
 }
 
-/** A directory of the cell, which must be one: a link in its place would lead writes elsewhere. */
+/** Refuses anything but a directory: writes through a symlink would leave the cell. */
 function ensureDirectory(machine: Machine, root: string, relative: string): void {
   let path = root;
   for (const name of relative.split("/")) {
@@ -63,17 +63,17 @@ function ensureDirectory(machine: Machine, root: string, relative: string): void
     const found = lstatSync(path, { throwIfNoEntry: false });
     if (found === undefined) {
       makeDirectory(machine.disk, path);
-      giveTo(root, path);
+      matchOwner(root, path);
     } else if (!found.isDirectory()) {
       throw new LazarusError("LAYER_HOSTILE", `the archive was refused: its ${relative} is not a directory`, {
-        hint: "look inside with tar tvf before you trust it; nothing was kept",
+        hint: "list it with tar tvf; nothing was imported",
       });
     }
   }
 }
 
-/** What root adds to somebody's cell belongs to that somebody. */
-function giveTo(root: string, path: string): void {
+/** A file that root adds gets the owner of the cell. */
+function matchOwner(root: string, path: string): void {
   const { uid, gid } = lstatSync(root);
   const own = lstatSync(path);
   if (own.uid !== uid || own.gid !== gid) chownSync(path, uid, gid);

@@ -1,5 +1,5 @@
-// An independent look at a restored tree: it walks the directory itself, lstats and hashes every path, and knows nothing
-// of how the tree was made. Only reads.
+// Compares a restored tree with a listing. Walks the directory, stats and hashes every path, and shares no code with
+// restore, so that a drill is an independent check. Read-only.
 import { createHash } from "node:crypto";
 import {
   type BigIntStats,
@@ -17,12 +17,12 @@ import { decodePath, encodePath, joinPath } from "../model/path-bytes.ts";
 
 export interface Difference {
   readonly path: string;
-  /** What differs, with both sides: "mode is 644, should be 600". */
+  /** For example "mode is 644, should be 600". */
   readonly what: string;
 }
 
-export interface Eyes {
-  /** Whether owners can be as they were. */
+export interface CompareOptions {
+  /** Whether this process was able to restore owners. */
   readonly owners: boolean;
   readonly posix: Posix | undefined;
 }
@@ -33,7 +33,7 @@ const PROGRESS_PATHS = 512;
 export function compareTree(
   root: string,
   listing: Listing,
-  eyes: Eyes,
+  options: CompareOptions,
   onProgress: (done: number, total: number) => void = () => {},
 ): Difference[] {
   const found: Difference[] = [];
@@ -42,14 +42,14 @@ export function compareTree(
   const groupOfInode = new Map<bigint, string>();
   const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
 
-  const links = (entry: Entry, stat: BigIntStats): string | undefined => {
+  const compareLinks = (entry: Entry, stat: BigIntStats): string | undefined => {
     const name = entry.group ?? `alone: ${entry.path}`;
     const inode = inodeOfGroup.get(name) ?? stat.ino;
     const group = groupOfInode.get(stat.ino) ?? name;
     inodeOfGroup.set(name, inode);
     groupOfInode.set(stat.ino, group);
-    if (inode !== stat.ino) return "is not linked with the files that it should be linked with";
-    return group === name ? undefined : "is linked with a file that it should not be linked with";
+    if (inode !== stat.ino) return "is not linked with its hard links";
+    return group === name ? undefined : "is linked with another file";
   };
 
   const visit = (path: string, bytes: Buffer) => {
@@ -59,8 +59,11 @@ export function compareTree(
     const entry = listing.get(path);
     if (entry === undefined) found.push({ path, what: "should not be there" });
     else {
-      const problems = [...describe(entry, stat, bytes, eyes), ...content(entry, stat, bytes, buffer)];
-      const linked = entry.type === "file" && stat.isFile() ? links(entry, stat) : undefined;
+      const problems = [
+        ...compareMetadata(entry, stat, bytes, options),
+        ...compareContent(entry, stat, bytes, buffer),
+      ];
+      const linked = entry.type === "file" && stat.isFile() ? compareLinks(entry, stat) : undefined;
       for (const what of linked === undefined ? problems : [...problems, linked]) found.push({ path, what });
     }
     if (!stat.isDirectory()) return;
@@ -74,7 +77,12 @@ export function compareTree(
   return found;
 }
 
-function describe(entry: Entry, stat: BigIntStats, bytes: Buffer, { owners, posix }: Eyes): string[] {
+function compareMetadata(
+  entry: Entry,
+  stat: BigIntStats,
+  bytes: Buffer,
+  { owners, posix }: CompareOptions,
+): string[] {
   const type = stat.isFile()
     ? "file"
     : stat.isDirectory()
@@ -86,8 +94,8 @@ function describe(entry: Entry, stat: BigIntStats, bytes: Buffer, { owners, posi
           : "something else";
   if (type !== entry.type) return [`is a ${type}, should be a ${entry.type}`];
   const problems: string[] = [];
-  const expect = (what: string, is: string, should: string) => {
-    if (is !== should) problems.push(`${what} is ${is}, should be ${should}`);
+  const expect = (field: string, actual: string, expected: string) => {
+    if (actual !== expected) problems.push(`${field} is ${actual}, should be ${expected}`);
   };
   if (type !== "symlink") expect("mode", (Number(stat.mode) & 0o7777).toString(8), entry.mode.toString(8));
   if (owners) expect("owner", `${stat.uid}:${stat.gid}`, `${entry.uid}:${entry.gid}`);
@@ -108,8 +116,8 @@ function describe(entry: Entry, stat: BigIntStats, bytes: Buffer, { owners, posi
   return problems;
 }
 
-/** The digest of an entry covers its data; what lies between must read as zeros. */
-function content(entry: Entry, stat: BigIntStats, bytes: Buffer, buffer: Buffer): string[] {
+/** The digest covers only the extents; holes must read as zeros. */
+function compareContent(entry: Entry, stat: BigIntStats, bytes: Buffer, buffer: Buffer): string[] {
   if (entry.type !== "file" || !stat.isFile()) return [];
   const hash = createHash("sha256");
   const fd = openSync(bytes, constants.O_RDONLY | constants.O_NOFOLLOW);

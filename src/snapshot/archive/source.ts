@@ -1,5 +1,5 @@
-// Where an import's bytes come from: a tar archive (plain, gzip or zstd), or one image of an OCI layout, whose layers are
-// verified as they pass. Bounded: what inflates to more than it may is refused while it flows, not when the disk is full.
+// Reads the tar stream of an import: from an archive (plain, gzip or zstd), or from one image of an OCI layout, whose
+// layers are verified while they are read. Limits are enforced on the stream, so a bomb is refused before it fills the disk.
 import { createHash } from "node:crypto";
 import { closeSync, createReadStream, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -18,14 +18,14 @@ export interface ArchiveLimits {
   readonly maxEntries: number;
 }
 
-/** A real cell of text shrinks to a tenth; deflate at its best gives 1,032 to 1. */
+/** A cell of text compresses about 10 to 1; deflate at most 1,032 to 1. */
 export const DEFAULT_LIMITS: ArchiveLimits = { maxBytes: 2 ** 40, maxRatio: 200, maxEntries: 2_000_000 };
 
-/** Small archives may shrink as much as they like: they cannot hurt. */
-const RATIO_FREE_BYTES = 64 << 20;
+/** The ratio is checked only above this size. */
+const RATIO_MIN_BYTES = 64 << 20;
 const JSON_LIMIT_BYTES = 64 << 20;
 
-/** Counts what flows, over all layers of an import. */
+/** Counts inflated bytes over all layers of an import. */
 export interface Meter {
   inflated(count: number, compressedSoFar: number): void;
 }
@@ -39,7 +39,7 @@ export function createMeter(limits: ArchiveLimits, onBytes: (total: number) => v
       if (total > limits.maxBytes)
         throw bomb(`more than ${limits.maxBytes} bytes`, "if you trust it: --max-bytes BYTES");
       const ratio = total / Math.max(1, compressed);
-      if (limits.maxRatio > 0 && total > RATIO_FREE_BYTES && ratio > limits.maxRatio)
+      if (limits.maxRatio > 0 && total > RATIO_MIN_BYTES && ratio > limits.maxRatio)
         throw bomb(
           `${Math.round(ratio)} times its size`,
           "if you trust it: decompress it first, and import the .tar",
@@ -52,7 +52,7 @@ function bomb(size: string, hint: string): LazarusError {
   return new LazarusError("LAYER_HOSTILE", `the archive was refused: it inflates to ${size}`, { hint });
 }
 
-/** Reads a tar file of any compression and hands its raw bytes over. */
+/** Passes the raw tar bytes of an archive to `use`. */
 export async function readArchive(
   file: string,
   meter: Meter,
@@ -78,7 +78,7 @@ export async function readArchive(
   const consume = async (chunks: AsyncIterable<Buffer>) => {
     for await (const chunk of chunks) {
       if (options.signal?.aborted)
-        throw new LazarusError("INTERRUPTED", "the import was interrupted; nothing was kept");
+        throw new LazarusError("INTERRUPTED", "the import was interrupted; nothing was imported");
       meter.inflated(chunk.length, before + seen);
       use(chunk);
     }
@@ -99,7 +99,7 @@ function damagedArchive(file: string, error: unknown): unknown {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   if (!code.startsWith("Z_") && !code.startsWith("ZSTD_") && code !== "ERR_BUFFER_TOO_LARGE") return error;
   return new LazarusError("LAYER_DAMAGED", `${file} does not inflate: ${(error as Error).message}`, {
-    hint: `gzip -t ${file}, and fetch it again`,
+    hint: `check it with gzip -t ${file}, or download it again`,
     cause: error,
   });
 }
@@ -127,7 +127,7 @@ export interface ImageLayer {
 export interface Image {
   readonly tag: string;
   readonly layers: readonly ImageLayer[];
-  /** Made by Lazarus: names that look like whiteouts are escaped. */
+  /** Whether Lazarus wrote the image: then names that look like whiteouts are escaped. */
   readonly isOurs: boolean;
 }
 
@@ -135,7 +135,7 @@ export function isOciLayout(path: string): boolean {
   return existsSync(join(path, "oci-layout")) && existsSync(join(path, "index.json"));
 }
 
-/** Resolves a tag of a layout (the last image when none is given). Manifest and config are verified by digest. */
+/** Finds an image by its tag; default: the last image. Manifest and config are verified by digest. */
 export function openImage(root: string, tag: string | undefined): Image {
   const damaged = (what: string) => new LazarusError("VAULT_DAMAGED", `the layout ${root} ${what}`);
   const parse = (bytes: Buffer, what: string): Record<string, unknown> => {
@@ -188,7 +188,7 @@ export function openImage(root: string, tag: string | undefined): Image {
   return { tag: tagOf(chosen), layers, isOurs: config.lazarus !== undefined };
 }
 
-/** The raw tar bytes of one layer. Ours are read member by member where the runtime reads only one zstd frame. */
+/** Passes the raw tar bytes of one layer to `use`. Node reads only the first zstd frame, so our zstd layers are read by member. */
 export async function readImageLayer(
   layer: ImageLayer,
   meter: Meter,

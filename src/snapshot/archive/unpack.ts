@@ -1,6 +1,6 @@
-// Unpacks the entries of hostile archives below one directory and nowhere else. A path may not climb, start at the root
-// or pass through anything but directories made here; links lie where they are told, and nothing is ever written through
-// one. Devices are listed, not made. The directory must be new and private: nobody else writes in it.
+// Unpacks untrusted archives below one directory and nowhere else. Paths must be relative, without "..", and pass only
+// through directories made here; symlinks are created but never written through. Devices become flaws. The directory must
+// be new and private, so that no other process changes it meanwhile.
 import {
   chmodSync,
   closeSync,
@@ -26,18 +26,17 @@ import { decodePath, encodePath, parentPath, systemPath } from "../model/path-by
 import type { TarEntry, TarSink } from "../tar/read.ts";
 
 export interface UnpackOptions {
-  /** Give files to the owners that the archive names; only root can. */
+  /** Set the owners that the archive names; requires root. */
   readonly owners: boolean;
-  /** Keep setuid and setgid bits and privileged xattrs: for archives of one's own. */
+  /** Keep setuid and setgid bits and privileged xattrs. */
   readonly trusted: boolean;
-  /** More entries than this are refused. */
   readonly maxEntries: number;
-  /** Set while a layer is unpacked: whiteouts delete, and names that Lazarus escaped are what they were. */
+  /** Set for image layers: whiteouts delete, and escaped names are decoded. */
   readonly layer?: { readonly unescape: (name: string) => string };
 }
 
 export interface Unpacker extends TarSink {
-  /** The same tree, read with other options: the next layer. */
+  /** Switches to the options of the next layer. */
   withOptions(options: UnpackOptions): void;
   /** Owners and times of directories. They stay open to this process until `setDirectoryModes`. */
   finish(): void;
@@ -59,10 +58,10 @@ export function createUnpacker(firstRoot: string, first: UnpackOptions): Unpacke
   let options = first;
   const support = posixSupport();
   const posix: Posix | undefined = support.ok ? support.posix : undefined;
-  /** Directories made here; the only ones that anything is put into. */
+  /** Directories made here; nothing is written anywhere else. */
   const directories = new Map<string, TarEntry | undefined>([[".", undefined]]);
-  /** What this layer has made: an opaque mark hides only what lies below it. */
-  let fresh = new Set<string>();
+  /** Paths made by this layer: an opaque whiteout hides only those of lower layers. */
+  let madeByLayer = new Set<string>();
   const flaws: Flaw[] = [];
   let entries = 0;
   let open: { fd: number; path: string; entry: TarEntry; extent: number; done: number } | undefined;
@@ -80,7 +79,7 @@ export function createUnpacker(firstRoot: string, first: UnpackOptions): Unpacke
     directories.set(parent, undefined);
   };
 
-  /** Takes away what stands at a path: a later entry of the same name wins, as in every tar. */
+  /** Removes an earlier entry: the last entry of a name wins, as with tar. */
   const clear = (path: string) => {
     if (path === ".") throw hostile(path, "the archive replaces its own root");
     if (directories.has(path)) {
@@ -98,13 +97,13 @@ export function createUnpacker(firstRoot: string, first: UnpackOptions): Unpacke
       clear(path);
       work();
     }
-    fresh.add(path);
+    madeByLayer.add(path);
   };
 
   const setXattrs = (path: string, entry: TarEntry) => {
     for (const [name, value] of entry.xattrs ?? []) {
       if (!options.trusted && !HARMLESS_XATTR.test(name)) {
-        flaws.push({ path, kind: "degraded", reason: `the privileged attribute ${name} was not taken over` });
+        flaws.push({ path, kind: "degraded", reason: `the privileged attribute ${name} was dropped` });
         continue;
       }
       try {
@@ -124,7 +123,7 @@ export function createUnpacker(firstRoot: string, first: UnpackOptions): Unpacke
 
   const modeOf = (path: string, entry: TarEntry) => {
     if (options.trusted || entry.type === "directory" || (entry.mode & SET_ID) === 0) return entry.mode;
-    flaws.push({ path, kind: "degraded", reason: "its setuid or setgid bit was not taken over" });
+    flaws.push({ path, kind: "degraded", reason: "its setuid or setgid bit was dropped" });
     return entry.mode & ~SET_ID;
   };
 
@@ -149,7 +148,8 @@ export function createUnpacker(firstRoot: string, first: UnpackOptions): Unpacke
         });
         return;
       case "symlink":
-        if (entry.target === undefined || entry.target === "") throw hostile(real, "is a link to nothing");
+        if (entry.target === undefined || entry.target === "")
+          throw hostile(real, "is a symlink without a target");
         make(real, () => symlinkSync(encodePath(entry.target!), at(real)));
         break;
       case "fifo":
@@ -177,9 +177,9 @@ export function createUnpacker(firstRoot: string, first: UnpackOptions): Unpacke
       ? lstatSync(at(target), { throwIfNoEntry: false })
       : undefined;
     if (found === undefined || found.isDirectory())
-      throw hostile(path, `is a hard link to ${target}, which is no file of this archive`);
+      throw hostile(path, `is a hard link to ${target}, which is not a file of this archive`);
     if (target === path) return;
-    // link(2) follows symbolic links on some systems: a second link of the same words is as good.
+    // link(2) follows symlinks on some systems, so a second symlink is made instead.
     if (found.isSymbolicLink())
       make(path, () => symlinkSync(readlinkSync(at(target), { encoding: "buffer" }), at(path)));
     else make(path, () => linkSync(at(target), at(path)));
@@ -191,11 +191,11 @@ export function createUnpacker(firstRoot: string, first: UnpackOptions): Unpacke
     if (!directories.has(parent)) return;
     if (name === OPAQUE) {
       const below = parent === "." ? "" : `${parent}/`;
-      for (const known of listBelow(at(parent))) if (!fresh.has(below + known)) clear(below + known);
+      for (const known of listBelow(at(parent))) if (!madeByLayer.has(below + known)) clear(below + known);
       return;
     }
-    const victim = options.layer!.unescape(name.slice(WHITEOUT.length));
-    clear(cleanPath(parent === "." ? victim : `${parent}/${victim}`));
+    const hidden = options.layer!.unescape(name.slice(WHITEOUT.length));
+    clear(cleanPath(parent === "." ? hidden : `${parent}/${hidden}`));
   };
 
   /** Directories that the archive describes, children before their parents: a parent may be closed to us afterwards. */
@@ -249,7 +249,7 @@ export function createUnpacker(firstRoot: string, first: UnpackOptions): Unpacke
     close: () => guarded(open?.path ?? "", closeFile),
     withOptions(next) {
       options = next;
-      fresh = new Set();
+      madeByLayer = new Set();
     },
     finish() {
       for (const [path, entry] of bottomUp()) {
@@ -271,12 +271,12 @@ export function createUnpacker(firstRoot: string, first: UnpackOptions): Unpacke
   };
 }
 
-/** The path below the root that an archive means; refused when it means one elsewhere. */
+/** The path relative to the root; refused when it leads elsewhere. */
 export function cleanPath(path: string): string {
   if (path.startsWith("/")) throw hostile(path, "is absolute");
   const names = path.split("/").filter((name) => name !== "" && name !== ".");
-  if (names.includes("..")) throw hostile(path, "climbs out with ..");
-  if (path === "" || path.includes("\0")) throw hostile(path, "is no name");
+  if (names.includes("..")) throw hostile(path, "contains ..");
+  if (path === "" || path.includes("\0")) throw hostile(path, "is not a file name");
   return names.length === 0 ? "." : names.join("/");
 }
 
@@ -307,10 +307,10 @@ function guarded(path: string, work: () => void): void {
   }
 }
 
-function hostile(path: string, what: string): LazarusError {
+function hostile(path: string, problem: string): LazarusError {
   const shown = JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
-  return new LazarusError("LAYER_HOSTILE", `the archive was refused: ${shown} ${what}`, {
-    hint: "look inside with tar tvf before you trust it; nothing was unpacked",
+  return new LazarusError("LAYER_HOSTILE", `the archive was refused: ${shown} ${problem}`, {
+    hint: "list it with tar tvf; nothing was imported",
     details: { path },
   });
 }

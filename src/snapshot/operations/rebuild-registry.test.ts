@@ -16,7 +16,7 @@ import { openRegistry } from "../../registry/registry.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
-import { salvageRefs } from "../vault/salvage.ts";
+import { recoverRefs } from "../vault/salvage.ts";
 import { rebuildRegistry } from "./rebuild-registry.ts";
 import { checkpointRow } from "./record.ts";
 
@@ -60,7 +60,7 @@ describe("registry rebuild", () => {
   it("fills an empty registry from the vaults alone", async () => {
     const { missions, movedAside } = await rebuildRegistry(machine, context.config);
     expect(missions).toEqual([
-      { mission: "deploy-42", checkpoints: 3, unreadable: [], mended: null, keptAt: null },
+      { mission: "deploy-42", checkpoints: 3, unreadable: [], repaired: null, keptAt: null },
     ]);
     expect(movedAside).toBeNull();
     using registry = openRegistry(machine, context.config.registry_file);
@@ -104,7 +104,7 @@ describe("registry rebuild", () => {
     expect(() => context.vault.list()).toThrow(/damaged/);
     const { missions } = await rebuildRegistry(machine, context.config);
     expect(missions[0]).toMatchObject({ checkpoints: 3 });
-    expect(missions[0]?.mended).toContain("damaged");
+    expect(missions[0]?.repaired).toContain("damaged");
     expect(readFileSync(missions[0]!.keptAt!, "utf8")).toBe(text);
     expect(context.vault.list().map(({ id }) => id)).toEqual(refs.map(({ id }) => id));
   });
@@ -125,7 +125,7 @@ describe("registry rebuild", () => {
         const bytes = Buffer.from(whole);
         bytes[at]! ^= mask;
         writeFileSync(file(), bytes);
-        const salvaged = salvageRefs(context.vault);
+        const salvaged = recoverRefs(context.vault);
         for (const ref of refs.slice(0, 2)) {
           const found = salvaged.find(({ id }) => id === ref.id);
           expect(found).toMatchObject({

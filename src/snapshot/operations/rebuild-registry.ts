@@ -1,5 +1,5 @@
-// Fills the registry's table of checkpoints from the vaults alone, mending damaged indexes on the way. The event log is
-// not touched: it is a diary, and no vault can tell it again.
+// Rebuilds the registry's checkpoint index from the vaults, repairing damaged vault indexes on the way. The event log is
+// not touched: it exists nowhere else.
 import { existsSync, readdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../cell/config.ts";
@@ -10,7 +10,7 @@ import type { Machine } from "../../platform/machine.ts";
 import { type CheckpointRow, indexedMissions, replaceCheckpoints } from "../../registry/checkpoints.ts";
 import { openRegistry, type Registry } from "../../registry/registry.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
-import { mendIndex } from "../vault/repair-index.ts";
+import { repairIndex } from "../vault/repair-index.ts";
 import { openVault } from "../vault/vault.ts";
 import { checkpointRow } from "./record.ts";
 
@@ -19,14 +19,14 @@ export interface RebuiltMission {
   readonly checkpoints: number;
   /** Ids that the index names but whose manifest or config cannot be read. */
   readonly unreadable: readonly string[];
-  /** What was wrong with the index, and where the damaged one is kept. */
-  readonly mended: string | null;
+  /** The problem with the vault's index that was repaired, and where the damaged file is kept. */
+  readonly repaired: string | null;
   readonly keptAt: string | null;
 }
 
 export interface Rebuild {
   readonly missions: readonly RebuiltMission[];
-  /** Where a registry that could not be read was moved; null when it was in order. */
+  /** Where an unreadable registry was moved; null when it could be read. */
   readonly movedAside: string | null;
 }
 
@@ -50,7 +50,7 @@ async function rebuildMission(
   mission: string,
 ): Promise<RebuiltMission> {
   const vault = openVault(machine, vaultRoot, mission);
-  const { refs, mended, keptAt } = await mendIndex(machine, vault);
+  const { refs, repaired, keptAt } = await repairIndex(machine, vault);
   const rows: CheckpointRow[] = [];
   const unreadable: string[] = [];
   for (const ref of refs) {
@@ -62,7 +62,7 @@ async function rebuildMission(
     }
   }
   replaceCheckpoints(registry, mission, rows);
-  return { mission, checkpoints: rows.length, unreadable, mended, keptAt };
+  return { mission, checkpoints: rows.length, unreadable, repaired, keptAt };
 }
 
 /** Missions that have a vault, by name. */
@@ -73,7 +73,7 @@ export function listVaults(vaultRoot: string): string[] {
     .sort();
 }
 
-/** A registry that cannot be read is moved away, never deleted: its event log may still be worth something. */
+/** An unreadable registry is moved, never deleted: its event log may be recoverable. */
 function openOrReplace(machine: Machine, file: string): { registry: Registry; movedAside: string | null } {
   try {
     return { registry: openRegistry(machine, file), movedAside: null };

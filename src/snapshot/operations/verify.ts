@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { Progress } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
-import { createExaminer, type Examiner, type Fault } from "../vault/check-blobs.ts";
-import { salvageRefs } from "../vault/salvage.ts";
+import { type Checker, createChecker, type Fault } from "../vault/check-blobs.ts";
+import { recoverRefs } from "../vault/salvage.ts";
 import type { Vault } from "../vault/vault.ts";
 
 export interface Finding extends Fault {
@@ -54,9 +54,9 @@ export async function newestGood(
   options: { readonly deep?: boolean; readonly except?: string } = {},
 ): Promise<CheckpointRef | undefined> {
   const { refs } = readIndex(vault);
-  const examiner = createExaminer(vault, { deep: options.deep ?? false });
+  const checker = createChecker(vault, { deep: options.deep ?? false });
   for (const ref of refs.toReversed()) {
-    if (ref.id !== options.except && (await examiner.examine(ref)).length === 0) return ref;
+    if (ref.id !== options.except && (await checker.check(ref)).length === 0) return ref;
   }
   return undefined;
 }
@@ -80,7 +80,7 @@ function readIndex(vault: Vault): IndexReading {
     return { text, refs };
   } catch (error) {
     if (!(error instanceof LazarusError) || error.code !== "VAULT_DAMAGED") throw error;
-    return { text, refs: salvageRefs(vault), problem: error.message };
+    return { text, refs: recoverRefs(vault), problem: error.message };
   }
 }
 
@@ -89,7 +89,7 @@ async function verifyOnce(vault: Vault, index: IndexReading, options: VerifyOpti
   const { refs } = index;
   const total = deep ? reachableBytes(vault) : refs.length;
   let done = 0;
-  const examiner = createExaminer(vault, {
+  const checker = createChecker(vault, {
     deep,
     signal: options.signal,
     onBytes(count) {
@@ -106,15 +106,15 @@ async function verifyOnce(vault: Vault, index: IndexReading, options: VerifyOpti
   const all = refs.map(({ id }) => id);
   if (index.problem !== undefined) note({ object: "index.json", problem: index.problem, paths: [] }, all);
   else if (refs.length > 0) checkLayout(vault, note);
-  const good = await examineAll(examiner, refs, note, (count) => {
+  const good = await checkAll(checker, refs, note, (count) => {
     if (!deep) options.onProgress?.({ phase: "verifying", done: count, total, unit: "files" });
   });
   return {
     mission: vault.mission,
     deep,
     checkpoints: refs.length,
-    blobs: examiner.blobs,
-    bytes: examiner.bytes,
+    blobs: checker.blobs,
+    bytes: checker.bytes,
     findings: [...found.values()],
     good,
     hurt: all.filter((id) => !good.includes(id)),
@@ -122,15 +122,15 @@ async function verifyOnce(vault: Vault, index: IndexReading, options: VerifyOpti
   };
 }
 
-async function examineAll(
-  examiner: Examiner,
+async function checkAll(
+  checker: Checker,
   refs: readonly CheckpointRef[],
   note: (fault: Fault, hurts: readonly string[]) => void,
   onDone: (count: number) => void,
 ): Promise<string[]> {
   const good: string[] = [];
   for (const [i, ref] of refs.entries()) {
-    const faults = await examiner.examine(ref);
+    const faults = await checker.check(ref);
     if (faults.length === 0) good.push(ref.id);
     for (const fault of faults) note(fault, [ref.id]);
     onDone(i + 1);

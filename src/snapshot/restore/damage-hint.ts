@@ -2,7 +2,7 @@
 // just read and found right.
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { CheckpointRef } from "../model/entry.ts";
-import { createExaminer } from "../vault/check-blobs.ts";
+import { createChecker } from "../vault/check-blobs.ts";
 import type { Vault } from "../vault/vault.ts";
 
 /** Runs `work`; damage found by it is rethrown with the newest good checkpoint in the message and the hint. */
@@ -54,9 +54,9 @@ async function newestGoodBut(vault: Vault, target: CheckpointRef): Promise<Check
     .filter((ref) => ref.manifest !== target.manifest)
     .reverse();
   const safety = (ref: CheckpointRef) => ref.reason === "pre-restore";
-  const examiner = createExaminer(vault, { deep: true });
+  const checker = createChecker(vault, { deep: true });
   for (const ref of [...others.filter((each) => !safety(each)), ...others.filter(safety)]) {
-    if ((await examiner.examine(ref)).length === 0) return ref;
+    if ((await checker.check(ref)).length === 0) return ref;
   }
   return undefined;
 }

@@ -1,9 +1,9 @@
-// Looks at what one checkpoint is made of and says what is wrong with it, object by object. Quick: digests of manifest
-// and config, presence, size and table of contents of each layer. Deep: every byte of every layer, in one pass, against
-// the layer's digest, the digest of its tar stream and the digest of every file. Reads only; each blob once.
+// Checks the blobs of a checkpoint and reports what is damaged. A quick check covers the digests of manifest and config,
+// and the presence, size and table of contents of each layer. A deep check reads every byte of every layer once and
+// compares it with the digests of the layer, of its tar stream and of every file. Read-only; each blob is checked once.
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, openSync, readSync, statSync } from "node:fs";
-import { setImmediate as breathe } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { codecOf } from "./codec.ts";
@@ -12,35 +12,35 @@ import { type Checkpoint, type LayerRef, openLayerOf, readCheckpoint } from "./m
 import type { TocEntry } from "./toc-row.ts";
 import type { Vault } from "./vault.ts";
 
-/** Something that is wrong with one object of a vault. */
+/** Damage to one object of a vault. */
 export interface Fault {
   /** "layer sha256:…", "manifest sha256:…", "index.json" */
   readonly object: string;
   readonly problem: string;
-  /** Files whose bytes are wrong, when that is known; the first few. */
+  /** The first few files whose bytes are damaged, if known. */
   readonly paths: readonly string[];
 }
 
-export interface Examiner {
-  /** What is wrong with a checkpoint; nothing means that it is good. */
-  examine(ref: CheckpointRef): Promise<readonly Fault[]>;
-  /** Bytes looked at so far. */
+export interface Checker {
+  /** The faults of a checkpoint; empty when it is intact. */
+  check(ref: CheckpointRef): Promise<readonly Fault[]>;
+  /** Checked so far. */
   readonly bytes: number;
   readonly blobs: number;
 }
 
-export interface ExamineOptions {
+export interface CheckOptions {
   readonly deep: boolean;
   readonly onBytes?: (count: number) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
-const PATHS_NAMED = 10;
+const MAX_PATHS = 10;
 const CHUNK_BYTES = 1 << 20;
-const BREATHE_BYTES = 32 << 20;
-const NOTHING_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+const YIELD_BYTES = 32 << 20;
+const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-export function createExaminer(vault: Vault, options: ExamineOptions): Examiner {
+export function createChecker(vault: Vault, options: CheckOptions): Checker {
   const layers = new Map<string, Promise<readonly Fault[]>>();
   const manifests = new Map<string, readonly Fault[] | Checkpoint>();
   let bytes = 0;
@@ -91,7 +91,7 @@ export function createExaminer(vault: Vault, options: ExamineOptions): Examiner 
   };
 
   return {
-    async examine(ref) {
+    async check(ref) {
       const known = manifests.get(ref.manifest) ?? manifestOf(ref);
       manifests.set(ref.manifest, known);
       if (!("layers" in known)) return known;
@@ -125,13 +125,13 @@ async function readDeep(
   const files = createFileHasher(layer.toc.entries);
   const faults: Fault[] = [];
   const object = `layer ${ref.digest}`;
-  let sinceBreath = 0;
-  const pace = async (size: number) => {
+  let sinceYield = 0;
+  const onRead = async (size: number) => {
     count(size);
-    sinceBreath += size;
-    if (sinceBreath < BREATHE_BYTES) return;
-    sinceBreath = 0;
-    await breathe();
+    sinceYield += size;
+    if (sinceYield < YIELD_BYTES) return;
+    sinceYield = 0;
+    await yieldToEventLoop();
     if (signal?.aborted)
       throw new LazarusError("INTERRUPTED", "the verification was interrupted; nothing was changed");
   };
@@ -144,28 +144,28 @@ async function readDeep(
       raw.update(bytes);
       files.feed(bytes);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      faults.push(fault(object, `member ${i + 1} does not inflate (${why})`));
+      const message = error instanceof Error ? error.message : String(error);
+      faults.push(fault(object, `member ${i + 1} does not inflate (${message})`));
       files.skip(member.raw);
     }
-    await pace(stored.length);
+    await onRead(stored.length);
   }
-  readRest(vault.blobPath(ref.digest), layer.membersLength, whole);
+  hashTail(vault.blobPath(ref.digest), layer.membersLength, whole);
   const digest = `sha256:${whole.digest("hex")}`;
   if (digest !== ref.digest) faults.push(fault(object, `hashes to ${digest}`));
   else if (`sha256:${raw.digest("hex")}` !== ref.diffId)
     faults.push(fault(object, "is intact, but its tar stream is not the one that the config names"));
-  const wrong = files.end();
-  if (wrong.length > 0)
+  const damaged = files.end();
+  if (damaged.length > 0)
     faults.push({
-      ...fault(object, `${wrong.length} files do not match their digest`),
-      paths: wrong.slice(0, PATHS_NAMED),
+      ...fault(object, `${damaged.length} files do not match their digest`),
+      paths: damaged.slice(0, MAX_PATHS),
     });
   return faults;
 }
 
-/** The table of contents and the footer. */
-function readRest(path: string, from: number, hash: Hash): void {
+/** Hashes what follows the members: the table of contents and the footer. */
+function hashTail(path: string, from: number, hash: Hash): void {
   const fd = openSync(path, "r");
   try {
     const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
@@ -181,29 +181,29 @@ function readRest(path: string, from: number, hash: Hash): void {
   }
 }
 
-/** Checks every file's digest while the raw stream of its layer passes by. Hard links share their bytes. */
+/** Checks the digest of every file while the raw stream of its layer is read. */
 export function createFileHasher(entries: readonly TocEntry[]): {
   feed(raw: Uint8Array): void;
-  /** These bytes could not be had: whatever lies in them is wrong. */
+  /** These bytes could not be read: the files in them are damaged. */
   skip(length: number): void;
-  /** Paths that did not match. */
+  /** Paths of damaged files. */
   end(): string[];
 } {
-  const wrong: string[] = [];
-  const waiting: (TocEntry & { at: number; length: number })[] = [];
+  const damaged: string[] = [];
+  const pending: (TocEntry & { at: number; length: number })[] = [];
   for (const entry of entries) {
-    if (entry.at !== undefined) waiting.push({ ...entry, at: entry.at, length: entry.length ?? entry.size });
-    else if (entry.type === "file" && entry.sha256 !== NOTHING_SHA256) wrong.push(entry.path);
+    if (entry.at !== undefined) pending.push({ ...entry, at: entry.at, length: entry.length ?? entry.size });
+    else if (entry.type === "file" && entry.sha256 !== EMPTY_SHA256) damaged.push(entry.path);
   }
-  waiting.sort((a, b) => a.at - b.at);
+  pending.sort((a, b) => a.at - b.at);
   let next = 0;
   let position = 0;
   let hash: Hash | undefined;
   let digest = "";
   const advance = (length: number, raw: Uint8Array | undefined) => {
     const end = position + length;
-    while (next < waiting.length) {
-      const { at, length: size } = waiting[next]!;
+    while (next < pending.length) {
+      const { at, length: size } = pending[next]!;
       if (at >= end) break;
       hash ??= createHash("sha256");
       const from = Math.max(at, position);
@@ -212,18 +212,18 @@ export function createFileHasher(entries: readonly TocEntry[]): {
       if (at + size > end) break;
       digest = hash.digest("hex");
       hash = undefined;
-      // Hard links of one group stand on the same bytes.
+      // Hard links share their bytes.
       do {
-        if (waiting[next]!.sha256 !== digest) wrong.push(waiting[next]!.path);
+        if (pending[next]!.sha256 !== digest) damaged.push(pending[next]!.path);
         next += 1;
-      } while (next < waiting.length && waiting[next]!.at === at);
+      } while (next < pending.length && pending[next]!.at === at);
     }
     position = end;
   };
   return {
     feed: (raw) => advance(raw.length, raw),
     skip: (length) => advance(length, undefined),
-    end: () => [...wrong, ...waiting.slice(next).map(({ path }) => path)],
+    end: () => [...damaged, ...pending.slice(next).map(({ path }) => path)],
   };
 }
 

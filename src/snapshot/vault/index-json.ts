@@ -1,6 +1,6 @@
-// index.json of a vault: a standard OCI index whose entries are the checkpoints. What may change after a checkpoint was
-// made (pin, proof) and what a repeated checkpoint of an unchanged cell adds (time, reason) lives in annotations here. A
-// checksum over all entries makes a flipped bit in a time or a pin visible. Pure.
+// index.json of a vault: a standard OCI index with one entry per checkpoint. Annotations hold what may change after a
+// checkpoint was made (pin, proof) and what differs between checkpoints of an unchanged cell (time, reason). A checksum
+// over all entries detects a flipped bit in any of them. Pure.
 import { createHash } from "node:crypto";
 import { LazarusError } from "../../platform/errors.ts";
 import { type CheckpointRef, REASONS, type Reason } from "../model/entry.ts";
@@ -27,7 +27,7 @@ export function encodeIndex(refs: readonly CheckpointRef[]): string {
 
 export function damagedIndex(file: string, what: string): LazarusError {
   return new LazarusError("VAULT_DAMAGED", `the index ${file} is damaged: ${what}`, {
-    hint: "lazarus registry rebuild, which reads the manifests themselves and mends the index",
+    hint: "lazarus registry rebuild, which repairs the index from the manifests",
     details: { file },
   });
 }
@@ -46,21 +46,21 @@ export function decodeIndex(text: string, file: string): CheckpointRef[] {
     throw damaged("it is not JSON");
   }
   if (!Array.isArray(index?.manifests)) throw damaged("it lists no manifests");
-  // The checksum covers the entries; these two are all the rest, and other tools insist on them.
+  // The checksum does not cover these two fields, and other tools require them.
   if (index.schemaVersion !== 2 || index.mediaType !== INDEX_TYPE) throw damaged("it is not an OCI index");
   const expected = index.annotations?.[CHECKSUM];
   if (expected !== checksum(index.manifests)) throw damaged("its checksum does not match");
   return index.manifests.map((descriptor) => fromDescriptor(descriptor, damaged));
 }
 
-/** Entries of a damaged index that can still be read, one by one. Nothing about them is certain. */
+/** Entries of a damaged index that still parse. Their contents are not verified. */
 export function readLooseEntries(text: string): CheckpointRef[] {
   const refs: CheckpointRef[] = [];
   for (const [source] of text.matchAll(LOOSE_ENTRY)) {
     try {
       refs.push(fromDescriptor(JSON.parse(source), (what) => new LazarusError("VAULT_DAMAGED", what)));
     } catch {
-      // Not an entry any more; its manifest speaks for it.
+      // Damaged; the checkpoint is found through its manifest.
     }
   }
   return refs;

@@ -1,6 +1,5 @@
-// The manifest and config blobs of a checkpoint, in both directions. The config carries our metadata under `lazarus`;
-// everything else in them is plain OCI. Reading believes nothing: a blob that is not what it should be is an error that
-// names it.
+// Encodes and decodes the manifest and config blobs of a checkpoint. The config holds the metadata under `lazarus`;
+// everything else is plain OCI. Blobs are untrusted: one with the wrong shape is an error that names it.
 import { LazarusError } from "../../platform/errors.ts";
 import type { JsonObject } from "../../platform/json-file.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
@@ -35,7 +34,7 @@ const TOC_ANNOTATION = "vnd.lazarus.toc.sha256";
 const LOCAL_ANNOTATION = "vnd.lazarus.local-only";
 const FORMAT = 1;
 
-/** Writes config and manifest; the layers must be in the vault already. */
+/** Stores config and manifest; the layers must already be in the vault. */
 export function putCheckpoint(
   vault: Vault,
   metadata: CheckpointMetadata,
@@ -90,7 +89,7 @@ export function readCheckpoint(vault: Vault, ref: CheckpointRef): Checkpoint {
   const config = parse(configDigest);
   const metadata = asObject(config.lazarus) as unknown as CheckpointMetadata;
   if (metadata.format === undefined || !Array.isArray(manifest.layers))
-    throw damaged("it has no metadata of Lazarus");
+    throw damaged("it has no Lazarus metadata");
   if (metadata.format !== FORMAT) {
     throw new LazarusError(
       "CHECKPOINT_NEWER",
@@ -122,7 +121,7 @@ export function readCheckpoint(vault: Vault, ref: CheckpointRef): Checkpoint {
   return { ref, metadata, layers, config: configDigest };
 }
 
-/** Digests say that the bytes are those that were written, not that they were written by Lazarus. */
+/** A matching digest does not prove that Lazarus wrote the blob. */
 function asObject(value: unknown): JsonObject {
   return typeof value === "object" && value !== null ? (value as JsonObject) : {};
 }

@@ -1,5 +1,5 @@
-// Mends a vault whose index.json is damaged or lost: the checkpoints are read from their manifests, the damaged file is
-// kept aside, and a whole index takes its place. A vault that is in order is not touched.
+// Repairs a vault whose index.json is damaged or missing: the checkpoints are recovered from their manifests, the damaged
+// file is kept under lazarus/, and a new index is published. An intact vault is not touched.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -8,35 +8,35 @@ import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/er
 import { timeOrderedId } from "../../platform/ids.ts";
 import type { Machine } from "../../platform/machine.ts";
 import type { CheckpointRef } from "../model/entry.ts";
-import { salvageRefs } from "./salvage.ts";
+import { recoverRefs } from "./salvage.ts";
 import type { Vault } from "./vault.ts";
 
-export interface MendResult {
+export interface RepairResult {
   readonly refs: readonly CheckpointRef[];
-  /** What was wrong; null when nothing was. */
-  readonly mended: string | null;
+  /** The problem that was repaired; null when there was none. */
+  readonly repaired: string | null;
   /** Where the damaged index is kept. */
   readonly keptAt: string | null;
 }
 
-export async function mendIndex(machine: Machine, vault: Vault): Promise<MendResult> {
-  if (diagnose(vault) === undefined) return { refs: vault.list(), mended: null, keptAt: null };
-  using _lock = await vault.lock(`mending the index of ${vault.mission}`);
-  // Looked at again: a writer may just have published a new one.
+export async function repairIndex(machine: Machine, vault: Vault): Promise<RepairResult> {
+  if (diagnose(vault) === undefined) return { refs: vault.list(), repaired: null, keptAt: null };
+  using _lock = await vault.lock(`repair of the index of ${vault.mission}`);
+  // Checked again under the lock: a writer may have published a new index.
   const problem = diagnose(vault);
-  if (problem === undefined) return { refs: vault.list(), mended: null, keptAt: null };
+  if (problem === undefined) return { refs: vault.list(), repaired: null, keptAt: null };
   try {
     const keptAt = keepDamaged(machine, vault);
-    crashPoint("snapshot.mend.kept");
-    const refs = salvageRefs(vault);
+    crashPoint("snapshot.repair.kept");
+    const refs = recoverRefs(vault);
     vault.publish(refs);
-    return { refs, mended: problem, keptAt };
+    return { refs, repaired: problem, keptAt };
   } catch (error) {
-    throw asLazarusError(error, `mending the vault ${vault.root}`, vault.root);
+    throw asLazarusError(error, `repairing the vault ${vault.root}`, vault.root);
   }
 }
 
-/** What is wrong with the index or the layout file; undefined when nothing is. */
+/** The problem with the index or the layout file; undefined when there is none. */
 function diagnose(vault: Vault): string | undefined {
   const layout = join(vault.root, "oci-layout");
   try {

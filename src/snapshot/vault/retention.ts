@@ -1,6 +1,6 @@
-// Which checkpoints stay and which go: a pure function of the index, the policy and the time. Whatever the policy says,
-// five are never removed: the newest, the newest that is no safety checkpoint (what `latest` means), the newest that a drill
-// has proven, every pinned one, and the one that undoes the latest restore (INV-3).
+// Decides which checkpoints to keep: a pure function of the index, the policy and the time. Five kinds are never removed,
+// whatever the policy: the newest, the newest that is not a safety checkpoint (`latest`), the newest that a drill has
+// proven, pinned ones, and the one that undoes the latest restore (INV-3).
 import type { CheckpointRef } from "../model/entry.ts";
 import type { Retention } from "../settings.ts";
 
@@ -8,7 +8,7 @@ export interface RetentionPlan {
   /** In the order of the index, oldest first. */
   readonly keep: readonly CheckpointRef[];
   readonly remove: readonly CheckpointRef[];
-  /** For every id, what keeps it, or why it goes. */
+  /** For every id, the rules that keep it, or why it is removed. */
   readonly reasons: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -23,8 +23,8 @@ const DAY_MS = 24 * HOUR_MS;
 const MONDAY_OFFSET_MS = 3 * DAY_MS;
 
 /**
- * `blobsOf` says what a checkpoint reaches; needed only for `max_bytes`. Like restic, "daily 7" keeps the newest of
- * each of the seven latest days that have any, so that a mission that rests loses nothing.
+ * `blobsOf` lists the blobs that a checkpoint needs; only used for `max_bytes`. As in restic, "daily 7" keeps the newest
+ * checkpoint of each of the last seven days that have one, so an idle mission loses nothing.
  */
 export function retain(
   refs: readonly CheckpointRef[],
@@ -32,30 +32,30 @@ export function retain(
   nowMs: number,
   blobsOf?: (ref: CheckpointRef) => readonly SizedBlob[],
 ): RetentionPlan {
-  const guarded = guard(refs);
+  const protectedRefs = findProtected(refs);
   const reasons = new Map<string, string[]>();
-  const say = (ref: CheckpointRef, why: string) => {
-    const said = reasons.get(ref.id);
-    if (said === undefined) reasons.set(ref.id, [why]);
-    else said.push(why);
+  const addReason = (ref: CheckpointRef, reason: string) => {
+    const known = reasons.get(ref.id);
+    if (known === undefined) reasons.set(ref.id, [reason]);
+    else known.push(reason);
   };
-  for (const [ref, why] of guarded) say(ref, why);
+  for (const [ref, why] of protectedRefs) addReason(ref, why);
   const newestFirst = [...refs].reverse();
-  for (const ref of newestFirst.slice(0, policy.keep_last)) say(ref, "last");
+  for (const ref of newestFirst.slice(0, policy.keep_last)) addReason(ref, "last");
   for (const ref of newestFirst)
     if (nowMs - ref.createdAtMs <= policy.keep_within_seconds * 1000 && policy.keep_within_seconds > 0)
-      say(ref, "within");
-  for (const [why, count, bucketOf] of [
+      addReason(ref, "within");
+  for (const [rule, count, bucketOf] of [
     ["hourly", policy.keep_hourly, (ms: number) => Math.floor(ms / HOUR_MS)],
     ["daily", policy.keep_daily, (ms: number) => Math.floor(ms / DAY_MS)],
     ["weekly", policy.keep_weekly, (ms: number) => Math.floor((ms + MONDAY_OFFSET_MS) / (7 * DAY_MS))],
   ] as const) {
-    for (const ref of newestOfEach(newestFirst, count, bucketOf)) say(ref, why);
+    for (const ref of newestOfEach(newestFirst, count, bucketOf)) addReason(ref, rule);
   }
   const kept = new Set(refs.filter((ref) => reasons.has(ref.id)));
   for (const ref of refs) if (!kept.has(ref)) reasons.set(ref.id, ["no rule keeps it"]);
   if (policy.max_bytes > 0 && blobsOf !== undefined) {
-    for (const ref of overBudget(kept, guarded, policy.max_bytes, blobsOf)) {
+    for (const ref of overBudget(kept, protectedRefs, policy.max_bytes, blobsOf)) {
       kept.delete(ref);
       reasons.set(ref.id, [`the vault holds more than ${policy.max_bytes} bytes`]);
     }
@@ -67,19 +67,19 @@ export function retain(
   };
 }
 
-/** What no policy removes, and why. */
-function guard(refs: readonly CheckpointRef[]): Map<CheckpointRef, string> {
-  const guarded = new Map<CheckpointRef, string>();
-  for (const ref of refs) if (ref.pinned) guarded.set(ref, "pinned");
+/** Checkpoints that no policy removes, and why. */
+function findProtected(refs: readonly CheckpointRef[]): Map<CheckpointRef, string> {
+  const found = new Map<CheckpointRef, string>();
+  for (const ref of refs) if (ref.pinned) found.set(ref, "pinned");
   const undo = refs.findLast((ref) => ref.beforeRestoreOf !== null);
-  if (undo !== undefined) guarded.set(undo, "undoes the latest restore");
+  if (undo !== undefined) found.set(undo, "undoes the latest restore");
   const proven = refs.findLast((ref) => ref.provenAtMs !== null);
-  if (proven !== undefined) guarded.set(proven, "newest proven");
+  if (proven !== undefined) found.set(proven, "newest proven");
   const latest = refs.findLast((ref) => ref.reason !== "pre-restore");
-  if (latest !== undefined) guarded.set(latest, "latest");
+  if (latest !== undefined) found.set(latest, "latest");
   const newest = refs.at(-1);
-  if (newest !== undefined) guarded.set(newest, "newest");
-  return guarded;
+  if (newest !== undefined) found.set(newest, "newest");
+  return found;
 }
 
 function newestOfEach(
@@ -96,10 +96,10 @@ function newestOfEach(
   return [...found.values()];
 }
 
-/** The oldest that must go until what is left fits. Blobs are shared: one is freed when its last user goes. */
+/** The oldest checkpoints to remove until the rest fits. A shared blob is freed with its last user. */
 function overBudget(
   kept: ReadonlySet<CheckpointRef>,
-  guarded: ReadonlyMap<CheckpointRef, string>,
+  protectedRefs: ReadonlyMap<CheckpointRef, string>,
   maxBytes: number,
   blobsOf: (ref: CheckpointRef) => readonly SizedBlob[],
 ): CheckpointRef[] {
@@ -112,16 +112,16 @@ function overBudget(
       users.set(digest, count + 1);
     }
   }
-  const going: CheckpointRef[] = [];
+  const removed: CheckpointRef[] = [];
   for (const ref of kept) {
     if (total <= maxBytes) break;
-    if (guarded.has(ref)) continue;
-    going.push(ref);
+    if (protectedRefs.has(ref)) continue;
+    removed.push(ref);
     for (const { digest, size } of blobsOf(ref)) {
       const count = users.get(digest)! - 1;
       users.set(digest, count);
       if (count === 0) total -= size;
     }
   }
-  return going;
+  return removed;
 }

@@ -1,5 +1,6 @@
-// What is left when index.json is damaged or gone: checkpoints read from the manifests themselves, with what the broken
-// index still says about pins, proofs and repeated checkpoints. Only checkpoints that are complete come back. Reads only.
+// Recovers the list of checkpoints when index.json is damaged or missing: from the manifests among the blobs, plus what
+// the damaged index still says about pins, proofs and checkpoints of an unchanged cell. Only complete checkpoints are
+// listed. Read-only.
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
@@ -7,30 +8,30 @@ import { readLooseEntries } from "./index-json.ts";
 import { readCheckpoint } from "./manifest.ts";
 import type { Vault } from "./vault.ts";
 
-/** A manifest found among the blobs, whole and with all its layers. */
+/** An intact manifest found among the blobs, with all its layers. */
 export interface FoundManifest {
   readonly manifest: string;
   readonly manifestSize: number;
   readonly metadata: CheckpointMetadata;
 }
 
-/** A manifest has a few hundred bytes a layer; larger blobs are layers. */
+/** A manifest has a few hundred bytes per layer; larger blobs are layers. */
 const MANIFEST_LIMIT_BYTES = 1 << 20;
 const ID = /^(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)-[0-9a-z]{6}$/;
 
-export function salvageRefs(vault: Vault): CheckpointRef[] {
+export function recoverRefs(vault: Vault): CheckpointRef[] {
   let text = "";
   try {
     text = readFileSync(join(vault.root, "index.json"), "utf8");
   } catch {}
-  return mergeSalvage(readLooseEntries(text), findManifests(vault));
+  return mergeSources(readLooseEntries(text), findManifests(vault));
 }
 
 /**
- * Puts both sources together. What a manifest's config says is certain, since its digest held; what only the index knew
- * (pins, proofs, repeats of an unchanged cell) is taken where it makes sense.
+ * Merges both sources. Manifests and configs are verified by digest and win; what only the index knows (pins, proofs,
+ * checkpoints of an unchanged cell) is taken where it is plausible.
  */
-export function mergeSalvage(
+export function mergeSources(
   loose: readonly CheckpointRef[],
   found: readonly FoundManifest[],
 ): CheckpointRef[] {
@@ -40,11 +41,11 @@ export function mergeSalvage(
     const source = byManifest.get(entry.manifest);
     if (source === undefined) continue;
     const own = entry.id === source.metadata.checkpoint_id;
-    const createdAtMs = own ? source.metadata.created_ms : believableTime(entry);
+    const createdAtMs = own ? source.metadata.created_ms : plausibleTime(entry);
     if (createdAtMs === undefined || refs.has(entry.id)) continue;
     refs.set(entry.id, {
       ...entry,
-      ...(own ? certain(source) : {}),
+      ...(own ? verifiedFields(source) : {}),
       manifestSize: source.manifestSize,
       createdAtMs,
       provenAtMs: Number.isNaN(entry.provenAtMs) ? null : entry.provenAtMs,
@@ -53,12 +54,12 @@ export function mergeSalvage(
   for (const source of found) {
     const { checkpoint_id: id } = source.metadata;
     if (refs.has(id)) continue;
-    refs.set(id, { ...certain(source), pinned: false, provenAtMs: null, beforeRestoreOf: null });
+    refs.set(id, { ...verifiedFields(source), pinned: false, provenAtMs: null, beforeRestoreOf: null });
   }
   return [...refs.values()].sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1));
 }
 
-function certain({ manifest, manifestSize, metadata }: FoundManifest) {
+function verifiedFields({ manifest, manifestSize, metadata }: FoundManifest) {
   return {
     id: metadata.checkpoint_id,
     manifest,
@@ -70,8 +71,8 @@ function certain({ manifest, manifestSize, metadata }: FoundManifest) {
   };
 }
 
-/** The id carries its time to the second: a time that disagrees with it was damaged, and the id is the better guess. */
-function believableTime(entry: CheckpointRef): number | undefined {
+/** An id contains its creation time to the second; a time that disagrees with it is damaged, and the id is used. */
+function plausibleTime(entry: CheckpointRef): number | undefined {
   const match = ID.exec(entry.id);
   if (match === null) return undefined;
   const [year, month, day, hour, minute, second] = match.slice(1, 7).map(Number) as [
@@ -90,19 +91,19 @@ function findManifests(vault: Vault): FoundManifest[] {
   const found: FoundManifest[] = [];
   for (const { digest, size } of vault.blobs()) {
     if (size > MANIFEST_LIMIT_BYTES) continue;
-    const metadata = readWhole(vault, digest, size);
+    const metadata = readComplete(vault, digest, size);
     if (metadata !== undefined) found.push({ manifest: digest, manifestSize: size, metadata });
   }
   return found;
 }
 
 /** The metadata of a blob that is the manifest of a complete checkpoint; undefined for every other blob. */
-function readWhole(vault: Vault, manifest: string, manifestSize: number): CheckpointMetadata | undefined {
+function readComplete(vault: Vault, manifest: string, manifestSize: number): CheckpointMetadata | undefined {
   const ref = { id: "?", manifest, manifestSize } as CheckpointRef;
   try {
     const { metadata, layers } = readCheckpoint(vault, ref);
-    const whole = layers.every(({ digest, size }) => statSync(vault.blobPath(digest)).size === size);
-    return whole && typeof metadata.checkpoint_id === "string" ? metadata : undefined;
+    const complete = layers.every(({ digest, size }) => statSync(vault.blobPath(digest)).size === size);
+    return complete && typeof metadata.checkpoint_id === "string" ? metadata : undefined;
   } catch {
     return undefined;
   }

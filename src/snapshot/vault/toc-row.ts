@@ -1,5 +1,5 @@
-// One row of a table of contents as the bytes of its JSON. A first checkpoint writes one for every file: a plain row is
-// put together here, byte by byte, in a third of the time that strings take which are joined and encoded later. Pure.
+// Encodes one row of a table of contents as JSON text. A first checkpoint writes a row per file, so plain rows are
+// written byte by byte: a third of the time that joining and encoding strings takes. Pure.
 import type { Entry, EntryType } from "../model/entry.ts";
 
 /** An entry without its layer: a table describes one layer only. */
@@ -21,21 +21,21 @@ export type Row =
 
 export const NO_BYTES = -1;
 const CODE_OF: Readonly<Record<EntryType, string>> = { file: "f", directory: "d", symlink: "l", fifo: "p" };
-/** Text that JSON writes as it is. */
+/** Text that needs no escaping in JSON. */
 const PLAIN = /^[ !#-[\]-~]*$/;
-/** More than all that is not path or sha256: eight numbers and what stands between them. */
-const NUMBERS_LENGTH = 200;
-const FIRST_LENGTH = 4096;
+/** An upper bound for everything but path and sha256: eight numbers and their separators. */
+const NUMBERS_MAX_LENGTH = 200;
+const INITIAL_LENGTH = 4096;
 const [OPEN, CLOSE, QUOTE, COMMA, NEWLINE] = [0x5b, 0x5d, 0x22, 0x2c, 0x0a] as const;
 
-/** Lines under construction. */
+/** A growing buffer of lines. */
 export interface RowText {
   bytes: Buffer;
   length: number;
 }
 
 export function createRowText(): RowText {
-  return { bytes: Buffer.allocUnsafe(FIRST_LENGTH), length: 0 };
+  return { bytes: Buffer.allocUnsafe(INITIAL_LENGTH), length: 0 };
 }
 
 function reserve(text: RowText, count: number): void {
@@ -46,7 +46,7 @@ function reserve(text: RowText, count: number): void {
 }
 
 export function writeLine(text: RowText, line: string): void {
-  // Three bytes a unit at most.
+  // UTF-8 takes at most three bytes per UTF-16 unit.
   reserve(text, line.length * 3 + 1);
   text.length += text.bytes.write(line, text.length, "utf8");
   text.bytes[text.length] = NEWLINE;
@@ -60,7 +60,7 @@ export function writeRow(text: RowText, entry: TocEntry): void {
     writeLine(text, JSON.stringify(toRow(entry, extra)));
     return;
   }
-  reserve(text, path.length + sha256.length + NUMBERS_LENGTH);
+  reserve(text, path.length + sha256.length + NUMBERS_MAX_LENGTH);
   const { bytes } = text;
   let at = text.length;
   bytes[at] = OPEN;
@@ -104,14 +104,14 @@ function putNumber(bytes: Buffer, at: number, value: number): number {
 }
 
 function extraOf({ target, group, xattrs, extents, length, size }: TocEntry): Extra | undefined {
-  const isStoredApart = length !== undefined && length !== size;
-  if ((target ?? group ?? xattrs ?? extents) === undefined && !isStoredApart) return undefined;
+  const hasStoredLength = length !== undefined && length !== size;
+  if ((target ?? group ?? xattrs ?? extents) === undefined && !hasStoredLength) return undefined;
   const extra: Extra = {};
   if (target !== undefined) extra.target = target;
   if (group !== undefined) extra.group = group;
   if (xattrs !== undefined && xattrs.length > 0) extra.xattrs = xattrs;
   if (extents !== undefined) extra.extents = extents;
-  if (isStoredApart) extra.stored = length;
+  if (hasStoredLength) extra.stored = length;
   return Object.keys(extra).length > 0 ? extra : undefined;
 }
 

@@ -1,6 +1,6 @@
-// A vault: one OCI image layout per mission. A checkpoint exists exactly when index.json names it, and everything that
-// it reaches was durable before (INV-2). Blobs are written beside, synced, and renamed to their digest; reads verify it.
-// Nothing outside `lazarus/` in here is unknown to other OCI tools.
+// A vault: one OCI image layout per mission. A checkpoint exists if and only if index.json names it, and everything it
+// needs was durable before that (INV-2). Blobs are written to a temporary file, synced and renamed to their digest; reads
+// verify the digest. Everything outside `lazarus/` is standard OCI.
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -15,17 +15,17 @@ import { damagedIndex, decodeIndex, encodeIndex } from "./index-json.ts";
 export interface Vault {
   readonly mission: string;
   readonly root: string;
-  /** Scratch space on the vault's own file system; emptied whenever the lock is taken. */
+  /** Scratch directory on the vault's file system; emptied whenever the lock is taken. */
   readonly scratch: string;
-  /** Journal of a restore under way. */
+  /** Journal of a restore in progress. */
   readonly journalFile: string;
-  /** All checkpoints, oldest first. An absent vault has none; one that lost its index is damaged. */
+  /** All checkpoints, oldest first. A vault that does not exist has none; one without its index is damaged. */
   list(): CheckpointRef[];
-  /** Replaces the index: the one write that makes checkpoints exist or not. */
+  /** Replaces the index: the only write that creates or removes checkpoints. */
   publish(refs: readonly CheckpointRef[]): void;
-  /** Stores bytes; success means "the content is stored", not "by this call". */
+  /** Success means that the content is stored, not that this call stored it. */
   put(bytes: Uint8Array): { digest: string; size: number };
-  /** Takes over a finished, synced file from scratch as the blob of that digest. */
+  /** Moves a synced file from scratch to the blob of that digest. */
   adopt(file: string, digest: string): void;
   /** The bytes of a blob, verified against its digest. */
   read(digest: string): Buffer;
@@ -33,7 +33,7 @@ export interface Vault {
   has(digest: string): boolean;
   blobs(): { digest: string; size: number }[];
   remove(digest: string): void;
-  /** One writer at a time. Makes the layout when there is none. */
+  /** One writer at a time. Creates the layout if necessary. */
   lock(purpose: string): Promise<Lock>;
 }
 
@@ -47,7 +47,8 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
   const own = join(root, "lazarus");
   const scratch = join(own, "scratch");
   const indexFile = join(root, "index.json");
-  const doing = (what: string, error: unknown) => asLazarusError(error, `${what} the vault ${root}`, root);
+  const failed = (action: string, error: unknown) =>
+    asLazarusError(error, `${action} the vault ${root}`, root);
 
   const blobPath = (digest: string) => {
     if (!DIGEST.test(digest))
@@ -72,9 +73,9 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
       try {
         text = readFileSync(indexFile, "utf8");
       } catch (error) {
-        if (systemErrorCode(error) !== "ENOENT") throw doing("reading", error);
+        if (systemErrorCode(error) !== "ENOENT") throw failed("reading", error);
         if (blobNames().length === 0) return [];
-        throw damagedIndex(indexFile, "it is missing, and there are blobs that it should name");
+        throw damagedIndex(indexFile, "it is missing, although the vault has blobs");
       }
       return decodeIndex(text, indexFile);
     },
@@ -83,7 +84,7 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
       try {
         replaceFile(machine.disk, indexFile, encodeIndex(refs));
       } catch (error) {
-        throw doing("writing", error);
+        throw failed("writing", error);
       }
       crashPoint("snapshot.publish.after-index");
     },
@@ -91,10 +92,10 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
       const digest = `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
       const path = blobPath(digest);
       try {
-        // A namesake that is damaged would be kept by "exists, so it is stored": compare before believing.
+        // A blob with this name may be damaged, so its content is compared.
         if (!existsSync(path) || !readFileSync(path).equals(bytes)) replaceFile(machine.disk, path, bytes);
       } catch (error) {
-        throw doing("writing", error);
+        throw failed("writing", error);
       }
       return { digest, size: bytes.length };
     },
@@ -103,7 +104,7 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
         machine.disk.rename(file, blobPath(digest));
         machine.disk.fsyncDirectory(blobDirectory);
       } catch (error) {
-        throw doing("writing", error);
+        throw failed("writing", error);
       }
     },
     read(digest) {
@@ -145,19 +146,19 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
         makeDirectory(machine.disk, own);
         lock = await acquireLock(machine, join(own, "lock"), { purpose, waitMs: LOCK_WAIT_MS });
       } catch (error) {
-        throw doing("locking", error);
+        throw failed("locking", error);
       }
       try {
         makeDirectory(machine.disk, blobDirectory);
         rmSync(scratch, { recursive: true, force: true });
         makeDirectory(machine.disk, scratch);
-        // Before the first blob: an index that is missing beside blobs was lost, and none may be made in its place.
+        // Only before the first blob: a missing index in a vault with blobs was lost and must not be replaced.
         if (!existsSync(indexFile) && blobNames().length === 0)
           replaceFile(machine.disk, indexFile, encodeIndex([]));
         if (!existsSync(join(root, "oci-layout"))) createFile(machine.disk, join(root, "oci-layout"), LAYOUT);
       } catch (error) {
         lock[Symbol.dispose]();
-        throw doing("preparing", error);
+        throw failed("preparing", error);
       }
       return lock;
     },

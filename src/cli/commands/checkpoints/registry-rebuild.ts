@@ -4,7 +4,7 @@ import { formatCount } from "../../render/format.ts";
 
 export const command = defineCommand({
   about:
-    "Fills the registry's index of checkpoints from the vaults alone. A damaged index.json of a vault is mended from the " +
+    "Fills the registry's index of checkpoints from the vaults alone. A damaged index.json of a vault is repaired from the " +
     "manifests, and the damaged one is kept aside. A registry that cannot be read is moved away; events are not lost " +
     "otherwise.",
   positionals: [],
@@ -17,11 +17,11 @@ export const command = defineCommand({
       "registry-rebuild/1",
       {
         moved_aside: movedAside,
-        missions: missions.map(({ mission, checkpoints, unreadable, mended, keptAt }) => ({
+        missions: missions.map(({ mission, checkpoints, unreadable, repaired, keptAt }) => ({
           mission_id: mission,
           checkpoints,
           unreadable,
-          mended,
+          mended: repaired,
           damaged_index_kept_at: keptAt,
         })),
       },
@@ -31,10 +31,10 @@ export const command = defineCommand({
           .join(""),
     );
     if (movedAside !== null) context.warn(`the registry could not be read; it is kept at ${movedAside}`);
-    for (const { mission, unreadable, mended, keptAt } of missions) {
-      if (mended !== null)
+    for (const { mission, unreadable, repaired, keptAt } of missions) {
+      if (repaired !== null)
         context.warn(
-          `${mission}: ${mended}; mended${keptAt === null ? "" : `, the damaged one is kept at ${keptAt}`}`,
+          `${mission}: ${repaired}; repaired${keptAt === null ? "" : `, the damaged file is kept at ${keptAt}`}`,
         );
       if (unreadable.length > 0)
         context.warn(
