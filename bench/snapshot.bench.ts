@@ -2,7 +2,7 @@
 // the lower bound of any scan.
 import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { nativeGzip } from "../src/platform/native-gzip.ts";
+import { libdeflateGzip } from "../src/platform/libdeflate.ts";
 import { type Bench, median, type Score, type Trial } from "./harness.ts";
 import { buildCell, type CellSize, measureCell } from "./snapshot/cell.ts";
 import { type Peer, type Runner, race } from "./snapshot/race.ts";
@@ -34,7 +34,9 @@ file again and took 3.6 walks in an earlier run.`,
     stage.forget(MISSION);
     const size = measureCell(stage.cell(MISSION));
     notes.push(describeCell(size));
-    notes.push(`gzip is made by ${nativeGzip()?.name ?? "the zlib in Node"} on this machine.`);
+    notes.push(
+      `gzip is compressed by ${libdeflateGzip() === undefined ? "Node's zlib" : "libdeflate"} on this machine.`,
+    );
     for (const peer of ["restic", "pigz", "zstd", "git"])
       if (!isInstalled(peer)) notes.push(`\`${peer}\` is not installed: its rows are missing.`);
     return [

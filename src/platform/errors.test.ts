@@ -7,6 +7,7 @@ import {
   ERROR_KINDS,
   type ErrorCode,
   LazarusError,
+  refuseExhaustion,
   systemErrorCode,
 } from "./errors.ts";
 
@@ -117,4 +118,15 @@ describe("systemErrorCode", () => {
       expect(systemErrorCode(other)).toBeUndefined();
     }
   });
+});
+
+it("refuseExhaustion throws when descriptors or memory run out, and not on a bad sector", () => {
+  for (const code of ["EMFILE", "ENFILE", "ENOMEM"])
+    expect(() => refuseExhaustion(createSystemError(code, { syscall: "open" }), "reading x", "/x")).toThrow(
+      LazarusError,
+    );
+  for (const code of ["EIO", "EACCES", "ENOENT"])
+    expect(() =>
+      refuseExhaustion(createSystemError(code, { syscall: "open" }), "reading x", "/x"),
+    ).not.toThrow();
 });

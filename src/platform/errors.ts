@@ -277,3 +277,10 @@ export function asLazarusError(error: unknown, doing: string, directory = "."): 
   const text = error instanceof Error ? error.message : String(error);
   return new LazarusError("INTERNAL", `${doing}: ${text}`, { cause: error });
 }
+
+const EXHAUSTED: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOMEM"]);
+
+/** Throws when the machine has run out of descriptors or memory: a partial walk would look like deletions. */
+export function refuseExhaustion(error: unknown, doing: string, directory: string): void {
+  if (EXHAUSTED.has(systemErrorCode(error) ?? "")) throw asLazarusError(error, doing, directory);
+}

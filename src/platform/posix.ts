@@ -80,24 +80,25 @@ function loadPosix(): PosixSupport {
 // biome-ignore lint/suspicious/noExplicitAny: koffi describes C functions at run time.
 type CFunction = (...args: any[]) => any;
 
+/** Opens another shared library. Throws where it, or koffi, is missing. */
+export function openLibrary(file: string): { func(prototype: string): CFunction } {
+  return createRequire(import.meta.url)("koffi").load(file);
+}
+
 interface Libc {
   readonly darwin: boolean;
   /** Binds a C function by its prototype. */
   func(prototype: string): CFunction;
   /** The same, bound on its first call. */
   lazy(prototype: string): CFunction;
-  /** The name of errno: "EAGAIN". */
   lastCode(): string;
-  /** Throws errno as an error. */
   fail(call: string, path?: FilePath): never;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: koffi has no types for what it loads.
 function openLibc(koffi: any, darwin: boolean): Libc {
   const library = koffi.load(darwin ? "libSystem.B.dylib" : null);
-  const names = new Map<number, string>();
-  for (const [name, number] of Object.entries(koffi.os.errno as Record<string, number>))
-    names.set(number, name);
+  const names = new Map(Object.entries<number>(koffi.os.errno).map(([name, number]) => [number, name]));
   const lastCode = () => names.get(koffi.errno()) ?? `errno ${koffi.errno()}`;
   const func = (prototype: string): CFunction => library.func(prototype);
   return {

@@ -1,6 +1,5 @@
 // `lazarus/snapshot`: checkpoints of cells as a library. Nothing here touches the terminal, the environment or $HOME.
 
-export { type CaptureOptions, type CaptureResult, captureCell, surveyCell } from "./capture/capture.ts";
 export {
   type MissionContext,
   type MissionContextOptions,
@@ -19,6 +18,8 @@ export type {
   Reason,
 } from "./model/entry.ts";
 export { findCheckpoint } from "./model/find-checkpoint.ts";
+export { type CheckpointOptions, type CheckpointResult, takeCheckpoint } from "./operations/checkpoint.ts";
+export { type CurrentListing, listCurrent } from "./operations/current-listing.ts";
 export { type DrillOptions, type DrillResult, drill } from "./operations/drill.ts";
 export { exportToFile } from "./operations/export.ts";
 export { type ForkOptions, type ForkResult, forkMission } from "./operations/fork.ts";

@@ -1,5 +1,5 @@
 // What every operation on a mission's checkpoints works with, gathered once.
-import { lstatSync, realpathSync } from "node:fs";
+import { existsSync, lstatSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellRoot, isInside, type MissionId } from "../cell/mission-id.ts";
@@ -71,6 +71,17 @@ export function openMissionContext(
     environment: options.environment ?? {},
     record: options.record ?? (() => {}),
   };
+}
+
+/** Refuses a mission whose cell is gone. */
+export function requireCell({ mission, cellRoot: root, vault }: MissionContext): void {
+  if (existsSync(root)) return;
+  throw new LazarusError("MISSION_UNKNOWN", `mission ${mission} has no cell at ${root}`, {
+    hint:
+      vault.list().length > 0
+        ? `lazarus restore ${mission} brings it back from its vault`
+        : `lazarus init ${mission}`,
+  });
 }
 
 /** Where a path really lies: links are followed as far as it exists. */

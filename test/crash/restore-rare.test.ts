@@ -4,7 +4,7 @@ import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { captureCell } from "../../src/snapshot/capture/capture.ts";
+import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { createWorld, differences, lookAt, openMission, type World } from "../snapshot/restore-world.ts";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
@@ -53,7 +53,7 @@ it("killed while it sets aside what an agent wrote meanwhile: that is kept, and 
     fs.utimesSync(world.path(`worktree/${name}`), 2e9, 2e9);
   }
   expect(await killAt("snapshot.restore.set-aside", ref.id)).toBe("SIGKILL");
-  await captureCell(openMission(world.directory, "m"), { reason: "manual" });
+  await takeCheckpoint(openMission(world.directory, "m"), { reason: "manual" });
   expect(differences(after, lookAt(world.cell))).toEqual([]);
   const [aside] = world.beside();
   const kept = fs.globSync("**/worktree/?", { cwd: `${world.cell}/../${aside}` }).sort();
@@ -77,7 +77,7 @@ it("killed while it copies to another file system in the cell: the cell is the n
   const after = lookAt(world.cell);
   for (const name of ["a", "b", "c"]) world.write(`worktree/mounted/${name}`, `${name} of now, longer`);
   expect(await killAt("snapshot.restore.copied-across#2", ref.id)).toBe("SIGKILL");
-  await captureCell(openMission(world.directory, "m"), { reason: "manual" });
+  await takeCheckpoint(openMission(world.directory, "m"), { reason: "manual" });
   expect(differences(after, lookAt(world.cell))).toEqual([]);
   expect(fs.readdirSync(place).sort()).toEqual(["a", "b", "c"]);
 });

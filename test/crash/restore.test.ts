@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { captureCell } from "../../src/snapshot/capture/capture.ts";
+import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { drill } from "../../src/snapshot/operations/drill.ts";
 import { forkMission } from "../../src/snapshot/operations/fork.ts";
 import { restoreCell, restoreTo } from "../../src/snapshot/operations/restore.ts";
@@ -155,7 +155,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
       it(`at ${point}, passage ${passage}: a checkpoint finds the old or the new cell`, async () => {
         await kill(`${point}#${passage}`, ["restore", first], async (home) => {
           const journalled = fs.existsSync(openMission(home, "m").vault.journalFile);
-          const { flaws } = await captureCell(openMission(home, "m"), { reason: "manual" });
+          const { flaws } = await takeCheckpoint(openMission(home, "m"), { reason: "manual" });
           expect(flaws).toEqual([]);
           const found = judgeCell(home);
           if (journalled) expect(found).toBe("new");
@@ -268,7 +268,7 @@ describe.concurrent("an undo killed with SIGKILL", () => {
         point,
         ["undo"],
         async (home) => {
-          await captureCell(openMission(home, "m"), { reason: "manual" });
+          await takeCheckpoint(openMission(home, "m"), { reason: "manual" });
           const seen = lookAt(openMission(home, "m").cellRoot);
           const done = differences(after, seen).length > 0;
           const database = join(openMission(home, "m").cellRoot, "state/db");

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
-import { captureCell } from "../../src/snapshot/capture/capture.ts";
+import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { setPin } from "../../src/snapshot/operations/pin.ts";
 import { openMissionContext } from "../../src/snapshot/mission-context.ts";
 import { CHANGES, listTree, makeRealCell } from "../snapshot/real-cell.ts";
@@ -27,7 +27,7 @@ try {
     rmSync(join(worktree, "large"));
     mkdirSync(join(target, compression), { recursive: true });
     const save = async (message: string) => {
-      const { ref, flaws } = await captureCell(context, { reason: "manual", message });
+      const { ref, flaws } = await takeCheckpoint(context, { reason: "manual", message });
       if (flaws.length > 0) throw new Error(`flaws: ${JSON.stringify(flaws)}`);
       const rows = listTree(context.cellRoot).map((row) => JSON.stringify(row));
       writeFileSync(join(target, compression, `${ref.id}.jsonl`), `${rows.join("\n")}\n`);
@@ -37,7 +37,7 @@ try {
       change(worktree);
       await save(`change ${i + 1}`);
     }
-    await captureCell(context, { reason: "scheduled", message: "nothing changed" });
+    await takeCheckpoint(context, { reason: "scheduled", message: "nothing changed" });
     await setPin(context, context.vault.list()[1]!.id, true);
     for (const name of ["oci-layout", "index.json", "blobs"])
       cpSync(join(context.vault.root, name), join(target, compression, "vault", name), { recursive: true });

@@ -5,13 +5,13 @@ import { join } from "node:path";
 import { expect, it } from "vitest";
 import { initCell, loadConfig, parseMissionId, systemMachine } from "../../src/index.ts";
 import {
-  captureCell,
   compareListings,
   drill,
   exportToFile,
   findCheckpoint,
   forkMission,
   importCell,
+  listCurrent,
   openContents,
   openMissionContext,
   previewRestore,
@@ -21,7 +21,7 @@ import {
   restoreCell,
   restoreTo,
   setPin,
-  surveyCell,
+  takeCheckpoint,
   undoRestore,
   verifyVault,
 } from "../../src/snapshot/index.ts";
@@ -38,7 +38,7 @@ it("does everything that the commands do", async () => {
     const file = join(context.cellRoot, "worktree/file");
     fs.writeFileSync(file, "then");
 
-    const { ref: first } = await captureCell(context, { reason: "manual", message: "first" });
+    const { ref: first } = await takeCheckpoint(context, { reason: "manual", message: "first" });
     fs.writeFileSync(file, "now, and longer");
     expect((await previewRestore(context, {})).changes.changed).toEqual(["worktree/file"]);
     const restored = await restoreCell(context, { checkpoint: first.id });
@@ -52,7 +52,7 @@ it("does everything that the commands do", async () => {
     using after = openContents(vault, readCheckpoint(vault, found).layers);
     const paths = (changes: readonly { path: string }[]) => changes.map(({ path }) => path);
     expect(paths(compareListings(before.listing, after.listing))).toEqual(["worktree/file"]);
-    expect(paths(compareListings(after.listing, (await surveyCell(context)).listing))).toEqual([]);
+    expect(paths(compareListings(after.listing, (await listCurrent(context)).listing))).toEqual([]);
 
     const beside = join(home, "beside");
     await restoreTo(context, { checkpoint: first.id, directory: beside });

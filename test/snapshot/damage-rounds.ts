@@ -15,9 +15,9 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { initCell } from "../../src/cell/init.ts";
 import { LazarusError } from "../../src/platform/errors.ts";
-import { captureCell } from "../../src/snapshot/capture/capture.ts";
 import type { MissionContext } from "../../src/snapshot/mission-context.ts";
 import type { CheckpointRef } from "../../src/snapshot/model/entry.ts";
+import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { createRandom, type Random } from "../../src/testing/index.ts";
@@ -46,7 +46,7 @@ export async function makePristine(): Promise<Pristine> {
   const trees = new Map<string, Tree>();
   const save = async () => {
     await machine.clock.advance(60_000);
-    const { ref } = await captureCell(context, { reason: "manual" });
+    const { ref } = await takeCheckpoint(context, { reason: "manual" });
     refs.push(ref);
     trees.set(ref.id, readTree(worktree));
   };

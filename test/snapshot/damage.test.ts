@@ -2,7 +2,7 @@
 // refuses before it touches the cell, or brings back exactly what was captured. The soak does a thousand places.
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { captureCell } from "../../src/snapshot/capture/capture.ts";
+import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { damageRound, makePristine, type Pristine, withTwin } from "./damage-rounds.ts";
@@ -33,7 +33,7 @@ async function checkpointOnDamagedTable(): Promise<{ good: readonly string[]; ma
     const bytes = readFileSync(file);
     bytes[bytes.length - 120]! ^= 1;
     writeFileSync(file, bytes);
-    const { ref } = await captureCell(context, { reason: "manual" });
+    const { ref } = await takeCheckpoint(context, { reason: "manual" });
     return { good: (await verifyVault(context.vault)).good, made: ref.id };
   });
 }

@@ -203,7 +203,7 @@ describe("a damaged vault", () => {
         {
           path: ".",
           kind: "degraded",
-          reason: expect.stringMatching(/is damaged .*everything was stored anew/),
+          reason: expect.stringMatching(/is damaged .*everything was stored again/),
         },
       ]);
       const restored = await lab.restored(next.ref.id);

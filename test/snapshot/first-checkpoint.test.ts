@@ -1,5 +1,5 @@
-// The first checkpoint of a cell so large that storing begins while the walk goes on: what must not be stored early waits
-// (secrets, files of several names, databases in use, git's own directory), and what goes wrong early is not lost.
+// The first checkpoint of a cell: secrets, files with several names, databases in use and git's own directory each end up
+// in the right layer, and failures while storing leave nothing behind.
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
@@ -13,8 +13,6 @@ import { createLab, type Lab, listTree } from "./lab.ts";
 
 const DIRECTORIES = 100;
 const FILES = 5;
-/** Storing begins when a tenth of them is found. */
-const early = { aheadFrom: 70 };
 
 function fill(lab: Lab): void {
   for (let d = 0; d < DIRECTORIES; d += 1) {
@@ -27,7 +25,7 @@ function fill(lab: Lab): void {
 
 const inWorktree = (lab: Lab) => (path: string) => join(lab.worktree, path);
 
-it("holds everything, and each thing in its place", async () => {
+it("stores every path once, each in the right layer", async () => {
   using lab = createLab();
   const at = inWorktree(lab);
   const git = (...args: string[]) => execFileSync("git", ["-C", lab.worktree, ...args]);
@@ -45,7 +43,7 @@ it("holds everything, and each thing in its place", async () => {
   using database = new DatabaseSync(at("d6/deep/agent.db"));
   database.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (x); INSERT INTO t VALUES (1), (2), (3)");
 
-  const { ref, checkpoint, flaws, outcome } = await lab.checkpoint(early);
+  const { ref, checkpoint, flaws, outcome } = await lab.checkpoint();
   expect([outcome, flaws, checkpoint.metadata.git.status]).toEqual(["captured", [], "committed"]);
   const names = (local: boolean) =>
     checkpoint.layers
@@ -59,10 +57,10 @@ it("holds everything, and each thing in its place", async () => {
   const before = new Set(["."]);
   for (const path of ordinary) {
     const parent = path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : ".";
-    expect(before.has(parent), `${parent} stands before ${path}`).toBe(true);
+    expect(before.has(parent), `${parent} comes before ${path}`).toBe(true);
     before.add(path);
   }
-  expect(before.size, "and nothing stands there twice").toBe(ordinary.length);
+  expect(before.size, "no path is stored twice").toBe(ordinary.length);
 
   const isOfDatabase = (line: string) => line.includes("agent.db");
   const restored = await lab.restored(ref.id);
@@ -73,23 +71,23 @@ it("holds everything, and each thing in its place", async () => {
   expect(copy.prepare("SELECT sum(x) AS sum FROM t").get()).toEqual({ sum: 6 });
   await lab.verify();
   fs.rmSync(at("d6"), { recursive: true });
-  const next = await lab.checkpoint(early);
+  const next = await lab.checkpoint();
   expect(next.checkpoint.metadata.counts.changed, "d6 took the database along").toBeLessThan(100);
 });
 
-it("is a layer from which tar alone makes the directories as they were", async () => {
+it("is a layer from which plain tar restores directories with their times", async () => {
   using lab = createLab();
   fill(lab);
   // A directory that tar is done with and comes back to would have another time.
   execFileSync("find", [lab.cell, "-type", "d", "-exec", "touch", "-t", "202001010000", "{}", "+"]);
-  const { checkpoint } = await lab.checkpoint(early);
+  const { checkpoint } = await lab.checkpoint();
   const unpacked = join(lab.directory, "unpacked");
   fs.mkdirSync(unpacked);
   execFileSync("tar", ["xzf", lab.context.vault.blobPath(checkpoint.layers[0]!.digest), "-C", unpacked]);
   expect(listTree(unpacked)).toEqual(listTree(lab.cell));
 });
 
-it("is whole while an agent builds and tears down", async () => {
+it("is consistent while an agent creates and removes directories", async () => {
   using lab = createLab({ aheadMs: 0 });
   fill(lab);
   const script =
@@ -97,7 +95,7 @@ it("is whole while an agent builds and tears down", async () => {
   const agent = spawn("sh", ["-c", script], { cwd: lab.worktree, stdio: "ignore" });
   const ended = new Promise((resolve) => agent.on("close", resolve));
   try {
-    const { ref } = await lab.checkpoint(early);
+    const { ref } = await lab.checkpoint();
     await lab.verify();
     const restored = await lab.restored(ref.id);
     expect(fs.readdirSync(join(restored, "worktree/d50/deep"))).toHaveLength(FILES);
@@ -107,7 +105,7 @@ it("is whole while an agent builds and tears down", async () => {
   }
 });
 
-it("ends in words when the disk fills up meanwhile, leaves nothing, and is made the next time", async () => {
+it("reports a full disk, leaves nothing behind, and succeeds on the next attempt", async () => {
   using lab = createLab();
   fill(lab);
   for (const at of [1, 3]) {
@@ -115,13 +113,13 @@ it("ends in words when the disk fills up meanwhile, leaves nothing, and is made 
     const isFull = ({ method, path }: { method: string; path: string }) =>
       method === "write" && path.endsWith("/layer") && ++writes === at;
     const disk = createFaultyDisk(systemDisk, { code: "ENOSPC", at: isFull });
-    await expect(lab.with({ machine: { disk } }).checkpoint(early)).rejects.toMatchObject({
+    await expect(lab.with({ machine: { disk } }).checkpoint()).rejects.toMatchObject({
       code: "DISK_FULL",
     });
     expect(lab.context.vault.list()).toEqual([]);
     expect(fs.readdirSync(lab.context.vault.scratch)).toEqual([]);
   }
-  const { flaws } = await lab.checkpoint(early);
+  const { flaws } = await lab.checkpoint();
   expect(flaws).toEqual([]);
   await lab.verify();
 });

@@ -6,8 +6,8 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import type { CaptureResult } from "../../src/snapshot/capture/capture.ts";
 import { commitWorktree } from "../../src/snapshot/git/commit.ts";
+import type { CheckpointResult } from "../../src/snapshot/operations/checkpoint.ts";
 import { createRandom } from "../../src/testing/index.ts";
 import { isRoot } from "../plain-user.ts";
 import { SEED } from "../seed.ts";
@@ -98,13 +98,13 @@ function createRepository(options: LabOptions = {}, init = true): Repository {
   };
 }
 
-function treeOf(lab: Repository, { checkpoint }: CaptureResult): string {
+function treeOf(lab: Repository, { checkpoint }: CheckpointResult): string {
   const { commit } = checkpoint.metadata.git;
   return lab.git("rev-parse", `${commit}^{tree}`);
 }
 
 /** Takes a checkpoint and checks the three promises: nothing touched, the right tree, under the right ref. */
-async function proveCommit(lab: Repository, ...without: string[]): Promise<CaptureResult> {
+async function proveCommit(lab: Repository, ...without: string[]): Promise<CheckpointResult> {
   const wanted = lab.wantedTree(...without);
   const before = lab.belongings();
   const result = await lab.checkpoint();

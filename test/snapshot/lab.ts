@@ -8,9 +8,13 @@ import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { type Machine, systemMachine } from "../../src/platform/machine.ts";
-import { type CaptureOptions, type CaptureResult, captureCell } from "../../src/snapshot/capture/capture.ts";
 import { type MissionContext, openMissionContext } from "../../src/snapshot/mission-context.ts";
 import type { Entry } from "../../src/snapshot/model/entry.ts";
+import {
+  type CheckpointOptions,
+  type CheckpointResult,
+  takeCheckpoint,
+} from "../../src/snapshot/operations/checkpoint.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { type Contents, openContents } from "../../src/snapshot/vault/contents.ts";
@@ -39,7 +43,7 @@ export interface Lab extends Disposable {
   readonly worktree: string;
   /** The same place with other settings. */
   with(options: LabOptions): Lab;
-  checkpoint(options?: Partial<CaptureOptions>): Promise<CaptureResult>;
+  checkpoint(options?: Partial<CheckpointOptions>): Promise<CheckpointResult>;
   /** Restores a checkpoint into a new directory and returns it. */
   restored(id: string): Promise<string>;
   /** Opens a checkpoint to read it: `latest` unless told. */
@@ -87,7 +91,7 @@ export function createLab(options: LabOptions = {}): Lab {
     cell,
     worktree,
     with: (other) => createLab({ ...options, ...other, home }),
-    checkpoint: (capture = {}) => captureCell(context, { reason: "manual", ...capture }),
+    checkpoint: (capture = {}) => takeCheckpoint(context, { reason: "manual", ...capture }),
     async restored(id) {
       restores += 1;
       const target = join(directory, `restored-${id}-${restores}`);

@@ -9,9 +9,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
-import { captureCell } from "../../src/snapshot/capture/capture.ts";
 import { type MissionContext, openMissionContext } from "../../src/snapshot/mission-context.ts";
 import type { CheckpointRef } from "../../src/snapshot/model/entry.ts";
+import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { exportToFile } from "../../src/snapshot/operations/export.ts";
 import { importCell } from "../../src/snapshot/operations/import.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
@@ -45,7 +45,7 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
     context = openMission("m");
     const worktree = makeRealCell(context);
     const save = async () => {
-      const { ref, flaws } = await captureCell(context, { reason: "manual" });
+      const { ref, flaws } = await takeCheckpoint(context, { reason: "manual" });
       expect(flaws).toEqual([]);
       states.push({ ref, tree: listTree(context.cellRoot) });
     };
@@ -121,9 +121,9 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
     await importCell(fromLayout, { source: context.vault.root, tag: last!.ref.id, ...options });
     same(fromLayout, context.cellRoot);
     const worktree = makeRealCell(zstd);
-    await captureCell(zstd, { reason: "manual" });
+    await takeCheckpoint(zstd, { reason: "manual" });
     CHANGES[0]!(worktree);
-    await captureCell(zstd, { reason: "manual" });
+    await takeCheckpoint(zstd, { reason: "manual" });
     const fromZstd = openMission("from-zstd");
     await importCell(fromZstd, { source: zstd.vault.root, ...options });
     same(fromZstd, zstd.cellRoot);

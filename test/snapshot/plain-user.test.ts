@@ -22,7 +22,7 @@ function asPlainUser(body: string): unknown {
     const { createWorld, openMission, lookAt, differences } = await import("./test/snapshot/restore-world.ts");
     const { restoreCell, restoreTo } = await import("./src/snapshot/operations/restore.ts");
     const { undoRestore } = await import("./src/snapshot/operations/undo.ts");
-    const { captureCell } = await import("./src/snapshot/capture/capture.ts");
+    const { takeCheckpoint } = await import("./src/snapshot/operations/checkpoint.ts");
     const { drill } = await import("./src/snapshot/operations/drill.ts");
     const { forkMission } = await import("./src/snapshot/operations/fork.ts");
     const world = createWorld(process.argv[1]);
@@ -183,7 +183,7 @@ it("is unchanged with the same unreadable files, in whatever order they are met"
       world.write(name, "closed");
       fs.chmodSync(world.path(name), 0);
     }
-    const first = await captureCell(world.context, { reason: "manual", aheadFrom: 1 });
+    const first = await takeCheckpoint(world.context, { reason: "manual" });
     const second = await world.checkpoint();
     return { flaws: first.flaws.map(({ path }) => path).sort(), outcome: second.outcome };`);
   expect(result).toEqual({ flaws: ["worktree/a/f", "worktree/b"], outcome: "unchanged" });

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { posixSupport } from "../../src/platform/posix.ts";
-import { captureCell } from "../../src/snapshot/capture/capture.ts";
+import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { previewRestore, restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { createWorld, differences, lookAt, openMission, type World } from "./restore-world.ts";
@@ -158,7 +158,7 @@ describe("a restore in place", () => {
     world.write("worktree/cache/x", "of then");
     const leaving = (...exclude: string[]) =>
       openMission(world.directory, "m", { document: { snapshot: { exclude } } });
-    const { ref } = await captureCell(leaving("*.log"), { reason: "manual" });
+    const { ref } = await takeCheckpoint(leaving("*.log"), { reason: "manual" });
     world.write("worktree/log/b.log", "2");
     world.write("worktree/log/c.txt", "2");
     world.write("worktree/more/d.log", "2");
@@ -178,7 +178,7 @@ describe("a restore in place", () => {
     const context = openMission(world.directory, "m");
     fs.writeFileSync(join(place, "worktree/a"), "then");
     const before = lookAt(place);
-    const { flaws } = await captureCell(context, { reason: "manual" });
+    const { flaws } = await takeCheckpoint(context, { reason: "manual" });
     expect(flaws).toEqual([]);
     fs.writeFileSync(join(place, "worktree/a"), "now, and longer");
     fs.chmodSync(place, 0o755);

@@ -7,8 +7,8 @@ import { resolveConfig } from "../../src/cell/config.ts";
 import { initCell } from "../../src/cell/init.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { type Machine, systemMachine } from "../../src/platform/machine.ts";
-import { type CaptureResult, captureCell } from "../../src/snapshot/capture/capture.ts";
 import { type MissionContext, openMissionContext } from "../../src/snapshot/mission-context.ts";
+import { type CheckpointResult, takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 
 export interface MissionContextOptions {
   /** The config file. */
@@ -34,7 +34,7 @@ export interface World extends Disposable {
   readonly directory: string;
   readonly context: MissionContext;
   readonly cell: string;
-  checkpoint(message?: string): Promise<CaptureResult>;
+  checkpoint(message?: string): Promise<CheckpointResult>;
   path(name: string): string;
   write(name: string, content: string | Uint8Array): string;
   /** What lies beside the cell: leftovers of unfinished work, or things set aside. */
@@ -53,7 +53,7 @@ export function createWorld(home?: string): World {
     directory,
     context,
     cell: context.cellRoot,
-    checkpoint: (message) => captureCell(context, { reason: "manual", message: message ?? null }),
+    checkpoint: (message) => takeCheckpoint(context, { reason: "manual", message: message ?? null }),
     path,
     write(name, content) {
       fs.mkdirSync(join(path(name), ".."), { recursive: true });

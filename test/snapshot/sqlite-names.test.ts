@@ -78,7 +78,9 @@ it("a copy that is made again leaves the others alone", async () => {
   for (const [i, name] of ["one", "one", "two"].entries()) {
     using database = new DatabaseSync(join(lab.worktree, name));
     database.exec(`CREATE TABLE t${i} (x)`);
-    expect(await copyDatabase(lab.context, `worktree/${name}`, sources, scratch, [])).toBe(true);
+    const copy = await copyDatabase(lab.cell, `worktree/${name}`, scratch);
+    expect(copy.flaw).toBeUndefined();
+    sources.set(copy.database, copy.source);
   }
   const tables = [...sources.values()].map((copy) => {
     using database = new DatabaseSync(copy);

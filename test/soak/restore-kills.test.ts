@@ -4,7 +4,7 @@ import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-import { captureCell } from "../../src/snapshot/capture/capture.ts";
+import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { setPin } from "../../src/snapshot/operations/pin.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { createRandom } from "../../src/testing/index.ts";
@@ -53,7 +53,7 @@ it(`${kills} random kills, seed ${seed}`, async () => {
     const tookMs = await runAndKill([world.directory, ...action], random.int(0, Math.ceil(wholeMs * 1.1)));
     if (tookMs === undefined) killed += 1;
     else wholeMs = (wholeMs + tookMs) / 2;
-    const { flaws } = await captureCell(openMission(world.directory, "m"), { reason: "manual" });
+    const { flaws } = await takeCheckpoint(openMission(world.directory, "m"), { reason: "manual" });
     expect(flaws, `seed ${seed}, round ${round}`).toEqual([]);
     const seen = lookAt(world.cell);
     const distances = states.map(({ tree }) => differences(tree, seen));

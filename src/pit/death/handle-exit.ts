@@ -5,9 +5,8 @@ import { cellPaths } from "../../cell/layout.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, ERROR_KINDS, LazarusError } from "../../platform/errors.ts";
-import { type CaptureResult, captureCell } from "../../snapshot/capture/capture.ts";
 import type { Reason } from "../../snapshot/model/entry.ts";
-import { recordCheckpoint } from "../../snapshot/operations/record.ts";
+import { type CheckpointResult, takeCheckpoint } from "../../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "../context.ts";
 import {
   endLife,
@@ -144,12 +143,8 @@ export async function capture(
   reason: Reason,
   message: string | null,
   agent: string | null,
-): Promise<CaptureResult> {
-  const { clock } = context.machine;
-  const begunMs = clock.monotonicMs();
-  const missionContext = context.openMission(mission);
-  const result = await captureCell(missionContext, { reason, message, agent });
-  recordCheckpoint(missionContext, result, { tookMs: Math.round(clock.monotonicMs() - begunMs) });
+): Promise<CheckpointResult> {
+  const result = await takeCheckpoint(context.openMission(mission), { reason, message, agent });
   if (result.finished !== undefined)
     context.log(`${mission}: finished an interrupted restore of ${result.finished.target} first`);
   return result;

@@ -1,7 +1,7 @@
 // Commits the worktree's full visible state (tracked + untracked, not ignored) to refs/lazarus/checkpoints/<id> through
 // a private index. The user's HEAD, branch, index, stash, reflog and hooks are never touched. The private index is kept
-// between checkpoints, so that a few changed files cost a few git calls and no second walk. Any failure makes this part
-// degraded and says so; the layers stay the truth.
+// between checkpoints, so that a few changed files cost a few git calls and no second walk. A failure makes the git
+// position of the checkpoint degraded, with a note; the layers do not depend on it.
 import {
   existsSync,
   lstatSync,
@@ -31,29 +31,28 @@ export interface GitRequest {
   readonly worktree: string;
   readonly checkpointId: string;
   readonly createdAtMs: number;
-  /** The checkpoint that `changes` counts from. */
+  /** The checkpoint that `changes` is relative to. */
   readonly headId: string | null;
   readonly cacheDirectory: string;
   readonly environment: GitOptions["environment"];
-  /** Changed and removed paths relative to the worktree, when they are known; undefined means "look at everything". */
+  /** Changed and removed paths relative to the worktree; undefined means that git has to find them. */
   readonly changes: PathChanges | undefined;
-  /** Paths that the deny-list of secrets matches, and the list itself in a comparable form. */
+  /** All secret files in the worktree. */
   readonly secrets: readonly string[];
-  /** Those among the changes, at least: to find all of them, every path is compared with every pattern. */
+  /** At least the secret files among `changes`: cheaper than `secrets`. */
   readonly secretChanges?: readonly string[];
   readonly isSecret: (path: string) => boolean;
+  /** The patterns behind `isSecret`, in comparable form. */
   readonly secretRules: string;
-  /** How long one call of git may take. */
+  /** Limit for one call of git. */
   readonly timeoutMs?: number;
-  /** The answer to a question that was asked in advance. */
-  readonly place?: Promise<Place | Failure> | undefined;
 }
 
 interface Failure {
   readonly failure: string;
 }
 
-/** What the last commit was made from; valid only while all of it still holds. */
+/** What the last commit was made from. */
 interface Remembered {
   readonly gitDirectory: string;
   readonly head: string | null;
@@ -63,15 +62,15 @@ interface Remembered {
   /** Stat of everything that decides what git sees: index, rules, configuration. */
   readonly ground: string;
   readonly note: string | null;
-  /** The checkpoint that this was made for, and the one it counted changes from. */
+  /** The checkpoint that this was made for, and the one that its changes were relative to. */
   readonly checkpoint: string;
   readonly since: string | null;
 }
 
 const REF_PREFIX = "refs/lazarus/checkpoints/";
-const NOWHERE = { head: null, branch: null, commit: null, ref: null } as const;
+const NO_POSITION = { head: null, branch: null, commit: null, ref: null } as const;
 
-/** The repository's own directory, when it lies in the worktree as a directory. */
+/** The repository's own directory, if it is a directory in the worktree. */
 export function ownGitDirectory(worktree: string): string | undefined {
   return statOfGit(worktree)?.isDirectory() ? join(worktree, ".git") : undefined;
 }
@@ -86,78 +85,99 @@ function statOfGit(worktree: string): Stats | undefined {
   }
 }
 
-/**
- * Asks where the repository is and where it stands, so that the answer is there when it is needed. Undefined where git is
- * not to be asked, or where there is none.
- */
-export function askForPlace(
-  request: Pick<GitRequest, "worktree" | "cacheDirectory" | "environment" | "timeoutMs">,
-): Promise<Place | Failure> | undefined {
-  const { worktree } = request;
-  if (lstatSync(worktree, { throwIfNoEntry: false })?.isDirectory() !== true) return undefined;
-  if (statOfGit(worktree) === undefined) return undefined;
-  return findPlace(callerOf(request), readState(stateFileOf(request))?.ref);
-}
-
 export async function commitWorktree(request: GitRequest): Promise<GitPosition> {
   if (statOfGit(request.worktree) === undefined)
-    return { status: "none", ...NOWHERE, note: "the worktree is no git repository" };
+    return { status: "none", ...NO_POSITION, note: "the worktree is not a git repository" };
   try {
-    return await commitVisible(request);
+    const state = await readRepository(request);
+    if ("failure" in state) return degraded(state.failure);
+    return await commitVisible(request, state);
   } catch (error) {
-    // The cache directory may be full or read-only: that is no reason to lose the checkpoint.
+    // For example a cache directory that is full or read-only.
     const why = error instanceof Error ? error.message : String(error);
-    return { status: "degraded", ...NOWHERE, note: `git commit: ${why}` };
+    return { status: "degraded", ...NO_POSITION, note: `git commit: ${why}` };
   }
 }
 
-async function commitVisible(request: GitRequest): Promise<GitPosition> {
-  const { worktree, changes } = request;
-  const call = callerOf(request);
-  const degraded = (note: string, position: Partial<GitPosition> = {}): GitPosition => ({
-    ...NOWHERE,
-    ...position,
-    status: "degraded",
-    // Git says much on many lines; here it is part of a sentence.
-    note: note.replaceAll("\n", "; "),
-  });
-  const keptIndex = join(request.cacheDirectory, "git-index");
-  // A name of its own while git works on it: a git that outlives a killed Lazarus must not write into the next one's.
-  const indexFile = `${keptIndex}-${request.checkpointId}`;
-  const stateFile = stateFileOf(request);
-  const last = readState(stateFile);
-  const place = await (request.place ?? findPlace(call, last?.ref));
-  if ("failure" in place) return degraded(place.failure);
-  const { gitDirectory, head, branch } = place;
+/** Git reports on several lines; here it becomes part of a sentence. */
+function degraded(note: string, position: Partial<GitPosition> = {}): GitPosition {
+  return { ...NO_POSITION, ...position, status: "degraded", note: note.replaceAll("\n", "; ") };
+}
+
+/** The repository as it is before the commit, compared with the last commit. */
+interface RepositoryState {
+  readonly place: Place;
+  readonly ground: string;
+  /** Set when the last commit belongs to this repository, HEAD and ref. */
+  readonly last: Remembered | undefined;
+  /** Nothing but `changes` can differ from the kept index. */
+  readonly isIndexCurrent: boolean;
+}
+
+async function readRepository(request: GitRequest): Promise<RepositoryState | Failure> {
+  const remembered = readState(stateFileOf(request));
+  const place = await findPlace(callerOf(request), remembered?.ref);
+  if ("failure" in place) return place;
   const ground = stampGround(request, place.files);
   const isLast =
+    remembered !== undefined &&
+    remembered.gitDirectory === place.gitDirectory &&
+    remembered.head === place.head &&
+    remembered.commit === place.lastCommit;
+  const last = isLast ? remembered : undefined;
+  const isIndexCurrent =
     last !== undefined &&
-    last.gitDirectory === gitDirectory &&
-    last.head === head &&
-    last.commit === place.lastCommit;
-  const isSameGround =
-    isLast &&
     last.ground === ground &&
     request.headId !== null &&
     (last.checkpoint === request.headId || last.since === request.headId) &&
-    existsSync(keptIndex);
-  const remember = (known: Pick<Remembered, "tree" | "commit" | "ref" | "note">) => {
-    const { checkpointId: checkpoint, headId: since } = request;
-    const { tree, commit, ref, note } = known;
-    const state: Remembered = { gitDirectory, head, ground, checkpoint, since, tree, commit, ref, note };
-    writeFileSync(stateFile, JSON.stringify(state), { mode: 0o600 });
-  };
-  if (isSameGround && changes !== undefined && changes.present.length + changes.removed.length === 0) {
-    remember(last);
-    return { status: "unchanged", head, branch, commit: last.commit, ref: last.ref, note: last.note };
-  }
+    existsSync(keptIndexOf(request));
+  return { place, ground, last, isIndexCurrent };
+}
 
-  mkdirSync(request.cacheDirectory, { recursive: true, mode: 0o700 });
-  // Until the state is written again, a crash leaves an index that nobody trusts.
-  rmSync(stateFile, { force: true });
-  for (const name of readdirSync(request.cacheDirectory))
-    if (name.startsWith("git-index-")) rmSync(join(request.cacheDirectory, name), { force: true });
-  const own: IndexRequest = {
+async function commitVisible(request: GitRequest, state: RepositoryState): Promise<GitPosition> {
+  const { head, branch } = state.place;
+  const { last, isIndexCurrent } = state;
+  const { changes } = request;
+  const unchanged = (commit: Remembered, note: string | null): GitPosition => {
+    remember(request, state, { ...commit, note });
+    return { status: "unchanged", head, branch, commit: commit.commit, ref: commit.ref, note };
+  };
+  if (isIndexCurrent && changes !== undefined && changes.present.length + changes.removed.length === 0)
+    return unchanged(last!, last!.note);
+  const written = await writeTree(request, state);
+  if ("failure" in written) return degraded(written.failure, { head, branch });
+  const { tree, note } = written;
+  if (last !== undefined && last.tree === tree) return unchanged(last, note);
+  const call = callerOf(request);
+  const commitCall = await call(["commit-tree", tree, ...(head === null ? [] : ["-p", head])], {
+    date: `@${Math.floor(request.createdAtMs / 1000)} +0000`,
+    input: `lazarus checkpoint ${request.checkpointId}\n`,
+  });
+  if (commitCall.code !== 0) return degraded(`git commit-tree: ${commitCall.stderr}`, { head, branch });
+  const commit = commitCall.stdout.trim();
+  const ref = REF_PREFIX + request.checkpointId;
+  const refCall = await call(["update-ref", ref, commit]);
+  if (refCall.code !== 0) return degraded(`git update-ref: ${refCall.stderr}`, { head, branch, commit });
+  remember(request, state, { tree, commit, ref, note });
+  return { status: "committed", head, branch, commit, ref, note };
+}
+
+/** Brings the private index up to date and writes its tree. */
+async function writeTree(
+  request: GitRequest,
+  { place, last, isIndexCurrent }: RepositoryState,
+): Promise<{ tree: string; note: string | null } | Failure> {
+  const { worktree, changes, cacheDirectory } = request;
+  const call = callerOf(request);
+  const keptIndex = keptIndexOf(request);
+  // Under its own name while git works on it: a git that outlives a killed Lazarus must not write into the next one's.
+  const indexFile = `${keptIndex}-${request.checkpointId}`;
+  mkdirSync(cacheDirectory, { recursive: true, mode: 0o700 });
+  // Until the state is written again, a crash leaves an index that is not trusted.
+  rmSync(stateFileOf(request), { force: true });
+  for (const name of readdirSync(cacheDirectory))
+    if (name.startsWith("git-index-")) rmSync(join(cacheDirectory, name), { force: true });
+  const index: IndexRequest = {
     worktree,
     indexFile,
     isSecret: request.isSecret,
@@ -168,49 +188,43 @@ async function commitVisible(request: GitRequest): Promise<GitPosition> {
       return request.secretChanges ?? request.secrets;
     },
   };
-  const isFew = isSameGround && changes !== undefined && isSimple(worktree, changes);
+  const isFew = isIndexCurrent && changes !== undefined && isSimple(worktree, changes);
   if (isFew) renameSync(keptIndex, indexFile);
-  const quick = isFew ? await updateIndex(call, own, changes) : undefined;
+  const quick = isFew ? await updateIndex(call, index, changes) : undefined;
   const isQuick = quick !== undefined && "note" in quick;
-  const updated = isQuick ? quick : await addEverything(call, own, place.files[0]!, head !== null);
-  if ("failure" in updated) return degraded(updated.failure, { head, branch });
-  const note = isQuick ? (last?.note ?? null) : updated.note;
-
+  const updated = isQuick ? quick : await addEverything(call, index, place.files[0]!, place.head !== null);
+  if ("failure" in updated) return updated;
   const treeCall = await call(["write-tree"], { indexFile });
-  if (treeCall.code !== 0) return degraded(`git write-tree: ${treeCall.stderr}`, { head, branch });
-  const tree = treeCall.stdout.trim();
+  if (treeCall.code !== 0) return { failure: `git write-tree: ${treeCall.stderr}` };
   if (existsSync(indexFile)) renameSync(indexFile, keptIndex);
-  if (isLast && last.tree === tree) {
-    remember({ tree, commit: last.commit, ref: last.ref, note });
-    return { status: "unchanged", head, branch, commit: last.commit, ref: last.ref, note };
-  }
-  const commitCall = await call(["commit-tree", tree, ...(head === null ? [] : ["-p", head])], {
-    date: `@${Math.floor(request.createdAtMs / 1000)} +0000`,
-    input: `lazarus checkpoint ${request.checkpointId}\n`,
-  });
-  if (commitCall.code !== 0) return degraded(`git commit-tree: ${commitCall.stderr}`, { head, branch });
-  const commit = commitCall.stdout.trim();
-  const ref = REF_PREFIX + request.checkpointId;
-  const refCall = await call(["update-ref", ref, commit]);
-  if (refCall.code !== 0) return degraded(`git update-ref: ${refCall.stderr}`, { head, branch, commit });
-  remember({ tree, commit, ref, note });
-  return { status: "committed", head, branch, commit, ref, note };
+  return { tree: treeCall.stdout.trim(), note: isQuick ? (last?.note ?? null) : updated.note };
 }
 
-function callerOf({
-  worktree,
-  environment,
-  timeoutMs,
-}: Pick<GitRequest, "worktree" | "environment" | "timeoutMs">): Call {
+function remember(
+  request: GitRequest,
+  { place, ground }: RepositoryState,
+  { tree, commit, ref, note }: Pick<Remembered, "tree" | "commit" | "ref" | "note">,
+): void {
+  const { gitDirectory, head } = place;
+  const { checkpointId: checkpoint, headId: since } = request;
+  const state: Remembered = { gitDirectory, head, ground, checkpoint, since, tree, commit, ref, note };
+  writeFileSync(stateFileOf(request), JSON.stringify(state), { mode: 0o600 });
+}
+
+function callerOf({ worktree, environment, timeoutMs }: GitRequest): Call {
   return (args, extra = {}) =>
     git(worktree, args, { environment, ...(timeoutMs === undefined ? {} : { timeoutMs }), ...extra });
 }
 
-function stateFileOf({ cacheDirectory }: Pick<GitRequest, "cacheDirectory">): string {
+function stateFileOf({ cacheDirectory }: GitRequest): string {
   return join(cacheDirectory, "git.json");
 }
 
-/** Removes the refs of checkpoints that are gone, so that git may collect their objects. Best effort. */
+function keptIndexOf({ cacheDirectory }: GitRequest): string {
+  return join(cacheDirectory, "git-index");
+}
+
+/** Removes the refs of pruned checkpoints, so that git can collect their objects. Best effort. */
 export async function forgetCommits(
   worktree: string,
   ids: readonly string[],
@@ -225,13 +239,13 @@ interface Place {
   readonly gitDirectory: string;
   readonly head: string | null;
   readonly branch: string | null;
-  /** Where the last ref points now; null when it is gone. */
+  /** What the last ref points to now; null when it is gone. */
   readonly lastCommit: string | null;
-  /** The user's index, then what else decides what git sees. */
+  /** The user's index, then the other files that decide what git sees. */
   readonly files: readonly string[];
 }
 
-/** These take milliseconds, unless a file of the repository is a FIFO. */
+/** Takes milliseconds, unless a file of the repository is a FIFO. */
 const FIRST_ANSWER_MS = 20_000;
 const DECIDING = ["index", "info/exclude", "info/attributes", "config", "config.worktree"];
 
@@ -260,7 +274,7 @@ async function findPlace(call: Call, lastRef: string | undefined): Promise<Place
   return { gitDirectory, files, head, lastCommit, branch: readBranch(gitDirectory) };
 }
 
-/** Taken before git looks: what changes meanwhile makes the next checkpoint look at everything. */
+/** Taken before git reads them: a later change makes the next checkpoint add everything. */
 function stampGround({ environment, secretRules }: GitRequest, files: readonly string[]): string {
   const { HOME, XDG_CONFIG_HOME } = environment;
   const own = XDG_CONFIG_HOME ?? (HOME === undefined ? undefined : join(HOME, ".config"));

@@ -11,7 +11,7 @@ import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/er
 import { type JsonObject, readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
 import type { Lock } from "../../platform/lock.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
-import { type CaptureResult, captureCell } from "../capture/capture.ts";
+import { type CaptureResult, capture } from "../capture/capture.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
@@ -168,11 +168,11 @@ async function captureFork(
   fork.vault.publish([seed]);
   crashPoint("snapshot.fork.seeded");
   const message = `fork of ${context.mission} at ${checkpoint.ref.id}`;
-  const capture = await captureCell({ ...fork, cellRoot: cell }, { reason: "fork", message, heldLock: lock });
-  const ref = { ...capture.ref, parent: null };
+  const captured = await capture({ ...fork, cellRoot: cell }, lock, { reason: "fork", message });
+  const ref = { ...captured.ref, parent: null };
   fork.vault.publish([ref]);
   crashPoint("snapshot.fork.published");
-  return { ...capture, ref, checkpoint: { ...capture.checkpoint, ref } };
+  return { ...captured, ref, checkpoint: { ...captured.checkpoint, ref } };
 }
 
 /** The same bytes under a second name; a copy where the vaults lie on different file systems. */

@@ -29,7 +29,7 @@ import {
   readImageLayer,
 } from "../archive/source.ts";
 import { createUnpacker, type Unpacker, type UnpackOptions } from "../archive/unpack.ts";
-import { type CaptureResult, captureCell } from "../capture/capture.ts";
+import { type CaptureResult, capture } from "../capture/capture.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { Flaw } from "../model/entry.ts";
 import { fromTarName } from "../tar/header.ts";
@@ -101,10 +101,12 @@ async function importInto(
   unpacker.setDirectoryModes(unpacked);
   const lost = [...unpacker.flaws, ...(options.owners ? [] : keepRootOpen(root))];
   crashPoint("snapshot.import.adopted");
-  const result = await captureCell(
-    { ...context, cellRoot: root },
-    { reason: "import", message: `imported from ${basename(options.source)}`, heldLock: lock, git: false },
-  );
+  const message = `imported from ${basename(options.source)}`;
+  const result = await capture({ ...context, cellRoot: root }, lock, {
+    reason: "import",
+    message,
+    git: false,
+  });
   crashPoint("snapshot.import.captured");
   syncTree(staging);
   if (existsSync(context.cellRoot)) throw taken(context, "a cell");

@@ -3,24 +3,22 @@
 // the operation: the context's `record` reports it.
 import { type CheckpointRow, forgetCheckpoints, indexCheckpoint } from "../../registry/checkpoints.ts";
 import type { CaptureResult } from "../capture/capture.ts";
-
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef, Flaw } from "../model/entry.ts";
 import { type Changes, countChanges } from "../restore/plan.ts";
 import type { Restored } from "../restore/roll-forward.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
 
-/** A new checkpoint, the checkpoints pruned after it, and the interrupted restore finished before it. */
+/** A new checkpoint and the checkpoints pruned after it. */
 export function recordCheckpoint(
   context: MissionContext,
   result: CaptureResult,
-  options: { readonly tookMs?: number } = {},
+  { pruned = [], tookMs }: { readonly pruned?: readonly string[]; readonly tookMs?: number } = {},
 ): void {
   const { mission } = context;
-  recordRollForward(context, result.finished);
   context.record((registry) => {
     indexCheckpoint(registry, checkpointRow(mission, result.ref, result.checkpoint.metadata));
-    forgetCheckpoints(registry, mission, result.pruned ?? []);
+    forgetCheckpoints(registry, mission, pruned);
     registry.append({
       kind: "checkpoint",
       mission,
@@ -29,7 +27,7 @@ export function recordCheckpoint(
         reason: result.ref.reason,
         outcome: result.outcome,
         flaws: result.flaws.length,
-        ...(options.tookMs === undefined ? {} : { took_ms: options.tookMs }),
+        ...(tookMs === undefined ? {} : { took_ms: tookMs }),
       },
     });
   });

@@ -8,11 +8,12 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { Lock } from "../../platform/lock.ts";
-import { type CaptureResult, captureCell, surveyCell } from "../capture/capture.ts";
-import { OWN_NAMES } from "../capture/survey.ts";
+import { type CaptureResult, capture } from "../capture/capture.ts";
 import { type MissionContext, realPlace } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
+import { OWN_NAMES } from "../model/paths.ts";
+import { createMatcher } from "../path-patterns.ts";
 import { namingTheGood } from "../restore/damage-hint.ts";
 import { writeJournal } from "../restore/journal.ts";
 import { findMeans } from "../restore/make-path.ts";
@@ -29,8 +30,8 @@ import {
 } from "../restore/source.ts";
 import { removeStaging, stagePlan, stagingDirectory } from "../restore/stage.ts";
 import { syncPaths } from "../restore/sync.ts";
-import { createMatcher } from "../settings.ts";
 import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
+import { listCurrent } from "./current-listing.ts";
 import { lockVault } from "./lock.ts";
 import { recordRestore } from "./record.ts";
 import { fillDirectory, type IntoResult, prepareDirectory } from "./restore-into.ts";
@@ -143,7 +144,7 @@ export async function previewRestore(
   const opened = await openTarget(context, target, createTableReader(context.vault));
   const source = await namingTheGood(context.vault, target, () => openSource(context.vault, opened));
   const gone = !existsSync(context.cellRoot);
-  const now = gone ? { listing: new Map(), flaws: [] } : await surveyCell(context);
+  const now = gone ? { listing: new Map(), flaws: [] } : await listCurrent(context);
   requireKnown(scope, context.mission, target.id, source.listing, now.listing);
   const { changes } = planRestore(
     now.listing,
@@ -200,7 +201,7 @@ function openTarget(
 async function saveNow(context: MissionContext, target: CheckpointRef, lock: Lock): Promise<CaptureResult> {
   const message = `before restoring ${target.id}`;
   const saved = await untouched(context, ` ${target.id}`, () =>
-    captureCell(context, { reason: "pre-restore", message, heldLock: lock }),
+    capture(context, lock, { reason: "pre-restore", message }),
   );
   crashPoint("snapshot.restore.safety-taken");
   return saved;

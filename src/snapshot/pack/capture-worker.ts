@@ -1,34 +1,22 @@
-// The shell of a capture worker: takes tasks, sends results. All thinking is in capture-task.ts.
-import { parentPort } from "node:worker_threads";
-import { asLazarusError } from "../../platform/errors.ts";
+// The worker thread of a capture. All logic is in task.ts.
 import { posixSupport } from "../../platform/posix.ts";
-import { hearTasks } from "../../platform/worker-module.ts";
-import type { CaptureTask } from "../model/capture-item.ts";
-import { toColumns } from "./captured-columns.ts";
+import { serveTasks } from "../../platform/worker-pool.ts";
+import type { CaptureTask, TaskResult } from "../model/capture-item.ts";
 import { runTask } from "./task.ts";
 
-const port = parentPort!;
-
-// 80 ms, which the first task would wait for: loaded while it is still being laid out.
+// Takes 80 ms: load it before the first task arrives.
 posixSupport();
 
-hearTasks(port, ({ id, task }: { id: number; task: CaptureTask }) => {
-  try {
-    const { captured, ...result } = runTask(task);
-    const columns = toColumns(captured, task.kind === "piece" ? [] : task.items);
-    const parts = result.member === undefined ? [] : [result.member.raw, result.member.stored];
-    port.postMessage({ id, result, columns }, [
-      columns.numbers.buffer,
-      ...(parts.filter(ownsItsMemory).map(({ buffer }) => buffer) as ArrayBuffer[]),
-    ]);
-  } catch (error) {
-    // An error that crosses threads loses its code, and with it what can be said about it.
-    const { message, hint, code } = asLazarusError(error, "capturing");
-    port.postMessage({ id, error: { message, hint, code } });
-  }
+serveTasks("capturing", (task: CaptureTask) => {
+  const result = runTask(task);
+  return { result, transfer: ownBuffers(result) };
 });
 
-/** Shared memory stays where it is; small buffers are cut from a pool that others use as well, and are copied. */
-function ownsItsMemory({ buffer }: Uint8Array): boolean {
-  return buffer instanceof ArrayBuffer && buffer.byteLength !== Buffer.poolSize;
+/** The buffers that can be moved to the main thread; small ones are slices of Node's shared pool and are copied. */
+function ownBuffers({ member }: TaskResult): ArrayBuffer[] {
+  const parts = member === undefined ? [] : [member.raw, member.stored];
+  return parts
+    .map(({ buffer }) => buffer)
+    .filter((buffer): buffer is ArrayBuffer => buffer instanceof ArrayBuffer)
+    .filter(({ byteLength }) => byteLength !== Buffer.poolSize);
 }

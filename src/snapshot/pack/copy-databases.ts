@@ -1,53 +1,67 @@
-// Databases in use are captured from copies that SQLite makes, in the vault's scratch; what it cannot copy is captured as
-// it is, and that is said (INV-6).
+// Databases in use are captured from copies that SQLite makes in the vault's scratch directory. A database that SQLite
+// cannot copy is captured as plain files, with a flaw (INV-6).
 import { hash } from "node:crypto";
 import { join } from "node:path";
-import type { MissionContext } from "../mission-context.ts";
 import type { Flaw } from "../model/entry.ts";
+import { isSidecar } from "../model/sqlite-files.ts";
+import type { Walk } from "../scan/found.ts";
 import { nameAt } from "../scan/name-table.ts";
 import type { StatCache } from "../scan/stat-cache.ts";
-import type { Walk } from "../scan/walk.ts";
-import { backupDatabase, findDatabasesInUse, isSidecar } from "./sqlite-backup.ts";
+import { backupDatabase, findDatabasesInUse } from "./sqlite-backup.ts";
 
-/** Copies databases in use and enters them among the sources; returns the sidecars that are folded into the copies. */
-export async function copyDatabases(
-  context: MissionContext,
-  walk: Walk,
-  cache: StatCache | undefined,
-  scratch: string,
-  sources: Map<string, string>,
-  flaws: Flaw[],
-): Promise<Set<string>> {
-  const folded = new Set<string>();
-  // By the name that the cache has, where it has one: to look at the end of a path, the path must be put together.
-  const paths = walk.found
-    .filter(({ type, row, path }) => type === "file" && isSidecar(row < 0 ? path : nameAt(cache!, row)))
-    .map(({ path }) => path);
-  for (const [database, sidecars] of findDatabasesInUse(context.cellRoot, paths)) {
-    if (await copyDatabase(context, database, sources, scratch, flaws))
-      for (const sidecar of sidecars) folded.add(sidecar);
-  }
-  return folded;
+/** Where the bytes of a database are read: the copy, or the live file where SQLite could not make one. */
+export interface DatabaseCopy {
+  readonly database: string;
+  readonly source: string;
+  /** Set when there is no copy. */
+  readonly flaw?: Flaw;
 }
 
-/** Copies one database through SQLite; when it cannot, its files are captured as they are and that is said. */
-export async function copyDatabase(
-  context: MissionContext,
-  database: string,
-  sources: Map<string, string>,
+export interface DatabaseCopies {
+  readonly copies: readonly DatabaseCopy[];
+  /** Sidecars whose content is part of a copy, and which the checkpoint leaves out. */
+  readonly folded: ReadonlySet<string>;
+}
+
+/** Copies every database that has a sidecar in the walk. */
+export async function copyDatabasesInUse(
+  cellRoot: string,
+  walk: Pick<Walk, "found">,
+  cache: StatCache | undefined,
   scratch: string,
-  flaws: Flaw[],
-): Promise<boolean> {
-  const live = `${context.cellRoot}/${database}`;
-  // By its path: one that is copied again takes its own place, and never that of another.
+): Promise<DatabaseCopies> {
+  const folded = new Set<string>();
+  const copies: DatabaseCopy[] = [];
+  // Known paths are filtered by their cached name, since building 100,000 paths takes longer.
+  const sidecarPaths = walk.found
+    .filter(({ type, row, path }) => type === "file" && isSidecar(row < 0 ? path : nameAt(cache!, row)))
+    .map(({ path }) => path);
+  for (const [database, sidecars] of findDatabasesInUse(cellRoot, sidecarPaths)) {
+    const copy = await copyDatabase(cellRoot, database, scratch);
+    copies.push(copy);
+    if (copy.flaw === undefined) for (const sidecar of sidecars) folded.add(sidecar);
+  }
+  return { copies, folded };
+}
+
+export async function copyDatabase(
+  cellRoot: string,
+  database: string,
+  scratch: string,
+): Promise<DatabaseCopy> {
+  const live = `${cellRoot}/${database}`;
+  // Named after the path: a second copy replaces the first one and no other database's.
   const copy = join(scratch, `database-${hash("sha256", database)}`);
   const failure = await backupDatabase(live, copy);
-  sources.set(database, failure === undefined ? copy : live);
-  if (failure === undefined) return true;
-  flaws.push({
-    path: database,
-    kind: "degraded",
-    reason: `SQLite could not copy it (${failure}); captured as plain files`,
-  });
-  return false;
+  if (failure === undefined) return { database, source: copy };
+  const reason = `SQLite could not copy it (${failure}); captured as plain files`;
+  return { database, source: live, flaw: { path: database, kind: "degraded", reason } };
+}
+
+export function flawsOf(copies: readonly DatabaseCopy[]): Flaw[] {
+  return copies.flatMap(({ flaw }) => (flaw === undefined ? [] : [flaw]));
+}
+
+export function sourcesOf(copies: readonly DatabaseCopy[]): Map<string, string> {
+  return new Map(copies.map(({ database, source }) => [database, source]));
 }

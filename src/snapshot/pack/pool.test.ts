@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { CaptureTask, TaskResult } from "../model/capture-item.ts";
-import { runTasks } from "./pool.ts";
+import { createCapturePool } from "./pool.ts";
 
 const MANY_BYTES = 1 << 30;
 let root: string;
@@ -16,47 +16,50 @@ beforeEach(() => {
 
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-/** Copies of what the pool hands over: it uses the memory again. */
 async function run(tasks: readonly CaptureTask[], totalBytes: number): Promise<TaskResult[]> {
+  await using pool = createCapturePool();
   const results: TaskResult[] = [];
-  await runTasks(tasks, { totalBytes }, (result, index) => {
+  await pool.run(tasks, totalBytes, (result, index) => {
     expect(index).toBe(results.length);
-    const { raw, stored } = result.member!;
-    results.push({ ...result, member: { raw: Buffer.from(raw), stored: Buffer.from(stored) } });
+    results.push(result);
   });
   return results;
 }
 
-test.each(["gzip", "zstd"] as const)("workers give what one thread gives, in order (%s)", async (codec) => {
-  const tasks: CaptureTask[] = [];
-  for (let n = 0; n < 60; n += 1) {
-    const path = `d${n}`;
-    mkdirSync(join(root, path));
-    // Small ones, which compress to almost nothing; a few that do not compress; one that outgrows the shared memory.
-    const content =
-      n % 7 === 3 ? randomBytes(300_000) : n === 30 ? Buffer.alloc(9 << 20, "wide ") : Buffer.from(`${n}`);
-    writeFileSync(join(root, path, "file"), content);
-    const items = [
-      { path, type: "directory", size: 0 },
-      { path: `${path}/file`, type: "file", size: content.length },
-    ] as const;
-    tasks.push({ kind: "pack", codec, root, items, sizeHint: content.length });
-  }
-  const alone = await run(tasks, 0);
-  const together = await run(tasks, MANY_BYTES);
-  const inflate = codec === "gzip" ? gunzipSync : zstdDecompressSync;
-  for (const [n, result] of together.entries()) {
-    expect(result.captured).toEqual(alone[n]!.captured);
-    expect(Buffer.compare(result.member!.raw, alone[n]!.member!.raw)).toBe(0);
-    expect(Buffer.compare(inflate(result.member!.stored), result.member!.raw)).toBe(0);
-  }
-});
+test.each(["gzip", "zstd"] as const)(
+  "workers return the same results as one thread, in order (%s)",
+  async (codec) => {
+    const tasks: CaptureTask[] = [];
+    for (let n = 0; n < 60; n += 1) {
+      const path = `d${n}`;
+      mkdirSync(join(root, path));
+      // Small files, some that do not compress, and one that is larger than expected for a member.
+      const content =
+        n % 7 === 3 ? randomBytes(300_000) : n === 30 ? Buffer.alloc(9 << 20, "wide ") : Buffer.from(`${n}`);
+      writeFileSync(join(root, path, "file"), content);
+      const items = [
+        { path, type: "directory", size: 0 },
+        { path: `${path}/file`, type: "file", size: content.length },
+      ] as const;
+      tasks.push({ kind: "pack", codec, root, items, sizeHint: content.length });
+    }
+    const alone = await run(tasks, 0);
+    const together = await run(tasks, MANY_BYTES);
+    const inflate = codec === "gzip" ? gunzipSync : zstdDecompressSync;
+    for (const [n, result] of together.entries()) {
+      expect(result.captured).toEqual(alone[n]!.captured);
+      expect(Buffer.compare(result.member!.raw, alone[n]!.member!.raw)).toBe(0);
+      expect(Buffer.compare(inflate(result.member!.stored), result.member!.raw)).toBe(0);
+    }
+  },
+);
 
-test("a failure of the one who takes ends the work", async () => {
+test("a failure while taking a result ends the run", async () => {
   writeFileSync(join(root, "file"), "x");
   const items = [{ path: "file", type: "file", size: 1 }] as const;
   const task: CaptureTask = { kind: "pack", codec: "gzip", root, items, sizeHint: 1 };
-  const failing = runTasks(new Array(20).fill(task), { totalBytes: MANY_BYTES }, (_, index) => {
+  await using pool = createCapturePool();
+  const failing = pool.run(new Array(20).fill(task), MANY_BYTES, (_, index) => {
     if (index === 5) throw new Error("the disk is full");
   });
   await expect(failing).rejects.toThrow("the disk is full");

@@ -1,9 +1,9 @@
 // Why a path could not be captured. What concerns the path becomes a reason in the checkpoint (INV-6); what concerns the
 // whole machine ends the capture.
 import { existsSync } from "node:fs";
-import { systemErrorCode } from "../../platform/errors.ts";
+import { refuseExhaustion, systemErrorCode } from "../../platform/errors.ts";
 import type { CaptureItem, MissedItem } from "../model/capture-item.ts";
-import { refuseExhaustion } from "../scan/walk.ts";
+import { SQLITE_MAGIC, TRANSACTION_SUFFIXES } from "../model/sqlite-files.ts";
 
 class Missed extends Error {
   readonly why: MissedItem["why"];
@@ -29,10 +29,8 @@ export function changedType(): Error {
   return new Missed("changed-type", "became something else while being captured");
 }
 
-const SQLITE_MAGIC = Buffer.from("SQLite format 3\0");
-
 export function isDatabaseContent(content: Uint8Array): boolean {
-  return content.length >= 100 && SQLITE_MAGIC.equals(content.subarray(0, 16));
+  return content.length >= 100 && SQLITE_MAGIC.equals(content.subarray(0, SQLITE_MAGIC.length));
 }
 
 /** A database that moved while it was read: its journal came and went between two looks, or is kept in memory. */
@@ -43,7 +41,7 @@ export function movedDatabase(): Error {
 /** Reading a database while a transaction is under way captures half of it: SQLite must do it. */
 export function refuseLiveDatabase(file: string | Buffer, content: Uint8Array): void {
   if (!isDatabaseContent(content)) return;
-  for (const suffix of ["-journal", "-wal"]) {
+  for (const suffix of TRANSACTION_SUFFIXES) {
     const sidecar = typeof file === "string" ? file + suffix : Buffer.concat([file, Buffer.from(suffix)]);
     if (existsSync(sidecar)) throw new Missed("database", "a database in use");
   }

@@ -4,10 +4,8 @@
 import { closeSync, constants, existsSync, fstatSync, openSync, readSync, rmSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
 import { systemPath } from "../model/path-bytes.ts";
+import { SQLITE_MAGIC, sidecarSuffix } from "../model/sqlite-files.ts";
 
-export const SIDECARS = ["-wal", "-shm", "-journal"] as const;
-
-const MAGIC = "SQLite format 3\0";
 const BUSY_MS = 5000;
 /** All of them: between two steps a busy writer would make SQLite start over, again and again. */
 const PAGES_AT_ONCE = 2 ** 31 - 1;
@@ -18,15 +16,11 @@ const READ_ONLY_RECOVERY = 776;
  */
 const LOOKS = 3;
 
-export function isSidecar(name: string): boolean {
-  return SIDECARS.some((ending) => name.endsWith(ending));
-}
-
 /** The databases that have a sidecar among these paths, each with the sidecars found. */
 export function findDatabasesInUse(root: string, paths: Iterable<string>): Map<string, string[]> {
   const databases = new Map<string, string[]>();
   for (const path of paths) {
-    const suffix = SIDECARS.find((ending) => path.endsWith(ending));
+    const suffix = sidecarSuffix(path);
     if (suffix === undefined) continue;
     const database = path.slice(0, -suffix.length);
     const known = databases.get(database);
@@ -40,11 +34,11 @@ function isDatabase(file: string): boolean {
   try {
     const fd = openSync(systemPath(file), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
-      const head = Buffer.alloc(MAGIC.length);
+      const head = Buffer.alloc(SQLITE_MAGIC.length);
       return (
         fstatSync(fd).isFile() &&
         readSync(fd, head, 0, head.length, 0) === head.length &&
-        head.toString("latin1") === MAGIC
+        head.equals(SQLITE_MAGIC)
       );
     } finally {
       closeSync(fd);

@@ -1,17 +1,12 @@
-// A tar stream under construction: one buffer, in shared memory where there is some, that grows when files grew since they
-// were listed.
+// A tar stream under construction in one buffer, which grows when files have grown since they were listed.
 import { readSync } from "node:fs";
-import type { TaskMemory } from "../model/capture-item.ts";
 
 export class TarBuffer {
   bytes: Buffer;
   length = 0;
 
-  constructor(capacity: number, memory?: TaskMemory) {
-    this.bytes =
-      memory === undefined || memory.raw.byteLength < capacity
-        ? Buffer.allocUnsafeSlow(capacity)
-        : (Buffer.from(memory.raw as ArrayBufferLike as ArrayBuffer) as Buffer);
+  constructor(capacity: number) {
+    this.bytes = Buffer.allocUnsafeSlow(capacity);
   }
 
   reserve(count: number): void {
@@ -34,7 +29,7 @@ export class TarBuffer {
   }
 }
 
-/** Reads exactly `length` bytes; what a shrinking file no longer has becomes zeros, and the stat tells that it moved. */
+/** Reads exactly `length` bytes. If the file has shrunk, the rest is zeros; the stat after reading reveals the change. */
 export function readInto(fd: number, tar: TarBuffer, offset: number, length: number): void {
   const end = tar.length + length;
   let position = offset;

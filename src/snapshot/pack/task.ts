@@ -1,9 +1,9 @@
-// Does one capture task: reads files through their descriptor, stats before and after, retries what moved, and builds
-// tar bytes in one buffer. Synchronous, without state between tasks: workers run it, and so does the main thread when
-// there is little to do. Never follows a link, never waits on a FIFO.
+// Performs one capture task: reads each file through one descriptor, compares its stat before and after, retries files
+// that changed meanwhile, and builds tar bytes in one buffer. Synchronous and stateless: workers run it, and so does the
+// main thread for small captures. Never follows a link, never blocks on a FIFO.
 import { hash } from "node:crypto";
 import { closeSync } from "node:fs";
-import { systemErrorCode } from "../../platform/errors.ts";
+import { refuseExhaustion, systemErrorCode } from "../../platform/errors.ts";
 import { createStat, statOpen } from "../../platform/file-stat.ts";
 import type {
   CapturedItem,
@@ -12,13 +12,11 @@ import type {
   MissedItem,
   PackTask,
   PieceTask,
-  TaskMemory,
   TaskResult,
 } from "../model/capture-item.ts";
 import { systemPath } from "../model/path-bytes.ts";
-import { refuseExhaustion } from "../scan/walk.ts";
 import { encodeSparseMap, padding, writeHeader } from "../tar/header.ts";
-import { gzipCodec, zstdCodec } from "../vault/codec.ts";
+import { codecFor } from "../vault/codec.ts";
 import { describeFile, describeOther, openItem, openToRead } from "./describe-path.ts";
 import { hashTask } from "./hash.ts";
 import { explainMiss, isDatabaseContent, movedDatabase, refuseLiveDatabase } from "./read-failure.ts";
@@ -26,29 +24,25 @@ import { readInto, TarBuffer } from "./tar-buffer.ts";
 import { isHot, movedMeanwhile, signatureOf } from "./torn.ts";
 
 const ATTEMPTS = 3;
+/** An estimate of what an entry takes in a tar besides its content. */
+const HEADER_BYTES = 2048;
 
 export function runTask(task: CaptureTask): TaskResult {
-  const codec = task.codec === "zstd" ? zstdCodec : gzipCodec;
-  const { memory } = task;
-  const squeeze = (raw: Uint8Array) =>
-    codec.pack(raw, memory === undefined ? undefined : new Uint8Array(memory.stored));
   if (task.kind === "hash") return hashTask(task);
+  const codec = codecFor(task.codec);
   if (task.kind === "piece") {
-    const { raw, ...rest } = readPiece(task, memory);
-    return { captured: [], missed: [], ...rest, member: { raw, stored: squeeze(raw) } };
+    const { raw, ...piece } = readPiece(task);
+    return { captured: [], missed: [], ...piece, member: { raw, stored: codec.compressFast(raw) } };
   }
-  const { raw, captured, missed } = packFiles(task, memory);
+  const { raw, captured, missed } = packFiles(task);
   if (raw.length === 0) return { captured, missed };
-  return { captured, missed, member: { raw, stored: squeeze(raw) } };
+  return { captured, missed, member: { raw, stored: codec.compressFast(raw) } };
 }
 
 type Spans = readonly (readonly [offset: number, length: number])[];
 
-function packFiles(
-  task: PackTask,
-  memory: TaskMemory | undefined,
-): { raw: Uint8Array; captured: CapturedItem[]; missed: MissedItem[] } {
-  const tar = new TarBuffer(task.sizeHint + task.items.length * 2048, memory);
+function packFiles(task: PackTask): { raw: Uint8Array; captured: CapturedItem[]; missed: MissedItem[] } {
+  const tar = new TarBuffer(task.sizeHint + task.items.length * HEADER_BYTES);
   const captured: CapturedItem[] = [];
   const missed: MissedItem[] = [];
   const leaders = new Map<string, CapturedItem>();
@@ -73,7 +67,7 @@ function packItem(
   leaders: Map<string, CapturedItem>,
 ): CapturedItem {
   const file = systemPath(`${root}/${item.path}`);
-  // When the first name of the group could not be read, the next one takes its place.
+  // Absent when the group's first name could not be read: then the next name takes its place.
   const leader = item.linkTo === undefined ? undefined : leaders.get(item.group!);
   if (leader !== undefined) {
     const entry = { ...leader.entry, path: item.path };
@@ -95,7 +89,7 @@ function packFile(item: CaptureItem, live: string | Buffer, tar: TarBuffer): Cap
   }
 }
 
-/** One thread reads one file at a time. */
+/** Reused: a thread reads one file at a time. */
 const before = createStat();
 const after = createStat();
 
@@ -137,19 +131,16 @@ function readSpans(fd: number, tar: TarBuffer, size: number, extents: Spans | un
   else for (const [offset, length] of extents) readInto(fd, tar, offset, length);
 }
 
-/** Reads everything once more. The same bytes twice are what the file held at the moment in between. */
+/** Reads everything again. If both readings agree, the file held these bytes at the moment in between. */
 function readsTheSame(fd: number, size: number, extents: Spans | undefined, content: Uint8Array): boolean {
   const again = new TarBuffer(content.length);
   readSpans(fd, again, size, extents);
   return Buffer.compare(again.bytes.subarray(0, again.length), content) === 0;
 }
 
-/** What cannot be read becomes zeros, and the result says so: the header before it is written already. */
-function readPiece(
-  task: PieceTask,
-  memory: TaskMemory | undefined,
-): { raw: Uint8Array; signature: string; short: boolean } {
-  const tar = new TarBuffer(task.prefix.length + task.length + task.suffixLength, memory);
+/** Bytes that cannot be read become zeros, and the result says so: the header is already written. */
+function readPiece(task: PieceTask): { raw: Uint8Array; signature: string; short: boolean } {
+  const tar = new TarBuffer(task.prefix.length + task.length + task.suffixLength);
   tar.append(task.prefix);
   const start = tar.length;
   let signature = "";

@@ -7,9 +7,10 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
 import type { Flaw } from "../model/entry.ts";
 import { joinPath, parentPath, systemPath } from "../model/path-bytes.ts";
+import { sidecarSuffix } from "../model/sqlite-files.ts";
 import { createHands, type Hands, matches } from "./cell-access.ts";
 import type { Means } from "./make-path.ts";
-import { type Kept, type RestorePlan, SIDECARS } from "./plan.ts";
+import type { Kept, RestorePlan } from "./plan.ts";
 import { stagedName } from "./stage.ts";
 import {
   adjustStep,
@@ -131,7 +132,7 @@ function findSidecars(
   const found = new Map<string, string[]>();
   for (const directory of new Set([...touched].map(parentPath))) {
     for (const name of namesIn(hands.at(directory))) {
-      const suffix = SIDECARS.find((ending) => name.endsWith(ending));
+      const suffix = sidecarSuffix(name);
       if (suffix === undefined) continue;
       const path = joinPath(directory, name);
       const database = path.slice(0, -suffix.length);

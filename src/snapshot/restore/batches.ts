@@ -1,5 +1,4 @@
-// What restore workers are told: files to make, as compact rows that cross threads as one JSON text (a structured
-// clone of 100,000 entry objects costs three times as much), cut into batches so that no member is inflated twice. Pure.
+// The files that restore workers make, cut into batches so that no member is inflated twice. Pure.
 import type { Entry } from "../model/entry.ts";
 import type { LayerMembers } from "../vault/layer-reader.ts";
 import { memberAt } from "../vault/toc.ts";
@@ -50,56 +49,4 @@ export function cutBatches(orders: readonly FileOrder[], layers: readonly LayerM
   }
   if (batch.length > 0) batches.push({ orders: batch, bytes });
   return batches;
-}
-
-type Extra = Pick<Entry, "xattrs" | "extents">;
-type Row = [
-  path: string,
-  real: string | 0,
-  mode: number,
-  uid: number,
-  gid: number,
-  mtimeSec: number,
-  mtimeNs: number,
-  size: number,
-  sha256: string,
-  layer: number,
-  at: number,
-  length: number,
-  extra?: Extra,
-];
-
-export function encodeOrders(orders: readonly FileOrder[], layers: readonly LayerMembers[]): string {
-  const rank = new Map(layers.map(({ digest }, i) => [digest, i]));
-  const rows = orders.map(({ path, entry }): Row => {
-    const { mode, uid, gid, mtimeSec, mtimeNs, size, sha256, location, xattrs, extents } = entry;
-    const real = entry.path === path ? 0 : entry.path;
-    const where = location ? [rank.get(location.layer)!, location.at, location.length] : [-1, 0, 0];
-    const row = [path, real, mode, uid, gid, mtimeSec, mtimeNs, size, sha256, ...where] as unknown as Row;
-    if (xattrs !== undefined || extents !== undefined) {
-      row.push({ ...(xattrs && { xattrs }), ...(extents && { extents }) });
-    }
-    return row;
-  });
-  return JSON.stringify(rows);
-}
-
-export function decodeOrders(text: string, layers: readonly LayerMembers[]): FileOrder[] {
-  return (JSON.parse(text) as Row[]).map((row) => {
-    const [path, real, mode, uid, gid, mtimeSec, mtimeNs, size, sha256, layer, at, length, extra] = row;
-    const entry: Entry = {
-      path: real === 0 ? path : real,
-      type: "file",
-      mode,
-      uid,
-      gid,
-      mtimeSec,
-      mtimeNs,
-      size,
-      sha256,
-      ...(layer < 0 ? undefined : { location: { layer: layers[layer]!.digest, at, length } }),
-      ...extra,
-    };
-    return { path, entry };
-  });
 }

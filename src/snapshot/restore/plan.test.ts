@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Entry, EntryType, Listing } from "../model/entry.ts";
 import { parentPath } from "../model/path-bytes.ts";
-import { createMatcher } from "../settings.ts";
+import { createMatcher } from "../path-patterns.ts";
 import { isEmptyPlan, planRestore, type RestorePlan } from "./plan.ts";
 import { ancestors, createScope } from "./scope.ts";
 

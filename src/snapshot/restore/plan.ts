@@ -3,6 +3,7 @@
 // that everything that goes is in the safety checkpoint. Steps can be done again after a crash with the same result.
 import type { Entry, EntryType, Listing } from "../model/entry.ts";
 import { comparePaths, parentPath } from "../model/path-bytes.ts";
+import { SIDECAR_SUFFIXES } from "../model/sqlite-files.ts";
 import { ancestors, type Scope, WHOLE_CELL } from "./scope.ts";
 
 /** Enough of a path's lstat to say "this is what the safety checkpoint saw". */
@@ -154,11 +155,8 @@ export function planRestore(now: Listing, target: Listing, options: PlanOptions)
   };
 }
 
-/** Files that SQLite keeps beside a database. */
-export const SIDECARS = ["-wal", "-shm", "-journal"] as const;
-
 function listedSidecars(paths: readonly string[], now: Listing, target: Listing): string[] {
-  const names = paths.flatMap((path) => SIDECARS.map((suffix) => path + suffix));
+  const names = paths.flatMap((path) => SIDECAR_SUFFIXES.map((suffix) => path + suffix));
   return names.filter((name) => now.has(name) || target.has(name));
 }
 

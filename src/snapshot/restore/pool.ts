@@ -2,13 +2,12 @@
 // batch after the other. A few files are made right here. The first failure stops everything and is thrown.
 import { unlinkSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import type { Worker } from "node:worker_threads";
-import { asLazarusError, type ErrorCode, LazarusError, systemErrorCode } from "../../platform/errors.ts";
-import { dismissWorkers, startWorker } from "../../platform/worker-module.ts";
+import { asLazarusError, systemErrorCode } from "../../platform/errors.ts";
+import { createWorkerPool } from "../../platform/worker-pool.ts";
 import type { Flaw } from "../model/entry.ts";
 import { systemPath } from "../model/path-bytes.ts";
 import { createLayerReader, type FileReader, type LayerMembers } from "../vault/layer-reader.ts";
-import { type Batch, cutBatches, encodeOrders, type FileOrder } from "./batches.ts";
+import { cutBatches, type FileOrder } from "./batches.ts";
 import { findMeans, type Means, makeFile } from "./make-path.ts";
 
 export interface FilesTask {
@@ -22,7 +21,7 @@ export interface FilesTask {
 const INLINE_BYTES = 8 << 20;
 const INLINE_FILES = 500;
 const DEPTH = 2;
-/** Little of what a worker makes survives a batch: a small nursery saves 100 MB and costs nothing that shows. */
+/** Little of what a worker allocates survives a batch: a small young generation saves 100 MB at no measurable cost. */
 const YOUNG_MB = 8;
 
 export async function makeAllFiles(
@@ -43,18 +42,24 @@ export async function makeAllFiles(
       return flaws;
     });
   }
-  const count = Math.min(availableParallelism(), batches.length);
-  const workers = Array.from({ length: count }, () =>
-    startWorker("restore-worker", import.meta.url, {
-      workerData: { ...task, layers },
-      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
-    }),
+  await using pool = createWorkerPool<readonly FileOrder[], Flaw[]>({
+    module: "restore-worker",
+    from: import.meta.url,
+    workers: Math.min(availableParallelism(), batches.length),
+    depth: DEPTH,
+    youngGenerationMb: YOUNG_MB,
+    workerData: { ...task, layers },
+  });
+  const flaws: Flaw[] = [];
+  await pool.run(
+    batches.map(({ orders }) => orders),
+    (found, index) => {
+      flaws.push(...found);
+      onDone(batches[index]!.orders.length, batches[index]!.bytes);
+    },
+    signal,
   );
-  try {
-    return await drive(workers, batches, layers, onDone, signal);
-  } finally {
-    await dismissWorkers(workers);
-  }
+  return flaws;
 }
 
 /** One batch, synchronously. */
@@ -83,72 +88,4 @@ function removeEarlier(path: string): void {
   } catch (error) {
     if (systemErrorCode(error) !== "ENOENT") throw error;
   }
-}
-
-/** What a worker says about a batch: errors as plain data, since classes do not cross threads. */
-type Report =
-  | { readonly flaws: readonly Flaw[] }
-  | {
-      readonly code: ErrorCode;
-      readonly message: string;
-      readonly hint: string | undefined;
-      readonly details: Readonly<Record<string, unknown>>;
-      readonly cause: string | undefined;
-    };
-
-export function toReport(work: () => Flaw[]): Report {
-  try {
-    return { flaws: work() };
-  } catch (error) {
-    const { code, message, hint, details, cause } = asLazarusError(error, "restoring files");
-    return { code, message, hint, details, cause: cause instanceof Error ? cause.message : undefined };
-  }
-}
-
-function fromReport(report: Report): readonly Flaw[] {
-  if ("flaws" in report) return report.flaws;
-  const { code, message, hint, details, cause } = report;
-  throw new LazarusError(code, message, { hint, details, ...(cause && { cause: new Error(cause) }) });
-}
-
-function drive(
-  workers: readonly Worker[],
-  batches: readonly Batch[],
-  layers: readonly LayerMembers[],
-  onDone: (files: number, bytes: number) => void,
-  signal: AbortSignal | undefined,
-): Promise<Flaw[]> {
-  return new Promise((resolve, reject) => {
-    const flaws: Flaw[] = [];
-    let given = 0;
-    let done = 0;
-    const feed = (worker: Worker, queue: Batch[]) => {
-      while (queue.length < DEPTH && given < batches.length) {
-        const batch = batches[given++]!;
-        queue.push(batch);
-        worker.postMessage(encodeOrders(batch.orders, layers));
-      }
-    };
-    for (const worker of workers) {
-      const queue: Batch[] = [];
-      worker.on("message", (report: Report) => {
-        try {
-          flaws.push(...fromReport(report));
-          const batch = queue.shift()!;
-          done += 1;
-          feed(worker, queue);
-          onDone(batch.orders.length, batch.bytes);
-          if (done === batches.length) resolve(flaws);
-        } catch (error) {
-          reject(error);
-        }
-      });
-      worker.on("error", reject);
-      worker.on("exit", (code) => reject(new Error(`a restore worker ended with code ${code}`)));
-      feed(worker, queue);
-    }
-    const interrupt = () => reject(new LazarusError("INTERRUPTED", "interrupted by a signal"));
-    if (signal?.aborted) interrupt();
-    signal?.addEventListener("abort", interrupt, { once: true });
-  });
 }

@@ -1,9 +1,8 @@
-import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Entry, EntryType } from "../model/entry.ts";
-import { goneFromRows, orderItems, sameEntry, someParent, sortSuspects, whiteoutsFor } from "./classify.ts";
+import type { Entry } from "../model/entry.ts";
+import { goneFromRows, orderItems, sameEntry, sortSuspects } from "./classify.ts";
+import type { Found } from "./found.ts";
 import { cacheFromListing } from "./stat-cache-builder.ts";
-import type { Found } from "./walk.ts";
 
 const entry = (path: string, given: Partial<Entry> = {}): Entry => ({
   path,
@@ -16,67 +15,6 @@ const entry = (path: string, given: Partial<Entry> = {}): Entry => ({
   size: 3,
   sha256: "ab".repeat(32),
   ...given,
-});
-
-describe("whiteoutsFor", () => {
-  const set = (given: Record<string, EntryType> = {}) => new Map(Object.entries(given));
-
-  it("names what is gone, the topmost of each", () => {
-    expect(whiteoutsFor(["a", "a/b", "a/b/c", "d/e"], set())).toEqual(["a", "d/e"]);
-  });
-
-  it("names nothing whose place is taken, nor what was below it", () => {
-    expect(whiteoutsFor(["a", "a/b"], set({ a: "file" }))).toEqual([]);
-    expect(whiteoutsFor(["a/b"], set({ a: "symlink" }))).toEqual([]);
-  });
-
-  it("names what was below a directory that is set anew as one", () => {
-    expect(whiteoutsFor(["a", "a/b"], set({ a: "directory" }))).toEqual(["a/b"]);
-  });
-
-  it("takes no name for another that begins like it", () => {
-    expect(whiteoutsFor(["a", "ab", "a-b/c"], set())).toEqual(["a", "ab", "a-b/c"]);
-  });
-
-  it("together with what is set gives the new tree, as OCI tools apply a layer", () => {
-    const path = fc
-      .array(fc.constantFrom("a", "b", "c"), { minLength: 1, maxLength: 3 })
-      .map((names) => names.join("/"));
-    const tree = fc
-      .dictionary(path, fc.constantFrom<EntryType>("file", "symlink"), { maxKeys: 8 })
-      .map(complete);
-    fc.assert(
-      fc.property(tree, tree, (before, after) => {
-        const setAnew = new Map([...after].filter(([name, type]) => before.get(name) !== type));
-        const removed = [...before.keys()].filter((name) => after.get(name) !== before.get(name)).sort();
-        const merged = new Map(before);
-        const drop = (top: string) => {
-          for (const name of [...merged.keys()])
-            if (name === top || name.startsWith(`${top}/`)) merged.delete(name);
-        };
-        for (const name of whiteoutsFor(removed, setAnew)) drop(name);
-        for (const [name, type] of [...setAnew].sort()) {
-          if (type !== "directory" || merged.get(name) !== "directory") drop(name);
-          merged.set(name, type);
-        }
-        expect([...merged].sort()).toEqual([...after].sort());
-      }),
-    );
-  });
-
-  /** Adds the directories, and drops what stands below something that is none. */
-  function complete(given: Record<string, EntryType>): Map<string, EntryType> {
-    const tree = new Map<string, EntryType>();
-    for (const [name, type] of Object.entries(given).sort()) {
-      if (someParent(name, (parent) => (tree.get(parent) ?? "directory") !== "directory")) continue;
-      someParent(name, (parent) => {
-        tree.set(parent, "directory");
-        return false;
-      });
-      if (!tree.has(name)) tree.set(name, type);
-    }
-    return tree;
-  }
 });
 
 describe("sameEntry", () => {

@@ -1,10 +1,10 @@
 // Decides what a checkpoint must store, from what the walk found and what the last checkpoint knew. Pure.
 import type { CaptureItem } from "../model/capture-item.ts";
-import type { Entry, EntryType, Flaw } from "../model/entry.ts";
+import type { Entry, Flaw } from "../model/entry.ts";
 import { comparePaths, joinPath } from "../model/path-bytes.ts";
+import type { Found, Walk } from "./found.ts";
 import { nameAt } from "./name-table.ts";
 import { cachedEntry, findRow, type StatCache, TYPE_CODES } from "./stat-cache.ts";
-import type { Found, Walk } from "./walk.ts";
 
 /** A file, or all names of one file: what is stored or left alone as one. */
 export interface Unit {
@@ -116,42 +116,21 @@ export function goneFromRows(cache: StatCache, rows: readonly number[]): Gone[] 
   return gone.sort((a, b) => comparePaths(a.path, b.path));
 }
 
-/**
- * The removals that need a whiteout: topmost ones whose place is not taken by something new. Below a removed directory,
- * and below what is no directory any more, nothing is left to remove.
- */
-export function whiteoutsFor(removed: readonly string[], setAnew: ReadonlyMap<string, EntryType>): string[] {
-  const all = new Set(removed);
-  const covers = (parent: string): boolean => {
-    const type = setAnew.get(parent);
-    return type === undefined ? all.has(parent) : type !== "directory";
-  };
-  return removed.filter((path) => !setAnew.has(path) && !someParent(path, covers));
-}
-
-/** Whether this holds for any directory above the path; the cell itself does not count. */
-export function someParent(path: string, holds: (parent: string) => boolean): boolean {
-  for (let slash = path.lastIndexOf("/"); slash > 0; slash = path.lastIndexOf("/", slash - 1)) {
-    if (holds(path.slice(0, slash))) return true;
-  }
-  return false;
-}
-
 /** Directories of the cell's own layout that are links: nothing is followed, so what they lead to is not saved (INV-6). */
 export function linkedDirectories(
-  { found, still }: Walk,
+  { found, unchangedRows }: Walk,
   cache: StatCache | undefined,
   names: readonly string[],
 ): Flaw[] {
   const reason =
     "a link in the place of a directory: what it leads to is not saved, unless it lies in the cell itself";
-  const isStillLink = (name: string) => {
+  const isUnchangedLink = (name: string) => {
     const row = cache === undefined ? -1 : findRow(cache, name);
-    return row >= 0 && still[row] === 1 && cache!.types[row] === TYPE_CODES.symlink;
+    return row >= 0 && unchangedRows[row] === 1 && cache!.types[row] === TYPE_CODES.symlink;
   };
   const links = new Set(found.filter(({ type }) => type === "symlink").map(({ path }) => path));
   return names
-    .filter((name) => links.has(name) || isStillLink(name))
+    .filter((name) => links.has(name) || isUnchangedLink(name))
     .map((path) => ({ path, kind: "degraded", reason }));
 }
 

@@ -5,16 +5,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import type { Survey } from "../capture/survey.ts";
 import type { CapturedItem } from "../model/capture-item.ts";
 import { joinPath } from "../model/path-bytes.ts";
 import { runTask } from "../pack/task.ts";
-import { createMatcher } from "../settings.ts";
+import { createMatcher } from "../path-patterns.ts";
 import { goneFromRows } from "./classify.ts";
+import type { Survey } from "./found.ts";
 import { nameAt } from "./name-table.ts";
 import { buildCache, freshItems } from "./next-cache.ts";
 import { cachedEntry, decodeStatCache, encodeStatCache, type StatCache } from "./stat-cache.ts";
-import { everythingIn } from "./still.ts";
+import { allFound } from "./unchanged-rows.ts";
 import { createWalker } from "./walk.ts";
 
 /** Two changes within one tick of the kernel's clock cannot be told apart by stat; the product doubts such files. */
@@ -68,15 +68,12 @@ function next(root: string, cache: StatCache | undefined, excluded: string[], mi
   const rules = hash("sha256", JSON.stringify(excluded));
   const isExcluded = createMatcher(excluded);
   const walk = createWalker({ root, cache, isExcluded, rules }).walk();
-  const all = everythingIn(walk, cache).toArray();
+  const all = allFound(walk, cache).toArray();
   const items = walk.found
     .filter(({ unchanged, path }) => !unchanged && !missed.includes(path))
     .map(({ path, type, size }) => ({ path, type, size }));
   const { captured } = runTask({ kind: "hash", codec: "gzip", root, items });
-  const packed = {
-    captured: new Map<string, CapturedItem>(captured.map((item) => [item.entry.path, item])),
-    missed: [],
-  };
+  const byPath = new Map<string, CapturedItem>(captured.map((item) => [item.entry.path, item]));
   const survey: Survey = {
     cache,
     walk,
@@ -91,7 +88,7 @@ function next(root: string, cache: StatCache | undefined, excluded: string[], mi
   };
   return {
     all,
-    next: shared(buildCache(survey, freshItems(survey, packed), "m")),
+    next: shared(buildCache(survey, freshItems(survey, byPath), "m")),
     unread: all.filter((seen) => isMissed(seen)),
   };
 

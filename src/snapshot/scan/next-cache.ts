@@ -1,68 +1,55 @@
-// Makes the stat cache that goes with a checkpoint from the one before and what the walk and the packing saw. It holds
-// exactly what the checkpoint holds. Rows stay in their order, so that nearly all of them are copied at one go; the
-// children of a directory that was read anew move to the end together. Pure.
-
-import type { Survey } from "../capture/survey.ts";
+// Builds the stat cache of a checkpoint from the previous one and from what the walk and the packing saw. It holds
+// exactly what the checkpoint holds. Rows keep their order, so that nearly all of them are copied in bulk; the children
+// of a directory that was read again move to the end together. Pure. Live protection replaces the stat cache.
 import type { CapturedItem } from "../model/capture-item.ts";
-import type { Packed } from "../pack/pack.ts";
+import type { Found, Survey, Walk } from "./found.ts";
 import { baseName, type StatCache, TYPE_CODES } from "./stat-cache.ts";
-import { createStatCacheBuilder } from "./stat-cache-builder.ts";
-import type { Found, Walk } from "./walk.ts";
+import { createStatCacheBuilder, type StatCacheBuilder } from "./stat-cache-builder.ts";
 
-/** Files written this short before the scan could change again without their stat showing it. */
+/** A file written this shortly before the scan could change again without a change in its stat. */
 const RACY_MS = 2000;
 
-/** `items`: what was learnt of each that was found, as `freshItems` gives it. */
-export function buildCache(
-  found: Survey,
-  items: readonly (CapturedItem | undefined)[],
-  manifest: string,
-): StatCache {
-  const { walk, cache, scanStartMs, sources } = found;
-  const { kept, keptRows } = decideKept(found, items);
-  const segments = segmentsOf(keptRows);
-  const staying = segments.at(-1)?.rank ?? 0;
+/** What hashing or packing found for each path in `walk.found`. */
+export type FreshItems = readonly (CapturedItem | undefined)[];
 
-  // New places: first of what stays at its row, then of what moves to the end.
-  const placeOf = new Uint32Array(walk.found.length);
-  let end = staying;
-  for (const [i, slot] of walk.slots.entries()) {
-    placeOf[i] = slot < 0 ? end : rankOf(segments, slot);
-    if (slot < 0) end += kept[i]!;
-  }
+export function freshItems(survey: Survey, captured: ReadonlyMap<string, CapturedItem>): FreshItems {
+  const { walk, sources, refreshed } = survey;
+  return walk.found.map(({ path, unchanged, inode }) => {
+    // A lookup by path takes half a microsecond: skip it for unchanged paths with one name that SQLite did not copy.
+    if (unchanged && inode === undefined && (sources.size === 0 || !sources.has(path))) return undefined;
+    return captured.get(path) ?? refreshed.get(path);
+  });
+}
 
-  const builder = createStatCacheBuilder(end);
+export function buildCache(survey: Survey, items: FreshItems, manifest: string): StatCache {
+  const { walk, cache } = survey;
+  const layout = planRows(survey, items);
+  const { kept, keptRows, segments, placeOf } = layout;
+  const builder = createStatCacheBuilder(layout.count);
   for (const { from, to } of segments) builder.copy(cache!, from, to - from);
-  // The stat of a live database says nothing about the copy that stands for it.
-  const isRacy = (item: CapturedItem, path: string) =>
-    item.torn !== undefined || sources.has(path) || !(item.mark.ctimeMs < scanStartMs - RACY_MS);
-  for (const [i, { path, row }] of walk.found.entries()) {
-    if (!kept[i] || walk.slots[i]! >= 0) continue;
-    const item = items[i];
-    if (item === undefined) builder.copy(cache!, row, 1);
-    else builder.add(baseName(path), item, isRacy(item, path));
-  }
+  addMovedRows(builder, survey, items, kept);
 
-  const setRowChildren = (at: number, row: number) => {
+  const copyChildren = (place: number, row: number) => {
     const first = cache!.firstChild[row]!;
     const count = cache!.childCount[row]!;
     const start = rankOf(segments, first);
     const left = rankOf(segments, first + count) - start;
-    builder.setChildren(at, left === 0 ? 0 : start, left, left === count);
+    builder.setChildren(place, left === 0 ? 0 : start, left, left === count);
   };
-  // Up to the first row that goes, all children stand where they stood.
-  const hole = segments[0]?.from === 0 ? segments[0].to : 0;
-  for (const row of directoriesOf(cache)) {
-    if (keptRows[row] && cache!.firstChild[row]! + cache!.childCount[row]! > hole)
-      setRowChildren(rankOf(segments, row), row);
+  // Up to the first row that is dropped, all children keep their place.
+  const firstGap = segments[0]?.from === 0 ? segments[0].to : 0;
+  for (const row of directoryRows(cache)) {
+    if (keptRows[row] && cache!.firstChild[row]! + cache!.childCount[row]! > firstGap)
+      copyChildren(rankOf(segments, row), row);
   }
   for (const [i, { path, row, type }] of walk.found.entries()) {
     if (!kept[i]) continue;
-    const isPlaced = walk.slots[i]! >= 0;
-    if (isPlaced && items[i] !== undefined)
-      builder.replace(placeOf[i]!, baseName(path), items[i]!, isRacy(items[i]!, path));
+    const keepsRow = walk.slots[i]! >= 0;
+    const item = items[i];
+    if (keepsRow && item !== undefined)
+      builder.replace(placeOf[i]!, baseName(path), item, isRacy(survey, item, path));
     if (type !== "directory" || row < 0) builder.setChildren(placeOf[i]!, 0, 0, true);
-    else if (!isPlaced) setRowChildren(placeOf[i]!, row);
+    else if (!keepsRow) copyChildren(placeOf[i]!, row);
   }
   for (const { directory, first, count, complete } of walk.runs) {
     if (!kept[directory]) continue;
@@ -71,10 +58,50 @@ export function buildCache(
     const start = left === 0 ? 0 : placeOf[first]!;
     builder.setChildren(placeOf[directory]!, start, left, complete && left === count);
   }
-  return builder.finish(manifest, found.rules);
+  return builder.finish(manifest, survey.rules);
 }
 
-/** Rows that stay and stand together; `rank` is how many rows stay up to the end of it. */
+/** The stat of a live database says nothing about the copy that was captured instead. */
+function isRacy({ sources, scanStartMs }: Survey, item: CapturedItem, path: string): boolean {
+  return item.torn !== undefined || sources.has(path) || !(item.mark.ctimeMs < scanStartMs - RACY_MS);
+}
+
+/** Where each row of the new cache comes from. */
+interface Layout {
+  /** 1 for each found path, and each cache row, that is in the checkpoint. */
+  readonly kept: Uint8Array;
+  readonly keptRows: Uint8Array;
+  /** The kept rows, in ranges. */
+  readonly segments: readonly Segment[];
+  /** The new row of each found path: first those that keep their row, then those that move to the end. */
+  readonly placeOf: Uint32Array;
+  readonly count: number;
+}
+
+function planRows(survey: Survey, items: FreshItems): Layout {
+  const { walk } = survey;
+  const { kept, keptRows } = decideKept(survey, items);
+  const segments = segmentsOf(keptRows);
+  const placeOf = new Uint32Array(walk.found.length);
+  let count = segments.at(-1)?.rank ?? 0;
+  for (const [i, slot] of walk.slots.entries()) {
+    placeOf[i] = slot < 0 ? count : rankOf(segments, slot);
+    if (slot < 0) count += kept[i]!;
+  }
+  return { kept, keptRows, segments, placeOf, count };
+}
+
+function addMovedRows(builder: StatCacheBuilder, survey: Survey, items: FreshItems, kept: Uint8Array): void {
+  const { walk, cache } = survey;
+  for (const [i, { path, row }] of walk.found.entries()) {
+    if (!kept[i] || walk.slots[i]! >= 0) continue;
+    const item = items[i];
+    if (item === undefined) builder.copy(cache!, row, 1);
+    else builder.add(baseName(path), item, isRacy(survey, item, path));
+  }
+}
+
+/** A range of kept rows; `rank` is the number of kept rows up to its end. */
 interface Segment {
   readonly from: number;
   readonly to: number;
@@ -94,7 +121,7 @@ function segmentsOf(keptRows: Uint8Array): Segment[] {
   return segments;
 }
 
-/** How many rows stay before this one. */
+/** How many kept rows precede this one. */
 function rankOf(segments: readonly Segment[], row: number): number {
   let low = 0;
   let high = segments.length;
@@ -108,7 +135,7 @@ function rankOf(segments: readonly Segment[], row: number): number {
   return here === undefined || here.from >= row ? before : before + row - here.from;
 }
 
-function* directoriesOf(cache: StatCache | undefined): Generator<number> {
+function* directoryRows(cache: StatCache | undefined): Generator<number> {
   if (cache === undefined) return;
   const { types } = cache;
   for (
@@ -119,22 +146,10 @@ function* directoriesOf(cache: StatCache | undefined): Generator<number> {
     yield row;
 }
 
-/** What the packing or the closer look learnt of each path that the walk found. */
-export function freshItems(found: Survey, packed: Packed): (CapturedItem | undefined)[] {
-  return found.walk.found.map((each) => freshItem(found, packed, each));
-}
-
-function freshItem({ sources, refreshed }: Survey, packed: Packed, found: Found): CapturedItem | undefined {
-  const { path, unchanged, inode } = found;
-  // A lookup by path costs half a microsecond: none for what has one name, is unchanged and was not copied by SQLite.
-  if (unchanged && inode === undefined && (sources.size === 0 || !sources.has(path))) return undefined;
-  return packed.captured.get(path) ?? refreshed.get(path);
-}
-
-/** Which of the found, and which rows, are in the checkpoint: what stands below a lost directory is lost with it. */
+/** Everything below a directory that is not in the checkpoint is dropped with it. */
 function decideKept(
   { walk, cache, removed: removedPaths }: Survey,
-  items: readonly (CapturedItem | undefined)[],
+  items: FreshItems,
 ): { kept: Uint8Array; keptRows: Uint8Array } {
   const removed = new Set(removedPaths);
   const kept = new Uint8Array(walk.found.length);
@@ -144,8 +159,8 @@ function decideKept(
     kept[i] = items[i] !== undefined || (unchanged && !isGone) ? 1 : 0;
     if (!kept[i] && type === "directory") lost.push(i);
   }
-  const keptRows = walk.still.slice();
-  if (lost.length > 0) dropBelow(walk, cache, lost, kept, keptRows);
+  const keptRows = walk.unchangedRows.slice();
+  if (lost.length > 0) dropBelow(walk, cache, lost, { kept, keptRows });
   for (const [i, slot] of walk.slots.entries()) if (slot >= 0) keptRows[slot] = kept[i]!;
   return { kept, keptRows };
 }
@@ -154,14 +169,13 @@ function dropBelow(
   walk: Walk,
   cache: StatCache | undefined,
   lost: readonly number[],
-  kept: Uint8Array,
-  keptRows: Uint8Array,
+  { kept, keptRows }: { kept: Uint8Array; keptRows: Uint8Array },
 ): void {
   const runOf = new Map(walk.runs.map((run) => [run.directory, run]));
   const foundAt = new Map(walk.slots.map((slot, i) => [slot, i]));
   const dropFound = (i: number) => {
     kept[i] = 0;
-    const { type, row } = walk.found[i]!;
+    const { type, row }: Found = walk.found[i]!;
     if (type !== "directory") return;
     const run = runOf.get(i);
     if (run === undefined) dropRows(row);

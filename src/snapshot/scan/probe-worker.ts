@@ -1,4 +1,4 @@
-// The shell of a probing thread: the cache's bytes are shared, so nothing is copied on the way in or out.
+// The worker thread of a probe. The cache is shared memory, so nothing is copied.
 import { parentPort } from "node:worker_threads";
 import { type ProbeTask, workThrough } from "./probe.ts";
 import { decodeStatCache } from "./stat-cache.ts";

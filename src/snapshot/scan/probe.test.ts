@@ -56,18 +56,18 @@ function cacheOf(isRacy: (path: string) => boolean = () => false): { cache: Stat
   return { cache: decodeStatCache(shared)!, paths };
 }
 
-const doubted = (paths: string[], verdicts: Uint8Array | undefined) =>
+const suspects = (paths: string[], verdicts: Uint8Array | undefined) =>
   paths.filter((_, row) => verdicts![row] !== UNCHANGED);
 
-test("what nobody touched is unchanged, on however many threads", () => {
+test("untouched paths are unchanged, on any number of threads", () => {
   const { cache, paths } = cacheOf();
   for (let round = 0; round < 5; round += 1)
-    expect(doubted(paths, probeRows(root, cache, { leastRows: 0 }))).toEqual([]);
+    expect(suspects(paths, probeRows(root, cache, { leastRows: 0 }))).toEqual([]);
 });
 
 const TAKEN = 1;
 
-/** A thread that takes the first chunk of rows, and is held up for ever. */
+/** A thread that takes the first chunk of rows and then hangs. */
 function stoppedThread(says: boolean): Probers & { task?: ProbeTask } {
   return {
     give(task) {
@@ -80,48 +80,48 @@ function stoppedThread(says: boolean): Probers & { task?: ProbeTask } {
 }
 
 test.each([
-  ["before it could say that it took some", false],
-  ["at work", true],
-])("a thread that stopped %s leaves its rows to the first one", (_, says) => {
+  ["before it marked its chunk", false],
+  ["while checking", true],
+])("the main thread checks the rows of a thread that hung %s", (_, says) => {
   const { cache, paths } = cacheOf((path) => path === "d1");
   const thread = stoppedThread(says);
-  const verdicts = probeRows(root, cache, { probers: thread, putOff: ["d2"] })!;
-  expect(doubted(paths, verdicts).filter((path) => !/^d2(\/|$)/.test(path))).toEqual(["d1"]);
-  // It goes on when the verdicts have been given: they stand.
+  const verdicts = probeRows(root, cache, { probers: thread, skip: ["d2"] })!;
+  expect(suspects(paths, verdicts).filter((path) => !/^d2(\/|$)/.test(path))).toEqual(["d1"]);
+  // What the thread writes later does not change the verdicts.
   const before = [...verdicts];
   new Uint8Array(thread.task!.verdicts).fill(UNCHANGED);
   expect([...verdicts]).toEqual(before);
 });
 
-test("what was written, removed, added to or may have changed unseen is to be looked at", () => {
+test("written, removed, extended and racy paths are to be looked at", () => {
   const { cache, paths } = cacheOf((path) => path === "d3/f3");
   writeFileSync(join(root, "d1", "größe 漢"), "more than it was");
   rmSync(join(root, "d9", "f9"));
   writeFileSync(join(root, "d20", "new"), "");
   const verdicts = probeRows(root, cache, { leastRows: 0 })!;
-  expect(doubted(paths, verdicts).sort()).toEqual(["d1/größe 漢", "d20", "d3/f3", "d9", "d9/f9"]);
+  expect(suspects(paths, verdicts).sort()).toEqual(["d1/größe 漢", "d20", "d3/f3", "d9", "d9/f9"]);
   expect(verdicts[paths.indexOf("d3/f3")]).toBe(LOOK);
 });
 
-test("what is put off gets no verdict, nor does anything below it", () => {
+test("skipped paths and everything below them get no verdict", () => {
   const { cache, paths } = cacheOf();
-  const below = doubted(paths, probeRows(root, cache, { putOff: ["d5", "absent/at-all"], leastRows: 0 }));
+  const below = suspects(paths, probeRows(root, cache, { skip: ["d5", "absent/at-all"], leastRows: 0 }));
   expect(below.length).toBe(1 + FILES);
   expect(below.every((path) => path === "d5" || path.startsWith("d5/"))).toBe(true);
 });
 
-test("few paths are not worth a thread, and get their verdicts all the same", () => {
+test("a small cache is checked without threads", () => {
   const { cache, paths } = cacheOf();
   writeFileSync(join(root, "d3", "f5"), "changed");
-  expect(doubted(paths, probeRows(root, cache))).toEqual(["d3/f5"]);
+  expect(suspects(paths, probeRows(root, cache))).toEqual(["d3/f5"]);
 });
 
-test("nothing is known by a cache that was not read from a file", () => {
+test("a cache that was not read from a file gives no verdicts", () => {
   const { shared: _, ...made } = cacheOf().cache;
   expect(probeRows(root, made)).toBeUndefined();
 });
 
-test("a cache with a flipped bit is none", () => {
+test("a cache with a flipped bit is rejected", () => {
   const { cache } = cacheOf();
   const bytes = new Uint8Array(cache.shared!);
   bytes[bytes.length >> 1]! ^= 1;

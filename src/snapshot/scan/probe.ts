@@ -1,6 +1,6 @@
-// Asks of every path that the stat cache knows whether its stat is still the same, on several threads at once: two cores
-// look at 130,000 files in the time that one walk of `find` takes for half of them. It reads nothing but stat, and its
-// "unchanged" is all that the walk takes from it; everything else the walk looks at itself.
+// Compares the stat of every path in the stat cache, on several threads: two cores check 130,000 files in half the time
+// that `find` takes. The walk uses only the verdict "unchanged" and looks at every other path itself.
+// Live protection replaces the stat cache.
 import { lstatSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { startWorker } from "../../platform/worker-module.ts";
@@ -12,31 +12,31 @@ export interface ProbeTask {
   readonly root: string;
   /** The stat cache's file, whole. */
   readonly cache: SharedArrayBuffer;
-  /** One byte a row. */
+  /** One byte per row. */
   readonly verdicts: SharedArrayBuffer;
-  /** One number a chunk of rows: FREE, TAKEN, DONE; and before them, the next chunk to take. */
+  /** The next chunk to take, then the state of each chunk of rows: FREE, TAKEN or DONE. */
   readonly chunks: SharedArrayBuffer;
 }
 
 export const LOOK = 0;
 export const UNCHANGED = 1;
-/** Not looked at now. */
-const PUT_OFF = 2;
+/** Excluded from the check. */
+const SKIPPED = 2;
 
 const CHUNK_ROWS = 512;
 const FREE = 0;
 const TAKEN = 1;
 const DONE = 2;
-/** Starting a thread takes 40 ms, in which one thread looks at this many paths. */
+/** Starting a thread takes 40 ms, in which one thread checks this many paths. */
 export const LEAST_ROWS = 10_000;
 const MOST_THREADS = 4;
-const QUIETLY = { throwIfNoEntry: false } as const;
-/** Room for the stats of a whole share, none of which survives: not one collection of garbage. */
+const NO_THROW = { throwIfNoEntry: false } as const;
+/** Holds all stat objects of a thread's share, so that no garbage collection is needed. */
 const YOUNG_MB = 96;
-/** A thread that does not come back is not waited for: the first one looks at its rows, too. */
-const PATIENCE_MS = 1000;
+/** After this, the main thread checks the rows of a thread that does not answer. */
+const ANSWER_MS = 1000;
 
-/** Threads that look along. A thread takes 40 ms to start, so it is called before there is work for it. */
+/** Threads that help with the check. */
 export interface Probers extends Disposable {
   give(task: ProbeTask): void;
 }
@@ -46,7 +46,7 @@ export function startProbers(): Probers {
     const worker = startWorker("probe-worker", import.meta.url, {
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
     });
-    // Without it the first thread does all the work.
+    // Without it the main thread does all the work.
     worker.on("error", () => {});
     worker.unref();
     return worker;
@@ -62,17 +62,19 @@ export function startProbers(): Probers {
 }
 
 export interface ProbeOptions {
-  readonly putOff?: Iterable<string> | undefined;
+  /** Paths to leave out, with everything below them. */
+  readonly skip?: Iterable<string> | undefined;
+  /** Default: threads of its own for a large cache. */
   readonly probers?: Probers | undefined;
-  /** From how many rows on threads are called that are not there yet. */
+  /** Number of rows from which threads are started. */
   readonly leastRows?: number;
 }
 
-/** A verdict for each row: UNCHANGED, or LOOK for what the walk has to see for itself. Undefined: nothing is known. */
+/** A verdict per row: UNCHANGED, or LOOK. Undefined for a cache that was not read from a file. */
 export function probeRows(
   root: string,
   cache: StatCache,
-  { putOff = [], probers, leastRows = LEAST_ROWS }: ProbeOptions = {},
+  { skip = [], probers, leastRows = LEAST_ROWS }: ProbeOptions = {},
 ): Uint8Array | undefined {
   if (cache.shared === undefined) return undefined;
   const count = Math.ceil(cache.count / CHUNK_ROWS);
@@ -83,21 +85,21 @@ export function probeRows(
     chunks: new SharedArrayBuffer(4 * (count + 1)),
   };
   const verdicts = new Uint8Array(task.verdicts);
-  for (const path of putOff) markBelow(cache, findRow(cache, path), verdicts);
+  for (const path of skip) markBelow(cache, findRow(cache, path), verdicts);
   using own = probers === undefined && cache.count >= leastRows ? startProbers() : undefined;
   (probers ?? own)?.give(task);
   const probeChunk = workThrough(task, cache);
   const states = new Int32Array(task.chunks, 4);
   for (let chunk = 0; chunk < count; chunk += 1) {
-    if (Atomics.load(states, chunk) === TAKEN) Atomics.wait(states, chunk, TAKEN, PATIENCE_MS);
-    // A thread may also have been held up between taking a chunk and saying so.
+    if (Atomics.load(states, chunk) === TAKEN) Atomics.wait(states, chunk, TAKEN, ANSWER_MS);
+    // A thread may also have stopped between taking a chunk and marking it.
     if (Atomics.load(states, chunk) !== DONE) probeChunk(chunk);
   }
-  // One that was not waited for may go on writing, and the walk asks of a row more than once.
+  // A copy: a thread that was given up on may still write, and the walk reads a verdict more than once.
   return verdicts.slice();
 }
 
-/** Takes chunk after chunk until none is left. Every thread does this. Returns what looks at one chunk. */
+/** Checks chunk after chunk until none is left; every thread does this. Returns the function that checks one chunk. */
 export function workThrough(task: ProbeTask, cache: StatCache): (chunk: number) => void {
   const next = new Int32Array(task.chunks, 0, 1);
   const states = new Int32Array(task.chunks, 4);
@@ -106,7 +108,7 @@ export function workThrough(task: ProbeTask, cache: StatCache): (chunk: number) 
   const probeChunk = (chunk: number) => {
     const end = Math.min(cache.count, (chunk + 1) * CHUNK_ROWS);
     for (let row = chunk * CHUNK_ROWS; row < end; row += 1) {
-      if (verdicts[row] === PUT_OFF || cache.racy[row] === 1) continue;
+      if (verdicts[row] === SKIPPED || cache.racy[row] === 1) continue;
       if (
         isSame(
           cache,
@@ -129,7 +131,7 @@ export function workThrough(task: ProbeTask, cache: StatCache): (chunk: number) 
 
 function isSame(cache: StatCache, row: number, path: string): boolean {
   try {
-    const stat = lstatSync(cache.spelling === "latin1" ? path : systemPath(path), QUIETLY);
+    const stat = lstatSync(cache.spelling === "latin1" ? path : systemPath(path), NO_THROW);
     return stat !== undefined && isUnchanged(cache, row, stat);
   } catch {
     return false;
@@ -155,7 +157,7 @@ function createDirectories(cache: StatCache): { parents: Uint32Array; pathOf(row
 
 function markBelow(cache: StatCache, row: number, verdicts: Uint8Array): void {
   if (row < 0) return;
-  verdicts[row] = PUT_OFF;
+  verdicts[row] = SKIPPED;
   const first = cache.firstChild[row]!;
   for (let child = first; child < first + cache.childCount[row]!; child += 1)
     markBelow(cache, child, verdicts);

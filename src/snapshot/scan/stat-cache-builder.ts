@@ -2,7 +2,7 @@
 import type { StatMark } from "../model/capture-item.ts";
 import type { Entry, EntryType } from "../model/entry.ts";
 import { parentPath } from "../model/path-bytes.ts";
-import { isSidecar } from "../pack/sqlite-backup.ts";
+import { isSidecar } from "../model/sqlite-files.ts";
 import { createNameWriter } from "./name-table.ts";
 import {
   baseName,

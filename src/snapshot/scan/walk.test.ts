@@ -2,16 +2,14 @@ import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { LazarusError } from "../../platform/errors.ts";
-import { createSystemError } from "../../testing/index.ts";
-import type { Survey } from "../capture/survey.ts";
 import { runTask } from "../pack/task.ts";
-import { createMatcher } from "../settings.ts";
+import { createMatcher } from "../path-patterns.ts";
+import type { Survey, Walk } from "./found.ts";
 import { nameAt } from "./name-table.ts";
 import { buildCache, freshItems } from "./next-cache.ts";
 import { decodeStatCache, encodeStatCache, type StatCache } from "./stat-cache.ts";
-import { everythingIn } from "./still.ts";
-import { createWalker, refuseExhaustion, type Walk } from "./walk.ts";
+import { allFound } from "./unchanged-rows.ts";
+import { createWalker } from "./walk.ts";
 
 let root: string;
 beforeEach(() => {
@@ -31,7 +29,7 @@ const walk = (cache?: StatCache, exclude: string[] = [], defer: string[] = []) =
     defer: new Set(defer),
   });
 const paths = (seen: Walk, cache?: StatCache) =>
-  everythingIn(seen, cache)
+  allFound(seen, cache)
     .map(({ path }) => path)
     .toArray()
     .sort();
@@ -70,8 +68,7 @@ function remember(
     flaws: [],
     sources: new Map(),
   };
-  const packed = { captured: new Map(captured.map((item) => [item.entry.path, item])), missed: [] };
-  return buildCache(found, freshItems(found, packed), "m");
+  return buildCache(found, freshItems(found, new Map(captured.map((item) => [item.entry.path, item]))), "m");
 }
 
 describe.each([false, true])("a walk with a cache (rows asked first: %s)", (asking) => {
@@ -181,15 +178,4 @@ describe.each([false, true])("a directory that is put off (rows asked first: %s)
     expect(gone.map((row) => nameAt(cache, row)).sort()).toEqual([".git", "objects"]);
     expect(found.find(({ path }) => path === ".git")).toMatchObject({ unchanged: false, row: -1 });
   });
-});
-
-it("a machine that is out of descriptors or memory ends the walk; a bad sector does not", () => {
-  for (const code of ["EMFILE", "ENFILE", "ENOMEM"])
-    expect(() => refuseExhaustion(createSystemError(code, { syscall: "open" }), "reading x", "/x")).toThrow(
-      LazarusError,
-    );
-  for (const code of ["EIO", "EACCES", "ENOENT"])
-    expect(() =>
-      refuseExhaustion(createSystemError(code, { syscall: "open" }), "reading x", "/x"),
-    ).not.toThrow();
 });

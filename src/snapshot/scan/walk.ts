@@ -1,78 +1,35 @@
-// One walk of a cell, compared with the stat cache as it goes. A directory whose own stat is unchanged is
-// not read again: its names are known, unless some were left out of the last checkpoint. What is as it was costs one
-// lstat, taken beforehand (by threads, where there is much), and no object: it is *still*, a mark at its row of the
-// cache. Nothing is opened here but directories.
+// Walks a cell and compares it with the stat cache. A directory whose own stat is unchanged is not read again: its names
+// are known, unless some were left out of the last checkpoint. An unchanged path costs one lstat, taken beforehand by
+// `probeRows`, and no object: only its cache row is marked. Nothing but directories is opened.
+// Live protection replaces the stat cache and this comparison.
 import { constants, lstatSync, readdirSync, type Stats } from "node:fs";
-import { asLazarusError, systemErrorCode } from "../../platform/errors.ts";
+import { refuseExhaustion, systemErrorCode } from "../../platform/errors.ts";
 import type { EntryType, Flaw } from "../model/entry.ts";
 import { decodePath, encodePath, joinPath, systemPath } from "../model/path-bytes.ts";
-import type { Matcher } from "../settings.ts";
+import type { Matcher } from "../path-patterns.ts";
+import type { Found, Run, Walk } from "./found.ts";
 import { nameAt } from "./name-table.ts";
-import { type Probers, probeRows, UNCHANGED } from "./probe.ts";
+import { probeRows, UNCHANGED } from "./probe.ts";
 import { findRow, isUnchanged, type StatCache, TYPE_CODES } from "./stat-cache.ts";
-import { foundStill } from "./still.ts";
-
-/** A path that is there. `row` is its place in the cache when it was there last time with the same type. */
-export interface Found {
-  readonly path: string;
-  readonly type: EntryType;
-  readonly row: number;
-  /** Stat says nothing changed since the cache was written, and that can be believed. */
-  readonly unchanged: boolean;
-  readonly size: number;
-  readonly nlink: number;
-  /** Device and inode, exact: two names are the same file when these are equal. Set where there are several names. */
-  readonly inode?: string;
-}
-
-/** The children of a directory that was read anew, which stand together in `found`. */
-export interface Run {
-  readonly directory: number;
-  readonly first: number;
-  readonly count: number;
-  /** Every name in it was added: none was excluded, skipped or unreadable. */
-  readonly complete: boolean;
-}
-
-/** Everything that is there is either found or still, never both. */
-export interface Walk {
-  /** What was looked at, the cell's root first; children after their directory. */
-  readonly found: Found[];
-  /** 1 for each row of the cache that is as it was and has no other name; all of it in directories that are. */
-  readonly still: Uint8Array;
-  /** For each that was found, the row at which it stands in a directory that was not read anew; -1 for the others. */
-  readonly slots: number[];
-  readonly runs: Run[];
-  /** Rows of the cache that are no longer there (or changed type). */
-  readonly gone: number[];
-  readonly flaws: Flaw[];
-  /** Directories that were put off. */
-  readonly deferred: string[];
-}
+import { rowAsFound } from "./unchanged-rows.ts";
 
 export interface WalkOptions {
   readonly root: string;
   readonly cache: StatCache | undefined;
   readonly isExcluded: Matcher;
-  /** What `isExcluded` was made of: where the cache was written under the same rules, no row of it is excluded. */
+  /** Digest of the exclude patterns: if the cache was written under the same ones, none of its rows is excluded. */
   readonly rules?: string;
-  /** Directories to leave for a later `resume`: git writes into its own directory while we look elsewhere. */
+  /** Directories to leave for a later `resume`: git writes into its own directory while the rest is walked. */
   readonly defer?: ReadonlySet<string>;
-  /** Threads that were called in advance. */
-  readonly probers?: Probers | undefined;
 }
 
 export interface Walker {
   /** Walks the whole cell, deferred directories excepted. */
   walk(): Walk;
-  /** The same with a stop after each directory. */
-  steps(): Generator<void>;
-  /** What was found so far. */
-  readonly result: Walk;
   /** Walks one deferred directory and adds to the same result. */
   resume(path: string): Walk;
-  /** Moves what is still among the found: there is more to it than its stat. */
-  wake(paths: Iterable<string>): void;
+  /** Moves unchanged paths to `found`: their stat does not tell the whole story. */
+  reveal(paths: Iterable<string>): void;
 }
 
 const REPLACEMENT = "\ufffd";
@@ -90,244 +47,254 @@ const SKIPPED_TYPES = new Map([
 ]);
 const NO_SLOT = -1;
 
-/** A directory to go into: found, or still and known by its row alone. */
+/** A directory to descend into. */
 interface Directory {
   readonly path: string;
   readonly row: number;
   readonly unchanged: boolean;
-  /** Its place in `found`; -1 when it is still. */
+  /** Its index in `found`; -1 when it is only marked in `unchangedRows`. */
   readonly index: number;
 }
 
 export function createWalker(options: WalkOptions): Walker {
-  const { root, cache, isExcluded, rules, defer, probers } = options;
-  const found: Found[] = [];
-  const gone: number[] = [];
-  const flaws: Flaw[] = [];
-  const deferred: string[] = [];
-  const runs: Run[] = [];
-  const putOff = new Map<string, number>();
-  const still = new Uint8Array(cache?.count ?? 0);
-  const slots: number[] = [];
-  const result: Walk = { found, still, slots, runs, gone, flaws, deferred };
-  const isSameRules = rules !== undefined && rules === cache?.rules;
+  return new CellWalker(options);
+}
 
-  const verdicts = cache === undefined ? undefined : probeRows(root, cache, { putOff: defer, probers });
+class CellWalker implements Walker {
+  private readonly root: string;
+  private readonly cache: StatCache | undefined;
+  private readonly isExcluded: Matcher;
+  private readonly isSameRules: boolean;
+  private readonly defer: ReadonlySet<string> | undefined;
+  /** One verdict of `probeRows` per cache row. */
+  private readonly verdicts: Uint8Array | undefined;
+  /** Index in `found` of each deferred directory. */
+  private readonly deferredAt = new Map<string, number>();
+  private readonly found: Found[] = [];
+  private readonly slots: number[] = [];
+  private readonly runs: Run[] = [];
+  private readonly gone: number[] = [];
+  private readonly flaws: Flaw[] = [];
+  private readonly deferred: string[] = [];
+  private readonly unchangedRows: Uint8Array;
+  private readonly result: Walk;
 
-  const fileOf = (path: string) => systemPath(path === "." ? root : `${root}/${path}`);
+  constructor({ root, cache, isExcluded, rules, defer }: WalkOptions) {
+    this.root = root;
+    this.cache = cache;
+    this.isExcluded = isExcluded;
+    this.isSameRules = rules !== undefined && rules === cache?.rules;
+    this.defer = defer;
+    this.unchangedRows = new Uint8Array(cache?.count ?? 0);
+    const { found, slots, runs, gone, flaws, deferred, unchangedRows } = this;
+    this.result = { found, slots, runs, gone, flaws, deferred, unchangedRows };
+    this.verdicts = cache === undefined ? undefined : probeRows(root, cache, { skip: defer });
+  }
 
-  /** Numbers above 2^53 run together in a double, and two files would be taken for one. */
-  const exactInode = (path: string, stat: Stats): string => {
-    if (Number.isSafeInteger(stat.ino) && Number.isSafeInteger(stat.dev)) return `${stat.dev}:${stat.ino}`;
-    const exact = lstatSync(fileOf(path), { bigint: true, throwIfNoEntry: false });
-    return exact === undefined ? `${stat.dev}:${path}` : `${exact.dev}:${exact.ino}`;
-  };
+  walk(): Walk {
+    const top = this.look(".", this.cache === undefined ? -1 : 0);
+    if (top === undefined) return this.result;
+    this.found.push(top);
+    this.slots.push(top.row);
+    this.descend(asDirectory(top, 0));
+    return this.result;
+  }
 
-  const look = (path: string, row: number): Found | undefined => {
-    // Several names of one file are told apart by their inode, which only a stat of this moment gives.
+  resume(path: string): Walk {
+    const index = this.deferredAt.get(path);
+    if (index === undefined) return this.result;
+    const before = this.found[index]!;
+    const now = this.look(path, before.row);
+    if (now?.type === "directory") {
+      this.found[index] = now;
+      this.descend(asDirectory(now, index));
+    } else {
+      // Gone or no longer a directory: packing it reports that, and the names it had are not trusted.
+      this.found[index] = { ...before, unchanged: false, row: -1 };
+      this.runs.push({ directory: index, first: this.found.length, count: 0, complete: false });
+    }
+    return this.result;
+  }
+
+  reveal(paths: Iterable<string>): void {
+    const { cache, unchangedRows } = this;
+    for (const path of paths) {
+      const row = cache === undefined ? -1 : findRow(cache, path);
+      if (row < 0 || unchangedRows[row] !== 1) continue;
+      unchangedRows[row] = 0;
+      this.found.push(rowAsFound(cache!, row, path));
+      this.slots.push(row);
+    }
+  }
+
+  private descend(top: Directory): void {
+    const pending = [top];
+    for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
+      if (this.defer?.has(directory.path) && !this.deferredAt.has(directory.path)) {
+        this.deferredAt.set(directory.path, directory.index);
+        this.deferred.push(directory.path);
+        continue;
+      }
+      const isKnown = directory.unchanged && this.cache!.partial[directory.row] === 0;
+      const below = isKnown ? this.checkKnownNames(directory) : this.readNames(directory);
+      for (let i = below.length - 1; i >= 0; i -= 1) pending.push(below[i]!);
+    }
+  }
+
+  /** The directory is unchanged, so its names are those of the cache: no readdir. Returns its subdirectories. */
+  private checkKnownNames(directory: Directory): Directory[] {
+    const below: Directory[] = [];
+    const cache = this.cache!;
+    const { types, special, partial, firstChild, childCount } = cache;
+    const first = firstChild[directory.row]!;
+    const end = first + childCount[directory.row]!;
+    for (let row = first; row < end; row += 1) {
+      const isDirectory = types[row] === TYPE_CODES.directory;
+      // A partial directory will be read again, and its run refers to an index in `found`.
+      const isPlain = special[row] === 0 && partial[row] === 0;
+      if (isPlain && this.verdicts?.[row] === UNCHANGED && this.isSameRules && !isDirectory) {
+        this.unchangedRows[row] = 1;
+        continue;
+      }
+      const name = nameAt(cache, row);
+      const path = joinPath(directory.path, name);
+      if (!this.isSameRules && this.isExcluded(path, name)) {
+        this.forget(row);
+        continue;
+      }
+      const seen = this.look(path, row);
+      if (seen === undefined) continue;
+      if (isPlain && seen.unchanged && !this.defer?.has(path)) {
+        this.unchangedRows[row] = 1;
+        if (isDirectory) below.push({ path, row, unchanged: true, index: -1 });
+      } else this.add(seen, row, below);
+    }
+    return below;
+  }
+
+  /** Reads the directory's names and compares them with the cache. Returns its subdirectories. */
+  private readNames(directory: Directory): Directory[] {
+    const first = this.found.length;
+    const known = this.knownNames(directory);
+    const names = this.listNames(directory);
+    let complete = names !== undefined;
+    const below: Directory[] = [];
+    for (const name of names ?? []) {
+      const path = joinPath(directory.path, name);
+      const row = known.get(name) ?? -1;
+      if (this.isExcluded(path, name)) {
+        complete = false;
+        continue;
+      }
+      known.delete(name);
+      const seen = this.look(path, row);
+      if (seen === undefined) complete = false;
+      else this.add(seen, NO_SLOT, below);
+    }
+    for (const row of known.values()) this.forget(row);
+    this.runs.push({ directory: directory.index, first, count: this.found.length - first, complete });
+    return below;
+  }
+
+  /** The rows of a directory's children by name. */
+  private knownNames({ row: directory }: Directory): Map<string, number> {
+    const known = new Map<string, number>();
+    if (directory < 0) return known;
+    const first = this.cache!.firstChild[directory]!;
+    for (let row = first; row < first + this.cache!.childCount[directory]!; row += 1)
+      known.set(nameAt(this.cache!, row), row);
+    return known;
+  }
+
+  /** Undefined when the directory cannot be read. */
+  private listNames({ path }: Directory): string[] | undefined {
+    try {
+      return listExactNames(path === "." ? this.root : `${this.root}/${path}`);
+    } catch (error) {
+      const code = systemErrorCode(error);
+      refuseExhaustion(error, `reading the directory ${path} in ${this.root}`, this.root);
+      const reason = `the directory cannot be read (${code}), nor what is in it`;
+      if (code !== "ENOENT") this.flaws.push({ path, kind: "skipped", reason });
+      return undefined;
+    }
+  }
+
+  /** Undefined when the path is gone or cannot be captured. */
+  private look(path: string, row: number): Found | undefined {
+    const { cache, verdicts } = this;
+    // Names of one file are matched by inode, which only a fresh stat gives.
     if (
       row >= 0 &&
       verdicts?.[row] === UNCHANGED &&
       (cache!.nlinks[row] === 1 || cache!.types[row] === TYPE_CODES.directory)
     )
-      return foundStill(cache!, row, path);
-    let stat: Stats | undefined;
-    try {
-      stat = lstatSync(fileOf(path), { throwIfNoEntry: false });
-    } catch (error) {
-      const code = systemErrorCode(error);
-      refuseExhaustion(error, `looking at ${path} in ${root}`, root);
-      if (code !== "ENOTDIR") flaws.push({ path, kind: "skipped", reason: `cannot be looked at (${code})` });
-    }
-    if (stat === undefined) {
-      forget(row);
+      return rowAsFound(cache!, row, path);
+    const stat = this.stat(path);
+    const type = stat === undefined ? undefined : TYPE_OF_MODE.get(stat.mode & S_IFMT);
+    if (stat === undefined || type === undefined) {
+      const reason =
+        stat === undefined ? undefined : (SKIPPED_TYPES.get(stat.mode & S_IFMT) ?? "of an unknown type");
+      if (reason !== undefined) this.flaws.push({ path, kind: "skipped", reason });
+      this.forget(row);
       return undefined;
     }
-    const type = TYPE_OF_MODE.get(stat.mode & S_IFMT);
-    if (type === undefined) {
-      flaws.push({
-        path,
-        kind: "skipped",
-        reason: SKIPPED_TYPES.get(stat.mode & S_IFMT) ?? "of an unknown type",
-      });
-      forget(row);
-      return undefined;
-    }
-    let known = row;
-    if (known >= 0 && cache!.types[known] !== TYPE_CODES[type]) {
-      forget(known);
-      known = -1;
-    }
-    const unchanged = known >= 0 && isUnchanged(cache!, known, stat);
+    const isSameType = row >= 0 && cache!.types[row] === TYPE_CODES[type];
+    if (!isSameType) this.forget(row);
     return {
       path,
       type,
-      row: known,
-      unchanged,
+      row: isSameType ? row : -1,
+      unchanged: isSameType && isUnchanged(cache!, row, stat),
       size: stat.size,
       nlink: stat.nlink,
-      ...(type === "file" && stat.nlink > 1 ? { inode: exactInode(path, stat) } : {}),
+      ...(type === "file" && stat.nlink > 1 ? { inode: this.exactInode(path, stat) } : {}),
     };
-  };
-
-  /** Adds to the found; a directory is noted for the descent. */
-  const add = (seen: Found, slot: number, below: Directory[]) => {
-    if (seen.type === "directory") below.push(asDirectory(seen, found.length));
-    found.push(seen);
-    slots.push(slot);
-  };
-
-  /** A row that is gone takes everything below it along. */
-  const forget = (row: number) => {
-    if (row < 0) return;
-    gone.push(row);
-    const first = cache!.firstChild[row]!;
-    for (let child = first; child < first + cache!.childCount[row]!; child += 1) forget(child);
-  };
-
-  function* enter(top: Directory): Generator<void> {
-    const pending = [top];
-    for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
-      if (defer?.has(directory.path) && !putOff.has(directory.path)) {
-        putOff.set(directory.path, directory.index);
-        deferred.push(directory.path);
-        continue;
-      }
-      const known = directory.unchanged && cache!.partial[directory.row] === 0;
-      const below = known ? rewalk(directory) : readAnew(directory);
-      for (let i = below.length - 1; i >= 0; i -= 1) pending.push(below[i]!);
-      yield;
-    }
   }
 
-  /** The directory itself is unchanged, so its names are those of last time: no readdir. */
-  const rewalk = (directory: Directory): Directory[] => {
-    const below: Directory[] = [];
-    const { types, special, partial, firstChild, childCount } = cache!;
-    const first = firstChild[directory.row]!;
-    const end = first + childCount[directory.row]!;
-    for (let row = first; row < end; row += 1) {
-      const isDirectory = types[row] === TYPE_CODES.directory;
-      // A directory that is to be read anew must be found: its run refers to it.
-      const mayBeStill = special[row] === 0 && partial[row] === 0;
-      if (mayBeStill && verdicts?.[row] === UNCHANGED && isSameRules && !isDirectory) {
-        still[row] = 1;
-        continue;
-      }
-      const name = nameAt(cache!, row);
-      const path = joinPath(directory.path, name);
-      if (!isSameRules && isExcluded(path, name)) {
-        forget(row);
-        continue;
-      }
-      const seen = look(path, row);
-      if (seen === undefined) continue;
-      if (mayBeStill && seen.unchanged && !defer?.has(path)) {
-        still[row] = 1;
-        if (isDirectory) below.push({ path, row, unchanged: true, index: -1 });
-      } else add(seen, row, below);
-    }
-    return below;
-  };
-
-  const readAnew = (directory: Directory): Directory[] => {
-    const run = found.length;
-    let complete = true;
-    const known = new Map<string, number>();
-    if (directory.row >= 0) {
-      const first = cache!.firstChild[directory.row]!;
-      for (let row = first; row < first + cache!.childCount[directory.row]!; row += 1)
-        known.set(nameAt(cache!, row), row);
-    }
-    let names: string[];
+  private stat(path: string): Stats | undefined {
     try {
-      names = readNames(directory.path === "." ? root : `${root}/${directory.path}`);
+      return lstatSync(this.fileOf(path), { throwIfNoEntry: false });
     } catch (error) {
       const code = systemErrorCode(error);
-      refuseExhaustion(error, `reading the directory ${directory.path} in ${root}`, root);
-      if (code !== "ENOENT")
-        flaws.push({
-          path: directory.path,
-          kind: "skipped",
-          reason: `the directory cannot be read (${code}), nor what is in it`,
-        });
-      names = [];
-      complete = false;
+      refuseExhaustion(error, `looking at ${path} in ${this.root}`, this.root);
+      if (code !== "ENOTDIR")
+        this.flaws.push({ path, kind: "skipped", reason: `cannot be looked at (${code})` });
+      return undefined;
     }
-    const below: Directory[] = [];
-    for (const name of names) {
-      const path = joinPath(directory.path, name);
-      const row = known.get(name) ?? -1;
-      if (isExcluded(path, name)) {
-        complete = false;
-        continue;
-      }
-      known.delete(name);
-      const seen = look(path, row);
-      if (seen === undefined) complete = false;
-      else add(seen, NO_SLOT, below);
-    }
-    for (const row of known.values()) forget(row);
-    runs.push({ directory: directory.index, first: run, count: found.length - run, complete });
-    return below;
-  };
-
-  function* steps(): Generator<void> {
-    const top = look(".", cache === undefined ? -1 : 0);
-    if (top === undefined) return;
-    found.push(top);
-    slots.push(top.row);
-    yield* enter(asDirectory(top, 0));
   }
 
-  return {
-    result,
-    steps,
-    walk() {
-      for (const _ of steps());
-      return result;
-    },
-    resume(path) {
-      const index = putOff.get(path);
-      if (index === undefined) return result;
-      // Looked at once more: it has changed meanwhile.
-      const before = found[index]!;
-      const now = look(path, before.row);
-      if (now?.type === "directory") {
-        found[index] = now;
-        for (const _ of enter(asDirectory(now, index)));
-      } else {
-        // Gone or something else by now: what is packed will say so, and its old names are not trusted.
-        found[index] = { ...before, unchanged: false, row: -1 };
-        runs.push({ directory: index, first: found.length, count: 0, complete: false });
-      }
-      return result;
-    },
-    wake(paths) {
-      for (const path of paths) {
-        const row = cache === undefined ? -1 : findRow(cache, path);
-        if (row < 0 || still[row] !== 1) continue;
-        still[row] = 0;
-        found.push(foundStill(cache!, row, path));
-        slots.push(row);
-      }
-    },
-  };
+  /** Inodes above 2^53 are not exact as doubles, and two files would be taken for one. */
+  private exactInode(path: string, stat: Stats): string {
+    if (Number.isSafeInteger(stat.ino) && Number.isSafeInteger(stat.dev)) return `${stat.dev}:${stat.ino}`;
+    const exact = lstatSync(this.fileOf(path), { bigint: true, throwIfNoEntry: false });
+    return exact === undefined ? `${stat.dev}:${path}` : `${exact.dev}:${exact.ino}`;
+  }
+
+  private fileOf(path: string): string | Buffer {
+    return systemPath(path === "." ? this.root : `${this.root}/${path}`);
+  }
+
+  private add(seen: Found, slot: number, below: Directory[]): void {
+    if (seen.type === "directory") below.push(asDirectory(seen, this.found.length));
+    this.found.push(seen);
+    this.slots.push(slot);
+  }
+
+  /** Notes that a row is gone, and every row below it. */
+  private forget(row: number): void {
+    if (row < 0) return;
+    this.gone.push(row);
+    const first = this.cache!.firstChild[row]!;
+    for (let child = first; child < first + this.cache!.childCount[row]!; child += 1) this.forget(child);
+  }
 }
 
 function asDirectory({ path, row, unchanged }: Found, index: number): Directory {
   return { path, row, unchanged, index };
 }
 
-/** A machine that is out of descriptors or memory would make an empty cell look saved: that ends the walk. */
-export function refuseExhaustion(error: unknown, doing: string, directory: string): void {
-  if (EXHAUSTED.has(systemErrorCode(error) ?? "")) throw asLazarusError(error, doing, directory);
-}
-
-const EXHAUSTED: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOMEM"]);
-
 /** Names as strings, exact even when they are not UTF-8. */
-function readNames(directory: string): string[] {
+function listExactNames(directory: string): string[] {
   const names = readdirSync(systemPath(directory));
   if (!names.some((name) => name.includes(REPLACEMENT))) return names;
   return readdirSync(encodePath(directory), { encoding: "buffer" }).map(decodePath);

@@ -99,6 +99,10 @@ export function encodeWhiteout(path: string): Buffer {
   return Buffer.from(scratch.bytes.subarray(0, scratch.length));
 }
 
+export function encodeWhiteouts(paths: readonly string[]): Buffer {
+  return Buffer.concat(paths.map(encodeWhiteout));
+}
+
 /**
  * The map that stands before the data of a sparse file (GNU format 1.0), padded to a block. A hole at the end is closed
  * by an empty extent, as GNU tar does: without it `tar x` would cut the file after its last byte of data.

@@ -2,8 +2,7 @@
 // each of which inflates on its own, followed by the table of contents in a place that standard readers skip, and a
 // footer of fixed size that says where the table is. Pure: bytes in, bytes out.
 import zlib from "node:zlib";
-import { nativeGzip } from "../../platform/native-gzip.ts";
-import { zstdDirect } from "../../platform/zstd-direct.ts";
+import { libdeflateGzip } from "../../platform/libdeflate.ts";
 
 export interface Codec {
   readonly name: "gzip" | "zstd";
@@ -12,8 +11,8 @@ export interface Codec {
   readonly localMediaType: string;
   readonly footerLength: number;
   compress(raw: Uint8Array): Buffer;
-  /** The same for a whole member of many; into `out`, where it is given and large enough. */
-  pack(raw: Uint8Array, out?: Uint8Array): Uint8Array;
+  /** The same for a large member, as fast as this machine can. */
+  compressFast(raw: Uint8Array): Buffer;
   /** Inflates one member; never more than `rawLength` bytes, whatever the member claims. */
   decompress(member: Uint8Array, rawLength: number): Buffer;
   /** Makes bytes invisible to readers of the format. */
@@ -44,12 +43,6 @@ const INCOMPRESSIBLE = 7.85;
 const inOnePiece = (raw: Uint8Array) => ({ chunkSize: Math.max(16_384, raw.length >> 1) });
 /** zstd works on the whole at once, a tenth faster, when it sees that the output is sure to fit. */
 const inOneGo = (raw: Uint8Array) => ({ chunkSize: raw.length + (raw.length >> 8) + 16_384 });
-
-function putInto(out: Uint8Array | undefined, packed: Buffer): Uint8Array {
-  if (out === undefined || packed.length > out.length) return packed;
-  out.set(packed);
-  return out.subarray(0, packed.length);
-}
 
 /** Whether a few samples say that deflate would gain nothing: then squeezing costs more than it saves. */
 export function looksIncompressible(raw: Uint8Array): boolean {
@@ -109,11 +102,10 @@ export const gzipCodec: Codec = {
   localMediaType: "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
   footerLength: GZIP_FRAME + FOOTER_BYTES,
   compress: (raw) => zlib.gzipSync(raw, { level: looksIncompressible(raw) ? 0 : levelFor(raw) }),
-  pack(raw, out) {
+  compressFast(raw) {
     const isStored = looksIncompressible(raw);
-    const length = isStored || out === undefined ? 0 : (nativeGzip()?.into(raw, out) ?? 0);
-    if (length > 0) return out!.subarray(0, length);
-    return putInto(out, zlib.gzipSync(raw, { level: isStored ? 0 : levelFor(raw), ...inOnePiece(raw) }));
+    const fast = isStored ? undefined : libdeflateGzip()?.(raw);
+    return fast ?? zlib.gzipSync(raw, { level: isStored ? 0 : levelFor(raw), ...inOnePiece(raw) });
   },
   decompress: (member, rawLength) => zlib.gunzipSync(member, outputBounds(rawLength)),
   hide(payload) {
@@ -163,11 +155,7 @@ export const zstdCodec: Codec = {
   localMediaType: "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
   footerLength: ZSTD_FRAME + FOOTER_BYTES,
   compress: (raw) => zlib.zstdCompressSync(raw, { params: ZSTD_PARAMS }),
-  pack(raw, out) {
-    const length = out === undefined ? 0 : (zstdDirect()?.(raw, out) ?? 0);
-    if (length > 0) return out!.subarray(0, length);
-    return putInto(out, zlib.zstdCompressSync(raw, { params: ZSTD_PARAMS, ...inOneGo(raw) }));
-  },
+  compressFast: (raw) => zlib.zstdCompressSync(raw, { params: ZSTD_PARAMS, ...inOneGo(raw) }),
   decompress: (member, rawLength) => zlib.zstdDecompressSync(member, outputBounds(rawLength)),
   hide(payload) {
     const parts: Buffer[] = [];

@@ -19,6 +19,8 @@ export interface LayerWriter {
   readonly storedLength: number;
   /** Adds a member in which the headers of `entries` entries stand. */
   append(stored: Uint8Array, raw: Uint8Array, entries: number): void;
+  /** The same for bytes that are not compressed yet; nothing when there are none. */
+  appendRaw(raw: Uint8Array, entries: number): void;
   /** Entries of the table of contents, in the order of their headers. */
   enter(entries: readonly TocEntry[]): void;
   /** How many were entered. */
@@ -84,6 +86,9 @@ export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriter
       return toc.count;
     },
     append: (stored, raw, entries) => failing(() => append(stored, raw, entries)),
+    appendRaw: (raw, entries) => {
+      if (raw.length > 0) failing(() => append(codec.compress(raw), raw, entries));
+    },
     enter: toc.add,
     finish(removed) {
       return failing(() => {

@@ -103,12 +103,8 @@ export function createTocEncoder(): TocEncoder {
 function packText(text: Buffer, rows: number): Buffer {
   // Loading a library is not worth it for fewer.
   if (rows < BLOCK_ROWS) return zlib.gzipSync(text);
-  scratch ??= Buffer.allocUnsafeSlow(SCRATCH_BYTES);
-  return Buffer.from(gzipCodec.pack(text, scratch));
+  return gzipCodec.compressFast(text);
 }
-
-const SCRATCH_BYTES = 1 << 20;
-let scratch: Buffer | undefined;
 
 /**
  * Reads a table; throws TocError on anything that is not exactly one. `limitBytes` bounds what it inflates to. With

@@ -1,7 +1,6 @@
 import { ERROR_KINDS } from "../../../platform/errors.ts";
-import { type CaptureResult, captureCell } from "../../../snapshot/capture/capture.ts";
 import { REASONS, type Reason } from "../../../snapshot/model/entry.ts";
-import { recordCheckpoint } from "../../../snapshot/operations/record.ts";
+import { type CheckpointResult, takeCheckpoint } from "../../../snapshot/operations/checkpoint.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { describeLost, findLost, openCliMission } from "../../open-mission.ts";
@@ -28,13 +27,12 @@ export const command = defineCommand({
     using missionContext = openCliMission(context, context.mission(args.mission));
     const lost = findLost(context, missionContext);
     if (lost.length > 0) context.warn(`${describeLost(missionContext, lost)}; this one begins a new vault`);
-    const result = await captureCell(missionContext, {
+    const result = await takeCheckpoint(missionContext, {
       reason: (options.reason ?? "manual") as Reason,
       message: options.message ?? null,
       agent: options.agent ?? null,
     });
     missionContext.endProgress();
-    recordCheckpoint(missionContext, result);
     const { metadata } = result.checkpoint;
     const flawed = result.flaws.length > 0;
     context.emit(
@@ -60,7 +58,7 @@ export const command = defineCommand({
   },
 });
 
-function summary({ outcome, ref, checkpoint }: CaptureResult): string {
+function summary({ outcome, ref, checkpoint }: CheckpointResult): string {
   const { counts, git } = checkpoint.metadata;
   const whole = `${counts.files} files, ${formatBytes(counts.bytes)}`;
   if (outcome === "unchanged")

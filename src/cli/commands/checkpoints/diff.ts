@@ -1,5 +1,4 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
-import { surveyCell } from "../../../snapshot/capture/capture.ts";
 import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import {
   type Change,
@@ -12,6 +11,7 @@ import {
 import type { Listing } from "../../../snapshot/model/entry.ts";
 import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { systemPath } from "../../../snapshot/model/path-bytes.ts";
+import { type CurrentListing, listCurrent } from "../../../snapshot/operations/current-listing.ts";
 import { createScope, requireKnown } from "../../../snapshot/restore/scope.ts";
 import { type Contents, openContents } from "../../../snapshot/vault/contents.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
@@ -102,7 +102,7 @@ const WORDS = {
 interface Side extends Disposable {
   readonly name: string;
   readonly listing: Listing;
-  readonly flaws: Awaited<ReturnType<typeof surveyCell>>["flaws"];
+  readonly flaws: CurrentListing["flaws"];
   readonly read: ReadContent;
 }
 
@@ -124,7 +124,7 @@ function openCheckpoint(missionContext: MissionContext, text: string | undefined
 }
 
 async function openNow(missionContext: MissionContext): Promise<Side> {
-  const { listing, flaws } = await surveyCell(missionContext);
+  const { listing, flaws } = await listCurrent(missionContext);
   return {
     name: "now",
     listing,

@@ -4,7 +4,6 @@ import { defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes } from "../../render/format.ts";
 import { harmless } from "../../render/paint.ts";
-import { spareMemory } from "../../spare-memory.ts";
 import { describeRef, sayFlaws } from "./restore-report.ts";
 
 const SHOWN = 20;
@@ -25,7 +24,6 @@ export const command = defineCommand({
   ],
   exits: ["missing", "damaged", "machine", "busy"],
   async run(context, { args }) {
-    spareMemory();
     using missionContext = openKnownMission(context, context.mission(args.mission));
     const result = await drill(missionContext, { checkpoint: args.checkpoint, signal: context.signal });
     missionContext.endProgress();

@@ -2,7 +2,6 @@ import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { forkMission } from "../../../snapshot/operations/fork.ts";
 import { defineCommand } from "../../command.ts";
 import { openCliMission, openKnownMission } from "../../open-mission.ts";
-import { spareMemory } from "../../spare-memory.ts";
 import { describeRef, sayFlaws } from "./restore-report.ts";
 
 export const command = defineCommand({
@@ -22,7 +21,6 @@ export const command = defineCommand({
   ],
   exits: ["degraded", "missing", "conflict", "damaged", "machine", "busy"],
   async run(context, { args, options }) {
-    spareMemory();
     using missionContext = openKnownMission(context, context.mission(args.mission));
     using fork = openCliMission(context, context.mission(args["new-mission"]));
     const { from, capture, flaws, warnings } = await forkMission(missionContext, fork, {

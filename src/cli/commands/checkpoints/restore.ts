@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import {
@@ -15,7 +14,6 @@ import { openKnownMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
 import { describeChanges } from "../../render/changes.ts";
 import { formatBytes } from "../../render/format.ts";
-import { spareMemory } from "../../spare-memory.ts";
 import { concludeRestore, describeRef, restoreDocument, sayFlaws, warnIfAlive } from "./restore-report.ts";
 
 export const command = defineCommand({
@@ -49,7 +47,6 @@ export const command = defineCommand({
       throw usage("restore", "--dry-run shows what would change in the cell; with --to nothing in it does");
     }
     using missionContext = openKnownMission(context, context.mission(args.mission));
-    if (options.to !== undefined || !existsSync(missionContext.cellRoot)) spareMemory();
     const asked = { checkpoint: args.checkpoint, paths: options.path, signal: context.signal };
     if (options.to !== undefined) return await beside(context, missionContext, asked, options.to);
     if (options["dry-run"])

@@ -15,9 +15,9 @@ import { dirname, join } from "node:path";
 import type { EffectiveConfig } from "../../../cell/config.ts";
 import { replaceFile } from "../../../platform/durable.ts";
 import { asLazarusError, LazarusError } from "../../../platform/errors.ts";
+import { libdeflateGzip } from "../../../platform/libdeflate.ts";
 import { tryAcquireLock } from "../../../platform/lock.ts";
 import type { Machine } from "../../../platform/machine.ts";
-import { nativeGzip } from "../../../platform/native-gzip.ts";
 import { type Posix, posixSupport } from "../../../platform/posix.ts";
 import { openRegistry } from "../../../registry/registry.ts";
 
@@ -183,11 +183,10 @@ function checkLocks(machine: Machine, directory: string) {
 }
 
 function checkGzip() {
-  const library = nativeGzip();
-  if (library !== undefined) return ok(`made by ${library.name}`);
+  if (libdeflateGzip() !== undefined) return ok("compressed by libdeflate");
   return {
-    ...ok("made by the zlib in Node; a first checkpoint of a large cell is faster with ISA-L"),
-    hint: process.platform === "darwin" ? "brew install isa-l" : "apt install libisal2",
+    ...ok("compressed by Node's zlib; the first checkpoint of a large cell is faster with libdeflate"),
+    hint: process.platform === "darwin" ? "brew install libdeflate" : "apt install libdeflate0",
   };
 }
 

@@ -4,14 +4,13 @@
 import { crashPoint } from "../../platform/crash-point.ts";
 import type { MissionContext } from "../mission-context.ts";
 import { comparePaths } from "../model/path-bytes.ts";
-import { packWhiteouts } from "../pack/pack.ts";
-import { whiteoutsFor } from "../scan/classify.ts";
-import { encodeHeader, encodeSparseMap, padding } from "../tar/header.ts";
-import { type Codec, gzipCodec, isLocalOnly, zstdCodec } from "../vault/codec.ts";
-import type { Layer } from "../vault/layer-reader.ts";
-import { createLayerWriter, type LayerWriter } from "../vault/layer-writer.ts";
-import { type LayerRef, openLayerOf } from "../vault/manifest.ts";
-import type { TocEntry } from "../vault/toc-row.ts";
+import { whiteoutsFor } from "../model/paths.ts";
+import { encodeHeader, encodeSparseMap, encodeWhiteouts, padding } from "../tar/header.ts";
+import { type Codec, gzipCodec, isLocalOnly, zstdCodec } from "./codec.ts";
+import type { Layer } from "./layer-reader.ts";
+import { createLayerWriter, type LayerWriter } from "./layer-writer.ts";
+import { type LayerRef, openLayerOf } from "./manifest.ts";
+import type { TocEntry } from "./toc-row.ts";
 
 /** Near 32, simulated: 100 equal checkpoints write 1.69 times what they hold here, 1.9 times at 32; 1,000 write 2.58 and 2.86. */
 export const MAX_LAYERS = 36;
@@ -95,14 +94,7 @@ function mergeInto(context: MissionContext, codec: Codec, localOnly: boolean, me
     name: `compacted-${localOnly ? "local" : "layer"}`,
   });
   try {
-    const request = {
-      root: "",
-      writer,
-      codec: codec.name,
-      compress: codec.compress,
-      onBytes: () => {},
-    } as const;
-    packWhiteouts(request, merge.whiteouts);
+    writer.appendRaw(encodeWhiteouts(merge.whiteouts), 0);
     for (const layer of merge.sources) copyLayer(layer, codec, writer, merge.live);
     return writer.finish(merge.removed);
   } finally {
@@ -117,7 +109,7 @@ function copyLayer(
   writer: LayerWriter,
   live: ReadonlyMap<string, TocEntry>,
 ): void {
-  const rewriter = createRewriter(layer, codec, writer);
+  const rewriter = createRewriter(layer, writer);
   let next = 0;
   let rawStart = 0;
   const { members } = layer.toc;
@@ -173,7 +165,7 @@ interface Rewriter {
   flush(): void;
 }
 
-function createRewriter(layer: Layer, codec: Codec, writer: LayerWriter): Rewriter {
+function createRewriter(layer: Layer, writer: LayerWriter): Rewriter {
   const leaders = new Map<string, TocEntry>();
   let pending: Buffer[] = [];
   let size = 0;
@@ -181,7 +173,7 @@ function createRewriter(layer: Layer, codec: Codec, writer: LayerWriter): Rewrit
   const flush = () => {
     if (size === 0) return;
     const raw = Buffer.concat(pending);
-    writer.append(codec.compress(raw), raw, count);
+    writer.appendRaw(raw, count);
     pending = [];
     size = 0;
     count = 0;

@@ -1,0 +1,194 @@
+// Runs a list of tasks on worker threads and delivers the results in task order. The number of tasks in flight is
+// bounded, and with it the memory held by results that wait for their turn. The first failure ends the run.
+import { availableParallelism } from "node:os";
+import { type MessagePort, parentPort, type Worker, type WorkerOptions } from "node:worker_threads";
+import { asLazarusError, type ErrorCode, LazarusError } from "./errors.ts";
+import { startWorker } from "./worker-module.ts";
+
+export interface WorkerPoolOptions extends Pick<WorkerOptions, "workerData" | "trackUnmanagedFds"> {
+  /** File name of the worker's module, without extension. */
+  readonly module: string;
+  /** The caller's import.meta.url. */
+  readonly from: string;
+  /** Default: one per core. */
+  readonly workers?: number;
+  /** How many tasks a worker has queued or in progress. */
+  readonly depth: number;
+  /** A worker keeps little of what it allocates: a small young generation saves memory and costs no time. */
+  readonly youngGenerationMb: number;
+}
+
+export interface WorkerPool<Task, Result> extends AsyncDisposable {
+  /** Calls `take` with each result, in task order. One run at a time; after a failure the pool is unusable. */
+  run(
+    tasks: readonly Task[],
+    take: (result: Result, index: number) => void,
+    signal?: AbortSignal,
+  ): Promise<void>;
+}
+
+/** Results that may wait for an earlier one, per worker. */
+const AHEAD_PER_WORKER = 6;
+
+/** The workers start with the first run. */
+export function createWorkerPool<Task, Result>(options: WorkerPoolOptions): WorkerPool<Task, Result> {
+  let workers: readonly Worker[] = [];
+  return {
+    async run(tasks, take, signal) {
+      if (workers.length === 0) workers = startWorkers(options);
+      await runOn(workers, options, tasks, take, signal);
+    },
+    async [Symbol.asyncDispose]() {
+      const started = workers;
+      workers = [];
+      await stopWorkers(started);
+    },
+  };
+}
+
+function startWorkers(options: WorkerPoolOptions): Worker[] {
+  const { module, from, workers = availableParallelism(), youngGenerationMb, ...rest } = options;
+  return Array.from({ length: workers }, () => {
+    const worker = startWorker(module, from, {
+      workerData: rest.workerData,
+      trackUnmanagedFds: rest.trackUnmanagedFds ?? true,
+      resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
+    });
+    // Between runs nothing else listens, and an unhandled error event would end the process.
+    worker.on("error", () => {});
+    return worker;
+  });
+}
+
+/** An error as plain data: classes do not survive the way between threads. */
+interface Failure {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly hint: string | undefined;
+  readonly details: Readonly<Record<string, unknown>>;
+  readonly cause: string | undefined;
+}
+
+interface Reply<Result> {
+  readonly index: number;
+  readonly result?: Result;
+  readonly failure?: Failure;
+}
+
+async function runOn<Task, Result>(
+  workers: readonly Worker[],
+  { module, depth }: WorkerPoolOptions,
+  tasks: readonly Task[],
+  take: (result: Result, index: number) => void,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const queued = new Map(workers.map((worker) => [worker, 0]));
+  const waiting = new Map<number, Result>();
+  let sent = 0;
+  let taken = 0;
+  const feed = () => {
+    while (sent < tasks.length && sent - taken < workers.length * AHEAD_PER_WORKER) {
+      const [worker, count] = [...queued].reduce((least, next) => (next[1] < least[1] ? next : least));
+      if (count >= depth) return;
+      queued.set(worker, count + 1);
+      worker.postMessage({ index: sent, task: tasks[sent] });
+      sent += 1;
+    }
+  };
+  const onReply = (worker: Worker, { index, result, failure }: Reply<Result>) => {
+    if (failure !== undefined) throw toError(failure);
+    queued.set(worker, queued.get(worker)! - 1);
+    waiting.set(index, result!);
+    // The worker gets its next task before the results are taken, which may be slow.
+    feed();
+    for (; waiting.has(taken); taken += 1) {
+      const next = waiting.get(taken)!;
+      waiting.delete(taken);
+      take(next, taken);
+    }
+    feed();
+    if (taken === tasks.length) resolve();
+  };
+  const cleanups: (() => void)[] = [];
+  const listen = <T>(worker: Worker, event: string, listener: (value: T) => void) => {
+    worker.on(event, listener);
+    cleanups.push(() => worker.off(event, listener));
+  };
+  for (const worker of workers) {
+    listen(worker, "message", (reply: Reply<Result>) => {
+      try {
+        onReply(worker, reply);
+      } catch (error) {
+        reject(error);
+      }
+    });
+    listen(worker, "error", reject);
+    listen(worker, "exit", (code: number) => reject(new Error(`${module} exited with code ${code}`)));
+  }
+  const interrupt = () => reject(new LazarusError("INTERRUPTED", "interrupted by a signal"));
+  signal?.addEventListener("abort", interrupt, { once: true });
+  cleanups.push(() => signal?.removeEventListener("abort", interrupt));
+  if (signal?.aborted) interrupt();
+  else if (workers.some(({ threadId }) => threadId < 0)) reject(new Error(`${module} exited between runs`));
+  else if (tasks.length === 0) resolve();
+  else feed();
+  try {
+    await promise;
+  } finally {
+    for (const cleanup of cleanups) cleanup();
+  }
+}
+
+function toError({ code, message, hint, details, cause }: Failure): LazarusError {
+  return new LazarusError(code, message, { hint, details, ...(cause && { cause: new Error(cause) }) });
+}
+
+const STOP = "lazarus: stop";
+
+/**
+ * Lets workers finish their queued tasks and exit. Not `terminate`: if that hits a worker that is creating a zlib stream,
+ * Node aborts the whole process.
+ */
+export async function stopWorkers(workers: readonly Worker[]): Promise<void> {
+  await Promise.all(
+    workers.map((worker) => {
+      if (worker.threadId < 0) return undefined;
+      const exited = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
+      worker.postMessage(STOP);
+      return exited;
+    }),
+  );
+}
+
+/** What a task returns in a worker: its result, and the buffers to move instead of copying them. */
+export interface TaskReply<Result> {
+  readonly result: Result;
+  readonly transfer?: ArrayBuffer[];
+}
+
+/** For a worker's module: performs tasks until the pool stops it. `doing` describes the work in an unexpected error. */
+export function serveTasks<Task, Result>(
+  doing: string,
+  perform: (task: Task) => TaskReply<Result>,
+  port: MessagePort = parentPort!,
+): void {
+  port.on("message", (message: { index: number; task: Task } | typeof STOP) => {
+    if (message === STOP) {
+      port.close();
+      return;
+    }
+    const { index, task } = message;
+    try {
+      const { result, transfer = [] } = perform(task);
+      port.postMessage({ index, result } satisfies Reply<Result>, transfer);
+    } catch (error) {
+      port.postMessage({ index, failure: toFailure(error, doing) } satisfies Reply<Result>);
+    }
+  });
+}
+
+function toFailure(error: unknown, doing: string): Failure {
+  const { code, message, hint, details, cause } = asLazarusError(error, doing);
+  return { code, message, hint, details, cause: cause instanceof Error ? cause.message : undefined };
+}

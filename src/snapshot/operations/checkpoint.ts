@@ -1,0 +1,30 @@
+// Takes a checkpoint: lock the vault and finish an interrupted restore → capture the cell → prune → record.
+import { type CaptureOptions, type CaptureResult, capture } from "../capture/capture.ts";
+import { type MissionContext, requireCell } from "../mission-context.ts";
+import type { Restored } from "../restore/roll-forward.ts";
+import { lockVault } from "./lock.ts";
+import { pruneIfDue } from "./prune.ts";
+import { recordCheckpoint } from "./record.ts";
+
+export type CheckpointOptions = CaptureOptions;
+
+export interface CheckpointResult extends CaptureResult {
+  /** Checkpoints that the retention policy removed after this one. */
+  readonly pruned: readonly string[];
+  /** A restore that had been interrupted and was finished first. */
+  readonly finished: Restored | undefined;
+}
+
+export async function takeCheckpoint(
+  context: MissionContext,
+  options: CheckpointOptions,
+): Promise<CheckpointResult> {
+  requireCell(context);
+  const { clock } = context.machine;
+  const startMs = clock.monotonicMs();
+  using locked = await lockVault(context, `checkpoint of ${context.mission}`);
+  const captured = await capture(context, locked.lock, options);
+  const pruned = (await pruneIfDue(context, locked.lock))?.removed.map(({ id }) => id) ?? [];
+  recordCheckpoint(context, captured, { pruned, tookMs: Math.round(clock.monotonicMs() - startMs) });
+  return { ...captured, pruned, finished: locked.finished };
+}

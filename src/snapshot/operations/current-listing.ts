@@ -1,0 +1,69 @@
+// The cell as it is now, as the listing that a checkpoint of it would have. Writes nothing into vault or cell.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openBaseline } from "../capture/baseline.ts";
+import { scanCell, surveyChanges } from "../capture/survey.ts";
+import { type MissionContext, requireCell } from "../mission-context.ts";
+import type { Entry, Flaw } from "../model/entry.ts";
+import { someParent } from "../model/paths.ts";
+import { type CapturePool, createCapturePool, hashItems } from "../pack/pool.ts";
+import type { Survey } from "../scan/found.ts";
+import { openContents } from "../vault/contents.ts";
+
+export interface CurrentListing {
+  readonly listing: Map<string, Entry>;
+  readonly flaws: readonly Flaw[];
+}
+
+export async function listCurrent(context: MissionContext): Promise<CurrentListing> {
+  requireCell(context);
+  const scratch = mkdtempSync(join(tmpdir(), "lazarus-survey-"));
+  try {
+    await using pool = createCapturePool();
+    const { head, cache } = openBaseline(context);
+    const scan = scanCell(context, cache);
+    const survey = await surveyChanges(context, scan, { scratch, groupPrefix: "now", pool });
+    const listing = new Map<string, Entry>();
+    if (head !== undefined) {
+      using contents = openContents(context.vault, head.layers);
+      for (const [path, entry] of contents.listing) listing.set(path, entry);
+    }
+    const { entries, missing, flaws } = await describeChanges(context, survey, pool);
+    for (const path of survey.removed) listing.delete(path);
+    for (const path of missing.size === 0 ? [] : listing.keys())
+      if (missing.has(path) || someParent(path, (parent) => missing.has(parent))) listing.delete(path);
+    for (const [path, entry] of entries) listing.set(path, entry);
+    return { listing, flaws: [...survey.flaws, ...flaws] };
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+interface Described {
+  readonly entries: ReadonlyMap<string, Entry>;
+  /** Paths that could not be read. */
+  readonly missing: ReadonlySet<string>;
+  readonly flaws: readonly Flaw[];
+}
+
+async function describeChanges(
+  { cellRoot }: MissionContext,
+  { changed }: Survey,
+  pool: CapturePool,
+): Promise<Described> {
+  const leaders = changed.filter((item) => item.linkTo === undefined);
+  const { captured, missed } = await hashItems(pool, cellRoot, leaders);
+  const entries = new Map<string, Entry>();
+  for (const [path, { entry }] of captured) entries.set(path, entry);
+  const missing = new Set(missed.map(({ path }) => path));
+  for (const { path, linkTo } of changed) {
+    const leader = linkTo === undefined ? undefined : entries.get(linkTo);
+    if (leader !== undefined) entries.set(path, { ...leader, path });
+    else if (linkTo !== undefined) missing.add(path);
+  }
+  const flaws = missed
+    .filter(({ why }) => why !== "vanished")
+    .map(({ path, reason }): Flaw => ({ path, kind: "skipped", reason }));
+  return { entries, missing, flaws };
+}
