@@ -10,8 +10,8 @@ import {
 } from "../pit/actions.ts";
 import type { PitContext } from "../pit/context.ts";
 import { stateOf } from "../pit/describe.ts";
-import { listAgents, readRecord } from "../pit/record/store.ts";
-import { lifeGoesOn } from "../pit/start/life.ts";
+import { isKeeperAlive } from "../pit/record/life.ts";
+import { listAgentMissions, readRecord } from "../pit/record/store.ts";
 import { eachMission, type MissionView, viewMission } from "../pit/view.ts";
 import { epochSeconds } from "../platform/clock.ts";
 import { LazarusError } from "../platform/errors.ts";
@@ -51,7 +51,7 @@ export function createPitPort(pitContext: PitContext): PitPort {
     async counts() {
       const { total_cells: _, ...cells } = scanCells(config, epochSeconds(machine.clock)).summary;
       const agents: Record<string, number> = {};
-      for (const [n, mission] of listAgents(config).entries()) {
+      for (const [n, mission] of listAgentMissions(config).entries()) {
         if (n % AT_ONCE === AT_ONCE - 1) await machine.clock.sleep(0);
         const state = agentState(pitContext, mission);
         agents[state] = (agents[state] ?? 0) + 1;
@@ -104,7 +104,7 @@ function tellStop({ wasRunning, checkpoint, checkpointError, killed }: StopResul
 
 function agentState({ machine, config }: PitContext, mission: string): string {
   try {
-    return stateOf(readRecord(config, mission), lifeGoesOn(machine.processes, config, mission));
+    return stateOf(readRecord(config, mission), isKeeperAlive(machine.processes, config, mission));
   } catch {
     return "unreadable";
   }

@@ -1,43 +1,44 @@
-// What a human, a script or the API can ask of a mission's agent. The command line and HTTP call the same functions; each
-// takes the mission's lock, changes the record durably, acts, tells, and rings the pit's bell.
-
+// What a user, a script or the API can do with a mission's agent. The command line and HTTP call the same functions; each
+// takes the mission's lock, writes the record durably, acts, records the event and wakes the pit.
 import { existsSync } from "node:fs";
 import { readEpoch } from "../cell/fence.ts";
 import { initCell } from "../cell/init.ts";
 import { cellPaths } from "../cell/layout.ts";
 import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
-import type { CaptureResult } from "../snapshot/capture/capture.ts";
+import type { CheckpointResult } from "../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "./context.ts";
 import { previewEnd } from "./death/collect-facts.ts";
-import { capture, considerRevival, settleLife } from "./death/handle-exit.ts";
-import { endProcesses, endUnlocked, findUnlocked } from "./death/kill.ts";
-import { agentTree, findKeepers, signal, stopTree } from "./death/orphans.ts";
-import type { Decision, Wish } from "./death/policy.ts";
+import { capture, handleExit, planRevival } from "./death/handle-exit.ts";
+import { findUnlockedKeepers, killAgent, killUnlockedAgent } from "./death/kill.ts";
+import { pauseTree } from "./processes/pause.ts";
+import { agentTree, findKeepers, sendSignal } from "./processes/process-table.ts";
+import { isKeeperAlive, type Life, readLife } from "./record/life.ts";
 import {
+  type AgentSpec,
+  approveRevival,
   beginLife,
+  createRecord,
+  type Decision,
+  type DesiredState,
   endLife,
-  grant,
-  keepScene,
   type MissionRecord,
-  type Orders,
-  order,
-  setWish,
+  setCheckpoint,
+  setDesiredState,
 } from "./record/record.ts";
-import { agentPlaces, readRecord, writeRecord } from "./record/store.ts";
-import { type Life, lifeGoesOn, readLife } from "./start/life.ts";
+import { agentPaths, readRecord, writeRecord } from "./record/store.ts";
 import { reviveAgent } from "./start/revive.ts";
 import { type Started, startAgent } from "./start/start-agent.ts";
-import { ring } from "./supervise/wake-file.ts";
+import { wakePit } from "./supervise/wake-file.ts";
 
-/** Starts an agent by a human's order. The cell is made when it is missing. */
+/** Starts an agent for the user. Creates the cell when it is missing. */
 export async function startMission(
   context: PitContext,
-  orders: Orders,
+  spec: AgentSpec,
   options: { readonly foreground?: boolean } = {},
 ): Promise<Started> {
   const { machine, config } = context;
-  const mission = parseMissionId(orders.mission);
+  const mission = parseMissionId(spec.mission);
   const { made } = initCell(machine, config, mission);
   if (made.length > 0)
     context.recordEvent({
@@ -46,26 +47,26 @@ export async function startMission(
       data: { root: cellPaths(config, mission).root, made, repo: null },
     });
   using _ = await context.lockMission(mission, `start of ${mission}`);
-  // A life that ended unseen is dealt with first: its scene is kept before anything new changes it.
-  const settled = await settleLife(context, mission);
-  if (settled.state === "unkept") throw settled.error;
-  const record = order(readRecord(config, mission), orders, machine.clock.nowMs());
+  // An exit that no pit has seen is handled first: its checkpoint is taken before anything changes the cell.
+  const previous = await handleExit(context, readRecord(config, mission));
+  if (previous.state === "checkpoint-failed") throw previous.error;
+  const record = createRecord(previous.record, spec, machine.clock.nowMs());
   const started = await startAgent(context, record, {
     how: "start",
-    command: orders.command,
+    prepare: () => spec.command,
     ...(options.foreground ? { foreground: true } : {}),
   });
   context.recordEvent({
     kind: "start",
     mission,
-    data: { epoch: started.epoch, pid: started.life?.agent.pid ?? null, command: orders.command[0] ?? "" },
+    data: { epoch: started.epoch, pid: started.life?.agent.pid ?? null, command: spec.command[0] ?? "" },
   });
-  ring(machine, config, mission);
+  wakePit(machine, config, mission);
   return started;
 }
 
 export interface StopOptions {
-  /** False: no checkpoint before the end. */
+  /** False: no checkpoint before the agent is killed. */
   readonly checkpoint?: boolean;
   readonly graceSeconds?: number | undefined;
 }
@@ -73,14 +74,14 @@ export interface StopOptions {
 export interface StopResult {
   readonly wasRunning: boolean;
   readonly checkpoint: string | null;
-  /** Set when the checkpoint failed; the stop goes on all the same. */
+  /** Set when the checkpoint failed; the agent is stopped all the same. */
   readonly checkpointError: string | null;
   /** SIGKILL was needed. */
   readonly killed: boolean;
   readonly record: MissionRecord;
 }
 
-/** A human's stop: a latch. Checkpoint, SIGTERM, a grace, SIGKILL. */
+/** Stops the agent until the user revives it: checkpoint, SIGTERM, grace period, SIGKILL. */
 export function stopMission(
   context: PitContext,
   mission: MissionId,
@@ -89,10 +90,10 @@ export function stopMission(
   return endMission(context, mission, "stopped", options);
 }
 
-/** An agent that is asked to end in its own time gets so long for it. */
+/** Default grace period of a rest. */
 export const REST_SECONDS = 60;
 
-/** A graceful end; comes back with `revive`. */
+/** Ends the agent gracefully until the user revives it. */
 export function restMission(
   context: PitContext,
   mission: MissionId,
@@ -104,57 +105,58 @@ export function restMission(
 async function endMission(
   context: PitContext,
   mission: MissionId,
-  wish: Extract<Wish, "stopped" | "resting">,
+  state: Extract<DesiredState, "stopped" | "resting">,
   options: StopOptions,
 ): Promise<StopResult> {
   const { machine, config } = context;
-  using _ = await context.lockMission(mission, `${wish === "stopped" ? "stop" : "rest"} of ${mission}`);
-  let record = readRecord(config, mission) ?? strayRecord(context, mission);
-  if (record?.life == null) throw unknownAgent(mission);
-  // The latch first: whatever fails below, nothing is revived against a human's word.
-  record = setWish(record, wish, machine.clock.nowMs());
+  using _ = await context.lockMission(mission, `${state === "stopped" ? "stop" : "rest"} of ${mission}`);
+  const found = readRecord(config, mission) ?? recordStrayAgent(context, mission);
+  if (found?.life == null) throw noAgent(mission);
+  // Written first: whatever fails below, the agent is not revived against the user's command.
+  let record = setDesiredState(found, state, machine.clock.nowMs());
   writeRecord(machine, config, record);
-  context.recordEvent({ kind: "stop", mission, data: { wish } });
-  const unlocked = lifeGoesOn(machine.processes, config, mission) ? [] : findUnlocked(context, mission);
-  const running = unlocked.length > 0 || lifeGoesOn(machine.processes, config, mission);
+  context.recordEvent({ kind: "stop", mission, data: { wish: state } });
+  const alive = isKeeperAlive(machine.processes, config, mission);
+  const unlocked = !alive && findUnlockedKeepers(context, mission).length > 0;
+  const running = alive || unlocked;
   let checkpoint: string | null = null;
   let checkpointError: string | null = null;
   let killed = false;
-  if (running) {
-    if (options.checkpoint !== false) {
-      try {
-        checkpoint = (await capture(context, mission, "stop", null, record.agent)).ref.id;
-        record = keepScene(record, { epoch: record.life!.epoch, checkpoint, error: null });
-        writeRecord(machine, config, record);
-      } catch (error) {
-        checkpointError = error instanceof Error ? error.message : String(error);
-      }
+  if (running && options.checkpoint !== false) {
+    try {
+      checkpoint = (await capture(context, mission, "stop", null, record.agent)).ref.id;
+      record = setCheckpoint(record, { epoch: found.life.epoch, checkpoint, error: null });
+      writeRecord(machine, config, record);
+    } catch (error) {
+      checkpointError = error instanceof Error ? error.message : String(error);
     }
+  }
+  if (running) {
     const settings = context.settings(mission, record.agent);
     const graceMs = (options.graceSeconds ?? settings.graceSeconds) * 1000;
-    killed = await endProcesses(context, mission, graceMs);
-    if (unlocked.length > 0) await endUnlocked(context, mission, graceMs);
+    killed = await killAgent(context, record, graceMs);
+    if (unlocked) await killUnlockedAgent(context, record, graceMs);
   }
-  const settled = await settleLife(context, mission);
-  if (settled.state === "alive") throw immortal(mission);
-  ring(machine, config, mission);
-  if (settled.state === "settled") {
-    record = settled.record;
+  const exit = await handleExit(context, record);
+  if (exit.state === "alive") throw unkillable(mission);
+  wakePit(machine, config, mission);
+  if (exit.state === "handled") {
+    record = exit.record;
     checkpoint ??= running ? (record.scene?.checkpoint ?? null) : null;
   }
   return { wasRunning: running, checkpoint, checkpointError, killed, record };
 }
 
-/** Stops every process of the agent where it is; a latch. It goes on with `revive`. */
+/** Stops every process of the agent with SIGSTOP until the user revives it. */
 export async function pauseMission(context: PitContext, mission: MissionId): Promise<{ processes: number }> {
   const { machine, config } = context;
   using _ = await context.lockMission(mission, `pause of ${mission}`);
   const record = requireRecord(context, mission);
   const life = requireLife(context, mission);
-  writeRecord(machine, config, setWish(record, "paused", machine.clock.nowMs()));
-  const processes = await stopTree(machine.clock, life);
+  writeRecord(machine, config, setDesiredState(record, "paused", machine.clock.nowMs()));
+  const processes = await pauseTree(machine.clock, life);
   context.recordEvent({ kind: "stop", mission, data: { wish: "paused", processes } });
-  ring(machine, config, mission);
+  wakePit(machine, config, mission);
   return { processes };
 }
 
@@ -168,7 +170,7 @@ export interface ReviveOptions {
   readonly dryRun?: boolean;
 }
 
-/** A human says: bring it back. Answers an ask, lifts latch and tombstone, cuts a wait short. */
+/** Revives for the user: answers an `ask`, clears a latch or a tombstone, skips the backoff, continues a paused agent. */
 export async function reviveMission(
   context: PitContext,
   mission: MissionId,
@@ -177,72 +179,83 @@ export async function reviveMission(
   const { machine, config } = context;
   using _ = await context.lockMission(mission, `revival of ${mission}`);
   const record = requireRecord(context, mission);
-  if (lifeGoesOn(machine.processes, config, mission)) {
+  if (isKeeperAlive(machine.processes, config, mission)) {
     if (record.wish !== "paused" || options.dryRun) return { outcome: "running" };
-    writeRecord(machine, config, setWish(record, "running", machine.clock.nowMs()));
-    const tree = agentTree(requireLife(context, mission));
-    for (const pid of tree) signal(pid, "SIGCONT");
-    context.recordEvent({ kind: "revival", mission, data: { how: "continued", processes: tree.length } });
-    ring(machine, config, mission);
-    return { outcome: "continued", processes: tree.length };
+    return continueAgent(context, mission, record);
   }
-  if (options.dryRun) {
-    const unseen = await previewEnd(context, record);
-    const { limits } = context.settings(mission, record.agent);
-    const known = unseen === undefined ? record : endLife(record, unseen, limits);
-    return { outcome: "would-start", decision: considerRevival(context, mission, known), record: known };
-  }
-  const settled = await settleLife(context, mission);
-  if (settled.state === "unkept") throw settled.error;
-  const now = readRecord(config, mission)!;
+  if (options.dryRun) return previewRevival(context, mission, record);
+  const exit = await handleExit(context, record);
+  if (exit.state === "checkpoint-failed") throw exit.error;
+  const ended = exit.record ?? record;
   if (!existsSync(cellPaths(config, mission).root)) {
     throw new LazarusError("MISSION_UNKNOWN", `the cell of ${mission} is gone`, {
       hint: `lazarus restore ${mission}, then: lazarus revive ${mission}`,
     });
   }
-  if (now.command.length === 0) {
-    throw new LazarusError("AGENT_UNKNOWN", `nobody knows any more how the agent of ${mission} is started`, {
+  if (ended.command.length === 0) {
+    throw new LazarusError("AGENT_UNKNOWN", `no start command on record for ${mission}`, {
       hint: `lazarus run ${mission} -- COMMAND`,
     });
   }
-  const granted = grant(now, machine.clock.nowMs());
-  writeRecord(machine, config, granted);
-  const started = await reviveAgent(context, mission, granted, {
+  const approved = approveRevival(ended, machine.clock.nowMs());
+  writeRecord(machine, config, approved);
+  const started = await reviveAgent(context, mission, approved, {
     how: "revival",
     stepBackTo: null,
-    reason: "a human said revive",
+    reason: "revived by you",
   });
-  ring(machine, config, mission);
+  wakePit(machine, config, mission);
   return { outcome: "started", started, stepBackTo: null };
 }
 
-/** A checkpoint by order. */
+function continueAgent(context: PitContext, mission: MissionId, record: MissionRecord): ReviveResult {
+  const { machine, config } = context;
+  writeRecord(machine, config, setDesiredState(record, "running", machine.clock.nowMs()));
+  const tree = agentTree(requireLife(context, mission));
+  for (const pid of tree) sendSignal(pid, "SIGCONT");
+  context.recordEvent({ kind: "revival", mission, data: { how: "continued", processes: tree.length } });
+  wakePit(machine, config, mission);
+  return { outcome: "continued", processes: tree.length };
+}
+
+async function previewRevival(
+  context: PitContext,
+  mission: MissionId,
+  record: MissionRecord,
+): Promise<ReviveResult> {
+  const end = await previewEnd(context, record);
+  const { healthyMs } = context.settings(mission, record.agent).limits;
+  const ended = end === undefined ? record : endLife(record, end, healthyMs);
+  return { outcome: "would-start", decision: planRevival(context, ended), record: ended };
+}
+
+/** Takes a checkpoint for the user. */
 export async function checkpointMission(
   context: PitContext,
   mission: MissionId,
   message: string | null = null,
-): Promise<CaptureResult> {
+): Promise<CheckpointResult> {
   return capture(context, mission, "manual", message, readRecord(context.config, mission)?.agent ?? null);
 }
 
-export function requireRecord(context: PitContext, mission: MissionId): MissionRecord {
+function requireRecord(context: PitContext, mission: MissionId): MissionRecord {
   const record = readRecord(context.config, mission);
   if (record !== undefined && record.life !== null) return record;
-  throw unknownAgent(mission);
+  throw noAgent(mission);
 }
 
-function unknownAgent(mission: MissionId): LazarusError {
+function noAgent(mission: MissionId): LazarusError {
   return new LazarusError("AGENT_UNKNOWN", `${mission} never had an agent`, {
     hint: `lazarus run ${mission} -- COMMAND`,
   });
 }
 
-/** For an agent that lives while its record is gone: enough to end it. How it was started nobody knows any more. */
-function strayRecord({ machine, config }: PitContext, mission: MissionId): MissionRecord | undefined {
-  const [keeper] = findKeepers(agentPlaces(config, mission).directory);
-  if (keeper === undefined && !lifeGoesOn(machine.processes, config, mission)) return undefined;
+/** A record for an agent that runs although its record is gone, enough to stop it. Its start command is lost. */
+function recordStrayAgent({ machine, config }: PitContext, mission: MissionId): MissionRecord | undefined {
+  const [keeper] = findKeepers(agentPaths(config, mission).directory);
+  if (keeper === undefined && !isKeeperAlive(machine.processes, config, mission)) return undefined;
   const nowMs = machine.clock.nowMs();
-  const orders: Orders = {
+  const spec: AgentSpec = {
     mission,
     agent: "unknown",
     command: [],
@@ -252,7 +265,7 @@ function strayRecord({ machine, config }: PitContext, mission: MissionId): Missi
     substitute: null,
     stall_seconds: null,
   };
-  return beginLife(order(undefined, orders, nowMs), {
+  return beginLife(createRecord(undefined, spec, nowMs), {
     epoch: keeper?.epoch ?? readEpoch(config, mission),
     started_ms: nowMs,
     how: "start",
@@ -264,14 +277,14 @@ function strayRecord({ machine, config }: PitContext, mission: MissionId): Missi
 
 export function requireLife(context: PitContext, mission: MissionId): Life {
   const life = readLife(context.config, mission);
-  if (life !== undefined && lifeGoesOn(context.machine.processes, context.config, mission)) return life;
+  if (life !== undefined && isKeeperAlive(context.machine.processes, context.config, mission)) return life;
   throw new LazarusError("AGENT_NOT_RUNNING", `no agent of ${mission} is running`, {
     hint: `lazarus status ${mission}`,
   });
 }
 
-function immortal(mission: MissionId): LazarusError {
-  return new LazarusError("AGENT_IMMORTAL", `the agent of ${mission} cannot be ended`, {
-    hint: `lazarus status ${mission}, and look at it with ps`,
+function unkillable(mission: MissionId): LazarusError {
+  return new LazarusError("AGENT_IMMORTAL", `cannot kill the agent of ${mission}`, {
+    hint: `lazarus status ${mission}, then look at the process with ps`,
   });
 }

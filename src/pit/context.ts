@@ -12,7 +12,7 @@ import { acquireLock, type Lock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
 import { type Event, type NewEvent, openRegistry, type Registry } from "../registry/registry.ts";
 import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
-import { agentPlaces } from "./record/store.ts";
+import { agentPaths } from "./record/store.ts";
 import { type PitSettings, pitSettings, type SettingsSource } from "./settings.ts";
 
 export interface PitContext extends Disposable {
@@ -36,6 +36,9 @@ export interface PitContext extends Disposable {
   /** Held by every operation that changes a mission's agent. */
   lockMission(mission: MissionId, purpose: string, waitMs?: number): Promise<Lock>;
 }
+
+/** What reading needs: views and post-mortems work without the rest. */
+export type ReadContext = Pick<PitContext, "machine" | "config">;
 
 export interface PitContextOptions {
   readonly machine: Machine;
@@ -127,9 +130,9 @@ export function openPitContext(options: PitContextOptions): PitContext {
       openMissionContext(machine, effective, mission, { version: options.version, environment, record }),
     settings,
     lockMission(mission, purpose, waitMs = LOCK_WAIT_MS) {
-      const places = agentPlaces(config, mission);
-      makeDirectory(machine.disk, places.directory);
-      return acquireLock(machine, places.lock, { purpose, waitMs });
+      const paths = agentPaths(config, mission);
+      makeDirectory(machine.disk, paths.directory);
+      return acquireLock(machine, paths.lock, { purpose, waitMs });
     },
     [Symbol.dispose]() {
       registry?.[Symbol.dispose]();

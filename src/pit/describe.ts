@@ -1,23 +1,23 @@
-// One way to say how a life ended and what a mission's agent is doing now, for status, why, resume and alerts. Pure.
+// How a life ended and what a mission's agent does now, in words, for status, why, resume notes and alerts. Pure.
 import { LazarusError } from "../platform/errors.ts";
 import type { MissionRecord, RecordedEnd } from "./record/record.ts";
 
-/** "killed by SIGKILL", "exit code 3", "finished" … */
+/** For example "killed by SIGKILL", "exited with code 3", "exited 0". */
 export function describeEnd(end: RecordedEnd): string {
-  const silent = end.evidence.find(({ kind }) => kind === "stall");
-  if (end.kind === "stall") return `ended as stalled: ${silent?.says ?? "no activity past its limit"}`;
-  if (end.kind === "departure") return "finished with exit code 0";
+  const stall = end.evidence.find(({ kind }) => kind === "stall");
+  if (end.kind === "stall") return `killed: stalled, ${stall?.says ?? "no activity within its limit"}`;
+  if (end.kind === "departure") return "exited 0";
   if (end.signal !== null) {
     const oom = end.evidence.some(({ kind }) => kind === "oom");
     return `killed by ${end.signal}${oom ? " (out of memory)" : ""}`;
   }
-  if (end.exit_code !== null) return `ended with exit code ${end.exit_code}`;
-  const first = end.evidence.find(({ kind }) =>
+  if (end.exit_code !== null) return `exited with code ${end.exit_code}`;
+  const cause = end.evidence.find(({ kind }) =>
     ["reboot", "keeper-vanished", "never-started"].includes(kind),
   );
-  if (first?.kind === "reboot") return "gone after a restart of the machine";
-  if (first?.kind === "never-started") return "was never quite started";
-  return "gone with its keeper, which was killed";
+  if (cause?.kind === "reboot") return "ended by a reboot";
+  if (cause?.kind === "never-started") return "failed to start";
+  return "lost when its keeper was killed";
 }
 
 export const STATES = [
@@ -37,25 +37,22 @@ export const STATES = [
 
 export type AgentState = (typeof STATES)[number];
 
-/** The one word for a mission's agent. `alive` is the kernel's word on its keeper. */
+/** `alive`: whether the keeper holds its lock. */
 export function stateOf(record: MissionRecord | undefined, alive: boolean): AgentState {
   if (record === undefined || record.life === null) return "none";
-  // The life that is recorded has ended and its lock is taken: the next one is being prepared.
-  if (alive && record.end?.epoch === record.life.epoch) return "reviving";
-  if (alive) return record.wish === "paused" ? "paused" : record.wish === "running" ? "running" : "ending";
-  if (record.end?.epoch !== record.life.epoch || record.decision?.epoch !== record.life.epoch)
-    return "ending";
-  if (record.wish === "stopped") return "stopped";
-  if (record.wish === "resting") return "resting";
-  if (record.wish === "paused") return "paused";
-  const { action, at_ms: atMs } = record.decision;
-  if (action === "tombstone") return "tombstone";
-  if (action === "ask") return "asking";
-  if (action === "rest") return record.end.kind === "departure" ? "finished" : "dead";
-  return atMs === null ? "dead" : "waiting";
+  const { wish, life, end, decision } = record;
+  // The recorded life has ended and its lock is held again: the next life is starting.
+  if (alive && end?.epoch === life.epoch) return "reviving";
+  if (alive) return wish === "paused" ? "paused" : wish === "running" ? "running" : "ending";
+  if (end?.epoch !== life.epoch || decision?.epoch !== life.epoch) return "ending";
+  if (wish !== "running") return wish;
+  if (decision.action === "tombstone") return "tombstone";
+  if (decision.action === "ask") return "asking";
+  if (decision.action === "rest") return end.kind === "departure" ? "finished" : "dead";
+  return decision.at_ms === null ? "dead" : "waiting";
 }
 
-/** What happens next, in a few words; `inWords` says a wait. */
+/** What happens next, for one column of a table. */
 export function nextAction(
   record: MissionRecord | undefined,
   state: AgentState,
@@ -63,21 +60,17 @@ export function nextAction(
   pitRuns: boolean,
 ): string {
   switch (state) {
-    case "none":
-      return "-";
-    case "running":
-      return "-";
     case "reviving":
-      return "begins in a moment";
+      return "starting";
     case "paused":
-      return "goes on with revive";
+      return "continue with revive";
     case "ending":
-      return pitRuns ? "the pit is at it" : "decided by pit or revive";
+      return pitRuns ? "being handled" : "needs pit or revive";
     case "waiting": {
       const waitMs = (record?.decision?.at_ms ?? nowMs) - nowMs;
-      const what = record?.decision?.action === "substitute" ? "substitute" : "revive";
-      if (!pitRuns) return `${what} when the pit runs`;
-      return waitMs <= 0 ? `${what} now` : `${what} in ${inWords(waitMs)}`;
+      const action = record?.decision?.action === "substitute" ? "substitute" : "revive";
+      if (!pitRuns) return `${action} when a pit runs`;
+      return waitMs <= 0 ? `${action} now` : `${action} in ${formatDuration(waitMs)}`;
     }
     case "asking":
       return "asks: lazarus revive";
@@ -88,16 +81,27 @@ export function nextAction(
   }
 }
 
-/** An error as one line: what happened, and what to do about it. */
+/** An error and its hint in one line. */
 export function describeError(error: unknown): string {
   if (error instanceof LazarusError && error.hint !== undefined)
     return `${error.message}; try: ${error.hint}`;
   return error instanceof Error ? error.message : String(error);
 }
 
-function inWords(ms: number): string {
-  const seconds = Math.ceil(ms / 1000);
-  if (seconds < 120) return `${seconds}s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 120 ? `${minutes}m` : `${Math.round(minutes / 60)}h`;
+/** The two largest units: "1 h 54 min". */
+export function formatDuration(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 1) return "less than a second";
+  const units: [number, string][] = [
+    [Math.floor(seconds / 86_400), "d"],
+    [Math.floor(seconds / 3600) % 24, "h"],
+    [Math.floor(seconds / 60) % 60, "min"],
+    [seconds % 60, "s"],
+  ];
+  const first = units.findIndex(([value]) => value > 0);
+  return units
+    .slice(first, first + 2)
+    .filter(([value]) => value > 0)
+    .map(([value, unit]) => `${value} ${unit}`)
+    .join(" ");
 }

@@ -1,12 +1,17 @@
-// Where the pit itself leaves its marks below `run_dir`, for whoever looks for it or talks to it. Only names.
+// Names of the pit's own files below `run_dir` and of the agent's log below its cell. No I/O.
 import { join } from "node:path";
 
-/** Held by the pit for as long as it lives. */
+/** Held by the pit as long as it runs. */
 export function pitLockFile(runDir: string): string {
   return join(runDir, "pit.lock");
 }
 
-/** The same for every pit of a home, so that an agent can be told of it before there is one. */
+/** The same for every pit of a home, so that an agent can be given the path before a pit runs. */
 export function pitSocketFile(runDir: string): string {
   return join(runDir, "pit.sock");
+}
+
+/** The agent's stdout and stderr. */
+export function agentLog(cellRoot: string): string {
+  return join(cellRoot, "logs", "agent.log");
 }

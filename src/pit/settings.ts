@@ -10,7 +10,8 @@ import {
   setting,
 } from "../cell/settings.ts";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
-import { DEFAULT_LIMITS, type PolicyLimits, REVIVE_MODES, type ReviveMode } from "./death/policy.ts";
+import { DEFAULT_LIMITS, type PolicyLimits } from "./death/policy.ts";
+import { REVIVE_MODES, type ReviveMode } from "./record/record.ts";
 
 export interface QuotaPattern {
   /** A regular expression for one line of output; its first group, if any, says when the quota resets. */

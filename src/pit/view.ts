@@ -1,4 +1,4 @@
-// What can be seen of missions and their agents, as plain data: for status, why, the API and the dashboard. Only reads.
+// Missions and their agents as plain data, for status, why, the API and the dashboard. Only reads.
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../cell/config.ts";
@@ -14,12 +14,12 @@ import type { Machine } from "../platform/machine.ts";
 import { posixSupport } from "../platform/posix.ts";
 import { readRunPositions } from "../run/stores/positions.ts";
 import { openVault } from "../snapshot/vault/vault.ts";
+import type { ReadContext } from "./context.ts";
 import { type AgentState, describeError, nextAction, stateOf } from "./describe.ts";
-import { pitLockFile } from "./paths.ts";
+import { agentLog, pitLockFile } from "./paths.ts";
+import { isKeeperAlive, isLocked, readLife } from "./record/life.ts";
 import type { MissionRecord } from "./record/record.ts";
-import { listAgents, readRecord } from "./record/store.ts";
-import { isLocked, lifeGoesOn, readLife } from "./start/life.ts";
-import { agentLog } from "./start/start-agent.ts";
+import { listAgentMissions, readRecord } from "./record/store.ts";
 
 export interface MissionView {
   readonly mission_id: string;
@@ -31,9 +31,9 @@ export interface MissionView {
   readonly pid: number | null;
   readonly epoch: number | null;
   readonly started_ms: number | null;
-  /** Newest of output, heartbeat of the agent itself, and the worktree's own times. */
+  /** Newest of output, the agent's own heartbeat, and changes at the top of the worktree. */
   readonly last_activity_ms: number | null;
-  /** Newest of flows and runs. */
+  /** When a flow or run last moved. */
   readonly last_progress_ms: number | null;
   readonly last_checkpoint: {
     readonly id: string;
@@ -45,43 +45,38 @@ export interface MissionView {
   readonly wish: string | null;
   readonly next_action: string;
   readonly record: MissionRecord | null;
-  /** Why the record cannot be used. */
+  /** Why the record cannot be read. */
   readonly problem: string | null;
 }
 
 const DAY_MS = 24 * 3_600_000;
 
-export interface Looker {
-  readonly machine: Machine;
-  readonly config: Config;
+/** Every mission that has a cell or ever had an agent, sorted by name. */
+export function viewMissions(context: ReadContext): MissionView[] {
+  return [...eachMission(context)];
 }
 
-/** Every mission that has a cell or ever had an agent, in name order. */
-export function viewMissions(looker: Looker): MissionView[] {
-  return [...eachMission(looker)];
-}
-
-/** The same one by one: each costs about a millisecond, and a daemon has other things to do in between. */
-export function* eachMission(looker: Looker): Generator<MissionView> {
-  const { machine, config } = looker;
+/** One by one: each takes about a millisecond, and a daemon has other work in between. */
+export function* eachMission(context: ReadContext): Generator<MissionView> {
+  const { machine, config } = context;
   const { cells: found } = scanCells(config, epochSeconds(machine.clock));
   const cells = new Map(found.map((cell) => [cell.mission_id, cell]));
-  const names = new Set([...[...cells.keys()].filter(isMissionId), ...listAgents(config)]);
-  const pitRuns = pitOwner(looker) !== undefined;
+  const names = new Set([...[...cells.keys()].filter(isMissionId), ...listAgentMissions(config)]);
+  const pitRuns = pitOwner(context) !== undefined;
   for (const name of [...names].sort())
-    yield view(looker, name as MissionId, cells.get(name)?.status, pitRuns);
+    yield view(context, name as MissionId, cells.get(name)?.status, pitRuns);
 }
 
-/** Undefined when it has no cell and never had an agent. */
-export function viewMission(looker: Looker, mission: MissionId): MissionView | undefined {
-  const { machine, config } = looker;
+/** Undefined when the mission has no cell and never had an agent. */
+export function viewMission(context: ReadContext, mission: MissionId): MissionView | undefined {
+  const { machine, config } = context;
   const cell = reportCell(config, mission, join(config.missions_root, mission), epochSeconds(machine.clock));
-  if (cell === undefined && !listAgents(config).includes(mission)) return undefined;
-  return view(looker, mission, cell?.status, pitOwner(looker) !== undefined);
+  if (cell === undefined && !listAgentMissions(config).includes(mission)) return undefined;
+  return view(context, mission, cell?.status, pitOwner(context) !== undefined);
 }
 
 function view(
-  { machine, config }: Looker,
+  { machine, config }: ReadContext,
   mission: MissionId,
   cell: Exclude<MissionView["cell"], "gone"> | undefined,
   pitRuns: boolean,
@@ -95,8 +90,8 @@ function view(
   } catch (error) {
     problem = describeError(error);
   }
-  const alive = lifeGoesOn(machine.processes, config, mission);
-  if (alive && record === undefined) problem ??= "an agent is at work, and its record is gone";
+  const alive = isKeeperAlive(machine.processes, config, mission);
+  if (alive && record === undefined) problem ??= "an agent is running, but its record is missing";
   const life = alive ? readLife(config, mission) : undefined;
   const state = stateOf(record, alive);
   return {
@@ -116,30 +111,30 @@ function view(
     revive: record?.revive ?? null,
     wish: record?.wish ?? null,
     next_action: problem === null ? nextAction(record, state, nowMs, pitRuns) : "needs you: lazarus why",
-    record: record === undefined ? null : withoutValues(record),
+    record: record === undefined ? null : redactEnvironment(record),
     problem,
   };
 }
 
-/** What an agent was started with can hold secrets (INV-7): names are shown, values are not. */
-function withoutValues(record: MissionRecord): MissionRecord {
+/** An agent's environment can contain secrets (INV-7): names are shown, values are not. */
+function redactEnvironment(record: MissionRecord): MissionRecord {
   const names = Object.keys(record.env ?? {}).map((name) => [name, "[not shown]"] as const);
   return { ...record, env: Object.fromEntries(names) };
 }
 
-/** The pit that runs on this home now; undefined when none does. */
+/** The pit that runs for this home; undefined when none does. */
 export function pitOwner({
   machine,
   config,
-}: Looker): { readonly pid: number; readonly since: number } | undefined {
+}: ReadContext): { readonly pid: number; readonly since: number } | undefined {
   const owner = readLockOwner(pitLockFile(config.run_dir));
   if (owner === undefined || owner.host !== machine.processes.hostName()) return undefined;
   if (machine.processes.identify(owner.pid) === undefined) return undefined;
-  // A killed pit is still named, and its pid may be another's by now.
+  // The file still names a killed pit, and its pid may have been reused.
   return posixSupport().ok && !isLocked(pitLockFile(config.run_dir)) ? undefined : owner;
 }
 
-/** The cheap signs: output, the agent's own heartbeat, and the top of the worktree. 0 when there is none. */
+/** Only what is cheap to read: log, the agent's own heartbeat, top of the worktree. 0 when there is none. */
 export function lastActivityMs(config: Config, cellRoot: string): number {
   const paths = pathsBelow(config, cellRoot);
   return Math.max(
@@ -150,7 +145,7 @@ export function lastActivityMs(config: Config, cellRoot: string): number {
   );
 }
 
-/** A heartbeat that the keeper wrote proves the process, not the agent's activity. */
+/** A heartbeat that the keeper wrote shows that the process exists, not that the agent is active. */
 function ownHeartbeatMs(path: string): number {
   const reading = readJsonFile(path, HEARTBEAT_LIMIT_BYTES);
   if (!reading.ok) return 0;

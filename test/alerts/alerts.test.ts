@@ -22,7 +22,7 @@ const raise = (seq: number, agoMs = 0): Event => ({
   time_ms: NOW - agoMs,
   mission: "m1",
   kind: "alert",
-  data: { action: "ask", reason: "its revive mode is ask" },
+  data: { action: "ask", reason: "revive mode is ask" },
 });
 const entry = (
   seq: number,
@@ -114,7 +114,7 @@ describe("the plan of alerts", () => {
 
   it("says what happened in a line", () => {
     expect(describeAlert(raise(1))).toBe(
-      "m1: the agent died and waits for permission to be revived: its revive mode is ask (lazarus revive m1)",
+      "m1: the agent died and waits for permission to be revived: revive mode is ask (lazarus revive m1)",
     );
   });
 });

@@ -18,7 +18,7 @@ describe("an agent in the foreground", () => {
   it("has the caller's output and gives its exit code", () => {
     const { exit, stdout, stderr } = world.run(["run", "m1", ...sh("echo hello; echo oh >&2; exit 3")]);
     expect({ exit, stdout }).toEqual({ exit: 3, stdout: "hello\n" });
-    expect(stderr).toMatch(/^oh\nm1: ended with exit code 3; the scene is kept in \S+\n {2}ask: /);
+    expect(stderr).toMatch(/^oh\nm1: exited with code 3; crash checkpoint \S+\n {2}ask: /);
   });
 
   it("reads the caller's input and gets its signals", async () => {
@@ -86,7 +86,7 @@ describe("a detached agent", () => {
     world.run(["run", "m1", "-d", ...sh("sleep 600")]);
     const twin = world.run(["run", "m1", "-d", ...sh("sleep 600")]);
     expect(twin.exit).toBe(10);
-    expect(twin.stderr).toMatch(/an agent of m1 is at work already \(process \d+\)/);
+    expect(twin.stderr).toMatch(/an agent of m1 is already running \(process \d+\)/);
   });
 
   it("goes on after a pause, and comes back after a rest", async () => {
@@ -222,12 +222,12 @@ describe("commands about agents", () => {
     await world.until("its end", () => world.state("m1") === "ending");
     const before = readFileSync(join(world.home, "run", "agents", "m1", "record.json"), "utf8");
     const why = world.run(["why", "m1"]).stdout;
-    expect(why).toContain("m1 ended with exit code 3.\n");
-    expect(why).toContain("nobody has dealt with it yet");
+    expect(why).toContain("m1 exited with code 3.\n");
+    expect(why).toContain("not handled yet");
     expect(why).toContain("  | cannot connect\n");
     const dry = world.run(["revive", "m1", "--dry-run"]);
     expect(dry.exit).toBe(0);
-    expect(dry.stderr).toContain("m1: ended with exit code 3\nthe policy would say revive: revived at once");
+    expect(dry.stderr).toContain("m1: exited with code 3\nthe policy would say revive: no backoff");
     expect(readFileSync(join(world.home, "run", "agents", "m1", "record.json"), "utf8")).toBe(before);
     expect(world.checkpoints("m1")).toEqual([]);
   });
@@ -235,7 +235,7 @@ describe("commands about agents", () => {
   it("show what the policy would do, without doing it", () => {
     world.run(["run", "m1", "--revive", "yes", ...sh("exit 78")]);
     const { stderr } = world.run(["revive", "m1", "--dry-run"]);
-    expect(stderr).toContain("the policy would say tombstone: exit code 78 is declared permanent");
+    expect(stderr).toContain("the policy would say tombstone: exit code 78 is configured as permanent");
     expect(world.state("m1")).toBe("tombstone");
   });
 });

@@ -55,7 +55,7 @@ describe("a record", () => {
     world.run(["run", "m1", ...sh("exit 1")]);
     damage();
     const why = world.run(["why", "m1"]);
-    expect(why.stdout).toMatch(/the agent record \S+ cannot be used: .*; try: mv \S+ \S+\.damaged/);
+    expect(why.stdout).toMatch(/cannot read the agent record \S+: .*; try: mv \S+ \S+\.damaged/);
     expect(world.run(["status"]).stdout).toContain("needs you: lazarus why");
     expect(world.run(["revive", "m1"]).exit).toBe(8);
     renameSync(agents("record.json"), agents("record.json.damaged"));
@@ -70,7 +70,7 @@ describe("a record", () => {
     writeFileSync(agents("record.json", "m0"), "not JSON");
     const { pit, said } = openTalkingPit();
     try {
-      await world.until("its complaint", () => said().includes("m0: the agent record"));
+      await world.until("its complaint", () => said().includes("m0: cannot read the agent record"));
       expect(said()).toContain("try: mv");
       killAgent();
       await world.until("life 2", () => world.life("m1").epoch === 2);
@@ -84,7 +84,7 @@ describe("a record", () => {
     startSleeper();
     rmSync(agents("record.json"));
     expect(world.run(["why", "m1"]).stdout).toMatch(
-      /an agent is at work, and its record is gone\nnext\n {2}lazarus stop m1/,
+      /an agent is running, but its record is missing\nnext\n {2}lazarus stop m1/,
     );
     const twin = world.run(["run", "m1", "-d", ...sh("sleep 600")]);
     expect(twin.exit).toBe(10);
@@ -238,7 +238,7 @@ describe("settings", () => {
     configure({ pit: { stall_second: 5, agents: { claude: { revife: "no" } } } });
     const { pit, said } = openTalkingPit();
     try {
-      await world.until("its talk", () => said().includes("the pit is open"));
+      await world.until("its talk", () => said().includes("pit started for"));
       expect(said()).toContain('pit: unknown key "stall_second" is not used');
       expect(said()).toContain('pit.agents.claude: unknown key "revife" is not used');
     } finally {
@@ -272,7 +272,7 @@ describe("pits", () => {
   it("two at the same moment: one wins, the other says who", async () => {
     const pits = [openTalkingPit(), openTalkingPit(), openTalkingPit()];
     try {
-      const open = () => pits.filter(({ said }) => said().includes("the pit is open"));
+      const open = () => pits.filter(({ said }) => said().includes("pit started for"));
       const refused = () => pits.filter(({ pit }) => pit.exitCode === 10);
       await world.until("a winner", () => open().length === 1 && refused().length === 2);
       for (const { said } of refused())

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { reviveMission, startMission, stopMission } from "../../src/pit/actions.ts";
-import { accompany, openSignalRelay } from "../../src/pit/start/foreground.ts";
+import { openSignalRelay, waitForAgent } from "../../src/pit/foreground.ts";
 import { createScene, type Scene } from "../http/scene.ts";
 
 let scene: Scene;
@@ -31,7 +31,7 @@ it("a pit that was faster has begun the next life already: the first one's statu
   expect(next.outcome).toBe("started");
   try {
     using relay = openSignalRelay();
-    const end = await accompany(pitContext, mission, first, relay);
+    const end = await waitForAgent(pitContext, mission, first, relay);
     expect(end).toMatchObject({ status: 5, revivedAs: 2, record: undefined, problem: undefined });
   } finally {
     await stopMission(pitContext, mission, { checkpoint: false, graceSeconds: 0 });

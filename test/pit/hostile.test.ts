@@ -207,7 +207,7 @@ describe("places that are gone", () => {
     process.kill(world.life("m1").agent.pid, "SIGKILL");
     await world.until("the question", () => world.state("m1") === "asking");
     expect(world.run(["why", "m1"]).stdout).toMatch(
-      /there is no directory \S+worktree to work in; lazarus restore/,
+      /its working directory \S+worktree does not exist; lazarus restore/,
     );
     const epoch = readFileSync(agents("epoch"), "utf8");
     const revive = world.run(["revive", "m1"]);

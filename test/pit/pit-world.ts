@@ -48,7 +48,7 @@ export function createPitWorld(): PitWorld {
       });
       await pitWorld.until("a pit that opens", () => {
         if (pit.exitCode !== null) throw new Error(`the pit ended with ${pit.exitCode}: ${said}`);
-        return said.includes("the pit is open");
+        return said.includes("pit started for");
       });
       return pit;
     },

@@ -189,7 +189,7 @@ describe("about an end, it", () => {
     ]);
     await world.until("the wait", ended("waiting"));
     expect(world.record("m1").decision.at_ms - world.record("m1").end.noticed_ms).toBe(7_200_000);
-    expect(world.run(["status", "m1"]).stdout).toMatch(/revive in (120|119)m|revive in 2h/);
+    expect(world.run(["status", "m1"]).stdout).toMatch(/revive in (1 h 59 min|2 h)/);
   });
 
   it("starts a substitute", async () => {
@@ -264,7 +264,7 @@ describe("about an end, it", () => {
     await world.until("the tombstone", ended("tombstone"));
     expect(world.record("m1").revivals_ms).toHaveLength(2);
     expect(world.run(["why", "m1"]).stdout).toContain(
-      "tombstone: no more revivals: 2 revivals within an hour",
+      "tombstone, no more revivals: 2 revivals within an hour",
     );
   });
 
@@ -293,7 +293,7 @@ describe("about an end, it", () => {
     world.run(["run", "m1", "-d", ...sh("while :; do echo busy; sleep 0.1; done")]);
     await world.until("the question", ended("asking"));
     expect(world.run(["why", "m1"]).stdout).toMatch(
-      /ended as stalled: no flow or run moved for \d+ s \(limit 1 s\)/,
+      /killed: stalled, no flow or run progress for \d+ s \(limit 1 s\)/,
     );
   });
 

@@ -1,19 +1,19 @@
-// `why` for ten real kinds of death: whole outputs, from the facts as the machine would show them.
+// The whole output of `why` for each kind of end, from simulated facts.
 import { describe, expect, test } from "vitest";
-import { type EndFacts, judgeEnd } from "../../src/pit/death/classify-end.ts";
-import { decideRevival, type ReviveMode } from "../../src/pit/death/policy.ts";
+import { classifyEnd, type EndFacts } from "../../src/pit/death/classify-end.ts";
+import { decideRevival, situationOf } from "../../src/pit/death/policy.ts";
 import { explain, renderWhy } from "../../src/pit/death/why.ts";
 import { stateOf } from "../../src/pit/describe.ts";
 import {
   beginLife,
+  createRecord,
   endLife,
-  enterDecision,
-  keepScene,
   type MissionRecord,
-  order,
   type RecordedEnd,
-  setWish,
-  situationOf,
+  type ReviveMode,
+  setCheckpoint,
+  setDecision,
+  setDesiredState,
 } from "../../src/pit/record/record.ts";
 import { pitSettings } from "../../src/pit/settings.ts";
 import type { MissionView } from "../../src/pit/view.ts";
@@ -31,15 +31,15 @@ interface Death {
   readonly stall?: string;
   readonly gone?: boolean;
   readonly earlierRevivals?: number;
-  /** Nobody has dealt with it. */
-  readonly unseen?: boolean;
+  /** No pit has handled it. */
+  readonly unhandled?: boolean;
 }
 
 function why(death: Death): string {
   const endedMs = START + 5 * MINUTE;
   const nowMs = endedMs + 2000;
   let record = beginLife(
-    order(
+    createRecord(
       undefined,
       {
         mission: "tidy-inbox",
@@ -55,21 +55,21 @@ function why(death: Death): string {
     ),
     { epoch: 3, started_ms: START, how: "start", command: ["claude"], oom_kills: 0, log_bytes: 0 },
   );
-  if (death.stopped) record = setWish(record, "stopped", endedMs);
+  if (death.stopped) record = setDesiredState(record, "stopped", endedMs);
   if (death.stall) record = { ...record, stalled: { epoch: 3, at_ms: endedMs, reason: death.stall } };
   if (death.earlierRevivals)
     record = {
       ...record,
       revivals_ms: Array.from({ length: death.earlierRevivals }, (_, n) => START - n * MINUTE),
     };
-  const end = judgeEnd({
+  const end = classifyEnd({
     record,
     settings,
     exit: death.status && { epoch: 3, ...death.status, endedMs, leftovers: 0 },
     sameBoot: true,
-    survivors: 0,
+    orphans: 0,
     lastSignMs: endedMs,
-    lastWords: death.words ?? [],
+    logTail: death.words ?? [],
     oomKillsNow: 0,
     oomLine: undefined,
     diskFull: undefined,
@@ -77,9 +77,9 @@ function why(death: Death): string {
     nowMs,
     ...death.facts,
   });
-  if (death.unseen) return render(death, record, nowMs, end);
-  record = endLife(record, end, settings.limits);
-  record = keepScene(
+  if (death.unhandled) return render(death, record, nowMs, end);
+  record = endLife(record, end, settings.limits.healthyMs);
+  record = setCheckpoint(
     record,
     death.gone
       ? { epoch: 3, checkpoint: null, error: "the cell is gone" }
@@ -95,10 +95,10 @@ function why(death: Death): string {
       chance: 0.5,
     }),
   );
-  return render(death, enterDecision(record, decision, nowMs), nowMs);
+  return render(death, setDecision(record, decision, nowMs), nowMs);
 }
 
-function render(death: Death, record: MissionRecord, nowMs: number, unseen?: RecordedEnd): string {
+function render(death: Death, record: MissionRecord, nowMs: number, preview?: RecordedEnd): string {
   const view: MissionView = {
     mission_id: "tidy-inbox",
     root: "/m/tidy-inbox",
@@ -119,31 +119,31 @@ function render(death: Death, record: MissionRecord, nowMs: number, unseen?: Rec
     record,
     problem: null,
   };
-  return renderWhy(explain(view, { nowMs, pitRuns: unseen === undefined, unseen }));
+  return renderWhy(explain(view, { nowMs, pitRuns: preview === undefined, preview }));
 }
 
 const KILLED = { exitCode: null, signal: "SIGKILL" };
 const FAILED = { exitCode: 1, signal: null };
 
 const DEATHS: [kind: string, death: Death][] = [
-  ["killed by someone", { status: KILLED }],
+  ["killed by SIGKILL", { status: KILLED }],
   [
     "out of memory",
     { status: KILLED, facts: { oomLine: "Out of memory: Killed process 4711 (claude) total-vm:8123456kB" } },
   ],
   [
-    "an error of its own",
+    "an error of the agent",
     { status: FAILED, words: ["Traceback (most recent call last):", "KeyError: 'inbox'"], mode: "ask" },
   ],
-  ["a used-up quota", { status: FAILED, words: ["Claude AI usage limit reached, resets 3am (UTC)"] }],
+  ["an exhausted quota", { status: FAILED, words: ["Claude AI usage limit reached, resets 3am (UTC)"] }],
   ["a full disk", { status: FAILED, words: ["write: No space left on device"] }],
   [
-    "a command that is not there",
+    "a missing command",
     { status: { exitCode: 127, signal: null }, words: ["sh: claude: not found"], mode: "ask" },
   ],
   ["a permanent error", { status: { exitCode: 78, signal: null } }],
   ["a reboot", { facts: { sameBoot: false } }],
-  ["a killed keeper", { facts: { survivors: 2 } }],
+  ["a killed keeper", { facts: { orphans: 2 } }],
   [
     "a stall",
     {
@@ -152,13 +152,13 @@ const DEATHS: [kind: string, death: Death][] = [
     },
   ],
   ["a crash loop", { status: FAILED, earlierRevivals: 5 }],
-  ["a human's stop", { status: { exitCode: null, signal: "SIGTERM" }, stopped: true }],
+  ["a stop by the user", { status: { exitCode: null, signal: "SIGTERM" }, stopped: true }],
   ["a clean exit", { status: { exitCode: 0, signal: null } }],
   ["waking from sleep", { status: FAILED, facts: { sleptUntilMs: START + 5 * MINUTE - 3000 } }],
-  ["a cell deleted under it", { status: FAILED, gone: true }],
+  ["a deleted cell", { status: FAILED, gone: true }],
   [
-    "an end that nobody has dealt with",
-    { status: { exitCode: 3, signal: null }, words: ["cannot connect"], unseen: true },
+    "an end that is not handled yet",
+    { status: { exitCode: 3, signal: null }, words: ["cannot connect"], unhandled: true },
   ],
 ];
 

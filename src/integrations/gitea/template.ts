@@ -1,6 +1,6 @@
 // The mission proposal as an issue form that Gitea and Forgejo show, and the fields that it is made of: the form is
 // written from them and the answers are read back by them. Pure text.
-import { REVIVE_MODES } from "../../pit/death/policy.ts";
+import { REVIVE_MODES } from "../../pit/record/record.ts";
 
 export interface FormField {
   readonly id: "mission" | "agent" | "revive" | "repository" | "goal" | "done_when";

@@ -1,39 +1,38 @@
-// How a life ended, judged from what is known of it: a pure function from facts to an end with its evidence. Looking for
-// the facts is done in settle.ts.
+// Classifies how a life ended: a pure function from the facts that collect-facts.ts gathers to an end with its evidence.
 import { createHash } from "node:crypto";
+import type { Exit } from "../record/life.ts";
 import type { Evidence, MissionRecord, RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
-import type { Exit } from "../start/life.ts";
-import { findQuotaStop } from "./quota.ts";
+import { findQuotaStop, type QuotaStop } from "./quota.ts";
 
 export interface EndFacts {
   readonly record: MissionRecord;
   readonly settings: PitSettings;
-  /** What the keeper stored; undefined when it vanished. */
+  /** Undefined when the keeper was killed and wrote none. */
   readonly exit: Exit | undefined;
   /** Whether the life began in this boot; undefined when its processes were never recorded. */
   readonly sameBoot: boolean | undefined;
-  /** Processes that had outlived their keeper and were ended. */
-  readonly survivors: number;
-  /** The last sign of life that the files show, for an end whose moment nobody recorded. */
+  /** Processes that outlived their keeper and were killed. */
+  readonly orphans: number;
+  /** Newest file time, for an end whose time was not recorded. */
   readonly lastSignMs: number;
-  /** The last lines of output. */
-  readonly lastWords: readonly string[];
+  readonly logTail: readonly string[];
   readonly oomKillsNow: number | null;
   readonly oomLine: string | undefined;
   readonly diskFull: string | undefined;
-  /** The host slept during this life, up to that moment. */
+  /** When the host last woke from sleep during this life. */
   readonly sleptUntilMs: number | undefined;
   readonly nowMs: number;
 }
 
-/** So soon after the host woke, a death is likely its doing. */
+/** A death this soon after the host woke is probably caused by the sleep. */
 const AFTER_SLEEP_MS = 60_000;
 const NOT_FOUND = 127;
 const NOT_EXECUTABLE = 126;
-const LAST_WORDS_KEPT = 10;
+const TAIL_LINES_KEPT = 10;
+const DISK_FULL = /no space left on device|ENOSPC|disk quota exceeded/i;
 
-export function judgeEnd(facts: EndFacts): RecordedEnd {
+export function classifyEnd(facts: EndFacts): RecordedEnd {
   const { record, exit, nowMs } = facts;
   const epoch = record.life?.epoch ?? 0;
   const stalled = record.stalled?.epoch === epoch ? record.stalled : undefined;
@@ -42,8 +41,16 @@ export function judgeEnd(facts: EndFacts): RecordedEnd {
   const kind = stalled ? "stall" : exitCode === 0 ? "departure" : "crash";
   const atMs = exit?.endedMs ?? Math.min(Math.max(facts.lastSignMs, record.life?.started_ms ?? 0), nowMs);
   const quota =
-    kind === "crash" ? findQuotaStop(facts.lastWords, nowMs, facts.settings.quotaPatterns) : undefined;
-  const evidence = gather(facts, stalled?.reason, quota, atMs);
+    kind === "crash" ? findQuotaStop(facts.logTail, nowMs, facts.settings.quotaPatterns) : undefined;
+  const evidence = [
+    ...userEvidence(record),
+    ...(stalled === undefined ? [] : [{ kind: "stall" as const, says: stalled.reason }]),
+    ...keeperEvidence(facts),
+    ...exitCodeEvidence(facts),
+    ...resourceEvidence(facts, quota),
+    ...sleepEvidence(facts, atMs),
+    ...leftoverEvidence(facts),
+  ];
   const cause = exit === undefined ? (evidence[0]?.kind ?? "vanished") : "";
   return {
     epoch,
@@ -52,83 +59,93 @@ export function judgeEnd(facts: EndFacts): RecordedEnd {
     signal,
     at_ms: atMs,
     noticed_ms: nowMs,
-    fingerprint: fingerprint([kind, String(exitCode), String(signal), cause], facts.lastWords),
+    fingerprint: fingerprint([kind, String(exitCode), String(signal), cause], facts.logTail),
     quota_reset_ms: quota?.resetMs ?? null,
     evidence,
-    last_words: facts.lastWords.slice(-LAST_WORDS_KEPT),
-    leftovers: (exit?.leftovers ?? 0) + facts.survivors,
+    last_words: facts.logTail.slice(-TAIL_LINES_KEPT),
+    leftovers: (exit?.leftovers ?? 0) + facts.orphans,
   };
 }
 
-function gather(
-  facts: EndFacts,
-  stall: string | undefined,
-  quota: { line: string; resetMs: number } | undefined,
-  atMs: number,
-): Evidence[] {
-  const { record, exit, settings } = facts;
+const USER_COMMANDS = { stopped: "stop", paused: "pause", resting: "rest" } as const;
+
+function userEvidence({ wish }: MissionRecord): Evidence[] {
+  return wish === "running" ? [] : [{ kind: "human", says: `you ran lazarus ${USER_COMMANDS[wish]}` }];
+}
+
+/** The keeper wrote no exit, or the kernel may have killed the agent. */
+function keeperEvidence({ record, exit, sameBoot, oomKillsNow, oomLine }: EndFacts): Evidence[] {
   const evidence: Evidence[] = [];
-  const add = (kind: Evidence["kind"], says: string) => evidence.push({ kind, says });
-  if (record.wish !== "running") add("human", `a human had said ${WISH_WORDS[record.wish]}`);
-  if (stall !== undefined) add("stall", stall);
   if (exit === undefined) {
-    if (facts.sameBoot === false)
-      add("reboot", "the machine was started again since: every process of before is gone");
-    else if (facts.sameBoot === undefined)
-      add("never-started", "it was about to be started when whoever started it was killed");
-    else add("keeper-vanished", "its keeper was killed, so nobody saw how it ended");
+    if (sameBoot === false)
+      evidence.push({ kind: "reboot", says: "the machine rebooted, which ended every process" });
+    else if (sameBoot === undefined)
+      evidence.push({ kind: "never-started", says: "its starter was killed before the agent ran" });
+    else
+      evidence.push({
+        kind: "keeper-vanished",
+        says: "its keeper was killed, so the exit status is unknown",
+      });
   }
-  if (exit?.signal === "SIGKILL" || exit === undefined) {
-    const before = record.life?.oom_kills ?? null;
-    const struck = before !== null && facts.oomKillsNow !== null && facts.oomKillsNow > before;
-    if (facts.oomLine !== undefined) add("oom", `the kernel ran out of memory: ${facts.oomLine}`);
-    else if (struck && exit?.signal === "SIGKILL")
-      add("oom", "the kernel's out-of-memory killer struck here during this life");
-  }
-  if (exit?.exitCode === NOT_FOUND)
-    add("not-found", "exit code 127: the command, or one that it calls, was not found");
-  if (exit?.exitCode === NOT_EXECUTABLE) add("not-found", "exit code 126: the command may not be executed");
-  if (
-    exit?.exitCode !== undefined &&
-    exit.exitCode !== null &&
-    settings.limits.permanentExitCodes.includes(exit.exitCode)
-  )
-    add("permanent", `exit code ${exit.exitCode} is declared permanent`);
-  if (quota !== undefined && exit?.exitCode !== 0)
-    add("quota", `its quota is used up: ${quota.line.trim().slice(0, 200)}`);
-  const full =
-    facts.diskFull ??
-    facts.lastWords.findLast((line) => /no space left on device|ENOSPC|disk quota exceeded/i.test(line));
-  if (full !== undefined && exit?.exitCode !== 0)
-    add("disk-full", `the disk is full: ${full.trim().slice(0, 200)}`);
-  const slept = facts.sleptUntilMs;
-  if (slept !== undefined && atMs >= slept - AFTER_SLEEP_MS && atMs - slept < AFTER_SLEEP_MS)
-    add("host-sleep", "the machine had just woken from sleep");
-  const left = exit?.leftovers ?? 0;
-  if (left > 0)
-    add(
-      "leftovers",
-      `it left ${left} process${left === 1 ? "" : "es"} behind, which ${left === 1 ? "was" : "were"} ended`,
-    );
-  const { survivors } = facts;
-  if (survivors > 0)
-    add(
-      "leftovers",
-      `${survivors} of its processes had outlived the keeper and ${survivors === 1 ? "was" : "were"} ended`,
-    );
+  if (exit !== undefined && exit.signal !== "SIGKILL") return evidence;
+  const before = record.life?.oom_kills ?? null;
+  const counted = before !== null && oomKillsNow !== null && oomKillsNow > before;
+  if (oomLine !== undefined) evidence.push({ kind: "oom", says: `kernel log: ${oomLine}` });
+  else if (counted && exit?.signal === "SIGKILL")
+    evidence.push({ kind: "oom", says: "the kernel's OOM killer was active during this life" });
   return evidence;
 }
 
-const WISH_WORDS = { stopped: "stop", paused: "pause", resting: "rest" } as const;
+function exitCodeEvidence({ exit, settings }: EndFacts): Evidence[] {
+  const code = exit?.exitCode ?? null;
+  if (code === null) return [];
+  const evidence: Evidence[] = [];
+  if (code === NOT_FOUND)
+    evidence.push({ kind: "not-found", says: "exit code 127: the command, or one it calls, was not found" });
+  if (code === NOT_EXECUTABLE)
+    evidence.push({ kind: "not-found", says: "exit code 126: the command is not executable" });
+  if (settings.limits.permanentExitCodes.includes(code))
+    evidence.push({ kind: "permanent", says: `exit code ${code} is configured as permanent` });
+  return evidence;
+}
 
-/** Equal for deaths that look alike: numbers, addresses and times in the last words do not count. */
-export function fingerprint(facts: readonly string[], lastWords: readonly string[]): string {
-  const words = lastWords
+function resourceEvidence(facts: EndFacts, quota: QuotaStop | undefined): Evidence[] {
+  if (facts.exit?.exitCode === 0) return [];
+  const evidence: Evidence[] = [];
+  if (quota !== undefined)
+    evidence.push({ kind: "quota", says: `quota exhausted: ${quota.line.trim().slice(0, 200)}` });
+  const full = facts.diskFull ?? facts.logTail.findLast((line) => DISK_FULL.test(line));
+  if (full !== undefined)
+    evidence.push({ kind: "disk-full", says: `disk full: ${full.trim().slice(0, 200)}` });
+  return evidence;
+}
+
+function sleepEvidence({ sleptUntilMs }: EndFacts, atMs: number): Evidence[] {
+  if (sleptUntilMs === undefined || Math.abs(atMs - sleptUntilMs) >= AFTER_SLEEP_MS) return [];
+  return [{ kind: "host-sleep", says: "the machine had just woken from sleep" }];
+}
+
+function leftoverEvidence({ exit, orphans }: EndFacts): Evidence[] {
+  const evidence: Evidence[] = [];
+  const left = exit?.leftovers ?? 0;
+  if (left > 0) evidence.push({ kind: "leftovers", says: `killed ${processes(left)} that it left behind` });
+  if (orphans > 0)
+    evidence.push({ kind: "leftovers", says: `killed ${processes(orphans)} that outlived the keeper` });
+  return evidence;
+}
+
+function processes(count: number): string {
+  return count === 1 ? "1 process" : `${count} processes`;
+}
+
+/** Equal for similar deaths: numbers, addresses and times in the log tail do not count. */
+export function fingerprint(facts: readonly string[], logTail: readonly string[]): string {
+  const lines = logTail
     .slice(-3)
     .map((line) => line.replaceAll(/0x[0-9a-f]+|[0-9a-f]{8,}|\d+/gi, "#").trim())
     .filter((line) => line !== "");
   return createHash("sha256")
-    .update([...facts, ...words].join("\n"))
+    .update([...facts, ...lines].join("\n"))
     .digest("hex")
     .slice(0, 16);
 }

@@ -1,119 +1,126 @@
-// What is done about a life that is over, in one visible order: end what survived → record the end → keep the scene →
-// decide. Each step is durable before the next and done once per life, so whoever is killed in between, the next to look
-// goes on from there. Reviving is another act (revive.ts); nothing here starts anything.
+// Handles a life that has ended: kill orphans, record the end, take a checkpoint, decide. Each step is durable before the
+// next and happens once per life, so after a kill at any point the next caller continues there. Starts nothing: reviving
+// is start/revive.ts.
 import { cellPaths } from "../../cell/layout.ts";
-import type { MissionId } from "../../cell/mission-id.ts";
+import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, ERROR_KINDS, LazarusError } from "../../platform/errors.ts";
 import type { Reason } from "../../snapshot/model/entry.ts";
 import { type CheckpointResult, takeCheckpoint } from "../../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "../context.ts";
+import { isKeeperAlive } from "../record/life.ts";
 import {
+  type Decision,
   endLife,
-  enterDecision,
-  keepScene,
+  firstDeathMs,
   type MissionRecord,
   nextStep,
+  type RecordedDecision,
   type RecordedEnd,
   refreshDecision,
-  situationOf,
-  troubleStartMs,
+  setCheckpoint,
+  setDecision,
+  wasExpected,
 } from "../record/record.ts";
-import { readRecord, writeRecord } from "../record/store.ts";
+import { writeRecord } from "../record/store.ts";
 import type { PitSettings } from "../settings.ts";
-import { lifeGoesOn, readLife } from "../start/life.ts";
-import { exitOf, findObstacle } from "../start/start-agent.ts";
-import { judgeEnd } from "./classify-end.ts";
-import { gatherEndFacts, lifeOf } from "./collect-facts.ts";
-import { endSurvivors } from "./orphans.ts";
-import { type Decision, decideRevival } from "./policy.ts";
+import { findObstacle } from "../start/find-obstacle.ts";
+import { classifyEnd } from "./classify-end.ts";
+import { collectFacts, type KeeperFiles, readKeeperFiles } from "./collect-facts.ts";
+import { killOrphans } from "./orphans.ts";
+import { decideRevival, situationOf } from "./policy.ts";
 
-export interface SettleOptions {
-  readonly sleptUntilMs?: number | undefined;
-}
+export type ExitResult =
+  /** There never was a life. */
+  | { readonly state: "none"; readonly record: MissionRecord | undefined }
+  | { readonly state: "alive"; readonly record: MissionRecord }
+  | { readonly state: "handled"; readonly record: MissionRecord; readonly decision: RecordedDecision }
+  /** Disk full or vault busy, for example. Retry later: nothing is decided without the checkpoint. */
+  | { readonly state: "checkpoint-failed"; readonly record: MissionRecord; readonly error: LazarusError };
 
-export type Settled =
-  | { readonly state: "none" | "alive" }
-  | { readonly state: "settled"; readonly record: MissionRecord }
-  /** The scene could not be kept yet (disk full, vault busy): nothing is decided before it is. */
-  | { readonly state: "unkept"; readonly record: MissionRecord; readonly error: LazarusError };
-
-/** Only under the mission's lock. */
-export async function settleLife(
+/** The caller holds the mission's lock and has read the record under it. */
+export async function handleExit(
   context: PitContext,
-  mission: MissionId,
-  options: SettleOptions = {},
-): Promise<Settled> {
-  let record = readRecord(context.config, mission);
-  if (record === undefined || record.life === null) return { state: "none" };
-  if (lifeGoesOn(context.machine.processes, context.config, mission)) return { state: "alive" };
+  given: MissionRecord | undefined,
+  sleptUntilMs?: number,
+): Promise<ExitResult> {
+  if (given === undefined || given.life === null) return { state: "none", record: given };
+  const { machine, config } = context;
+  if (isKeeperAlive(machine.processes, config, given.mission)) return { state: "alive", record: given };
+  let record = given;
   if (nextStep(record) === "record-end") {
-    record = await recordEnd(context, mission, record, options);
-    crashPoint("pit.settle.ended");
+    record = await recordEnd(context, record, sleptUntilMs);
+    crashPoint("pit.exit.recorded");
   }
-  if (nextStep(record) === "keep-scene") {
-    try {
-      record = await takeScene(context, mission, record);
-    } catch (error) {
-      const failure = asLazarusError(error, `the checkpoint of ${mission}`);
-      if (ERROR_KINDS[failure.kind].retry) return { state: "unkept", record, error: failure };
-      record = keepScene(record, { epoch: record.life!.epoch, checkpoint: null, error: failure.message });
-      writeRecord(context.machine, context.config, record);
-    }
-    crashPoint("pit.settle.kept");
+  if (nextStep(record) === "checkpoint") {
+    const result = await checkpointExit(context, record);
+    if (result.error !== undefined)
+      return { state: "checkpoint-failed", record: result.record, error: result.error };
+    record = result.record;
+    crashPoint("pit.exit.checkpointed");
   }
   if (nextStep(record) === "wait") {
-    const { maxAgeMs } = context.settings(mission, record.agent).limits;
-    const fresh = refreshDecision(record, context.machine.clock.nowMs(), maxAgeMs);
-    if (fresh !== record) writeRecord(context.machine, context.config, fresh);
-    record = fresh;
+    const { maxAgeMs } = settingsOf(context, record).limits;
+    const refreshed = refreshDecision(record, machine.clock.nowMs(), maxAgeMs);
+    if (refreshed !== record) writeRecord(machine, config, refreshed);
+    record = refreshed;
   }
   if (nextStep(record) === "decide") {
-    record = decide(context, mission, record);
-    crashPoint("pit.settle.decided");
+    record = decide(context, record);
+    crashPoint("pit.exit.decided");
   }
-  return { state: "settled", record };
+  return { state: "handled", record, decision: record.decision! };
+}
+
+function settingsOf(context: PitContext, { mission, agent }: MissionRecord): PitSettings {
+  return context.settings(parseMissionId(mission), agent);
 }
 
 async function recordEnd(
   context: PitContext,
-  mission: MissionId,
   record: MissionRecord,
-  options: SettleOptions,
+  sleptUntilMs: number | undefined,
 ): Promise<MissionRecord> {
-  const { machine, config } = context;
-  const { epoch } = record.life!;
-  const settings = context.settings(mission, record.agent);
-  const cell = cellPaths(config, mission);
-  const exit = exitOf(context, mission, epoch);
-  const bootId = machine.processes.bootId();
-  const mine = lifeOf(readLife(config, mission), epoch);
-  // A keeper that wrote an exit has ended everything itself.
-  const marks = { cell: cell.root, epoch, life: mine, bootId };
-  const ending =
-    exit === undefined && (mine === undefined || mine.keeper.bootId === bootId)
-      ? await endSurvivors(machine.clock, marks, settings.leftoverGraceSeconds * 1000)
-      : { ended: 0, immortal: [] };
-  if (ending.immortal.length > 0) {
-    throw new LazarusError(
-      "AGENT_IMMORTAL",
-      `process ${ending.immortal.join(", ")} of ${mission} cannot be ended, so nothing new is started beside it`,
-      { hint: `ps -o pid,stat,wchan,args -p ${ending.immortal.join(",")}` },
-    );
-  }
-  const facts = await gatherEndFacts(context, record, settings, { ...options, survivors: ending.ended });
-  const end = judgeEnd(facts);
-  const ended = endLife(record, end, settings.limits);
-  writeRecord(machine, config, ended);
-  tellEnd(context, mission, record, end);
+  const settings = settingsOf(context, record);
+  const files = readKeeperFiles(context, record);
+  const orphans = await killOrphansOf(context, record, settings, files);
+  const facts = await collectFacts(context, record, { ...files, settings, orphans, sleptUntilMs });
+  const end = classifyEnd(facts);
+  const ended = endLife(record, end, settings.limits.healthyMs);
+  writeRecord(context.machine, context.config, ended);
+  recordEndEvent(context, record, end);
   return ended;
 }
 
-function tellEnd(context: PitContext, mission: MissionId, record: MissionRecord, end: RecordedEnd): void {
-  const calm = end.kind === "departure" || record.wish !== "running";
+/** Returns how many there were. */
+async function killOrphansOf(
+  { machine, config }: PitContext,
+  record: MissionRecord,
+  settings: PitSettings,
+  { life, exit }: KeeperFiles,
+): Promise<number> {
+  const bootId = machine.processes.bootId();
+  // A keeper that wrote an exit has killed everything itself, and no process survives a reboot.
+  if (exit !== undefined || (life !== undefined && life.keeper.bootId !== bootId)) return 0;
+  const { mission } = record;
+  const cell = cellPaths(config, parseMissionId(mission)).root;
+  const { killed, unkillable } = await killOrphans(
+    machine.clock,
+    { cell, epoch: record.life!.epoch, life, bootId },
+    settings.leftoverGraceSeconds * 1000,
+  );
+  if (unkillable.length === 0) return killed;
+  throw new LazarusError(
+    "AGENT_IMMORTAL",
+    `cannot kill process ${unkillable.join(", ")} of ${mission}, so no new agent is started`,
+    { hint: `ps -o pid,stat,wchan,args -p ${unkillable.join(",")}` },
+  );
+}
+
+function recordEndEvent(context: PitContext, record: MissionRecord, end: RecordedEnd): void {
   context.recordEvent({
-    kind: calm ? "departure" : end.kind === "stall" ? "stall" : "death",
-    mission,
+    kind: wasExpected(record, end) ? "departure" : end.kind === "stall" ? "stall" : "death",
+    mission: record.mission,
     data: {
       epoch: end.epoch,
       exit_code: end.exit_code,
@@ -123,17 +130,26 @@ function tellEnd(context: PitContext, mission: MissionId, record: MissionRecord,
   });
 }
 
-async function takeScene(
+/** Returns an error only when a retry may help; any other failure is recorded. */
+async function checkpointExit(
   context: PitContext,
-  mission: MissionId,
   record: MissionRecord,
-): Promise<MissionRecord> {
-  const calm = record.end!.kind === "departure" || record.wish !== "running";
-  const reason: Reason = record.end!.kind === "departure" ? "departure" : calm ? "stop" : "crash";
-  const { ref } = await capture(context, mission, reason, null, record.agent);
-  const kept = keepScene(record, { epoch: record.life!.epoch, checkpoint: ref.id, error: null });
-  writeRecord(context.machine, context.config, kept);
-  return kept;
+): Promise<{ readonly record: MissionRecord; readonly error?: LazarusError }> {
+  const { mission, agent, life } = record;
+  const end = record.end!;
+  const reason: Reason = end.kind === "departure" ? "departure" : wasExpected(record, end) ? "stop" : "crash";
+  let checkpoint: string | null = null;
+  let message: string | null = null;
+  try {
+    checkpoint = (await capture(context, parseMissionId(mission), reason, null, agent)).ref.id;
+  } catch (error) {
+    const failure = asLazarusError(error, `the checkpoint of ${mission}`);
+    if (ERROR_KINDS[failure.kind].retry) return { record, error: failure };
+    message = failure.message;
+  }
+  const recorded = setCheckpoint(record, { epoch: life!.epoch, checkpoint, error: message });
+  writeRecord(context.machine, context.config, recorded);
+  return { record: recorded };
 }
 
 /** Takes a checkpoint and records it. */
@@ -150,51 +166,47 @@ export async function capture(
   return result;
 }
 
-function decide(context: PitContext, mission: MissionId, record: MissionRecord): MissionRecord {
-  const nowMs = context.machine.clock.nowMs();
-  const decision = considerRevival(context, mission, record);
-  const decided = enterDecision(record, decision, nowMs);
+function decide(context: PitContext, record: MissionRecord): MissionRecord {
+  const { mission, life } = record;
+  const decision = planRevival(context, record);
+  const decided = setDecision(record, decision, context.machine.clock.nowMs());
   writeRecord(context.machine, context.config, decided);
-  const data = { epoch: record.life!.epoch, action: decision.action, reason: decision.reason };
+  const data = { epoch: life!.epoch, action: decision.action, reason: decision.reason };
   if (decision.action === "tombstone") context.recordEvent({ kind: "tombstone", mission, data });
   if (decision.action === "tombstone" || decision.action === "ask")
     context.recordEvent({ kind: "alert", mission, data });
   return decided;
 }
 
-/** What the policy says now of the life that ended. Reads, changes nothing. */
-export function considerRevival(
-  context: PitContext,
-  mission: MissionId,
-  record: MissionRecord,
-  settings: PitSettings = context.settings(mission, record.agent),
-): Decision {
-  const { machine } = context;
-  const obstacle = findObstacle(context, record);
+/** What the policy decides now about the life that ended. Only reads. */
+export function planRevival(context: PitContext, record: MissionRecord): Decision {
+  const { machine, config } = context;
+  const settings = settingsOf(context, record);
+  const obstacle = findObstacle(config, record);
   return decideRevival(
     situationOf(record, {
       mode: record.revive ?? settings.revive,
       limits: settings.limits,
-      olderCheckpoints: obstacle === undefined ? olderCheckpoints(context, mission, record) : [],
-      obstacle: obstacle === undefined ? null : `${obstacle.says}; ${obstacle.hint}`,
+      olderCheckpoints: obstacle === undefined ? listOlderCheckpoints(context, record) : [],
+      obstacle: obstacle === undefined ? null : `${obstacle.reason}; ${obstacle.hint}`,
       nowMs: machine.clock.nowMs(),
       chance: machine.ids.bytes(1)[0]! / 255,
     }),
   );
 }
 
-/** Checkpoints from before it began to go wrong, newest first; equals of the scene would not help. */
-function olderCheckpoints(context: PitContext, mission: MissionId, record: MissionRecord): string[] {
-  const since = troubleStartMs(record);
-  const refs = context.openMission(mission).vault.list();
-  const scene = refs.find(({ id }) => id === record.scene?.checkpoint);
-  const found: string[] = [];
-  const seen = new Set<string>(scene === undefined ? [] : [scene.manifest]);
+/** Checkpoints from before the first death, newest first, without those that equal the one taken after this death. */
+function listOlderCheckpoints(context: PitContext, record: MissionRecord): string[] {
+  const firstMs = firstDeathMs(record);
+  const refs = context.openMission(parseMissionId(record.mission)).vault.list();
+  const latest = refs.find(({ id }) => id === record.scene?.checkpoint);
+  const seen = new Set<string>(latest === undefined ? [] : [latest.manifest]);
+  const older: string[] = [];
   for (const ref of refs.toReversed()) {
-    if (since !== undefined && ref.createdAtMs >= since) continue;
+    if (firstMs !== undefined && ref.createdAtMs >= firstMs) continue;
     if (seen.has(ref.manifest)) continue;
     seen.add(ref.manifest);
-    found.push(ref.id);
+    older.push(ref.id);
   }
-  return found;
+  return older;
 }

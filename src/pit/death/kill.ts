@@ -1,108 +1,109 @@
-// Ends the processes of a life from outside: TERM to the agent, a grace, KILL, and the keeper itself only when it hangs.
-// By recorded identity where there is one, by the marks of the life where that was lost; never by a pid alone.
+// Kills the processes of a running life: SIGTERM to the agent, a grace period, SIGKILL, and the keeper itself only when it
+// hangs. By recorded process identity, or by the life's session and environment where that was lost; never by pid alone.
 import { existsSync } from "node:fs";
 import { cellPaths } from "../../cell/layout.ts";
-import type { MissionId } from "../../cell/mission-id.ts";
+import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
 import type { Clock } from "../../platform/clock.ts";
-import type { PitContext } from "../context.ts";
-import { agentPlaces, readRecord } from "../record/store.ts";
-import { lifeGoesOn, readLife } from "../start/life.ts";
-import {
-  agentTree,
-  endSurvivors,
-  findKeepers,
-  findSurvivors,
-  type KeeperSighting,
-  type LifeMarks,
-  signal,
-} from "./orphans.ts";
+import type { PitContext, ReadContext } from "../context.ts";
+import { agentTree, findKeepers, type KeeperProcess, sendSignal } from "../processes/process-table.ts";
+import { isKeeperAlive, readLife } from "../record/life.ts";
+import type { MissionRecord } from "../record/record.ts";
+import { agentPaths } from "../record/store.ts";
+import { findOrphans, killOrphans, type LifeIdentity } from "./orphans.ts";
 
-const LOOK_MS = 20;
-/** What a keeper needs beyond the agent's grace to end what the agent left behind. */
+const POLL_MS = 20;
+/** What a keeper needs, beyond the agent's grace, to kill what the agent left behind. */
 const KEEPER_WAIT_MS = 5000;
 
-/** Ends a life: TERM to the agent, a grace, KILL to all of it. Returns whether KILL was sent to anyone. */
-export async function endProcesses(
+/** Returns whether SIGKILL was needed. */
+export async function killAgent(
   context: PitContext,
-  mission: MissionId,
+  record: MissionRecord,
   graceMs: number,
 ): Promise<boolean> {
   const { machine, config } = context;
   const { clock } = machine;
-  const goesOn = () => lifeGoesOn(machine.processes, config, mission);
-  const begunMs = clock.monotonicMs();
+  const { mission } = record;
+  const isAlive = () => isKeeperAlive(machine.processes, config, mission);
+  const startMs = clock.monotonicMs();
   let asked = false;
-  while (goesOn() && clock.monotonicMs() - begunMs < graceMs) {
-    if (!asked) asked = askToEnd(context, mission);
-    await clock.sleep(LOOK_MS);
+  while (isAlive() && clock.monotonicMs() - startMs < graceMs) {
+    if (!asked) asked = terminate(context, record);
+    await clock.sleep(POLL_MS);
   }
-  if (!goesOn()) return false;
-  // None when the agent has ended in time and its keeper is still busy with what it left.
+  if (!isAlive()) return false;
+  // Stays false when the agent exited in time and its keeper is still killing what it left behind.
   let killed = false;
   const kill = (pid: number) => {
-    if (signal(pid, "SIGKILL")) killed = true;
+    if (sendSignal(pid, "SIGKILL")) killed = true;
   };
-  agentPids(context, marksOf(context, mission)).forEach(kill);
-  const { leftoverGraceSeconds } = context.settings(mission, readRecord(config, mission)?.agent);
-  await waitWhile(clock, goesOn, leftoverGraceSeconds * 1000 + KEEPER_WAIT_MS);
-  if (goesOn()) {
-    // A keeper that hangs, was stopped by someone, or never said who it is: its life is ended from outside.
-    const marks = marksOf(context, mission);
-    for (const { pid } of findKeepers(agentPlaces(config, mission).directory)) kill(pid);
-    await endSurvivors(clock, marks, 0);
-    // The kernel lets go of its lock when it gets round to it.
-    await waitWhile(clock, goesOn, KEEPER_WAIT_MS);
+  agentPids(context, identify(context, record)).forEach(kill);
+  const { leftoverGraceSeconds } = context.settings(parseMissionId(mission), record.agent);
+  await waitWhile(clock, isAlive, leftoverGraceSeconds * 1000 + KEEPER_WAIT_MS);
+  if (isAlive()) {
+    // The keeper hangs, is stopped, or never wrote life.json.
+    const identity = identify(context, record);
+    for (const { pid } of findKeepers(agentPaths(config, mission).directory)) kill(pid);
+    await killOrphans(clock, identity, 0);
+    // The kernel releases the lock with some delay.
+    await waitWhile(clock, isAlive, KEEPER_WAIT_MS);
   }
   return killed;
 }
 
-async function waitWhile(clock: Clock, holds: () => boolean, mostMs: number): Promise<void> {
-  const deadlineMs = clock.monotonicMs() + mostMs;
-  while (holds() && clock.monotonicMs() < deadlineMs) await clock.sleep(LOOK_MS);
+async function waitWhile(clock: Clock, condition: () => boolean, maxMs: number): Promise<void> {
+  const deadlineMs = clock.monotonicMs() + maxMs;
+  while (condition() && clock.monotonicMs() < deadlineMs) await clock.sleep(POLL_MS);
 }
 
-/** Returns whether there was anyone to hear it. */
-function askToEnd(context: PitContext, mission: MissionId): boolean {
-  const marks = marksOf(context, mission);
-  const pids = agentPids(context, marks);
-  for (const pid of pids) signal(pid, "SIGTERM");
-  // A paused agent hears it only when it goes on.
-  if (marks.life !== undefined) for (const pid of agentTree(marks.life)) signal(pid, "SIGCONT");
+/** Returns false when there is no process yet to send SIGTERM to. */
+function terminate(context: PitContext, record: MissionRecord): boolean {
+  const identity = identify(context, record);
+  const pids = agentPids(context, identity);
+  for (const pid of pids) sendSignal(pid, "SIGTERM");
+  // A paused agent handles the signal only when it continues.
+  if (identity.life !== undefined) for (const pid of agentTree(identity.life)) sendSignal(pid, "SIGCONT");
   return pids.length > 0;
 }
 
-/** By what the processes of the present life are known. */
-function marksOf({ machine, config }: PitContext, mission: MissionId): LifeMarks {
+function identify(
+  { machine, config }: ReadContext,
+  { mission, life: recorded }: MissionRecord,
+): LifeIdentity {
   const life = readLife(config, mission);
-  const epoch = readRecord(config, mission)?.life?.epoch ?? life?.epoch ?? 0;
+  const epoch = recorded?.epoch ?? life?.epoch ?? 0;
   return {
-    cell: cellPaths(config, mission).root,
+    cell: cellPaths(config, parseMissionId(mission)).root,
     epoch,
     life: life?.epoch === epoch ? life : undefined,
     bootId: machine.processes.bootId(),
   };
 }
 
-/** The agent by its recorded identity; where that was lost, everyone who carries the marks of this life. */
-function agentPids({ machine }: PitContext, marks: LifeMarks): number[] {
-  const agent = marks.life?.agent;
-  if (agent === undefined) return findSurvivors(marks).map(({ pid }) => pid);
+/** The agent by its recorded identity; where that was lost, every process that belongs to the life. */
+function agentPids({ machine }: ReadContext, identity: LifeIdentity): number[] {
+  const agent = identity.life?.agent;
+  if (agent === undefined) return findOrphans(identity).map(({ pid }) => pid);
   return machine.processes.identify(agent.pid)?.startTime === agent.startTime ? [agent.pid] : [];
 }
 
-/** Keepers whose lock someone removed: nobody can see any more that they hold it. */
-export function findUnlocked({ config }: PitContext, mission: MissionId): KeeperSighting[] {
-  const { directory, lifeLock } = agentPlaces(config, mission);
+/** Keepers whose lock file was deleted: they still hold the lock, but nothing can test it. */
+export function findUnlockedKeepers({ config }: ReadContext, mission: MissionId): KeeperProcess[] {
+  const { directory, lifeLock } = agentPaths(config, mission);
   return existsSync(lifeLock) ? [] : findKeepers(directory);
 }
 
-/** The agent, then what it left, which its keeper ends before it ends itself; a keeper that hangs is ended, too. */
-export async function endUnlocked(context: PitContext, mission: MissionId, graceMs: number): Promise<void> {
+/** Kills the agent, waits for its keeper to clean up and exit, and kills a keeper that hangs. */
+export async function killUnlockedAgent(
+  context: PitContext,
+  record: MissionRecord,
+  graceMs: number,
+): Promise<void> {
   const { clock } = context.machine;
-  const { directory } = agentPlaces(context.config, mission);
+  const { directory } = agentPaths(context.config, record.mission);
   const keepers = () => findKeepers(directory);
-  await endSurvivors(clock, marksOf(context, mission), graceMs);
+  await killOrphans(clock, identify(context, record), graceMs);
   await waitWhile(clock, () => keepers().length > 0, KEEPER_WAIT_MS);
-  for (const { pid } of keepers()) signal(pid, "SIGKILL");
+  for (const { pid } of keepers()) sendSignal(pid, "SIGKILL");
   await waitWhile(clock, () => keepers().length > 0, KEEPER_WAIT_MS);
 }

@@ -1,15 +1,8 @@
-// The spec's sentences about revival, one row each, and what must hold for every situation there is.
+// One row per rule of the revival policy, and properties that hold for every situation.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  DEFAULT_LIMITS,
-  decideRevival,
-  type End,
-  type PolicyLimits,
-  REVIVE_MODES,
-  type Situation,
-  wasHealthy,
-} from "./policy.ts";
+import { REVIVE_MODES } from "../record/record.ts";
+import { DEFAULT_LIMITS, decideRevival, type End, type PolicyLimits, type Situation } from "./policy.ts";
 
 const NOW = Date.UTC(2026, 10, 16);
 const SECOND = 1000;
@@ -28,9 +21,8 @@ const killed: End = {
 function situation(change: Partial<Situation> = {}, end: Partial<End> = {}): Situation {
   return {
     mode: "yes",
-    wish: "running",
+    desiredState: "running",
     end: { ...killed, ...end },
-    startedMs: NOW - MINUTE,
     lastSeenMs: NOW - MINUTE,
     revivalsMs: [],
     attempt: 0,
@@ -49,63 +41,83 @@ const recent = (count: number) => Array.from({ length: count }, (_, n) => NOW - 
 const alike = (count: number) => Array.from({ length: count }, () => "killed");
 
 const ROWS: [sentence: string, situation: Situation, expected: object][] = [
-  ["the first crash is revived at once", situation(), { action: "revive", atMs: NOW, stepBackTo: null }],
-  ["the second waits 10 s", situation({ attempt: 1 }), { action: "revive", atMs: NOW + 10 * SECOND }],
-  ["the third waits 20 s", situation({ attempt: 2 }), { action: "revive", atMs: NOW + 20 * SECOND }],
-  ["the fourth waits 40 s", situation({ attempt: 3 }), { action: "revive", atMs: NOW + 40 * SECOND }],
   [
-    "no wait is longer than 300 s",
-    situation({ attempt: 99 }),
-    { action: "revive", atMs: NOW + 300 * SECOND },
+    "the first crash is revived without backoff",
+    situation(),
+    { action: "revive", atMs: NOW, stepBackTo: null },
   ],
-  ["waits vary by 20 % down", situation({ attempt: 1, chance: 0 }), { atMs: NOW + 8 * SECOND }],
-  ["and by 20 % up", situation({ attempt: 1, chance: 1 }), { atMs: NOW + 12 * SECOND }],
+  ["the second revival waits 10 s", situation({ attempt: 1 }), { action: "revive", atMs: NOW + 10 * SECOND }],
+  ["the third revival waits 20 s", situation({ attempt: 2 }), { action: "revive", atMs: NOW + 20 * SECOND }],
+  ["the fourth revival waits 40 s", situation({ attempt: 3 }), { action: "revive", atMs: NOW + 40 * SECOND }],
+  ["no backoff exceeds 300 s", situation({ attempt: 99 }), { action: "revive", atMs: NOW + 300 * SECOND }],
   [
-    "a clean exit is a departure: it rests",
+    "jitter shortens the backoff by up to 20 %",
+    situation({ attempt: 1, chance: 0 }),
+    { atMs: NOW + 8 * SECOND },
+  ],
+  [
+    "jitter stretches the backoff by up to 20 %",
+    situation({ attempt: 1, chance: 1 }),
+    { atMs: NOW + 12 * SECOND },
+  ],
+  [
+    "exit code 0 needs no action",
     situation({}, { kind: "departure", exitCode: 0, signal: null }),
     { action: "rest" },
   ],
   [
-    "a human's stop is a latch",
-    situation({ wish: "stopped" }),
-    { action: "rest", reason: "a human said stop" },
+    "a stop prevents revival",
+    situation({ desiredState: "stopped" }),
+    { action: "rest", reason: "stopped by you" },
   ],
-  ["so is a pause", situation({ wish: "paused" }), { action: "rest", reason: "a human said pause" }],
-  ["so is a rest", situation({ wish: "resting" }), { action: "rest", reason: "a human said rest" }],
-  ["exit 78 is never retried", situation({}, { exitCode: 78, signal: null }), { action: "tombstone" }],
   [
-    "nor is a code that was declared permanent",
+    "a pause prevents revival",
+    situation({ desiredState: "paused" }),
+    { action: "rest", reason: "paused by you" },
+  ],
+  [
+    "a rest prevents revival",
+    situation({ desiredState: "resting" }),
+    { action: "rest", reason: "put to rest by you" },
+  ],
+  ["exit code 78 is never retried", situation({}, { exitCode: 78, signal: null }), { action: "tombstone" }],
+  [
+    "a configured permanent exit code is never retried",
     situation({ limits: { ...DEFAULT_LIMITS, permanentExitCodes: [3] } }, { exitCode: 3, signal: null }),
     { action: "tombstone" },
   ],
-  ["mode no leaves it dead", situation({ mode: "no" }), { action: "rest", reason: "its revive mode is no" }],
-  ["mode ask asks", situation({ mode: "ask" }), { action: "ask" }],
+  ["mode no never revives", situation({ mode: "no" }), { action: "rest", reason: "revive mode is no" }],
+  ["mode ask asks the user", situation({ mode: "ask" }), { action: "ask" }],
   [
-    "mode substitute starts another command",
+    "mode substitute starts the substitute",
     situation({ mode: "substitute" }),
     { action: "substitute", atMs: NOW },
   ],
-  ["a stall is treated as a crash", situation({}, { kind: "stall" }), { action: "revive" }],
+  ["a stall is revived like a crash", situation({}, { kind: "stall" }), { action: "revive" }],
   [
-    "more than 24 h dead: it asks",
+    "a death more than 24 h ago asks the user",
     situation({ lastSeenMs: NOW - 25 * HOUR }, { atMs: NOW - 25 * HOUR }),
     { action: "ask" },
   ],
-  ["a death an hour ago is still acted upon", situation({}, { atMs: NOW - HOUR }), { action: "revive" }],
-  ["five revivals within the hour are enough", situation({ revivalsMs: recent(5) }), { action: "tombstone" }],
-  ["four are not", situation({ revivalsMs: recent(4) }), { action: "revive" }],
+  ["a death an hour ago is revived", situation({}, { atMs: NOW - HOUR }), { action: "revive" }],
   [
-    "older ones do not count",
+    "five revivals within an hour end in a tombstone",
+    situation({ revivalsMs: recent(5) }),
+    { action: "tombstone" },
+  ],
+  ["four revivals within an hour do not", situation({ revivalsMs: recent(4) }), { action: "revive" }],
+  [
+    "revivals more than an hour ago do not count",
     situation({ revivalsMs: [NOW - 2 * HOUR, ...recent(4)] }),
     { action: "revive" },
   ],
   [
-    "a used-up quota sleeps until its reset",
+    "an exhausted quota waits for its reset",
     situation({}, { quotaResetMs: NOW + 3 * HOUR }),
     { action: "revive", atMs: NOW + 3 * HOUR },
   ],
   [
-    "a reset that has passed does not hold it up",
+    "a quota reset in the past adds no wait",
     situation({}, { quotaResetMs: NOW - 1 }),
     { action: "revive", atMs: NOW },
   ],
@@ -115,12 +127,12 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     { action: "revive", stepBackTo: "c3", atMs: NOW + 20 * SECOND },
   ],
   [
-    "three more of it, one further",
+    "three more of the same step back one further",
     situation({ recentFingerprints: alike(6), stepsBack: 1 }),
     { action: "revive", stepBackTo: "c2" },
   ],
   [
-    "with no older checkpoint left it ends in a tombstone",
+    "without an older checkpoint it ends in a tombstone",
     situation({ recentFingerprints: alike(3), olderCheckpoints: [] }),
     { action: "tombstone" },
   ],
@@ -130,7 +142,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     { action: "revive", stepBackTo: null },
   ],
   [
-    "a cell that is gone is asked about",
+    "a missing cell asks the user",
     situation({ obstacle: "its cell is gone" }),
     { action: "ask", reason: "its cell is gone" },
   ],
@@ -139,11 +151,6 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
 describe("the revival policy", () => {
   test.each(ROWS)("%s", (_, given, expected) => {
     expect(decideRevival(given)).toMatchObject(expected);
-  });
-
-  test("a life of ten minutes is a healthy one", () => {
-    expect(wasHealthy(NOW - 10 * MINUTE, NOW, DEFAULT_LIMITS)).toBe(true);
-    expect(wasHealthy(NOW - 10 * MINUTE + 1, NOW, DEFAULT_LIMITS)).toBe(false);
   });
 });
 
@@ -159,7 +166,7 @@ const limits: fc.Arbitrary<PolicyLimits> = fc.record({
 
 const any: fc.Arbitrary<Situation> = fc.record({
   mode: fc.constantFrom(...REVIVE_MODES),
-  wish: fc.constantFrom("running", "stopped", "paused", "resting"),
+  desiredState: fc.constantFrom("running", "stopped", "paused", "resting"),
   end: fc.record({
     kind: fc.constantFrom("departure", "crash", "stall"),
     exitCode: fc.option(fc.nat(255)),
@@ -168,7 +175,6 @@ const any: fc.Arbitrary<Situation> = fc.record({
     fingerprint: fc.constantFrom("a", "b"),
     quotaResetMs: fc.option(fc.integer({ min: NOW - HOUR, max: NOW + 24 * HOUR })),
   }),
-  startedMs: fc.integer({ min: NOW - 72 * HOUR, max: NOW }),
   lastSeenMs: fc.integer({ min: NOW - 72 * HOUR, max: NOW }),
   revivalsMs: fc.array(fc.integer({ min: NOW - 3 * HOUR, max: NOW }), { maxLength: 12 }),
   attempt: fc.nat(20),
@@ -195,10 +201,10 @@ describe("for every situation", () => {
     );
   });
 
-  test("a human's word always wins", () => {
+  test("the user's command always wins", () => {
     fc.assert(
-      fc.property(any, fc.constantFrom("stopped", "paused", "resting"), (given, wish) => {
-        expect(decideRevival({ ...given, wish } as Situation).action).toBe("rest");
+      fc.property(any, fc.constantFrom("stopped", "paused", "resting"), (given, desiredState) => {
+        expect(decideRevival({ ...given, desiredState } as Situation).action).toBe("rest");
       }),
     );
   });

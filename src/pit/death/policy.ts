@@ -1,41 +1,32 @@
-// The revival policy: one pure function from what is known of a death to what to do about it (INV-8). Time and chance
-// are parameters, so every decision can be replayed. Nothing here starts, stops or reads anything.
+// The revival policy: one pure function from what is known about a death to what to do about it (INV-8). Time and chance
+// are parameters, so every decision can be replayed.
 //
-// Read from the top, the rules are the order of precedence: a human's word first, then what must never be retried, then
-// limits, then the ladder back to older checkpoints, then when to try again.
-
-export const REVIVE_MODES = ["yes", "no", "ask", "substitute"] as const;
-
-export type ReviveMode = (typeof REVIVE_MODES)[number];
-
-export const WISHES = ["running", "stopped", "paused", "resting"] as const;
-
-/** What a human last asked for. Everything but `running` is a latch that survives reboots. */
-export type Wish = (typeof WISHES)[number];
+// The rules are in order of precedence: the user's command, what must never be retried, limits, stepping back to older
+// checkpoints, then the backoff.
+import type { Decision, DesiredState, EndKind, MissionRecord, ReviveMode } from "../record/record.ts";
 
 /** How a life ended. */
 export interface End {
-  readonly kind: "departure" | "crash" | "stall";
+  readonly kind: EndKind;
   readonly exitCode: number | null;
   readonly signal: string | null;
   readonly atMs: number;
-  /** Equal for deaths that look alike: kind, code, signal and the last words. */
+  /** Equal for similar deaths: kind, exit code, signal and log tail. */
   readonly fingerprint: string;
-  /** The provider's quota is used up until then. */
+  /** When the provider's quota resets. */
   readonly quotaResetMs: number | null;
 }
 
-/** Limits; a mission's own override the pit's, which override these. */
 export interface PolicyLimits {
   readonly backoffMs: readonly number[];
   /** Share by which a wait is stretched or shortened at random. */
   readonly jitter: number;
-  /** A life of this length forgives earlier backoff and earlier alike crashes. */
+  /** A life of this length resets the backoff and the count of similar crashes. */
   readonly healthyMs: number;
   readonly maxRevivalsPerHour: number;
-  /** A death noticed later than this is not acted upon: the world has moved on. */
+  /** After a death older than this the user is asked. */
   readonly maxAgeMs: number;
-  /** So many alike crashes in a row step back one checkpoint. */
+  /** Every nth similar crash in a row steps back one checkpoint. */
   readonly alikeCrashesPerStep: number;
   readonly permanentExitCodes: readonly number[];
 }
@@ -52,113 +43,127 @@ export const DEFAULT_LIMITS: PolicyLimits = {
 
 export interface Situation {
   readonly mode: ReviveMode;
-  readonly wish: Wish;
+  readonly desiredState: DesiredState;
   readonly end: End;
-  /** When the life that ended began. */
-  readonly startedMs: number;
-  /** When the pit last knew the mission to be alive and wanted: a later look at the same death is judged by it. */
+  /** When the mission was last started or approved for revival: a death before that is judged by this time. */
   readonly lastSeenMs: number;
-  /** Times of revivals so far, oldest first. */
+  /** Oldest first. */
   readonly revivalsMs: readonly number[];
   /** Revivals since the last healthy life. */
   readonly attempt: number;
   /** Fingerprints of the deaths since the last healthy life, this one last. */
   readonly recentFingerprints: readonly string[];
-  /** Checkpoints that could be stepped back to, newest first; the scene of this death is not among them. */
+  /** Checkpoints to step back to, newest first, without the one taken after this death. */
   readonly olderCheckpoints: readonly string[];
-  /** How many of them have been stepped back already. */
+  /** How many of them were already stepped back to. */
   readonly stepsBack: number;
   readonly nowMs: number;
-  /** Why nothing can be started however much it is wanted: the cell is gone. Null when nothing stands in the way. */
+  /** Why the agent cannot be started at all, for example because the cell is gone; null when it can. */
   readonly obstacle: string | null;
-  /** Between 0 and 1, drawn by the caller. */
+  /** A random number between 0 and 1. */
   readonly chance: number;
   readonly limits: PolicyLimits;
 }
 
-export type Decision =
-  | { readonly action: "rest"; readonly reason: string }
-  | { readonly action: "ask"; readonly reason: string }
-  | {
-      readonly action: "revive";
-      readonly atMs: number;
-      readonly stepBackTo: string | null;
-      readonly reason: string;
-    }
-  | { readonly action: "substitute"; readonly atMs: number; readonly reason: string }
-  | { readonly action: "tombstone"; readonly reason: string };
+/** The situation that a record describes, with what only the caller knows. */
+export function situationOf(
+  record: MissionRecord,
+  inputs: Pick<Situation, "mode" | "limits" | "olderCheckpoints" | "obstacle" | "nowMs" | "chance">,
+): Situation {
+  const end = record.end!;
+  return {
+    ...inputs,
+    desiredState: record.wish,
+    end: {
+      kind: end.kind,
+      exitCode: end.exit_code,
+      signal: end.signal,
+      atMs: end.at_ms,
+      fingerprint: end.fingerprint,
+      quotaResetMs: end.quota_reset_ms,
+    },
+    lastSeenMs: record.last_seen_ms,
+    revivalsMs: record.revivals_ms,
+    attempt: record.attempt,
+    recentFingerprints: record.deaths.map(({ fingerprint }) => fingerprint),
+    stepsBack: record.steps_back,
+  };
+}
 
 const HOUR_MS = 3_600_000;
 
 export function decideRevival(situation: Situation): Decision {
   const { end, limits, nowMs } = situation;
-  if (situation.wish !== "running") return rest(`a human said ${WORDS[situation.wish]}`);
-  if (end.kind === "departure") return rest("it finished: exit code 0");
+  if (situation.desiredState !== "running") return rest(BY_USER[situation.desiredState]);
+  if (end.kind === "departure") return rest("exited 0");
   if (end.exitCode !== null && limits.permanentExitCodes.includes(end.exitCode)) {
     return {
       action: "tombstone",
-      reason: `exit code ${end.exitCode} is declared permanent: trying again cannot help`,
+      reason: `exit code ${end.exitCode} is configured as permanent, so a retry cannot help`,
     };
   }
-  if (situation.mode === "no") return rest("its revive mode is no");
+  if (situation.mode === "no") return rest("revive mode is no");
   if (situation.obstacle !== null) return { action: "ask", reason: situation.obstacle };
   const ageMs = nowMs - Math.max(end.atMs, situation.lastSeenMs);
   if (ageMs > limits.maxAgeMs) {
     return {
       action: "ask",
-      reason: `it died ${hours(ageMs)} ago, more than the ${hours(limits.maxAgeMs)} that are revived unasked`,
+      reason: `it died ${hours(ageMs)} ago; after ${hours(limits.maxAgeMs)} a revival needs your approval`,
     };
   }
-  if (situation.mode === "ask") return { action: "ask", reason: "its revive mode is ask" };
+  if (situation.mode === "ask") return { action: "ask", reason: "revive mode is ask" };
   const lastHour = situation.revivalsMs.filter((ms) => nowMs - ms < HOUR_MS).length;
   if (lastHour >= limits.maxRevivalsPerHour) {
-    return { action: "tombstone", reason: `${lastHour} revivals within an hour, the most that are allowed` };
+    return {
+      action: "tombstone",
+      reason: `${lastHour} revivals within an hour, the limit is ${limits.maxRevivalsPerHour}`,
+    };
   }
   if (end.quotaResetMs !== null && end.quotaResetMs > nowMs) {
     return {
       action: "revive",
       atMs: end.quotaResetMs,
       stepBackTo: null,
-      reason: "its quota is used up; it sleeps until the reset",
+      reason: "quota exhausted, waiting for its reset",
     };
   }
   const atMs = nowMs + backoff(situation);
   if (situation.mode === "substitute")
-    return { action: "substitute", atMs, reason: "its revive mode is substitute" };
+    return { action: "substitute", atMs, reason: "revive mode is substitute" };
+  return stepBackOrRetry(situation, atMs);
+}
+
+function stepBackOrRetry(situation: Situation, atMs: number): Decision {
+  const { limits, nowMs } = situation;
   const alike = alikeInARow(situation.recentFingerprints);
   if (alike >= limits.alikeCrashesPerStep && alike % limits.alikeCrashesPerStep === 0) {
     const target = situation.olderCheckpoints[situation.stepsBack];
     if (target === undefined) {
       return {
         action: "tombstone",
-        reason: `the same crash ${alike} times in a row, and no older checkpoint is left to step back to`,
+        reason: `the same crash ${alike} times in a row, and no older checkpoint left to step back to`,
       };
     }
     return {
       action: "revive",
       atMs,
       stepBackTo: target,
-      reason: `the same crash ${alike} times in a row: one checkpoint back`,
+      reason: `the same crash ${alike} times in a row, stepping back one checkpoint`,
     };
   }
-  const wait = atMs - nowMs;
+  const waitMs = atMs - nowMs;
   return {
     action: "revive",
     atMs,
     stepBackTo: null,
-    reason: wait === 0 ? "revived at once" : `revived after ${Math.round(wait / 1000)} s`,
+    reason: waitMs === 0 ? "no backoff" : `backoff of ${Math.round(waitMs / 1000)} s`,
   };
 }
 
-/** Whether a life of this length wipes the slate clean. */
-export function wasHealthy(startedMs: number, endedMs: number, limits: PolicyLimits): boolean {
-  return endedMs - startedMs >= limits.healthyMs;
-}
-
-const WORDS: Readonly<Record<Exclude<Wish, "running">, string>> = {
-  stopped: "stop",
-  paused: "pause",
-  resting: "rest",
+const BY_USER: Readonly<Record<Exclude<DesiredState, "running">, string>> = {
+  stopped: "stopped by you",
+  paused: "paused by you",
+  resting: "put to rest by you",
 };
 
 function rest(reason: string): Decision {

@@ -1,7 +1,7 @@
-// A post-mortem in plain words: what was last known, how it ended, what speaks for a cause, what was decided and why, and
-// what to type next. Pure: a view in, lines out.
-import { describeEnd } from "../describe.ts";
-import type { MissionRecord, RecordedEnd } from "../record/record.ts";
+// A post-mortem in plain words: how the agent ended, evidence for the cause, what was decided and why, and what to type
+// next. Pure: a view in, lines out.
+import { describeEnd, formatDuration } from "../describe.ts";
+import { type MissionRecord, type RecordedEnd, wasExpected } from "../record/record.ts";
 import type { MissionView } from "../view.ts";
 
 export interface PostMortem {
@@ -18,16 +18,16 @@ export interface PostMortem {
 export interface WhyOptions {
   readonly nowMs: number;
   readonly pitRuns: boolean;
-  /** How it seems to have ended, when nobody has dealt with that yet. */
-  readonly unseen?: RecordedEnd | undefined;
+  /** A preview of the end, when no pit has handled it yet. */
+  readonly preview?: RecordedEnd | undefined;
 }
 
 export function explain(view: MissionView, options: WhyOptions): PostMortem {
   const { mission_id: mission, record, state } = view;
   const blank = { mission_id: mission, state, facts: [], evidence: [], last_words: [], decision: null };
   if (view.problem !== null) {
-    const end = view.pid === null ? [] : [`lazarus stop ${mission}`];
-    return { ...blank, headline: view.problem, next: [...end, `lazarus run ${mission} -- COMMAND`] };
+    const stop = view.pid === null ? [] : [`lazarus stop ${mission}`];
+    return { ...blank, headline: view.problem, next: [...stop, `lazarus run ${mission} -- COMMAND`] };
   }
   if (record === null || record.life === null)
     return {
@@ -35,125 +35,129 @@ export function explain(view: MissionView, options: WhyOptions): PostMortem {
       headline: `${mission} never had an agent.`,
       next: [`lazarus run ${mission} -- COMMAND`],
     };
-  const begun = `life ${record.life.epoch} (${LIFE_WORDS[record.life.how]}) began ${ago(options.nowMs - record.life.started_ms)} ago`;
-  if (state === "running" || (state === "paused" && view.pid !== null)) {
-    const last = record.end === null ? [] : [`the life before: ${describeEnd(record.end)}`];
-    const active = view.last_activity_ms
-      ? [`last activity ${ago(options.nowMs - view.last_activity_ms)} ago`]
-      : [];
-    return {
-      ...blank,
-      headline: `${mission} is ${state === "paused" ? "paused" : "alive"} (process ${view.pid}).`,
-      facts: [begun, ...active, ...last],
-      evidence: record.end?.evidence.map(({ says }) => says) ?? [],
-      next: state === "paused" ? [`lazarus revive ${mission}`] : [`lazarus logs -f ${mission}`],
-    };
-  }
-  if (record.end === null || record.end.epoch !== record.life.epoch) {
-    const next = options.pitRuns
-      ? [`lazarus status ${mission}`]
-      : [`lazarus revive ${mission}`, "lazarus pit"];
-    const { unseen, nowMs } = options;
-    if (unseen === undefined)
-      return {
-        ...blank,
-        headline: `${mission} is gone, and nobody has looked at how yet.`,
-        facts: [begun],
-        next,
-      };
-    return {
-      ...blank,
-      headline: `${mission} ${headline(record, unseen)}.`,
-      facts: [
-        ...span(record, unseen, begun, nowMs),
-        "nobody has dealt with it yet: no scene is kept, nothing is decided",
-      ],
-      evidence: unseen.evidence.map(({ says }) => says),
-      last_words: lastWords(unseen),
-      next,
-    };
-  }
+  if (state === "running" || (state === "paused" && view.pid !== null))
+    return { ...blank, ...explainRunning(view, record, options) };
+  if (record.end === null || record.end.epoch !== record.life.epoch)
+    return { ...blank, ...explainUnhandled(mission, record, options) };
   return {
     ...blank,
     headline: `${mission} ${headline(record, record.end)}.`,
-    facts: facts(view, record, record.end, begun, options.nowMs),
+    facts: listFacts(view, record, record.end, options.nowMs),
     evidence: record.end.evidence.map(({ says }) => says),
-    last_words: lastWords(record.end),
-    decision: decisionWords(record, options.nowMs),
+    last_words: logTail(record.end),
+    decision: describeDecision(record, options.nowMs),
     next: nextCommands(view, record, record.end, options),
   };
 }
 
-function lastWords(end: RecordedEnd): readonly string[] {
+type Section = Pick<PostMortem, "headline" | "next"> & Partial<PostMortem>;
+
+function explainRunning(view: MissionView, record: MissionRecord, { nowMs }: WhyOptions): Section {
+  const { mission_id: mission, pid, last_activity_ms: activeMs } = view;
+  const paused = view.state === "paused";
+  return {
+    headline: `${mission} is ${paused ? "paused" : "running"} (process ${pid}).`,
+    facts: [
+      describeLife(record, nowMs),
+      ...(activeMs ? [`last activity ${formatDuration(nowMs - activeMs)} ago`] : []),
+      ...(record.end === null ? [] : [`previous life: ${describeEnd(record.end)}`]),
+    ],
+    evidence: record.end?.evidence.map(({ says }) => says) ?? [],
+    next: [paused ? `lazarus revive ${mission}` : `lazarus logs -f ${mission}`],
+  };
+}
+
+function explainUnhandled(
+  mission: string,
+  record: MissionRecord,
+  { preview, nowMs, pitRuns }: WhyOptions,
+): Section {
+  const next = pitRuns ? [`lazarus status ${mission}`] : [`lazarus revive ${mission}`, "lazarus pit"];
+  if (preview === undefined)
+    return {
+      headline: `${mission} has ended, but its end has not been handled yet.`,
+      facts: [describeLife(record, nowMs)],
+      next,
+    };
+  return {
+    headline: `${mission} ${headline(record, preview)}.`,
+    facts: [...describeSpan(record, preview, nowMs), "not handled yet: no checkpoint taken, nothing decided"],
+    evidence: preview.evidence.map(({ says }) => says),
+    last_words: logTail(preview),
+    next,
+  };
+}
+
+function logTail(end: RecordedEnd): readonly string[] {
   return end.kind === "departure" ? [] : end.last_words.slice(-5);
 }
 
-const LIFE_WORDS = { start: "started by you", revival: "a revival", substitute: "a substitute" } as const;
-
 function headline(record: MissionRecord, end: RecordedEnd): string {
-  if (record.wish === "stopped") return `was stopped by you (${describeEnd(end)})`;
-  if (record.wish === "resting") return `is at rest (${describeEnd(end)})`;
+  const ended = describeEnd(end);
+  if (record.wish === "stopped") return `was stopped by you (${ended})`;
+  if (record.wish === "resting") return `is at rest (${ended})`;
+  if (end.kind === "departure") return ended;
+  const sentence = /^(?:killed|ended|lost)/.test(ended) ? `was ${ended}` : ended;
   const cause = CAUSES.find(([kind]) => end.evidence.some((each) => each.kind === kind))?.[1];
-  const what = describeEnd(end);
-  if (end.kind === "departure") return what;
-  const died = end.signal !== null ? `was ${what}` : what.startsWith("gone") ? `is ${what}` : what;
-  return cause === undefined || (cause === "out of memory" && what.includes(cause))
-    ? died
-    : `${died}: ${cause}`;
+  return cause === undefined || ended.includes(cause) ? sentence : `${sentence}: ${cause}`;
 }
 
 const CAUSES = [
   ["oom", "out of memory"],
-  ["quota", "its quota is used up"],
-  ["disk-full", "the disk is full"],
-  ["not-found", "its command was not found or may not run"],
-  ["permanent", "an error that it declared permanent"],
-  ["host-sleep", "right after the machine woke"],
+  ["quota", "quota exhausted"],
+  ["disk-full", "disk full"],
+  ["not-found", "command not found or not executable"],
+  ["permanent", "a permanent error"],
+  ["host-sleep", "just after the machine woke"],
 ] as const;
 
-function span(record: MissionRecord, end: RecordedEnd, begun: string, nowMs: number): string[] {
-  const lived = end.at_ms - (record.life?.started_ms ?? end.at_ms);
-  return [`${begun} and lasted ${ago(lived)}`, `it ended ${ago(nowMs - end.at_ms)} ago`];
+const STARTED_AS = { start: "started by you", revival: "a revival", substitute: "a substitute" } as const;
+
+function describeLife({ life }: MissionRecord, nowMs: number): string {
+  const { epoch, how, started_ms: startedMs } = life!;
+  return `life ${epoch} (${STARTED_AS[how]}) began ${formatDuration(nowMs - startedMs)} ago`;
 }
 
-function facts(
-  view: MissionView,
-  record: MissionRecord,
-  end: RecordedEnd,
-  begun: string,
-  nowMs: number,
-): string[] {
-  const lines = span(record, end, begun, nowMs);
-  if (end.noticed_ms - end.at_ms > 60_000)
-    lines.push(`that was noticed ${ago(end.noticed_ms - end.at_ms)} later`);
-  const { scene } = record;
-  if (scene?.checkpoint) lines.push(`the scene is kept in checkpoint ${scene.checkpoint}`);
-  else if (scene?.error) lines.push(`the scene could not be kept: ${scene.error}`);
-  if (view.revivals_today > 0)
+function describeSpan(record: MissionRecord, end: RecordedEnd, nowMs: number): string[] {
+  const livedMs = end.at_ms - (record.life?.started_ms ?? end.at_ms);
+  return [
+    `${describeLife(record, nowMs)} and lasted ${formatDuration(livedMs)}`,
+    `it ended ${formatDuration(nowMs - end.at_ms)} ago`,
+  ];
+}
+
+function listFacts(view: MissionView, record: MissionRecord, end: RecordedEnd, nowMs: number): string[] {
+  const lines = describeSpan(record, end, nowMs);
+  const delayMs = end.noticed_ms - end.at_ms;
+  if (delayMs > 60_000) lines.push(`noticed ${formatDuration(delayMs)} later`);
+  const { scene, steps_back: stepsBack } = record;
+  if (scene?.checkpoint)
+    lines.push(`${wasExpected(record, end) ? "" : "crash "}checkpoint: ${scene.checkpoint}`);
+  else if (scene?.error) lines.push(`checkpoint failed: ${scene.error}`);
+  const { revivals_today: revivals } = view;
+  if (revivals > 0) lines.push(`revived ${revivals} time${revivals === 1 ? "" : "s"} in the last 24 hours`);
+  if (stepsBack > 0)
     lines.push(
-      `it was revived ${view.revivals_today} time${view.revivals_today === 1 ? "" : "s"} in the last 24 hours`,
-    );
-  if (record.steps_back > 0)
-    lines.push(
-      `it was put back ${record.steps_back} checkpoint${record.steps_back === 1 ? "" : "s"} since its last healthy life`,
+      `stepped back ${stepsBack} checkpoint${stepsBack === 1 ? "" : "s"} since its last healthy life`,
     );
   return lines;
 }
 
-function decisionWords(record: MissionRecord, nowMs: number): string | null {
+function describeDecision(record: MissionRecord, nowMs: number): string | null {
   const { decision } = record;
   if (decision === null || decision.epoch !== record.life?.epoch) return null;
-  const when = decision.at_ms !== null && decision.at_ms > nowMs ? ` in ${ago(decision.at_ms - nowMs)}` : "";
-  const back = decision.step_back_to === null ? "" : `, from checkpoint ${decision.step_back_to}`;
-  return `${ACTION_WORDS[decision.action]}${when}${back}: ${decision.reason}`;
+  const { at_ms: atMs, step_back_to: target } = decision;
+  const when = atMs !== null && atMs > nowMs ? ` in ${formatDuration(atMs - nowMs)}` : "";
+  const from = target === null ? "" : ` from checkpoint ${target}`;
+  return `${ACTIONS[decision.action]}${when}${from}: ${decision.reason}`;
 }
 
-const ACTION_WORDS = {
-  rest: "left as it is",
-  ask: "you are asked",
+const ACTIONS = {
+  rest: "no action",
+  ask: "needs your approval",
   revive: "revive",
   substitute: "start the substitute",
-  tombstone: "tombstone: no more revivals",
+  tombstone: "tombstone, no more revivals",
 } as const;
 
 function nextCommands(
@@ -179,28 +183,10 @@ function nextCommands(
   return [...next, `lazarus revive ${mission}`];
 }
 
-/** The two largest units. */
-export function ago(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1000));
-  if (seconds < 1) return "less than a second";
-  const units: [number, string][] = [
-    [Math.floor(seconds / 86_400), "d"],
-    [Math.floor(seconds / 3600) % 24, "h"],
-    [Math.floor(seconds / 60) % 60, "min"],
-    [seconds % 60, "s"],
-  ];
-  const first = units.findIndex(([value]) => value > 0);
-  return units
-    .slice(first, first + 2)
-    .filter(([value]) => value > 0)
-    .map(([value, unit]) => `${value} ${unit}`)
-    .join(" ");
-}
-
 export function renderWhy(post: PostMortem): string {
   const lines = [post.headline, ...post.facts.map((fact) => `  ${fact}`)];
   if (post.evidence.length > 0) lines.push("evidence", ...post.evidence.map((says) => `  ${says}`));
-  if (post.last_words.length > 0) lines.push("last words", ...post.last_words.map((line) => `  | ${line}`));
+  if (post.last_words.length > 0) lines.push("log tail", ...post.last_words.map((line) => `  | ${line}`));
   if (post.decision !== null) lines.push("decision", `  ${post.decision}`);
   if (post.next.length > 0) lines.push("next", ...post.next.map((command) => `  ${command}`));
   return `${lines.join("\n")}\n`;

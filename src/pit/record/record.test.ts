@@ -1,29 +1,27 @@
-// The record over whole histories: a small world in which an agent dies again and again, driven by the real transitions
-// and the real policy.
+// The transitions of a record, alone and over whole histories of an agent that keeps dying under the real policy.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { DEFAULT_LIMITS, decideRevival } from "../death/policy.ts";
+import { DEFAULT_LIMITS, decideRevival, situationOf } from "../death/policy.ts";
 import {
+  approveRevival,
   beginLife,
+  createRecord,
   endLife,
-  enterDecision,
-  grant,
-  keepScene,
+  firstDeathMs,
   type MissionRecord,
+  markStalled,
   nextStep,
-  noteStall,
-  order,
   type RecordedEnd,
   refreshDecision,
-  setWish,
-  situationOf,
-  troubleStartMs,
+  setCheckpoint,
+  setDecision,
+  setDesiredState,
 } from "./record.ts";
 
 const START = Date.UTC(2026, 10, 16);
 const HOUR = 3_600_000;
 
-const ORDERS = {
+const SPEC = {
   mission: "m1",
   agent: "agent",
   command: ["agent"],
@@ -59,7 +57,7 @@ const end = (epoch: number, at_ms: number, change: Partial<RecordedEnd> = {}): R
 });
 
 const decide = (record: MissionRecord, nowMs: number, olderCheckpoints: string[] = []) =>
-  enterDecision(
+  setDecision(
     record,
     decideRevival(
       situationOf(record, {
@@ -74,22 +72,26 @@ const decide = (record: MissionRecord, nowMs: number, olderCheckpoints: string[]
     nowMs,
   );
 
-const started = beginLife(order(undefined, ORDERS, START), life(1, START));
+const started = beginLife(createRecord(undefined, SPEC, START), life(1, START));
 
-describe("what is still to be done", () => {
-  test("follows the order: end, scene, decision, wait", () => {
-    expect(nextStep(order(undefined, ORDERS, START))).toBe("nothing");
+describe("the next step", () => {
+  test("is end, checkpoint, decision, wait", () => {
+    expect(nextStep(createRecord(undefined, SPEC, START))).toBe("none");
     expect(nextStep(started)).toBe("record-end");
-    const ended = endLife(started, end(1, START + 1000), DEFAULT_LIMITS);
-    expect(nextStep(ended)).toBe("keep-scene");
-    const kept = keepScene(ended, { epoch: 1, checkpoint: "c1", error: null });
+    const ended = endLife(started, end(1, START + 1000), DEFAULT_LIMITS.healthyMs);
+    expect(nextStep(ended)).toBe("checkpoint");
+    const kept = setCheckpoint(ended, { epoch: 1, checkpoint: "c1", error: null });
     expect(nextStep(kept)).toBe("decide");
     expect(nextStep(decide(kept, START + 1000))).toBe("wait");
   });
 
-  test("begins anew with the next life", () => {
+  test("starts over with the next life", () => {
     const decided = decide(
-      keepScene(endLife(started, end(1, START), DEFAULT_LIMITS), { epoch: 1, checkpoint: "c", error: null }),
+      setCheckpoint(endLife(started, end(1, START), DEFAULT_LIMITS.healthyMs), {
+        epoch: 1,
+        checkpoint: "c",
+        error: null,
+      }),
       START,
     );
     expect(nextStep(beginLife(decided, life(2, START, "revival")))).toBe("record-end");
@@ -101,62 +103,74 @@ test("a revival is counted when it begins", () => {
   expect(revived).toMatchObject({ attempt: 1, revivals_ms: [START + 5] });
 });
 
-test("a healthy life forgives earlier crashes, but not the count of revivals", () => {
-  const weary = {
+test("ten healthy minutes reset the backoff, but not the count of revivals", () => {
+  const troubled = {
     ...started,
     attempt: 4,
     steps_back: 1,
     revivals_ms: [START],
     deaths: [{ fingerprint: "x", at_ms: 1 }],
   };
-  const ended = endLife(weary, end(1, START + 10 * 60_000), DEFAULT_LIMITS);
+  const ended = endLife(troubled, end(1, START + 10 * 60_000), DEFAULT_LIMITS.healthyMs);
   expect(ended).toMatchObject({ attempt: 0, steps_back: 0, revivals_ms: [START] });
   expect(ended.deaths).toHaveLength(1);
 });
 
-test("a life that never began is no reason to back off", () => {
+test("a life one millisecond short of ten minutes does not", () => {
+  const troubled = { ...started, attempt: 4 };
+  const atMs = START + 10 * 60_000;
+  expect(endLife(troubled, end(1, atMs - 1), DEFAULT_LIMITS.healthyMs).attempt).toBe(4);
+  expect(endLife(troubled, end(1, atMs), DEFAULT_LIMITS.healthyMs).attempt).toBe(0);
+});
+
+test("an agent that failed to start causes no backoff", () => {
   const revived = beginLife(started, life(2, START, "revival"));
-  const unborn = end(2, START, { evidence: [{ kind: "never-started", says: "" }] });
-  expect(endLife(revived, unborn, DEFAULT_LIMITS)).toMatchObject({
+  const notStarted = end(2, START, { evidence: [{ kind: "never-started", says: "" }] });
+  expect(endLife(revived, notStarted, DEFAULT_LIMITS.healthyMs)).toMatchObject({
     attempt: 0,
     deaths: [],
     revivals_ms: [START],
   });
 });
 
-test("a stop takes a revival that was under way back", () => {
+test("a stop cancels a pending revival", () => {
   const decided = decide(
-    keepScene(endLife(started, end(1, START), DEFAULT_LIMITS), { epoch: 1, checkpoint: "c", error: null }),
+    setCheckpoint(endLife(started, end(1, START), DEFAULT_LIMITS.healthyMs), {
+      epoch: 1,
+      checkpoint: "c",
+      error: null,
+    }),
     START,
   );
-  expect(nextStep(setWish(decided, "stopped", START))).toBe("nothing");
+  expect(nextStep(setDesiredState(decided, "stopped", START))).toBe("none");
 });
 
-test("a human's revive lifts latch and tombstone", () => {
-  const dead = enterDecision(
-    { ...started, wish: "stopped" },
-    { action: "tombstone", reason: "enough" },
-    START,
-  );
-  expect(grant(dead, START)).toMatchObject({ wish: "running", tombstone: null, attempt: 0, deaths: [] });
+test("a user's revival clears latch and tombstone", () => {
+  const dead = setDecision({ ...started, wish: "stopped" }, { action: "tombstone", reason: "enough" }, START);
+  expect(approveRevival(dead, START)).toMatchObject({
+    wish: "running",
+    tombstone: null,
+    attempt: 0,
+    deaths: [],
+  });
 });
 
-test("a stall is noted for the life it concerns", () => {
-  expect(noteStall(started, START, "silent").stalled).toMatchObject({ epoch: 1, reason: "silent" });
-  expect(beginLife(noteStall(started, START, "silent"), life(2, START, "revival")).stalled).toBeNull();
+test("a stall belongs to one life", () => {
+  expect(markStalled(started, START, "silent").stalled).toMatchObject({ epoch: 1, reason: "silent" });
+  expect(beginLife(markStalled(started, START, "silent"), life(2, START, "revival")).stalled).toBeNull();
 });
 
-test("trouble begins with the first death since a healthy life", () => {
+test("firstDeathMs is the first death since the last healthy life", () => {
   const deaths = [
     { fingerprint: "other", at_ms: 1 },
     { fingerprint: "same", at_ms: 2 },
     { fingerprint: "same", at_ms: 3 },
   ];
-  expect(troubleStartMs({ ...started, deaths })).toBe(1);
-  expect(troubleStartMs(started)).toBeUndefined();
+  expect(firstDeathMs({ ...started, deaths })).toBe(1);
+  expect(firstDeathMs(started)).toBeUndefined();
 });
 
-describe("a decision that waits", () => {
+describe("a pending decision", () => {
   const DAY = 24 * HOUR;
   const waiting = (decidedMs: number, waitMs: number): MissionRecord => ({
     ...started,
@@ -169,34 +183,38 @@ describe("a decision that waits", () => {
       step_back_to: null,
     },
   });
-  test("stays as it is until its time has come, and a while after", () => {
+  test("stays unchanged until its time and for a while after", () => {
     for (const nowMs of [START, START + HOUR, START + DAY + HOUR]) {
       const record = waiting(START, HOUR);
       expect(refreshDecision(record, nowMs, DAY)).toBe(record);
     }
-    const resting = setWish(waiting(START, HOUR), "stopped", START);
+    const resting = setDesiredState(waiting(START, HOUR), "stopped", START);
     expect(refreshDecision(resting, START - DAY, DAY)).toBe(resting);
   });
-  test("is made again when its time is longer past than deaths are acted upon", () => {
+  test("is made again when its time passed more than the maximum age ago", () => {
     const late = refreshDecision(waiting(START, HOUR), START + HOUR + DAY + 1, DAY);
     expect(late.decision).toBeNull();
   });
-  test("waits as long as it was meant to when the clock was set back", () => {
+  test("restarts its wait when the clock was set back", () => {
     const early = refreshDecision(waiting(START, 10_000), START - DAY, DAY);
     expect(early.decision).toMatchObject({ decided_ms: START - DAY, at_ms: START - DAY + 10_000 });
   });
 });
 
-test("unknown fields stay", () => {
-  const strange = { ...started, note_of_another_tool: "kept" } as MissionRecord;
+test("unknown fields survive", () => {
+  const extended = { ...started, note_of_another_tool: "kept" } as MissionRecord;
   const after = decide(
-    keepScene(endLife(strange, end(1, START), DEFAULT_LIMITS), { epoch: 1, checkpoint: null, error: null }),
+    setCheckpoint(endLife(extended, end(1, START), DEFAULT_LIMITS.healthyMs), {
+      epoch: 1,
+      checkpoint: null,
+      error: null,
+    }),
     START,
   );
-  expect(order(after, ORDERS, START)).toMatchObject({ note_of_another_tool: "kept" });
+  expect(createRecord(after, SPEC, START)).toMatchObject({ note_of_another_tool: "kept" });
 });
 
-test("every history ends: however it dies, it is not revived for ever, nor more often than allowed", () => {
+test("every history of short lives ends, within the hourly limit of revivals", () => {
   fc.assert(
     fc.property(
       fc.array(
@@ -213,17 +231,17 @@ test("every history ends: however it dies, it is not revived for ever, nor more 
         let epoch = 1;
         for (const { lifeMs, fingerprint, checkpoints } of deaths) {
           nowMs += lifeMs;
-          record = endLife(record, end(epoch, nowMs, { fingerprint }), DEFAULT_LIMITS);
-          record = keepScene(record, { epoch, checkpoint: "c", error: null });
+          record = endLife(record, end(epoch, nowMs, { fingerprint }), DEFAULT_LIMITS.healthyMs);
+          record = setCheckpoint(record, { epoch, checkpoint: "c", error: null });
           record = decide(record, nowMs, ["c1", "c2", "c3"].slice(0, checkpoints));
           const lastHour = record.revivals_ms.filter((ms) => nowMs - ms < HOUR).length;
           expect(lastHour).toBeLessThanOrEqual(DEFAULT_LIMITS.maxRevivalsPerHour);
-          if (nextStep(record) === "nothing") return;
+          if (nextStep(record) === "none") return;
           nowMs = Math.max(nowMs, record.decision!.at_ms!);
           epoch += 1;
           record = beginLife(record, life(epoch, nowMs, "revival"));
         }
-        expect.unreachable("thirty short lives in a row must have met a limit");
+        expect.unreachable("thirty short lives in a row must reach a limit");
       },
     ),
   );

@@ -1,42 +1,58 @@
-// What the pit knows of a mission's agent: how to start it, what a human wants, how its lives ended and what was decided.
-// Plain data, and pure transitions from one record to the next; record-file.ts stores it, and fields that it does not
-// know stay. A record is always enough to go on after the pit was killed between any two writes (INV-8).
-import {
-  type Decision,
-  type End,
-  type PolicyLimits,
-  type ReviveMode,
-  type Situation,
-  type Wish,
-  wasHealthy,
-} from "../death/policy.ts";
+// What the pit knows about a mission's agent: how to start it, what the user wants, how its lives ended, what was decided.
+// Plain data and pure transitions; store.ts reads and writes it, and unknown fields survive. After a kill between any two
+// writes, the record is enough to continue (INV-8).
 
-/** One life of an agent, as it was wanted: written before the process starts. */
+export const REVIVE_MODES = ["yes", "no", "ask", "substitute"] as const;
+
+export type ReviveMode = (typeof REVIVE_MODES)[number];
+
+export const DESIRED_STATES = ["running", "stopped", "paused", "resting"] as const;
+
+/** What the user last asked for. Everything but `running` is a latch that survives reboots. */
+export type DesiredState = (typeof DESIRED_STATES)[number];
+
+export type EndKind = "departure" | "crash" | "stall";
+
+/** What to do about a life that ended. */
+export type Decision =
+  | { readonly action: "rest"; readonly reason: string }
+  | { readonly action: "ask"; readonly reason: string }
+  | {
+      readonly action: "revive";
+      readonly atMs: number;
+      readonly stepBackTo: string | null;
+      readonly reason: string;
+    }
+  | { readonly action: "substitute"; readonly atMs: number; readonly reason: string }
+  | { readonly action: "tombstone"; readonly reason: string };
+
+/** One life of an agent, written before its process starts. */
 export interface RecordedLife {
   readonly epoch: number;
   readonly started_ms: number;
   readonly how: "start" | "revival" | "substitute";
   readonly command: readonly string[];
-  /** How often the kernel's out-of-memory killer had struck here by then; null when nobody can say. */
+  /** The kernel's OOM kill counter at the start; null when it cannot be read. */
   readonly oom_kills: number | null;
-  /** How long the log was by then: what follows are this life's own words. */
+  /** Size of the log at the start; what follows is this life's output. */
   readonly log_bytes: number;
 }
 
 export interface RecordedEnd {
   readonly epoch: number;
-  readonly kind: End["kind"];
+  readonly kind: EndKind;
   readonly exit_code: number | null;
   readonly signal: string | null;
   readonly at_ms: number;
-  /** When it was found out; much later than `at_ms` when the pit was down. */
+  /** Much later than `at_ms` when no pit was running. */
   readonly noticed_ms: number;
   readonly fingerprint: string;
   readonly quota_reset_ms: number | null;
-  /** What speaks for a cause, each in a sentence. */
+  /** Hints at the cause, one sentence each. */
   readonly evidence: readonly Evidence[];
+  /** The end of the log. */
   readonly last_words: readonly string[];
-  /** Processes that it left behind and that were ended. */
+  /** Processes that the agent left behind and that were killed. */
   readonly leftovers: number;
 }
 
@@ -57,8 +73,8 @@ export interface Evidence {
   readonly says: string;
 }
 
-/** The scene as it was found: its checkpoint, or why there is none. */
-export interface RecordedScene {
+/** The checkpoint taken after a life ended, or why there is none. */
+export interface RecordedCheckpoint {
   readonly epoch: number;
   readonly checkpoint: string | null;
   readonly error: string | null;
@@ -69,33 +85,39 @@ export interface RecordedDecision {
   readonly action: Decision["action"];
   readonly reason: string;
   readonly decided_ms: number;
-  /** When to act; null when nothing will be done by itself. */
+  /** When to act; null when no action follows. */
   readonly at_ms: number | null;
   readonly step_back_to: string | null;
 }
 
-export interface MissionRecord {
-  readonly format: 1;
+/** How to start an agent, as the user gave it. */
+export interface AgentSpec {
   readonly mission: string;
   readonly agent: string;
   readonly command: readonly string[];
   /** Null: the cell's worktree. */
   readonly cwd: string | null;
   readonly env: Readonly<Record<string, string>>;
-  /** Null: what the settings say. */
+  /** Null: as configured. */
   readonly revive: ReviveMode | null;
   readonly substitute: readonly string[] | null;
   readonly stall_seconds: number | null;
-  readonly wish: Wish;
+}
+
+/** The stored document; `wish` is the desired state and `scene` the checkpoint taken after the end. */
+export interface MissionRecord extends AgentSpec {
+  readonly format: 1;
+  readonly wish: DesiredState;
   readonly wish_ms: number;
   readonly life: RecordedLife | null;
-  /** Written before a stalled agent is killed, so that its end is known for what it is. */
+  /** Written before a stalled agent is killed, so that its end is not taken for a crash. */
   readonly stalled: { readonly epoch: number; readonly at_ms: number; readonly reason: string } | null;
   readonly end: RecordedEnd | null;
-  readonly scene: RecordedScene | null;
+  readonly scene: RecordedCheckpoint | null;
   readonly decision: RecordedDecision | null;
-  /** The newest last. */
+  /** Oldest first. */
   readonly revivals_ms: readonly number[];
+  /** Revivals since the last healthy life. */
   readonly attempt: number;
   /** Deaths since the last healthy life. */
   readonly deaths: readonly { readonly fingerprint: string; readonly at_ms: number }[];
@@ -104,33 +126,26 @@ export interface MissionRecord {
   readonly last_seen_ms: number;
 }
 
-export interface Orders {
-  readonly mission: string;
-  readonly agent: string;
-  readonly command: readonly string[];
-  readonly cwd: string | null;
-  readonly env: Readonly<Record<string, string>>;
-  readonly revive: ReviveMode | null;
-  readonly substitute: readonly string[] | null;
-  readonly stall_seconds: number | null;
-}
+const REVIVALS_KEPT = 200;
+const DEATHS_KEPT = 50;
 
-const MOST_REVIVALS = 200;
-const MOST_DEATHS = 50;
-
-/** The record of a mission that is started by a human: what was decided before is over. */
-export function order(previous: MissionRecord | undefined, orders: Orders, nowMs: number): MissionRecord {
-  return forgive({
-    ...(previous ?? EMPTY),
-    ...orders,
+/** The record of a mission that the user starts: discards earlier decisions. */
+export function createRecord(
+  previous: MissionRecord | undefined,
+  spec: AgentSpec,
+  nowMs: number,
+): MissionRecord {
+  return resetBackoff({
+    ...(previous ?? DEFAULTS),
+    ...spec,
     wish: "running",
     wish_ms: nowMs,
     last_seen_ms: nowMs,
   });
 }
 
-/** What a record says that does not say; fields that other versions did not have, too. */
-export const EMPTY = {
+/** Values of absent fields, including those that older versions did not write. */
+export const DEFAULTS = {
   format: 1,
   cwd: null,
   env: {},
@@ -151,12 +166,12 @@ export const EMPTY = {
   tombstone: null,
 } as const;
 
-/** A human's word, or a healthy life, wipes the slate clean. The times of revivals stay: the intensity is never reset. */
-function forgive(record: MissionRecord): MissionRecord {
+/** After a user's command or a healthy life. Revival times stay: the hourly limit is never reset. */
+function resetBackoff(record: MissionRecord): MissionRecord {
   return { ...record, attempt: 0, deaths: [], steps_back: 0, tombstone: null };
 }
 
-/** Written before the process starts, so that no revival goes uncounted. */
+/** Written before the process starts, so that every revival counts. */
 export function beginLife(record: MissionRecord, life: RecordedLife): MissionRecord {
   const revived = life.how !== "start";
   return {
@@ -167,44 +182,49 @@ export function beginLife(record: MissionRecord, life: RecordedLife): MissionRec
     decision: null,
     attempt: revived ? record.attempt + 1 : record.attempt,
     revivals_ms: revived
-      ? [...record.revivals_ms, life.started_ms].slice(-MOST_REVIVALS)
+      ? [...record.revivals_ms, life.started_ms].slice(-REVIVALS_KEPT)
       : record.revivals_ms,
   };
 }
 
-export function endLife(record: MissionRecord, end: RecordedEnd, limits: PolicyLimits): MissionRecord {
+/** A life of `healthyMs` or longer resets the backoff. */
+export function endLife(record: MissionRecord, end: RecordedEnd, healthyMs: number): MissionRecord {
   const startedMs = record.life?.started_ms ?? end.at_ms;
-  // Its starter was killed, not the agent: nothing to back off from. The revival itself still counts.
+  // The starter was killed, not the agent: no backoff. The revival still counts toward the hourly limit.
   if (end.evidence.some(({ kind }) => kind === "never-started"))
     return { ...record, end, attempt: Math.max(0, record.attempt - 1) };
-  const before = wasHealthy(startedMs, end.at_ms, limits) ? forgive(record) : record;
-  const deaths =
-    end.kind === "departure" || record.wish !== "running"
-      ? before.deaths
-      : [...before.deaths, { fingerprint: end.fingerprint, at_ms: end.at_ms }].slice(-MOST_DEATHS);
+  const before = end.at_ms - startedMs >= healthyMs ? resetBackoff(record) : record;
+  const deaths = wasExpected(record, end)
+    ? before.deaths
+    : [...before.deaths, { fingerprint: end.fingerprint, at_ms: end.at_ms }].slice(-DEATHS_KEPT);
   return { ...before, end, deaths };
 }
 
-export function keepScene(record: MissionRecord, scene: RecordedScene): MissionRecord {
+/** It exited 0, or the user had stopped it. */
+export function wasExpected(record: MissionRecord, end: Pick<RecordedEnd, "kind">): boolean {
+  return end.kind === "departure" || record.wish !== "running";
+}
+
+export function setCheckpoint(record: MissionRecord, scene: RecordedCheckpoint): MissionRecord {
   return { ...record, scene };
 }
 
-export function noteStall(record: MissionRecord, atMs: number, reason: string): MissionRecord {
+export function markStalled(record: MissionRecord, atMs: number, reason: string): MissionRecord {
   return { ...record, stalled: { epoch: record.life?.epoch ?? 0, at_ms: atMs, reason } };
 }
 
-export function setWish(record: MissionRecord, wish: Wish, nowMs: number): MissionRecord {
+export function setDesiredState(record: MissionRecord, state: DesiredState, nowMs: number): MissionRecord {
   const decision =
-    wish === "running" || record.decision === null ? record.decision : { ...record.decision, at_ms: null };
-  return { ...record, wish, wish_ms: nowMs, decision };
+    state === "running" || record.decision === null ? record.decision : { ...record.decision, at_ms: null };
+  return { ...record, wish: state, wish_ms: nowMs, decision };
 }
 
-/** A human says: bring it back. Answers an `ask`, and lifts a latch and a tombstone. */
-export function grant(record: MissionRecord, nowMs: number): MissionRecord {
-  return forgive({ ...record, wish: "running", wish_ms: nowMs, last_seen_ms: nowMs });
+/** The user asked for a revival: answers an `ask`, clears a latch or a tombstone. */
+export function approveRevival(record: MissionRecord, nowMs: number): MissionRecord {
+  return resetBackoff({ ...record, wish: "running", wish_ms: nowMs, last_seen_ms: nowMs });
 }
 
-export function enterDecision(record: MissionRecord, decision: Decision, nowMs: number): MissionRecord {
+export function setDecision(record: MissionRecord, decision: Decision, nowMs: number): MissionRecord {
   const acts = decision.action === "revive" || decision.action === "substitute";
   const stepBackTo = decision.action === "revive" ? decision.stepBackTo : null;
   return {
@@ -223,8 +243,8 @@ export function enterDecision(record: MissionRecord, decision: Decision, nowMs: 
 }
 
 /**
- * A decision whose time has changed its meaning. Made for a moment that passed longer ago than deaths are acted upon, it
- * is made again. Made later than now, the clock was set back: the wait begins anew, and does not grow by as much.
+ * Drops a decision whose time passed more than `maxAgeMs` ago, so that it is made again. A decision from the future means
+ * that the clock was set back: the wait restarts instead of growing.
  */
 export function refreshDecision(record: MissionRecord, nowMs: number, maxAgeMs: number): MissionRecord {
   const { decision } = record;
@@ -235,52 +255,19 @@ export function refreshDecision(record: MissionRecord, nowMs: number, maxAgeMs: 
   return { ...record, decision: { ...decision, decided_ms: nowMs, at_ms: nowMs + waitMs } };
 }
 
-/** What the policy is asked with. */
-export function situationOf(
-  record: MissionRecord,
-  given: {
-    readonly mode: ReviveMode;
-    readonly limits: PolicyLimits;
-    readonly olderCheckpoints: readonly string[];
-    readonly obstacle: string | null;
-    readonly nowMs: number;
-    readonly chance: number;
-  },
-): Situation {
-  const end = record.end!;
-  return {
-    ...given,
-    wish: record.wish,
-    end: {
-      kind: end.kind,
-      exitCode: end.exit_code,
-      signal: end.signal,
-      atMs: end.at_ms,
-      fingerprint: end.fingerprint,
-      quotaResetMs: end.quota_reset_ms,
-    },
-    startedMs: record.life?.started_ms ?? end.at_ms,
-    lastSeenMs: record.last_seen_ms,
-    revivalsMs: record.revivals_ms,
-    attempt: record.attempt,
-    recentFingerprints: record.deaths.map(({ fingerprint }) => fingerprint),
-    stepsBack: record.steps_back,
-  };
-}
-
-/** What must still be done about the newest life, in order; each is done once, whoever is killed in between. */
-export type Step = "nothing" | "record-end" | "keep-scene" | "decide" | "wait";
+/** What is left to do about the newest life, in order; each step happens once, whatever is killed in between. */
+export type Step = "none" | "record-end" | "checkpoint" | "decide" | "wait";
 
 export function nextStep(record: MissionRecord): Step {
   const epoch = record.life?.epoch;
-  if (epoch === undefined) return "nothing";
+  if (epoch === undefined) return "none";
   if (record.end?.epoch !== epoch) return "record-end";
-  if (record.scene?.epoch !== epoch) return "keep-scene";
+  if (record.scene?.epoch !== epoch) return "checkpoint";
   if (record.decision?.epoch !== epoch) return "decide";
-  return record.decision.at_ms === null ? "nothing" : "wait";
+  return record.decision.at_ms === null ? "none" : "wait";
 }
 
-/** Since when it goes wrong: checkpoints from then on may hold what makes it crash. */
-export function troubleStartMs(record: MissionRecord): number | undefined {
+/** The first death since the last healthy life: later checkpoints may contain what makes it crash. */
+export function firstDeathMs(record: MissionRecord): number | undefined {
   return record.deaths[0]?.at_ms;
 }

@@ -1,6 +1,6 @@
-// What a revived agent finds: state/resume.json for programs, artifacts/handoff.md for readers. Why it died, which
-// checkpoint holds the scene, which flow step is next, which effects are unknown, what differs on disk. The texts are
-// pure; `writeResumeNote` stores them. Words from logs and flows are data: fenced off, never mixed with ours.
+// What a revived agent finds: state/resume.json for programs, artifacts/handoff.md for readers. Both say why it died, which
+// checkpoint has its state, which flow step is next, which effects are unknown and what changed on disk. Text from logs
+// and flows is data: indented as code, never mixed with instructions.
 import { dirname, join } from "node:path";
 import { refuseOutside } from "../../cell/mission-id.ts";
 import type { FlowPosition } from "../../flow/operations/positions.ts";
@@ -13,19 +13,19 @@ import type { MissionRecord } from "../record/record.ts";
 
 export interface ResumeFacts {
   readonly record: MissionRecord;
-  /** The life that begins. */
+  /** Of the life that starts. */
   readonly epoch: number;
   readonly nowMs: number;
-  /** The checkpoint that was gone back to; null when the files are as they were found. */
+  /** Null when the files are as the last life left them. */
   readonly stepBackTo: string | null;
   readonly flows: readonly FlowPosition[];
   readonly runs: readonly RunPosition[];
-  /** What the step back changed on disk, in lines; at most a few hundred. */
+  /** What the step back changed on disk, one line each; the first few hundred. */
   readonly changes: readonly string[];
   readonly changesInAll: number;
 }
 
-/** The document; field names are fixed, agents read them. */
+/** The field names are a contract: agents read them. */
 export function resumeDocument(facts: ResumeFacts): Record<string, unknown> {
   const { record } = facts;
   const { end, scene, decision } = record;
@@ -82,50 +82,50 @@ export function handoffText(facts: ResumeFacts): string {
   const lines = [
     `# Hand-off for ${record.mission}`,
     "",
-    `You are life ${facts.epoch} of this mission. The one before ended: ${record.end ? describeEnd(record.end) : "nobody knows how"}.`,
+    `You are life ${facts.epoch} of this mission. The previous life: ${record.end ? describeEnd(record.end) : "end unknown"}.`,
     "",
   ];
   const { end, scene } = record;
   if (end !== null && end.evidence.length > 0) {
-    lines.push("What speaks for a cause:", ...end.evidence.map(({ says }) => `- ${says}`), "");
+    lines.push("Evidence for the cause:", ...end.evidence.map(({ says }) => `- ${says}`), "");
   }
-  lines.push("## Where the files stand", "");
+  lines.push("## State of the files", "");
   if (facts.stepBackTo !== null) {
     lines.push(
-      `The same crash had repeated, so the cell was put back to checkpoint ${facts.stepBackTo}. The scene of the crash is kept in ${scene?.checkpoint ?? "no checkpoint"}.`,
+      `The same crash repeated, so the cell was restored to checkpoint ${facts.stepBackTo}. The state at the crash is in ${scene?.checkpoint ? `checkpoint ${scene.checkpoint}` : "no checkpoint"}.`,
     );
     if (facts.changesInAll > 0) {
       lines.push(
         "",
-        `${facts.changesInAll} paths differ from the scene:`,
+        `${facts.changesInAll} paths changed since the crash:`,
         ...facts.changes.map((path) => `- ${path}`),
       );
       if (facts.changes.length < facts.changesInAll) lines.push("- …");
     }
   } else if (scene?.checkpoint) {
-    lines.push(`As they were found at the crash; that scene is also kept in checkpoint ${scene.checkpoint}.`);
+    lines.push(`As the previous life left them; also in checkpoint ${scene.checkpoint}.`);
   } else
-    lines.push(`As they were found. No checkpoint could be taken: ${scene?.error ?? "none was asked for"}.`);
-  lines.push("", "## What is next", "");
+    lines.push(`As the previous life left them. No checkpoint: ${scene?.error ?? "none was requested"}.`);
+  lines.push("", "## Next", "");
   const flows = openFlows(facts);
   const runs = openRuns(facts);
   if (flows.length + runs.length === 0)
-    lines.push("No flow or run is open: begin with the mission's own notes.");
+    lines.push("No flow or run is open: start with the mission's own notes.");
   for (const flow of flows) {
     lines.push(
-      `- flow \`${flow.workflowId}\`: step \`${flow.currentStep}\` is next (${flow.completedSteps} done, ${flow.status}); take it up with \`lazarus flow resume -w ${flow.workflowId}\``,
+      `- flow \`${flow.workflowId}\`: step \`${flow.currentStep}\` is next (${flow.completedSteps} done, ${flow.status}); continue with \`lazarus flow resume -w ${flow.workflowId}\``,
     );
   }
   for (const run of runs) lines.push(`- run \`${run.runId}\`: ${run.status} at step ${run.step}`);
   const unknown = facts.runs.filter(({ unknownEffects }) => unknownEffects > 0);
-  lines.push("", "## Effects of which nobody knows whether they happened", "");
+  lines.push("", "## Effects with unknown outcome", "");
   if (unknown.length === 0) lines.push("None.");
   for (const run of unknown)
     lines.push(
-      `- run \`${run.runId}\`: ${run.unknownEffects}; look, then say so with \`lazarus runs resolve\``,
+      `- run \`${run.runId}\`: ${run.unknownEffects}; check what happened, then record it with \`lazarus runs resolve\``,
     );
   if (end !== null && end.last_words.length > 0)
-    lines.push("", "## Last words", "", ...end.last_words.map((line) => `    ${line}`));
+    lines.push("", "## Log tail", "", ...end.last_words.map((line) => `    ${line}`));
   return `${lines.join("\n")}\n`;
 }
 

@@ -1,6 +1,5 @@
-// Brings an agent back: fence → (step back to an older checkpoint; the failed scene was just kept) → resume note → start.
-// Only under the mission's lock, and only with a decision or a human's word. The wish is read again under the lock, so a
-// stop that came first always wins (INV-8).
+// Revives an agent: fence, step back to an older checkpoint if decided so, write the resume note, start. The caller holds
+// the mission's lock and has read the desired state under it, so a stop that came first always wins (INV-8).
 import { basename } from "node:path";
 import { cellPaths } from "../../cell/layout.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
@@ -19,7 +18,8 @@ export interface Revival {
   readonly reason: string;
 }
 
-const MOST_CHANGES = 200;
+/** Listed in the resume note. */
+const CHANGES_LISTED = 200;
 
 export async function reviveAgent(
   context: PitContext,
@@ -27,41 +27,11 @@ export async function reviveAgent(
   record: MissionRecord,
   revival: Revival,
 ): Promise<Started> {
-  const { machine, config } = context;
-  const cell = cellPaths(config, mission);
-  let command: readonly string[] = record.command;
-  const placeholders = (epoch: number): Placeholders => ({
-    mission,
-    cell: cell.root,
-    checkpoint: revival.stepBackTo ?? record.scene?.checkpoint ?? "",
-    epoch: String(epoch),
-    session: readSession(cell.root),
-  });
-  const template =
-    revival.how === "substitute" ? (record.substitute ?? record.command) : readResumeCommand(cell.configFile);
-  const request = {
+  const { clock } = context.machine;
+  const started = await startAgent(context, record, {
     how: revival.how,
-    get command() {
-      return command;
-    },
-    async prepare(epoch: number) {
-      const changes = revival.stepBackTo === null ? [] : await stepBack(context, mission, revival.stepBackTo);
-      crashPoint("pit.revive.stepped-back");
-      if (template !== undefined) command = fillIn(template, placeholders(epoch)) ?? record.command;
-      writeResumeNote(machine, cell.root, {
-        record,
-        epoch,
-        nowMs: machine.clock.nowMs(),
-        stepBackTo: revival.stepBackTo,
-        flows: readFlowPositions(cell.root),
-        runs: readRunPositions(cell.root),
-        changes: changes.slice(0, MOST_CHANGES),
-        changesInAll: changes.length,
-      });
-      crashPoint("pit.revive.noted");
-    },
-  };
-  const started = await startAgent(context, record, request);
+    prepare: (epoch) => prepareRevival(context, mission, record, revival, epoch),
+  });
   context.recordEvent({
     kind: "revival",
     mission,
@@ -72,10 +42,47 @@ export async function reviveAgent(
       reason: revival.reason,
       checkpoint: record.scene?.checkpoint ?? null,
       stepped_back_to: revival.stepBackTo,
-      took_ms: record.end === null ? null : Math.max(0, machine.clock.nowMs() - record.end.at_ms),
+      took_ms: record.end === null ? null : Math.max(0, clock.nowMs() - record.end.at_ms),
     },
   });
   return started;
+}
+
+/** Returns the command to start. */
+async function prepareRevival(
+  context: PitContext,
+  mission: MissionId,
+  record: MissionRecord,
+  { how, stepBackTo }: Revival,
+  epoch: number,
+): Promise<readonly string[]> {
+  const { machine, config } = context;
+  const cell = cellPaths(config, mission);
+  // Before the step back, which may restore an older cell.json.
+  const template =
+    how === "substitute" ? (record.substitute ?? record.command) : readResumeCommand(cell.configFile);
+  const changes = stepBackTo === null ? [] : await stepBack(context, mission, stepBackTo);
+  crashPoint("pit.revive.stepped-back");
+  writeResumeNote(machine, cell.root, {
+    record,
+    epoch,
+    nowMs: machine.clock.nowMs(),
+    stepBackTo,
+    flows: readFlowPositions(cell.root),
+    runs: readRunPositions(cell.root),
+    changes: changes.slice(0, CHANGES_LISTED),
+    changesInAll: changes.length,
+  });
+  crashPoint("pit.revive.noted");
+  if (template === undefined) return record.command;
+  const values = {
+    mission,
+    cell: cell.root,
+    checkpoint: stepBackTo ?? record.scene?.checkpoint ?? "",
+    epoch: String(epoch),
+    session: readSession(cell.root),
+  };
+  return fillPlaceholders(template, values) ?? record.command;
 }
 
 /** Restores an older checkpoint in place. Returns what could not be restored exactly, then what changed. */
@@ -83,9 +90,9 @@ async function stepBack(context: PitContext, mission: MissionId, checkpoint: str
   const { restoreCell } = await import("../../snapshot/operations/restore.ts");
   const missionContext = context.openMission(mission);
   const { changes, flaws } = await restoreCell(missionContext, { checkpoint, by: "pit" });
-  const lines = Object.entries(changes).flatMap(([what, paths]) =>
+  const lines = Object.entries(changes).flatMap(([kind, paths]) =>
     Array.isArray(paths)
-      ? paths.map((path) => `${what}: ${typeof path === "string" ? path : JSON.stringify(path)}`)
+      ? paths.map((path) => `${kind}: ${typeof path === "string" ? path : JSON.stringify(path)}`)
       : [],
   );
   return [...flaws.map(({ path, reason }) => `not restored exactly: ${path}: ${reason}`), ...lines];
@@ -96,15 +103,18 @@ export interface Placeholders {
   readonly cell: string;
   readonly checkpoint: string;
   readonly epoch: string;
-  /** Empty when the agent left none. */
+  /** Empty when the agent has stored none. */
   readonly session: string;
 }
 
 /**
- * The command with its placeholders filled in, word by word: a value never becomes more than one word, and nothing goes
- * through a shell. Undefined when a `{session}` is asked for and there is none: the start command must do.
+ * Replaces placeholders word by word: a value never becomes more than one argument, and no shell is involved. Undefined
+ * when the template needs a `{session}` and there is none; the caller falls back to the start command.
  */
-export function fillIn(template: readonly string[], values: Placeholders): readonly string[] | undefined {
+export function fillPlaceholders(
+  template: readonly string[],
+  values: Placeholders,
+): readonly string[] | undefined {
   if (values.session === "" && template.some((word) => word.includes("{session}"))) return undefined;
   return template.map((word) =>
     word.replaceAll(
@@ -114,7 +124,7 @@ export function fillIn(template: readonly string[], values: Placeholders): reado
   );
 }
 
-/** `resume_command` of config/cell.json: a list of words, or a line for the shell. */
+/** `resume_command` of config/cell.json: a list of arguments, or one line that is split at blanks. */
 function readResumeCommand(configFile: string): readonly string[] | undefined {
   const reading = readJsonFile(configFile);
   const command = reading.ok ? reading.value.resume_command : undefined;
@@ -124,21 +134,21 @@ function readResumeCommand(configFile: string): readonly string[] | undefined {
   return undefined;
 }
 
-/** Words by blanks; quotes hold one together. No shell: nothing is expanded. */
+/** Splits at blanks and honors quotes. Not a shell: nothing is expanded. */
 export function splitWords(line: string): string[] {
   return [...line.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)].map(
     ([, double, single, plain]) => double?.replaceAll(/\\(.)/g, "$1") ?? single ?? plain ?? "",
   );
 }
 
-/** The conversation that the agent was having, when it or a hook of it wrote that down in state/session.json. */
+/** The agent's conversation, if the agent or one of its hooks wrote it to state/session.json. */
 function readSession(cellRoot: string): string {
   const reading = readJsonFile(`${cellRoot}/state/session.json`);
   const session = reading.ok ? (reading.value.session_id ?? reading.value.session) : undefined;
   return typeof session === "string" && /^[\w.:@-]{1,200}$/.test(session) ? session : "";
 }
 
-/** The name under which settings know an agent: the program, not its path. */
+/** The name of an agent in the settings: the program without its directory. */
 export function agentName(command: readonly string[]): string {
   return basename(command[0] ?? "agent");
 }

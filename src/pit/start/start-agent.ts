@@ -1,53 +1,51 @@
-// Starts one life of an agent. The order of the lines is the promise (INV-4): life lock → epoch → record → keeper. The
-// keeper inherits the life lock, so the kernel itself lets no second keeper begin while one lives, also when whoever
-// started it is killed half-way.
-
-import { spawn } from "node:child_process";
+// Starts one life of an agent. Write order matters (INV-4): life lock, epoch, record, keeper. The keeper inherits the life
+// lock, so the kernel prevents a second keeper while one lives, even when the starter is killed half-way.
+import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { cellPaths } from "../../cell/layout.ts";
-import { parseMissionId } from "../../cell/mission-id.ts";
+import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { createFile, makeDirectory, sweepTemporaries } from "../../platform/durable.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Lock, tryAcquireLock } from "../../platform/lock.ts";
 import { workerUrl } from "../../platform/worker-module.ts";
 import type { PitContext } from "../context.ts";
-import { countOomKills } from "../death/oom.ts";
-import { findKeepers, sightProcesses } from "../death/orphans.ts";
-import { pitSocketFile } from "../paths.ts";
+import { agentLog, pitSocketFile } from "../paths.ts";
+import { countOomKills } from "../processes/oom.ts";
+import { findKeepers, listProcesses } from "../processes/process-table.ts";
+import { type Life, readLife, readLifeOf } from "../record/life.ts";
 import { beginLife, type MissionRecord, type RecordedLife } from "../record/record.ts";
-import { agentPlaces, raiseEpoch, writeRecord } from "../record/store.ts";
+import { agentPaths, incrementEpoch, writeRecord } from "../record/store.ts";
+import { findObstacle } from "./find-obstacle.ts";
 import { KEEPER_SCRIPT, keeperArguments } from "./keeper-script.ts";
-import { type Exit, type Life, readExit, readLife } from "./life.ts";
 
 export interface StartRequest {
   readonly how: RecordedLife["how"];
-  readonly command: readonly string[];
-  /** In the foreground the agent has the caller's terminal, and the caller waits for it. */
+  /** The agent gets the caller's terminal, and the caller waits for it. */
   readonly foreground?: boolean;
-  /** Done between the fence and the start, with the new epoch: nothing of an earlier life can write any more. */
-  prepare?(epoch: number): Promise<void> | void;
+  /** Runs between fence and start, when no earlier life can write any more; returns the command to start. */
+  prepare(epoch: number): Promise<readonly string[]> | readonly string[];
 }
 
 export interface Started {
   readonly record: MissionRecord;
   readonly epoch: number;
-  /** Undefined when it ended before it could say who it was. */
+  /** Undefined when the keeper ended before it had written life.json. */
   readonly life: Life | undefined;
   /** Resolves when the keeper has ended; only for the foreground. */
   readonly ended: Promise<void>;
 }
 
 const START_WAIT_MS = 15_000;
-const LOOK_MS = 5;
-/** For so long the life lock may be held by someone who only looks at it. */
-const LOOKER_MS = 200;
-/** Between two looks at the whole process table. */
-const TABLE_MS = 100;
+const POLL_MS = 5;
+/** A process that only tests the life lock holds it for less than this. */
+const LOCK_TEST_MS = 200;
+/** Reading the whole process table is expensive. */
+const TABLE_POLL_MS = 100;
 
-/** Only under the mission's lock. */
+/** The caller holds the mission's lock. */
 export async function startAgent(
   context: PitContext,
   record: MissionRecord,
@@ -55,177 +53,164 @@ export async function startAgent(
 ): Promise<Started> {
   const { machine, config } = context;
   const mission = parseMissionId(record.mission);
-  const places = agentPlaces(config, mission);
-  makeDirectory(machine.disk, places.directory);
-  // A lock that someone removed is still held, and says nothing any more: then the process table is asked.
-  if (!existsSync(places.lifeLock) && findKeepers(places.directory).length > 0)
-    throw atWork(mission, readLife(config, mission));
-  using lifeLock = await takeLifeLock(context, mission, places.lifeLock);
-  const obstacle = findObstacle(context, record);
-  if (obstacle !== undefined) throw notStarted(mission, obstacle.says, obstacle.hint);
-  // What killed keepers and pits left half-written; a zombie writes nothing more.
-  const writes = (pid: number) => machine.processes.identify(pid) !== undefined;
-  for (const directory of [places.directory, dirname(cellPaths(config, mission).heartbeatFile)])
-    if (existsSync(directory)) sweepTemporaries(machine.disk, directory, writes);
-  const epoch = raiseEpoch(machine, config, mission);
+  const cell = cellPaths(config, mission);
+  const paths = agentPaths(config, mission);
+  makeDirectory(machine.disk, paths.directory);
+  // A lock file that was deleted may still be held: look for a keeper in the process table.
+  if (!existsSync(paths.lifeLock) && findKeepers(paths.directory).length > 0)
+    throw alreadyRunning(mission, readLife(config, mission));
+  using lifeLock = await acquireLifeLock(context, mission, paths.lifeLock);
+  const obstacle = findObstacle(config, record);
+  if (obstacle !== undefined) throw notStarted(mission, obstacle.reason, obstacle.hint);
+  // Temporary files of killed keepers and pits; a zombie writes nothing more.
+  const isWriter = (pid: number) => machine.processes.identify(pid) !== undefined;
+  for (const directory of [paths.directory, dirname(cell.heartbeatFile)])
+    if (existsSync(directory)) sweepTemporaries(machine.disk, directory, isWriter);
+  const epoch = incrementEpoch(machine, config, mission);
   crashPoint("pit.start.fenced");
-  await request.prepare?.(epoch);
+  const command = await request.prepare(epoch);
   const begun = beginLife(record, {
     epoch,
     started_ms: machine.clock.nowMs(),
     how: request.how,
-    command: request.command,
+    command,
     oom_kills: countOomKills(),
-    log_bytes: statSync(agentLog(cellPaths(config, mission).root), { throwIfNoEntry: false })?.size ?? 0,
+    log_bytes: statSync(agentLog(cell.root), { throwIfNoEntry: false })?.size ?? 0,
   });
   writeRecord(machine, config, begun);
   crashPoint("pit.start.recorded");
-  const child = spawnKeeper(context, begun, request, epoch, lifeLock);
+  const keeper = spawnKeeper(context, begun, request.foreground === true, lifeLock);
   crashPoint("pit.start.spawned");
+  return await waitForLife(context, begun, keeper);
+}
+
+async function waitForLife(
+  { machine, config }: PitContext,
+  record: MissionRecord,
+  keeper: ChildProcess,
+): Promise<Started> {
+  const { epoch } = record.life!;
   const ended = new Promise<void>((resolve) => {
-    child.once("exit", () => resolve());
-    child.once("error", () => resolve());
+    keeper.once("exit", () => resolve());
+    keeper.once("error", () => resolve());
   });
-  let over = false;
+  let hasEnded = false;
   void ended.then(() => {
-    over = true;
+    hasEnded = true;
   });
   const deadlineMs = machine.clock.monotonicMs() + START_WAIT_MS;
   for (;;) {
-    const life = readLife(config, mission);
-    if (life?.epoch === epoch) return { record: begun, epoch, life, ended };
-    if (over) return { record: begun, epoch, life: undefined, ended };
-    if (machine.clock.monotonicMs() > deadlineMs) throw notStarted(mission, "its keeper does not answer");
-    await machine.clock.sleep(LOOK_MS);
+    const life = readLifeOf(config, record.mission, epoch);
+    if (life !== undefined || hasEnded) return { record, epoch, life, ended };
+    if (machine.clock.monotonicMs() > deadlineMs)
+      throw notStarted(record.mission, "its keeper does not respond");
+    await machine.clock.sleep(POLL_MS);
   }
 }
 
-export interface Obstacle {
-  readonly says: string;
-  readonly hint: string;
-}
-
-/** Why nothing can be started however much it is wanted; undefined when nothing stands in the way. */
-export function findObstacle({ config }: PitContext, record: MissionRecord): Obstacle | undefined {
-  const { mission } = record;
-  const cell = cellPaths(config, parseMissionId(mission));
-  const restore = `lazarus restore ${mission}, then: lazarus revive ${mission}`;
-  if (!existsSync(cell.root)) return { says: `its cell ${cell.root} is gone`, hint: restore };
-  const directory = record.cwd ?? cell.worktree;
-  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return undefined;
-  return {
-    says: `there is no directory ${directory} to work in`,
-    hint: record.cwd === null ? restore : `mkdir -p ${directory}, then: lazarus revive ${mission}`,
-  };
-}
-
-async function takeLifeLock(context: PitContext, mission: string, path: string): Promise<Lock> {
-  const { clock } = context.machine;
-  const begunMs = clock.monotonicMs();
+async function acquireLifeLock(
+  { machine, config }: PitContext,
+  mission: MissionId,
+  path: string,
+): Promise<Lock> {
+  const { clock } = machine;
+  const startMs = clock.monotonicMs();
   for (;;) {
-    const lock = tryAcquireLock(context.machine, path, `life of ${mission}`);
+    const lock = tryAcquireLock(machine, path, `life of ${mission}`);
     if (lock !== undefined) return lock;
-    const waitedMs = clock.monotonicMs() - begunMs;
-    // Where the process table shows no keeper, the holder is still someone who looks, on a machine that is busy.
-    if (waitedMs > START_WAIT_MS || (waitedMs > LOOKER_MS && mayHaveKeeper(dirname(path))))
-      throw atWork(mission, readLife(context.config, mission));
-    await clock.sleep(waitedMs > LOOKER_MS ? TABLE_MS : LOOK_MS);
+    const waitedMs = clock.monotonicMs() - startMs;
+    // Without a keeper in the process table, the holder is a process that only tests the lock on a busy machine.
+    if (waitedMs > START_WAIT_MS || (waitedMs > LOCK_TEST_MS && mayHaveKeeper(dirname(path))))
+      throw alreadyRunning(mission, readLife(config, mission));
+    await clock.sleep(waitedMs > LOCK_TEST_MS ? TABLE_POLL_MS : POLL_MS);
   }
 }
 
 function mayHaveKeeper(agentDirectory: string): boolean {
-  const seen = sightProcesses();
-  return seen.length === 0 || findKeepers(agentDirectory, seen).length > 0;
+  const table = listProcesses();
+  return table.length === 0 || findKeepers(agentDirectory, table).length > 0;
 }
 
-function atWork(mission: string, life: Life | undefined): LazarusError {
+function alreadyRunning(mission: string, life: Life | undefined): LazarusError {
   return new LazarusError(
     "AGENT_RUNNING",
-    `an agent of ${mission} is at work already${life === undefined ? "" : ` (process ${life.agent.pid})`}`,
-    { hint: `lazarus status ${mission}, or end it with: lazarus stop ${mission}` },
+    `an agent of ${mission} is already running${life === undefined ? "" : ` (process ${life.agent.pid})`}`,
+    { hint: `lazarus status ${mission}, or stop it with: lazarus stop ${mission}` },
   );
 }
 
 function spawnKeeper(
   context: PitContext,
   record: MissionRecord,
-  request: StartRequest,
-  epoch: number,
+  foreground: boolean,
   lifeLock: Lock,
-) {
+): ChildProcess {
   const { config, machine } = context;
+  const { epoch, command } = record.life!;
   const mission = parseMissionId(record.mission);
   const cell = cellPaths(config, mission);
   const settings = context.settings(mission, record.agent);
   makeDirectory(machine.disk, join(cell.root, "logs"));
-  const values = keeperArguments(
+  const keeperArgs = keeperArguments(
     {
-      directory: agentPlaces(config, mission).directory,
+      directory: agentPaths(config, mission).directory,
       epoch,
-      // Filled in by the launcher, which becomes the keeper.
+      // Set by the launcher, which becomes the keeper.
       keeperStart: "",
       bootId: "",
       mission,
       cell: cell.root,
       workingDirectory: record.cwd ?? cell.worktree,
-      log: request.foreground ? "" : agentLog(cell.root),
+      log: foreground ? "" : agentLog(cell.root),
       logLimitBytes: settings.logLimitBytes,
       logCount: settings.logCount,
       heartbeatFile: cell.heartbeatFile,
       heartbeatSeconds: config.heartbeat_interval_seconds,
       leftoverGraceSeconds: settings.leftoverGraceSeconds,
     },
-    request.command,
+    command,
   );
   const launcher = workerUrl("keeper-launch", import.meta.url).pathname;
-  const streams = request.foreground ? "inherit" : "ignore";
-  const child = spawn(
+  const stream = foreground ? "inherit" : "ignore";
+  const keeper = spawn(
     process.execPath,
-    ["--no-warnings", decodeURIComponent(launcher), storeScript(context), ...values],
+    ["--no-warnings", decodeURIComponent(launcher), storeScript(context), ...keeperArgs],
     {
       cwd: config.run_dir,
-      detached: !request.foreground,
-      stdio: [streams, streams, streams, lifeLock.fd],
-      env: agentEnvironment(context, record, mission),
+      detached: !foreground,
+      stdio: [stream, stream, stream, lifeLock.fd],
+      env: agentEnvironment(context, record),
     },
   );
-  if (!request.foreground) child.unref();
-  return child;
+  if (!foreground) keeper.unref();
+  return keeper;
 }
 
-/** What an agent prints, within its cell. */
-export function agentLog(cellRoot: string): string {
-  return join(cellRoot, "logs", "agent.log");
-}
+/** Set by the keeper, or meant for the starter alone. */
+const NOT_INHERITED = [
+  "LAZARUS_MISSION",
+  "LAZARUS_CELL",
+  "LAZARUS_EPOCH",
+  "LAZARUS_HEARTBEAT",
+  "NOTIFY_SOCKET",
+];
 
-/** The starter's environment and what the mission adds; marks of a life that the starter itself belongs to are taken off. */
-function agentEnvironment(
-  context: PitContext,
-  record: MissionRecord,
-  mission: string,
-): Record<string, string> {
+/** The starter's environment plus the mission's, without the variables of a life that the starter itself runs in. */
+function agentEnvironment(context: PitContext, record: MissionRecord): Record<string, string> {
   const env: Record<string, string> = {};
   for (const [key, value] of Object.entries({ ...context.environment, ...record.env })) {
-    if (value !== undefined) env[key] = value;
+    if (value !== undefined && !NOT_INHERITED.includes(key)) env[key] = value;
   }
-  for (const key of [
-    "LAZARUS_MISSION",
-    "LAZARUS_CELL",
-    "LAZARUS_EPOCH",
-    "LAZARUS_HEARTBEAT",
-    "NOTIFY_SOCKET",
-  ])
-    delete env[key];
-  // So that the agent's own `lazarus heartbeat` finds the same places from whatever directory it calls.
+  // The agent's own `lazarus heartbeat` must find the same files from any directory.
   if (context.effective.file !== undefined) env.LAZARUS_CONFIG = context.effective.file;
   if (context.home !== undefined) env.LAZARUS_HOME = context.home;
-  // For heartbeats over HTTP without a token: the socket is the same for every pit to come.
+  // For heartbeats over HTTP without a token; every later pit uses the same socket.
   env.LAZARUS_SOCKET = pitSocketFile(context.config.run_dir);
-  env.LAZARUS_HEARTBEAT_URL = `http://localhost/v1/missions/${mission}/heartbeat`;
+  env.LAZARUS_HEARTBEAT_URL = `http://localhost/v1/missions/${record.mission}/heartbeat`;
   return env;
 }
 
-/** The script under its own digest: never changed under a shell that reads it. */
+/** Named by its digest, so that an upgrade never changes the script under a running shell. */
 function storeScript({ machine, config }: PitContext): string {
   const digest = createHash("sha256").update(KEEPER_SCRIPT).digest("hex").slice(0, 12);
   const path = join(config.run_dir, `keeper-${digest}.sh`);
@@ -233,12 +218,6 @@ function storeScript({ machine, config }: PitContext): string {
   return path;
 }
 
-function notStarted(mission: string, why: string, hint = `lazarus why ${mission}`): LazarusError {
-  return new LazarusError("AGENT_NOT_STARTED", `the agent of ${mission} was not started: ${why}`, { hint });
-}
-
-/** The exit that belongs to a life, when its keeper wrote one. */
-export function exitOf(context: PitContext, mission: string, epoch: number): Exit | undefined {
-  const exit = readExit(context.config, mission);
-  return exit?.epoch === epoch ? exit : undefined;
+function notStarted(mission: string, reason: string, hint = `lazarus why ${mission}`): LazarusError {
+  return new LazarusError("AGENT_NOT_STARTED", `cannot start the agent of ${mission}: ${reason}`, { hint });
 }

@@ -1,26 +1,25 @@
-// The expensive sign of activity: the newest change below a directory. Asked only when every cheap sign has been silent
-// for the whole limit, and bounded.
+// The newest change below a directory: an expensive sign of activity, bounded, and used only when the cheap ones are silent.
 import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
-const MOST_ENTRIES = 50_000;
+const MAX_ENTRIES = 50_000;
 
-/** The newest modification time below `root`; stops at the first that is newer than `sinceMs`. */
+/** The newest modification time below `root`; returns early with the first one after `sinceMs`. */
 export function newestChangeMs(root: string, sinceMs: number): number {
   let newestMs = 0;
-  let left = MOST_ENTRIES;
-  const open = [root];
-  for (let directory = open.pop(); directory !== undefined && left > 0; directory = open.pop()) {
+  let remaining = MAX_ENTRIES;
+  const pending = [root];
+  for (let directory = pending.pop(); directory !== undefined && remaining > 0; directory = pending.pop()) {
     try {
       for (const entry of readdirSync(directory, { withFileTypes: true })) {
-        left -= 1;
+        remaining -= 1;
         const path = join(directory, entry.name);
         newestMs = Math.max(newestMs, lstatSync(path).mtimeMs);
         if (newestMs > sinceMs) return newestMs;
-        if (entry.isDirectory()) open.push(path);
+        if (entry.isDirectory()) pending.push(path);
       }
     } catch {
-      // Gone or closed to us meanwhile: no sign of activity either way.
+      // Deleted or unreadable: no sign of activity either way.
     }
   }
   return newestMs;

@@ -1,16 +1,16 @@
-// The three clocks of a live agent. The process clock is the kernel's; activity (output, file changes, its own
-// heartbeats) and progress (flows, runs) are signs whose last change is timed here. Pure. Silence is measured on the
-// monotonic clock, which stands still while the host sleeps and does not jump when someone sets the time.
+// When an agent counts as stalled: no activity (output, file changes, its own heartbeats) or no progress (flows, runs) for
+// longer than its limit. Pure. Measured on the monotonic clock, which does not advance while the host sleeps and does not
+// jump when the time is set.
 
 export interface Signs {
-  /** Any number that changes when the agent does something; only compared for equality. */
+  /** Any number that changes with the agent's activity; only compared for equality. */
   readonly activity: number;
   readonly progress: number;
 }
 
 export interface Clocks {
   readonly signs: Signs;
-  /** Monotonic: when each sign last changed, as far as anyone looked. */
+  /** Monotonic: when each sign was last seen to change. */
   readonly activeMs: number;
   readonly progressedMs: number;
 }
@@ -34,8 +34,8 @@ export function observe(clocks: Clocks, signs: Signs, monotonicMs: number): Cloc
   };
 }
 
-/** After the host slept everyone gets the whole limit again. */
-export function regrace(clocks: Clocks, monotonicMs: number): Clocks {
+/** After the host slept, every agent gets the whole limit again. */
+export function restartClocks(clocks: Clocks, monotonicMs: number): Clocks {
   return { ...clocks, activeMs: monotonicMs, progressedMs: monotonicMs };
 }
 
@@ -47,12 +47,12 @@ export function judgeStall(clocks: Clocks, limits: StallLimits, monotonicMs: num
     return `no output, file change or heartbeat for ${Math.floor(silent)} s (limit ${stallSeconds} s)`;
   const idle = (monotonicMs - clocks.progressedMs) / 1000;
   if (progressSeconds !== null && idle > progressSeconds)
-    return `no flow or run moved for ${Math.floor(idle)} s (limit ${progressSeconds} s)`;
+    return `no flow or run progress for ${Math.floor(idle)} s (limit ${progressSeconds} s)`;
   return undefined;
 }
 
-/** How often to look, so that a limit is not overrun by much. */
-export function lookEveryMs({ stallSeconds, progressSeconds }: StallLimits): number | undefined {
+/** How often to check, so that a limit is not exceeded by much. */
+export function stallCheckEveryMs({ stallSeconds, progressSeconds }: StallLimits): number | undefined {
   const limit = Math.min(
     stallSeconds ?? Number.POSITIVE_INFINITY,
     progressSeconds ?? Number.POSITIVE_INFINITY,
@@ -65,18 +65,18 @@ export interface Reading {
   readonly monotonicMs: number;
 }
 
-/** A gap between the two clocks that no scheduler explains. */
-const GAP_LEAST_MS = 5000;
+/** A difference between the two clocks that scheduling does not explain. */
+const MIN_GAP_MS = 5000;
 
-/** How long the host slept between two readings; 0 when it did not. A clock set by hand looks the same, and re-graces. */
+/** How long the host slept between two readings; 0 when it did not. A clock set forward looks the same. */
 export function sleptMs(before: Reading, now: Reading): number {
   const ahead = wallAheadMs(before, now);
-  return ahead > GAP_LEAST_MS ? ahead : 0;
+  return ahead > MIN_GAP_MS ? ahead : 0;
 }
 
-/** Whether someone set the wall clock back between two readings: what was to be done at a time would come too late. */
+/** Whether the wall clock was set back between two readings: what waits for a time would wait too long. */
 export function wasSetBack(before: Reading, now: Reading): boolean {
-  return wallAheadMs(before, now) < -GAP_LEAST_MS;
+  return wallAheadMs(before, now) < -MIN_GAP_MS;
 }
 
 function wallAheadMs(before: Reading, now: Reading): number {

@@ -3,7 +3,7 @@ import { createTaskQueue } from "./task-queue.ts";
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
-test("one thing at a time for a key, a few keys at once, and once more for a call meanwhile", async () => {
+test("one task per key, a few keys concurrently, once more for a call while running", async () => {
   const log: string[] = [];
   const open = new Map<string, () => void>();
   const queue = createTaskQueue<string>(2, (key) => {

@@ -1,20 +1,20 @@
-// Work on missions: one thing at a time for each, a few missions at once, and a second call for one that is being worked
-// on means once more afterwards. Work never throws; it deals with its own errors.
+// Tasks by key: one at a time per key, a few keys concurrently. Adding a key whose task is running runs it once more
+// afterwards. Tasks handle their own errors and never reject.
 
 export interface TaskQueue<Key> {
-  /** Attends to a key soon; calls that come before it begins are one. */
+  /** Runs the key's task soon; calls before it starts are merged. */
   add(key: Key): void;
-  /** Other work on a key, in its turn. */
+  /** Queues other work on a key. */
   addWork(key: Key, work: () => Promise<void>): void;
-  /** Resolves when nothing is left to do. */
+  /** Resolves when the queue is empty and nothing is running. */
   idle(): Promise<void>;
 }
 
-export function createTaskQueue<Key>(atOnce: number, attend: (key: Key) => Promise<void>): TaskQueue<Key> {
+export function createTaskQueue<Key>(concurrency: number, task: (key: Key) => Promise<void>): TaskQueue<Key> {
   const waiting = new Map<Key, (() => Promise<void>)[]>();
-  const asked = new Set<Key>();
+  const requested = new Set<Key>();
   const running = new Set<Key>();
-  let sleepers: (() => void)[] = [];
+  let idleCallbacks: (() => void)[] = [];
   const push = (key: Key, work: () => Promise<void>) => {
     const list = waiting.get(key);
     if (list === undefined) waiting.set(key, [work]);
@@ -23,7 +23,7 @@ export function createTaskQueue<Key>(atOnce: number, attend: (key: Key) => Promi
   };
   const start = () => {
     for (const [key, list] of waiting) {
-      if (running.size >= atOnce) return;
+      if (running.size >= concurrency) return;
       if (running.has(key)) continue;
       const work = list.shift()!;
       if (list.length === 0) waiting.delete(key);
@@ -32,25 +32,25 @@ export function createTaskQueue<Key>(atOnce: number, attend: (key: Key) => Promi
         running.delete(key);
         start();
         if (running.size + waiting.size > 0) return;
-        const awake = sleepers;
-        sleepers = [];
-        for (const wake of awake) wake();
+        const callbacks = idleCallbacks;
+        idleCallbacks = [];
+        for (const call of callbacks) call();
       });
     }
   };
   return {
     add(key) {
-      if (asked.has(key)) return;
-      asked.add(key);
+      if (requested.has(key)) return;
+      requested.add(key);
       push(key, () => {
-        asked.delete(key);
-        return attend(key);
+        requested.delete(key);
+        return task(key);
       });
     },
     addWork: push,
     idle: () =>
       running.size + waiting.size === 0
         ? Promise.resolve()
-        : new Promise((resolve) => sleepers.push(resolve)),
+        : new Promise((resolve) => idleCallbacks.push(resolve)),
   };
 }

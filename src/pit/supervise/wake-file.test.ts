@@ -5,30 +5,30 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { loadConfig } from "../../cell/config.ts";
 import { systemMachine } from "../../platform/machine.ts";
 import { createSystemError } from "../../testing/index.ts";
-import { listen, ring } from "./wake-file.ts";
+import { wakePit, watchWakeFiles } from "./wake-file.ts";
 
 let home: string;
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), "lazarus-bell-"));
+  home = mkdtempSync(join(tmpdir(), "lazarus-wake-"));
 });
 afterEach(() => rmSync(home, { recursive: true }));
 const config = () => loadConfig({ env: { LAZARUS_HOME: home }, cwd: home, isRoot: false }).config;
 const never = (reason: string) => expect.unreachable(reason);
 
-it("is heard by name, and rubbish in its directory is not", async () => {
-  const heard: string[] = [];
-  using _ = listen(config(), (mission) => heard.push(mission), never);
-  ring(systemMachine, config(), "not a mission");
-  ring(systemMachine, config(), "m1");
-  await vi.waitFor(() => expect(heard).toContain("m1"), { timeout: 60_000 });
-  expect(new Set(heard)).toEqual(new Set(["m1"]));
+it("reports the mission's name and ignores other files", async () => {
+  const woken: string[] = [];
+  using _ = watchWakeFiles(config(), (mission) => woken.push(mission), never);
+  wakePit(systemMachine, config(), "not a mission");
+  wakePit(systemMachine, config(), "m1");
+  await vi.waitFor(() => expect(woken).toContain("m1"), { timeout: 60_000 });
+  expect(new Set(woken)).toEqual(new Set(["m1"]));
 });
 
-it("is missed, not missing, where the system has no watch left", () => {
-  const said: string[] = [];
+it("reports why the system refuses a watch", () => {
+  const refusals: string[] = [];
   const none = (() => {
     throw createSystemError("EMFILE", { syscall: "watch", path: home });
   }) as unknown as typeof watch;
-  using _ = listen(config(), never, (reason) => said.push(reason), none);
-  expect(said).toEqual([expect.stringMatching(/run\/bell cannot be watched \(EMFILE\)/)]);
+  using _ = watchWakeFiles(config(), never, (reason) => refusals.push(reason), none);
+  expect(refusals).toEqual([expect.stringMatching(/cannot watch \S+run\/bell \(EMFILE\)/)]);
 });

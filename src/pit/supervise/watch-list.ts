@@ -1,36 +1,36 @@
-// The live agents that a pit watches: a process descriptor of each keeper, so that one system call tells which have
-// ended, and the clocks of each agent. Knows nothing of policy.
+// The running agents that a pit watches: a process descriptor (pidfd) per keeper, so that one system call tells which have
+// ended, and each agent's timers.
 import { closeSync } from "node:fs";
 import type { MissionId } from "../../cell/mission-id.ts";
 import { type Posix, posixSupport } from "../../platform/posix.ts";
 import { isAlive, type Processes } from "../../platform/process-identity.ts";
-import type { Life } from "../start/life.ts";
+import type { Life } from "../record/life.ts";
 import type { Clocks } from "./stall.ts";
 
-export interface Watched {
+export interface WatchedAgent {
   readonly mission: MissionId;
   readonly life: Life;
   readonly fd: number | undefined;
   clocks: Clocks | undefined;
   /** Monotonic. */
-  lookedMs: number;
+  stallCheckedMs: number;
   checkpointedMs: number;
 }
 
 export interface WatchList {
-  get(mission: MissionId): Watched | undefined;
-  all(): Iterable<Watched>;
+  get(mission: MissionId): WatchedAgent | undefined;
+  all(): Iterable<WatchedAgent>;
   readonly size: number;
-  /** False when the keeper is gone already. */
+  /** False when the keeper has already ended. */
   add(mission: MissionId, life: Life, monotonicMs: number): boolean;
   remove(mission: MissionId): void;
-  /** Missions whose keeper has ended since. */
+  /** Missions whose keeper has ended. */
   ended(): MissionId[];
   clear(): void;
 }
 
 export function createWatchList(processes: Processes): WatchList {
-  const list = new Map<MissionId, Watched>();
+  const list = new Map<MissionId, WatchedAgent>();
   const support = posixSupport();
   const posix: Posix | undefined = support.ok && process.platform === "linux" ? support.posix : undefined;
   const remove = (mission: MissionId) => {
@@ -48,7 +48,7 @@ export function createWatchList(processes: Processes): WatchList {
       const known = list.get(mission);
       if (known?.life.epoch === life.epoch) return true;
       if (known !== undefined) remove(mission);
-      // Opened first, then asked who it is: the descriptor stands for whoever has the pid at this moment.
+      // Open the descriptor before checking the identity: the pid may be reused in between.
       const fd = posix?.openProcess(life.keeper.pid);
       if (!isAlive(processes, life.keeper)) {
         if (fd !== undefined) closeSync(fd);
@@ -59,7 +59,7 @@ export function createWatchList(processes: Processes): WatchList {
         life,
         fd,
         clocks: undefined,
-        lookedMs: monotonicMs,
+        stallCheckedMs: monotonicMs,
         checkpointedMs: monotonicMs,
       });
       return true;

@@ -1,9 +1,9 @@
 import { statSync } from "node:fs";
 import { cellPaths } from "../../../cell/layout.ts";
 import { requireLife } from "../../../pit/actions.ts";
-import { openSignalRelay } from "../../../pit/start/foreground.ts";
-import { lifeGoesOn, shellStatus } from "../../../pit/start/life.ts";
-import { agentLog, exitOf } from "../../../pit/start/start-agent.ts";
+import { openSignalRelay } from "../../../pit/foreground.ts";
+import { agentLog } from "../../../pit/paths.ts";
+import { isKeeperAlive, readExitOf, toShellStatus } from "../../../pit/record/life.ts";
 import { defineCommand } from "../../command.ts";
 import { follow } from "./logs.ts";
 import { openCliPitContext } from "./open-pit.ts";
@@ -30,11 +30,11 @@ export const command = defineCommand({
     relay.to(life.agent.pid);
     const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
     await follow(context, mission, log, size, left.signal);
-    if (lifeGoesOn(context.machine.processes, pitContext.config, mission)) {
+    if (isKeeperAlive(context.machine.processes, pitContext.config, mission)) {
       context.say(`left ${mission}; it goes on`);
       return 0;
     }
-    const exit = exitOf(pitContext, mission, life.epoch);
-    return exit === undefined ? 1 : shellStatus(exit);
+    const exit = readExitOf(pitContext.config, mission, life.epoch);
+    return exit === undefined ? 1 : toShellStatus(exit);
   },
 });

@@ -1,9 +1,9 @@
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { cellPaths } from "../../../cell/layout.ts";
 import type { MissionId } from "../../../cell/mission-id.ts";
-import { readLastLines } from "../../../pit/death/log-tail.ts";
-import { lifeGoesOn } from "../../../pit/start/life.ts";
-import { agentLog } from "../../../pit/start/start-agent.ts";
+import { readLogTail } from "../../../pit/death/log-tail.ts";
+import { agentLog } from "../../../pit/paths.ts";
+import { isKeeperAlive } from "../../../pit/record/life.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
@@ -36,7 +36,7 @@ export const command = defineCommand({
         hint: `lazarus run ${mission} -d -- COMMAND`,
       });
     }
-    const lines = readLastLines(path, options.lines ?? DEFAULT_LINES, {
+    const lines = readLogTail(path, options.lines ?? DEFAULT_LINES, {
       windowBytes: WINDOW_BYTES,
     });
     if (lines.length > 0) context.terminal.out(`${lines.join("\n")}\n`);
@@ -58,7 +58,7 @@ export async function follow(
   let at = offset;
   for (;;) {
     // Asked before reading, so that the last words are not missed.
-    const ended = !lifeGoesOn(machine.processes, config, mission);
+    const ended = !isKeeperAlive(machine.processes, config, mission);
     at = printNew(context, path, at);
     if (ended || signal.aborted) return;
     await machine.clock.sleep(POLL_MS, signal);

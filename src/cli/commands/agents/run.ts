@@ -2,11 +2,11 @@ import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { initCell } from "../../../cell/init.ts";
 import { startMission } from "../../../pit/actions.ts";
-import { REVIVE_MODES, type ReviveMode } from "../../../pit/death/policy.ts";
 import { describeEnd } from "../../../pit/describe.ts";
-import { accompany, openSignalRelay } from "../../../pit/start/foreground.ts";
+import { openSignalRelay, waitForAgent } from "../../../pit/foreground.ts";
+import { agentLog } from "../../../pit/paths.ts";
+import { REVIVE_MODES, type ReviveMode } from "../../../pit/record/record.ts";
 import { agentName, splitWords } from "../../../pit/start/revive.ts";
-import { agentLog } from "../../../pit/start/start-agent.ts";
 import { pitOwner } from "../../../pit/view.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
@@ -65,7 +65,7 @@ export const command = defineCommand({
     using pitContext = openCliPitContext(context);
     await fill(context, mission, options);
     const { cwd } = context.surroundings;
-    const orders = {
+    const spec = {
       mission,
       agent: options.name ?? agentName(rest),
       command: rest,
@@ -77,14 +77,12 @@ export const command = defineCommand({
     };
     // From here on, so that no signal finds the agent started and nobody to pass it on.
     using relay = options.detach ? undefined : openSignalRelay({ shared: context.terminal.isInteractive });
-    const started = await startMission(pitContext, orders, { foreground: !options.detach });
+    const started = await startMission(pitContext, spec, { foreground: !options.detach });
     if (relay !== undefined) {
-      const end = await accompany(pitContext, mission, started, relay);
+      const end = await waitForAgent(pitContext, mission, started, relay);
       const last = end.record?.end;
       if (last && last.kind !== "departure") {
-        const kept = end.record?.scene?.checkpoint
-          ? `; the scene is kept in ${end.record.scene.checkpoint}`
-          : "";
+        const kept = end.record?.scene?.checkpoint ? `; crash checkpoint ${end.record.scene.checkpoint}` : "";
         context.say(`${mission}: ${describeEnd(last)}${kept}`);
         context.say(
           `  ${end.record?.decision?.action}: ${end.record?.decision?.reason}; see: lazarus why ${mission}`,
@@ -94,7 +92,7 @@ export const command = defineCommand({
         context.say(
           `${mission} goes on without this terminal as life ${end.revivedAs}; see: lazarus logs -f ${mission}`,
         );
-      if (end.problem !== undefined) context.warn(`the scene was not kept: ${end.problem}`);
+      if (end.problem !== undefined) context.warn(`checkpoint failed: ${end.problem}`);
       return end.status;
     }
     const pid = started.life?.agent.pid ?? null;

@@ -26,7 +26,7 @@ export const command = defineCommand({
     const post = explain(view, {
       nowMs: context.machine.clock.nowMs(),
       pitRuns: pitOwner(pitContext) !== undefined,
-      unseen: view.record && view.state === "ending" ? await previewEnd(pitContext, view.record) : undefined,
+      preview: view.record && view.state === "ending" ? await previewEnd(pitContext, view.record) : undefined,
     });
     // Last words are a stranger's text.
     context.emit("why/1", post, () => `${renderWhy(post).trimEnd().split("\n").map(harmless).join("\n")}\n`);

@@ -5,11 +5,11 @@ import { loadConfig } from "../../../cell/config.ts";
 import { parseMissionId } from "../../../cell/mission-id.ts";
 import { startMission, stopMission } from "../../../pit/actions.ts";
 import { openPitContext, type PitContext } from "../../../pit/context.ts";
-import { signal } from "../../../pit/death/orphans.ts";
 import { describeEnd } from "../../../pit/describe.ts";
+import { agentLog } from "../../../pit/paths.ts";
+import { sendSignal } from "../../../pit/processes/process-table.ts";
+import { readLife } from "../../../pit/record/life.ts";
 import { readRecord } from "../../../pit/record/store.ts";
-import { readLife } from "../../../pit/start/life.ts";
-import { agentLog } from "../../../pit/start/start-agent.ts";
 import { openPit } from "../../../pit/supervise/daemon.ts";
 import { replaceFile } from "../../../platform/durable.ts";
 import { asLazarusError, ERROR_KINDS } from "../../../platform/errors.ts";
@@ -135,7 +135,7 @@ async function watch(
     if (killedMs === undefined && isWriting(pitContext, KILLED_AT)) {
       killedMs = clock.monotonicMs();
       const { pid } = readLife(pitContext.config, mission)!.agent;
-      signal(pid, "SIGKILL");
+      sendSignal(pid, "SIGKILL");
       line(paint.red(`kill -9 ${pid} while it writes letter ${KILLED_AT}`));
     }
     const record = readRecord(pitContext.config, mission);

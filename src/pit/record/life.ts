@@ -1,19 +1,19 @@
-// One life of an agent as the machine shows it: the files that the keeper writes, and the kernel's word on whether the
-// keeper lives. Only reads.
+// Reads what the keeper wrote about a life (life.json, exit.json) and asks the kernel whether the keeper is alive.
+// Never writes.
 import { closeSync, openSync } from "node:fs";
 import type { Config } from "../../cell/config.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
 import { isJsonObject, type JsonObject, readJsonFile } from "../../platform/json-file.ts";
 import { posixSupport } from "../../platform/posix.ts";
 import { isAlive, type Processes, type ProcessIdentity } from "../../platform/process-identity.ts";
-import { agentPlaces } from "../record/store.ts";
+import { agentPaths } from "./store.ts";
 
-/** Who the processes of a life are; written by the agent's own process before it becomes the agent. */
+/** The processes of a life; written by the agent's own process before it execs the agent's command. */
 export interface Life {
   readonly epoch: number;
   readonly keeper: ProcessIdentity;
   readonly agent: ProcessIdentity;
-  /** Detached agents have a session of their own, the keeper's; in the foreground it is the terminal's. */
+  /** A detached agent is in the keeper's own session, a foreground agent in the terminal's. */
   readonly detached: boolean;
 }
 
@@ -26,7 +26,7 @@ export interface Exit {
 }
 
 export function readLife(config: Config, mission: string): Life | undefined {
-  const reading = readJsonFile(agentPlaces(config, mission).life);
+  const reading = readJsonFile(agentPaths(config, mission).life);
   if (!reading.ok) return undefined;
   const { epoch, keeper, agent, detached } = reading.value;
   if (typeof epoch !== "number" || !isIdentity(keeper) || !isIdentity(agent)) return undefined;
@@ -42,30 +42,42 @@ function isIdentity(value: unknown): value is ProcessIdentity & JsonObject {
   );
 }
 
-export function readExit(config: Config, mission: string): Exit | undefined {
-  const reading = readJsonFile(agentPlaces(config, mission).exit);
+function readExit(config: Config, mission: string): Exit | undefined {
+  const reading = readJsonFile(agentPaths(config, mission).exit);
   if (!reading.ok) return undefined;
   const { epoch, status, ended_ms: endedMs, leftovers } = reading.value;
   if (typeof epoch !== "number" || typeof status !== "number" || typeof endedMs !== "number")
     return undefined;
   return {
     epoch,
-    ...readStatus(status),
+    ...parseExitStatus(status),
     endedMs,
     leftovers: typeof leftovers === "number" ? leftovers : 0,
   };
 }
 
+/** The files of another life say nothing about this one: undefined unless the epoch matches. */
+export function readLifeOf(config: Config, mission: string, epoch: number): Life | undefined {
+  const life = readLife(config, mission);
+  return life?.epoch === epoch ? life : undefined;
+}
+
+/** Undefined when the keeper of that life has not written an exit. */
+export function readExitOf(config: Config, mission: string, epoch: number): Exit | undefined {
+  const exit = readExit(config, mission);
+  return exit?.epoch === epoch ? exit : undefined;
+}
+
 const SIGNAL_BASE = 128;
 
-/** A shell's exit status: 128 + n stands for signal n. */
-export function readStatus(status: number): Pick<Exit, "exitCode" | "signal"> {
+/** A shell's exit status: 128 + n means signal n. */
+export function parseExitStatus(status: number): Pick<Exit, "exitCode" | "signal"> {
   const signal = status > SIGNAL_BASE ? signalName(status - SIGNAL_BASE) : undefined;
   return signal === undefined ? { exitCode: status, signal: null } : { exitCode: null, signal };
 }
 
-/** The status that a shell would give. */
-export function shellStatus({ exitCode, signal }: Pick<Exit, "exitCode" | "signal">): number {
+/** The exit status as a shell reports it. */
+export function toShellStatus({ exitCode, signal }: Pick<Exit, "exitCode" | "signal">): number {
   if (exitCode !== null) return exitCode;
   const { signals } = process.getBuiltinModule("node:os").constants;
   return SIGNAL_BASE + (signals[signal as NodeJS.Signals] ?? 0);
@@ -77,8 +89,8 @@ function signalName(number: number): string | undefined {
 }
 
 /**
- * Whether someone holds a lock: the kernel says so, whatever the files say. False where there are no kernel locks. Asked
- * by taking it shared for a moment: two who look at once do not take each other for its holder.
+ * Whether a process holds the lock, according to the kernel. False where there are no kernel locks. Takes it shared for a
+ * moment, so that two concurrent readers do not mistake each other for the holder.
  */
 export function isLocked(path: string): boolean {
   const support = posixSupport();
@@ -97,9 +109,9 @@ export function isLocked(path: string): boolean {
   }
 }
 
-/** Whether a keeper lives, or is just starting; without kernel locks the recorded identity decides. */
-export function lifeGoesOn(processes: Processes, config: Config, mission: string): boolean {
-  if (posixSupport().ok) return isLocked(agentPlaces(config, mission).lifeLock);
+/** True also while a keeper is starting. Without kernel locks the recorded process identity decides. */
+export function isKeeperAlive(processes: Processes, config: Config, mission: string): boolean {
+  if (posixSupport().ok) return isLocked(agentPaths(config, mission).lifeLock);
   const life = readLife(config, mission);
   return life !== undefined && isAlive(processes, life.keeper);
 }

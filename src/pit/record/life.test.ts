@@ -1,4 +1,4 @@
-// Who holds a lock, asked by those who only look.
+// Testing a lock without taking it.
 import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 describe("a lock", () => {
-  test("is held by whoever took it, and by nobody before and after", () => {
+  test("is held while a process has it, not before or after", () => {
     expect(isLocked(path)).toBe(false);
     {
       using _ = tryAcquireLock(systemMachine, path, "life of m1")!;
@@ -26,7 +26,7 @@ describe("a lock", () => {
     expect(isLocked(path)).toBe(false);
   });
 
-  test("is not held by another who only looks, however long that takes", () => {
+  test("is not held by another process that only tests it", () => {
     const support = posixSupport();
     if (!support.ok) throw new Error(support.reason);
     const fd = openSync(path, "a+");

@@ -1,5 +1,5 @@
-// What the pit's acts promise when somebody else is slow: a keeper, someone who only looks at a lock, an agent that has
-// only just begun. In this process, so that the slow ones wait for as long as the test says.
+// The pit's actions next to slow processes: a slow keeper, a process that tests a lock. In this process, so that the test
+// decides how slow.
 import { closeSync, mkdirSync, openSync, utimesSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
@@ -7,13 +7,13 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { cellPaths } from "../../src/cell/layout.ts";
 import { type MissionId, parseMissionId } from "../../src/cell/mission-id.ts";
 import { startMission, stopMission } from "../../src/pit/actions.ts";
-import { endProcesses } from "../../src/pit/death/kill.ts";
+import { killAgent } from "../../src/pit/death/kill.ts";
 import { pitLockFile } from "../../src/pit/paths.ts";
-import { beginLife, type Orders, order } from "../../src/pit/record/record.ts";
-import { agentPlaces, writeRecord } from "../../src/pit/record/store.ts";
+import { type AgentSpec, beginLife, createRecord, type MissionRecord } from "../../src/pit/record/record.ts";
+import { agentPaths, writeRecord } from "../../src/pit/record/store.ts";
 import { openPit } from "../../src/pit/supervise/daemon.ts";
-import { createRounds } from "../../src/pit/supervise/periodic-checks.ts";
-import type { Watched } from "../../src/pit/supervise/watch-list.ts";
+import { checkStall, createSettingsCache } from "../../src/pit/supervise/periodic-checks.ts";
+import type { WatchedAgent } from "../../src/pit/supervise/watch-list.ts";
 import { tryAcquireLock } from "../../src/platform/lock.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { posixSupport } from "../../src/platform/posix.ts";
@@ -21,11 +21,11 @@ import { createScene, type Scene } from "../http/scene.ts";
 
 let scene: Scene;
 let mission: MissionId;
-let orders: Orders;
+let spec: AgentSpec;
 beforeEach(async () => {
   scene = await createScene();
   mission = parseMissionId("m1");
-  orders = {
+  spec = {
     mission,
     agent: "sleep",
     command: ["sleep", "600"],
@@ -38,8 +38,8 @@ beforeEach(async () => {
 });
 afterEach(() => scene[Symbol.asyncDispose]());
 
-/** The record of a first life that nobody started. */
-function recordLife(): void {
+/** Records a first life without starting it. */
+function recordLife(): MissionRecord {
   const { config, machine } = scene.pitContext;
   const life = {
     epoch: 1,
@@ -49,10 +49,12 @@ function recordLife(): void {
     oom_kills: null,
     log_bytes: 0,
   } as const;
-  writeRecord(machine, config, beginLife(order(undefined, orders, 1), life));
+  const record = beginLife(createRecord(undefined, spec, 1), life);
+  writeRecord(machine, config, record);
+  return record;
 }
 
-/** Takes a lock as someone does who only looks, or as another program; closing lets go of it. */
+/** Locks a file as a process that tests the lock (shared) or holds it (exclusive) does. */
 function hold(path: string, how: "exclusive" | "shared"): Disposable {
   const support = posixSupport();
   if (!support.ok) throw new Error(support.reason);
@@ -62,42 +64,42 @@ function hold(path: string, how: "exclusive" | "shared"): Disposable {
   return { [Symbol.dispose]: () => closeSync(fd) };
 }
 
-describe("the end of a life", () => {
-  it("whose agent has gone in time needed no SIGKILL, however long its keeper takes", async () => {
-    recordLife();
+describe("killing an agent", () => {
+  it("does not report SIGKILL when the agent exited in time and its keeper is slow", async () => {
+    const record = recordLife();
     const keeper = tryAcquireLock(
       systemMachine,
-      agentPlaces(scene.config, mission).lifeLock,
+      agentPaths(scene.config, mission).lifeLock,
       "a slow keeper",
     )!;
-    const ending = endProcesses(scene.pitContext, mission, 0);
+    const ending = killAgent(scene.pitContext, record, 0);
     keeper[Symbol.dispose]();
     expect(await ending).toBe(false);
   });
 });
 
-describe("a start", () => {
-  it("waits for someone who only looks at the lock, however long that takes", async () => {
-    const looker = hold(agentPlaces(scene.config, mission).lifeLock, "shared");
-    const starting = startMission(scene.pitContext, orders);
+describe("starting an agent", () => {
+  it("waits for a process that only tests the lock", async () => {
+    const tester = hold(agentPaths(scene.config, mission).lifeLock, "shared");
+    const starting = startMission(scene.pitContext, spec);
     // Longer than it waits for a keeper.
     await new Promise((resolve) => setTimeout(resolve, 500));
-    looker[Symbol.dispose]();
+    tester[Symbol.dispose]();
     expect(await starting).toMatchObject({ epoch: 1, life: { epoch: 1 } });
     await stopMission(scene.pitContext, mission, { checkpoint: false, graceSeconds: 0 });
   });
 });
 
-describe("a pit", () => {
-  it("opens although someone looks at its lock", async () => {
-    const looker = hold(pitLockFile(scene.config.run_dir), "shared");
+describe("opening a pit", () => {
+  it("waits for a process that only tests the lock", async () => {
+    const tester = hold(pitLockFile(scene.config.run_dir), "shared");
     const opening = openPit(scene.pitContext);
-    looker[Symbol.dispose]();
+    tester[Symbol.dispose]();
     using pit = await opening;
     expect(pit.watching).toBe(0);
   });
 
-  it("is refused by name, also when the other one has not said its name yet", async () => {
+  it("names the running pit, even if that has not written its name yet", async () => {
     const path = pitLockFile(scene.config.run_dir);
     using _other = hold(path, "exclusive");
     const refused = openPit(scene.pitContext);
@@ -107,8 +109,8 @@ describe("a pit", () => {
 });
 
 describe("an agent without output", () => {
-  /** What a round says after ten silent seconds; everything in the worktree has the same age. */
-  const judge = (agoMs: number) => {
+  /** The result of two checks, ten silent seconds apart; everything in the worktree has the same age. */
+  const check = (agoMs: number) => {
     recordLife();
     const { worktree } = cellPaths(scene.config, mission);
     const paths = ["a", "a/b", "a/b/file"].map((path) => join(worktree, path));
@@ -117,31 +119,23 @@ describe("an agent without output", () => {
     const at = (Date.now() - agoMs) / 1000;
     for (const path of paths) utimesSync(path, at, at);
     const identity = { pid: 1, startTime: "1", bootId: "boot" };
-    const one: Watched = {
+    const agent: WatchedAgent = {
       mission,
       life: { epoch: 1, keeper: identity, agent: identity, detached: true },
       fd: undefined,
       clocks: undefined,
-      lookedMs: -10_000,
+      stallCheckedMs: 0,
       checkpointedMs: 0,
     };
-    const rounds = createRounds(scene.pitContext, {
-      get: () => one,
-      all: () => [one],
-      size: 1,
-      add: () => true,
-      remove() {},
-      ended: () => [],
-      clear() {},
-    });
-    return [0, 10_000].flatMap((ms) => rounds.findStalled(ms)).map(({ reason }) => reason);
+    const { stall } = createSettingsCache(scene.pitContext).get(mission, 0)!;
+    return [0, 10_000].flatMap((ms) => checkStall(scene.pitContext, agent, stall, ms) ?? []);
   };
 
-  it("has stalled when its files are silent, too", () => {
-    expect(judge(3_600_000)).toEqual(["no output, file change or heartbeat for 10 s (limit 3 s)"]);
+  it("is stalled when its files do not change", () => {
+    expect(check(3_600_000)).toEqual(["no output, file change or heartbeat for 10 s (limit 3 s)"]);
   });
 
-  it("is at work when a file deep in the worktree changes", () => {
-    expect(judge(-3_600_000)).toEqual([]);
+  it("is active when a file deep in the worktree changes", () => {
+    expect(check(-3_600_000)).toEqual([]);
   });
 });

@@ -1,0 +1,97 @@
+// What the pit does about one mission: adopt a running agent, handle an exit, revive when the decision says so, kill a
+// stalled agent. All state is on disk, so a pit that was killed at any line continues here.
+import type { MissionId } from "../../cell/mission-id.ts";
+import type { PitContext } from "../context.ts";
+import { handleExit } from "../death/handle-exit.ts";
+import { killAgent } from "../death/kill.ts";
+import { isKeeperAlive, readLife } from "../record/life.ts";
+import { type MissionRecord, markStalled, nextStep, type RecordedDecision } from "../record/record.ts";
+import { readRecord, writeRecord } from "../record/store.ts";
+import { reviveAgent } from "../start/revive.ts";
+import type { WatchList } from "./watch-list.ts";
+
+/** A keeper that is starting has written life.json by then. */
+const STARTING_MS = 200;
+
+export interface AttendOptions {
+  readonly watchList: WatchList;
+  /** When the host last woke from sleep. */
+  readonly sleptUntilMs: number | undefined;
+  /** A pit that is shutting down starts nothing. */
+  isStopping(): boolean;
+}
+
+/** Returns when to attend to the mission again (wall clock); undefined: when something changes. */
+export async function attendMission(
+  context: PitContext,
+  mission: MissionId,
+  options: AttendOptions,
+): Promise<number | undefined> {
+  const { machine, config } = context;
+  const { clock } = machine;
+  const record = readRecord(config, mission);
+  if (record?.life != null && isKeeperAlive(machine.processes, config, mission))
+    return adopt(context, mission, record.life.epoch, options.watchList);
+  options.watchList.remove(mission);
+  if (record === undefined || nextStep(record) === "none") return undefined;
+  // Not due yet: no need for the lock.
+  if (nextStep(record) === "wait" && isAhead(record, clock.nowMs())) return record.decision!.at_ms!;
+  using _ = await context.lockMission(mission, `pit: end of ${mission}`);
+  const exit = await handleExit(context, readRecord(config, mission), options.sleptUntilMs);
+  if (exit.state === "none") return undefined;
+  if (exit.state === "alive") return clock.nowMs();
+  if (exit.state === "checkpoint-failed") throw exit.error;
+  return await execute(context, exit.record, exit.decision, options);
+}
+
+/** False also for a decision from the future: the clock was set back since, and handleExit restarts the wait. */
+function isAhead({ wish, decision }: MissionRecord, nowMs: number): boolean {
+  return wish === "running" && decision!.decided_ms <= nowMs && nowMs < decision!.at_ms!;
+}
+
+/** Acts on a decision whose time has come. The caller holds the mission's lock. */
+async function execute(
+  context: PitContext,
+  record: MissionRecord,
+  decision: RecordedDecision,
+  { watchList, isStopping }: AttendOptions,
+): Promise<number | undefined> {
+  const { clock } = context.machine;
+  const mission = record.mission as MissionId;
+  const acts = decision.at_ms !== null && record.wish === "running" && !isStopping();
+  if (!acts || decision.at_ms > clock.nowMs()) {
+    context.log(`${mission}: ${decision.action}: ${decision.reason}`);
+    return acts ? decision.at_ms : undefined;
+  }
+  const started = await reviveAgent(context, mission, record, {
+    how: decision.action === "substitute" ? "substitute" : "revival",
+    stepBackTo: decision.step_back_to,
+    reason: decision.reason,
+  });
+  context.log(`${mission}: started life ${started.epoch}: ${decision.reason}`);
+  return started.life === undefined ? clock.nowMs() : adopt(context, mission, started.epoch, watchList);
+}
+
+function adopt(
+  { machine, config }: PitContext,
+  mission: MissionId,
+  epoch: number,
+  watchList: WatchList,
+): number | undefined {
+  const life = readLife(config, mission);
+  const adopted =
+    life !== undefined && life.epoch >= epoch && watchList.add(mission, life, machine.clock.monotonicMs());
+  return adopted ? undefined : machine.clock.nowMs() + STARTING_MS;
+}
+
+/** The reason is recorded before the kill, so that the end is not taken for a crash. */
+export async function killStalled(context: PitContext, mission: MissionId, reason: string): Promise<void> {
+  const { machine, config } = context;
+  using _ = await context.lockMission(mission, `pit: stall of ${mission}`);
+  const record = readRecord(config, mission);
+  if (record?.wish !== "running" || !isKeeperAlive(machine.processes, config, mission)) return;
+  const stalled = markStalled(record, machine.clock.nowMs(), reason);
+  writeRecord(machine, config, stalled);
+  context.log(`${mission}: killing stalled agent: ${reason}`);
+  await killAgent(context, stalled, context.settings(mission, record.agent).graceSeconds * 1000);
+}

@@ -1,0 +1,98 @@
+// Each duty of the pit on a simulated clock.
+import { describe, expect, test } from "vitest";
+import type { MissionId } from "../../cell/mission-id.ts";
+import { type AgentTimers, dueActions, type SupervisionState } from "./due-actions.ts";
+
+const WALL = Date.UTC(2026, 10, 16);
+const m1 = "m1" as MissionId;
+const m2 = "m2" as MissionId;
+
+/** Both clocks, this long after the last tick. */
+const after = (ms: number) => ({ wallMs: WALL + ms, monotonicMs: ms });
+
+const idle: SupervisionState = {
+  lastTick: after(0),
+  intervalsMs: { heartbeat: undefined, watchdog: undefined, rescan: undefined },
+  lastRunMs: { heartbeat: 0, watchdog: 0, rescan: 0 },
+  ended: [],
+  attendAtMs: new Map(),
+  agents: [],
+};
+
+const agent = (change: Partial<AgentTimers>): AgentTimers => ({
+  mission: m1,
+  checkpointEveryMs: null,
+  checkpointedMs: 0,
+  stallCheckEveryMs: undefined,
+  stallCheckedMs: 0,
+  ...change,
+});
+
+test("nothing is due without missions and intervals", () => {
+  expect(dueActions(idle, after(1e9))).toEqual([]);
+});
+
+test("a mission is attended to as soon as its keeper has ended", () => {
+  expect(dueActions({ ...idle, ended: [m1] }, after(50))).toEqual([{ kind: "attend", mission: m1 }]);
+});
+
+describe("a mission with a time to attend to it", () => {
+  const state = { ...idle, attendAtMs: new Map([[m1, WALL + 1000]]) };
+  test("waits for that time", () => {
+    expect(dueActions(state, after(999))).toEqual([]);
+    expect(dueActions(state, after(1000))).toEqual([{ kind: "attend", mission: m1 }]);
+  });
+  test("is attended to once when its keeper has ended as well", () => {
+    expect(dueActions({ ...state, ended: [m1] }, after(1000))).toEqual([{ kind: "attend", mission: m1 }]);
+  });
+  test("goes by the wall clock after the host slept", () => {
+    const actions = dueActions(state, { wallMs: WALL + 3_600_000, monotonicMs: 50 });
+    expect(actions).toContainEqual({ kind: "attend", mission: m1 });
+  });
+  test("is attended to at once when the clock was set back", () => {
+    const actions = dueActions(state, { wallMs: WALL - 3_600_000, monotonicMs: 50 });
+    expect(actions).toEqual([{ kind: "attend", mission: m1 }]);
+  });
+});
+
+test("all timeouts restart after the host slept", () => {
+  const actions = dueActions(idle, { wallMs: WALL + 3_600_000, monotonicMs: 1000 });
+  expect(actions).toEqual([{ kind: "restart-timeouts", sleptMs: 3_599_000 }]);
+});
+
+test.each(["heartbeat", "watchdog", "rescan"] as const)("%s runs at its interval", (duty) => {
+  const state = {
+    ...idle,
+    intervalsMs: { ...idle.intervalsMs, [duty]: 5000 },
+    lastRunMs: { ...idle.lastRunMs, [duty]: 2000 },
+  };
+  expect(dueActions(state, after(6999))).toEqual([]);
+  expect(dueActions(state, after(7000))).toEqual([{ kind: duty }]);
+});
+
+test("the first heartbeat is due at once", () => {
+  const state = {
+    ...idle,
+    intervalsMs: { ...idle.intervalsMs, heartbeat: 60_000 },
+    lastRunMs: { ...idle.lastRunMs, heartbeat: Number.NEGATIVE_INFINITY },
+  };
+  expect(dueActions(state, after(0))).toEqual([{ kind: "heartbeat" }]);
+});
+
+test("an agent with a stall limit is checked at its interval, others never", () => {
+  const agents = [agent({ stallCheckEveryMs: 250, stallCheckedMs: 100 }), agent({ mission: m2 })];
+  expect(dueActions({ ...idle, agents }, after(349))).toEqual([]);
+  expect(dueActions({ ...idle, agents }, after(350))).toEqual([{ kind: "check-stall", mission: m1 }]);
+});
+
+test("an agent with a schedule gets its checkpoint at the interval, others never", () => {
+  const agents = [agent({ checkpointEveryMs: 60_000, checkpointedMs: 500 }), agent({ mission: m2 })];
+  expect(dueActions({ ...idle, agents }, after(60_499))).toEqual([]);
+  expect(dueActions({ ...idle, agents }, after(60_500))).toEqual([{ kind: "checkpoint", mission: m1 }]);
+});
+
+test("timeouts restart before stalls are checked", () => {
+  const agents = [agent({ stallCheckEveryMs: 250 })];
+  const actions = dueActions({ ...idle, agents }, { wallMs: WALL + 3_600_000, monotonicMs: 1000 });
+  expect(actions.map(({ kind }) => kind)).toEqual(["restart-timeouts", "check-stall"]);
+});

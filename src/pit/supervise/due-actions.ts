@@ -1,0 +1,66 @@
+// What the pit has to do at a given moment: a pure function, called every tick. The daemon executes the actions.
+import type { MissionId } from "../../cell/mission-id.ts";
+import { type Reading, sleptMs, wasSetBack } from "./stall.ts";
+
+/** Duties of the pit itself, each at its own interval. */
+export const DUTIES = ["heartbeat", "watchdog", "rescan"] as const;
+
+export type Duty = (typeof DUTIES)[number];
+
+/** A running agent; times are monotonic. */
+export interface AgentTimers {
+  readonly mission: MissionId;
+  /** Null: no scheduled checkpoints. */
+  readonly checkpointEveryMs: number | null;
+  readonly checkpointedMs: number;
+  /** Undefined: no stall limit is set. */
+  readonly stallCheckEveryMs: number | undefined;
+  readonly stallCheckedMs: number;
+}
+
+export interface SupervisionState {
+  readonly lastTick: Reading;
+  /** Undefined: this duty does not apply. */
+  readonly intervalsMs: Readonly<Record<Duty, number | undefined>>;
+  /** Monotonic. */
+  readonly lastRunMs: Readonly<Record<Duty, number>>;
+  /** Missions whose keeper has ended since the last tick. */
+  readonly ended: readonly MissionId[];
+  /** When to attend to a mission again, by the wall clock: a quota that resets at nine does so however long the host slept. */
+  readonly attendAtMs: ReadonlyMap<MissionId, number>;
+  readonly agents: readonly AgentTimers[];
+}
+
+export type Action =
+  | { readonly kind: "restart-timeouts"; readonly sleptMs: number }
+  | { readonly kind: "attend"; readonly mission: MissionId }
+  | { readonly kind: Duty }
+  | { readonly kind: "check-stall"; readonly mission: MissionId }
+  | { readonly kind: "checkpoint"; readonly mission: MissionId };
+
+export function dueActions(state: SupervisionState, now: Reading): Action[] {
+  const actions: Action[] = [];
+  const slept = sleptMs(state.lastTick, now);
+  if (slept > 0) actions.push({ kind: "restart-timeouts", sleptMs: slept });
+  for (const mission of missionsToAttend(state, now)) actions.push({ kind: "attend", mission });
+  const isDue = (everyMs: number, lastMs: number) => now.monotonicMs - lastMs >= everyMs;
+  for (const duty of DUTIES) {
+    const everyMs = state.intervalsMs[duty];
+    if (everyMs !== undefined && isDue(everyMs, state.lastRunMs[duty])) actions.push({ kind: duty });
+  }
+  for (const { mission, stallCheckEveryMs, stallCheckedMs } of state.agents)
+    if (stallCheckEveryMs !== undefined && isDue(stallCheckEveryMs, stallCheckedMs))
+      actions.push({ kind: "check-stall", mission });
+  for (const { mission, checkpointEveryMs, checkpointedMs } of state.agents)
+    if (checkpointEveryMs !== null && isDue(checkpointEveryMs, checkpointedMs))
+      actions.push({ kind: "checkpoint", mission });
+  return actions;
+}
+
+function missionsToAttend({ lastTick, ended, attendAtMs }: SupervisionState, now: Reading): Set<MissionId> {
+  const missions = new Set(ended);
+  // After the clock was set back, times on the list may be far off: attending puts each on the list again.
+  const all = wasSetBack(lastTick, now);
+  for (const [mission, atMs] of attendAtMs) if (all || atMs <= now.wallMs) missions.add(mission);
+  return missions;
+}

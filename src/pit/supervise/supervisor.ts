@@ -1,0 +1,244 @@
+// Executes what due-actions.ts finds due, every tick. Work on one mission runs one task at a time; different missions run
+// concurrently, up to a limit. What a supervisor holds in memory is a cache or a timer: all decisions are on disk.
+import { beatJob } from "../../cell/job.ts";
+import type { MissionId } from "../../cell/mission-id.ts";
+import type { ServiceNotify } from "../../service/notify.ts";
+import type { PitContext } from "../context.ts";
+import { capture } from "../death/handle-exit.ts";
+import { describeError } from "../describe.ts";
+import { listAgentMissions, readRecord } from "../record/store.ts";
+import { attendMission, killStalled } from "./attend.ts";
+import { type Action, type AgentTimers, type Duty, dueActions } from "./due-actions.ts";
+import {
+  checkStall,
+  createChangeDetector,
+  createSettingsCache,
+  type SettingsCache,
+} from "./periodic-checks.ts";
+import { type Reading, restartClocks, stallCheckEveryMs } from "./stall.ts";
+import { createTaskQueue, type TaskQueue } from "./task-queue.ts";
+import { createWatchList, type WatchList } from "./watch-list.ts";
+
+export interface Supervisor {
+  readonly context: PitContext;
+  readonly watchList: WatchList;
+  readonly settings: SettingsCache;
+  readonly queue: TaskQueue<MissionId>;
+  /** When to attend to a mission again, by the wall clock. */
+  readonly attendAtMs: Map<MissionId, number>;
+  /** The last problem logged for a mission. */
+  readonly problems: Map<MissionId, string>;
+  /** Whether a mission's record has changed since this was last called. */
+  hasChanged(mission: MissionId): boolean;
+  /** When the host last woke from sleep. */
+  sleptUntilMs: number | undefined;
+  stopping: boolean;
+}
+
+export const RESCAN_MS = 5000;
+const RETRY_MS = 30_000;
+const SHUTDOWN_MS = 60_000;
+/** Missions worked on at the same time: a checkpoint already uses all cores. */
+const CONCURRENCY = 4;
+
+export function createSupervisor(context: PitContext): Supervisor {
+  const supervisor: Supervisor = {
+    context,
+    watchList: createWatchList(context.machine.processes),
+    settings: createSettingsCache(context),
+    queue: createTaskQueue<MissionId>(CONCURRENCY, (mission) => attendNow(supervisor, mission)),
+    attendAtMs: new Map(),
+    problems: new Map(),
+    hasChanged: createChangeDetector(context),
+    sleptUntilMs: undefined,
+    stopping: false,
+  };
+  return supervisor;
+}
+
+export function closeSupervisor(supervisor: Supervisor): void {
+  supervisor.stopping = true;
+  supervisor.watchList.clear();
+}
+
+/** Attends to a mission soon. */
+export function attend({ queue, stopping }: Supervisor, mission: MissionId): void {
+  if (!stopping) queue.add(mission);
+}
+
+async function attendNow(supervisor: Supervisor, mission: MissionId): Promise<void> {
+  const { context, watchList, settings, attendAtMs, problems, sleptUntilMs } = supervisor;
+  attendAtMs.delete(mission);
+  settings.forget(mission);
+  await reportProblems(supervisor, mission, async () => {
+    const isStopping = () => supervisor.stopping;
+    const atMs = await attendMission(context, mission, { watchList, sleptUntilMs, isStopping });
+    if (atMs !== undefined) attendAtMs.set(mission, atMs);
+    problems.delete(mission);
+  });
+}
+
+/** Logs each problem once, keeps retrying. */
+async function reportProblems(
+  { context, problems, attendAtMs }: Supervisor,
+  mission: MissionId,
+  work: () => Promise<unknown>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const reason = describeError(error);
+    if (problems.get(mission) !== reason) {
+      context.log(`${mission}: ${reason}`);
+      context.recordEvent({ kind: "alert", mission, data: { action: "trouble", reason } });
+      problems.set(mission, reason);
+    }
+    attendAtMs.set(mission, context.machine.clock.nowMs() + RETRY_MS);
+  }
+}
+
+export function createTick(supervisor: Supervisor, notify: ServiceNotify): () => void {
+  const { watchList, attendAtMs } = supervisor;
+  const { machine, config } = supervisor.context;
+  const read = (): Reading => ({ wallMs: machine.clock.nowMs(), monotonicMs: machine.clock.monotonicMs() });
+  const intervalsMs: Record<Duty, number | undefined> = {
+    heartbeat: config.heartbeat_interval_seconds * 1000,
+    watchdog: notify.watchdogMs,
+    rescan: RESCAN_MS,
+  };
+  let lastTick = read();
+  const lastRunMs: Record<Duty, number> = {
+    heartbeat: Number.NEGATIVE_INFINITY,
+    watchdog: 0,
+    rescan: lastTick.monotonicMs,
+  };
+  return () => {
+    const now = read();
+    const ended = watchList.ended();
+    for (const mission of ended) watchList.remove(mission);
+    const agents = listTimers(supervisor, now.monotonicMs);
+    const actions = dueActions({ lastTick, intervalsMs, lastRunMs, ended, attendAtMs, agents }, now);
+    lastTick = now;
+    for (const action of actions) {
+      if (action.kind in lastRunMs) lastRunMs[action.kind as Duty] = now.monotonicMs;
+      execute(supervisor, action, now, notify);
+    }
+  };
+}
+
+function listTimers({ watchList, settings }: Supervisor, monotonicMs: number): AgentTimers[] {
+  return [...watchList.all()].map(({ mission, checkpointedMs, stallCheckedMs }) => {
+    const known = settings.get(mission, monotonicMs);
+    const everySeconds = known?.checkpointEverySeconds ?? null;
+    return {
+      mission,
+      checkpointedMs,
+      checkpointEveryMs: everySeconds === null ? null : everySeconds * 1000,
+      stallCheckedMs,
+      stallCheckEveryMs: known && stallCheckEveryMs(known.stall),
+    };
+  });
+}
+
+function execute(supervisor: Supervisor, action: Action, now: Reading, notify: ServiceNotify): void {
+  switch (action.kind) {
+    case "restart-timeouts":
+      restartTimeouts(supervisor, action.sleptMs, now);
+      break;
+    case "attend":
+      attend(supervisor, action.mission);
+      break;
+    case "heartbeat": {
+      const { error } = beat(supervisor.context);
+      if (error !== undefined) supervisor.context.log(error.message);
+      break;
+    }
+    case "watchdog":
+      notify.send("WATCHDOG=1");
+      break;
+    case "rescan":
+      rescan(supervisor);
+      break;
+    case "check-stall":
+      checkStallOf(supervisor, action.mission, now.monotonicMs);
+      break;
+    case "checkpoint":
+      takeScheduledCheckpoint(supervisor, action.mission, now.monotonicMs);
+      break;
+  }
+}
+
+function restartTimeouts(supervisor: Supervisor, sleptMs: number, now: Reading): void {
+  supervisor.sleptUntilMs = now.wallMs;
+  const seconds = Math.round(sleptMs / 1000);
+  supervisor.context.log(`the host slept for ${seconds} s, or its clock was set: all timeouts restarted`);
+  for (const agent of supervisor.watchList.all())
+    agent.clocks = agent.clocks && restartClocks(agent.clocks, now.monotonicMs);
+}
+
+function beat({ machine, config }: PitContext, status?: "stopped") {
+  return beatJob(machine, config, config.heartbeat_job, {
+    intervalSeconds: config.heartbeat_interval_seconds,
+    ...(status === undefined ? {} : { status }),
+  });
+}
+
+/** Finds what wake files and process descriptors missed. */
+function rescan(supervisor: Supervisor): void {
+  const { watchList, attendAtMs } = supervisor;
+  for (const mission of listAgentMissions(supervisor.context.config))
+    if (watchList.get(mission) === undefined && !attendAtMs.has(mission) && supervisor.hasChanged(mission))
+      attend(supervisor, mission);
+}
+
+function checkStallOf(supervisor: Supervisor, mission: MissionId, monotonicMs: number): void {
+  const { context, watchList, queue } = supervisor;
+  const agent = watchList.get(mission);
+  const known = supervisor.settings.get(mission, monotonicMs);
+  if (agent === undefined || known === undefined) return;
+  agent.stallCheckedMs = monotonicMs;
+  const reason = known.shouldRun ? checkStall(context, agent, known.stall, monotonicMs) : undefined;
+  if (known.shouldRun && reason === undefined) return;
+  agent.clocks = undefined;
+  if (reason === undefined) return;
+  const kill = async () => {
+    await killStalled(context, mission, reason);
+    attend(supervisor, mission);
+  };
+  queue.addWork(mission, () => reportProblems(supervisor, mission, kill));
+}
+
+function takeScheduledCheckpoint(supervisor: Supervisor, mission: MissionId, monotonicMs: number): void {
+  const { context, watchList, queue } = supervisor;
+  const agent = watchList.get(mission);
+  if (agent === undefined) return;
+  agent.checkpointedMs = monotonicMs;
+  const name = supervisor.settings.get(mission, monotonicMs)?.agent ?? null;
+  const checkpoint = () => capture(context, mission, "scheduled", null, name);
+  queue.addWork(mission, () => reportProblems(supervisor, mission, checkpoint));
+}
+
+/** Waits for running tasks, then takes a checkpoint of every running agent's cell. */
+export async function shutDown(supervisor: Supervisor): Promise<void> {
+  const { context, watchList, queue } = supervisor;
+  const { clock } = context.machine;
+  supervisor.stopping = true;
+  const deadlineMs = clock.monotonicMs() + SHUTDOWN_MS;
+  const idle = new AbortController();
+  await Promise.race([queue.idle(), clock.sleep(SHUTDOWN_MS, idle.signal)]);
+  idle.abort();
+  for (const { mission } of [...watchList.all()]) {
+    try {
+      const record = readRecord(context.config, mission);
+      if (record === undefined || !context.settings(mission, record.agent).checkpointAtShutdown) continue;
+      if (clock.monotonicMs() > deadlineMs)
+        context.log(`${mission}: no time left for the shutdown checkpoint`);
+      else await capture(context, mission, "shutdown", null, record.agent);
+    } catch (error) {
+      context.log(`${mission}: shutdown checkpoint failed: ${describeError(error)}`);
+    }
+  }
+  beat(context, "stopped");
+  const { size } = watchList;
+  context.log(`pit stopped; ${size} ${size === 1 ? "agent keeps" : "agents keep"} running`);
+}
