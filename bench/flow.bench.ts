@@ -2,7 +2,7 @@
 // 10,000 files against a Python script that does the same work.
 import { closeSync, fsyncSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { changeFlow, formatIso, seal, selfOwner, startFlow } from "../src/flow/index.ts";
+import { changeFlow, formatIso, selfOwner, startFlow, withCheckpointHash } from "../src/flow/index.ts";
 import { replaceFile } from "../src/platform/durable.ts";
 import { systemMachine } from "../src/platform/machine.ts";
 import { type Bench, type Contest, runProgram } from "./harness.ts";
@@ -148,7 +148,7 @@ function makeFlows(root: string): void {
   for (let n = 0; n < FLOWS; n += 1) {
     const workflowId = `flow-${String(n).padStart(5, "0")}`;
     const unfinished = n % 4 === 0;
-    const document = seal({
+    const document = withCheckpointHash({
       schemaVersion: "1.0",
       workflowId,
       agentId: `agent-${n % 7}`,

@@ -245,10 +245,17 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
     summary: "remove expired and old workflows",
     load: () => import("./commands/flows/prune.ts"),
   },
+  "flow accept-edit": {
+    group: "flows",
+    summary: "accept a workflow file that was edited by hand",
+    load: () => import("./commands/flows/accept-edit.ts"),
+  },
+  // The former name of `flow accept-edit`, kept for scripts.
   "flow mend": {
     group: "flows",
-    summary: "take a quarantined workflow back",
-    load: () => import("./commands/flows/mend.ts"),
+    hidden: true,
+    summary: "accept a workflow file that was edited by hand",
+    load: () => import("./commands/flows/accept-edit.ts"),
   },
   "flow install": {
     group: "flows",

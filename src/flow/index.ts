@@ -1,5 +1,5 @@
-// lazarus/flow: restart-safe workflows as a library. The same operations as `lazarus flow …`; a workspace and an owner
-// are handed in, nothing here touches the terminal, the environment or the current directory.
+// lazarus/flow: restart-safe workflows as a library, with the same operations as `lazarus flow …`. Workspace and owner are
+// injected; nothing here uses the terminal, the environment or the current directory.
 
 export type { BadFlow } from "./document/bad-flow.ts";
 export {
@@ -10,7 +10,7 @@ export {
   isExpired,
   isUnfinished,
   parseIsoMs,
-  seal,
+  withCheckpointHash,
 } from "./document/document.ts";
 export { type FlowList, type ListedFlow, listFlows, visitFlows } from "./document/list.ts";
 export { type FlowName, findFlow, openFlow } from "./document/open-flow.ts";
@@ -18,7 +18,7 @@ export { applyChange, type FlowChange, type NewFlow, type Transition } from "./d
 export type { FlowPlace, Workspace } from "./document/workspace.ts";
 export { type Owner, ownerOf, selfOwner } from "./locking/owner.ts";
 export { type OnceRequest, type OnceResult, runOnce } from "./once/once.ts";
-export { type Mended, mendFlow } from "./operations/accept-edit.ts";
+export { type AcceptedEdit, acceptEdit } from "./operations/accept-edit.ts";
 export { type Changed, changeFlow, releaseFlow } from "./operations/change.ts";
 export { type ExecRequest, type ExecResult, execPlan } from "./operations/exec.ts";
 export { checkPlan, type Plan, type PlanStep, parsePlan } from "./operations/plan.ts";

@@ -36,8 +36,8 @@ describe("a flow in a cell", () => {
     flow("once -w deploy --key mail -- true");
     expect(lazarus(`restore m1 ${checkpoint}`).stderr).toContain(
       'flow deploy goes back from step "announce" (in_progress, 2 done) to step "test" (in_progress, 1 done); ' +
-        "1 completed step will count as not done; 1 at-most-once command has run since and will be forgotten: " +
-        "look before it runs again\n",
+        "1 completed step will count as not done; the record of 1 at-most-once command that has run since will be " +
+        "lost: check before it runs again\n",
     );
     expect(JSON.parse(flow("resume").stdout)).toMatchObject({
       completedSteps: ["build"],

@@ -44,6 +44,7 @@ describe("a walk through", () => {
     ["flow once -w nothing --key k -- true", 6],
     ["flow exec nothing.yaml", 6],
     ["flow install", 2],
+    ["flow accept-edit -w report", 6],
     ["flow mend -w report", 6],
     ["flow resume --pid 4194305", 2],
   ] as const)("%s ends with %i and says what to type", ([line, exit]) => {
@@ -176,7 +177,9 @@ describe("hostile text", () => {
       expect(stdout + stderr, line).not.toMatch(/^ALERT stale_checkpoints=0/m);
     }
     writeFileSync(`${world.cwd}/memory/checkpoints/a; touch pwned.json`, "junk");
-    expect(run(world, "flow resume").stderr).toContain("lazarus flow mend --workflow 'a; touch pwned'\n");
+    expect(run(world, "flow resume").stderr).toContain(
+      "lazarus flow accept-edit --workflow 'a; touch pwned'\n",
+    );
     const lines = run(world, "flow list").stdout.trimEnd().split("\n");
     expect(lines.every((line) => line.split("\t").length === 4)).toBe(true);
     expect(run(world, "flow show -w w1").stdout).toMatch(
@@ -202,7 +205,7 @@ describe("hostile text", () => {
     ]) {
       const { exit, stdout, stderr } = world.run(words);
       expect(exit).toBe(2);
-      expect(stderr).toMatch(/(notes|step|key|idempotency|agent|workflow) holds a secret \(github\)/);
+      expect(stderr).toMatch(/(notes|step|key|idempotency|agent|workflow) contains a secret \(github\)/);
       expect(stdout + stderr).not.toContain(secret.slice(4));
     }
     expect(world.shell("grep -r a1B2a1B2 memory || true").stdout).toBe("");

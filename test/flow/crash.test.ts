@@ -1,4 +1,4 @@
-// SIGKILL at every flow.* crash point, of start, update, complete, release, resume and take-over, quarantine, mend,
+// SIGKILL at every flow.* crash point, of start, update, complete, release, resume and take-over, quarantine, accept-edit,
 // once, exec, prune, audit and alerts. After each: files are whole, the same command brings the work to its end, and
 // nothing happened twice in silence. A new crash point joins by being written; one that no scenario reaches fails.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -76,12 +76,12 @@ const SCENARIOS: Record<string, Scenario> = {
       ]);
     },
   },
-  mend: {
+  "accept-edit": {
     before: [start],
     prepare: (scene) =>
       writeFileSync(scene.file("report"), readFileSync(scene.file("report"), "utf8").replace("anna", "ben")),
-    line: "flow mend -w report",
-    // Mended before it died: nothing is left to mend.
+    line: "flow accept-edit -w report",
+    // It was accepted before the process died: nothing is left to accept.
     ends: [0, 6],
     judge: (scene) => expect(scene.read("report").agentId).toBe("ben"),
   },
@@ -165,7 +165,7 @@ async function killAndRecover(scenario: Scenario, point: string): Promise<boolea
   // Whole or not there, at every moment.
   expect(
     listFlows(scene.root).bad.filter(
-      ({ workflowId }) => workflowId === "report" && scenario !== SCENARIOS.mend,
+      ({ workflowId }) => workflowId === "report" && scenario !== SCENARIOS["accept-edit"],
     ),
   ).toEqual([]);
   const second = await again(scenario, scene);
@@ -189,7 +189,7 @@ async function again(scenario: Scenario, scene: Scene): Promise<Ended> {
 
 /** Which scenarios pass which point: by the operation in its name, and everything for what all of them share. */
 const SHARED: Record<string, string[]> = {
-  guard: ["update", "resume"],
+  mutex: ["update", "resume"],
   lock: ["resume", "take-over"],
   change: ["update", "complete"],
   start: ["start", "start after done work"],
@@ -199,7 +199,7 @@ const SHARED: Record<string, string[]> = {
 };
 
 describe("SIGKILL at every crash point of flows", () => {
-  it.concurrent.for(POINTS.filter((name) => name !== "flow.guard.dead-found"))(
+  it.concurrent.for(POINTS.filter((name) => name !== "flow.mutex.dead-found"))(
     "%s",
     async (point, { expect }) => {
       const operation = point.split(".")[1]!;
@@ -209,10 +209,10 @@ describe("SIGKILL at every crash point of flows", () => {
     },
   );
 
-  it("flow.guard.dead-found: killed while clearing after one that was killed", async () => {
+  it("flow.mutex.dead-found: killed while clearing after one that was killed", async () => {
     const scenario = SCENARIOS["update over a killed one"]!;
     using scene = await prepare(scenario);
-    for (const point of ["flow.guard.taken", "flow.guard.dead-found"]) {
+    for (const point of ["flow.mutex.taken", "flow.mutex.dead-found"]) {
       const { signal } = await runLine(words(scenario.line), { cwd: scene.root, crashAt: point });
       expect(signal, point).toBe("SIGKILL");
     }

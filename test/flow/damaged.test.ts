@@ -12,7 +12,14 @@ import {
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { changeFlow, checkFlows, listFlows, mendFlow, resumeFlow, startFlow } from "../../src/flow/index.ts";
+import {
+  acceptEdit,
+  changeFlow,
+  checkFlows,
+  listFlows,
+  resumeFlow,
+  startFlow,
+} from "../../src/flow/index.ts";
 import { type Disk, systemDisk } from "../../src/platform/disk.ts";
 import { createRandom } from "../../src/testing/index.ts";
 import { createScene, REPORT, type Scene } from "./scene.ts";
@@ -129,9 +136,9 @@ describe("a bad file", () => {
     await expect(startFlow(scene.workspace, REPORT, { me })).rejects.toMatchObject({
       code: "FLOW_DAMAGED",
       message: expect.stringContaining("report is in quarantine"),
-      hint: expect.stringMatching(/lazarus flow mend --workflow report; or start over with --force$/),
+      hint: expect.stringMatching(/lazarus flow accept-edit --workflow report; or start over with --force$/),
     });
-    await mendFlow(scene.workspace, { workflow: "report" });
+    await acceptEdit(scene.workspace, { workflow: "report" });
     expect(scene.read("report").completedSteps).toEqual(["fetch"]);
   });
 
@@ -177,7 +184,7 @@ describe("a bad file", () => {
   });
 });
 
-describe("mending", () => {
+describe("accept-edit", () => {
   it("takes a file back whose hash was wrong, and seals it", async () => {
     using scene = await sceneWithHealthy();
     const edited = readFileSync(scene.file("zz-healthy"), "utf8").replace(
@@ -186,10 +193,10 @@ describe("mending", () => {
     );
     writeFileSync(scene.file("zz-healthy"), edited);
     await resumeFlow(scene.workspace, { me: scene.owner() });
-    const { document } = await mendFlow(scene.workspace, { workflow: "zz-healthy" });
+    const { document } = await acceptEdit(scene.workspace, { workflow: "zz-healthy" });
     expect(document.notes).toBe("by hand");
     expect(listFlows(scene.root)).toMatchObject({ flows: [{ document: { notes: "by hand" } }], bad: [] });
-    await expect(mendFlow(scene.workspace, { workflow: "zz-healthy" })).rejects.toMatchObject({
+    await expect(acceptEdit(scene.workspace, { workflow: "zz-healthy" })).rejects.toMatchObject({
       code: "FLOW_UNKNOWN",
     });
   });
@@ -200,7 +207,7 @@ describe("mending", () => {
     writeFileSync(scene.file("zz-healthy"), text.replace('"notes": ""', '"notes": "by hand"'));
     await resumeFlow(scene.workspace, { me: scene.owner() });
     writeFileSync(scene.file("zz-healthy"), text);
-    await expect(mendFlow(scene.workspace, { workflow: "zz-healthy" })).rejects.toMatchObject({
+    await expect(acceptEdit(scene.workspace, { workflow: "zz-healthy" })).rejects.toMatchObject({
       code: "FLOW_EXISTS",
     });
     expect(listFlows(scene.root).flows).toHaveLength(1);
@@ -210,7 +217,7 @@ describe("mending", () => {
     using scene = await sceneWithHealthy();
     scene.write("memory/checkpoints/bad.json", "junk");
     await resumeFlow(scene.workspace, { me: scene.owner() });
-    await expect(mendFlow(scene.workspace, { workflow: "bad" })).rejects.toMatchObject({
+    await expect(acceptEdit(scene.workspace, { workflow: "bad" })).rejects.toMatchObject({
       code: "FLOW_DAMAGED",
     });
   });

@@ -150,7 +150,7 @@ describe("one flow hides no other from resume", () => {
     };
     expect(await failure(patiently(resumeFlow(scene.workspace, { me })))).toMatchObject({
       code: "FLOW_BUSY",
-      hint: expect.stringMatching(/if nobody needs it: rm .*\.report\.guard$/),
+      hint: expect.stringMatching(/if it is not needed: rm .*\.report\.guard$/),
     });
     await startFlow(scene.workspace, { ...REPORT, workflow: "zz", idempotency: "z" }, { me });
     const { found, passedOver } = await patiently(resumeFlow(scene.workspace, { me }));

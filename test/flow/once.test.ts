@@ -58,7 +58,7 @@ describe("a command that a signal ends", () => {
     for (const more of [{}, { retryFailed: true }]) {
       await expect(once("send", line, more)).rejects.toMatchObject({
         code: "FLOW_OUTCOME_UNKNOWN",
-        message: expect.stringContaining("its command was ended by SIGKILL in the middle"),
+        message: expect.stringContaining("the command was killed by SIGKILL"),
         hint: expect.stringContaining("--retry-unknown"),
       });
     }
@@ -88,7 +88,7 @@ describe("a command that a signal ends", () => {
     const { exit, stdout, stderr } = once();
     expect({ exit, stdout }).toEqual({ exit: 4, stdout: "" });
     expect(stderr).toMatch(
-      /^error: nobody knows whether "send" happened: .*SIGTERM.*\n {2}try: look .*--retry-unknown\n$/,
+      /^error: the outcome of "send" is unknown: .*SIGTERM.*\n {2}try: check .*--retry-unknown\n$/,
     );
     expect(once("--retry-unknown").exit).toBe(143);
   });
@@ -109,7 +109,7 @@ describe("a command whose end cannot be recorded", () => {
     const full = { root: scene.root, machine: { ...scene.machine, disk: nth(2) } };
     await expect(once("send", "echo sent >> log; exit 3", {}, full)).rejects.toMatchObject({
       code: "DISK_FULL",
-      message: '"send" ran and ended with exit code 3, which could not be recorded: the disk is full',
+      message: '"send" ran and exited with 3, which could not be recorded: the disk is full',
       hint: expect.stringContaining("--retry-unknown"),
       details: { exitCode: 3 },
     });
@@ -153,7 +153,7 @@ describe("secrets in what a command prints", () => {
     const { scene, once } = await started();
     using _ = scene;
     const { stdout, remarks, recordFile } = await once("leak", line!);
-    expect(remarks).toEqual(["1 secrets in the output were not recorded"]);
+    expect(remarks).toEqual(["redacted 1 secret in the recorded output"]);
     const recorded = JSON.parse(readFileSync(recordFile, "utf8"));
     for (const output of [stdout, recorded.stdout]) {
       const bytes = replayBytes(output).toString("latin1");

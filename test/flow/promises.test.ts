@@ -128,7 +128,7 @@ describe("keys outlive their flows", () => {
     await scene.machine.clock.advance(20 * 365 * DAY_MS);
     expect((await prune(scene)).removed).toHaveLength(1);
     const refused = await startFlow(scene.workspace, REPORT, { me }).catch((error: LazarusError) => error);
-    const command = /^what it had done: (.+); then start over with --force$/.exec(
+    const command = /^see what it had done: (.+); then start over with --force$/.exec(
       (refused as LazarusError).hint!,
     )![1]!;
     const shown = spawnSync("/bin/sh", ["-c", command], { encoding: "utf8" }).stdout;

@@ -5,7 +5,7 @@ import { cpSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { canonicalJson, parseExact } from "../../src/flow/document/python-json.ts";
+import { parseExact, pythonJson } from "../../src/flow/document/python-json.ts";
 import { changeFlow, listFlows, resumeFlow, startFlow } from "../../src/flow/index.ts";
 import { sha256Hex } from "../../src/platform/sha256.ts";
 import { createScene, REPORT } from "./scene.ts";
@@ -131,7 +131,7 @@ describe("files of Lazarus", () => {
     const theirs = stdout.trim().split("\n");
     expect(theirs.length).toBe(texts.length);
     for (const [i, text] of texts.entries()) {
-      const ours = sha256Hex(canonicalJson(parseExact(text) as object, "checkpointHash", true));
+      const ours = sha256Hex(pythonJson(parseExact(text) as object, "checkpointHash", true));
       expect(ours, `for ${text}`).toBe(theirs[i]);
     }
   });

@@ -46,7 +46,7 @@ describe(`${RACERS} processes race for one resume lock`, () => {
     // Killed in the middle of an update: its guard stays, for one of the racers to clear.
     const killed = await runLine(["flow", "update", "-w", "report", "--step", "x"], {
       cwd: scene.root,
-      crashAt: "flow.guard.taken",
+      crashAt: "flow.mutex.taken",
     });
     expect(killed.signal).toBe("SIGKILL");
     expect(readdirSync(directory)).toContain(".report.guard");

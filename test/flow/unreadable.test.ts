@@ -72,7 +72,7 @@ it("a file that may not be read stays where it is, since it may be healthy", () 
     stderr: expect.stringContaining(`reading ${file}: permission denied`),
   });
   expect(ended.stderr).toContain(`try: ls -ld ${file}`);
-  expect(asUser("flow mend -w report").exit).toBe(9);
+  expect(asUser("flow accept-edit -w report").exit).toBe(9);
   expect(readdirSync(directory)).toContain("report.json");
   chmodSync(file, 0o600);
   expect(JSON.parse(asUser("flow resume").stdout).workflowId).toBe("report");
@@ -110,7 +110,7 @@ it.for([
   expect(asUser(`flow ${line} --root ${root}`)).toEqual({
     exit: 6,
     stdout: "",
-    stderr: `error: there is no workspace ${root}\n  try: ls -ld ${root}; give the right one as --root\n`,
+    stderr: `error: workspace ${root} does not exist\n  try: ls -ld ${root}, or name another workspace with --root\n`,
   });
   expect(readFileSync(join(directory, "report.json"), "utf8")).toContain("fetch");
 });

@@ -1,14 +1,14 @@
-// Flow files that cannot be resumed, in place or in `.lazarus/quarantine/`. Reads only: operations/quarantine.ts does the
-// moving.
+// Flow files that cannot be resumed, in place or in `.lazarus/quarantine/`. Reads only; operations/quarantine.ts moves
+// files there.
 import { readdirSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import { readJsonFile } from "../../platform/json-file.ts";
-import { isOwn, ownPath } from "./private-directory.ts";
+import { isPrivateDirectory, privatePath } from "./private-directory.ts";
 import { type ClosedDirectory, type FlowPlace, placeOf } from "./workspace.ts";
 
 export interface BadFlow {
   readonly workflowId: string;
-  /** Where it lies now. */
+  /** Its current path. */
   readonly file: string;
   readonly why: string;
   readonly reason: string;
@@ -21,21 +21,21 @@ export const FILE_SUFFIX = ".flow";
 
 export const QUARANTINE = "quarantine";
 
-/** A bad file that stays where it is. */
+/** A bad file that was not moved. */
 export function badInPlace(place: FlowPlace, { why, reason }: { why: string; reason: string }): BadFlow {
   return { workflowId: place.stem, file: place.file, why, reason, quarantined: false, report: null };
 }
 
-/** A directory whose flows nobody here can see. */
+/** A directory that cannot be listed. */
 export function closedInPlace(root: string, { directory, reason }: ClosedDirectory): BadFlow {
   const workflowId = relative(root, directory);
   return { workflowId, file: directory, why: "unreadable", reason, quarantined: false, report: null };
 }
 
-/** What lies in a directory's quarantine, in order of name. */
+/** The quarantined files of a directory, sorted by name. */
 export function listQuarantine(directory: string): BadFlow[] {
-  const quarantined = ownPath(directory, QUARANTINE);
-  if (!isOwn(directory, QUARANTINE)) return [];
+  const quarantined = privatePath(directory, QUARANTINE);
+  if (!isPrivateDirectory(directory, QUARANTINE)) return [];
   let names: string[];
   try {
     names = readdirSync(quarantined);
@@ -51,15 +51,15 @@ export function listQuarantine(directory: string): BadFlow[] {
 function describe(file: string): BadFlow {
   const report = file.slice(0, -FILE_SUFFIX.length) + REPORT_SUFFIX;
   const reading = readJsonFile(report);
-  const says = (field: string, otherwise: string) => {
+  const readText = (field: string, fallback: string) => {
     const value = reading.ok ? reading.value[field] : undefined;
-    return typeof value === "string" ? value : otherwise;
+    return typeof value === "string" ? value : fallback;
   };
   return {
-    workflowId: says("workflowId", basename(file, FILE_SUFFIX).replace(/\.\d+$/, "")),
+    workflowId: readText("workflowId", basename(file, FILE_SUFFIX).replace(/\.\d+$/, "")),
     file,
-    why: says("why", "unreadable"),
-    reason: says("reason", "its report is missing"),
+    why: readText("why", "unreadable"),
+    reason: readText("reason", "its report is missing"),
     quarantined: true,
     report: reading.ok ? report : null,
   };

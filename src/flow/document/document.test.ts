@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { type FlowDocument, formatIso, isExpired, judgeDocument, parseIsoMs, seal } from "./document.ts";
+import {
+  checkDocument,
+  type FlowDocument,
+  formatIso,
+  isExpired,
+  parseIsoMs,
+  withCheckpointHash,
+} from "./document.ts";
 
-const flow: FlowDocument = seal({
+const flow: FlowDocument = withCheckpointHash({
   schemaVersion: "1.0",
   workflowId: "report",
   agentId: "anna",
@@ -13,7 +20,7 @@ const flow: FlowDocument = seal({
   updatedAt: "2026-11-15T23:53:01+00:00",
 });
 const reason = (changes: object, stem = "report") => {
-  const verdict = judgeDocument({ ...flow, ...changes }, stem);
+  const verdict = checkDocument({ ...flow, ...changes }, stem);
   return verdict.ok ? "ok" : `${verdict.why}: ${verdict.reason}`;
 };
 
@@ -21,7 +28,7 @@ describe("a flow file is valid", () => {
   it("with its hash, and without one", () => {
     expect(reason({})).toBe("ok");
     const { checkpointHash: _, ...unhashed } = flow;
-    expect(judgeDocument(unhashed, "report").ok).toBe(true);
+    expect(checkDocument(unhashed, "report").ok).toBe(true);
   });
 
   it.for([
@@ -29,14 +36,14 @@ describe("a flow file is valid", () => {
     [{ schemaVersion: 1 }, "schema: has a schemaVersion"],
     [{ schemaVersion: "2.0" }, "newer: has schemaVersion 2.0"],
     [{ schemaVersion: "1.1" }, "newer: "],
-    [{ agentId: 5 }, "schema: has no text in agentId"],
+    [{ agentId: 5 }, "schema: has a field agentId that is not a string"],
     [{ status: "paused" }, "schema: has a status"],
-    [{ completedSteps: [1] }, "schema: has no list of texts in completedSteps"],
-    [{ remainingSteps: "all" }, "schema: has no list of texts in remainingSteps"],
-    [{ notes: {} }, "schema: has no text in notes"],
-    [{ updatedAt: "yesterday" }, "schema: has no ISO time in updatedAt"],
-    [{ expiresAt: "soon" }, "schema: has no ISO time in expiresAt"],
-    [{ checkpointHash: 1 }, "schema: has no text in checkpointHash"],
+    [{ completedSteps: [1] }, "schema: has a field completedSteps that is not a list of strings"],
+    [{ remainingSteps: "all" }, "schema: has a field remainingSteps that is not a list of strings"],
+    [{ notes: {} }, "schema: has a field notes that is not a string"],
+    [{ updatedAt: "yesterday" }, "schema: has a field updatedAt that is not an ISO 8601 time"],
+    [{ expiresAt: "soon" }, "schema: has a field expiresAt that is not an ISO 8601 time"],
+    [{ checkpointHash: 1 }, "schema: has a field checkpointHash that is not a string"],
     [{ currentStep: "send" }, "hash: "],
     [{ extra: 1 }, "hash: "],
   ] as const)("unless %j: %s", ([changes, expected]) => {
@@ -46,11 +53,11 @@ describe("a flow file is valid", () => {
   });
 
   it("only under its own name: a copy would be the same work twice", () => {
-    expect(reason({}, "report-copy")).toContain("holds another workflowId");
+    expect(reason({}, "report-copy")).toContain("has a different workflowId");
   });
 
   it("not when it is no object", () => {
-    for (const value of [null, 5, "x", []]) expect(judgeDocument(value, "report").ok).toBe(false);
+    for (const value of [null, 5, "x", []]) expect(checkDocument(value, "report").ok).toBe(false);
   });
 });
 

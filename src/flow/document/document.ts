@@ -1,13 +1,13 @@
-// What a flow file is: its fields, when it is valid, and its hash. The shape is shared with the Python tool and fixed
-// (docs/flows.md); unknown fields belong to their writers and survive. Pure: no I/O, no clock.
+// The flow file format: its fields, validation and hash. The format is shared with the Python tool and does not change
+// (docs/flows.md); unknown fields are preserved. Pure: no I/O, no clock.
 import { LazarusError } from "../../platform/errors.ts";
 import { isJsonObject } from "../../platform/json-file.ts";
 import { sha256Hex } from "../../platform/sha256.ts";
 import { isFileStem } from "./id.ts";
-import { canonicalJson, formatExact, hasNonAscii, TooDeep } from "./python-json.ts";
+import { formatExact, hasNonAscii, NestingError, pythonJson } from "./python-json.ts";
 
 export const SCHEMA_VERSION = "1.0";
-/** A flow file is about a kilobyte; one of more than a megabyte is not a list of steps. */
+/** A flow file is about a kilobyte; more than a megabyte is not a list of steps. */
 export const FLOW_LIMIT_BYTES = 1024 * 1024;
 export const FLOW_STATUSES = ["in_progress", "blocked", "done", "failed"] as const;
 export type FlowStatus = (typeof FLOW_STATUSES)[number];
@@ -27,11 +27,11 @@ export interface FlowDocument {
   readonly updatedAt: string;
   readonly expiresAt?: string | null;
   readonly checkpointHash?: string;
-  /** Numbers that JavaScript cannot hold exactly are raw JSON here. */
+  /** Numbers that JavaScript cannot represent exactly are raw JSON. */
   readonly [extra: string]: unknown;
 }
 
-export type Verdict =
+export type DocumentVerdict =
   | { readonly ok: true; readonly document: FlowDocument }
   | { readonly ok: false; readonly why: "schema" | "hash" | "newer"; readonly reason: string };
 
@@ -40,10 +40,10 @@ const TEXT_FIELDS = ["workflowId", "agentId", "currentStep", "idempotencyKey", "
 const STEP_FIELDS = ["completedSteps", "remainingSteps"] as const;
 const OPTIONAL_TEXT_FIELDS = ["handoffTo", "notes", "expiresAt"] as const;
 
-/** Schema and hash of a parsed file; `stem` is its name without `.json`. */
-export function judgeDocument(value: unknown, stem: string): Verdict {
+/** Checks the schema and hash of a parsed file; `stem` is its name without `.json`. */
+export function checkDocument(value: unknown, stem: string): DocumentVerdict {
   if (!isJsonObject(value)) return schema("is JSON, but not an object");
-  const reason = schemaFault(value, stem);
+  const reason = findSchemaFault(value, stem);
   if (reason !== undefined) {
     const newer = typeof value.schemaVersion === "string" && isNewer(value.schemaVersion);
     return newer ? { ok: false, why: "newer", reason: newerReason(value.schemaVersion) } : schema(reason);
@@ -51,30 +51,30 @@ export function judgeDocument(value: unknown, stem: string): Verdict {
   const document = value as unknown as FlowDocument;
   const { checkpointHash } = document;
   try {
-    // Without a hash there is nothing to compare: the field is optional.
+    // The hash is optional.
     if (checkpointHash !== undefined && !hashMatches(document, checkpointHash)) {
       return { ok: false, why: "hash", reason: "has a checkpointHash that does not match its content" };
     }
   } catch (error) {
-    if (error instanceof TooDeep) return schema("is nested too deeply");
+    if (error instanceof NestingError) return schema("is nested too deeply");
     throw error;
   }
   return { ok: true, document };
 }
 
-/** The document with its hash as the Python tool would compute it. */
-export function seal(document: FlowDocument): FlowDocument {
-  return { ...document, checkpointHash: sha256Hex(canonicalJson(document, "checkpointHash", true)) };
+/** Sets `checkpointHash` to the value that the Python tool would compute. */
+export function withCheckpointHash(document: FlowDocument): FlowDocument {
+  return { ...document, checkpointHash: sha256Hex(pythonJson(document, "checkpointHash", true)) };
 }
 
-/** The file's text. Refused when no reader would take it back. */
+/** The text of the file. Throws if it would exceed the size limit of readers. */
 export function formatFlow(document: FlowDocument): string {
   const text = formatExact(document);
   if (text.length <= FLOW_LIMIT_BYTES) return text;
   throw new LazarusError(
     "USAGE",
-    `${document.workflowId} would have ${text.length} bytes, more than the ${FLOW_LIMIT_BYTES} that a flow may have; nothing was written`,
-    { hint: "fewer or shorter steps; keep long text in a file of its own, and put its path into the notes" },
+    `${document.workflowId} would have ${text.length} bytes, more than the limit of ${FLOW_LIMIT_BYTES}; nothing was written`,
+    { hint: "use fewer or shorter steps; keep long text in a separate file and put its path into the notes" },
   );
 }
 
@@ -88,13 +88,13 @@ export function isExpired(document: FlowDocument, nowMs: number): boolean {
 }
 
 function hashMatches(document: FlowDocument, expected: string): boolean {
-  if (sha256Hex(canonicalJson(document, "checkpointHash", true)) === expected) return true;
-  // Writers that set ensure_ascii=False hash the characters themselves.
-  const plain = canonicalJson(document, "checkpointHash", false);
+  if (sha256Hex(pythonJson(document, "checkpointHash", true)) === expected) return true;
+  // Writers that set ensure_ascii=False hash the unescaped characters.
+  const plain = pythonJson(document, "checkpointHash", false);
   return hasNonAscii(plain) && sha256Hex(plain) === expected;
 }
 
-function schemaFault(value: Record<string, unknown>, stem: string): string | undefined {
+function findSchemaFault(value: Record<string, unknown>, stem: string): string | undefined {
   if (value.schemaVersion !== SCHEMA_VERSION) {
     return value.schemaVersion === undefined
       ? "has no schemaVersion"
@@ -104,12 +104,12 @@ function schemaFault(value: Record<string, unknown>, stem: string): string | und
     if (typeof value[field] !== "string") return field in value ? notText(field) : `has no ${field}`;
   }
   if (!STATUSES.has(value.status)) {
-    return `has a status that is none of ${FLOW_STATUSES.join(", ")}`;
+    return `has a status other than ${FLOW_STATUSES.join(", ")}`;
   }
   for (const field of STEP_FIELDS) {
     const steps = value[field];
     if (!Array.isArray(steps) || !steps.every((step) => typeof step === "string")) {
-      return `has no list of texts in ${field}`;
+      return `has a field ${field} that is not a list of strings`;
     }
   }
   for (const field of OPTIONAL_TEXT_FIELDS) {
@@ -119,21 +119,21 @@ function schemaFault(value: Record<string, unknown>, stem: string): string | und
   if (value.checkpointHash !== undefined && typeof value.checkpointHash !== "string") {
     return notText("checkpointHash");
   }
-  if (parseIsoMs(value.updatedAt as string) === undefined) return "has no ISO time in updatedAt";
+  if (parseIsoMs(value.updatedAt as string) === undefined) return "has a field updatedAt that is not an ISO 8601 time";
   if (typeof value.expiresAt === "string" && parseIsoMs(value.expiresAt) === undefined) {
-    return "has no ISO time in expiresAt";
+    return "has a field expiresAt that is not an ISO 8601 time";
   }
-  // A copy under another name would be the same work twice.
-  if (value.workflowId !== stem) return `is named ${stem}.json but holds another workflowId`;
-  if (!isFileStem(stem)) return "has a name that no workflow may have";
+  // A copy under another name would mean doing the same work twice.
+  if (value.workflowId !== stem) return `is named ${stem}.json but has a different workflowId`;
+  if (!isFileStem(stem)) return "does not have a valid workflow name";
   return undefined;
 }
 
 function notText(field: string): string {
-  return `has no text in ${field}`;
+  return `has a field ${field} that is not a string`;
 }
 
-function schema(reason: string): Verdict {
+function schema(reason: string): DocumentVerdict {
   return { ok: false, why: "schema", reason };
 }
 
@@ -143,20 +143,20 @@ function isNewer(version: string): boolean {
 }
 
 function newerReason(version: unknown): string {
-  return `has schemaVersion ${String(version)}; this Lazarus knows ${SCHEMA_VERSION} and leaves it alone`;
+  return `has schemaVersion ${String(version)}; this version of Lazarus supports ${SCHEMA_VERSION} and does not change the file`;
 }
 
 const ISO = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?)?$/;
 const FULL_ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
 
-/** Milliseconds since the epoch. A time without a zone is UTC, which is what the tools that write these files mean. */
+/** Milliseconds since the epoch. A time without a zone is UTC: that is what the tools that write these files use. */
 export function parseIsoMs(text: string): number | undefined {
-  const ms = Date.parse(FULL_ISO.test(text) ? text : fullForm(text));
+  const ms = Date.parse(FULL_ISO.test(text) ? text : toFullIso(text));
   return Number.isNaN(ms) ? undefined : ms;
 }
 
-/** The looser forms that Python's isoformat and fromisoformat know, as the one that JavaScript reads alike. */
-function fullForm(text: string): string {
+/** Completes the shorter forms of Python's isoformat and fromisoformat, so that Date.parse reads them the same way. */
+function toFullIso(text: string): string {
   const match = ISO.exec(text);
   if (match === null) return "";
   const [, date, minutes = "00:00", seconds = ":00", fraction = "0", zone = "Z"] = match;
@@ -164,19 +164,19 @@ function fullForm(text: string): string {
 }
 
 const DAY_MS = 86_400_000;
-/** Five digits are no year to the readers of these files. */
+/** Other readers of these files do not accept years of five digits. */
 const LAST_MS = Date.UTC(9999, 11, 31);
 
-/** When a flow expires that lives so many days from now. */
+/** The expiry time `days` from now. */
 export function expiryAfter(days: number, nowMs: number): string {
   const expiryMs = nowMs + days * DAY_MS;
   if (days >= 0 && expiryMs <= LAST_MS) return formatIso(expiryMs);
-  throw new LazarusError("USAGE", `nothing can expire in ${days} days; nothing was written`, {
+  throw new LazarusError("USAGE", `${days} days is not a valid time to live; nothing was written`, {
     hint: "--ttl-days 36500 is a hundred years",
   });
 }
 
-/** "+00:00" and not "Z": Python before 3.11 reads only the former. */
+/** Uses "+00:00" because Python before 3.11 does not read "Z". */
 export function formatIso(ms: number): string {
   return new Date(ms).toISOString().replace("Z", "+00:00");
 }

@@ -1,6 +1,5 @@
-// All flows of a workspace, healthy and bad, in order of directory and name. Reads only: 10,000 files take a fraction of
-// a second. One bad file never hides the rest, nor does a directory that nobody here may look into.
-
+// All flows of a workspace, valid and bad, sorted by directory and name. Reads only: 10,000 files take a fraction of a
+// second. A bad file or an unreadable directory never hides the rest.
 import { type BadFlow, badInPlace, closedInPlace, listQuarantine } from "./bad-flow.ts";
 import type { FlowDocument } from "./document.ts";
 import { readFlow } from "./read.ts";
@@ -13,7 +12,7 @@ export interface ListedFlow {
 
 export interface FlowList {
   readonly flows: readonly ListedFlow[];
-  /** Bad files where they lie, and those in quarantine. */
+  /** Bad files, in place and in quarantine. */
   readonly bad: readonly BadFlow[];
 }
 
@@ -24,8 +23,8 @@ export function listFlows(root: string): FlowList {
 }
 
 /**
- * Shows every healthy flow to `visit` and returns the bad ones. Nothing is kept of a flow that the visitor does not
- * keep: holding 10,000 documents would cost more in garbage collection than reading them.
+ * Calls `visit` with every valid flow and returns the bad ones. Does not collect the documents: holding 10,000 of them
+ * costs more in garbage collection than reading them.
  */
 export function visitFlows(
   root: string,

@@ -1,12 +1,12 @@
-// JSON as the Python tool sees it: numbers keep their exact text through a rewrite, and the canonical form that is
-// hashed equals json.dumps(value, sort_keys=True, separators=(",", ":")), byte for byte. Pure: text in, text out.
+// JSON that is compatible with the Python tool: numbers keep their exact text through a rewrite, and the form that is
+// hashed equals json.dumps(value, sort_keys=True, separators=(",", ":")) byte for byte. Pure.
 
-/** A number whose text JavaScript would change: 1.0, 1e400, 12345678901234567890. JSON.stringify writes it as it was. */
+/** A number that JavaScript would write differently: 1.0, 1e400, 12345678901234567890. JSON.stringify keeps its text. */
 interface RawJson {
   readonly rawJSON: string;
 }
 
-/** Node 24 has these; TypeScript's library does not name them yet. */
+/** Available in Node 24, but not yet in TypeScript's library. */
 const exactJson = JSON as unknown as {
   rawJSON(text: string): RawJson;
   isRawJSON(value: unknown): value is RawJson;
@@ -16,29 +16,29 @@ const exactJson = JSON as unknown as {
   ): unknown;
 };
 
-/** A number that is not a short whole one; may match inside a string, which only costs the slower path. */
-const DELICATE_NUMBER = /(?:"\s*:|[[,])\s*-?\d+(?:[.eE]|\d{15})/;
-const SHORT_WHOLE = /^-?\d{1,15}$/;
-const BEYOND_ASCII = /[\u007f-\uffff]/;
+/** Finds numbers other than short integers. May match inside a string, which only costs the slower path. */
+const INEXACT_NUMBER = /(?:"\s*:|[[,])\s*-?\d+(?:[.eE]|\d{15})/;
+const SHORT_INTEGER = /^-?\d{1,15}$/;
+const NON_ASCII = /[\u007f-\uffff]/;
 const SURROGATE = /[\ud800-\udfff]/;
-/** Python gives up near 1,000 levels; nobody's notes are that deep. */
+/** Python's own limit is near 1,000 levels. */
 const MAX_DEPTH = 200;
 
-export class TooDeep extends Error {}
+export class NestingError extends Error {}
 
-/** Parses JSON without losing a digit. Throws what JSON.parse throws. */
+/** Parses JSON without losing digits. Throws what JSON.parse throws. */
 export function parseExact(text: string): unknown {
   const value: unknown = JSON.parse(text);
-  if (isTexts(value) || !DELICATE_NUMBER.test(text)) return value;
+  if (isStringsOnly(value) || !INEXACT_NUMBER.test(text)) return value;
   return exactJson.parse(text, (_key, value, { source }) =>
-    typeof value === "number" && source !== undefined && !SHORT_WHOLE.test(source)
+    typeof value === "number" && source !== undefined && !SHORT_INTEGER.test(source)
       ? exactJson.rawJSON(source)
       : value,
   );
 }
 
-/** An object of texts and lists of texts, as nearly every flow file is: no number in it could lose a digit. */
-function isTexts(value: unknown): boolean {
+/** Whether an object holds only strings and lists of strings, like nearly every flow file: it has no numbers to preserve. */
+function isStringsOnly(value: unknown): boolean {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
   for (const key in value) {
     const field = (value as Record<string, unknown>)[key];
@@ -49,49 +49,49 @@ function isTexts(value: unknown): boolean {
   return true;
 }
 
-/** A file's text: two-space indent, ASCII only as the Python tool writes it, so that even `cat` shows it harmlessly. */
+/** The text of a file: two-space indent, and ASCII only like the Python tool, so that it is safe to print. */
 export function formatExact(value: unknown): string {
-  return `${escapeBeyondAscii(JSON.stringify(value, null, 2))}\n`;
+  return `${escapeNonAscii(JSON.stringify(value, null, 2))}\n`;
 }
 
-/** The same on one line, for logs. */
+/** The same on a single line, for logs. */
 export function formatLine(value: unknown): string {
-  return escapeBeyondAscii(JSON.stringify(value));
+  return escapeNonAscii(JSON.stringify(value));
 }
 
 /**
- * The text that is hashed: `object` without its field `left`. `ascii` false gives the form of writers that set
+ * The text that is hashed: `object` without the field `omit`. `ascii` false gives the form of writers that set
  * ensure_ascii=False.
  */
-export function canonicalJson(object: object, left: string | undefined, ascii: boolean): string {
+export function pythonJson(object: object, omit: string | undefined, ascii: boolean): string {
   allPlain = true;
-  const text = canonicalObject(object as Record<string, unknown>, left, 0);
-  return ascii && !allPlain ? escapeBeyondAscii(text) : text;
+  const text = pythonObject(object as Record<string, unknown>, omit, 0);
+  return ascii && !allPlain ? escapeNonAscii(text) : text;
 }
 
 export function hasNonAscii(text: string): boolean {
-  return BEYOND_ASCII.test(text);
+  return NON_ASCII.test(text);
 }
 
-function canonical(value: unknown, depth: number): string {
-  if (depth > MAX_DEPTH) throw new TooDeep();
+function pythonValue(value: unknown, depth: number): string {
+  if (depth > MAX_DEPTH) throw new NestingError();
   if (typeof value === "string") return quote(value);
   if (value === null) return "null";
   if (typeof value === "number") return pythonNumber(JSON.stringify(value));
   if (typeof value !== "object") return JSON.stringify(value);
   if (exactJson.isRawJSON(value)) return pythonNumber(value.rawJSON);
-  if (!Array.isArray(value)) return canonicalObject(value as Record<string, unknown>, undefined, depth);
+  if (!Array.isArray(value)) return pythonObject(value as Record<string, unknown>, undefined, depth);
   let text = "[";
   for (let i = 0; i < value.length; i += 1) {
     if (i > 0) text += ",";
-    text += canonical(value[i], depth + 1);
+    text += pythonValue(value[i], depth + 1);
   }
   return `${text}]`;
 }
 
-/** Nearly all strings need no escape, and a test for that is cheaper than JSON.stringify. */
+/** Nearly all strings need no escaping, and testing for that is cheaper than JSON.stringify. */
 const PLAIN = /^[ !#-[\]-~]*$/;
-/** Whether every text of the object at hand was such a one: then it is ASCII, too. */
+/** Whether every string so far matched PLAIN: then the result is ASCII, too. */
 let allPlain = true;
 
 function quote(text: string): string {
@@ -100,13 +100,13 @@ function quote(text: string): string {
   return JSON.stringify(text);
 }
 
-/** Files of one directory have the same keys in the same order: sorted once, they are sorted for all. */
+/** Files of one directory usually have the same keys in the same order, so the last sorted list is cached. */
 let lastKeys: readonly string[] = [];
 let lastSorted: readonly string[] = [];
 let lastQuoted: readonly string[] = [];
 let lastPlain = true;
 
-function canonicalObject(object: Record<string, unknown>, left: string | undefined, depth: number): string {
+function pythonObject(object: Record<string, unknown>, omit: string | undefined, depth: number): string {
   const keys = Object.keys(object);
   if (!isSameList(keys, lastKeys)) {
     lastKeys = keys;
@@ -120,11 +120,11 @@ function canonicalObject(object: Record<string, unknown>, left: string | undefin
   let text = "{";
   for (let i = 0; i < sorted.length; i += 1) {
     const key = sorted[i]!;
-    if (key === left) continue;
+    if (key === omit) continue;
     const value = object[key];
     if (text.length > 1) text += ",";
     text += quoted[i];
-    text += typeof value === "string" ? quote(value) : canonical(value, depth + 1);
+    text += typeof value === "string" ? quote(value) : pythonValue(value, depth + 1);
   }
   return `${text}}`;
 }
@@ -135,7 +135,7 @@ function isSameList(a: readonly string[], b: readonly string[]): boolean {
   return true;
 }
 
-/** Python compares strings by code point; JavaScript by UTF-16 unit, which puts U+1F600 before U+FF5E. */
+/** Python compares strings by code point; JavaScript by UTF-16 code unit, which puts U+1F600 before U+FF5E. */
 function sortKeys(keys: string[]): string[] {
   return keys.some((key) => SURROGATE.test(key)) ? keys.sort(byCodePoint) : keys.sort();
 }
@@ -151,8 +151,8 @@ function byCodePoint(a: string, b: string): number {
   return left.length - right.length;
 }
 
-function escapeBeyondAscii(text: string): string {
-  if (!BEYOND_ASCII.test(text)) return text;
+function escapeNonAscii(text: string): string {
+  if (!NON_ASCII.test(text)) return text;
   return text.replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
@@ -162,7 +162,7 @@ export function pythonNumber(source: string): string {
   const value = Number(source);
   if (!Number.isFinite(value)) return value > 0 ? "Infinity" : "-Infinity";
   if (value === 0) return Object.is(value, -0) ? "-0.0" : "0.0";
-  // Both languages choose the same shortest digits; only where they put the point differs.
+  // Both languages choose the same shortest digits; only the position of the point differs.
   const [mantissa = "", exponentText = "0"] = value.toExponential().split("e");
   const exponent = Number(exponentText);
   const sign = mantissa.startsWith("-") ? "-" : "";

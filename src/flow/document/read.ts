@@ -1,13 +1,13 @@
-// Reads flow files: bounded, never through a link at the end of the path, never waiting on a FIFO, and never throwing
-// for what is in them, since agents and strangers write here. A directory of 10,000 files costs three system calls
-// each; everything rare (an empty, large or odd file) is looked at a second time.
+// Reads flow files. Bounded, does not follow a symbolic link at the end of the path, does not block on a FIFO, and never
+// throws because of the content, since untrusted processes write here. A usual file takes three system calls; only an
+// empty, large or special file takes more.
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { systemErrorCode } from "../../platform/errors.ts";
-import { FLOW_LIMIT_BYTES, type FlowDocument, judgeDocument } from "./document.ts";
+import { checkDocument, FLOW_LIMIT_BYTES, type FlowDocument } from "./document.ts";
 import { parseExact } from "./python-json.ts";
 import type { FlowPlace } from "./workspace.ts";
 
-/** `unreadable` says nothing about the file: it is forbidden, a directory, or the disk fails. */
+/** `unreadable` does not mean that the content is bad: no permission, a directory, or an I/O error. */
 export type Fault = "unreadable" | "not-a-file" | "too-large" | "not-json" | "schema" | "hash" | "newer";
 
 export type FlowReading =
@@ -22,21 +22,21 @@ let scratch: Buffer | undefined;
 export function readFlow(place: FlowPlace): FlowReading {
   const text = readText(place.file, FLOW_LIMIT_BYTES);
   if (typeof text !== "string") return text;
-  return judgeText(text, place.stem);
+  return parseFlow(text, place.stem);
 }
 
-export function judgeText(text: string, stem: string): FlowReading {
+export function parseFlow(text: string, stem: string): FlowReading {
   let value: unknown;
   try {
     value = parseExact(text);
   } catch {
     return bad("not-json", text.trim() === "" ? "is empty" : "is not JSON");
   }
-  const verdict = judgeDocument(value, stem);
+  const verdict = checkDocument(value, stem);
   return verdict.ok ? { state: "ok", document: verdict.document } : bad(verdict.why, verdict.reason);
 }
 
-/** The whole text of a regular file, or what is wrong with it. */
+/** The whole text of a regular file, or why it cannot be read. */
 export function readText(path: string, limitBytes: number): string | Exclude<FlowReading, { state: "ok" }> {
   scratch ??= Buffer.allocUnsafeSlow(FIRST_READ_BYTES);
   let fd: number;
@@ -65,7 +65,7 @@ function readLarge(fd: number, limitBytes: number): string | Exclude<FlowReading
   const stat = fstatSync(fd);
   if (!stat.isFile()) return bad("not-a-file", "is not a regular file");
   if (stat.size > limitBytes) {
-    return bad("too-large", `has ${stat.size} bytes, more than the ${limitBytes} allowed`);
+    return bad("too-large", `has ${stat.size} bytes, more than the limit of ${limitBytes}`);
   }
   const buffer = Buffer.allocUnsafe(stat.size);
   let length = 0;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { findSecrets } from "../../platform/secrets.ts";
-import { isWorthChecking, redactText, refuseSecrets } from "./secrets.ts";
+import { mayHoldSecret, redactText, refuseSecrets } from "./secrets.ts";
 
 // Put together at run time, so that no scanner takes this file for a leak.
 const SAMPLES = [
@@ -47,14 +47,14 @@ describe("secrets", () => {
   it("never hide behind the quick look: whatever the rules find is worth checking", async () => {
     const filler = fc.sample(fc.lorem({ maxCount: 3 }), { numRuns: 20, seed: 7 });
     for (const sample of SAMPLES) {
-      for (const words of filler) expect(isWorthChecking(`${words} ${sample} ${words}`)).toBe(true);
+      for (const words of filler) expect(mayHoldSecret(`${words} ${sample} ${words}`)).toBe(true);
     }
   });
 
   it.for(["fetch", "install-dependencies", "step 12 of 40", "write the report", "", "a.b.c/d"])(
     "are not looked for in %j",
     (text) => {
-      expect(isWorthChecking(text)).toBe(false);
+      expect(mayHoldSecret(text)).toBe(false);
     },
   );
 });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { FLOW_STATUSES, type FlowDocument, judgeDocument } from "./document.ts";
-import { applyChange, type FlowChange, judgeStart, keyOf, newDocument } from "./transition.ts";
+import { checkDocument, FLOW_STATUSES, type FlowDocument } from "./document.ts";
+import { applyChange, decideStart, type FlowChange, newDocument, usedKeyOf } from "./transition.ts";
 
 const NOW = Date.UTC(2026, 10, 15);
 const flow = newDocument(
@@ -38,7 +38,7 @@ describe("a change", () => {
     const once = after({ complete: ["fetch"] });
     const twice = applyChange(once, { complete: ["fetch"] }, NOW + 2000);
     expect(twice).toMatchObject({
-      remarks: ["fetch was complete already"],
+      remarks: ["fetch was already complete"],
       to: { completedSteps: ["fetch"] },
     });
   });
@@ -98,7 +98,7 @@ describe("a change", () => {
           expect(new Set(transition.to.completedSteps).size).toBe(transition.to.completedSteps.length);
           current = transition.to;
         }
-        expect(judgeDocument(JSON.parse(JSON.stringify(current)), "report").ok).toBe(true);
+        expect(checkDocument(JSON.parse(JSON.stringify(current)), "report").ok).toBe(true);
       }),
     );
   });
@@ -110,18 +110,18 @@ describe("a start", () => {
   const failed = { ...flow, status: "failed" } as FlowDocument;
 
   it("is free when nothing is known", () => {
-    expect(judgeStart(wish, undefined, [], false)).toEqual({ ok: true });
+    expect(decideStart(wish, undefined, [], false)).toEqual({ ok: true });
   });
 
   it("does not replace unfinished work unless forced", () => {
-    expect(judgeStart(wish, flow, [keyOf(flow)], false)).toMatchObject({ ok: false, why: "exists" });
-    expect(judgeStart(wish, flow, [keyOf(flow)], true)).toEqual({ ok: true });
+    expect(decideStart(wish, flow, [usedKeyOf(flow)], false)).toMatchObject({ ok: false, why: "exists" });
+    expect(decideStart(wish, flow, [usedKeyOf(flow)], true)).toEqual({ ok: true });
   });
 
   it("never repeats done work under its old key, forced or not, pruned or not", () => {
     for (const force of [false, true]) {
       for (const pruned of [false, true]) {
-        expect(judgeStart(wish, undefined, [keyOf(done, pruned)], force)).toMatchObject({
+        expect(decideStart(wish, undefined, [usedKeyOf(done, pruned)], force)).toMatchObject({
           ok: false,
           why: "done",
         });
@@ -130,14 +130,16 @@ describe("a start", () => {
   });
 
   it("lets a new key follow done work, and the same key follow failed work", () => {
-    expect(judgeStart({ ...wish, idempotency: "k2" }, done, [keyOf(done)], false)).toEqual({ ok: true });
-    expect(judgeStart(wish, failed, [keyOf(failed)], false)).toEqual({ ok: true });
+    expect(decideStart({ ...wish, idempotency: "k2" }, done, [usedKeyOf(done)], false)).toEqual({ ok: true });
+    expect(decideStart(wish, failed, [usedKeyOf(failed)], false)).toEqual({ ok: true });
   });
 
   it("gives one key to one flow at a time", () => {
-    expect(judgeStart({ ...wish, workflow: "other" }, undefined, [keyOf(flow)], false)).toMatchObject({
+    expect(decideStart({ ...wish, workflow: "other" }, undefined, [usedKeyOf(flow)], false)).toMatchObject({
       why: "key-in-use",
     });
-    expect(judgeStart(wish, undefined, [keyOf(flow, true)], false)).toMatchObject({ why: "key-expired" });
+    expect(decideStart(wish, undefined, [usedKeyOf(flow, true)], false)).toMatchObject({
+      why: "key-expired",
+    });
   });
 });

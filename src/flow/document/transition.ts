@@ -1,5 +1,5 @@
-// How a flow changes: pure functions from a document and a wish to the next document, or to a refusal in words.
-// No I/O and no clock; the shell around them (start.ts, change.ts) reads, decides and writes in one visible order.
+// How a flow changes: pure functions from a document and a requested change to the next document, or to a refusal. No I/O
+// and no clock: operations/start.ts and operations/change.ts read, call these and write.
 import {
   expiryAfter,
   type FlowDocument,
@@ -8,7 +8,7 @@ import {
   isUnfinished,
   parseIsoMs,
   SCHEMA_VERSION,
-  seal,
+  withCheckpointHash,
 } from "./document.ts";
 
 export interface NewFlow {
@@ -28,7 +28,7 @@ export interface FlowChange {
   readonly status?: FlowStatus | undefined;
   readonly notes?: string | undefined;
   readonly handoff?: string | undefined;
-  /** Moves the expiry to so many days from now. */
+  /** Sets the expiry to this many days from now. */
   readonly ttlDays?: number | undefined;
 }
 
@@ -40,7 +40,7 @@ export type Transition =
 export const DEFAULT_TTL_DAYS = 7;
 
 export function newDocument(flow: NewFlow, nowMs: number): FlowDocument {
-  return seal({
+  return withCheckpointHash({
     schemaVersion: SCHEMA_VERSION,
     workflowId: flow.workflow,
     agentId: flow.agent,
@@ -56,7 +56,7 @@ export function newDocument(flow: NewFlow, nowMs: number): FlowDocument {
   });
 }
 
-/** Applies a change. A finished flow stays as it is; saying again what is already so is harmless. */
+/** Applies a change. A finished flow is not changed; repeating a change that is already in effect does no harm. */
 export function applyChange(flow: FlowDocument, change: FlowChange, nowMs: number): Transition {
   const refusal = refuse(flow, change);
   if (refusal !== undefined) return refusal;
@@ -66,16 +66,16 @@ export function applyChange(flow: FlowDocument, change: FlowChange, nowMs: numbe
   let current = flow.currentStep;
   for (const step of change.complete ?? []) {
     if (completed.includes(step)) {
-      remarks.push(`${step} was complete already`);
+      remarks.push(`${step} was already complete`);
     } else {
       if (step !== flow.currentStep && !remaining.includes(step) && remaining.length > 0) {
-        remarks.push(`${step} was not in the list of steps; it is now among the completed ones`);
+        remarks.push(`${step} was not in the list of steps; it was added as a completed step`);
       }
       completed.push(step);
     }
     remaining = remaining.filter((other) => other !== step);
   }
-  // The step at hand is done and nobody named the next one: it is the first that is left.
+  // The current step is done and no next step was given: continue with the first remaining one.
   if (change.step !== undefined) current = change.step;
   else if (completed.includes(current) && change.complete?.includes(current) && remaining[0] !== undefined) {
     current = remaining[0];
@@ -92,19 +92,19 @@ export function applyChange(flow: FlowDocument, change: FlowChange, nowMs: numbe
   if (change.notes !== undefined) to.notes = change.notes;
   if (change.handoff !== undefined) to.handoffTo = change.handoff;
   if (change.ttlDays !== undefined) to.expiresAt = expiryAfter(change.ttlDays, nowMs);
-  return { to: seal(to as unknown as FlowDocument), remarks };
+  return { to: withCheckpointHash(to as unknown as FlowDocument), remarks };
 }
 
 function refuse(flow: FlowDocument, change: FlowChange): Transition | undefined {
   if (flow.status === "done") {
     const asked = change.complete ?? [];
-    const says = `${flow.workflowId} has been done since ${flow.updatedAt}`;
-    const sameAgain =
+    const since = `${flow.workflowId} has been done since ${flow.updatedAt}`;
+    const isRepeat =
       (change.status === undefined || change.status === "done") &&
       change.step === undefined &&
       asked.every((step) => flow.completedSteps.includes(step));
-    if (sameAgain) return { unchanged: true, remarks: [`${says}; nothing to change`] };
-    return { refused: "done", message: `${says}; finished work is not reopened` };
+    if (isRepeat) return { unchanged: true, remarks: [`${since}; nothing to change`] };
+    return { refused: "done", message: `${since}; a finished flow is not reopened` };
   }
   if (flow.status === "failed" && change.status === undefined) {
     return { refused: "failed", message: `${flow.workflowId} failed at ${flow.updatedAt}` };
@@ -117,11 +117,11 @@ export type StartVerdict =
   | {
       readonly ok: false;
       readonly why: "exists" | "done" | "key-in-use" | "key-expired";
-      readonly by: KnownKey;
+      readonly by: UsedKey;
     };
 
-/** An idempotency key that has been used: by a flow that is there, or by one that was pruned. */
-export interface KnownKey {
+/** An idempotency key that has been used, by an existing flow or by one that was removed. */
+export interface UsedKey {
   readonly key: string;
   readonly workflowId: string;
   readonly status: FlowStatus;
@@ -131,33 +131,33 @@ export interface KnownKey {
 }
 
 /**
- * May this flow start? `known` is every key of the workspace. Done work is never started again under its old key,
- * `force` or not: a new run is a new key. Unfinished work is replaced only with `force`.
+ * Whether this flow may start. `used` holds every key of the workspace. Finished work is never started again under the
+ * same key, not even with `force`: a new run needs a new key. Unfinished work is replaced only with `force`.
  */
-export function judgeStart(
+export function decideStart(
   flow: Pick<NewFlow, "workflow" | "idempotency">,
   existing: FlowDocument | undefined,
-  known: readonly KnownKey[],
+  used: readonly UsedKey[],
   force: boolean,
 ): StartVerdict {
-  const sameKey = known.filter((entry) => entry.key === flow.idempotency);
+  const sameKey = used.filter((entry) => entry.key === flow.idempotency);
   const done = sameKey.find((entry) => entry.status === "done");
   if (done !== undefined) return { ok: false, why: "done", by: done };
   if (force) return { ok: true };
   if (existing !== undefined && isUnfinished(existing)) {
-    return { ok: false, why: "exists", by: keyOf(existing) };
+    return { ok: false, why: "exists", by: usedKeyOf(existing) };
   }
   const open = sameKey.find((entry) => entry.status !== "failed");
   if (open !== undefined) return { ok: false, why: open.pruned ? "key-expired" : "key-in-use", by: open };
   return { ok: true };
 }
 
-export function keyOf(document: FlowDocument, pruned = false): KnownKey {
+export function usedKeyOf(document: FlowDocument, pruned = false): UsedKey {
   const { idempotencyKey: key, workflowId, status, updatedAt, currentStep } = document;
   return { key, workflowId, status, updatedAt, currentStep, pruned };
 }
 
-/** Whole minutes since the last sign of life; never negative. */
+/** Whole minutes since the last change; never negative. */
 export function ageMinutes(document: FlowDocument, nowMs: number): number {
   return Math.max(0, Math.floor((nowMs - (parseIsoMs(document.updatedAt) ?? nowMs)) / 60_000));
 }

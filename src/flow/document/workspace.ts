@@ -1,5 +1,5 @@
-// Where flows live: `memory/checkpoints/` below the workspace root, and one such directory per agent below `agents/`.
-// Nothing here leads outside the root, through links included, and what cannot be looked into is not taken for absent.
+// Where flow files are: `memory/checkpoints/` below the workspace root, and one such directory per agent below `agents/`.
+// No path leads outside the root, not even through links, and an unreadable directory is not treated as missing.
 import { accessSync, constants, lstatSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { join, sep } from "node:path";
 import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
@@ -25,69 +25,69 @@ const BELOW = join("memory", "checkpoints");
 const SUFFIX = ".json";
 
 export function placeOf(directory: string, stem: string): FlowPlace {
-  // Not `join`: it would be a tenth of the cost of listing 10,000 files.
+  // Not `join`, which would take a tenth of the time of listing 10,000 files.
   const base = `${directory}${sep}${stem}`;
   return { directory, stem, file: `${base}${SUFFIX}`, lockFile: `${base}.lock` };
 }
 
-/** The workspace's own directory of flows; an agent's when one is named. */
+/** The directory of flows of the workspace, or of one agent. */
 export function checkpointDirectory(root: string, agent?: string): string {
   return agent === undefined ? join(root, BELOW) : join(root, "agents", agent, BELOW);
 }
 
-/** A directory of flows that is there, and that nobody here may look into. */
+/** A directory of flows that exists but cannot be listed. */
 export interface ClosedDirectory {
   readonly directory: string;
-  /** `outside`: a link leads it out of the workspace. */
+  /** `outside`: it is a link that leads out of the workspace. */
   readonly why: "unreadable" | "outside";
   readonly reason: string;
 }
 
-/** Every directory of flows, the workspace's own first, then the agents' in order of name. */
+/** Every directory of flows: the workspace's own first, then those of the agents by name. */
 export function findDirectories(root: string): { open: string[]; closed: ClosedDirectory[] } {
   const open: string[] = [];
   const closed: ClosedDirectory[] = [];
-  const sort = (directory: string, look: Look): void => {
-    if (look === "open") open.push(directory);
-    else if (look !== "absent") closed.push({ directory, ...look });
+  const add = (directory: string, access: Access): void => {
+    if (access === "open") open.push(directory);
+    else if (access !== "absent") closed.push({ directory, ...access });
   };
-  if (lookAt(root) === "absent") throw noWorkspace(root);
+  if (checkAccess(root) === "absent") throw missingWorkspaceError(root);
   const own = checkpointDirectory(root);
-  sort(own, lookAt(own, root));
+  add(own, checkAccess(own, root));
   const agents = join(root, "agents");
-  const look = lookAt(agents);
-  if (look !== "open") sort(agents, look);
-  for (const name of look === "open" ? listAgents(root) : []) {
+  const access = checkAccess(agents);
+  if (access !== "open") add(agents, access);
+  for (const name of access === "open" ? listAgents(root) : []) {
     const directory = checkpointDirectory(root, name);
-    sort(directory, lookAt(directory, root));
+    add(directory, checkAccess(directory, root));
   }
   return { open, closed };
 }
 
-/** The same for those who must see every one of them: a closed one is an error. One that leads outside is no part. */
+/** The directories of flows; throws if one cannot be read. One that leads outside is not part of the workspace. */
 export function listDirectories(root: string): string[] {
   const { open, closed } = findDirectories(root);
   const unreadable = closed.find(({ why }) => why === "unreadable");
-  if (unreadable !== undefined) throw closedError(unreadable);
+  if (unreadable !== undefined) throw closedDirectoryError(unreadable);
   return open;
 }
 
-export function closedError({ directory, reason }: ClosedDirectory): LazarusError {
-  return new LazarusError("PERMISSION", `${directory} ${reason}, so its flows cannot be seen`, {
+export function closedDirectoryError({ directory, reason }: ClosedDirectory): LazarusError {
+  return new LazarusError("PERMISSION", `${directory} ${reason}, so its flows cannot be read`, {
     hint: `ls -ld ${shellWord(directory)}, or run as the user who owns it`,
   });
 }
 
-/** A typing error, or a disk that is not mounted: "nothing to do" would be wrong. */
-export function noWorkspace(root: string): LazarusError {
-  return new LazarusError("NOT_FOUND", `there is no workspace ${root}`, {
-    hint: `ls -ld ${shellWord(root)}; give the right one as --root`,
+/** Probably a typo or a disk that is not mounted, so "nothing to do" would be wrong. */
+export function missingWorkspaceError(root: string): LazarusError {
+  return new LazarusError("NOT_FOUND", `workspace ${root} does not exist`, {
+    hint: `ls -ld ${shellWord(root)}, or name another workspace with --root`,
   });
 }
 
-type Look = "open" | "absent" | Pick<ClosedDirectory, "why" | "reason">;
+type Access = "open" | "absent" | Pick<ClosedDirectory, "why" | "reason">;
 
-function lookAt(directory: string, root?: string): Look {
+function checkAccess(directory: string, root?: string): Access {
   try {
     if (!statSync(directory).isDirectory()) return "absent";
     accessSync(directory, constants.R_OK | constants.X_OK);
@@ -100,7 +100,7 @@ function lookAt(directory: string, root?: string): Look {
   return { why: "outside", reason: "is a link that leads out of the workspace" };
 }
 
-/** The stems of a directory's flow files, in order of name. */
+/** The stems of the flow files in a directory, sorted. */
 export function listStems(directory: string): string[] {
   let names: string[];
   try {
@@ -108,7 +108,7 @@ export function listStems(directory: string): string[] {
   } catch (error) {
     const code = systemErrorCode(error);
     if (code === "ENOENT" || code === "ENOTDIR") return [];
-    throw asLazarusError(error, `looking into ${directory}`, shellWord(directory));
+    throw asLazarusError(error, `listing ${directory}`, shellWord(directory));
   }
   const stems: string[] = [];
   for (const name of names) {
@@ -119,18 +119,18 @@ export function listStems(directory: string): string[] {
   return stems.sort();
 }
 
-/** Where a workflow lies; undefined when nowhere. `agent` decides between namesakes. */
+/** The place of a workflow; undefined when there is none. `agent` selects among flows of the same name. */
 export function locateFlow(root: string, stem: string, agent?: string): FlowPlace | undefined {
   const directories = [checkpointDirectory(root)];
   for (const name of listAgents(root)) directories.push(checkpointDirectory(root, name));
-  const found = directories.map((directory) => placeOf(directory, stem)).filter(isThere);
+  const found = directories.map((directory) => placeOf(directory, stem)).filter(flowExists);
   const chosen = found.length > 1 && agent !== undefined ? atAgent(root, found, agent) : found;
   if (chosen.length > 1) {
     throw new LazarusError(
       "FLOW_AMBIGUOUS",
-      `there are ${chosen.length} workflows ${stem}: ${listFiles(chosen)}`,
+      `${chosen.length} workflows are named ${stem}: ${listFiles(chosen)}`,
       {
-        hint: "say whose it is: --agent NAME, or give that agent's directory as --root",
+        hint: "add --agent NAME, or use that agent's directory as --root",
       },
     );
   }
@@ -139,14 +139,14 @@ export function locateFlow(root: string, stem: string, agent?: string): FlowPlac
   return place;
 }
 
-/** Refuses a directory that a link leads out of the workspace. It must exist. */
+/** Throws if a link leads an existing directory out of the workspace. */
 export function requireInside(root: string, directory: string): void {
   if (staysInside(root, directory)) return;
   throw new LazarusError(
     "FLOW_OUTSIDE_ROOT",
     `${directory} is a link that leads out of the workspace ${root}`,
     {
-      hint: `ls -ld ${shellWord(directory)}, and give the real workspace as --root`,
+      hint: `ls -ld ${shellWord(directory)}, and name the real workspace with --root`,
     },
   );
 }
@@ -161,7 +161,7 @@ function listFiles(places: readonly FlowPlace[]): string {
   return places.map((place) => place.file).join(", ");
 }
 
-/** Other tools name their agents more freely than we do. */
+/** Not limited to valid ids: other tools allow more agent names. */
 function listAgents(root: string): string[] {
   const agents = join(root, "agents");
   try {
@@ -170,11 +170,11 @@ function listAgents(root: string): string[] {
       .filter((name) => !name.startsWith("."))
       .sort();
   } catch (error) {
-    throw asLazarusError(error, `looking into ${agents}`, shellWord(agents));
+    throw asLazarusError(error, `listing ${agents}`, shellWord(agents));
   }
 }
 
-/** Whether a path that exists lies in the workspace when all links are followed. */
+/** Whether an existing path is inside the workspace after all links are resolved. */
 export function staysInside(root: string, path: string): boolean {
   try {
     const real = realpathSync.native(root);
@@ -184,12 +184,12 @@ export function staysInside(root: string, path: string): boolean {
   }
 }
 
-/** A link to nothing is there, too: a bad file, which its reader names. */
-export function isThere({ directory, file }: FlowPlace): boolean {
+/** A dangling link exists, too: reading it reports a bad file. */
+export function flowExists({ directory, file }: FlowPlace): boolean {
   try {
     return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {
     if (systemErrorCode(error) === "ENAMETOOLONG") return false;
-    throw asLazarusError(error, `looking for ${file}`, shellWord(directory));
+    throw asLazarusError(error, `checking ${file}`, shellWord(directory));
   }
 }

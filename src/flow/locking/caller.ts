@@ -1,6 +1,6 @@
-// Who called the command line. An agent calls `lazarus flow …` through short-lived shells (`sh -c "…"`), so the direct
-// parent is often dead a moment later and would own nothing. The caller is the nearest ancestor that outlives its
-// commands: not a `-c` shell, not a wrapper, not our own launcher, and not the machine's init. The choice is pure.
+// Finds the process that called the command line. An agent calls `lazarus flow …` through short-lived shells
+// (`sh -c "…"`), so the direct parent exits a moment later and cannot own a lock. The caller is the nearest ancestor that
+// outlives its commands: not a `-c` shell, a wrapper, our own launcher or init. The choice is pure.
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { readProcessFields } from "../../platform/process-identity.ts";
@@ -36,60 +36,60 @@ const INITS = new Set([
   "sleep",
   "tail",
 ]);
-const MOST_ANCESTORS = 12;
+const MAX_ANCESTORS = 12;
 
 /** `ancestors` from the parent upwards, never empty. */
 export function chooseCaller(ancestors: readonly Ancestor[]): number {
-  const found = ancestors.find((ancestor) => !isPassing(ancestor));
-  // Nothing but passing processes up to init: the nearest is all there is to hold on to.
+  const found = ancestors.find((ancestor) => !isShortLived(ancestor));
+  // Only short-lived processes up to init: use the parent.
   if (found === undefined || isInit(found)) return ancestors[0]!.pid;
   return found.pid;
 }
 
-function isPassing({ args }: Ancestor): boolean {
+function isShortLived({ args }: Ancestor): boolean {
   const program = programName(args[0]);
-  if (SHELLS.has(program)) return runsOneLine(args.slice(1));
+  if (SHELLS.has(program)) return runsCommandString(args.slice(1));
   if (WRAPPERS.has(program)) return true;
   return /^(node|nodejs|bun)$/.test(program) && LAUNCHERS.test(programName(args[1]));
 }
 
 const LAUNCHERS = /^(lazarus(\.js)?|npm-cli\.js|npx-cli\.js|npm|npx)$/;
-/** Options of shells whose value is a word of its own. */
+/** Shell options that take a separate value. */
 const VALUED = /^([-+][oO]|--rcfile|--init-file)$/;
 
-/** `-c` among a shell's own options, not among those of a script that it runs. */
-function runsOneLine(args: readonly string[]): boolean {
+/** Whether `-c` is among the shell's own options, not among those of a script that it runs. */
+function runsCommandString(args: readonly string[]): boolean {
   for (let i = 0; i < args.length; i += 1) {
     const arg = args[i]!;
     if (/^-[a-zA-Z]*c$/.test(arg)) return true;
-    // busybox names its shell first.
+    // With busybox, the name of the applet comes first.
     if (!/^[-+]/.test(arg) && !(i === 0 && SHELLS.has(arg))) return false;
     if (VALUED.test(arg)) i += 1;
   }
   return false;
 }
 
-/** A pid 1 that is no init is an agent that runs as its container's first process. */
+/** A pid 1 that is not an init is an agent that runs as the first process of its container. */
 function isInit({ pid, args }: Ancestor): boolean {
   const program = programName(args[0]);
   return pid <= 1 ? INITS.has(program) || SHELLS.has(program) || program === "" : program === "systemd";
 }
 
-/** Login shells begin with a dash. */
+/** The name of a login shell starts with a dash. */
 function programName(path = ""): string {
   return basename(path).replace(/^-/, "");
 }
 
-/** The processes above this one, nearest first. */
+/** The ancestors of this process, nearest first, up to the first that is not short-lived. */
 export function readAncestors(parentPid: number): Ancestor[] {
   const ancestors: Ancestor[] = [];
   let pid = parentPid;
-  while (pid > 0 && ancestors.length < MOST_ANCESTORS) {
-    const seen = process.platform === "linux" ? readProc(pid) : askPs(pid);
-    if (seen === undefined) break;
-    ancestors.push({ pid, args: seen.args });
-    if (!isPassing({ pid, args: seen.args })) break;
-    pid = seen.parent;
+  while (pid > 0 && ancestors.length < MAX_ANCESTORS) {
+    const found = process.platform === "linux" ? readProc(pid) : askPs(pid);
+    if (found === undefined) break;
+    ancestors.push({ pid, args: found.args });
+    if (!isShortLived({ pid, args: found.args })) break;
+    pid = found.parent;
   }
   return ancestors.length > 0 ? ancestors : [{ pid: parentPid, args: [] }];
 }
@@ -105,7 +105,7 @@ function readProc(pid: number): { parent: number; args: string[] } | undefined {
   }
 }
 
-/** Systems without /proc. Arguments with spaces come apart, which the rules above can bear. */
+/** For systems without /proc. Arguments with spaces are split, which does not affect the rules above. */
 function askPs(pid: number): { parent: number; args: string[] } | undefined {
   try {
     const { execFileSync } = process.getBuiltinModule("node:child_process");

@@ -1,7 +1,7 @@
-// A short mutual exclusion around one read-change-write of a flow, so that two updates at once lose nothing. It is a
-// symbolic link whose target names its holder: made in one system call, with its content (60 µs a pair, where loading
-// the kernel-lock library would cost 10 ms). Only a holder that was killed needs the kernel lock: whoever removes its
-// guard does so under flock, so that of many takers one removes it and none removes a successor's.
+// The mutex around one read-modify-write of a flow, so that concurrent updates are not lost. It is a symbolic link whose
+// target identifies the holder, so one system call creates it with its content: 60 µs per lock and unlock, where loading
+// the library for kernel locks would take 10 ms. The mutex of a killed process is removed under flock, so that of many
+// waiting processes only one removes it and none removes a successor's.
 import { readdirSync, readlinkSync, symlinkSync, unlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -13,31 +13,34 @@ import { livenessOfMark, type Owner, ownerMark, selfOwner } from "./owner.ts";
 const WAIT_MS = 10_000;
 const POLL_MS = 3;
 const SUFFIX = ".guard";
-const BREAKER_NAME = ".guard.lock";
+const REMOVAL_LOCK = ".guard.lock";
 
-export function guardPath(directory: string, name: string): string {
+export function mutexPath(directory: string, name: string): string {
   return join(directory, `.${name}${SUFFIX}`);
 }
 
-/** Runs `work` while no other process runs its own on the same guard. Waits for live holders, clears dead ones. */
-export async function withGuard<T>(machine: Machine, path: string, work: () => T | Promise<T>): Promise<T> {
+/** Runs `work` while holding the mutex. Waits for a live holder, and takes over from a dead one. */
+export async function withChangeMutex<T>(
+  machine: Machine,
+  path: string,
+  work: () => T | Promise<T>,
+): Promise<T> {
   try {
     const me = selfOwner(machine.processes);
     if (!tryTake(path, me)) await waitAndTake(machine, path, me);
-    crashPoint("flow.guard.taken");
+    crashPoint("flow.mutex.taken");
     try {
       return await work();
     } finally {
       release(path);
     }
   } catch (error) {
-    // A full or read-only disk, in words, for whoever called.
     throw asLazarusError(error, `changing flows in ${dirname(path)}`, shellWord(dirname(path)));
   }
 }
 
-/** Removes guards in `directory` whose holders were killed and that nobody has asked for since. */
-export async function clearDeadGuards(machine: Machine, directory: string): Promise<void> {
+/** Removes the mutexes in `directory` whose holders are dead. */
+export async function removeDeadMutexes(machine: Machine, directory: string): Promise<void> {
   const me = selfOwner(machine.processes);
   for (const name of readdirSync(directory)) {
     const mark = name.startsWith(".") && name.endsWith(SUFFIX) ? readMark(join(directory, name)) : undefined;
@@ -45,7 +48,7 @@ export async function clearDeadGuards(machine: Machine, directory: string): Prom
   }
 }
 
-/** Patience is with each holder anew: in a crowd on a slow machine nobody is stuck, and everybody's turn comes. */
+/** The timeout restarts with each new holder, so a long queue on a slow machine does not fail. */
 async function waitAndTake(machine: Machine, path: string, me: Owner): Promise<void> {
   let holder: string | undefined;
   let deadline = 0;
@@ -57,12 +60,12 @@ async function waitAndTake(machine: Machine, path: string, me: Owner): Promise<v
       deadline = machine.clock.monotonicMs() + WAIT_MS;
     }
     if (isDead(machine, mark, me)) await removeDead(machine, path, me);
-    else if (machine.clock.monotonicMs() > deadline) throw stuck(machine, path, mark, me);
+    else if (machine.clock.monotonicMs() > deadline) throw stuckError(machine, path, mark, me);
     else await machine.clock.sleep(POLL_MS);
   } while (!tryTake(path, me));
 }
 
-/** A guard that Lazarus did not make has no holder that could be dead. */
+/** Something that Lazarus did not create has no holder that could be dead. */
 function isDead(machine: Machine, mark: string, me: Owner): boolean {
   return livenessOfMark(machine.processes, mark, me)?.liveness === "dead";
 }
@@ -85,7 +88,7 @@ function release(path: string): void {
   }
 }
 
-/** Who the guard names; undefined when it is gone, empty when it is no link. */
+/** The mark of the holder; undefined when the mutex is free, empty when the path is not a link. */
 function readMark(path: string): string | undefined {
   try {
     return readlinkSync(path);
@@ -94,30 +97,30 @@ function readMark(path: string): string | undefined {
   }
 }
 
-/** Under the kernel lock the guard cannot change hands: its holder is dead, and every other remover waits here. */
+/** Under the kernel lock the mutex cannot change hands: its holder is dead, and other processes that remove it wait. */
 async function removeDead(machine: Machine, path: string, me: Owner): Promise<void> {
   const { acquireLock } = await import("../../platform/lock.ts");
-  using _breaker = await acquireLock(machine, join(dirname(path), BREAKER_NAME), {
-    purpose: "removing the guard of a process that was killed",
+  using _lock = await acquireLock(machine, join(dirname(path), REMOVAL_LOCK), {
+    purpose: "removing the mutex of a dead process",
     waitMs: WAIT_MS,
   });
   const mark = readMark(path);
   if (mark === undefined || !isDead(machine, mark, me)) return;
-  crashPoint("flow.guard.dead-found");
+  crashPoint("flow.mutex.dead-found");
   release(path);
 }
 
-function stuck(machine: Machine, path: string, mark: string, me: Owner): LazarusError {
+function stuckError(machine: Machine, path: string, mark: string, me: Owner): LazarusError {
   const holder = livenessOfMark(machine.processes, mark, me);
   const where = holder?.liveness === "elsewhere" ? "another machine or container" : "this machine";
   const who =
-    holder === undefined ? "something that Lazarus did not make" : `process ${holder.pid} on ${where}`;
-  const look =
+    holder === undefined ? "something that Lazarus did not create" : `process ${holder.pid} on ${where}`;
+  const check =
     holder === undefined
-      ? `ls -ld ${shellWord(path)}; if nobody needs it`
-      : `ps -p ${holder.pid} -f there; if it is gone`;
+      ? `ls -ld ${shellWord(path)}; if it is not needed`
+      : `ps -p ${holder.pid} -f on that machine; if it has exited`;
   return new LazarusError("FLOW_BUSY", `${path} has been held for ${WAIT_MS / 1000} s by ${who}`, {
-    hint: `${look}: rm ${shellWord(path)}`,
+    hint: `${check}: rm ${shellWord(path)}`,
     details: { path },
   });
 }

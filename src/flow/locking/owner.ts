@@ -1,32 +1,31 @@
-// Who holds something in a flow's directory, and whether that someone can still be there. A pid alone is reused, so an
-// owner is pid + start time + boot, on a host, in a pid namespace. The verdict is a pure function; only `selfOwner`
-// and `ownerOf` look at the machine.
+// The owner of a lock or mutex, and whether it is still alive. Pids are reused, so an owner is pid + start time + boot id,
+// on a host, in a pid namespace. The verdict is a pure function; only `selfOwner` and `ownerOf` read the machine.
 import { readFileSync, readlinkSync } from "node:fs";
 import { type Processes, systemProcesses } from "../../platform/process-identity.ts";
 import { sha256Hex } from "../../platform/sha256.ts";
 
 export interface Owner {
-  /** A name given by hand (`--owner`), which outlives processes; null when only the process counts. */
+  /** A name given with `--owner`, which outlives processes; null when the process is the owner. */
   readonly name: string | null;
   readonly pid: number;
   readonly processStart: string;
   readonly bootId: string;
   readonly host: string;
-  /** The kernel's number of the pid namespace; pids mean nothing across two of them. Null where there is none. */
+  /** The kernel's number of the pid namespace, since pids are not comparable across namespaces. Null where there is none. */
   readonly namespace: string | null;
-  /** What a container keeps over a restart (its root layer), hashed; null outside containers. */
+  /** A hash of the container's root layer, which survives a restart; null outside containers. */
   readonly container: string | null;
 }
 
-/** `elsewhere`: on a machine or in a container whose processes cannot be seen from here. */
+/** `elsewhere`: on another machine or in another container, whose processes are not visible here. */
 export type Liveness = "alive" | "dead" | "elsewhere";
 
-/** Whether `owner` lives, as seen by `me`, given who has its pid now (`startTime` undefined for nobody). */
+/** Whether `owner` is alive, as seen from `me`. `startTime` is that of the process that has its pid now, if any. */
 export function judgeLiveness(owner: Owner, me: Owner, startTime: string | undefined): Liveness {
   if (owner.host !== me.host) return "elsewhere";
   if (owner.bootId !== me.bootId) return "dead";
   if (owner.namespace !== me.namespace) {
-    // The same container after a restart has a new pid namespace and its old root layer: everyone in it died.
+    // After a restart, a container has a new pid namespace and the same root layer: all its earlier processes are dead.
     return owner.container !== null && owner.container === me.container ? "dead" : "elsewhere";
   }
   return startTime === owner.processStart ? "alive" : "dead";
@@ -36,7 +35,7 @@ export function livenessOf(processes: Processes, owner: Owner, me: Owner): Liven
   return judgeLiveness(owner, me, processes.identify(owner.pid)?.startTime);
 }
 
-/** Whether the two are one: the same name given by hand, or the same process. */
+/** Whether both have the same `--owner` name or are the same process. */
 export function isSameOwner(a: Owner, b: Owner): boolean {
   if (a.name !== null && b.name !== null) return a.name === b.name;
   return isSameProcess(a, b);
@@ -56,25 +55,32 @@ let cachedSelf: Owner | undefined;
 
 /** This process as an owner. */
 export function selfOwner(processes: Processes, givenName: string | null = null): Owner {
-  // An empty name, from an empty variable say, would make everyone the same owner.
+  // An empty name, for example from an unset variable, would make everyone the same owner.
   const name = givenName || null;
-  // A real process never becomes another one; asking the kernel again would be a tenth of a library update.
+  // Cached: asking the kernel again would take a tenth of the time of an update through the library.
   if (processes === systemProcesses && cachedSelf !== undefined) return { ...cachedSelf, name };
   const { pid, startTime, bootId } = processes.self();
-  const self = { name, pid, processStart: startTime, bootId, host: processes.hostName(), ...place() };
+  const self = { name, pid, processStart: startTime, bootId, host: processes.hostName(), ...readContainer() };
   if (processes === systemProcesses) cachedSelf = self;
   return self;
 }
 
-/** Another process as an owner; undefined when there is none with that pid. */
+/** Another process as an owner; undefined when no process has that pid. */
 export function ownerOf(processes: Processes, pid: number, name: string | null = null): Owner | undefined {
   const identity = processes.identify(pid);
   if (identity === undefined) return undefined;
   const { startTime, bootId } = identity;
-  return { name: name || null, pid, processStart: startTime, bootId, host: processes.hostName(), ...place() };
+  return {
+    name: name || null,
+    pid,
+    processStart: startTime,
+    bootId,
+    host: processes.hostName(),
+    ...readContainer(),
+  };
 }
 
-/** Reads an owner back from JSON; undefined for anything that is not one. */
+/** Parses an owner from JSON; undefined when it is not one. */
 export function parseOwner(value: Readonly<Record<string, unknown>>): Owner | undefined {
   const { owner, pid, processStart, bootId, host, namespace, container } = value;
   if (typeof pid !== "number" || !Number.isInteger(pid) || pid <= 0) return undefined;
@@ -93,22 +99,22 @@ export function parseOwner(value: Readonly<Record<string, unknown>>): Owner | un
 }
 
 /**
- * The same in at most 59 characters, which a file system keeps in a symbolic link's own inode: a third of the cost of
- * a longer one. Host, namespace and container are only compared, so a few bits of each are enough.
+ * An owner in at most 59 characters, which file systems store in the inode of a symbolic link at a third of the cost of
+ * a longer one. Host, namespace and container are only compared, so a short hash of each is enough.
  */
 export function ownerMark(owner: Owner): string {
   const { pid, processStart, bootId, host, namespace, container } = owner;
   return [
     pid,
-    short(processStart, 14),
+    lastCharacters(processStart, 14),
     bootId.slice(0, 8),
-    brief(host),
-    brief(namespace),
-    brief(container),
+    shortHash(host),
+    shortHash(namespace),
+    shortHash(container),
   ].join("~");
 }
 
-/** Whether the one with this mark can still be there, as seen by `me`; undefined for a text that is no mark. */
+/** Whether the owner with this mark is alive, as seen from `me`; undefined when the text is not a mark. */
 export function livenessOfMark(
   processes: Processes,
   mark: string,
@@ -119,7 +125,7 @@ export function livenessOfMark(
   const pid = Number(pidText);
   if (!(pid > 0) || container === undefined || more.length > 0) return undefined;
   const [, , myBoot = "", myHost = "", myNamespace = "", myContainer = ""] = ownerMark(me).split("~");
-  const seen: Owner = {
+  const owner: Owner = {
     name: null,
     pid,
     processStart,
@@ -128,56 +134,59 @@ export function livenessOfMark(
     namespace,
     container: container || null,
   };
-  const here: Owner = {
-    ...seen,
+  const self: Owner = {
+    ...owner,
     bootId: myBoot,
     host: myHost,
     namespace: myNamespace,
     container: myContainer || null,
   };
   const now = processes.identify(pid)?.startTime;
-  return { pid, liveness: judgeLiveness(seen, here, now === undefined ? undefined : short(now, 14)) };
+  return {
+    pid,
+    liveness: judgeLiveness(owner, self, now === undefined ? undefined : lastCharacters(now, 14)),
+  };
 }
 
-/** The end, where clock ticks differ; words of other systems lose their spaces. */
-function short(text: string, most: number): string {
-  return text.replaceAll(/[^A-Za-z0-9]/g, "").slice(-most);
+/** The end of a start time, where clock ticks differ; spaces in the output of ps are dropped. */
+function lastCharacters(text: string, count: number): string {
+  return text.replaceAll(/[^A-Za-z0-9]/g, "").slice(-count);
 }
 
-/** Eight characters that differ when the texts do, but for one chance in four billion (FNV-1a). */
-function brief(text: string | null): string {
+/** A 32-bit FNV-1a hash in eight characters. */
+function shortHash(text: string | null): string {
   if (text === null) return "";
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i += 1) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
   return (hash >>> 0).toString(16).padStart(8, "0");
 }
 
-/** As it is stored. */
+/** The owner in its stored form. */
 export function ownerFields(owner: Owner) {
   const { name, ...rest } = owner;
   return { owner: name, ...rest };
 }
 
 export function describeOwner(owner: Owner): string {
-  const name = owner.name === null ? "" : `${plainly(owner.name)}, `;
-  return `${name}process ${owner.pid} on ${plainly(owner.host)}`;
+  const name = owner.name === null ? "" : `${quoteUnlessPlain(owner.name)}, `;
+  return `${name}process ${owner.pid} on ${quoteUnlessPlain(owner.host)}`;
 }
 
-/** Names and hosts come from files that strangers can write: what is more than a word is quoted. */
-function plainly(text: string): string {
+/** Names and hosts come from untrusted files: anything but a plain word is quoted. */
+function quoteUnlessPlain(text: string): string {
   return /^[\w.:@+-]{1,80}$/.test(text) ? text : JSON.stringify(text.slice(0, 80));
 }
 
 /** The pid namespace that every Linux boots with (PROC_PID_INIT_INO). */
 const INITIAL_NAMESPACE = "pid:[4026531836]";
-let cachedPlace: Pick<Owner, "namespace" | "container"> | undefined;
+let cachedContainer: Pick<Owner, "namespace" | "container"> | undefined;
 
-function place(): Pick<Owner, "namespace" | "container"> {
-  cachedPlace ??= readPlace();
-  return cachedPlace;
+function readContainer(): Pick<Owner, "namespace" | "container"> {
+  cachedContainer ??= detectContainer();
+  return cachedContainer;
 }
 
-function readPlace(): Pick<Owner, "namespace" | "container"> {
+function detectContainer(): Pick<Owner, "namespace" | "container"> {
   if (process.platform !== "linux") return { namespace: null, container: null };
   try {
     const namespace = readlinkSync("/proc/self/ns/pid");
@@ -187,7 +196,7 @@ function readPlace(): Pick<Owner, "namespace" | "container"> {
   }
 }
 
-/** Overlay mounts name their upper directory, which belongs to one container and stays over its restarts. */
+/** The upper directory of the overlay root mount belongs to one container and survives its restarts. */
 function rootLayer(): string | null {
   const root = readFileSync("/proc/self/mountinfo", "utf8")
     .split("\n")

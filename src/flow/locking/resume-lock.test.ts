@@ -62,7 +62,7 @@ describe("the resume lock", () => {
   });
 
   it("is held when another tool made it: there is no owner to ask after", () => {
-    expect(verdict({ kind: "ownerless", says: "2026-11-15" }, living())).toBe("held");
+    expect(verdict({ kind: "ownerless", content: "2026-11-15" }, living())).toBe("held");
   });
 
   it("is nobody else's because both have an empty name", () => {

@@ -1,6 +1,6 @@
-// At most once: runs a command under a key and remembers how it ended. Order: flow and lock read → record decided and
-// "started" made durable → command → "ended" made durable. A crash between the two leaves *unknown*, which is said
-// aloud and never run again by itself (INV-5).
+// Runs a command under a key at most once, and records how it ended. Order: read flow and lock → decide, and make "started"
+// durable → run the command → make "ended" durable. A crash between the two leaves an unknown outcome, which is reported
+// and never retried automatically (INV-5).
 import { existsSync, rmSync } from "node:fs";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { removeFile, replaceFile } from "../../platform/durable.ts";
@@ -10,13 +10,13 @@ import { sha256Hex } from "../../platform/sha256.ts";
 import { shellWord } from "../../platform/shell-word.ts";
 import { formatIso } from "../document/document.ts";
 import { type FlowName, findFlow, openFlow } from "../document/open-flow.ts";
-import { makeOwn } from "../document/private-directory.ts";
+import { makePrivateDirectory } from "../document/private-directory.ts";
 import { formatExact } from "../document/python-json.ts";
 import { redactText, refuseSecrets } from "../document/secrets.ts";
 import type { FlowPlace, Workspace } from "../document/workspace.ts";
-import { guardPath, withGuard } from "../locking/change-mutex.ts";
+import { mutexPath, withChangeMutex } from "../locking/change-mutex.ts";
 import { describeOwner, livenessOf, type Owner, ownerFields, selfOwner } from "../locking/owner.ts";
-import { lockedError, readLock, verdictFor } from "../locking/resume-lock.ts";
+import { lockedError, lockVerdict, readLock } from "../locking/resume-lock.ts";
 import { type Captured, mapCaptured, parseCaptured } from "./output.ts";
 import {
   decideOnce,
@@ -26,7 +26,7 @@ import {
   type OnceRecord,
   oncePaths,
   readRecord,
-  settleTrace,
+  resolveTrace,
   type Trace,
 } from "./record.ts";
 import { type CommandEnd, runCommand } from "./run-command.ts";
@@ -36,7 +36,7 @@ export interface OnceRequest extends FlowName {
   readonly command: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** For whom; must not be shut out by another's resume lock. */
+  /** Must not be locked out by the resume lock of another owner. */
   readonly me: Owner;
   readonly retryUnknown?: boolean | undefined;
   readonly retryFailed?: boolean | undefined;
@@ -47,7 +47,7 @@ export interface OnceRequest extends FlowName {
 }
 
 export interface OnceResult {
-  /** `replayed` when the command had ended before and was not run by this call. */
+  /** `replayed` when the command had already ended and was not run by this call. */
   readonly outcome: "ran" | "replayed";
   readonly exitCode: number;
   readonly signal: string | null;
@@ -69,7 +69,7 @@ export async function runOnce(workspace: Workspace, request: OnceRequest): Promi
   await refuseSecrets({ key: request.key });
   const command = await redactText(request.command.join(" "));
   const place = findFlow(root, request);
-  const claimed = await withGuard(machine, guardPath(place.directory, place.stem), () =>
+  const claimed = await withChangeMutex(machine, mutexPath(place.directory, place.stem), () =>
     claim(workspace, place, request, command.text),
   );
   if ("replay" in claimed) return replayed(claimed.replay, claimed.paths, request);
@@ -88,7 +88,7 @@ export async function runOnce(workspace: Workspace, request: OnceRequest): Promi
       },
     });
   } catch (error) {
-    // No process was made: the claim is void, for this process too, which may live on.
+    // No process was created, so the claim is withdrawn: this process may live on.
     removeFile(machine.disk, paths.record);
     throw asLazarusError(
       error,
@@ -99,7 +99,7 @@ export async function runOnce(workspace: Workspace, request: OnceRequest): Promi
   if (!end.began) {
     const now = readRecord(paths.record);
     if (typeof now !== "string" && now.attempt === attempt) removeFile(machine.disk, paths.record);
-    throw notBegun(request, paths, end);
+    throw notBegunError(request, paths, end);
   }
   crashPoint("flow.once.command-ended");
   const [stdout, stderr] = [await redacted(end.stdout), await redacted(end.stderr)];
@@ -108,16 +108,17 @@ export async function runOnce(workspace: Workspace, request: OnceRequest): Promi
   try {
     replaceFile(machine.disk, paths.record, formatExact(content));
   } catch (error) {
-    throw notRecorded(request, paths, end, error);
+    throw notRecordedError(request, paths, end, error);
   }
   crashPoint("flow.once.end-recorded");
   rmSync(paths.pidFile(attempt), { force: true });
   const count = stdout.count + stderr.count;
-  const remarks = count > 0 ? [`${count} secrets in the output were not recorded`] : [];
+  const remarks =
+    count > 0 ? [`redacted ${count} ${count === 1 ? "secret" : "secrets"} in the recorded output`] : [];
   return { outcome: "ran", ...ended, attempt, recordFile: paths.record, remarks };
 }
 
-/** Decides and, when the command is to run, makes "started" durable. Inside the flow's guard. */
+/** Decides, and if the command is to run, makes "started" durable. The caller holds the flow's mutex. */
 function claim(
   workspace: Workspace,
   place: FlowPlace,
@@ -127,7 +128,7 @@ function claim(
   const { machine, root } = workspace;
   const flow = openFlow(root, place);
   const lock = readLock(place);
-  if (verdictFor(machine, lock, request.me) === "held") throw lockedError(place, lock, "working on");
+  if (lockVerdict(machine, lock, request.me) === "held") throw lockedError(place, lock, "working on");
   const paths = oncePaths(place, flow.idempotencyKey, request.key);
   const found = readRecord(paths.record);
   const self = selfOwner(machine.processes);
@@ -135,8 +136,8 @@ function claim(
   const trace = typeof found !== "string" && owner === "dead" ? traceOf(machine, found, paths, self) : GONE;
   const decision = decideOnce(found, owner, trace, request);
   if (decision.act === "replay") return { replay: decision.record, paths };
-  if (decision.act !== "run") throw refusal(decision, found, paths, request, place);
-  // An unreadable record does not say which attempts there were; their pid files do.
+  if (decision.act !== "run") throw refusalError(decision, found, paths, request, place);
+  // An unreadable record does not tell how many attempts there were; their pid files do.
   let { attempt } = decision;
   while (existsSync(paths.pidFile(attempt))) attempt += 1;
   const record = {
@@ -151,7 +152,7 @@ function claim(
     commandHash: hashOf(request.command),
     startedAt: formatIso(machine.clock.nowMs()),
   };
-  makeOwn(workspace, place.directory, ONCE, place.stem);
+  makePrivateDirectory(workspace, place.directory, ONCE, place.stem);
   replaceFile(machine.disk, paths.record, formatExact(record));
   crashPoint("flow.once.start-recorded");
   return { paths, attempt, record };
@@ -159,10 +160,10 @@ function claim(
 
 const GONE: Trace = { state: "gone" };
 
-/** After a reboot a missing pid file proves nothing: it was never made durable. */
+/** After a reboot a missing pid file proves nothing, since it was not durable. */
 function traceOf(machine: Machine, record: OnceRecord, paths: OncePaths, self: Owner): Trace {
   if (record.state === "ended" || record.owner.bootId !== self.bootId) return GONE;
-  return settleTrace(paths.pidFile(record.attempt), (pid) => machine.processes.identify(pid)?.startTime);
+  return resolveTrace(paths.pidFile(record.attempt), (pid) => machine.processes.identify(pid)?.startTime);
 }
 
 function replayed(record: OnceRecord, paths: OncePaths, request: OnceRequest): OnceResult {
@@ -176,11 +177,11 @@ function replayed(record: OnceRecord, paths: OncePaths, request: OnceRequest): O
     stdout: parseCaptured(document.stdout),
     stderr: parseCaptured(document.stderr),
     recordFile: paths.record,
-    remarks: other ? [`key ${quoted(request.key)} was used for another command, whose record this is`] : [],
+    remarks: other ? [`key ${quoted(request.key)} was used for a different command; this is its record`] : [],
   };
 }
 
-function refusal(
+function refusalError(
   decision: Exclude<OnceDecision, { act: "run" | "replay" }>,
   record: OnceRecord | "absent" | "unreadable",
   paths: OncePaths,
@@ -191,37 +192,41 @@ function refusal(
   const owner = typeof record === "string" ? undefined : record.owner;
   const since = typeof record === "string" ? "" : `, since ${record.startedAt}`;
   if (decision.act === "unknown") {
-    const why = typeof record === "string" ? "its record cannot be read" : howItDied(record);
-    return new LazarusError("FLOW_OUTCOME_UNKNOWN", `nobody knows whether ${quoted(key)} happened: ${why}`, {
-      hint: "look whether it took effect; if not, the same command with --retry-unknown",
+    const why = typeof record === "string" ? "its record cannot be read" : describeEnd(record);
+    return new LazarusError("FLOW_OUTCOME_UNKNOWN", `the outcome of ${quoted(key)} is unknown: ${why}`, {
+      hint: "check whether it took effect; if not, run the same command with --retry-unknown",
       details,
     });
   }
-  const who = owner === undefined ? "someone" : describeOwner(owner);
-  const says = {
+  const who = owner === undefined ? "another process" : describeOwner(owner);
+  const message = {
     "owner-alive": `${quoted(key)} is being run by ${who}${since}`,
-    "command-running": `${quoted(key)} was started by ${who}, which is gone, and its command still runs${since}`,
-    elsewhere: `${quoted(key)} was started by ${who}, which cannot be seen from here${since}`,
+    "command-running": `${quoted(key)} was started by ${who}, which is gone, and the command is still running${since}`,
+    elsewhere: `${quoted(key)} was started by ${who}, which is not visible from here${since}`,
   }[decision.why];
   const hint = {
     "owner-alive": `wait for it: ps -p ${owner?.pid} -f`,
     "command-running": `wait for it: ps -p ${"pid" in decision ? decision.pid : ""} -f`,
-    elsewhere: "wait for it; if that machine is gone, the same command with --retry-unknown",
+    elsewhere: "wait for it; if that machine is gone, run the same command with --retry-unknown",
   }[decision.why];
-  return new LazarusError("FLOW_BUSY", says, { hint, details });
+  return new LazarusError("FLOW_BUSY", message, { hint, details });
 }
 
-function howItDied({ state, signal, exitCode, startedAt }: OnceRecord): string {
+function describeEnd({ state, signal, exitCode, startedAt }: OnceRecord): string {
   const how =
-    state === "started" ? "its run died" : `its command was ended by ${signal ?? `exit code ${exitCode}`}`;
-  return `${how} in the middle (started at ${startedAt})`;
+    state === "started"
+      ? "the process that ran it died"
+      : signal === null
+        ? `the command exited with ${exitCode}`
+        : `the command was killed by ${signal}`;
+  return `${how} (started at ${startedAt})`;
 }
 
-function notBegun({ key }: OnceRequest, paths: OncePaths, { stderr }: CommandEnd): LazarusError {
-  const says = stderr.head.trim().split("\n")[0] ?? "";
+function notBegunError({ key }: OnceRequest, paths: OncePaths, { stderr }: CommandEnd): LazarusError {
+  const reason = stderr.head.trim().split("\n")[0] ?? "";
   return new LazarusError(
     "DISK_IO",
-    `${quoted(key)} was not started: its pid file cannot be written: ${says}`,
+    `${quoted(key)} was not started: its pid file cannot be written: ${reason}`,
     {
       hint: `df -h ${shellWord(paths.directory)}, then run the same command again`,
       details: { key, record: paths.record },
@@ -229,12 +234,17 @@ function notBegun({ key }: OnceRequest, paths: OncePaths, { stderr }: CommandEnd
   );
 }
 
-/** The one moment at which somebody knows how it ended: said now, or lost. */
-function notRecorded({ key }: OnceRequest, paths: OncePaths, end: CommandEnd, cause: unknown): LazarusError {
-  const ran = `${quoted(key)} ran and ended with exit code ${end.exitCode}, which could not be recorded`;
+/** Reports the exit code now: it is not recorded anywhere. */
+function notRecordedError(
+  { key }: OnceRequest,
+  paths: OncePaths,
+  end: CommandEnd,
+  cause: unknown,
+): LazarusError {
+  const ran = `${quoted(key)} ran and exited with ${end.exitCode}, which could not be recorded`;
   const { code, message } = asLazarusError(cause, ran, paths.directory);
   return new LazarusError(code, message, {
-    hint: `df -h ${shellWord(paths.directory)}; its outcome counts as unknown from now on: --retry-unknown runs it again`,
+    hint: `df -h ${shellWord(paths.directory)}; its outcome now counts as unknown: --retry-unknown runs it again`,
     details: { key, record: paths.record, exitCode: end.exitCode },
     cause,
   });

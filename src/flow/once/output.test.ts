@@ -27,7 +27,7 @@ describe("captured output", () => {
       tail: text.slice(-16),
       omittedBytes: 68,
     });
-    expect(replayBytes(kept).toString()).toContain("[… 68 bytes were not recorded …]");
+    expect(replayBytes(kept).toString()).toContain("[… 68 bytes not recorded …]");
   });
 
   it("is empty when the record is not one", () => {

@@ -1,15 +1,15 @@
-// Keeps what a command printed, bounded: the beginning and the end, and how much was left out between. Text is stored
-// as text when it is UTF-8, else as base64, so that a replay gives the same bytes.
+// Captures the output of a command, bounded: the head, the tail, and how many bytes in between were dropped. UTF-8 is stored
+// as text, anything else as base64, so that a replay prints the same bytes.
 
 const HEAD_BYTES = 128 * 1024;
 const TAIL_BYTES = 128 * 1024;
 
-/** Captured output as it is recorded. */
+/** Captured output in its stored form. */
 export interface Captured {
   readonly encoding: "utf8" | "base64";
   readonly head: string;
   readonly tail: string;
-  /** Bytes between head and tail that were not kept. */
+  /** Bytes dropped between head and tail. */
   readonly omittedBytes: number;
 }
 
@@ -36,12 +36,12 @@ export function createCapture(headBytes = HEAD_BYTES, tailBytes = TAIL_BYTES): O
       if (rest.length === 0) return;
       tail.push(Buffer.from(rest));
       tailLength += rest.length;
-      // Not at every chunk: copying the tail once per doubling keeps this linear.
+      // Not at every chunk: shrinking only at twice the size keeps this linear.
       if (tailLength > 2 * tailBytes) shrink();
     },
     finish() {
       if (tailLength > tailBytes) shrink();
-      // Whole output is one text: a character, or a secret, may lie across the seam.
+      // Complete output is kept as one text: a character or a secret may span head and tail.
       const first = Buffer.concat(omittedBytes === 0 ? [...head, ...tail] : head);
       const last = Buffer.concat(omittedBytes === 0 ? [] : tail);
       const encoding = isUtf8(first) && isUtf8(last) ? "utf8" : "base64";
@@ -62,7 +62,7 @@ function isUtf8(bytes: Buffer): boolean {
   return process.getBuiltinModule("node:buffer").isUtf8(bytes);
 }
 
-/** The same with `change` made to its text. What is no UTF-8 is shown to it byte by byte, and keeps its other bytes. */
+/** Applies `change` to the text. Output that is not UTF-8 is passed as latin1, which keeps its bytes. */
 export async function mapCaptured(
   output: Captured,
   change: (text: string) => Promise<string>,
@@ -75,13 +75,13 @@ export async function mapCaptured(
   return { ...output, head: await changed(output.head), tail: await changed(output.tail) };
 }
 
-/** The bytes to print again, with a line in the gap that says what is missing. */
+/** The bytes to print again, with a line that says how much is missing. */
 export function replayBytes({ encoding, head, tail, omittedBytes }: Captured): Buffer {
-  const gap = omittedBytes > 0 ? `\n[… ${omittedBytes} bytes were not recorded …]\n` : "";
+  const gap = omittedBytes > 0 ? `\n[… ${omittedBytes} bytes not recorded …]\n` : "";
   return Buffer.concat([Buffer.from(head, encoding), Buffer.from(gap), Buffer.from(tail, encoding)]);
 }
 
-/** Reads it back from a record; anything else is empty output. */
+/** Parses stored output; anything invalid counts as empty output. */
 export function parseCaptured(value: unknown): Captured {
   const { encoding, head, tail, omittedBytes } = (value ?? {}) as Record<string, unknown>;
   return {

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { systemProcesses } from "../../platform/process-identity.ts";
 import { placeOf } from "../document/workspace.ts";
 import { selfOwner } from "../locking/owner.ts";
-import { decideOnce, type OnceRecord, oncePaths, settleTrace, wasKilled } from "./record.ts";
+import { decideOnce, type OnceRecord, oncePaths, resolveTrace, wasKilled } from "./record.ts";
 
 const record = (changes: Partial<OnceRecord>): OnceRecord => ({
   state: "started",
@@ -85,25 +85,25 @@ describe("the pid file", () => {
 
   it("that is missing is made, and then stands in the way of a late start", () => {
     const path = at("late");
-    expect(settleTrace(path, startTimeOf)).toEqual({ state: "never-began" });
+    expect(resolveTrace(path, startTimeOf)).toEqual({ state: "never-began" });
     const late = spawnSync("/bin/sh", ["-c", 'set -C; echo $$ >"$1" || exit 125; echo ran', "x", path], {
       encoding: "utf8",
     });
     expect(late).toMatchObject({ status: 125, stdout: "" });
     expect(readFileSync(path, "utf8")).toBe("void");
-    expect(settleTrace(path, startTimeOf)).toEqual({ state: "never-began" });
+    expect(resolveTrace(path, startTimeOf)).toEqual({ state: "never-began" });
   });
 
   it("names a command that runs, and not its namesake", () => {
     const stat = readFileSync(`/proc/${process.pid}/stat`, "latin1");
-    expect(settleTrace(at("me", `${process.pid} ${stat}`), startTimeOf)).toEqual({
+    expect(resolveTrace(at("me", `${process.pid} ${stat}`), startTimeOf)).toEqual({
       state: "running",
       pid: process.pid,
     });
     const other = stat.replace(/(\) (?:\S+ ){19})\S+/, "$11");
-    expect(settleTrace(at("other", `${process.pid} ${other}`), startTimeOf)).toEqual({ state: "gone" });
-    expect(settleTrace(at("gone", `${2 ** 22 + 5} x`), startTimeOf)).toEqual({ state: "gone" });
-    expect(settleTrace(at("cut", ""), startTimeOf)).toEqual({ state: "gone" });
+    expect(resolveTrace(at("other", `${process.pid} ${other}`), startTimeOf)).toEqual({ state: "gone" });
+    expect(resolveTrace(at("gone", `${2 ** 22 + 5} x`), startTimeOf)).toEqual({ state: "gone" });
+    expect(resolveTrace(at("cut", ""), startTimeOf)).toEqual({ state: "gone" });
   });
 });
 

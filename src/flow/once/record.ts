@@ -1,12 +1,12 @@
-// The record of one at-most-once command (INV-5): entered as started before it starts, as ended after it ends. What to
-// do with a record that is found is a pure decision. Keys are any text; the file's name is their hash, together with
-// the flow's idempotency key, so that a new run of the same steps has records of its own.
+// The record of an at-most-once command (INV-5): written as started before it starts, and as ended after it ends. What to
+// do about an existing record is a pure decision. The file name is a hash of the command's key and the flow's idempotency
+// key, so that a new run of the same steps has its own records.
 import { closeSync, constants, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { systemErrorCode } from "../../platform/errors.ts";
 import { type JsonObject, readJsonFile } from "../../platform/json-file.ts";
 import { sha256Hex } from "../../platform/sha256.ts";
-import { ownPath } from "../document/private-directory.ts";
+import { privatePath } from "../document/private-directory.ts";
 import type { FlowPlace } from "../document/workspace.ts";
 import { type Liveness, type Owner, parseOwner } from "../locking/owner.ts";
 
@@ -17,12 +17,12 @@ export interface OnceRecord {
   readonly startedAt: string;
   readonly commandHash: string;
   readonly exitCode: number | null;
-  /** The signal that ended the command, when one did. */
+  /** The signal that killed the command, if any. */
   readonly signal: string | null;
   readonly document: JsonObject;
 }
 
-/** What became of the command, as far as its pid file tells. */
+/** The state of the command according to its pid file. */
 export type Trace =
   | { readonly state: "never-began" | "gone" }
   | { readonly state: "running"; readonly pid: number };
@@ -34,40 +34,40 @@ export type OnceDecision =
   | { readonly act: "busy"; readonly why: "command-running"; readonly pid: number }
   | { readonly act: "unknown" };
 
-export interface OnceWishes {
+export interface OnceOptions {
   readonly retryUnknown?: boolean | undefined;
-  /** Run a command again that ended with an exit code other than 0 by itself. */
+  /** Run a command again that exited with a code other than 0. */
   readonly retryFailed?: boolean | undefined;
 }
 
 /**
- * The rule. A command that ended by itself is replayed. A started one is left alone while its owner or itself lives,
- * runs again only when it provably never began, and is otherwise unknown: never run again unless someone says so.
+ * A command that exited is replayed. A started one is busy while its owner or the command itself is alive, is run again
+ * if it provably never began, and has an unknown outcome otherwise: it is not run again unless that is requested.
  */
 export function decideOnce(
   record: OnceRecord | "absent" | "unreadable",
   owner: Liveness,
   trace: Trace,
-  wishes: OnceWishes,
+  options: OnceOptions,
 ): OnceDecision {
   if (record === "absent") return { act: "run", attempt: 1 };
-  if (record === "unreadable") return wishes.retryUnknown ? { act: "run", attempt: 1 } : { act: "unknown" };
+  if (record === "unreadable") return options.retryUnknown ? { act: "run", attempt: 1 } : { act: "unknown" };
   const again = { act: "run", attempt: record.attempt + 1 } as const;
   if (record.state === "ended") {
-    // Ended by a signal: it died in the middle, and nobody knows how far it got.
-    if (record.signal !== null) return wishes.retryUnknown ? again : { act: "unknown" };
-    if (!wishes.retryFailed || record.exitCode === 0) return { act: "replay", record };
-    // It reports a signal's number: something in it did not say itself that it failed.
-    return wasKilled(record.exitCode ?? 0) && !wishes.retryUnknown ? { act: "unknown" } : again;
+    // Killed by a signal: how far it got is unknown.
+    if (record.signal !== null) return options.retryUnknown ? again : { act: "unknown" };
+    if (!options.retryFailed || record.exitCode === 0) return { act: "replay", record };
+    // The exit code is that of a signal: a part of the command was killed and did not report its own failure.
+    return wasKilled(record.exitCode ?? 0) && !options.retryUnknown ? { act: "unknown" } : again;
   }
   if (owner === "alive") return { act: "busy", why: "owner-alive" };
-  if (owner === "elsewhere") return wishes.retryUnknown ? again : { act: "busy", why: "elsewhere" };
+  if (owner === "elsewhere") return options.retryUnknown ? again : { act: "busy", why: "elsewhere" };
   if (trace.state === "running") return { act: "busy", why: "command-running", pid: trace.pid };
-  if (trace.state === "never-began" || wishes.retryUnknown) return again;
+  if (trace.state === "never-began" || options.retryUnknown) return again;
   return { act: "unknown" };
 }
 
-/** 128 + a signal's number, as shells report it. */
+/** Shells report 128 + the number of a signal. */
 export function wasKilled(exitCode: number): boolean {
   return exitCode > 128 && exitCode <= 128 + 64;
 }
@@ -78,12 +78,12 @@ export interface OncePaths {
   pidFile(attempt: number): string;
 }
 
-/** Below a directory's own: one folder of records for each flow. */
+/** Below the private directory: one folder of records per flow. */
 export const ONCE = "once";
 
 export function oncePaths(place: FlowPlace, idempotencyKey: string, key: string): OncePaths {
-  const directory = ownPath(place.directory, ONCE, place.stem);
-  // Lengths first, so that no two pairs of texts run together.
+  const directory = privatePath(place.directory, ONCE, place.stem);
+  // With the length of the first part, so that different pairs never give the same text.
   const name = sha256Hex(`${idempotencyKey.length}:${idempotencyKey}${key}`).slice(0, 40);
   return {
     directory,
@@ -113,16 +113,16 @@ export function readRecord(path: string): OnceRecord | "absent" | "unreadable" {
   };
 }
 
-/** Whether a command of this flow is at work for someone who lives. Records that cannot be read belong to nobody. */
-export function hasLiveCommand(place: FlowPlace, lives: (owner: Owner) => boolean): boolean {
+/** Whether a live process runs a command of this flow. Unreadable records do not count. */
+export function hasLiveCommand(place: FlowPlace, isAlive: (owner: Owner) => boolean): boolean {
   return listRecords(place).some((path) => {
     const record = readRecord(path);
-    return typeof record !== "string" && record.state === "started" && lives(record.owner);
+    return typeof record !== "string" && record.state === "started" && isAlive(record.owner);
   });
 }
 
 export function listRecords({ directory, stem }: FlowPlace): string[] {
-  const records = ownPath(directory, ONCE, stem);
+  const records = privatePath(directory, ONCE, stem);
   let names: string[];
   try {
     names = readdirSync(records);
@@ -135,10 +135,10 @@ export function listRecords({ directory, stem }: FlowPlace): string[] {
 const VOID = "void";
 
 /**
- * What the pid file tells, decided for good: when there is none, one is made here, after which that attempt cannot
- * begin any more. Only true within one boot: a power loss may have taken the file with it.
+ * The state according to the pid file. A missing file is created here, after which that attempt can no longer begin. Only
+ * valid within one boot: the file is not durable, so a power loss may have removed it.
  */
-export function settleTrace(pidFile: string, startTimeOf: (pid: number) => string | undefined): Trace {
+export function resolveTrace(pidFile: string, startTimeOf: (pid: number) => string | undefined): Trace {
   try {
     const fd = openSync(pidFile, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o600);
     writeSync(fd, VOID);
@@ -150,7 +150,7 @@ export function settleTrace(pidFile: string, startTimeOf: (pid: number) => strin
   const text = readFileSync(pidFile, "latin1");
   if (text === VOID) return { state: "never-began" };
   const pid = Number.parseInt(text, 10);
-  // Not written yet, or cut: it began, and that is all one can say.
+  // Not written yet, or truncated: the command began, and nothing more is known.
   if (!(pid > 0)) return { state: "gone" };
   const started = text.slice(text.lastIndexOf(")") + 2).split(" ")[19];
   const now = startTimeOf(pid);

@@ -1,6 +1,6 @@
-// Runs one command and reports how it ended. The command is started through a shell that first enters its own pid in a
-// file that must not exist yet, and only then becomes the command: so a missing file proves that the command never
-// began, and whoever creates the file first (the command, or someone who gave up on it) has decided the matter.
+// Runs one command and reports how it ended. A shell first writes its own pid into a file that must not exist yet, and then
+// execs the command. So a missing file proves that the command never began, and whichever process creates the file first
+// (the command, or a later attempt that gives up on it) decides.
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { type Captured, createCapture } from "./output.ts";
@@ -14,25 +14,25 @@ export interface CommandRequest {
   readonly stdin: "inherit" | "ignore";
   readonly onStdout?: ((chunk: Buffer) => void) | undefined;
   readonly onStderr?: ((chunk: Buffer) => void) | undefined;
-  /** Asks the command to end; what it does then is still recorded. */
+  /** Sends SIGTERM to the command; how it ends is still recorded. */
   readonly signal?: AbortSignal | undefined;
 }
 
 export interface CommandEnd {
   /** False when the pid file could not be written: the command itself was never started. */
   readonly began: boolean;
-  /** As a shell reports it: 128 + the signal's number for a command that a signal ended. */
+  /** For a command killed by a signal, 128 + its number, like a shell. */
   readonly exitCode: number;
   readonly signal: string | null;
   readonly stdout: Captured;
   readonly stderr: Captured;
 }
 
-/** Says `pid` and, where there is /proc, its stat line. `-C` makes the file's creation exclusive. */
+/** Writes the pid and, where there is /proc, the stat line. `-C` makes the creation exclusive. */
 const WRAPPER =
   'set -C; IFS= read -r stat 2>/dev/null </proc/$$/stat; printf "%s %s\\n" $$ "$stat" >"$1" || exit 125; shift; exec "$@"';
 const NOT_BEGUN = 125;
-/** A background child may hold the pipes open for ever; what it prints after this belongs to nobody. */
+/** A background child may keep the pipes open forever; what it prints later is not recorded. */
 const DRAIN_MS = 500;
 
 export function runCommand(request: CommandRequest): Promise<CommandEnd> {
@@ -50,11 +50,11 @@ export function runCommand(request: CommandRequest): Promise<CommandEnd> {
     let timer: NodeJS.Timeout | undefined;
     child.stdout!.on("data", (chunk: Buffer) => {
       stdout.add(chunk);
-      pass(request.onStdout, chunk);
+      forward(request.onStdout, chunk);
     });
     child.stderr!.on("data", (chunk: Buffer) => {
       stderr.add(chunk);
-      pass(request.onStderr, chunk);
+      forward(request.onStderr, chunk);
     });
     const finish = (code: number | null, by: NodeJS.Signals | null) => {
       if (ended) return;
@@ -77,8 +77,8 @@ export function runCommand(request: CommandRequest): Promise<CommandEnd> {
       reject(error);
     });
     child.on("exit", (code, by) => {
-      // When this process was itself stopped for so long, what the command said is still to be read: in the turn that
-      // comes before the immediate.
+      // If this process itself was suspended for that long, output is still waiting: the immediate runs after the next
+      // poll of the pipes.
       timer = setTimeout(() => setImmediate(finish, code, by), DRAIN_MS);
     });
     child.on("close", finish);
@@ -87,14 +87,14 @@ export function runCommand(request: CommandRequest): Promise<CommandEnd> {
   });
 }
 
-/** A reader that has gone costs nobody the record. */
-function pass(to: ((chunk: Buffer) => void) | undefined, chunk: Buffer): void {
+/** A closed output must not prevent recording. */
+function forward(to: ((chunk: Buffer) => void) | undefined, chunk: Buffer): void {
   try {
     to?.(chunk);
   } catch {}
 }
 
-/** The command may end with 125 as well; then its pid is in the file. */
+/** The command itself may exit with 125; then its pid is in the file. */
 function namesProcess(pidFile: string, pid: number | undefined): boolean {
   try {
     return Number.parseInt(readFileSync(pidFile, "latin1"), 10) === pid;

@@ -1,51 +1,51 @@
-// Takes a file back that failed its hash, after a person has looked at it: only a wrong hash can be mended, since only
-// then is the content itself whole. Anything else is named, with the file to edit. The way back is journalled by
-// order: the healthy file is durable in its place before the quarantined one goes.
+// Accepts a file that was edited by hand, by computing its hash again. Only a wrong hash can be accepted, since only then
+// is the content itself valid; any other damage is an error that names the file to edit. Write order: the valid file is
+// durable in its place before the quarantined one is removed.
 import { crashPoint } from "../../platform/crash-point.ts";
 import { createFile, removeFile, replaceFile } from "../../platform/durable.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { shellWord } from "../../platform/shell-word.ts";
 import { type BadFlow, findQuarantined } from "../document/bad-flow.ts";
 import {
+  checkDocument,
   FLOW_LIMIT_BYTES,
   type FlowDocument,
   formatFlow,
-  judgeDocument,
-  seal,
+  withCheckpointHash,
 } from "../document/document.ts";
 import { parseStem } from "../document/id.ts";
-import { damaged, type FlowName } from "../document/open-flow.ts";
+import { damagedError, type FlowName } from "../document/open-flow.ts";
 import { parseExact } from "../document/python-json.ts";
 import { readFlow, readText } from "../document/read.ts";
 import { type FlowPlace, listDirectories, locateFlow, type Workspace } from "../document/workspace.ts";
-import { guardPath, withGuard } from "../locking/change-mutex.ts";
+import { mutexPath, withChangeMutex } from "../locking/change-mutex.ts";
 import { audit } from "./audit.ts";
 
-export interface Mended {
+export interface AcceptedEdit {
   readonly place: FlowPlace;
   readonly document: FlowDocument;
   readonly from: string;
 }
 
-export async function mendFlow(workspace: Workspace, { workflow, agent }: FlowName): Promise<Mended> {
+export async function acceptEdit(workspace: Workspace, { workflow, agent }: FlowName): Promise<AcceptedEdit> {
   const { machine, root } = workspace;
   const stem = parseStem(workflow);
   const found = findBad(root, stem, agent);
-  return withGuard(machine, guardPath(found.place.directory, stem), async () => {
+  return withChangeMutex(machine, mutexPath(found.place.directory, stem), async () => {
     const { place, bad } = found;
     const source = bad?.file ?? place.file;
-    const document = sealed(place, source);
+    const document = readEdited(place, source);
     if (bad === undefined) replaceFile(machine.disk, place.file, formatFlow(document));
     else if (!createFile(machine.disk, place.file, formatFlow(document))) {
       throw new LazarusError(
         "FLOW_EXISTS",
-        `${place.file} exists; the quarantined ${source} was left alone`,
+        `${place.file} exists; the quarantined ${source} was not changed`,
         {
           hint: `lazarus flow show -w ${shellWord(stem)}; then: rm ${shellWord(source)}`,
         },
       );
     }
-    crashPoint("flow.mend.written");
+    crashPoint("flow.accept-edit.written");
     if (bad !== undefined) {
       removeFile(machine.disk, bad.file);
       if (bad.report !== null) removeFile(machine.disk, bad.report);
@@ -66,35 +66,33 @@ function findBad(
     const found = findQuarantined(directory, stem);
     if (found !== undefined) return found;
   }
-  throw new LazarusError(
-    "FLOW_UNKNOWN",
-    `${stem} needs no mending: no file of it is damaged or in quarantine`,
-    {
-      hint: `lazarus flow list --root ${shellWord(root)}`,
-    },
-  );
+  throw new LazarusError("FLOW_UNKNOWN", `nothing to accept: ${stem} has no damaged or quarantined file`, {
+    hint: `lazarus flow list --root ${shellWord(root)}`,
+  });
 }
 
-function sealed(place: FlowPlace, file: string): FlowDocument {
+function readEdited(place: FlowPlace, file: string): FlowDocument {
   const text = readText(file, FLOW_LIMIT_BYTES);
   if (typeof text !== "string") {
-    if (text.state === "absent") throw new LazarusError("FLOW_UNKNOWN", `${file} is gone`);
-    throw text.why === "unreadable" ? damaged({ ...place, file }, text) : beyondMending(file, text.reason);
+    if (text.state === "absent") throw new LazarusError("FLOW_UNKNOWN", `${file} no longer exists`);
+    throw text.why === "unreadable"
+      ? damagedError({ ...place, file }, text)
+      : notAcceptable(file, text.reason);
   }
   let value: unknown;
   try {
     value = parseExact(text);
   } catch {
-    throw beyondMending(file, "is not JSON");
+    throw notAcceptable(file, "is not JSON");
   }
-  const verdict = judgeDocument(value, place.stem);
+  const verdict = checkDocument(value, place.stem);
   if (verdict.ok) return verdict.document;
-  if (verdict.why !== "hash") throw beyondMending(file, verdict.reason);
-  return seal(value as FlowDocument);
+  if (verdict.why !== "hash") throw notAcceptable(file, verdict.reason);
+  return withCheckpointHash(value as FlowDocument);
 }
 
-function beyondMending(file: string, reason: string): LazarusError {
-  return new LazarusError("FLOW_DAMAGED", `${file} ${reason}; only its owner can say what it should hold`, {
+function notAcceptable(file: string, reason: string): LazarusError {
+  return new LazarusError("FLOW_DAMAGED", `${file} ${reason}; it cannot be repaired automatically`, {
     hint: `edit ${shellWord(file)} and run the same command again, or remove it and start over`,
     details: { file },
   });

@@ -1,15 +1,20 @@
-// The local diary of a workspace's flows: every self-check, take-over, quarantine, removal and alert, one JSON object a
-// line, in `.lazarus/audit.jsonl`. It rotates by size and keeps three old files. Writing it never breaks its caller:
-// what went wrong comes back as words.
+// The audit log of a workspace's flows, `.lazarus/audit.jsonl`: every self-check, takeover, quarantine, removal and alert,
+// one JSON object per line. It rotates by size and keeps three old files. A failed write is returned as a message and
+// never fails the caller.
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { appendLine, removeFile } from "../../platform/durable.ts";
 import { asLazarusError, systemErrorCode } from "../../platform/errors.ts";
 import { formatIso } from "../document/document.ts";
-import { makeOwn, ownDirectory, requireOwn, requirePlain } from "../document/private-directory.ts";
+import {
+  makePrivateDirectory,
+  requirePrivateDirectory,
+  requireRegularFile,
+  rootPrivateDirectory,
+} from "../document/private-directory.ts";
 import { checkpointDirectory, type Workspace } from "../document/workspace.ts";
-import { guardPath, withGuard } from "../locking/change-mutex.ts";
+import { mutexPath, withChangeMutex } from "../locking/change-mutex.ts";
 
 export type AuditKind = "selfcheck" | "alert" | "takeover" | "quarantine" | "mend" | "prune" | "replace";
 
@@ -17,10 +22,10 @@ const ROTATE_AT_BYTES = 1024 * 1024;
 const OLD_FILES = 3;
 
 export function auditFile(root: string, age = 0): string {
-  return join(ownDirectory(root), age === 0 ? "audit.jsonl" : `audit.${age}.jsonl`);
+  return join(rootPrivateDirectory(root), age === 0 ? "audit.jsonl" : `audit.${age}.jsonl`);
 }
 
-/** Adds an entry. Returns what went wrong instead of throwing it. */
+/** Adds an entry. Returns an error message instead of throwing. */
 export async function audit(
   workspace: Workspace,
   kind: AuditKind,
@@ -28,15 +33,15 @@ export async function audit(
   rotateAtBytes: number = ROTATE_AT_BYTES,
 ): Promise<string | undefined> {
   const { machine, root } = workspace;
-  const directory = ownDirectory(root);
+  const directory = rootPrivateDirectory(root);
   const file = auditFile(root);
   const line = JSON.stringify({ time: formatIso(machine.clock.nowMs()), kind, ...facts });
   try {
-    // A log that is there proves that its directory was made durable before its first line.
-    const make = isThere(file) ? requireOwn : makeOwn;
-    make(workspace, checkpointDirectory(root));
-    await withGuard(machine, guardPath(directory, "audit"), () => {
-      requirePlain(file);
+    // If the log exists, its directory is durable already.
+    const prepare = exists(file) ? requirePrivateDirectory : makePrivateDirectory;
+    prepare(workspace, checkpointDirectory(root));
+    await withChangeMutex(machine, mutexPath(directory, "audit"), () => {
+      requireRegularFile(file);
       if (sizeOf(file) + line.length > rotateAtBytes) rotate(workspace);
       appendLine(machine.disk, file, line);
     });
@@ -46,7 +51,7 @@ export async function audit(
   }
 }
 
-/** Oldest first, so that a crash in between loses at most the oldest file and never the newest entries. */
+/** Oldest first: a crash in between loses at most the oldest file. */
 function rotate({ machine, root }: Workspace): void {
   removeFile(machine.disk, auditFile(root, OLD_FILES));
   for (let age = OLD_FILES - 1; age >= 0; age -= 1) {
@@ -57,13 +62,13 @@ function rotate({ machine, root }: Workspace): void {
       if (systemErrorCode(error) !== "ENOENT") throw error;
     }
   }
-  machine.disk.fsyncDirectory(ownDirectory(root));
+  machine.disk.fsyncDirectory(rootPrivateDirectory(root));
 }
 
 function sizeOf(path: string): number {
   return lstatSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-function isThere(path: string): boolean {
+function exists(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }

@@ -1,6 +1,6 @@
-// Changes a flow: update, complete, fail, block. Order: secrets refused → guard → file and lock read → the pure
-// transition → one durable write → the lock let go when the flow is finished. This is the hot path between an
-// agent's steps: it loads nothing that it does not need.
+// Changes a flow: update, complete, fail, block. Order: refuse secrets → take the mutex → read file and lock → the pure
+// transition → one durable write → release the lock if the flow is finished. This is the hot path between an agent's
+// steps: it loads nothing that it does not need.
 import { crashPoint } from "../../platform/crash-point.ts";
 import { removeFile, replaceFile } from "../../platform/durable.ts";
 import { LazarusError } from "../../platform/errors.ts";
@@ -10,14 +10,14 @@ import { type FlowName, findFlow, openFlow } from "../document/open-flow.ts";
 import { refuseSecrets } from "../document/secrets.ts";
 import { applyChange, type FlowChange } from "../document/transition.ts";
 import type { FlowPlace, Workspace } from "../document/workspace.ts";
-import { guardPath, withGuard } from "../locking/change-mutex.ts";
+import { mutexPath, withChangeMutex } from "../locking/change-mutex.ts";
 import type { Owner } from "../locking/owner.ts";
-import { lockedError, readLock, releaseLock, verdictFor } from "../locking/resume-lock.ts";
+import { lockedError, lockVerdict, readLock, releaseLock } from "../locking/resume-lock.ts";
 
 export interface Changed {
   readonly place: FlowPlace;
   readonly document: FlowDocument;
-  /** What the caller may want to know, in words. */
+  /** Messages for the user. */
   readonly remarks: readonly string[];
 }
 
@@ -31,13 +31,13 @@ export async function changeFlow(
   const { notes, handoff, step, complete } = change;
   await refuseSecrets({ complete: complete?.join("\n"), step, notes, handoff });
   const place = findFlow(root, name);
-  return withGuard(machine, guardPath(place.directory, place.stem), () => {
+  return withChangeMutex(machine, mutexPath(place.directory, place.stem), () => {
     const before = openFlow(root, place);
     const lock = readLock(place);
-    const verdict = verdictFor(machine, lock, me);
+    const verdict = lockVerdict(machine, lock, me);
     if (verdict === "held") throw lockedError(place, lock, "changing");
     const transition = applyChange(before, change, machine.clock.nowMs());
-    if ("refused" in transition) throw finished(place, transition);
+    if ("refused" in transition) throw finishedError(place, transition);
     const document = "to" in transition ? transition.to : before;
     if ("to" in transition) {
       const text = formatFlow(document);
@@ -45,7 +45,7 @@ export async function changeFlow(
       replaceFile(machine.disk, place.file, text);
       crashPoint("flow.change.written");
     }
-    // After the write: a crash in between leaves a lock on finished work, which hinders nobody.
+    // After the write: a crash in between leaves a lock on a finished flow, which does no harm.
     if (!isUnfinished(document) && verdict !== "free") {
       releaseLock(machine, place, me);
       crashPoint("flow.change.released");
@@ -54,7 +54,7 @@ export async function changeFlow(
   });
 }
 
-/** Lets go of a flow without changing it. A live owner's lock goes only with `force`. */
+/** Releases the lock of a flow without changing the flow. `force` also removes the lock of a live owner. */
 export async function releaseFlow(
   workspace: Workspace,
   name: FlowName,
@@ -63,12 +63,12 @@ export async function releaseFlow(
 ): Promise<{ place: FlowPlace; released: boolean }> {
   const { machine, root } = workspace;
   const place = findFlow(root, name);
-  return withGuard(machine, guardPath(place.directory, place.stem), () => {
+  return withChangeMutex(machine, mutexPath(place.directory, place.stem), () => {
     const lock = readLock(place);
     if (lock.kind === "none") return { place, released: false };
-    if (verdictFor(machine, lock, me) === "held" && !force) {
-      const instead = `lazarus flow release --workflow ${shellWord(place.stem)} --steal-lock`;
-      throw lockedError(place, lock, "releasing", instead);
+    if (lockVerdict(machine, lock, me) === "held" && !force) {
+      const command = `lazarus flow release --workflow ${shellWord(place.stem)} --steal-lock`;
+      throw lockedError(place, lock, "releasing", command);
     }
     const released = removeFile(machine.disk, place.lockFile);
     crashPoint("flow.release.removed");
@@ -76,15 +76,15 @@ export async function releaseFlow(
   });
 }
 
-function finished(
+function finishedError(
   place: FlowPlace,
   { refused, message }: { refused: string; message: string },
 ): LazarusError {
   const stem = shellWord(place.stem);
   const hint =
     refused === "done"
-      ? `lazarus flow show --workflow ${stem}; a new run is a new one: lazarus flow start --workflow ${stem} --idempotency NEW-KEY …`
-      : `lazarus flow update --workflow ${stem} --status in_progress, to take it up again`;
+      ? `lazarus flow show --workflow ${stem}; for a new run: lazarus flow start --workflow ${stem} --idempotency NEW-KEY …`
+      : `lazarus flow update --workflow ${stem} --status in_progress, to reopen it`;
   return new LazarusError("FLOW_FINISHED", message, {
     hint,
     details: { workflowId: place.stem, status: refused },

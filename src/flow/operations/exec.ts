@@ -1,6 +1,6 @@
-// Runs a plan's steps in order, each at most once, through the same records as `flow once`. Killed anywhere and run
-// again, it goes on where it stopped: finished steps are not run again, a step that failed is, and a step whose
-// outcome is unknown stops it unless the step declared `retry: safe` (INV-5).
+// Runs the steps of a plan in order, each at most once, with the same records as `flow once`. Killed at any point and run
+// again, it continues where it stopped: finished steps are skipped, a failed step is run again, and a step with an
+// unknown outcome stops it unless the step declares `retry: safe` (INV-5).
 import { resolve } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
@@ -18,10 +18,10 @@ import { startFlow } from "./start.ts";
 
 export interface ExecRequest {
   readonly plan: Plan;
-  /** What relative `cwd`s of steps are relative to. */
+  /** The base of relative `cwd`s of steps. */
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Who runs it: this process, since the work dies with it. */
+  /** The owner of the lock: this process, since the work ends with it. */
   readonly me: Owner;
   /** Keys of steps with an unknown outcome that may run again. */
   readonly retryUnknown?: readonly string[];
@@ -67,14 +67,15 @@ async function runSteps(
       onStep?.(step, "skipped");
       continue;
     }
-    if (signal?.aborted) throw interrupted(plan, step, GOES_ON);
+    if (signal?.aborted) throw interruptedError(plan, step, CONTINUES);
     const result = await runStep(workspace, request, step);
     onStep?.(step, result.outcome, result.exitCode);
     if (result.exitCode !== 0) {
       const notes = `step ${step.key} ended with exit code ${result.exitCode}`;
       await changeFlow(workspace, plan, { status: "failed", step: step.key, notes }, me);
-      const unsettled = wasKilled(result.exitCode) && step.retry !== "safe";
-      if (signal?.aborted) throw interrupted(plan, step, unsettled ? lookFirst(plan, step) : GOES_ON);
+      const unknown = wasKilled(result.exitCode) && step.retry !== "safe";
+      if (signal?.aborted)
+        throw interruptedError(plan, step, unknown ? checkFirstHint(plan, step) : CONTINUES);
       return { outcome: "failed", exitCode: result.exitCode, step: step.key };
     }
     crashPoint("flow.exec.step-ended");
@@ -98,21 +99,21 @@ async function runStep(workspace: Workspace, request: ExecRequest, step: PlanSte
       cwd: resolve(request.cwd, step.cwd ?? "."),
       env: { ...request.env, ...step.env },
       retryUnknown: step.retry === "safe" || retryUnknown.includes(step.key),
-      // The step itself said that it did not succeed: it is not a finished step.
+      // The step reported its own failure, so it is not finished.
       retryFailed: true,
     });
   } catch (error) {
     if (!(error instanceof LazarusError && error.code === "FLOW_OUTCOME_UNKNOWN")) throw error;
-    const notes = `nobody knows whether step ${step.key} happened`;
+    const notes = `the outcome of step ${step.key} is unknown`;
     await changeFlow(workspace, plan, { status: "blocked", step: step.key, notes }, me);
     throw new LazarusError("FLOW_OUTCOME_UNKNOWN", `${plan.workflow}: ${error.message}`, {
-      hint: lookFirst(plan, step),
+      hint: checkFirstHint(plan, step),
       details: error.details,
     });
   }
 }
 
-/** Opens the flow of this plan for `me`, starting or reopening it. Undefined when it is done already. */
+/** Opens the flow of this plan for `me`, and starts or reopens it if needed. Undefined when it is already done. */
 async function begin(workspace: Workspace, { plan, me }: ExecRequest): Promise<FlowDocument | undefined> {
   const { root } = workspace;
   const place = locateFlow(root, plan.workflow, plan.agent);
@@ -127,20 +128,20 @@ async function begin(workspace: Workspace, { plan, me }: ExecRequest): Promise<F
     throw new LazarusError(
       "FLOW_EXISTS",
       `${plan.workflow} is ${existing.status} under another key, ${JSON.stringify(existing.idempotencyKey)}`,
-      { hint: `finish that run first, or give it up: lazarus flow complete -w ${plan.workflow}` },
+      { hint: `finish that run first, or abandon it: lazarus flow complete -w ${plan.workflow}` },
     );
   } else if (existing.status === "done") {
     return undefined;
   } else {
-    // Asked for by name: what had failed, was blocked or has expired is taken up again.
+    // The plan was requested explicitly, so a failed, blocked or expired flow is reopened.
     await changeFlow(workspace, plan, { status: "in_progress", ttlDays: plan.ttlDays ?? 7 }, me);
   }
   crashPoint("flow.exec.begun");
   const { found, passedOver } = await resumeFlow(workspace, { workflow: plan.workflow, me });
   if (found !== undefined) return found.document;
-  const why = passedOver[0]?.detail ?? "its file is gone";
+  const why = passedOver[0]?.detail ?? "its file no longer exists";
   throw new LazarusError("FLOW_FINISHED", `${plan.workflow} cannot be run: ${why}; nothing was run`, {
-    hint: `lazarus flow show --workflow ${plan.workflow}, then the same command again`,
+    hint: `lazarus flow show --workflow ${plan.workflow}, then run the same command again`,
   });
 }
 
@@ -160,24 +161,24 @@ async function start(workspace: Workspace, plan: Plan, me: Owner): Promise<"star
   }
 }
 
-const GOES_ON = "the same command goes on from there";
+const CONTINUES = "the same command continues from there";
 
-function interrupted(plan: Plan, step: PlanStep, hint: string): LazarusError {
+function interruptedError(plan: Plan, step: PlanStep, hint: string): LazarusError {
   const at = `${plan.workflow} was interrupted at step ${JSON.stringify(step.key)}`;
   return new LazarusError("INTERRUPTED", at, { hint });
 }
 
-/** What a person does about a step whose outcome is unknown. */
-function lookFirst({ workflow }: Plan, { key }: PlanStep): string {
+/** What to do about a step whose outcome is unknown. */
+function checkFirstHint({ workflow }: Plan, { key }: PlanStep): string {
   const word = shellWord(key);
-  return `look whether it took effect; if so: lazarus flow update -w ${workflow} --complete ${word}; if not: the same exec with --retry-unknown ${word}`;
+  return `check whether it took effect; if so: lazarus flow update -w ${workflow} --complete ${word}; if not: the same exec with --retry-unknown ${word}`;
 }
 
-/** A misspelt key would be a retry that never comes. */
+/** Throws on a misspelled key, which would otherwise be ignored. */
 function requireSteps({ workflow, steps }: Plan, keys: readonly string[]): void {
-  const stranger = keys.find((key) => !steps.some((step) => step.key === key));
-  if (stranger === undefined) return;
-  throw new LazarusError("USAGE", `${workflow} has no step ${JSON.stringify(stranger)}; nothing was run`, {
+  const unknown = keys.find((key) => !steps.some((step) => step.key === key));
+  if (unknown === undefined) return;
+  throw new LazarusError("USAGE", `${workflow} has no step ${JSON.stringify(unknown)}; nothing was run`, {
     hint: `its steps: ${steps
       .map((step) => shellWord(step.key))
       .join(" ")

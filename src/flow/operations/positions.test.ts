@@ -87,8 +87,8 @@ describe("what a restore does to the flows", () => {
     expect(describeFlowMove(before, after)).toEqual([
       'flow broken goes forward from a damaged file to step "b" (in_progress, 1 done)',
       'flow deploy goes back from step "announce" (in_progress, 3 done) to step "build" (in_progress, 1 done); 2 completed steps will count as not done',
-      'flow lost comes back at step "l" (in_progress, 2 done)',
-      "flow new goes away: the checkpoint does not have it",
+      'flow lost is restored at step "l" (in_progress, 2 done)',
+      "flow new is removed: it is not in the checkpoint",
     ]);
     expect(describeFlowMove(after, after)).toEqual([]);
   });
@@ -102,11 +102,11 @@ describe("what a restore does to the flows", () => {
     ];
     const after = [ran(at("deploy", "build", 1), 1), at("same", "s", 1)];
     expect(describeFlowMove(before, after)).toEqual([
-      'flow deploy goes back from step "announce" (in_progress, 3 done) to step "build" (in_progress, 1 done); 2 completed steps will count as not done; 2 at-most-once commands have run since and will be forgotten: look before they run again',
-      "flow new goes away: the checkpoint does not have it; 1 at-most-once command has run since and will be forgotten: look before it runs again",
-      'flow same stays at step "s" (in_progress, 1 done); 2 at-most-once commands have run since and will be forgotten: look before they run again',
+      'flow deploy goes back from step "announce" (in_progress, 3 done) to step "build" (in_progress, 1 done); 2 completed steps will count as not done; the records of 2 at-most-once commands that have run since will be lost: check before they run again',
+      "flow new is removed: it is not in the checkpoint; the record of 1 at-most-once command that has run since will be lost: check before it runs again",
+      'flow same stays at step "s" (in_progress, 1 done); the records of 2 at-most-once commands that have run since will be lost: check before they run again',
     ]);
     expect(describeFlowMove(before, before)).toEqual([]);
-    expect(describeFlowMove(after, before).join()).not.toContain("forgotten");
+    expect(describeFlowMove(after, before).join()).not.toContain("at-most-once");
   });
 });

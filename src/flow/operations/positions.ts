@@ -1,6 +1,6 @@
-// Where the flows of a cell stand, for its checkpoints: which step each one is at, and whether its file is whole. Cheap,
-// bounded, and never throwing, since a checkpoint must not fail over a stranger's file. `describeFlowMove` says in a
-// sentence what a restore does to each flow.
+// The positions of a cell's flows, for its checkpoints: the current step of each flow, and whether its file is valid.
+// Cheap, bounded, and never throws, since a checkpoint must not fail over an unrelated file. `describeFlowMove`
+// describes what a restore does to each flow.
 import { join, relative } from "node:path";
 import type { FlowDocument, FlowStatus } from "../document/document.ts";
 import { readFlow } from "../document/read.ts";
@@ -14,27 +14,27 @@ export interface FlowPosition {
   readonly agentId: string;
   readonly status: FlowStatus | "invalid";
   readonly currentStep: string;
-  /** How many. */
+  /** Their number. */
   readonly completedSteps: number;
   readonly updatedAt: string;
   /** Null when the file carries no hash. */
   readonly hashOk: boolean | null;
-  /** How many at-most-once commands have a record; absent for none. */
+  /** The number of recorded at-most-once commands; absent when there are none. */
   readonly onceRecords?: number;
 }
 
-/** A cell's flows lie in its worktree; some tools keep them beside it. */
-const PLACES = ["worktree", ".", "state"] as const;
-const MOST_FLOWS = 1000;
-const MOST_TEXT = 200;
+/** Usually the worktree; some tools use other directories of the cell. */
+const DIRECTORIES = ["worktree", ".", "state"] as const;
+const MAX_FLOWS = 1000;
+const MAX_TEXT = 200;
 
 /** The flows of a cell, or of a plain directory; at most 1,000. Never throws. */
 export function readFlowPositions(root: string): FlowPosition[] {
   const positions: FlowPosition[] = [];
-  for (const place of PLACES) {
-    for (const directory of quietly(() => listDirectories(join(root, place)))) {
-      for (const stem of quietly(() => listStems(directory))) {
-        if (positions.length >= MOST_FLOWS) return positions;
+  for (const place of DIRECTORIES) {
+    for (const directory of orEmpty(() => listDirectories(join(root, place)))) {
+      for (const stem of orEmpty(() => listStems(directory))) {
+        if (positions.length >= MAX_FLOWS) return positions;
         const flow = placeOf(directory, stem);
         const reading = readFlow(flow);
         if (reading.state === "absent") continue;
@@ -53,10 +53,10 @@ function healthy(file: string, place: FlowPlace, document: FlowDocument): FlowPo
   const { workflowId, agentId, status, currentStep, completedSteps, updatedAt, checkpointHash } = document;
   return {
     file,
-    workflowId: cut(workflowId),
-    agentId: cut(agentId),
+    workflowId: truncate(workflowId),
+    agentId: truncate(agentId),
     status,
-    currentStep: cut(currentStep),
+    currentStep: truncate(currentStep),
     completedSteps: completedSteps.length,
     updatedAt,
     hashOk: checkpointHash === undefined ? null : true,
@@ -67,7 +67,7 @@ function healthy(file: string, place: FlowPlace, document: FlowDocument): FlowPo
 function invalid(file: string, stem: string, why: string): FlowPosition {
   return {
     file,
-    workflowId: cut(stem),
+    workflowId: truncate(stem),
     agentId: "",
     status: "invalid",
     currentStep: "",
@@ -78,8 +78,8 @@ function invalid(file: string, stem: string, why: string): FlowPosition {
 }
 
 /**
- * What a restore does to the flows, a sentence each, in order of file; empty when nothing moves. `before` is where
- * they stand now, `after` where the checkpoint has them. Texts come from files: print them through `harmless`.
+ * What a restore does to the flows: a sentence per flow, sorted by file; empty when nothing changes. `before` are the
+ * current positions, `after` those of the checkpoint. The texts come from files: escape them before printing.
  */
 export function describeFlowMove(before: readonly FlowPosition[], after: readonly FlowPosition[]): string[] {
   const now = new Map(before.map((position) => [position.file, position]));
@@ -89,40 +89,40 @@ export function describeFlowMove(before: readonly FlowPosition[], after: readonl
 }
 
 function describeMove(from: FlowPosition | undefined, to: FlowPosition | undefined): string | undefined {
-  const again = forgotten(from, to);
+  const lost = describeLostRecords(from, to);
   if (to === undefined) {
-    return from && `flow ${from.workflowId} goes away: the checkpoint does not have it${again}`;
+    return from && `flow ${from.workflowId} is removed: it is not in the checkpoint${lost}`;
   }
-  if (from === undefined) return `flow ${to.workflowId} comes back at ${standing(to)}`;
-  if (standing(from) === standing(to))
-    return again && `flow ${to.workflowId} stays at ${standing(to)}${again}`;
+  if (from === undefined) return `flow ${to.workflowId} is restored at ${describePosition(to)}`;
+  if (describePosition(from) === describePosition(to))
+    return lost && `flow ${to.workflowId} stays at ${describePosition(to)}${lost}`;
   const steps = from.completedSteps - to.completedSteps;
   const done = steps > 0 ? `; ${steps} completed step${steps === 1 ? "" : "s"} will count as not done` : "";
-  const way = steps >= 0 ? "goes back" : "goes forward";
-  return `flow ${to.workflowId} ${way} from ${standing(from)} to ${standing(to)}${done}${again}`;
+  const direction = steps >= 0 ? "goes back" : "goes forward";
+  return `flow ${to.workflowId} ${direction} from ${describePosition(from)} to ${describePosition(to)}${done}${lost}`;
 }
 
-/** The outside world does not go back with the files: a command whose record goes would run a second time. */
-function forgotten(from: FlowPosition | undefined, to: FlowPosition | undefined): string {
+/** A restore does not undo effects on the outside world: a command whose record is removed would run a second time. */
+function describeLostRecords(from: FlowPosition | undefined, to: FlowPosition | undefined): string {
   const count = (from?.onceRecords ?? 0) - (to?.onceRecords ?? 0);
   if (count <= 0) return "";
   return count === 1
-    ? "; 1 at-most-once command has run since and will be forgotten: look before it runs again"
-    : `; ${count} at-most-once commands have run since and will be forgotten: look before they run again`;
+    ? "; the record of 1 at-most-once command that has run since will be lost: check before it runs again"
+    : `; the records of ${count} at-most-once commands that have run since will be lost: check before they run again`;
 }
 
-function standing({ status, currentStep, completedSteps }: FlowPosition): string {
+function describePosition({ status, currentStep, completedSteps }: FlowPosition): string {
   if (status === "invalid") return "a damaged file";
   return `step ${JSON.stringify(currentStep)} (${status}, ${completedSteps} done)`;
 }
 
-function cut(text: string): string {
-  return text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)}…` : text;
+function truncate(text: string): string {
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
 }
 
-function quietly<T>(look: () => T[]): T[] {
+function orEmpty<T>(list: () => T[]): T[] {
   try {
-    return look();
+    return list();
   } catch {
     return [];
   }

@@ -1,16 +1,15 @@
-// Finds unfinished work and takes it: schema, hash and expiry verified, the resume lock taken, all inside the flow's
-// guard. Nothing is passed over in silence: every flow that was not resumed comes back with its reason (INV-6), and
-// bad files go to quarantine without hiding the healthy ones. What could not be looked at is an error, unless there is
-// other work to resume.
+// Finds an unfinished flow and takes its resume lock, after checking schema, hash and expiry under the flow's mutex. Every
+// flow that is not resumed is reported with its reason (INV-6); bad files are quarantined and do not hide valid ones. A
+// file or directory that cannot be read is an error, unless another flow can be resumed.
 import { relative } from "node:path";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import { type BadFlow, badInPlace, listQuarantine } from "../document/bad-flow.ts";
 import { type FlowDocument, isExpired, isUnfinished } from "../document/document.ts";
 import { isFlowId, isTooLong, parseStem } from "../document/id.ts";
-import { damaged } from "../document/open-flow.ts";
+import { damagedError } from "../document/open-flow.ts";
 import { readFlow } from "../document/read.ts";
 import {
-  closedError,
+  closedDirectoryError,
   type FlowPlace,
   findDirectories,
   listStems,
@@ -18,7 +17,7 @@ import {
   placeOf,
   type Workspace,
 } from "../document/workspace.ts";
-import { guardPath, withGuard } from "../locking/change-mutex.ts";
+import { mutexPath, withChangeMutex } from "../locking/change-mutex.ts";
 import { describeOwner, type Owner } from "../locking/owner.ts";
 import { describeLock, type LockTaken, lockedError, takeLock } from "../locking/resume-lock.ts";
 import { audit } from "./audit.ts";
@@ -26,7 +25,7 @@ import { quarantine } from "./quarantine.ts";
 
 export interface ResumeRequest {
   readonly workflow?: string | undefined;
-  /** Only flows of this agent, or handed to it. */
+  /** Only flows of this agent or handed off to it. */
   readonly agent?: string | undefined;
   readonly me: Owner;
   readonly stealLock?: boolean;
@@ -34,7 +33,7 @@ export interface ResumeRequest {
 
 export interface PassedOver {
   readonly workflowId: string;
-  /** `failed`: it could not be looked at, or its guard is stuck. */
+  /** `failed`: it could not be read, or its mutex is stuck. */
   readonly why: "finished" | "expired" | "locked" | "other-agent" | "failed";
   readonly detail: string;
 }
@@ -42,9 +41,9 @@ export interface PassedOver {
 export interface Resumed {
   readonly found: { place: FlowPlace; document: FlowDocument; lock: LockTaken } | undefined;
   readonly passedOver: readonly PassedOver[];
-  /** Bad files that this call came across. */
+  /** Bad files found by this call. */
   readonly bad: readonly BadFlow[];
-  /** How many lie in quarantine from earlier calls. */
+  /** The number of files quarantined by earlier calls. */
   readonly quarantinedBefore: number;
 }
 
@@ -61,7 +60,7 @@ export async function resumeFlow(workspace: Workspace, request: ResumeRequest): 
   };
   for (const each of request.workflow === undefined ? closed : []) {
     const workflowId = relative(root, each.directory);
-    if (each.why === "unreadable") fail(workflowId, closedError(each));
+    if (each.why === "unreadable") fail(workflowId, closedDirectoryError(each));
     else passedOver.push({ workflowId, why: "failed", detail: each.reason });
   }
   for (const place of candidates(root, open, request)) {
@@ -99,26 +98,26 @@ type Attempt = { document: FlowDocument; lock: LockTaken } | PassedOver | BadFlo
 async function tryResume(workspace: Workspace, place: FlowPlace, request: ResumeRequest): Promise<Attempt> {
   const { machine } = workspace;
   const named = request.workflow !== undefined;
-  // A look without the guard first: finished flows are most of a long-lived workspace.
-  const glance = readFlow(place);
-  if (glance.state === "absent") return undefined;
-  if (glance.state === "ok") {
-    const reason = whyNot(glance.document, request, machine.clock.nowMs());
+  // Checked without the mutex first: most flows of a long-lived workspace are finished.
+  const preview = readFlow(place);
+  if (preview.state === "absent") return undefined;
+  if (preview.state === "ok") {
+    const reason = whySkipped(preview.document, request, machine.clock.nowMs());
     if (reason !== undefined) return reason;
-  } else if (glance.why === "unreadable") {
-    const error = damaged(place, glance);
+  } else if (preview.why === "unreadable") {
+    const error = damagedError(place, preview);
     if (named || error.kind === "machine") throw error;
-    return badInPlace(place, glance);
-  } else if (isTooLong(place.stem) && !named) return badInPlace(place, glance);
-  return withGuard(machine, guardPath(place.directory, place.stem), async (): Promise<Attempt> => {
+    return badInPlace(place, preview);
+  } else if (isTooLong(place.stem) && !named) return badInPlace(place, preview);
+  return withChangeMutex(machine, mutexPath(place.directory, place.stem), async (): Promise<Attempt> => {
     const reading = readFlow(place);
     if (reading.state === "absent") return undefined;
     if (reading.state === "bad") {
-      const moved = await setAside(workspace, place);
-      if (named) throw damaged(moved?.quarantined ? { ...place, file: moved.file } : place, reading);
+      const moved = await tryQuarantine(workspace, place);
+      if (named) throw damagedError(moved?.quarantined ? { ...place, file: moved.file } : place, reading);
       return moved;
     }
-    const reason = whyNot(reading.document, request, machine.clock.nowMs());
+    const reason = whySkipped(reading.document, request, machine.clock.nowMs());
     if (reason !== undefined) return reason;
     const lock = takeLock(machine, place, request.me, request.stealLock ?? false);
     const stolen = lock.verdict === "held" && request.stealLock === true;
@@ -138,8 +137,8 @@ async function tryResume(workspace: Workspace, place: FlowPlace, request: Resume
   });
 }
 
-/** A file that cannot be moved, in a read-only directory say, is still reported. */
-async function setAside(workspace: Workspace, place: FlowPlace): Promise<BadFlow | undefined> {
+/** A file that cannot be moved, for example in a read-only directory, is still reported. */
+async function tryQuarantine(workspace: Workspace, place: FlowPlace): Promise<BadFlow | undefined> {
   try {
     return await quarantine(workspace, place);
   } catch {
@@ -148,8 +147,8 @@ async function setAside(workspace: Workspace, place: FlowPlace): Promise<BadFlow
   }
 }
 
-/** The pure part: why this flow is not the one to resume; undefined when it is. */
-export function whyNot(
+/** Why this flow cannot be resumed; undefined when it can. Pure. */
+export function whySkipped(
   document: FlowDocument,
   { agent }: Pick<ResumeRequest, "agent">,
   nowMs: number,
@@ -159,8 +158,8 @@ export function whyNot(
     return { workflowId, why: "finished", detail: `${document.status} at ${document.updatedAt}` };
   }
   if (agent !== undefined && document.agentId !== agent && document.handoffTo !== agent) {
-    const whose = isFlowId(document.agentId) ? document.agentId : JSON.stringify(document.agentId);
-    return { workflowId, why: "other-agent", detail: `belongs to ${whose}` };
+    const owner = isFlowId(document.agentId) ? document.agentId : JSON.stringify(document.agentId);
+    return { workflowId, why: "other-agent", detail: `belongs to ${owner}` };
   }
   if (isExpired(document, nowMs)) {
     return { workflowId, why: "expired", detail: `expired at ${document.expiresAt}` };

@@ -1,5 +1,5 @@
-// Starts a flow. Order: secrets refused → every used key looked at → the replaced flow's key buried → file written.
-// One start at a time per workspace, so that two flows cannot take one idempotency key at once.
+// Starts a flow. Order: refuse secrets → check all used keys → record the key of a replaced flow → write the file. Only one
+// start runs at a time per workspace, so that two flows cannot take the same idempotency key.
 import { existsSync } from "node:fs";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory, replaceFile, sweepTemporaries } from "../../platform/durable.ts";
@@ -9,42 +9,42 @@ import { shellWord } from "../../platform/shell-word.ts";
 import { findQuarantined } from "../document/bad-flow.ts";
 import { type FlowDocument, formatFlow } from "../document/document.ts";
 import { parseFlowId } from "../document/id.ts";
-import { damaged, inQuarantine } from "../document/open-flow.ts";
+import { damagedError, quarantinedError } from "../document/open-flow.ts";
 import { readFlow } from "../document/read.ts";
 import { refuseSecrets } from "../document/secrets.ts";
 import {
-  judgeStart,
-  type KnownKey,
-  keyOf,
+  decideStart,
   type NewFlow,
   newDocument,
   type StartVerdict,
+  type UsedKey,
+  usedKeyOf,
 } from "../document/transition.ts";
 import {
   checkpointDirectory,
   type FlowPlace,
   listDirectories,
   listStems,
-  noWorkspace,
+  missingWorkspaceError,
   placeOf,
   requireInside,
   type Workspace,
 } from "../document/workspace.ts";
-import { guardPath, withGuard } from "../locking/change-mutex.ts";
+import { mutexPath, withChangeMutex } from "../locking/change-mutex.ts";
 import type { Owner } from "../locking/owner.ts";
-import { lockedError, readLock, releaseLock, verdictFor } from "../locking/resume-lock.ts";
+import { lockedError, lockVerdict, readLock, releaseLock } from "../locking/resume-lock.ts";
 import { audit } from "./audit.ts";
 import { quarantine } from "./quarantine.ts";
-import { bury, readTombstones, tombstoneFile } from "./used-keys.ts";
+import { readUsedKeys, recordUsedKey, usedKeysFile } from "./used-keys.ts";
 
-/** The guard of all starts: a name that no workflow can have. */
-const STARTING = ".start";
+/** The mutex of all starts: not a valid workflow name. */
+const START_MUTEX = ".start";
 
 export interface StartOptions {
   readonly me: Owner;
-  /** Replace an unfinished flow of this name. Done work is not started again even so. */
+  /** Replace an unfinished flow of this name. Finished work is never started again under the same key. */
   readonly force?: boolean;
-  /** Keep the file below `agents/<agent>/` instead of the workspace's own directory. */
+  /** Write the file below `agents/<agent>/` instead of the workspace's own directory. */
   readonly perAgent?: boolean;
 }
 
@@ -61,33 +61,33 @@ export async function startFlow(
   const { machine, root } = workspace;
   const stem = parseFlowId(flow.workflow, "workflow");
   const agent = parseFlowId(flow.agent, "agent");
-  await refuseSecrets(textsOf(flow));
+  await refuseSecrets(checkedTexts(flow));
   const place = placeOf(checkpointDirectory(root, options.perAgent ? agent : undefined), stem);
   const shared = checkpointDirectory(root);
-  if (!existsSync(root)) throw noWorkspace(root);
+  if (!existsSync(root)) throw missingWorkspaceError(root);
   for (const directory of new Set([shared, place.directory])) {
     try {
       makeDirectory(machine.disk, directory);
     } catch (error) {
-      throw asLazarusError(error, `making ${directory}`, root);
+      throw asLazarusError(error, `creating ${directory}`, root);
     }
     requireInside(root, directory);
   }
-  return withGuard(machine, guardPath(shared, STARTING), () =>
-    withGuard(machine, guardPath(place.directory, stem), async () => {
+  return withChangeMutex(machine, mutexPath(shared, START_MUTEX), () =>
+    withChangeMutex(machine, mutexPath(place.directory, stem), async () => {
       const existing = await readExisting(workspace, place, options.force ?? false);
-      const verdict = judgeStart(flow, existing, usedKeys(root), options.force ?? false);
-      if (!verdict.ok) throw refusal(verdict, flow, root);
+      const verdict = decideStart(flow, existing, collectUsedKeys(root), options.force ?? false);
+      if (!verdict.ok) throw refusalError(verdict, flow, root);
       const lock = readLock(place);
-      if (verdictFor(machine, lock, options.me) === "held" && !options.force) {
+      if (lockVerdict(machine, lock, options.me) === "held" && !options.force) {
         throw lockedError(place, lock, "starting", "the same command with --force");
       }
       sweepTemporaries(machine.disk, place.directory, pidInUse);
       const document = newDocument(flow, machine.clock.nowMs());
       const text = formatFlow(document);
       if (existing !== undefined && existing.idempotencyKey !== flow.idempotency) {
-        bury(workspace, existing);
-        crashPoint("flow.start.buried");
+        recordUsedKey(workspace, existing);
+        crashPoint("flow.start.key-recorded");
       }
       replaceFile(machine.disk, place.file, text);
       crashPoint("flow.start.written");
@@ -104,12 +104,12 @@ export async function startFlow(
   );
 }
 
-function textsOf(flow: NewFlow): Record<string, string | undefined> {
+function checkedTexts(flow: NewFlow): Record<string, string | undefined> {
   const { workflow, agent, step, idempotency, handoff, notes, remaining = [] } = flow;
   return { workflow, agent, step, idempotency, handoff, notes, remaining: remaining.join("\n") };
 }
 
-/** A damaged namesake may be all that is left of the work, in its place or in quarantine; it is never overwritten. */
+/** A damaged file of this name may be all that is left of the work, so it is never overwritten. */
 async function readExisting(
   workspace: Workspace,
   place: FlowPlace,
@@ -119,26 +119,26 @@ async function readExisting(
   if (reading.state === "ok") return reading.document;
   if (reading.state === "absent") {
     const found = force ? undefined : findQuarantined(place.directory, place.stem);
-    if (found !== undefined) throw inQuarantine(found.bad, place.stem, "; or start over with --force");
+    if (found !== undefined) throw quarantinedError(found.bad, place.stem, "; or start over with --force");
     return undefined;
   }
   const moved = force ? await quarantine(workspace, place) : undefined;
-  if (!moved?.quarantined) throw damaged(place, reading);
+  if (!moved?.quarantined) throw damagedError(place, reading);
   return undefined;
 }
 
-function usedKeys(root: string): KnownKey[] {
-  const known = readTombstones(root);
+function collectUsedKeys(root: string): UsedKey[] {
+  const keys = readUsedKeys(root);
   for (const directory of listDirectories(root)) {
     for (const stem of listStems(directory)) {
       const reading = readFlow(placeOf(directory, stem));
-      if (reading.state === "ok") known.push(keyOf(reading.document));
+      if (reading.state === "ok") keys.push(usedKeyOf(reading.document));
     }
   }
-  return known;
+  return keys;
 }
 
-function refusal(
+function refusalError(
   { why, by }: Extract<StartVerdict, { ok: false }>,
   flow: NewFlow,
   root: string,
@@ -151,7 +151,7 @@ function refusal(
       return new LazarusError(
         "FLOW_ALREADY_DONE",
         `the work with key ${key} is already done: ${by.workflowId}, at ${by.updatedAt}`,
-        { hint: "nothing to do; for another run of the same steps choose a new --idempotency", details },
+        { hint: "nothing to do; to run the same steps again, use a new --idempotency key", details },
       );
     case "exists":
       return new LazarusError(
@@ -164,7 +164,7 @@ function refusal(
         "FLOW_EXISTS",
         `key ${key} belongs to ${by.workflowId}, which is ${by.status}`,
         {
-          hint: `lazarus flow resume --workflow ${stem}, or choose a new --idempotency`,
+          hint: `lazarus flow resume --workflow ${stem}, or use a new --idempotency key`,
           details,
         },
       );
@@ -173,7 +173,7 @@ function refusal(
         "FLOW_EXISTS",
         `key ${key} belongs to ${by.workflowId}, which was removed unfinished at step ${JSON.stringify(by.currentStep)}`,
         {
-          hint: `what it had done: grep -F ${shellWord(JSON.stringify(by.workflowId))} ${shellWord(tombstoneFile(root))}; then start over with --force`,
+          hint: `see what it had done: grep -F ${shellWord(JSON.stringify(by.workflowId))} ${shellWord(usedKeysFile(root))}; then start over with --force`,
           details,
         },
       );

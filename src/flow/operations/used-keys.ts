@@ -1,5 +1,5 @@
-// Idempotency keys outlive their flows: before a flow's file is removed or replaced, its key is entered here, one JSON
-// object a line, so that done work stays known as done; unfinished work is entered whole. Lines are only ever added.
+// Idempotency keys of removed flows: before a flow's file is removed or replaced, its key is appended here, one JSON object
+// per line, so that finished work is never repeated. For unfinished work the whole document is recorded. Append-only.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { appendLine } from "../../platform/durable.ts";
@@ -12,34 +12,37 @@ import {
   formatIso,
   isUnfinished,
 } from "../document/document.ts";
-import { makeOwn, ownDirectory, requirePlain } from "../document/private-directory.ts";
+import {
+  makePrivateDirectory,
+  requireRegularFile,
+  rootPrivateDirectory,
+} from "../document/private-directory.ts";
 import { formatLine } from "../document/python-json.ts";
-import { type KnownKey, keyOf } from "../document/transition.ts";
+import { type UsedKey, usedKeyOf } from "../document/transition.ts";
 import { checkpointDirectory, type Workspace } from "../document/workspace.ts";
 
-export function tombstoneFile(root: string): string {
-  return join(ownDirectory(root), "tombstones.jsonl");
+export function usedKeysFile(root: string): string {
+  return join(rootPrivateDirectory(root), "tombstones.jsonl");
 }
 
-/** Durable at return: only then may the flow's own file go. */
-export function bury(workspace: Workspace, document: FlowDocument): void {
+/** Durable at return; only then may the flow's file be removed. */
+export function recordUsedKey(workspace: Workspace, document: FlowDocument): void {
   const { machine, root } = workspace;
-  makeOwn(workspace, checkpointDirectory(root));
-  requirePlain(tombstoneFile(root));
-  const { pruned: _, ...known } = keyOf(document);
-  // Unfinished work is not thrown away: whoever starts over must be able to see what had been done, and a clock that
-  // was wrong for an hour must not cost it.
+  makePrivateDirectory(workspace, checkpointDirectory(root));
+  requireRegularFile(usedKeysFile(root));
+  const { pruned: _, ...usedKey } = usedKeyOf(document);
+  // Unfinished work is kept, so that it can be checked before starting over, and is not lost to a clock that was wrong.
   const flow = isUnfinished(document) ? { flow: document } : {};
-  const entry = { ...known, buriedAt: formatIso(machine.clock.nowMs()), ...flow };
-  appendLine(machine.disk, tombstoneFile(root), formatLine(entry));
+  const entry = { ...usedKey, buriedAt: formatIso(machine.clock.nowMs()), ...flow };
+  appendLine(machine.disk, usedKeysFile(root), formatLine(entry));
 }
 
-/** Every key that was buried. A torn or foreign line is no key and hides none. */
-export function readTombstones(root: string): KnownKey[] {
+/** Every recorded key. Torn and unknown lines are skipped. */
+export function readUsedKeys(root: string): UsedKey[] {
   let text: string;
   try {
-    requirePlain(tombstoneFile(root));
-    text = readFileSync(tombstoneFile(root), "utf8");
+    requireRegularFile(usedKeysFile(root));
+    text = readFileSync(usedKeysFile(root), "utf8");
   } catch (error) {
     if (systemErrorCode(error) === "ENOENT" || systemErrorCode(error) === "ENOTDIR") return [];
     throw error;
@@ -47,7 +50,7 @@ export function readTombstones(root: string): KnownKey[] {
   return text.split("\n").flatMap((line) => parseLine(line) ?? []);
 }
 
-function parseLine(line: string): KnownKey | undefined {
+function parseLine(line: string): UsedKey | undefined {
   let value: unknown;
   try {
     value = JSON.parse(line);

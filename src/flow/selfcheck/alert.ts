@@ -6,10 +6,10 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { replaceFile } from "../../platform/durable.ts";
 import { asLazarusError } from "../../platform/errors.ts";
 import { isJsonObject, readJsonFile } from "../../platform/json-file.ts";
-import { makeOwn, ownDirectory } from "../document/private-directory.ts";
+import { makePrivateDirectory, rootPrivateDirectory } from "../document/private-directory.ts";
 import { formatExact } from "../document/python-json.ts";
 import { checkpointDirectory, type Workspace } from "../document/workspace.ts";
-import { guardPath, withGuard } from "../locking/change-mutex.ts";
+import { mutexPath, withChangeMutex } from "../locking/change-mutex.ts";
 import { audit } from "../operations/audit.ts";
 import type { SelfcheckReport } from "./report.ts";
 
@@ -39,8 +39,8 @@ export async function alertFindings(
 ): Promise<AlertResult> {
   if (TARGETS.every((target) => targets[target] === undefined)) return { alerted: 0, problems: [] };
   try {
-    const directory = makeOwn(workspace, checkpointDirectory(workspace.root));
-    return await withGuard(workspace.machine, guardPath(directory, "alerts"), () =>
+    const directory = makePrivateDirectory(workspace, checkpointDirectory(workspace.root));
+    return await withChangeMutex(workspace.machine, mutexPath(directory, "alerts"), () =>
       alertTargets(workspace, report, targets),
     );
   } catch (error) {
@@ -59,7 +59,7 @@ async function alertTargets(
   report: SelfcheckReport,
   targets: AlertTargets,
 ): Promise<AlertResult> {
-  const path = join(ownDirectory(workspace.root), "alerts.json");
+  const path = join(rootPrivateDirectory(workspace.root), "alerts.json");
   const before = readSent(path);
   const after = { ...before };
   const alerted = new Set<string>();
@@ -141,7 +141,7 @@ function writeSent({ machine, root }: Workspace, path: string, sent: SentByTarge
     replaceFile(machine.disk, path, formatExact({ schema: SCHEMA, sent }));
     return [];
   } catch (error) {
-    const { message } = asLazarusError(error, `writing ${path}`, ownDirectory(root));
+    const { message } = asLazarusError(error, `writing ${path}`, rootPrivateDirectory(root));
     return [`the alert was sent but could not be recorded, so it will be sent again: ${message}`];
   }
 }

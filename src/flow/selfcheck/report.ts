@@ -16,7 +16,7 @@ export interface StaleFlow {
 
 export interface SelfcheckReport {
   readonly status: "ok" | "alert";
-  /** Stale flows. */
+  /** The number of stale flows. */
   readonly count: number;
   readonly findings: readonly StaleFlow[];
   readonly invalid: readonly BadFlow[];
@@ -26,7 +26,7 @@ export interface SelfcheckReport {
 
 export const DEFAULT_STALE_MINUTES = 10;
 
-/** Stale: unfinished, not expired, and its last change is longer ago than the threshold. */
+/** Whether a flow is unfinished, not expired, and was last changed longer ago than the threshold. */
 export function isStale(document: FlowDocument, nowMs: number, staleMinutes: number): boolean {
   if (!isUnfinished(document) || isExpired(document, nowMs)) return false;
   const updatedMs = parseIsoMs(document.updatedAt);

@@ -71,6 +71,6 @@ function warnBad(context: CliContext, bad: readonly BadFlow[]): void {
     const where = quarantined ? "it is in quarantine now" : "it stays there";
     context.warn(`${shown(workflowId)} was not resumed: its file ${shown(reason)}; ${where}: ${shown(file)}`);
     if (why === "newer") context.say("  upgrade Lazarus on this machine: npm install -g lazarus@latest");
-    else context.say(`  look at it, then: lazarus flow mend --workflow ${shown(shellWord(workflowId))}`);
+    else context.say(`  check it, then: lazarus flow accept-edit --workflow ${shown(shellWord(workflowId))}`);
   }
 }

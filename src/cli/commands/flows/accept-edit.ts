@@ -1,19 +1,19 @@
-import { mendFlow } from "../../../flow/operations/accept-edit.ts";
+import { acceptEdit } from "../../../flow/operations/accept-edit.ts";
 import { defineCommand } from "../../command.ts";
 import { required, shown, WORKFLOW_OPTIONS, workspaceOf } from "./flow-space.ts";
 
 export const command = defineCommand({
   about:
-    "Takes a workflow back that was put in quarantine, or edited by hand, because its hash does not match: after you have " +
-    "looked at it, its content is accepted as it is and sealed anew. A file that is damaged in other ways is named, to " +
-    "be edited first.",
+    "Accepts a workflow file whose hash does not match, because it was edited by hand or quarantined: check the file first, " +
+    "then this command computes its hash again and puts it back. A file that is damaged in another way must be edited " +
+    "first; the error names it.",
   positionals: [],
   options: WORKFLOW_OPTIONS,
-  examples: [["lazarus flow mend -w report", "I have looked; take it as it is"]],
+  examples: [["lazarus flow accept-edit -w report", "accept the file as it is"]],
   exits: ["missing", "conflict", "damaged", "machine", "busy", "unsupported"],
   async run(context, { options }) {
-    const workflow = required("flow mend", "workflow", options.workflow);
-    const { place, document, from } = await mendFlow(workspaceOf(context, options), {
+    const workflow = required("flow accept-edit", "workflow", options.workflow);
+    const { place, document, from } = await acceptEdit(workspaceOf(context, options), {
       workflow,
       agent: options.agent,
     });
