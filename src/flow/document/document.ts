@@ -119,7 +119,8 @@ function findSchemaFault(value: Record<string, unknown>, stem: string): string |
   if (value.checkpointHash !== undefined && typeof value.checkpointHash !== "string") {
     return notText("checkpointHash");
   }
-  if (parseIsoMs(value.updatedAt as string) === undefined) return "has a field updatedAt that is not an ISO 8601 time";
+  if (parseIsoMs(value.updatedAt as string) === undefined)
+    return "has a field updatedAt that is not an ISO 8601 time";
   if (typeof value.expiresAt === "string" && parseIsoMs(value.expiresAt) === undefined) {
     return "has a field expiresAt that is not an ISO 8601 time";
   }
