@@ -36,6 +36,7 @@ export default defineConfig({
     testing: "src/testing/index.ts",
     snapshot: "src/snapshot/index.ts",
     flow: "src/flow/index.ts",
+    pit: "src/pit/index.ts",
     health: "src/http/health.ts",
     "capture-worker": "src/snapshot/pack/capture-worker.ts",
     "probe-worker": "src/snapshot/scan/probe-worker.ts",

@@ -1,5 +1,6 @@
 // What state a cell is in: a pure function of what was seen of it. The scan does the looking.
 
+/** The health of a cell. */
 export type CellStatus = "healthy" | "stale" | "incomplete" | "uninitialized";
 
 export interface CellSighting {
@@ -11,6 +12,7 @@ export interface CellSighting {
   readonly heartbeat: { readonly timestamp: number } | { readonly absent: string };
 }
 
+/** The health of a cell, and the reason. */
 export interface Classification {
   readonly status: CellStatus;
   /** Whole seconds, never negative; null without a heartbeat. */
@@ -21,6 +23,7 @@ export interface Classification {
   readonly reason: string | null;
 }
 
+/** Decides the health of a cell. Pure. */
 export function classifyCell(
   sighting: CellSighting,
   nowSeconds: number,

@@ -9,6 +9,7 @@ import { type JsonObject, readJsonFile } from "../platform/json-file.ts";
 
 export const REQUIRED_SUBDIRS = ["meta", "config", "state", "logs", "artifacts", "worktree"] as const;
 
+/** The settings of cells, with absolute paths. */
 export interface Config {
   readonly missions_root: string;
   readonly heartbeat_job: string;
@@ -27,6 +28,7 @@ export interface Config {
 
 export type ConfigKey = keyof Config;
 
+/** The configuration in effect, and where each value came from. */
 export interface EffectiveConfig {
   readonly config: Config;
   /** For each key, what decided it: `default`, `LAZARUS_HOME`, or the config file's path. */
@@ -39,6 +41,7 @@ export interface EffectiveConfig {
   readonly document: JsonObject;
 }
 
+/** Environment, working directory and user, from which the configuration is found. */
 export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;

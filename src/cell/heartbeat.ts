@@ -12,6 +12,7 @@ import { type MissionId, refuseOutside } from "./mission-id.ts";
 /** A heartbeat is a few hundred bytes; anything far larger is not one. */
 export const HEARTBEAT_LIMIT_BYTES = 64 * 1024;
 
+/** The heartbeat that was written. */
 export interface BeatResult {
   readonly heartbeat: Heartbeat;
   readonly path: string;

@@ -12,6 +12,7 @@ import type { Config } from "./config.ts";
 import { type CellPaths, cellPaths, seedFiles } from "./layout.ts";
 import { type MissionId, refuseOutside } from "./mission-id.ts";
 
+/** The paths that were created. */
 export interface InitResult {
   readonly paths: CellPaths;
   /** What this call made, relative to the cell; empty when the cell was complete already. */

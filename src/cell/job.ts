@@ -12,6 +12,7 @@ import type { Config } from "./config.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "./heartbeat.ts";
 import { isMissionId } from "./mission-id.ts";
 
+/** The heartbeat file of a job. */
 export interface Pulse {
   readonly job: string;
   readonly timestamp: number;
@@ -20,6 +21,7 @@ export interface Pulse {
   readonly status: string;
 }
 
+/** The state of a job. */
 export interface JobReport {
   readonly job: string;
   readonly status: "fresh" | "stale" | "unreadable";
@@ -40,6 +42,7 @@ export function parseJobName(text: string): string {
   });
 }
 
+/** Interval, status and process of a job. */
 export interface BeatJobOptions {
   readonly intervalSeconds: number;
   readonly status?: string;

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Config } from "./config.ts";
 import { cellRoot, type MissionId } from "./mission-id.ts";
 
+/** The paths of one cell. */
 export interface CellPaths {
   readonly root: string;
   readonly missionFile: string;
@@ -14,6 +15,7 @@ export interface CellPaths {
   readonly artifacts: string;
 }
 
+/** The paths of a mission's cell. */
 export function cellPaths(config: Config, mission: MissionId): CellPaths {
   return pathsBelow(config, cellRoot(config.missions_root, mission));
 }

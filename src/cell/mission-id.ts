@@ -4,14 +4,17 @@ import { lstatSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import { LazarusError, systemErrorCode } from "../platform/errors.ts";
 
+/** A valid mission id. */
 export type MissionId = string & { readonly __brand: "MissionId" };
 
 const SHAPE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
+/** Whether a string is a valid mission id. */
 export function isMissionId(text: string): text is MissionId {
   return SHAPE.test(text) && !text.includes("..");
 }
 
+/** Validates a mission id. Throws MISSION_ID_INVALID. */
 export function parseMissionId(text: string): MissionId {
   if (isMissionId(text)) return text;
   // JSON quoting keeps control characters of a hostile id from reaching the terminal.

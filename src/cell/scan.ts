@@ -10,6 +10,7 @@ import type { Config } from "./config.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "./heartbeat.ts";
 import { leadsOutside } from "./mission-id.ts";
 
+/** The state of one cell. */
 export interface CellReport {
   readonly mission_id: string;
   readonly root: string;
@@ -21,6 +22,7 @@ export interface CellReport {
   readonly reason: string | null;
 }
 
+/** The state of all cells. */
 export interface ScanReport {
   readonly missions_root: string;
   readonly heartbeat_job: string;

@@ -1,6 +1,7 @@
 // Finds the command, runs it, and maps every ending to an exit code. Works on what it is handed, so that tests can
 // run whole command lines in memory.
 import { asLazarusError, type LazarusError } from "../platform/errors.ts";
+import { VERSION } from "../platform/version.ts";
 import { CATALOGUE } from "./catalogue.ts";
 import { type ContextParts, createContext } from "./context.ts";
 import { findCommand, subcommands } from "./find-command.ts";
@@ -8,7 +9,6 @@ import { parseLine, usage } from "./parse.ts";
 import { createPainter, formatJson, harmless } from "./render/paint.ts";
 import { nearest } from "./suggest.ts";
 import { OutputClosed, type Terminal } from "./terminal.ts";
-import { VERSION } from "./version.ts";
 
 export async function runLine(words: readonly string[], parts: ContextParts): Promise<number> {
   try {

@@ -4,13 +4,13 @@
 import { existsSync, readdirSync } from "node:fs";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
+import { VERSION } from "../platform/version.ts";
 import { type IndexedCheckpoint, listCheckpoints } from "../registry/checkpoints.ts";
 import { openRegistry } from "../registry/registry.ts";
 import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
 import type { CliContext } from "./context.ts";
 import { createProgressBar } from "./render/progress.ts";
 import { nearest } from "./suggest.ts";
-import { VERSION } from "./version.ts";
 
 export interface CliMission extends MissionContext, Disposable {
   /** Clears the progress bar. */

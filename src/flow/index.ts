@@ -18,6 +18,7 @@ export { applyChange, type FlowChange, type NewFlow, type Transition } from "./d
 export type { FlowPlace, Workspace } from "./document/workspace.ts";
 export { type Owner, ownerOf, selfOwner } from "./locking/owner.ts";
 export { type OnceRequest, type OnceResult, runOnce } from "./once/once.ts";
+export { type OpenWorkspace, openWorkspace } from "./open-workspace.ts";
 export { type AcceptedEdit, acceptEdit } from "./operations/accept-edit.ts";
 export { type Changed, changeFlow, releaseFlow } from "./operations/change.ts";
 export { type ExecRequest, type ExecResult, execPlan } from "./operations/exec.ts";

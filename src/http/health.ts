@@ -10,6 +10,7 @@ import type { HeartbeatRequest } from "./port.ts";
 import { recordHeartbeat } from "./record-heartbeat.ts";
 import { refuseWithoutToken } from "./request-checks.ts";
 
+/** Paths, token and version of a health handler. */
 export interface HealthOptions {
   /** Where the cells are; or the whole configuration. */
   readonly missionsRoot?: string;
@@ -23,11 +24,13 @@ export interface HealthOptions {
   readonly machine?: Machine;
 }
 
+/** Answers a request to one of its two paths; undefined for every other path. */
 export type HealthHandler = (request: Request) => Promise<Response | undefined>;
 
 const BODY_LIMIT_BYTES = 64 * 1024;
 const MOST_STATUS_CHARACTERS = 200;
 
+/** Creates a handler for health checks and heartbeats, to mount in an existing server. */
 export function createHealthHandler(options: HealthOptions): HealthHandler {
   const machine = options.machine ?? systemMachine;
   const config = configOf(options);

@@ -65,12 +65,14 @@ export async function startMission(
   return started;
 }
 
+/** How to stop an agent. */
 export interface StopOptions {
   /** False: no checkpoint before the agent is killed. */
   readonly checkpoint?: boolean;
   readonly graceSeconds?: number | undefined;
 }
 
+/** How an agent was stopped. */
 export interface StopResult {
   readonly wasRunning: boolean;
   readonly checkpoint: string | null;
@@ -160,6 +162,7 @@ export async function pauseMission(context: PitContext, mission: MissionId): Pro
   return { processes };
 }
 
+/** What a revival did. */
 export type ReviveResult =
   | { readonly outcome: "continued"; readonly processes: number }
   | { readonly outcome: "running" }

@@ -35,6 +35,7 @@ export const STATES = [
   "none",
 ] as const;
 
+/** The state of a mission's agent. */
 export type AgentState = (typeof STATES)[number];
 
 /** `alive`: whether the keeper holds its lock. */

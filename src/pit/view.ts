@@ -21,6 +21,7 @@ import { isKeeperAlive, isLocked, readLife } from "./record/life.ts";
 import type { MissionRecord } from "./record/record.ts";
 import { listAgentMissions, readRecord } from "./record/store.ts";
 
+/** The state of a mission and its agent. */
 export interface MissionView {
   readonly mission_id: string;
   readonly root: string;

@@ -1,5 +1,6 @@
 // Time is handed in (INV-9). This is the only file that may read the machine's clocks.
 
+/** Wall-clock time, monotonic time and sleep. */
 export interface Clock {
   /** Wall clock, milliseconds since the epoch. It can jump: never subtract two readings to measure a wait. */
   nowMs(): number;
@@ -12,6 +13,7 @@ export interface Clock {
 /** What setTimeout can hold; more would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
+/** The clock of this machine. */
 export const systemClock: Clock = {
   nowMs: () => Date.now(),
   monotonicMs: () => performance.now(),

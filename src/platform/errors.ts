@@ -2,6 +2,7 @@
 // (message), what to type next (hint), and its identity is the code, since errors are stored and revived.
 // The table alone decides exit codes and HTTP statuses; nothing else maps errors to numbers.
 
+/** The kind of an error, which decides exit code and HTTP status. */
 export type ErrorKind =
   | "internal"
   | "usage"
@@ -25,6 +26,7 @@ interface KindTraits {
   readonly meaning: string;
 }
 
+/** Exit code, HTTP status and retry advice of each kind of error. */
 export const ERROR_KINDS: Readonly<Record<ErrorKind, KindTraits>> = {
   internal: { exit: 1, http: 500, retry: false, meaning: "failed for a reason Lazarus did not expect" },
   usage: { exit: 2, http: 400, retry: false, meaning: "wrong command line or request" },
@@ -46,6 +48,7 @@ export const ERROR_KINDS: Readonly<Record<ErrorKind, KindTraits>> = {
   interrupted: { exit: 130, http: 499, retry: true, meaning: "stopped by a signal" },
 };
 
+/** Every error code and its kind. */
 export const ERROR_CODES = {
   INTERNAL: "internal",
   USAGE: "usage",
@@ -151,6 +154,7 @@ export const ERROR_CODES = {
   INTERRUPTED: "interrupted",
 } as const satisfies Record<string, ErrorKind>;
 
+/** The identity of an error. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 /** Where HTTP tells apart what an exit code does not; all other codes have the status of their kind. */
@@ -170,6 +174,7 @@ export interface ErrorExtras {
   readonly cause?: unknown;
 }
 
+/** Every error of Lazarus: a code, a message, a hint, details and a cause. */
 export class LazarusError extends Error {
   override readonly name = "LazarusError";
   readonly code: ErrorCode;

@@ -5,6 +5,7 @@ import { type Disk, systemDisk } from "./disk.ts";
 import { type IdSource, systemIds } from "./ids.ts";
 import { type Processes, systemProcesses } from "./process-identity.ts";
 
+/** Clock, ids, disk and processes: everything that tests replace. */
 export interface Machine {
   readonly clock: Clock;
   readonly ids: IdSource;
@@ -12,6 +13,7 @@ export interface Machine {
   readonly processes: Processes;
 }
 
+/** This machine. */
 export const systemMachine: Machine = {
   clock: systemClock,
   ids: systemIds,

@@ -4,6 +4,7 @@ import type { PoolClient, PoolConfig, QueryResultRow } from "pg";
 import type { Clock } from "./clock.ts";
 import { LazarusError } from "./errors.ts";
 
+/** Schema, pool size and timeouts of a PostgreSQL connection. */
 export interface PostgresOptions {
   /** Default 10. */
   readonly maxConnections?: number;

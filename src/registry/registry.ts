@@ -23,6 +23,7 @@ export const EVENT_KINDS = [
   "delivery",
 ] as const;
 
+/** The kind of an event. */
 export type EventKind = (typeof EVENT_KINDS)[number];
 
 export interface NewEvent {
@@ -32,6 +33,7 @@ export interface NewEvent {
   readonly data?: Readonly<Record<string, unknown>>;
 }
 
+/** A recorded event. */
 export interface Event {
   readonly seq: number;
   readonly time_ms: number;
@@ -50,6 +52,7 @@ export interface EventQuery {
   readonly first?: number;
 }
 
+/** The event log and the index of checkpoints. */
 export interface Registry extends Disposable {
   readonly path: string;
   /** Durable at return. Returns the event with its number. */

@@ -1,11 +1,6 @@
 // `lazarus/snapshot`: checkpoints of cells as a library. Nothing here touches the terminal, the environment or $HOME.
 
-export {
-  type MissionContext,
-  type MissionContextOptions,
-  openMissionContext,
-  type Progress,
-} from "./mission-context.ts";
+export type { MissionContext, Progress } from "./mission-context.ts";
 export { type Change, type ChangeKind, compareListings } from "./model/diff.ts";
 export type {
   CheckpointMetadata,
@@ -18,6 +13,13 @@ export type {
   Reason,
 } from "./model/entry.ts";
 export { findCheckpoint } from "./model/find-checkpoint.ts";
+export {
+  type OpenMissionOptions,
+  openMission,
+  openVault,
+  rebuildRegistry,
+  repairIndex,
+} from "./open-mission.ts";
 export { type CheckpointOptions, type CheckpointResult, takeCheckpoint } from "./operations/checkpoint.ts";
 export { type CurrentListing, listCurrent } from "./operations/current-listing.ts";
 export { type DrillOptions, type DrillResult, drill } from "./operations/drill.ts";
@@ -26,7 +28,7 @@ export { type ForkOptions, type ForkResult, forkMission } from "./operations/for
 export { type ImportOptions, type ImportResult, importCell } from "./operations/import.ts";
 export { setPin } from "./operations/pin.ts";
 export { type PruneOptions, type PruneResult, prune } from "./operations/prune.ts";
-export { type Rebuild, rebuildRegistry } from "./operations/rebuild-registry.ts";
+export type { Rebuild } from "./operations/rebuild-registry.ts";
 export {
   previewRestore,
   type RestoreOptions,
@@ -39,5 +41,5 @@ export { type Verification, type VerifyOptions, verifyVault } from "./operations
 export { finishInterruptedRestore, type Restored } from "./restore/roll-forward.ts";
 export { type Contents, openContents } from "./vault/contents.ts";
 export { type Checkpoint, type LayerRef, readCheckpoint } from "./vault/manifest.ts";
-export { type RepairResult, repairIndex } from "./vault/repair-index.ts";
-export { openVault, type Vault } from "./vault/vault.ts";
+export type { RepairResult } from "./vault/repair-index.ts";
+export type { Vault } from "./vault/vault.ts";

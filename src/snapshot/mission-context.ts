@@ -9,6 +9,7 @@ import type { Registry } from "../registry/registry.ts";
 import { readSettings, type SnapshotSettings } from "./settings.ts";
 import { openVault, type Vault } from "./vault/vault.ts";
 
+/** One open mission: its cell, vault, settings and machine. */
 export interface MissionContext {
   readonly machine: Machine;
   readonly config: Config;
@@ -29,6 +30,7 @@ export interface MissionContext {
 
 export type RegistryWriter = Pick<Registry, "database" | "append">;
 
+/** How far an operation is. */
 export interface Progress {
   /** What is being done: "reading", "restoring", "verifying" … */
   readonly phase: string;

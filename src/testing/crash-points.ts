@@ -3,6 +3,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
+/** A named place in the sources where a test can kill the process. */
 export interface CrashPoint {
   readonly name: string;
   readonly file: string;

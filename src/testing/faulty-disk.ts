@@ -4,8 +4,10 @@
 import type { Disk, FilePath } from "../platform/disk.ts";
 import { createSystemError } from "./system-error.ts";
 
+/** The error code of an injected fault. */
 export type FaultCode = "ENOSPC" | "EIO" | "EROFS" | "EMFILE" | "EACCES" | "EDQUOT";
 
+/** The name of a disk call that can fail. */
 export interface DiskCall {
   /** 1 for the first call on this disk. */
   readonly number: number;
@@ -15,12 +17,14 @@ export interface DiskCall {
   readonly dest?: string;
 }
 
+/** A disk call to fail, and how. */
 export interface Fault {
   readonly code: FaultCode;
   /** Which calls fail: the nth one, or those for which this says so. */
   readonly at: number | ((call: DiskCall) => boolean);
 }
 
+/** A disk with injected faults. */
 export interface FaultyDisk extends Disk {
   readonly calls: readonly DiskCall[];
 }
@@ -48,6 +52,7 @@ const ON_OPEN_FILE: ReadonlySet<keyof Disk> = new Set([
   "fsyncDirectory",
 ]);
 
+/** Creates a disk that fails the given calls. */
 export function createFaultyDisk(disk: Disk, ...faults: readonly Fault[]): FaultyDisk {
   const calls: DiskCall[] = [];
   const paths = new Map<number, string>();

@@ -8,6 +8,7 @@ export type ScriptLine = string | { readonly tool: string; readonly input: objec
 type Model = Exclude<LanguageModel, string>;
 type Generate = Extract<Model, { specificationVersion: "v4" }>["doGenerate"];
 
+/** Creates a model that answers from a script, without network or key. */
 export function createScriptedModel(lines: readonly ScriptLine[]): LanguageModel {
   const doGenerate: Generate = async ({ prompt }) => {
     const position = prompt.filter(({ role }) => role === "assistant").length;

@@ -2,6 +2,7 @@
 // For tests only: predictable by design, never a source of ids in production.
 import type { IdSource } from "../platform/ids.ts";
 
+/** A seeded source of random numbers. */
 export interface Random {
   readonly seed: number;
   /** A whole number from `min` to `max`, both included. */
@@ -23,6 +24,7 @@ function mulberry32(seed: number): () => number {
   };
 }
 
+/** Creates a random source from a seed. */
 export function createRandom(seed: number): Random {
   const next = mulberry32(seed);
   const int = (min: number, max: number) => {
@@ -41,6 +43,7 @@ export function createRandom(seed: number): Random {
   };
 }
 
+/** Creates a source of ids from a seed. */
 export function createSeededIds(seed: number): IdSource {
   const random = createRandom(seed);
   return { bytes: (n) => random.bytes(n) };

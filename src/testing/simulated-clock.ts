@@ -2,6 +2,7 @@
 // `jumpWallClock` moves the wall clock alone, as NTP or a person does. Never looks at the machine's own time.
 import type { Clock } from "../platform/clock.ts";
 
+/** A clock that a test advances. */
 export interface SimulatedClock extends Clock {
   /**
    * Moves time forward by `ms`. Sleepers wake in the order of their deadlines, each at its own moment, and what
@@ -22,6 +23,7 @@ interface Sleeper {
 /** 2026-11-15T23:53:01Z, as good a moment as any. */
 export const SIMULATED_START_MS = Date.UTC(2026, 10, 15, 23, 53, 1);
 
+/** Creates a clock that stands still until a test advances it. */
 export function createSimulatedClock(startMs: number = SIMULATED_START_MS): SimulatedClock {
   let wallOffsetMs = startMs;
   let elapsedMs = 0;

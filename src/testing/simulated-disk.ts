@@ -17,6 +17,7 @@ import { survivor } from "./power-loss.ts";
 import type { Random } from "./seeded-ids.ts";
 import { createSystemError } from "./system-error.ts";
 
+/** A disk in memory that can lose power. */
 export interface SimulatedDisk extends Disk {
   /** The disk as it may look after power loss now. This one stays as it is and can lose power again. */
   crash(random: Random): SimulatedDisk;
@@ -42,6 +43,7 @@ interface OpenFile {
 
 const FIRST_FD = 100;
 
+/** Creates an empty disk in memory. */
 export function createSimulatedDisk(): SimulatedDisk {
   return diskOver(createDirectory(0o755));
 }

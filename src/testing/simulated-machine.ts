@@ -6,17 +6,20 @@ import { createSeededIds } from "./seeded-ids.ts";
 import { createSimulatedClock, type SimulatedClock } from "./simulated-clock.ts";
 import { createSimulatedProcesses, type SimulatedProcesses } from "./simulated-processes.ts";
 
+/** A machine with simulated time, ids and processes. */
 export interface SimulatedMachine extends Machine {
   readonly clock: SimulatedClock;
   readonly processes: SimulatedProcesses;
 }
 
+/** Disk, seed and start time of a simulated machine. */
 export interface SimulatedMachineOptions {
   readonly disk: Disk;
   readonly seed?: number;
   readonly startMs?: number;
 }
 
+/** Creates a machine from a seed. */
 export function createSimulatedMachine({
   disk,
   seed = 1,

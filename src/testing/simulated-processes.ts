@@ -2,6 +2,7 @@
 // machine nothing. Start times begin again at every boot, so only the boot id tells two boots' processes apart.
 import type { Processes, ProcessIdentity } from "../platform/process-identity.ts";
 
+/** A process table that a test edits. */
 export interface SimulatedProcesses extends Processes {
   /** Starts a process, with the next free pid unless told; throws when the pid is taken. */
   start(pid?: number): ProcessIdentity;
@@ -13,6 +14,7 @@ export interface SimulatedProcesses extends Processes {
   reboot(): void;
 }
 
+/** Pid and host name of the simulated process. */
 export interface SimulatedProcessesOptions {
   readonly selfPid?: number;
   readonly hostName?: string;
@@ -20,6 +22,7 @@ export interface SimulatedProcessesOptions {
 
 const FIRST_FREE_PID = 2000;
 
+/** Creates a process table with this process in it. */
 export function createSimulatedProcesses(options: SimulatedProcessesOptions = {}): SimulatedProcesses {
   const { selfPid = 1000, hostName = "simulated-host" } = options;
   const table = new Map<number, ProcessIdentity>();

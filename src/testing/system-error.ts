@@ -3,6 +3,7 @@
 import { constants } from "node:os";
 import { getSystemErrorMap } from "node:util";
 
+/** An error as thrown by node:fs. */
 export interface SystemError extends Error {
   readonly code: string;
   readonly errno: number;
@@ -11,6 +12,7 @@ export interface SystemError extends Error {
   readonly dest?: string;
 }
 
+/** The system call and paths of an error. */
 export interface SystemErrorPlace {
   readonly syscall: string;
   /** Absent for calls on an open file: Node does not know the path there either. */
@@ -18,6 +20,7 @@ export interface SystemErrorPlace {
   readonly dest?: string | undefined;
 }
 
+/** Creates an error as node:fs would throw it. */
 export function createSystemError(code: string, { syscall, path, dest }: SystemErrorPlace): SystemError {
   const { errno, name, text } = describe(code);
   const where = path === undefined ? "" : ` '${path}'${dest === undefined ? "" : ` -> '${dest}'`}`;

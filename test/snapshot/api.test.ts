@@ -3,7 +3,7 @@ import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { initCell, loadConfig, parseMissionId, systemMachine } from "../../src/index.ts";
+import { homeConfig, initCell, systemClock } from "../../src/index.ts";
 import {
   compareListings,
   drill,
@@ -13,7 +13,7 @@ import {
   importCell,
   listCurrent,
   openContents,
-  openMissionContext,
+  openMission,
   previewRestore,
   prune,
   readCheckpoint,
@@ -29,12 +29,10 @@ import {
 it("does everything that the commands do", async () => {
   const home = fs.mkdtempSync(join(tmpdir(), "lazarus-api-"));
   try {
-    const effective = loadConfig({ env: { LAZARUS_HOME: home }, cwd: home, isRoot: false });
-    const open = (id: string) =>
-      openMissionContext(systemMachine, effective, parseMissionId(id), { version: "1.2.3" });
+    const open = (id: string) => openMission(id, { home });
     const context = open("m");
     const { mission, vault } = context;
-    initCell(systemMachine, effective.config, mission);
+    initCell(context.config, mission);
     const file = join(context.cellRoot, "worktree/file");
     fs.writeFileSync(file, "then");
 
@@ -46,7 +44,7 @@ it("does everything that the commands do", async () => {
     await undoRestore(context);
     expect(fs.readFileSync(file, "utf8")).toBe("now, and longer");
 
-    const nowMs = systemMachine.clock.nowMs();
+    const nowMs = systemClock.nowMs();
     const found = findCheckpoint(vault.list(), { mission, text: restored.safety!.id, nowMs });
     using before = openContents(vault, readCheckpoint(vault, first).layers);
     using after = openContents(vault, readCheckpoint(vault, found).layers);
@@ -69,7 +67,7 @@ it("does everything that the commands do", async () => {
     const { kept } = await prune(context, { policy: { ...policy, keep_daily: 0, keep_weekly: 0 } });
     expect(kept.map(({ id }) => id)).toContain(first.id);
     expect((await verifyVault(vault, { deep: true })).findings).toEqual([]);
-    const { missions } = await rebuildRegistry(systemMachine, effective.config);
+    const { missions } = await rebuildRegistry(homeConfig(home));
     expect(missions.map((each) => each.mission)).toEqual(["copy", "fork", "m"]);
   } finally {
     fs.rmSync(home, { recursive: true });

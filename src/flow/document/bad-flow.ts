@@ -6,6 +6,7 @@ import { readJsonFile } from "../../platform/json-file.ts";
 import { isPrivateDirectory, privatePath } from "./private-directory.ts";
 import { type ClosedDirectory, type FlowPlace, placeOf } from "./workspace.ts";
 
+/** A flow file that cannot be used, and why. */
 export interface BadFlow {
   readonly workflowId: string;
   /** Its current path. */

@@ -9,9 +9,12 @@ import { formatExact, hasNonAscii, NestingError, pythonJson } from "./python-jso
 export const SCHEMA_VERSION = "1.0";
 /** A flow file is about a kilobyte; more than a megabyte is not a list of steps. */
 export const FLOW_LIMIT_BYTES = 1024 * 1024;
+/** All statuses of a flow. */
 export const FLOW_STATUSES = ["in_progress", "blocked", "done", "failed"] as const;
+/** The status of a flow. */
 export type FlowStatus = (typeof FLOW_STATUSES)[number];
 
+/** A flow file. */
 export interface FlowDocument {
   readonly schemaVersion: string;
   readonly workflowId: string;
@@ -78,10 +81,12 @@ export function formatFlow(document: FlowDocument): string {
   );
 }
 
+/** Whether a flow has steps left. */
 export function isUnfinished(document: FlowDocument): boolean {
   return document.status === "in_progress" || document.status === "blocked";
 }
 
+/** Whether a flow has passed its expiry time. */
 export function isExpired(document: FlowDocument, nowMs: number): boolean {
   const expiry = typeof document.expiresAt === "string" ? parseIsoMs(document.expiresAt) : undefined;
   return expiry !== undefined && expiry <= nowMs;

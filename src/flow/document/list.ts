@@ -5,17 +5,20 @@ import type { FlowDocument } from "./document.ts";
 import { readFlow } from "./read.ts";
 import { type FlowPlace, findDirectories, listStems, placeOf } from "./workspace.ts";
 
+/** A flow and where it is stored. */
 export interface ListedFlow {
   readonly place: FlowPlace;
   readonly document: FlowDocument;
 }
 
+/** The flows of a workspace, and the files that cannot be used. */
 export interface FlowList {
   readonly flows: readonly ListedFlow[];
   /** Bad files, in place and in quarantine. */
   readonly bad: readonly BadFlow[];
 }
 
+/** Lists the flows of a workspace. */
 export function listFlows(root: string): FlowList {
   const flows: ListedFlow[] = [];
   const bad = visitFlows(root, (place, document) => flows.push({ place, document }));

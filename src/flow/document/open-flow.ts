@@ -8,12 +8,14 @@ import { parseStem } from "./id.ts";
 import { type FlowReading, readFlow } from "./read.ts";
 import { type FlowPlace, listDirectories, locateFlow } from "./workspace.ts";
 
+/** The workflow id of a flow, and its agent if several have that id. */
 export interface FlowName {
   readonly workflow: string;
   /** Selects among flows of the same name that belong to different agents. */
   readonly agent?: string | undefined;
 }
 
+/** Finds a flow by its workflow id; undefined when there is none. */
 export function findFlow(root: string, { workflow, agent }: FlowName): FlowPlace {
   const stem = parseStem(workflow);
   return locateFlow(root, stem, agent) ?? throwMissing(root, stem);

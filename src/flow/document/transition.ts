@@ -11,6 +11,7 @@ import {
   withCheckpointHash,
 } from "./document.ts";
 
+/** A flow to start. */
 export interface NewFlow {
   readonly workflow: string;
   readonly agent: string;
@@ -22,6 +23,7 @@ export interface NewFlow {
   readonly ttlDays?: number | undefined;
 }
 
+/** A change to a flow. */
 export interface FlowChange {
   readonly complete?: readonly string[] | undefined;
   readonly step?: string | undefined;
@@ -32,6 +34,7 @@ export interface FlowChange {
   readonly ttlDays?: number | undefined;
 }
 
+/** The result of a change: the new document, or why it is refused. */
 export type Transition =
   | { readonly to: FlowDocument; readonly remarks: readonly string[] }
   | { readonly unchanged: true; readonly remarks: readonly string[] }

@@ -7,6 +7,7 @@ import type { Machine } from "../../platform/machine.ts";
 import { shellWord } from "../../platform/shell-word.ts";
 import { isFileStem, SCHEMA_STEM } from "./id.ts";
 
+/** A directory with flows, and the machine it is on. */
 export interface Workspace {
   readonly machine: Machine;
   readonly root: string;

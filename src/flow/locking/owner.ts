@@ -4,6 +4,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import { type Processes, systemProcesses } from "../../platform/process-identity.ts";
 import { sha256Hex } from "../../platform/sha256.ts";
 
+/** The owner of a flow: a process or a name. */
 export interface Owner {
   /** A name given with `--owner`, which outlives processes; null when the process is the owner. */
   readonly name: string | null;

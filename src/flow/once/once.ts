@@ -31,6 +31,7 @@ import {
 } from "./record.ts";
 import { type CommandEnd, runCommand } from "./run-command.ts";
 
+/** A command to run at most once. */
 export interface OnceRequest extends FlowName {
   readonly key: string;
   readonly command: readonly string[];
@@ -46,6 +47,7 @@ export interface OnceRequest extends FlowName {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The result of a command, run now or replayed from its record. */
 export interface OnceResult {
   /** `replayed` when the command had already ended and was not run by this call. */
   readonly outcome: "ran" | "replayed";
@@ -64,6 +66,7 @@ interface Claim {
   readonly record: Record<string, unknown>;
 }
 
+/** Runs a command at most once; replays its recorded result afterwards. */
 export async function runOnce(workspace: Workspace, request: OnceRequest): Promise<OnceResult> {
   const { machine, root } = workspace;
   await refuseSecrets({ key: request.key });

@@ -21,12 +21,14 @@ import { type FlowPlace, listDirectories, locateFlow, type Workspace } from "../
 import { mutexPath, withChangeMutex } from "../locking/change-mutex.ts";
 import { audit } from "./audit.ts";
 
+/** A flow whose manual edit was accepted. */
 export interface AcceptedEdit {
   readonly place: FlowPlace;
   readonly document: FlowDocument;
   readonly from: string;
 }
 
+/** Accepts a manual edit of a flow file. */
 export async function acceptEdit(workspace: Workspace, { workflow, agent }: FlowName): Promise<AcceptedEdit> {
   const { machine, root } = workspace;
   const stem = parseStem(workflow);

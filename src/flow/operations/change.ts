@@ -14,6 +14,7 @@ import { mutexPath, withChangeMutex } from "../locking/change-mutex.ts";
 import type { Owner } from "../locking/owner.ts";
 import { lockedError, lockVerdict, readLock, releaseLock } from "../locking/resume-lock.ts";
 
+/** A flow after a change. */
 export interface Changed {
   readonly place: FlowPlace;
   readonly document: FlowDocument;
@@ -21,6 +22,7 @@ export interface Changed {
   readonly remarks: readonly string[];
 }
 
+/** Changes a flow: completes steps, sets its status, adds notes. */
 export async function changeFlow(
   workspace: Workspace,
   name: FlowName,

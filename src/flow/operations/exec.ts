@@ -16,6 +16,7 @@ import type { Plan, PlanStep } from "./plan.ts";
 import { resumeFlow } from "./resume.ts";
 import { startFlow } from "./start.ts";
 
+/** A plan to execute, and by whom. */
 export interface ExecRequest {
   readonly plan: Plan;
   /** The base of relative `cwd`s of steps. */
@@ -35,10 +36,12 @@ export interface ExecRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** How far a plan was executed. */
 export type ExecResult =
   | { readonly outcome: "done" | "already-done"; readonly exitCode: 0 }
   | { readonly outcome: "failed"; readonly exitCode: number; readonly step: string };
 
+/** Executes the commands of a plan as a flow, each at most once. */
 export async function execPlan(workspace: Workspace, request: ExecRequest): Promise<ExecResult> {
   const { plan, me } = request;
   requireSteps(plan, request.retryUnknown ?? []);

@@ -4,6 +4,7 @@ import { LazarusError } from "../../platform/errors.ts";
 import { isJsonObject } from "../../platform/json-file.ts";
 import { isFlowId } from "../document/id.ts";
 
+/** One command of a plan. */
 export interface PlanStep {
   readonly key: string;
   /** A line for /bin/sh. */
@@ -14,6 +15,7 @@ export interface PlanStep {
   readonly env: Readonly<Record<string, string>>;
 }
 
+/** A list of commands to execute as a flow. */
 export interface Plan {
   readonly workflow: string;
   readonly agent: string;
@@ -28,6 +30,7 @@ const MAX_STEPS = 10_000;
 /** A flow has at most a megabyte, and its plan is not much longer. Parsing 100 MB of YAML would take a minute. */
 const PLAN_LIMIT_BYTES = 4 * 1024 * 1024;
 
+/** Parses and validates a plan in JSON or YAML. */
 export async function parsePlan(text: string, file: string): Promise<Plan> {
   if (text.length > PLAN_LIMIT_BYTES) {
     throw invalid(file, `has ${text.length} characters, more than the limit of ${PLAN_LIMIT_BYTES}`);
@@ -45,6 +48,7 @@ export async function parsePlan(text: string, file: string): Promise<Plan> {
   return checkPlan(value, file);
 }
 
+/** Validates a plan. Throws for the first mistake. */
 export function checkPlan(value: unknown, file: string): Plan {
   if (!isJsonObject(value)) throw invalid(file, "expected a mapping with workflow and steps");
   requireKnown(value, PLAN_KEYS, file, "");

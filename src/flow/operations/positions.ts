@@ -7,6 +7,7 @@ import { readFlow } from "../document/read.ts";
 import { type FlowPlace, listDirectories, listStems, placeOf } from "../document/workspace.ts";
 import { listRecords } from "../once/record.ts";
 
+/** The current step of one flow. */
 export interface FlowPosition {
   /** Relative to the cell's root. */
   readonly file: string;

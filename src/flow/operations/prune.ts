@@ -39,6 +39,7 @@ export function whyPrune(document: FlowDocument, nowMs: number, keepDays: number
   return nowMs - updatedMs > keepDays * DAY_MS ? "old" : undefined;
 }
 
+/** A flow that was removed. */
 export interface Pruned {
   readonly workflowId: string;
   readonly file: string;
@@ -46,12 +47,14 @@ export interface Pruned {
   readonly why: PruneReason;
 }
 
+/** The flows that were removed and kept. */
 export interface PruneResult {
   readonly removed: readonly Pruned[];
   /** Kept because a live process holds the lock or runs a command for it. */
   readonly held: readonly Pruned[];
 }
 
+/** Removes old flows, and records which they were. */
 export async function pruneFlows(
   workspace: Workspace,
   { me, keepDays, dryRun }: { me: Owner; keepDays: number; dryRun: boolean },

@@ -23,6 +23,7 @@ import { describeLock, type LockTaken, lockedError, takeLock } from "../locking/
 import { audit } from "./audit.ts";
 import { quarantine } from "./quarantine.ts";
 
+/** Which flow to resume, and for whom. */
 export interface ResumeRequest {
   readonly workflow?: string | undefined;
   /** Only flows of this agent or handed off to it. */
@@ -31,6 +32,7 @@ export interface ResumeRequest {
   readonly stealLock?: boolean;
 }
 
+/** A flow that was not resumed, and why. */
 export interface PassedOver {
   readonly workflowId: string;
   /** `failed`: it could not be read, or its mutex is stuck. */
@@ -38,6 +40,7 @@ export interface PassedOver {
   readonly detail: string;
 }
 
+/** The resumed flow, if any, and those passed over. */
 export interface Resumed {
   readonly found: { place: FlowPlace; document: FlowDocument; lock: LockTaken } | undefined;
   readonly passedOver: readonly PassedOver[];
@@ -47,6 +50,7 @@ export interface Resumed {
   readonly quarantinedBefore: number;
 }
 
+/** Finds an unfinished flow without a living owner and takes it over. */
 export async function resumeFlow(workspace: Workspace, request: ResumeRequest): Promise<Resumed> {
   const { root } = workspace;
   const { open, closed } = findDirectories(root);

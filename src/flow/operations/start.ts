@@ -40,6 +40,7 @@ import { readUsedKeys, recordUsedKey, usedKeysFile } from "./used-keys.ts";
 /** The mutex of all starts: not a valid workflow name. */
 const START_MUTEX = ".start";
 
+/** Who starts a flow. */
 export interface StartOptions {
   readonly me: Owner;
   /** Replace an unfinished flow of this name. Finished work is never started again under the same key. */
@@ -48,11 +49,13 @@ export interface StartOptions {
   readonly perAgent?: boolean;
 }
 
+/** A flow that was started, or that existed already. */
 export interface Started {
   readonly place: FlowPlace;
   readonly document: FlowDocument;
 }
 
+/** Starts a flow, unless its idempotency key was used before. */
 export async function startFlow(
   workspace: Workspace,
   flow: NewFlow,

@@ -14,6 +14,7 @@ export interface StaleFlow {
   readonly updatedAt: string;
 }
 
+/** The problems of a workspace's flows. */
 export interface SelfcheckReport {
   readonly status: "ok" | "alert";
   /** The number of stale flows. */
@@ -33,6 +34,7 @@ export function isStale(document: FlowDocument, nowMs: number, staleMinutes: num
   return updatedMs !== undefined && nowMs - updatedMs > staleMinutes * 60_000;
 }
 
+/** Reports stale, expired and damaged flows. */
 export function checkFlows(root: string, nowMs: number, staleMinutes: number): SelfcheckReport {
   const findings: StaleFlow[] = [];
   let healthy = 0;

@@ -5,6 +5,7 @@ import { audit } from "../operations/audit.ts";
 import { type AlertTargets, alertFindings } from "./alert.ts";
 import { checkFlows, type SelfcheckReport } from "./report.ts";
 
+/** A report, and the alerts that were sent. */
 export interface SelfcheckResult {
   readonly report: SelfcheckReport;
   /** How many findings this call sent to a target. */
@@ -13,6 +14,7 @@ export interface SelfcheckResult {
   readonly problems: readonly string[];
 }
 
+/** Checks the flows of a workspace and sends alerts for new problems. */
 export async function selfcheck(
   workspace: Workspace,
   staleMinutes: number,

@@ -4,6 +4,7 @@
 
 export const REVIVE_MODES = ["yes", "no", "ask", "substitute"] as const;
 
+/** What to do when an agent dies. */
 export type ReviveMode = (typeof REVIVE_MODES)[number];
 
 export const DESIRED_STATES = ["running", "stopped", "paused", "resting"] as const;

@@ -31,6 +31,7 @@ export interface CaptureOptions {
   readonly git?: boolean;
 }
 
+/** A new checkpoint, and what was found wrong while taking it. */
 export interface CaptureResult {
   readonly ref: CheckpointRef;
   readonly checkpoint: Checkpoint;

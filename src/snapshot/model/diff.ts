@@ -5,8 +5,10 @@ import type { Entry, Listing } from "./entry.ts";
 import { comparePaths } from "./path-bytes.ts";
 import { unifiedDiff } from "./text-diff.ts";
 
+/** How a path differs. */
 export type ChangeKind = "added" | "changed" | "removed" | "type" | "metadata";
 
+/** One path that differs between two listings. */
 export interface Change {
   readonly path: string;
   readonly kind: ChangeKind;
@@ -16,6 +18,7 @@ export interface Change {
   readonly aspects: readonly string[];
 }
 
+/** Compares two listings. Pure. */
 export function compareListings(before: Listing, after: Listing): Change[] {
   const changes: Change[] = [];
   for (const [path, old] of before) {

@@ -2,6 +2,7 @@
 import type { FlowPosition } from "../../flow/operations/positions.ts";
 import type { RunPosition } from "../../run/stores/positions.ts";
 
+/** The type of an entry. */
 export type EntryType = "file" | "directory" | "symlink" | "fifo";
 
 /** Where a file's bytes lie: in the raw tar stream of one layer. */
@@ -14,6 +15,7 @@ export interface Location {
   readonly length: number;
 }
 
+/** One file, directory or link of a checkpoint. */
 export interface Entry {
   readonly path: string;
   readonly type: EntryType;
@@ -62,8 +64,10 @@ export const REASONS = [
   "fork",
 ] as const;
 
+/** Why a checkpoint was taken. */
 export type Reason = (typeof REASONS)[number];
 
+/** The git state of a worktree in a checkpoint. */
 export interface GitPosition {
   readonly status: "committed" | "unchanged" | "none" | "degraded";
   readonly head: string | null;

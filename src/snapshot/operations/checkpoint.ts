@@ -6,8 +6,10 @@ import { lockVault } from "./lock.ts";
 import { pruneIfDue } from "./prune.ts";
 import { recordCheckpoint } from "./record.ts";
 
+/** Why and how a checkpoint is taken. */
 export type CheckpointOptions = CaptureOptions;
 
+/** A new checkpoint, and what was pruned or finished with it. */
 export interface CheckpointResult extends CaptureResult {
   /** Checkpoints that the retention policy removed after this one. */
   readonly pruned: readonly string[];
@@ -15,6 +17,7 @@ export interface CheckpointResult extends CaptureResult {
   readonly finished: Restored | undefined;
 }
 
+/** Takes a checkpoint of a mission's cell. */
 export async function takeCheckpoint(
   context: MissionContext,
   options: CheckpointOptions,

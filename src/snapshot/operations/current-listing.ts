@@ -11,11 +11,13 @@ import { type CapturePool, createCapturePool, hashItems } from "../pack/pool.ts"
 import type { Survey } from "../scan/found.ts";
 import { openContents } from "../vault/contents.ts";
 
+/** The current files of a cell. */
 export interface CurrentListing {
   readonly listing: Map<string, Entry>;
   readonly flaws: readonly Flaw[];
 }
 
+/** Lists the current files of a cell, in the form of a checkpoint's listing. */
 export async function listCurrent(context: MissionContext): Promise<CurrentListing> {
   requireCell(context);
   const scratch = mkdtempSync(join(tmpdir(), "lazarus-survey-"));

@@ -19,6 +19,7 @@ import { lockVault } from "./lock.ts";
 import { recordDrill } from "./record.ts";
 import { fillDirectory, prepareDirectory } from "./restore-into.ts";
 
+/** What a drill restored, and how it differs from the checkpoint. */
 export interface DrillResult {
   /** As the index has it afterwards. */
   readonly ref: CheckpointRef;
@@ -31,11 +32,13 @@ export interface DrillResult {
   readonly flaws: readonly Flaw[];
 }
 
+/** Which checkpoint to drill. */
 export interface DrillOptions {
   readonly checkpoint?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Restores a checkpoint into a temporary directory and compares it with the checkpoint. */
 export async function drill(context: MissionContext, options: DrillOptions = {}): Promise<DrillResult> {
   const { vault, mission, machine } = context;
   const question = { mission, text: options.checkpoint, nowMs: machine.clock.nowMs() };

@@ -25,6 +25,7 @@ import { lockVault } from "./lock.ts";
 import { recordNewMission } from "./record.ts";
 import { fillDirectory, prepareDirectory } from "./restore-into.ts";
 
+/** The new mission. */
 export interface ForkResult {
   readonly from: CheckpointRef;
   /** The one checkpoint of the new mission. */
@@ -34,6 +35,7 @@ export interface ForkResult {
   readonly warnings: readonly string[];
 }
 
+/** Which checkpoint a new mission starts from. */
 export interface ForkOptions {
   /** Id, beginning of one, `latest`, or a time. */
   readonly at?: string | undefined;

@@ -38,6 +38,7 @@ import { lockVault } from "./lock.ts";
 import { prune } from "./prune.ts";
 import { recordNewMission } from "./record.ts";
 
+/** What to import, and how. */
 export interface ImportOptions {
   /** An archive, or a directory that is an OCI layout. */
   readonly source: string;
@@ -51,6 +52,7 @@ export interface ImportOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The imported cell and its first checkpoint. */
 export interface ImportResult extends CaptureResult {
   /** What of the archive did not come over. */
   readonly lost: readonly Flaw[];
@@ -60,6 +62,7 @@ export interface ImportResult extends CaptureResult {
 
 const STAGING = ".lazarus-import-";
 
+/** Imports an archive or directory as a new mission. */
 export async function importCell(context: MissionContext, options: ImportOptions): Promise<ImportResult> {
   refuseAbsent(options.source);
   refuseTaken(context);

@@ -18,6 +18,7 @@ import type { Vault } from "../vault/vault.ts";
 import { lockVault } from "./lock.ts";
 import { recordPrune } from "./record.ts";
 
+/** Which checkpoints to keep. */
 export interface PruneOptions {
   readonly dryRun?: boolean;
   /** Instead of the policy in the config. */
@@ -26,6 +27,7 @@ export interface PruneOptions {
   readonly heldLock?: Lock;
 }
 
+/** The checkpoints that were removed and kept. */
 export interface PruneResult {
   readonly kept: readonly CheckpointRef[];
   readonly removed: readonly CheckpointRef[];
@@ -43,6 +45,7 @@ interface Reach {
   readonly metadata: CheckpointMetadata;
 }
 
+/** Removes checkpoints by retention policy. */
 export async function prune(context: MissionContext, options: PruneOptions = {}): Promise<PruneResult> {
   const { vault } = context;
   // Taking the lock would make a vault for a mission that has none.

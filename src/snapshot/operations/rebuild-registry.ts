@@ -24,6 +24,7 @@ export interface RebuiltMission {
   readonly keptAt: string | null;
 }
 
+/** What a rebuild of the registry found. */
 export interface Rebuild {
   readonly missions: readonly RebuiltMission[];
   /** Where an unreadable registry was moved; null when it could be read. */

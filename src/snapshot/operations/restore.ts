@@ -36,6 +36,7 @@ import { lockVault } from "./lock.ts";
 import { recordRestore } from "./record.ts";
 import { fillDirectory, type IntoResult, prepareDirectory } from "./restore-into.ts";
 
+/** Which checkpoint and paths to restore. */
 export interface RestoreOptions {
   /** Id, beginning of one, `latest`, or a time; `latest` when absent. */
   readonly checkpoint?: string | undefined;
@@ -46,6 +47,7 @@ export interface RestoreOptions {
   readonly by?: string;
 }
 
+/** What a restore changed, and its safety checkpoint. */
 export interface RestoreResult {
   readonly target: CheckpointRef;
   /** The checkpoint of what was there; null when there was no cell. */
@@ -63,6 +65,7 @@ export interface RestoreResult {
   readonly finished: Restored | undefined;
 }
 
+/** Restores a cell to a checkpoint, after taking a safety checkpoint. */
 export function restoreCell(context: MissionContext, options: RestoreOptions): Promise<RestoreResult> {
   return restoreChosen(context, () => find(context, options.checkpoint), { ...options, kind: "restore" });
 }

@@ -6,6 +6,7 @@ import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { type RestoreResult, restoreChosen } from "./restore.ts";
 
+/** What an undo changed. */
 export interface UndoResult extends RestoreResult {
   /** What the undone restore had restored. */
   readonly undone: string;
@@ -28,6 +29,7 @@ export function findUndo(
   );
 }
 
+/** Undoes the last restore. */
 export async function undoRestore(context: MissionContext, signal?: AbortSignal): Promise<UndoResult> {
   let undone = "";
   const choose = () => {

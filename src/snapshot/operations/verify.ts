@@ -15,6 +15,7 @@ export interface Finding extends Fault {
   readonly hurts: readonly string[];
 }
 
+/** The findings of a verification. */
 export interface Verification {
   readonly mission: string;
   readonly deep: boolean;
@@ -28,6 +29,7 @@ export interface Verification {
   readonly newestGood: string | null;
 }
 
+/** How thoroughly to verify. */
 export interface VerifyOptions {
   readonly deep?: boolean;
   readonly onProgress?: ((progress: Progress) => void) | undefined;
@@ -38,6 +40,7 @@ const LAYOUT_VERSION = "1.0.0";
 /** An index that keeps changing under us is judged by its last reading. */
 const READINGS = 4;
 
+/** Verifies the blobs and manifests of a vault. */
 export async function verifyVault(vault: Vault, options: VerifyOptions = {}): Promise<Verification> {
   for (let reading = 1; ; reading += 1) {
     const before = readIndex(vault);

@@ -22,6 +22,7 @@ import { createTableReader, openSource } from "./source.ts";
 import { removeStaging, stagedName, stagingDirectory } from "./stage.ts";
 import { FSYNC_DIRECTORIES, syncPaths } from "./sync.ts";
 
+/** A restore that was completed after an interruption. */
 export interface Restored {
   readonly target: string;
   readonly safety: string;

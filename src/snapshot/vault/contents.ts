@@ -7,10 +7,12 @@ import { type LayerRef, layerSource } from "./manifest.ts";
 import type { Toc } from "./toc.ts";
 import type { Vault } from "./vault.ts";
 
+/** The files of one checkpoint, readable without a restore. */
 export interface Contents extends FileReader, Disposable {
   readonly listing: Listing;
 }
 
+/** Opens the files of a checkpoint for reading. */
 export function openContents(vault: Vault, layers: readonly LayerRef[]): Contents {
   const tocs = layers.map((ref) => readToc(layerSource(vault, ref)));
   const listing = new Map<string, Entry>();

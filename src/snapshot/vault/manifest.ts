@@ -20,6 +20,7 @@ export interface LayerRef {
   readonly tocSha256: string;
 }
 
+/** A checkpoint as read from its manifest. */
 export interface Checkpoint {
   readonly ref: CheckpointRef;
   readonly metadata: CheckpointMetadata;

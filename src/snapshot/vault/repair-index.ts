@@ -11,6 +11,7 @@ import type { CheckpointRef } from "../model/entry.ts";
 import { recoverRefs } from "./salvage.ts";
 import type { Vault } from "./vault.ts";
 
+/** What a repair of a vault's index changed. */
 export interface RepairResult {
   readonly refs: readonly CheckpointRef[];
   /** The problem that was repaired; null when there was none. */

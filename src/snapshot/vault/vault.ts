@@ -12,6 +12,7 @@ import type { Machine } from "../../platform/machine.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { damagedIndex, decodeIndex, encodeIndex } from "./index-json.ts";
 
+/** The checkpoints of one mission. */
 export interface Vault {
   readonly mission: string;
   readonly root: string;

@@ -1,7 +1,7 @@
 // Opens what commands about agents act with.
 import { openPitContext, type PitContext } from "../../../pit/context.ts";
+import { VERSION } from "../../../platform/version.ts";
 import type { CliContext } from "../../context.ts";
-import { VERSION } from "../../version.ts";
 
 export function openCliPitContext(context: CliContext): PitContext {
   return openPitContext({

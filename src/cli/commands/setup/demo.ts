@@ -13,9 +13,9 @@ import { readRecord } from "../../../pit/record/store.ts";
 import { openPit } from "../../../pit/supervise/daemon.ts";
 import { replaceFile } from "../../../platform/durable.ts";
 import { asLazarusError, ERROR_KINDS } from "../../../platform/errors.ts";
+import { VERSION } from "../../../platform/version.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { VERSION } from "../../version.ts";
 import { agentScript, countLetters, KILLED_AT, LETTERS, type Mailbox, MISSION } from "./demo-agent.ts";
 
 const POLL_MS = 30;
