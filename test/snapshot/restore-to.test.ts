@@ -7,7 +7,7 @@ import type { Entry } from "../../src/snapshot/model/entry.ts";
 import { drill } from "../../src/snapshot/operations/drill.ts";
 import { forkMission } from "../../src/snapshot/operations/fork.ts";
 import { restoreCell, restoreTo } from "../../src/snapshot/operations/restore.ts";
-import { findMeans } from "../../src/snapshot/restore/make-path.ts";
+import { detectCapabilities } from "../../src/snapshot/restore/make-path.ts";
 import { refuseHostile } from "../../src/snapshot/restore/source.ts";
 import { openContents } from "../../src/snapshot/vault/contents.ts";
 import { createRandom } from "../../src/testing/index.ts";
@@ -205,7 +205,7 @@ describe("a drill", () => {
     world.write("worktree/time", "1");
     const { checkpoint } = await world.checkpoint();
     using contents = openContents(world.context.vault, checkpoint.layers);
-    const { owners, posix } = findMeans();
+    const { owners, posix } = detectCapabilities();
     const look = () =>
       compareTree(directory, contents.listing, { owners, posix }).map(({ path, what }) => `${path} ${what}`);
     await restoreTo(world.context, { directory });

@@ -10,8 +10,8 @@ import { compareTree, type Difference } from "../archive/compare-tree.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
-import { namingTheGood } from "../restore/damage-hint.ts";
-import { findMeans } from "../restore/make-path.ts";
+import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
+import { detectCapabilities } from "../restore/make-path.ts";
 import { WHOLE_CELL } from "../restore/scope.ts";
 import { createTableReader, openSource } from "../restore/source.ts";
 import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
@@ -43,11 +43,11 @@ export async function drill(context: MissionContext, options: DrillOptions = {})
   const { vault, mission, machine } = context;
   const question = { mission, text: options.checkpoint, nowMs: machine.clock.nowMs() };
   const ref = findCheckpoint(vault.list(), question);
-  const checkpoint = await namingTheGood(vault, ref, () => readCheckpoint(vault, ref));
+  const checkpoint = await withGoodCheckpointHint(vault, ref, () => readCheckpoint(vault, ref));
   // Not the vault's own lock: checkpoints go on during a drill, which may take long.
   using _drilling = await lockDrill(context);
   const scratch = join(dirname(context.cellRoot), `.lazarus-drill-${mission}`);
-  const looked = await namingTheGood(vault, ref, () =>
+  const looked = await withGoodCheckpointHint(vault, ref, () =>
     restoreAndLook(context, checkpoint, scratch, options.signal),
   );
   const differences = looked.differences.length;
@@ -79,7 +79,7 @@ async function restoreAndLook(
     const into = { directory: scratch, scope: WHOLE_CELL, onProgress: context.onProgress, signal };
     const { bytes, flaws } = await fillDirectory(source, into, false);
     crashPoint("snapshot.drill.restored");
-    const { owners, posix } = findMeans();
+    const { owners, posix } = detectCapabilities();
     const differences = compareTree(scratch, source.listing, { owners, posix }, (done, total) =>
       context.onProgress({ phase: "comparing", done, total, unit: "files" }),
     );

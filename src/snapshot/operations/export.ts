@@ -29,7 +29,7 @@ export interface ExportResult {
 const MEMBER_BYTES = 1 << 20;
 const BREATHE_ENTRIES = 256;
 
-/** Hands the archive over piece by piece. */
+/** CellAccess the archive over piece by piece. */
 export async function exportCheckpoint(
   context: MissionContext,
   ref: CheckpointRef,

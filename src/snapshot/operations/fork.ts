@@ -15,7 +15,7 @@ import { type CaptureResult, capture } from "../capture/capture.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
-import { namingTheGood } from "../restore/damage-hint.ts";
+import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
 import { WHOLE_CELL } from "../restore/scope.ts";
 import { createTableReader, openSource } from "../restore/source.ts";
 import { syncPaths } from "../restore/sync.ts";
@@ -53,7 +53,7 @@ export async function forkMission(
   refuseTaken(fork);
   using locked = await lockVault(fork, `fork of ${context.mission} into ${fork.mission}`);
   refuseTaken(fork);
-  const result = await namingTheGood(context.vault, from, () =>
+  const result = await withGoodCheckpointHint(context.vault, from, () =>
     makeFork(context, fork, from, locked.lock, options.signal),
   );
   recordNewMission(fork, { forked_from: context.mission, checkpoint: from.id }, result.capture);

@@ -20,19 +20,19 @@ import type { Entry, Flaw } from "../model/entry.ts";
 import { isTooLong, systemPath } from "../model/path-bytes.ts";
 import type { FileOrder } from "../restore/batches.ts";
 import { withConsequence } from "../restore/damage-hint.ts";
-import { findMeans, makeSpecial, setMetadata } from "../restore/make-path.ts";
+import { detectCapabilities, makeSpecial, setMetadata } from "../restore/make-path.ts";
 import { makeAllFiles } from "../restore/pool.ts";
 import { ancestors, type Scope } from "../restore/scope.ts";
 import type { Source } from "../restore/source.ts";
 
-export interface IntoOptions {
+export interface RestoreIntoOptions {
   readonly directory: string;
   readonly scope: Scope;
   readonly onProgress: (progress: Progress) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface IntoResult {
+export interface RestoreIntoResult {
   readonly paths: number;
   readonly files: number;
   readonly bytes: number;
@@ -91,9 +91,9 @@ function readMark(directory: string): string | undefined {
 /** Fills a prepared directory. */
 export async function fillDirectory(
   source: Source,
-  options: IntoOptions,
+  options: RestoreIntoOptions,
   again: boolean,
-): Promise<IntoResult> {
+): Promise<RestoreIntoResult> {
   const { directory } = options;
   try {
     return await fill(source, options, again);
@@ -104,10 +104,10 @@ export async function fillDirectory(
   }
 }
 
-async function fill(source: Source, options: IntoOptions, again: boolean): Promise<IntoResult> {
+async function fill(source: Source, options: RestoreIntoOptions, again: boolean): Promise<RestoreIntoResult> {
   const { directory } = options;
   const flaws: Flaw[] = [];
-  const means = findMeans();
+  const capabilities = detectCapabilities();
   const { directories, files, links, specials } = sortOut(source, options, flaws);
   const at = (path: string) => (path === "." ? directory : `${directory}/${path}`);
   const anew = (path: string) => {
@@ -134,12 +134,12 @@ async function fill(source: Source, options: IntoOptions, again: boolean): Promi
   );
   crashPoint("snapshot.restore.to-files-made");
   for (const { entry, leader } of links) linkSync(systemPath(at(leader)), systemPath(anew(at(entry.path))));
-  for (const entry of specials) makeSpecial(anew(at(entry.path)), entry, means, flaws);
+  for (const entry of specials) makeSpecial(anew(at(entry.path)), entry, capabilities, flaws);
   crashPoint("snapshot.restore.to-links-made");
   // The top last: taking the mark away touches its time.
   for (const entry of directories.toReversed()) {
     if (entry.path === ".") rmSync(join(directory, MARK), { force: true });
-    setMetadata(at(entry.path), entry, means, flaws);
+    setMetadata(at(entry.path), entry, capabilities, flaws);
   }
   rmSync(join(directory, MARK), { force: true });
   crashPoint("snapshot.restore.to-done");
@@ -159,7 +159,7 @@ interface Sorted {
 const TOO_LONG =
   "its path is too long here: a second restore in place, or a directory with a shorter name, has room";
 
-function sortOut({ listing }: Source, { scope, directory }: IntoOptions, flaws: Flaw[]): Sorted {
+function sortOut({ listing }: Source, { scope, directory }: RestoreIntoOptions, flaws: Flaw[]): Sorted {
   const above = new Set(scope.only?.flatMap(ancestors));
   const directories: Entry[] = [];
   const files: FileOrder[] = [];

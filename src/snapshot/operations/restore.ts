@@ -14,12 +14,16 @@ import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
 import { OWN_NAMES } from "../model/paths.ts";
 import { createMatcher } from "../path-patterns.ts";
-import { namingTheGood } from "../restore/damage-hint.ts";
+import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
 import { writeJournal } from "../restore/journal.ts";
-import { findMeans } from "../restore/make-path.ts";
+import { detectCapabilities } from "../restore/make-path.ts";
 import { type Changes, isEmptyPlan, type PlanOptions, planRestore } from "../restore/plan.ts";
-import { describeMoves, findLiveSign, type LiveSign } from "../restore/position-changes.ts";
-import { carryOut, type Restored } from "../restore/roll-forward.ts";
+import {
+  describePositionChanges,
+  type FreshHeartbeat,
+  findFreshHeartbeat,
+} from "../restore/position-changes.ts";
+import { applyJournal, type Restored } from "../restore/roll-forward.ts";
 import { createScope, requireKnown, type Scope } from "../restore/scope.ts";
 import {
   createTableReader,
@@ -34,7 +38,7 @@ import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
 import { listCurrent } from "./current-listing.ts";
 import { lockVault } from "./lock.ts";
 import { recordRestore } from "./record.ts";
-import { fillDirectory, type IntoResult, prepareDirectory } from "./restore-into.ts";
+import { fillDirectory, prepareDirectory, type RestoreIntoResult } from "./restore-into.ts";
 
 /** Which checkpoint and paths to restore. */
 export interface RestoreOptions {
@@ -60,18 +64,18 @@ export interface RestoreResult {
   /** What happens to flows and runs, in sentences. */
   readonly moves: readonly string[];
   /** Set when an agent may be at work in the cell. */
-  readonly alive: LiveSign | undefined;
+  readonly alive: FreshHeartbeat | undefined;
   /** A restore of earlier that had been interrupted and was finished first. */
   readonly finished: Restored | undefined;
 }
 
 /** Restores a cell to a checkpoint, after taking a safety checkpoint. */
 export function restoreCell(context: MissionContext, options: RestoreOptions): Promise<RestoreResult> {
-  return restoreChosen(context, () => find(context, options.checkpoint), { ...options, kind: "restore" });
+  return restoreTarget(context, () => find(context, options.checkpoint), { ...options, kind: "restore" });
 }
 
 /** `choose` is asked under the lock, when nothing interrupted is left. */
-export async function restoreChosen(
+export async function restoreTarget(
   context: MissionContext,
   choose: () => CheckpointRef,
   options: Omit<RestoreOptions, "checkpoint"> & { readonly kind: "restore" | "undo" },
@@ -86,22 +90,24 @@ export async function restoreChosen(
   const open = createTableReader(context.vault);
   const opened = await openTarget(context, target, open);
   if (!existsSync(context.cellRoot)) {
-    const rebuilt = await namingTheGood(context.vault, target, () =>
+    const rebuilt = await withGoodCheckpointHint(context.vault, target, () =>
       rebuildCell(context, openSource(context.vault, opened), scope, options.signal),
     );
     recordRestore(context, { ...rebuilt, kind, by, target: target.id, safety: null });
     return { ...rebuilt, target, safety: null, safetyFlaws: [], alive: undefined, finished };
   }
-  const alive = findLiveSign(context);
+  const alive = findFreshHeartbeat(context);
   const saved = await saveNow(context, target, lock);
   const { ref: safety, flaws: safetyFlaws } = saved;
-  const { target: source, now } = await namingTheGood(context.vault, target, () =>
+  const { target: source, now } = await withGoodCheckpointHint(context.vault, target, () =>
     openPair(context.vault, opened, open(saved.checkpoint), scope.only ?? []),
   );
   requireKnown(scope, context.mission, target.id, source.listing, now.listing);
   const plan = planRestore(now.listing, source.listing, planOptions(context, source.checkpoint, scope));
   const moves =
-    scope.only === undefined ? describeMoves(now.checkpoint.metadata, source.checkpoint.metadata) : [];
+    scope.only === undefined
+      ? describePositionChanges(now.checkpoint.metadata, source.checkpoint.metadata)
+      : [];
   const result = { target, safety, safetyFlaws, moves, alive, finished };
   const record = {
     kind,
@@ -113,7 +119,7 @@ export async function restoreChosen(
     recordRestore(context, { ...record, changes: plan.changes, flaws: [] });
     return { ...result, changes: plan.changes, flaws: [] };
   }
-  const staged = await namingTheGood(context.vault, target, () =>
+  const staged = await withGoodCheckpointHint(context.vault, target, () =>
     stagePlan(context, plan, source, options.signal),
   );
   const journal = {
@@ -132,7 +138,7 @@ export async function restoreChosen(
     throw error;
   }
   crashPoint("snapshot.restore.journalled");
-  const { changes, flaws } = carryOut(context, journal);
+  const { changes, flaws } = applyJournal(context, journal);
   recordRestore(context, { ...record, changes, flaws });
   return { ...result, changes, flaws };
 }
@@ -145,7 +151,7 @@ export async function previewRestore(
   const target = find(context, options.checkpoint);
   const scope = createScope(options.paths ?? [], context.cellRoot);
   const opened = await openTarget(context, target, createTableReader(context.vault));
-  const source = await namingTheGood(context.vault, target, () => openSource(context.vault, opened));
+  const source = await withGoodCheckpointHint(context.vault, target, () => openSource(context.vault, opened));
   const gone = !existsSync(context.cellRoot);
   const now = gone ? { listing: new Map(), flaws: [] } : await listCurrent(context);
   requireKnown(scope, context.mission, target.id, source.listing, now.listing);
@@ -161,12 +167,15 @@ export async function previewRestore(
     flaws: [],
     safetyFlaws: now.flaws,
     moves: [],
-    alive: gone ? undefined : findLiveSign(context),
+    alive: gone ? undefined : findFreshHeartbeat(context),
     finished: undefined,
   };
 }
 
-export type RestoreToResult = IntoResult & { readonly target: CheckpointRef; readonly directory: string };
+export type RestoreToResult = RestoreIntoResult & {
+  readonly target: CheckpointRef;
+  readonly directory: string;
+};
 
 /** Restores into an empty or absent directory. The cell, the vault and its lock are not touched. */
 export async function restoreTo(
@@ -178,11 +187,13 @@ export async function restoreTo(
   const target = find(context, options.checkpoint);
   const scope = createScope(options.paths ?? [], context.cellRoot);
   const opened = await openTarget(context, target, createTableReader(context.vault));
-  const source = await namingTheGood(context.vault, target, () => openSource(context.vault, opened));
+  const source = await withGoodCheckpointHint(context.vault, target, () => openSource(context.vault, opened));
   requireKnown(scope, context.mission, target.id, source.listing);
   const { again } = prepareDirectory(directory, target.id);
   const into = { directory, scope, onProgress: context.onProgress, signal: options.signal };
-  const filled = await namingTheGood(context.vault, target, () => fillDirectory(source, into, again));
+  const filled = await withGoodCheckpointHint(context.vault, target, () =>
+    fillDirectory(source, into, again),
+  );
   return { ...filled, target, directory };
 }
 
@@ -197,7 +208,7 @@ function openTarget(
   target: CheckpointRef,
   open: (checkpoint: Checkpoint) => OpenCheckpoint,
 ): Promise<OpenCheckpoint> {
-  return namingTheGood(context.vault, target, () => open(readCheckpoint(context.vault, target)));
+  return withGoodCheckpointHint(context.vault, target, () => open(readCheckpoint(context.vault, target)));
 }
 
 /** The safety checkpoint: what the cell is at this moment. */
@@ -233,7 +244,7 @@ function planOptions(context: MissionContext, target: Checkpoint, scope: Scope):
       target.metadata.flaws.flatMap(({ kind, path }) => (kind === "skipped" && path !== "." ? [path] : [])),
     ),
     isExcluded: createMatcher([OWN_NAMES, ...context.settings.exclude]),
-    owners: findMeans().owners,
+    owners: detectCapabilities().owners,
   };
 }
 
@@ -260,7 +271,11 @@ async function rebuildCell(
     crashPoint("snapshot.restore.put-back");
     removeStaging(context);
     const changes = { ...planRestore(new Map(), source.listing, { scope, owners: true }).changes };
-    return { changes, flaws, moves: describeMoves({ flows: [], runs: [] }, source.checkpoint.metadata) };
+    return {
+      changes,
+      flaws,
+      moves: describePositionChanges({ flows: [], runs: [] }, source.checkpoint.metadata),
+    };
   } catch (error) {
     removeStaging(context);
     throw asLazarusError(error, `bringing back the cell ${context.cellRoot}`, dirname(context.cellRoot));

@@ -4,7 +4,7 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
-import { type RestoreResult, restoreChosen } from "./restore.ts";
+import { type RestoreResult, restoreTarget } from "./restore.ts";
 
 /** What an undo changed. */
 export interface UndoResult extends RestoreResult {
@@ -38,7 +38,7 @@ export async function undoRestore(context: MissionContext, signal?: AbortSignal)
     crashPoint("snapshot.undo.found");
     return found;
   };
-  const result = await restoreChosen(context, choose, { signal, kind: "undo" });
+  const result = await restoreTarget(context, choose, { signal, kind: "undo" });
   crashPoint("snapshot.undo.restored");
   return { ...result, undone };
 }

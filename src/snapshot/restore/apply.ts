@@ -8,8 +8,8 @@ import { systemErrorCode } from "../../platform/errors.ts";
 import type { Flaw } from "../model/entry.ts";
 import { joinPath, parentPath, systemPath } from "../model/path-bytes.ts";
 import { sidecarSuffix } from "../model/sqlite-files.ts";
-import { createHands, type Hands, matches } from "./cell-access.ts";
-import type { Means } from "./make-path.ts";
+import { type CellAccess, createCellAccess, matches } from "./cell-access.ts";
+import type { Capabilities } from "./make-path.ts";
 import type { Kept, RestorePlan } from "./plan.ts";
 import { stagedName } from "./stage.ts";
 import {
@@ -27,7 +27,7 @@ export interface ApplyOptions {
   readonly staging: string;
   /** Where things that are in no checkpoint go. */
   readonly aside: string;
-  readonly means: Means;
+  readonly capabilities: Capabilities;
   /** When the safety checkpoint began: what was written later is in no checkpoint. */
   readonly safetyMs: number;
   readonly isExcluded: (path: string) => boolean;
@@ -43,28 +43,28 @@ export interface Applied {
 }
 
 export function applyPlan(plan: RestorePlan, options: ApplyOptions): Applied {
-  const { means, safetyMs } = options;
-  const hands = createHands(options);
+  const { capabilities, safetyMs } = options;
+  const cell = createCellAccess(options);
   const kept: Kept[] = [];
-  const attempt = createAttempts(hands.flaws, plan, options.onProgress);
-  const sidecarsOf = findSidecars(hands, plan, options.isExcluded);
+  const attempt = createAttempts(cell.flaws, plan, options.onProgress);
+  const sidecarsOf = findSidecars(cell, plan, options.isExcluded);
 
   for (const step of plan.clear) {
-    attempt(step.path, () => removeStep(hands, step, kept, true));
+    attempt(step.path, () => removeStep(cell, step, kept, true));
     crashPoint("snapshot.restore.cleared");
   }
-  hands.forget();
+  cell.invalidate();
   for (const step of plan.directories) {
-    attempt(step.entry.path, () => directoryStep(hands, step));
+    attempt(step.entry.path, () => directoryStep(cell, step));
     crashPoint("snapshot.restore.directory-made");
   }
   for (const [index, step] of plan.place.entries()) {
     attempt(step.entry.path, () =>
-      placeStep(hands, step, {
+      placeStep(cell, step, {
         staged: `${options.staging}/${stagedName(index)}`,
         index,
         leader: step.inode === index ? undefined : plan.place[step.inode]!.entry.path,
-        means,
+        capabilities,
         sidecars: sidecarsOf(step.entry.path),
         safetyMs,
         restage: () => options.restage(index),
@@ -73,23 +73,23 @@ export function applyPlan(plan: RestorePlan, options: ApplyOptions): Applied {
     crashPoint("snapshot.restore.placed");
   }
   for (const { entry, was } of plan.adjust) {
-    attempt(entry.path, () => adjustStep(hands, entry, was, means));
+    attempt(entry.path, () => adjustStep(cell, entry, was, capabilities));
     crashPoint("snapshot.restore.adjusted");
   }
   for (const step of plan.remove) {
     attempt(step.path, () => {
-      for (const sidecar of sidecarsOf(step.path)) removeSidecar(hands, sidecar, step.path, safetyMs);
-      removeStep(hands, step, kept);
+      for (const sidecar of sidecarsOf(step.path)) removeSidecar(cell, sidecar, step.path, safetyMs);
+      removeStep(cell, step, kept);
     });
     crashPoint("snapshot.restore.removed");
   }
   for (const step of plan.directories.toReversed()) {
-    attempt(step.entry.path, () => finishDirectoryStep(hands, step, means));
+    attempt(step.entry.path, () => finishDirectoryStep(cell, step, capabilities));
     crashPoint("snapshot.restore.directory-finished");
   }
-  narrowAgain(hands, plan);
-  lookOnceMore(hands, plan);
-  return { flaws: hands.flaws, kept };
+  narrowAgain(cell, plan);
+  lookOnceMore(cell, plan);
+  return { flaws: cell.flaws, kept };
 }
 
 const PROGRESS_STEPS = 256;
@@ -121,7 +121,7 @@ function createAttempts(
 
 /** For a database that will be replaced or removed: the logs beside it that no listing has, being folded into it. */
 function findSidecars(
-  hands: Hands,
+  cell: CellAccess,
   plan: RestorePlan,
   isExcluded: (path: string) => boolean,
 ): (path: string) => readonly string[] {
@@ -131,7 +131,7 @@ function findSidecars(
   const listed = new Set(plan.sidecars);
   const found = new Map<string, string[]>();
   for (const directory of new Set([...touched].map(parentPath))) {
-    for (const name of namesIn(hands.at(directory))) {
+    for (const name of namesIn(cell.absolute(directory))) {
       const suffix = sidecarSuffix(name);
       if (suffix === undefined) continue;
       const path = joinPath(directory, name);
@@ -153,14 +153,14 @@ function namesIn(directory: string): string[] {
 }
 
 /** Directories that were opened up to work in them, and that no step gave its final mode. */
-function narrowAgain(hands: Hands, plan: RestorePlan): void {
+function narrowAgain(cell: CellAccess, plan: RestorePlan): void {
   const finished = new Set(plan.directories.filter(({ set }) => set).map(({ entry }) => entry.path));
-  for (const [path, mode] of hands.widened) {
-    if (finished.has(path) || !hands.look(path)?.isDirectory()) continue;
+  for (const [path, mode] of cell.widened) {
+    if (finished.has(path) || !cell.stat(path)?.isDirectory()) continue;
     try {
-      chmodSync(systemPath(hands.at(path)), mode);
+      chmodSync(systemPath(cell.absolute(path)), mode);
     } catch (error) {
-      hands.flaws.push({
+      cell.flaws.push({
         path,
         kind: "degraded",
         reason: `its mode could not be set back (${systemErrorCode(error)})`,
@@ -170,26 +170,26 @@ function narrowAgain(hands: Hands, plan: RestorePlan): void {
 }
 
 /** Is every touched path what the checkpoint has? The bytes were compared when they were staged. */
-function lookOnceMore(hands: Hands, plan: RestorePlan): void {
-  const flawed = new Set(hands.flaws.map(({ path }) => path));
+function lookOnceMore(cell: CellAccess, plan: RestorePlan): void {
+  const flawed = new Set(cell.flaws.map(({ path }) => path));
   const doubt = (path: string) => {
     if (flawed.has(path)) return;
     const reason = "it is not as the checkpoint has it: something changed it during the restore";
-    hands.flaws.push({ path, kind: "degraded", reason });
+    cell.flaws.push({ path, kind: "degraded", reason });
   };
   const inodes = new Map<number, bigint>();
   for (const { entry, inode } of plan.place) {
-    const stat = hands.look(entry.path);
+    const stat = cell.stat(entry.path);
     if (stat === undefined || !matches(stat, entry)) doubt(entry.path);
     else if (entry.type !== "symlink" && (Number(stat.mode) & 0o7777) !== entry.mode) doubt(entry.path);
     else if ((inodes.get(inode) ?? stat.ino) !== stat.ino) doubt(entry.path);
     else inodes.set(inode, stat.ino);
   }
   for (const { entry } of plan.adjust) {
-    const stat = hands.look(entry.path);
+    const stat = cell.stat(entry.path);
     if (stat === undefined || !matches(stat, entry)) doubt(entry.path);
   }
   for (const { entry, set } of plan.directories) {
-    if (set && !hands.look(entry.path)?.isDirectory() && entry.path !== ".") doubt(entry.path);
+    if (set && !cell.stat(entry.path)?.isDirectory() && entry.path !== ".") doubt(entry.path);
   }
 }

@@ -1,6 +1,6 @@
-// The hands of a restore inside a cell: every look and every move goes through here, by a path whose parents are real
-// directories of the cell, so that a planted link cannot lead them elsewhere. What is on disk and in no checkpoint is
-// never destroyed (INV-3): it is moved aside, beside the cell, and that is said.
+// All access of a restore to the files of a cell. Every path is reached through real directories of the cell, so that a
+// planted symlink cannot redirect a write. Files that are in no checkpoint are never destroyed (INV-3): they are moved
+// next to the cell, and each becomes a flaw.
 import {
   type BigIntStats,
   chmodSync,
@@ -19,44 +19,43 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
 import type { EntryType, Flaw } from "../model/entry.ts";
 import { systemPath } from "../model/path-bytes.ts";
-import type { Means } from "./make-path.ts";
+import type { Capabilities } from "./make-path.ts";
 import type { Fingerprint } from "./plan.ts";
 import { ancestors } from "./scope.ts";
 
-export interface Hands {
+export interface CellAccess {
   readonly flaws: Flaw[];
-  /** The absolute path, for calls that take one. */
-  at(path: string): string;
-  /** What is there; undefined when nothing is. */
-  look(path: string): BigIntStats | undefined;
-  /** Whether `path` can be reached through directories alone; makes its parent writable for us. */
-  reach(path: string): boolean;
-  /** Directories were made or removed: what is known of parents is out of date. */
-  forget(): void;
-  /** Moves what is at `path` out of the cell, where the user finds it. */
-  setAside(path: string, why: string): void;
-  /** Permission bits that were widened to work inside, by path. */
+  absolute(path: string): string;
+  /** lstat; undefined when there is nothing. */
+  stat(path: string): BigIntStats | undefined;
+  /** Whether all parents of `path` are real directories; makes its parent writable for its owner. */
+  isReachable(path: string): boolean;
+  /** Drops what is cached about parents, after directories were made or removed. */
+  invalidate(): void;
+  /** Moves what is at `path` out of the cell, and adds a flaw that says where. */
+  moveAside(path: string, reason: string): void;
+  /** Original modes of directories that were made writable, by path. */
   readonly widened: ReadonlyMap<string, number>;
 }
 
 const OWNER_ALL = 0o700;
 
-export interface HandsOptions {
+export interface CellAccessOptions {
   readonly cellRoot: string;
-  /** Where things that are in no checkpoint go. */
+  /** Directory for files that are in no checkpoint. */
   readonly aside: string;
-  readonly means: Means;
+  readonly capabilities: Capabilities;
 }
 
-export function createHands({ cellRoot, aside, means }: HandsOptions): Hands {
+export function createCellAccess({ cellRoot, aside, capabilities }: CellAccessOptions): CellAccess {
   const flaws: Flaw[] = [];
   const real = new Map<string, boolean>();
   const widened = new Map<string, number>();
-  const at = (path: string) => (path === "." ? cellRoot : `${cellRoot}/${path}`);
+  const absolute = (path: string) => (path === "." ? cellRoot : `${cellRoot}/${path}`);
 
-  const look = (path: string): BigIntStats | undefined => {
+  const stat = (path: string): BigIntStats | undefined => {
     try {
-      return lstatSync(systemPath(at(path)), { bigint: true, throwIfNoEntry: false });
+      return lstatSync(systemPath(absolute(path)), { bigint: true, throwIfNoEntry: false });
     } catch (error) {
       if (systemErrorCode(error) === "ENOTDIR") return undefined;
       throw error;
@@ -66,39 +65,39 @@ export function createHands({ cellRoot, aside, means }: HandsOptions): Hands {
   const isRealDirectory = (path: string): boolean => {
     const known = real.get(path);
     if (known !== undefined) return known;
-    // The cell itself may be a link, which was checked to stay inside the missions' root.
-    const stat = path === "." ? statSync(cellRoot, { bigint: true, throwIfNoEntry: false }) : look(path);
-    const answer = stat?.isDirectory() ?? false;
-    if (answer && !means.owners) widen(path, Number(stat!.mode) & 0o7777);
+    // The cell itself may be a symlink; it was checked to stay inside the missions root.
+    const found = path === "." ? statSync(cellRoot, { bigint: true, throwIfNoEntry: false }) : stat(path);
+    const answer = found?.isDirectory() ?? false;
+    if (answer && !capabilities.owners) widen(path, Number(found!.mode) & 0o7777);
     real.set(path, answer);
     return answer;
   };
 
-  /** Only the owner of everything may work in a directory that is closed to its owner. */
+  /** Anyone but root needs the owner's permission bits to work in a directory. */
   const widen = (path: string, mode: number) => {
     if ((mode & OWNER_ALL) === OWNER_ALL || widened.has(path)) return;
     try {
-      chmodSync(systemPath(at(path)), mode | OWNER_ALL);
+      chmodSync(systemPath(absolute(path)), mode | OWNER_ALL);
       widened.set(path, mode);
     } catch {
-      // Not ours: what has to be done inside will say why it failed.
+      // Not our directory: the step that needs it reports the error.
     }
   };
 
   return {
     flaws,
-    at,
-    look,
+    absolute,
+    stat,
     widened,
-    reach: (path) => path === "." || [...ancestors(path)].reverse().every(isRealDirectory),
-    forget: () => real.clear(),
-    setAside(path, why) {
+    isReachable: (path) => path === "." || [...ancestors(path)].reverse().every(isRealDirectory),
+    invalidate: () => real.clear(),
+    moveAside(path, reason) {
       let place = join(aside, path);
       for (let n = 1; existsSync(systemPath(place)); n += 1) place = `${join(aside, path)}.${n}`;
       mkdirSync(systemPath(dirname(place)), { recursive: true, mode: 0o700 });
-      renameSync(systemPath(at(path)), systemPath(place));
+      renameSync(systemPath(absolute(path)), systemPath(place));
       crashPoint("snapshot.restore.set-aside");
-      flaws.push({ path, kind: "degraded", reason: `${why}; what was there is now ${place}` });
+      flaws.push({ path, kind: "degraded", reason: `${reason}; it was moved to ${place}` });
     },
   };
 }
@@ -111,21 +110,21 @@ export function typeOf(stat: BigIntStats): EntryType | undefined {
   return stat.isFIFO() ? "fifo" : undefined;
 }
 
-/** Whether what lstat shows is what a listing said. Directories change their time whenever a name in them does. */
-export function matches(stat: BigIntStats, mark: Omit<Fingerprint, "mode"> | null): boolean {
-  if (mark === null || typeOf(stat) !== mark.type) return false;
-  if (mark.type === "directory") return true;
-  const same = stat.mtimeNs === BigInt(mark.mtimeSec) * 1_000_000_000n + BigInt(mark.mtimeNs);
-  return same && (mark.type !== "file" || Number(stat.size) === mark.size);
+/** Whether an lstat matches a fingerprint. Times of directories are ignored: they change with every name in them. */
+export function matches(stat: BigIntStats, expected: Omit<Fingerprint, "mode"> | null): boolean {
+  if (expected === null || typeOf(stat) !== expected.type) return false;
+  if (expected.type === "directory") return true;
+  const same = stat.mtimeNs === BigInt(expected.mtimeSec) * 1_000_000_000n + BigInt(expected.mtimeNs);
+  return same && (expected.type !== "file" || Number(stat.size) === expected.size);
 }
 
 const SQLITE_MAGIC = "SQLite format 3\0";
-const LOOK = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 export function isDatabase(path: string): boolean {
   let fd: number;
   try {
-    fd = openSync(systemPath(path), LOOK);
+    fd = openSync(systemPath(path), READ);
   } catch {
     return false;
   }

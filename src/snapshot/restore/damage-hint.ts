@@ -1,12 +1,11 @@
-// When the checkpoint that someone needs is damaged, the error says which one is not: the newest whose every byte was
-// just read and found right.
+// When a checkpoint is damaged, the error names the newest intact one: every byte of it was just verified.
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { createChecker } from "../vault/check-blobs.ts";
 import type { Vault } from "../vault/vault.ts";
 
-/** Runs `work`; damage found by it is rethrown with the newest good checkpoint in the message and the hint. */
-export async function namingTheGood<T>(
+/** Rethrows damage found by `work` with the newest intact checkpoint in message and hint. */
+export async function withGoodCheckpointHint<T>(
   vault: Vault,
   target: CheckpointRef,
   work: () => Promise<T> | T,
@@ -15,12 +14,12 @@ export async function namingTheGood<T>(
     return await work();
   } catch (error) {
     if (!(error instanceof LazarusError) || error.kind !== "damaged") throw error;
-    const good = await newestGoodBut(vault, target);
+    const good = await findNewestGood(vault, target);
     const cell = "the cell was not touched";
     throw new LazarusError(
       error.code,
       good === undefined
-        ? `${error.message}; ${cell}; no other checkpoint of ${vault.mission} is whole`
+        ? `${error.message}; ${cell}; no other checkpoint of ${vault.mission} is intact`
         : `${error.message}; ${cell}; the newest checkpoint that is still good is ${good.id}`,
       {
         hint:
@@ -34,7 +33,7 @@ export async function namingTheGood<T>(
   }
 }
 
-/** An error of the machine, with what it means for the user's files. */
+/** Adds to an error what it means for the user's files. */
 export function withConsequence(
   error: unknown,
   doing: string,
@@ -47,8 +46,8 @@ export function withConsequence(
   return new LazarusError(code, `${known.message}; ${consequence}`, { hint, details, cause });
 }
 
-/** Safety checkpoints come last: they hold what the user wants to be rid of. */
-async function newestGoodBut(vault: Vault, target: CheckpointRef): Promise<CheckpointRef | undefined> {
+/** Safety checkpoints come last: they hold the state that the user wants to leave. */
+async function findNewestGood(vault: Vault, target: CheckpointRef): Promise<CheckpointRef | undefined> {
   const others = vault
     .list()
     .filter((ref) => ref.manifest !== target.manifest)

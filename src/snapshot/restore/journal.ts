@@ -1,6 +1,6 @@
-// The journal of a restore in place (INV-3). It is written once, durably, after everything that the restore needs has
-// been staged and verified, and removed when all of it is done: a journal that is there means "roll forward", whoever
-// finds it. Two lines of JSON: a head with the digest of the second line, which holds the steps.
+// The journal of a restore in place (INV-3). It is written durably after everything was staged and verified, and removed
+// when the restore is complete: a journal that exists must be rolled forward. Two lines of JSON: a header with the digest
+// of the second line, which holds the plan.
 import { createHash } from "node:crypto";
 import { readFileSync, renameSync } from "node:fs";
 import { removeFile, replaceFile } from "../../platform/durable.ts";
@@ -12,12 +12,12 @@ import type { RestorePlan } from "./plan.ts";
 export interface Journal {
   readonly mission: string;
   readonly cellRoot: string;
-  /** What is being restored, and the safety checkpoint of what was there. */
+  /** Ids of the restored checkpoint and of the safety checkpoint. */
   readonly target: string;
   readonly safety: string;
-  /** When the safety checkpoint began: what was written later is in no checkpoint. */
+  /** When the safety checkpoint began: later writes are in no checkpoint. */
   readonly safetyMs: number;
-  /** What could not be staged wholly. */
+  /** Paths that could not be staged exactly. */
   readonly flaws: readonly Flaw[];
   readonly plan: RestorePlan;
 }
@@ -42,11 +42,11 @@ export function decodeJournal(text: string): JournalReading {
   try {
     head = JSON.parse(first);
   } catch {
-    return damaged("its head is not JSON");
+    return damaged("its header is not JSON");
   }
   if (head?.["lazarus-restore"] !== FORMAT)
     return damaged(`its format is ${String(head?.["lazarus-restore"])}`);
-  if (rest !== "" || more.length > 0) return damaged("it is cut short or has something behind it");
+  if (rest !== "" || more.length > 0) return damaged("it is truncated or has trailing data");
   if (digest(body) !== head.sha256) return damaged("its digest does not match");
   const { "lazarus-restore": _, sha256: __, ...known } = head;
   return {
@@ -82,7 +82,7 @@ export function clearJournal(machine: Machine, file: string): void {
   }
 }
 
-/** A journal that cannot be read must not stand in the way of every command; it is kept for a look. */
+/** A damaged journal must not block every command; it is kept for inspection. */
 export function setAsideJournal(file: string): string {
   const aside = `${file}.damaged`;
   renameSync(file, aside);

@@ -1,6 +1,6 @@
-// Makes one path as an entry describes it: content, links, FIFOs, then owner, xattrs, mode and time, in the one order in
-// which the later do not undo the earlier. Synchronous, used by workers and by the main thread alike. It never follows a
-// link at the end of a path; callers answer for the parents. What this machine cannot set becomes a flaw (INV-6).
+// Creates one path from an entry: content, symlinks, FIFOs, then owner, xattrs, mode and time, in an order in which no
+// step undoes an earlier one. Synchronous; used by workers and the main thread. Never follows a symlink at the end of a
+// path; callers check the parents. What this process cannot set becomes a flaw (INV-6).
 import {
   chmodSync,
   chownSync,
@@ -21,15 +21,15 @@ import type { Entry, Flaw } from "../model/entry.ts";
 import { encodePath, systemPath } from "../model/path-bytes.ts";
 import type { FileReader } from "../vault/layer-reader.ts";
 
-/** What this process is able to set. */
-export interface Means {
+/** What this process may set. */
+export interface Capabilities {
   readonly owners: boolean;
   readonly uid: number;
   readonly gid: number;
   readonly posix: Posix | undefined;
 }
 
-export function findMeans(): Means {
+export function detectCapabilities(): Capabilities {
   const support = posixSupport();
   const uid = process.geteuid?.() ?? -1;
   return {
@@ -42,26 +42,32 @@ export function findMeans(): Means {
 
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 const PRIVATE = 0o600;
-/** What its owner needs to read and set attributes. */
+/** Permission that the owner needs to read and set attributes. */
 const OPEN = 0o600;
 
-/** Makes a file that is not there yet; throws EEXIST when it is. */
-export function makeFile(path: string, entry: Entry, reader: FileReader, means: Means, flaws: Flaw[]): void {
+/** Creates a file; throws EEXIST when it exists. */
+export function makeFile(
+  path: string,
+  entry: Entry,
+  reader: FileReader,
+  capabilities: Capabilities,
+  flaws: Flaw[],
+): void {
   const target = systemPath(path);
   const fd = openSync(target, NEW_FILE, PRIVATE);
   try {
     writeContent(fd, entry, reader);
-    if (means.owners && (entry.uid !== means.uid || entry.gid !== means.gid)) {
+    if (capabilities.owners && (entry.uid !== capabilities.uid || entry.gid !== capabilities.gid)) {
       attempt(flaws, entry, "owner", () => fchownSync(fd, entry.uid, entry.gid));
     }
     // Only root can set the attributes of a read-only file.
-    if (entry.xattrs !== undefined) setXattrs(target, entry, means, flaws);
+    if (entry.xattrs !== undefined) setXattrs(target, entry, capabilities, flaws);
     // After the owner, since changing that drops the setuid bit.
     if (entry.mode !== PRIVATE) attempt(flaws, entry, "mode", () => fchmodSync(fd, entry.mode));
   } finally {
     closeSync(fd);
   }
-  setTime(target, entry, means);
+  setTime(target, entry, capabilities);
 }
 
 function writeContent(fd: number, entry: Entry, reader: FileReader): void {
@@ -95,23 +101,23 @@ function writeAll(fd: number, bytes: Buffer, position: number | null = null): vo
   }
 }
 
-/** Makes a link or a FIFO that is not there yet. Returns false when this machine cannot. */
-export function makeSpecial(path: string, entry: Entry, means: Means, flaws: Flaw[]): boolean {
+/** Creates a symlink or FIFO. Returns false when this machine has no FIFOs. */
+export function makeSpecial(path: string, entry: Entry, capabilities: Capabilities, flaws: Flaw[]): boolean {
   const target = systemPath(path);
   if (entry.type === "symlink") symlinkSync(encodePath(entry.target ?? ""), target);
-  else if (means.posix !== undefined) means.posix.makeFifo(target, entry.mode & 0o777);
+  else if (capabilities.posix !== undefined) capabilities.posix.makeFifo(target, entry.mode & 0o777);
   else {
-    flaws.push({ path: entry.path, kind: "skipped", reason: "FIFOs cannot be made on this machine" });
+    flaws.push({ path: entry.path, kind: "skipped", reason: "this machine cannot create FIFOs" });
     return false;
   }
-  setMetadata(path, entry, means, flaws);
+  setMetadata(path, entry, capabilities, flaws);
   return true;
 }
 
-/** Owner, mode, xattrs and time of something that is there and is not behind a link. */
-export function setMetadata(path: string, entry: Entry, means: Means, flaws: Flaw[]): void {
+/** Sets owner, mode, xattrs and time of an existing path. */
+export function setMetadata(path: string, entry: Entry, capabilities: Capabilities, flaws: Flaw[]): void {
   const target = systemPath(path);
-  if (means.owners) {
+  if (capabilities.owners) {
     attempt(flaws, entry, "owner", () =>
       entry.type === "symlink"
         ? lchownSync(target, entry.uid, entry.gid)
@@ -119,19 +125,19 @@ export function setMetadata(path: string, entry: Entry, means: Means, flaws: Fla
     );
   }
   if (entry.type === "symlink") {
-    setXattrs(target, entry, means, flaws);
+    setXattrs(target, entry, capabilities, flaws);
   } else {
     // Its mode, or the one it has now, may forbid everyone but root to read and set attributes.
-    if (!means.owners) attempt([], entry, "mode", () => chmodSync(target, entry.mode | OPEN));
-    setXattrs(target, entry, means, flaws);
+    if (!capabilities.owners) attempt([], entry, "mode", () => chmodSync(target, entry.mode | OPEN));
+    setXattrs(target, entry, capabilities, flaws);
     attempt(flaws, entry, "mode", () => chmodSync(target, entry.mode));
   }
-  setTime(target, entry, means);
+  setTime(target, entry, capabilities);
 }
 
 /** Sets the entry's attributes and removes others. */
-function setXattrs(target: string | Buffer, entry: Entry, means: Means, flaws: Flaw[]): void {
-  const { posix } = means;
+function setXattrs(target: string | Buffer, entry: Entry, capabilities: Capabilities, flaws: Flaw[]): void {
+  const { posix } = capabilities;
   const wanted = new Map(entry.xattrs);
   if (posix === undefined) {
     if (wanted.size > 0) flaws.push(degraded(entry, "extended attributes", "not available on this machine"));
@@ -150,17 +156,17 @@ function setXattrs(target: string | Buffer, entry: Entry, means: Means, flaws: F
 
 const NS_PER_SECOND = 1_000_000_000n;
 
-export function setTime(target: string | Buffer, entry: Entry, means: Means): void {
-  if (means.posix !== undefined) {
+export function setTime(target: string | Buffer, entry: Entry, capabilities: Capabilities): void {
+  if (capabilities.posix !== undefined) {
     const ns = BigInt(entry.mtimeSec) * NS_PER_SECOND + BigInt(entry.mtimeNs);
-    means.posix.setTimes(target, ns, ns);
+    capabilities.posix.setTimes(target, ns, ns);
     return;
   }
   const seconds = entry.mtimeSec + entry.mtimeNs / 1e9;
   lutimesSync(target, seconds, seconds);
 }
 
-/** What a file system may refuse for one path without the whole being lost. */
+/** Errors that concern one path only; the restore continues. */
 const REFUSALS = new Set([
   "EPERM",
   "EACCES",
@@ -173,16 +179,16 @@ const REFUSALS = new Set([
   "ERANGE",
 ]);
 
-function attempt(flaws: Flaw[], entry: Entry, what: string, work: () => void): void {
+function attempt(flaws: Flaw[], entry: Entry, field: string, work: () => void): void {
   try {
     work();
   } catch (error) {
     const code = systemErrorCode(error);
     if (code === undefined || !REFUSALS.has(code)) throw error;
-    flaws.push(degraded(entry, what, code));
+    flaws.push(degraded(entry, field, code));
   }
 }
 
-function degraded(entry: Entry, what: string, why: string): Flaw {
-  return { path: entry.path, kind: "degraded", reason: `its ${what} could not be restored (${why})` };
+function degraded(entry: Entry, field: string, reason: string): Flaw {
+  return { path: entry.path, kind: "degraded", reason: `its ${field} could not be restored (${reason})` };
 }

@@ -8,7 +8,7 @@ import type { Flaw } from "../model/entry.ts";
 import { systemPath } from "../model/path-bytes.ts";
 import { createLayerReader, type FileReader, type LayerMembers } from "../vault/layer-reader.ts";
 import { cutBatches, type FileOrder } from "./batches.ts";
-import { findMeans, type Means, makeFile } from "./make-path.ts";
+import { type Capabilities, detectCapabilities, makeFile } from "./make-path.ts";
 
 export interface FilesTask {
   /** Directory below which the orders' paths lie. */
@@ -35,9 +35,9 @@ export async function makeAllFiles(
   const bytes = batches.reduce((sum, batch) => sum + batch.bytes, 0);
   if (batches.length < 2 || (bytes < INLINE_BYTES && orders.length < INLINE_FILES)) {
     using reader = createLayerReader(layers);
-    const means = findMeans();
+    const capabilities = detectCapabilities();
     return batches.flatMap((batch) => {
-      const flaws = makeFiles(task, batch.orders, reader, means);
+      const flaws = makeFiles(task, batch.orders, reader, capabilities);
       onDone(batch.orders.length, batch.bytes);
       return flaws;
     });
@@ -67,14 +67,14 @@ export function makeFiles(
   task: FilesTask,
   orders: readonly FileOrder[],
   reader: FileReader,
-  means: Means,
+  capabilities: Capabilities,
 ): Flaw[] {
   const flaws: Flaw[] = [];
   for (const { path, entry } of orders) {
     const target = `${task.root}/${path}`;
     try {
       if (task.replace) removeEarlier(target);
-      makeFile(target, entry, reader, means, flaws);
+      makeFile(target, entry, reader, capabilities, flaws);
     } catch (error) {
       throw asLazarusError(error, `writing ${JSON.stringify(target)}`, task.root);
     }

@@ -1,5 +1,5 @@
-// What a restore means for the work under way, in sentences: where flows and runs go, and whether an agent may be
-// working in the cell right now. Only reads.
+// Describes what a restore does to work in progress: how the positions of flows and runs change, and whether an agent
+// may be running in the cell. Read-only.
 
 import { HEARTBEAT_LIMIT_BYTES } from "../../cell/heartbeat.ts";
 import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
@@ -11,7 +11,7 @@ import type { CheckpointMetadata } from "../model/entry.ts";
 
 type Positions = Pick<CheckpointMetadata, "flows" | "runs">;
 
-export function describeMoves(before: Positions, after: Positions): string[] {
+export function describePositionChanges(before: Positions, after: Positions): string[] {
   const flows = describeFlowMove(
     before.flows as readonly FlowPosition[],
     after.flows as readonly FlowPosition[],
@@ -20,13 +20,13 @@ export function describeMoves(before: Positions, after: Positions): string[] {
   return runs === "" ? flows : [...flows, runs];
 }
 
-export interface LiveSign {
+export interface FreshHeartbeat {
   readonly ageSeconds: number;
   readonly status: string;
 }
 
-/** A heartbeat fresh enough that an agent may be alive; undefined when there is none. */
-export function findLiveSign(context: MissionContext): LiveSign | undefined {
+/** The heartbeat, if it is so recent that an agent may be running. */
+export function findFreshHeartbeat(context: MissionContext): FreshHeartbeat | undefined {
   const { config, machine } = context;
   const reading = readJsonFile(pathsBelow(config, context.cellRoot).heartbeatFile, HEARTBEAT_LIMIT_BYTES);
   if (!reading.ok) return undefined;

@@ -3,13 +3,13 @@ import { workerData } from "node:worker_threads";
 import { serveTasks } from "../../platform/worker-pool.ts";
 import { createLayerReader, type LayerMembers } from "../vault/layer-reader.ts";
 import type { FileOrder } from "./batches.ts";
-import { findMeans } from "./make-path.ts";
+import { detectCapabilities } from "./make-path.ts";
 import { type FilesTask, makeFiles } from "./pool.ts";
 
 const { layers, root, replace } = workerData as FilesTask & { layers: readonly LayerMembers[] };
 const reader = createLayerReader(layers);
-const means = findMeans();
+const capabilities = detectCapabilities();
 
 serveTasks("restoring files", (orders: readonly FileOrder[]) => ({
-  result: makeFiles({ root, replace }, orders, reader, means),
+  result: makeFiles({ root, replace }, orders, reader, capabilities),
 }));

@@ -15,7 +15,7 @@ import { createLayerReader } from "../vault/layer-reader.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
 import { applyPlan } from "./apply.ts";
 import { clearJournal, type Journal, readJournal, setAsideJournal } from "./journal.ts";
-import { findMeans, makeSpecial } from "./make-path.ts";
+import { detectCapabilities, makeSpecial } from "./make-path.ts";
 import type { Changes, RestorePlan } from "./plan.ts";
 import { makeFiles } from "./pool.ts";
 import { createTableReader, openSource } from "./source.ts";
@@ -59,13 +59,13 @@ export function finishInterruptedRestore(context: MissionContext, _lock: Lock): 
     const reason = "the cell was removed while a restore was under way; there is nothing left to finish";
     return { ...journal, changes: NO_CHANGES, flaws: [{ path: ".", kind: "degraded", reason }] };
   }
-  return carryOut(context, journal);
+  return applyJournal(context, journal);
 }
 
 const NO_CHANGES: Changes = { added: [], changed: [], metadata: [], removed: [], kept: [] };
 
 /** The journal is durable and the staging complete: from here on there is only forward. */
-export function carryOut(context: MissionContext, journal: Journal): Restored {
+export function applyJournal(context: MissionContext, journal: Journal): Restored {
   const { plan } = journal;
   const flaws: Flaw[] = [...journal.flaws];
   try {
@@ -76,7 +76,7 @@ export function carryOut(context: MissionContext, journal: Journal): Restored {
       cellRoot,
       staging: stagingDirectory(context),
       aside: join(dirname(context.cellRoot), `.lazarus-aside-${context.mission}`, journal.safety),
-      means: findMeans(),
+      capabilities: detectCapabilities(),
       safetyMs: journal.safetyMs,
       isExcluded: createMatcher([OWN_NAMES, ...context.settings.exclude]),
       restage: (index) => restage(context, journal, index),
@@ -143,7 +143,7 @@ function restage(context: MissionContext, journal: Journal, index: number): void
   if (ref === undefined) throw new LazarusError("CHECKPOINT_UNKNOWN", `checkpoint ${journal.target} is gone`);
   mkdirSync(dirname(`${staging}/${name}`), { recursive: true, mode: 0o700 });
   if (entry.type !== "file") {
-    makeSpecial(`${staging}/${name}`, entry, findMeans(), []);
+    makeSpecial(`${staging}/${name}`, entry, detectCapabilities(), []);
     return;
   }
   if (inode !== index) {
@@ -153,5 +153,5 @@ function restage(context: MissionContext, journal: Journal, index: number): void
   const open = createTableReader(context.vault);
   const { layers } = openSource(context.vault, open(readCheckpoint(context.vault, ref)));
   using reader = createLayerReader(layers);
-  makeFiles({ root: staging, replace: true }, [{ path: name, entry }], reader, findMeans());
+  makeFiles({ root: staging, replace: true }, [{ path: name, entry }], reader, detectCapabilities());
 }

@@ -1,28 +1,29 @@
-// The part of a cell that a restore or a diff is about: all of it, or the paths named with --path and what lies below them. Pure.
+// The part of a cell that a restore or diff covers: the whole cell, or the paths given with --path and everything below
+// them. Pure.
 import { isAbsolute, normalize, relative } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
 import type { Listing } from "../model/entry.ts";
 import { parentPath } from "../model/path-bytes.ts";
 
 export interface Scope {
-  /** Named paths, without those that lie below another; undefined for the whole cell. */
+  /** The selected paths, without those below another one; undefined for the whole cell. */
   readonly only: readonly string[] | undefined;
   has(path: string): boolean;
 }
 
 export const WHOLE_CELL: Scope = { only: undefined, has: () => true };
 
-/** Named paths as the user typed them: relative to the cell, or absolute inside it. */
-export function createScope(named: readonly string[], cellRoot: string): Scope {
-  if (named.length === 0) return WHOLE_CELL;
-  const paths = new Set(named.map((text) => cellPath(text, cellRoot)));
+/** Takes paths as typed: relative to the cell, or absolute inside it. */
+export function createScope(given: readonly string[], cellRoot: string): Scope {
+  if (given.length === 0) return WHOLE_CELL;
+  const paths = new Set(given.map((text) => cellPath(text, cellRoot)));
   if (paths.has(".")) return WHOLE_CELL;
   const only = [...paths].filter((path) => !ancestors(path).some((above) => paths.has(above))).sort();
   const exact = new Set(only);
   return { only, has: (path) => exact.has(path) || ancestors(path).some((above) => exact.has(above)) };
 }
 
-/** Refuses a name that means nothing: it is neither in the checkpoint nor in the cell. */
+/** Refuses a path that exists neither in the checkpoint nor in the cell. */
 export function requireKnown(
   scope: Scope,
   mission: string,
@@ -40,12 +41,12 @@ export function requireKnown(
       }
     }
     const near =
-      alike.length === 0 ? "" : `; there is ${alike.map((each) => JSON.stringify(each)).join(", ")}`;
+      alike.length === 0 ? "" : `; similar: ${alike.map((each) => JSON.stringify(each)).join(", ")}`;
     throw new LazarusError(
       "NOT_FOUND",
       `${JSON.stringify(path)} is neither in checkpoint ${id} of ${mission} nor in its cell${near}`,
       {
-        hint: `give the path from the cell's root; lazarus restore ${mission} ${id} --dry-run shows what there is`,
+        hint: `give the path relative to the cell; lazarus restore ${mission} ${id} --dry-run lists what would change`,
         details: { path },
       },
     );
@@ -67,7 +68,7 @@ function cellPath(text: string, cellRoot: string): string {
   const path = normalize(inside || ".").replace(/\/+$/, "");
   if (text !== "" && path !== ".." && !path.startsWith("../") && !isAbsolute(path) && !path.includes("\0"))
     return path;
-  throw new LazarusError("USAGE", `--path ${JSON.stringify(text)} does not lie in the cell ${cellRoot}`, {
-    hint: "give paths from the cell's root, such as --path worktree/src",
+  throw new LazarusError("USAGE", `--path ${JSON.stringify(text)} is not inside the cell ${cellRoot}`, {
+    hint: "give paths relative to the cell, such as --path worktree/src",
   });
 }

@@ -1,6 +1,6 @@
-// A checkpoint opened to be restored: its listing, checked as hostile input, and where its members lie. Opening looks at
-// the digests of the layers' tables only; rows are decoded when a listing is asked for. Two checkpoints that stand on
-// the same layers differ only in what the layers above set: then only those rows are read.
+// A checkpoint opened for restore: its listing, validated as untrusted input, and the members of its layers. Opening
+// verifies only the digests of the tables; rows are decoded when a listing is needed. Two checkpoints that share their
+// lower layers can differ only in the paths of the upper ones, so only those rows are decoded.
 import { LazarusError } from "../../platform/errors.ts";
 import type { Entry, Listing } from "../model/entry.ts";
 import { parentPath } from "../model/path-bytes.ts";
@@ -12,7 +12,7 @@ import type { Toc } from "../vault/toc.ts";
 import type { Vault } from "../vault/vault.ts";
 import { ancestors } from "./scope.ts";
 
-/** A checkpoint whose layers are there and whose tables match their digests. */
+/** A checkpoint whose layers exist and whose tables match their digests. */
 export interface OpenCheckpoint {
   readonly checkpoint: Checkpoint;
   readonly tables: readonly Table[];
@@ -29,7 +29,7 @@ export interface Source {
   readonly layers: readonly LayerMembers[];
 }
 
-/** Reads each table once, whoever asks for it. */
+/** Reads each table at most once. */
 export function createTableReader(vault: Vault): (checkpoint: Checkpoint) => OpenCheckpoint {
   const known = new Map<string, PackedToc>();
   return (checkpoint) => ({
@@ -42,7 +42,7 @@ export function createTableReader(vault: Vault): (checkpoint: Checkpoint) => Ope
   });
 }
 
-/** The whole of a checkpoint. */
+/** Decodes the whole checkpoint. */
 export function openSource(vault: Vault, { checkpoint, tables }: OpenCheckpoint): Source {
   const tocs = tables.map(({ ref, packed }) => unpackToc(layerSource(vault, ref), packed));
   const listing = applyAll(new Map(), tables, tocs);
@@ -50,31 +50,31 @@ export function openSource(vault: Vault, { checkpoint, tables }: OpenCheckpoint)
   return { checkpoint, listing, layers: describeMembers(vault, checkpoint.layers, tocs) };
 }
 
-/** Above this many paths, reading the rows one by one gains nothing. */
-const MOST_SELECTED = 20_000;
+/** Above this many paths, selecting rows is no faster than decoding all. */
+const MAX_SELECTED = 20_000;
 
 /**
- * The listings of two checkpoints, as far as they can differ: every path that is not the same in both is in them, with
- * all directories above it, all hard links, and the `named` paths. Without common layers they are whole.
+ * The listings of two checkpoints, reduced to what can differ: every path that differs, its parent directories, all hard
+ * links, and the `selected` paths. Complete when the checkpoints share no layer.
  */
 export function openPair(
   vault: Vault,
   target: OpenCheckpoint,
   now: OpenCheckpoint,
-  named: readonly string[],
+  selected: readonly string[],
 ): { target: Source; now: Source } {
   const shared = commonLength(target.tables, now.tables);
   const unpackAll = (tables: readonly Table[], only?: ReadonlySet<string>) =>
     tables.map(({ ref, packed }) => unpackToc(layerSource(vault, ref), packed, only));
   const upper = { target: unpackAll(target.tables.slice(shared)), now: unpackAll(now.tables.slice(shared)) };
-  const touched = new Set(named);
+  const touched = new Set(selected);
   for (const toc of [...upper.target, ...upper.now]) {
     for (const { path } of toc.entries) touched.add(path);
     for (const path of toc.removed) touched.add(path);
   }
-  const few = touched.size <= MOST_SELECTED;
-  const selected = new Set(few ? [...touched].flatMap((path) => [path, ...ancestors(path)]) : []);
-  const lower = unpackAll(target.tables.slice(0, shared), few ? selected : undefined);
+  const few = touched.size <= MAX_SELECTED;
+  const decoded = new Set(few ? [...touched].flatMap((path) => [path, ...ancestors(path)]) : []);
+  const lower = unpackAll(target.tables.slice(0, shared), few ? decoded : undefined);
   const base = applyAll(new Map(), target.tables, lower);
   const source = ({ checkpoint, tables }: OpenCheckpoint, own: readonly Toc[]): Source => ({
     checkpoint,
@@ -82,7 +82,7 @@ export function openPair(
     layers: describeMembers(vault, checkpoint.layers, [...lower, ...own]),
   });
   const pair = { target: source(target, upper.target), now: source(now, upper.now) };
-  refuseHostile(pair.target.listing, few ? selected : pair.target.listing.keys(), target.checkpoint.ref.id);
+  refuseHostile(pair.target.listing, few ? decoded : pair.target.listing.keys(), target.checkpoint.ref.id);
   return pair;
 }
 
@@ -102,7 +102,7 @@ function applyAll(
   return listing;
 }
 
-/** No entry may lie behind anything but directories: a link in its way could lead it out of the cell. */
+/** Every parent of an entry must be a directory: a symlink could lead out of the cell. */
 export function refuseHostile(listing: Listing, paths: Iterable<string>, id: string): void {
   let lastParent = ".";
   for (const path of paths) {
@@ -112,9 +112,9 @@ export function refuseHostile(listing: Listing, paths: Iterable<string>, id: str
     if (type !== "directory") {
       throw new LazarusError(
         "LAYER_HOSTILE",
-        `checkpoint ${id} has ${JSON.stringify(path)} behind ${type === undefined ? "nothing" : `a ${type}`}; nothing was restored`,
+        `checkpoint ${id} has ${JSON.stringify(path)} below ${type === undefined ? "a missing directory" : `a ${type}`}; nothing was restored`,
         {
-          hint: "do not trust where this vault came from; lazarus verify --deep",
+          hint: "the vault may have been tampered with; run lazarus verify --deep",
           details: { path, checkpoint: id },
         },
       );

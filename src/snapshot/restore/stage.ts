@@ -1,6 +1,6 @@
-// Makes everything that a plan will put into a cell, beside the cell and on the same file system: the bytes are read and
-// verified here, so that a damaged vault or a full disk is found while the cell is still untouched (INV-3). What is
-// staged has its final mode, owner, attributes and time; what is left to do for each path is one rename.
+// Creates every path that a plan will place, next to the cell on the same file system. All bytes are read and verified
+// here, so that a damaged vault or a full disk is found while the cell is untouched (INV-3). Staged paths have their final
+// mode, owner, attributes and time; only a rename is left.
 import { linkSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -9,13 +9,13 @@ import type { MissionContext } from "../mission-context.ts";
 import type { Flaw } from "../model/entry.ts";
 import type { FileOrder } from "./batches.ts";
 import { withConsequence } from "./damage-hint.ts";
-import { findMeans, makeSpecial } from "./make-path.ts";
+import { detectCapabilities, makeSpecial } from "./make-path.ts";
 import type { RestorePlan } from "./plan.ts";
 import { makeAllFiles } from "./pool.ts";
 import type { Source } from "./source.ts";
 import { syncPaths } from "./sync.ts";
 
-/** Beside the cell; the scan of cells passes over names that begin like this. */
+/** Next to the cell; the scan of cells ignores names with this prefix. */
 export function stagingDirectory(context: Pick<MissionContext, "cellRoot" | "mission">): string {
   return join(dirname(context.cellRoot), `.lazarus-restore-${context.mission}`);
 }
@@ -41,10 +41,10 @@ export async function stagePlan(
     for (let at = 0; at < place.length; at += PER_DIRECTORY) mkdirSync(`${staging}/${at / PER_DIRECTORY}`);
     crashPoint("snapshot.restore.staging-made");
     const flaws = await stageFiles(context, plan, source, signal);
-    const means = findMeans();
+    const capabilities = detectCapabilities();
     for (const [index, { entry, inode }] of place.entries()) {
       const path = `${staging}/${stagedName(index)}`;
-      if (entry.type !== "file") makeSpecial(path, entry, means, flaws);
+      if (entry.type !== "file") makeSpecial(path, entry, capabilities, flaws);
       else if (inode !== index) linkSync(`${staging}/${stagedName(inode)}`, path);
     }
     const names = place.map((_, index) => stagedName(index));

@@ -1,6 +1,6 @@
-// The single steps of a restore in place. Each looks before it acts: it finds what the safety checkpoint saw and replaces
-// it, finds its own work of an earlier attempt and leaves it, or finds something that is in no checkpoint and sets it
-// aside (INV-3). None follows a link.
+// The steps of a restore in place. Each checks the path first: what the safety checkpoint contains is replaced, what an
+// earlier attempt already restored is left alone, and anything else is in no checkpoint and is moved aside (INV-3). No
+// step follows a symlink.
 import {
   type BigIntStats,
   closeSync,
@@ -20,39 +20,44 @@ import { systemErrorCode } from "../../platform/errors.ts";
 import type { Entry } from "../model/entry.ts";
 import { joinPath, parentPath, systemPath } from "../model/path-bytes.ts";
 import type { FileReader } from "../vault/layer-reader.ts";
-import { type Hands, isDatabase, matches, typeOf } from "./cell-access.ts";
-import { type Means, makeFile, makeSpecial, setMetadata } from "./make-path.ts";
+import { type CellAccess, isDatabase, matches, typeOf } from "./cell-access.ts";
+import { type Capabilities, makeFile, makeSpecial, setMetadata } from "./make-path.ts";
 import type { DirectoryStep, Fingerprint, Kept, PlaceStep, RemoveStep } from "./plan.ts";
 
 const CHANGED_SINCE = "it changed after the safety checkpoint was taken";
-const NOT_THROUGH_A_LINK = "a directory above it is a link or gone; nothing is written through links";
+const UNREACHABLE = "a directory above it is missing or a symlink, which is never written through";
 
-/** For what a path itself says no to. */
+/** A step that one path refuses; the others continue. */
 export class Refusal extends Error {}
 
-/** Removes what the checkpoint does not have. `inTheWay`: something else of the checkpoint comes in its place. */
-export function removeStep(hands: Hands, { path, was }: RemoveStep, kept: Kept[], inTheWay = false): void {
-  const stat = hands.look(path);
+/** Removes a path that the checkpoint does not have. `inTheWay`: another type takes its place. */
+export function removeStep(
+  cell: CellAccess,
+  { path, was }: RemoveStep,
+  kept: Kept[],
+  inTheWay = false,
+): void {
+  const stat = cell.stat(path);
   if (stat === undefined) return;
-  if (!hands.reach(path)) {
-    // Behind a file that an earlier attempt put there, there is nothing left to remove.
+  if (!cell.isReachable(path)) {
+    // An earlier attempt has already put a file in place of a parent.
     if (inTheWay) return;
-    throw new Refusal(NOT_THROUGH_A_LINK);
+    throw new Refusal(UNREACHABLE);
   }
   const type = typeOf(stat);
   if (type === undefined) {
     kept.push({ path, reason: "a socket or device" });
   } else if (type === "directory") {
-    if (was.type === "directory") removeDirectory(hands, path, kept);
+    if (was.type === "directory") removeDirectory(cell, path, kept);
     else kept.push({ path, reason: "a directory that appeared after the safety checkpoint" });
-  } else if (isKnown(hands, path, stat, was)) {
-    unlinkSync(systemPath(hands.at(path)));
-  } else if (!(inTheWay && was.type === "directory")) hands.setAside(path, CHANGED_SINCE);
+  } else if (isInSafety(cell, path, stat, was)) {
+    unlinkSync(systemPath(cell.absolute(path)));
+  } else if (!(inTheWay && was.type === "directory")) cell.moveAside(path, CHANGED_SINCE);
 }
 
-function removeDirectory(hands: Hands, path: string, kept: Kept[]): void {
+function removeDirectory(cell: CellAccess, path: string, kept: Kept[]): void {
   try {
-    rmdirSync(systemPath(hands.at(path)));
+    rmdirSync(systemPath(cell.absolute(path)));
   } catch (error) {
     const code = systemErrorCode(error);
     if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
@@ -60,113 +65,121 @@ function removeDirectory(hands: Hands, path: string, kept: Kept[]): void {
   }
 }
 
-/** A directory that has to be there, made of nothing but real directories. */
-export function directoryStep(hands: Hands, { entry, was }: DirectoryStep): void {
+/** Makes a directory unless it exists. */
+export function directoryStep(cell: CellAccess, { entry, was }: DirectoryStep): void {
   const { path } = entry;
   if (path === ".") return;
-  if (!hands.reach(path)) throw new Refusal(NOT_THROUGH_A_LINK);
-  const stat = hands.look(path);
+  if (!cell.isReachable(path)) throw new Refusal(UNREACHABLE);
+  const stat = cell.stat(path);
   if (stat?.isDirectory()) return;
   if (stat !== undefined) {
-    if (isKnown(hands, path, stat, was)) unlinkSync(systemPath(hands.at(path)));
-    else hands.setAside(path, CHANGED_SINCE);
+    if (isInSafety(cell, path, stat, was)) unlinkSync(systemPath(cell.absolute(path)));
+    else cell.moveAside(path, CHANGED_SINCE);
   }
-  mkdirSync(systemPath(hands.at(path)), 0o700);
-  hands.forget();
+  mkdirSync(systemPath(cell.absolute(path)), 0o700);
+  cell.invalidate();
 }
 
-/** Mode, owner, attributes and time, once nothing in it will change any more. */
-export function finishDirectoryStep(hands: Hands, { entry, was, set }: DirectoryStep, means: Means): void {
-  // One that is only above named paths keeps what it had, unless it was made for them.
+/** Sets mode, owner, attributes and time, after everything inside is done. */
+export function finishDirectoryStep(
+  cell: CellAccess,
+  { entry, was, set }: DirectoryStep,
+  capabilities: Capabilities,
+): void {
+  // A parent of selected paths keeps its metadata, unless it was made for them.
   if (!set && was?.type === "directory") return;
-  const stat = hands.look(entry.path);
+  const stat = cell.stat(entry.path);
   if (!stat?.isDirectory() && !(entry.path === "." && stat !== undefined)) return;
-  if (entry.path !== "." && !hands.reach(entry.path)) throw new Refusal(NOT_THROUGH_A_LINK);
-  setMetadata(hands.at(entry.path), entry, means, hands.flaws);
+  if (entry.path !== "." && !cell.isReachable(entry.path)) throw new Refusal(UNREACHABLE);
+  setMetadata(cell.absolute(entry.path), entry, capabilities, cell.flaws);
 }
 
-export function adjustStep(hands: Hands, entry: Entry, was: Fingerprint, means: Means): void {
-  if (!hands.reach(entry.path)) throw new Refusal(NOT_THROUGH_A_LINK);
-  const stat = hands.look(entry.path);
-  const known = stat !== undefined && (isKnown(hands, entry.path, stat, was) || matches(stat, entry));
-  if (!known) throw new Refusal(`${CHANGED_SINCE} and was left as it is`);
-  setMetadata(hands.at(entry.path), entry, means, hands.flaws);
+export function adjustStep(
+  cell: CellAccess,
+  entry: Entry,
+  was: Fingerprint,
+  capabilities: Capabilities,
+): void {
+  if (!cell.isReachable(entry.path)) throw new Refusal(UNREACHABLE);
+  const stat = cell.stat(entry.path);
+  const known = stat !== undefined && (isInSafety(cell, entry.path, stat, was) || matches(stat, entry));
+  if (!known) throw new Refusal(`${CHANGED_SINCE} and was left alone`);
+  setMetadata(cell.absolute(entry.path), entry, capabilities, cell.flaws);
 }
 
 export interface Placing {
-  /** Where it is staged. */
   readonly staged: string;
   readonly index: number;
-  /** Path of the step whose inode it shares, when that is another one. */
+  /** Path of another step whose inode it shares. */
   readonly leader: string | undefined;
-  readonly means: Means;
-  /** Files beside a database that belong to the one that is replaced. */
+  readonly capabilities: Capabilities;
+  /** Sidecar files of the database that is replaced. */
   readonly sidecars: readonly string[];
   readonly safetyMs: number;
   restage(): void;
 }
 
-/** Puts one staged thing into its place. */
-export function placeStep(hands: Hands, { entry, was }: PlaceStep, placing: Placing): void {
+/** Renames one staged path into place. */
+export function placeStep(cell: CellAccess, { entry, was }: PlaceStep, placing: Placing): void {
   const { path } = entry;
-  if (!hands.reach(path)) throw new Refusal(NOT_THROUGH_A_LINK);
-  const stat = hands.look(path);
+  if (!cell.isReachable(path)) throw new Refusal(UNREACHABLE);
+  const stat = cell.stat(path);
   if (lstatSync(placing.staged, { throwIfNoEntry: false }) === undefined) {
-    // Staged things vanish only by being put into place.
+    // A staged path disappears only when it is put into place.
     if (stat !== undefined && matches(stat, entry)) return;
     placing.restage();
   }
   if (stat?.isDirectory()) {
     if (was?.type !== "directory")
-      hands.setAside(path, "a directory appeared here after the safety checkpoint");
-    else removeObstacle(hands, path);
-  } else if (stat !== undefined && !isKnown(hands, path, stat, was) && !matches(stat, entry)) {
-    hands.setAside(path, was === null ? "it is in no checkpoint" : CHANGED_SINCE);
+      cell.moveAside(path, "a directory appeared here after the safety checkpoint");
+    else removeObstacle(cell, path);
+  } else if (stat !== undefined && !isInSafety(cell, path, stat, was) && !matches(stat, entry)) {
+    cell.moveAside(path, was === null ? "it is in no checkpoint" : CHANGED_SINCE);
   }
-  for (const sidecar of placing.sidecars) removeSidecar(hands, sidecar, path, placing.safetyMs);
+  for (const sidecar of placing.sidecars) removeSidecar(cell, sidecar, path, placing.safetyMs);
   try {
-    renameSync(placing.staged, systemPath(hands.at(path)));
+    renameSync(placing.staged, systemPath(cell.absolute(path)));
   } catch (error) {
     if (systemErrorCode(error) !== "EXDEV") throw error;
-    placeAcross(hands, entry, placing);
+    placeAcross(cell, entry, placing);
   }
 }
 
-function removeObstacle(hands: Hands, path: string): void {
+function removeObstacle(cell: CellAccess, path: string): void {
   try {
-    rmdirSync(systemPath(hands.at(path)));
+    rmdirSync(systemPath(cell.absolute(path)));
   } catch (error) {
     const code = systemErrorCode(error);
     if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
-    throw new Refusal("a directory stands in its place, with something in it that is in no checkpoint");
+    throw new Refusal("a directory is in its place that holds files in no checkpoint");
   }
 }
 
-/** Another file system is mounted there: a copy beside the place, then the rename. */
-function placeAcross(hands: Hands, entry: Entry, placing: Placing): void {
-  const beside = hands.at(joinPath(parentPath(entry.path), `.lazarus-restore-${placing.index}.tmp`));
-  rmSync(systemPath(beside), { force: true });
-  if (!linkAcross(hands, placing.leader, beside)) {
+/** Another file system is mounted there: copy next to the target, then rename. */
+function placeAcross(cell: CellAccess, entry: Entry, placing: Placing): void {
+  const temporary = cell.absolute(joinPath(parentPath(entry.path), `.lazarus-restore-${placing.index}.tmp`));
+  rmSync(systemPath(temporary), { force: true });
+  if (!linkAcross(cell, placing.leader, temporary)) {
     if (placing.leader !== undefined) {
-      hands.flaws.push({
+      cell.flaws.push({
         path: entry.path,
         kind: "degraded",
         reason: "a hard link cannot span two file systems; it is a copy",
       });
     }
     if (entry.type === "file")
-      makeFile(beside, entry, createCopyReader(placing.staged), placing.means, hands.flaws);
-    else makeSpecial(beside, entry, placing.means, hands.flaws);
+      makeFile(temporary, entry, createCopyReader(placing.staged), placing.capabilities, cell.flaws);
+    else makeSpecial(temporary, entry, placing.capabilities, cell.flaws);
   }
   crashPoint("snapshot.restore.copied-across");
-  renameSync(systemPath(beside), systemPath(hands.at(entry.path)));
+  renameSync(systemPath(temporary), systemPath(cell.absolute(entry.path)));
   rmSync(placing.staged, { force: true });
 }
 
-function linkAcross(hands: Hands, leader: string | undefined, beside: string): boolean {
+function linkAcross(cell: CellAccess, leader: string | undefined, temporary: string): boolean {
   if (leader === undefined) return false;
   try {
-    linkSync(systemPath(hands.at(leader)), systemPath(beside));
+    linkSync(systemPath(cell.absolute(leader)), systemPath(temporary));
     return true;
   } catch (error) {
     if (systemErrorCode(error) !== "EXDEV") throw error;
@@ -176,7 +189,7 @@ function linkAcross(hands: Hands, leader: string | undefined, beside: string): b
 
 const COPY_BYTES = 1 << 20;
 
-/** The data of a staged file, holes left out, as a vault would hand it over. It was verified when it was staged. */
+/** Reads the data of a staged file without its holes. It was verified when it was staged. */
 function createCopyReader(file: string): FileReader {
   return {
     read(entry, use) {
@@ -186,7 +199,7 @@ function createCopyReader(file: string): FileReader {
           for (let at = offset; at < offset + length; ) {
             const buffer = Buffer.allocUnsafe(Math.min(COPY_BYTES, offset + length - at));
             const count = readSync(fd, buffer, 0, buffer.length, at);
-            if (count === 0) throw new Refusal("what was staged for it has been cut short");
+            if (count === 0) throw new Refusal("its staged copy was cut short");
             use(buffer.subarray(0, count));
             at += count;
           }
@@ -199,21 +212,21 @@ function createCopyReader(file: string): FileReader {
 }
 
 /**
- * A write-ahead log is applied to whatever database stands beside it: that of the replaced one would ruin the restored
- * one. The safety checkpoint holds what was in it, unless it was written to since.
+ * SQLite would apply the write-ahead log of the replaced database to the restored one and corrupt it. The safety
+ * checkpoint contains what was in the log, unless it was written to since.
  */
-export function removeSidecar(hands: Hands, sidecar: string, database: string, safetyMs: number): void {
-  const stat = hands.look(sidecar);
-  if (stat === undefined || !stat.isFile() || !isDatabase(hands.at(database))) return;
+export function removeSidecar(cell: CellAccess, sidecar: string, database: string, safetyMs: number): void {
+  const stat = cell.stat(sidecar);
+  if (stat === undefined || !stat.isFile() || !isDatabase(cell.absolute(database))) return;
   const derived = sidecar.endsWith("-shm");
-  if (derived || Number(stat.mtimeMs) < safetyMs) unlinkSync(systemPath(hands.at(sidecar)));
-  else hands.setAside(sidecar, "it was written after the safety checkpoint was taken");
+  if (derived || Number(stat.mtimeMs) < safetyMs) unlinkSync(systemPath(cell.absolute(sidecar)));
+  else cell.moveAside(sidecar, "it was written after the safety checkpoint was taken");
   crashPoint("snapshot.restore.sidecar-removed");
 }
 
-/** What the safety checkpoint saw. A database that was copied through SQLite has another size there than on disk. */
-function isKnown(hands: Hands, path: string, stat: BigIntStats, was: Fingerprint | null): boolean {
+/** Whether the safety checkpoint contains it. A database copied through SQLite may differ in size from the file. */
+function isInSafety(cell: CellAccess, path: string, stat: BigIntStats, was: Fingerprint | null): boolean {
   if (matches(stat, was)) return true;
   if (was?.type !== "file" || !stat.isFile()) return false;
-  return matches(stat, { ...was, size: Number(stat.size) }) && isDatabase(hands.at(path));
+  return matches(stat, { ...was, size: Number(stat.size) }) && isDatabase(cell.absolute(path));
 }

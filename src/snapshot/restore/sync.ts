@@ -1,17 +1,17 @@
-// Makes what a restore wrote durable (INV-1): an fsync for each of a few paths, one sync of the file system for many.
+// Makes a restore durable (INV-1): one fsync per path for a few paths, one sync of the file system for many.
 import { closeSync, constants, fsyncSync, openSync } from "node:fs";
 import { systemErrorCode } from "../../platform/errors.ts";
 import { posixSupport } from "../../platform/posix.ts";
 import { systemPath } from "../model/path-bytes.ts";
 
 /**
- * Up to here an fsync each is quicker than a sync of everything that others write there as well. New files cost a flush
- * each; directories that changed together are durable with the first of them, and the rest return at once.
+ * Up to these counts, one fsync per path is faster than syncing the file system, which also flushes what other processes
+ * wrote. A new file costs a flush; directories that changed together are flushed with the first of them.
  */
 const FSYNC_FILES = 64;
 export const FSYNC_DIRECTORIES = 2000;
-const LOOK = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-/** Gone again or never made, a link, a FIFO, or not ours to open: nothing that an fsync could help. */
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+/** Missing, a symlink, a FIFO, or not readable by us: nothing to sync. */
 const NOTHING_TO_SYNC = new Set([
   "ENOENT",
   "ENOTDIR",
@@ -23,10 +23,10 @@ const NOTHING_TO_SYNC = new Set([
   "ENAMETOOLONG",
 ]);
 
-/** Files and directories below `root`, which lie on its file system. */
-export function syncPaths(root: string, paths: readonly string[], most = FSYNC_FILES): void {
+/** Syncs files and directories below `root`, all on its file system. */
+export function syncPaths(root: string, paths: readonly string[], maxFsyncs = FSYNC_FILES): void {
   const support = posixSupport();
-  if (paths.length <= most || !support.ok) {
+  if (paths.length <= maxFsyncs || !support.ok) {
     for (const path of paths) syncPath(`${root}/${path}`);
     return;
   }
@@ -41,7 +41,7 @@ export function syncPaths(root: string, paths: readonly string[], most = FSYNC_F
 function syncPath(path: string): void {
   let fd: number | undefined;
   try {
-    fd = openSync(systemPath(path), LOOK);
+    fd = openSync(systemPath(path), OPEN_FLAGS);
     fsyncSync(fd);
   } catch (error) {
     if (!NOTHING_TO_SYNC.has(systemErrorCode(error) ?? "")) throw error;

@@ -6,7 +6,7 @@ import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import type { CheckpointRef, Flaw } from "../../../snapshot/model/entry.ts";
 import type { RestoreResult } from "../../../snapshot/operations/restore.ts";
 import { countChanges } from "../../../snapshot/restore/plan.ts";
-import { findLiveSign } from "../../../snapshot/restore/position-changes.ts";
+import { findFreshHeartbeat } from "../../../snapshot/restore/position-changes.ts";
 import type { CliContext } from "../../context.ts";
 import { flawLines } from "../../render/flaws.ts";
 import { formatTime } from "../../render/format.ts";
@@ -19,7 +19,7 @@ export function describeRef(ref: CheckpointRef): string {
 }
 
 export function warnIfAlive(context: CliContext, missionContext: MissionContext): void {
-  const sign = findLiveSign(missionContext);
+  const sign = findFreshHeartbeat(missionContext);
   if (sign === undefined) return;
   context.warn(
     `an agent may be at work in ${missionContext.mission}: its heartbeat (${harmless(sign.status)}) is ${sign.ageSeconds} s old. ` +
