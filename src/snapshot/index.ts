@@ -34,8 +34,8 @@ export {
   type RestoreOptions,
   type RestoreResult,
   restoreCell,
-  restoreTo,
 } from "./operations/restore.ts";
+export { type RestoreToOptions, type RestoreToResult, restoreTo } from "./operations/restore-into.ts";
 export { type UndoResult, undoRestore } from "./operations/undo.ts";
 export { type Verification, type VerifyOptions, verifyVault } from "./operations/verify.ts";
 export { finishInterruptedRestore, type Restored } from "./restore/roll-forward.ts";

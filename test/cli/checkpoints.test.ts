@@ -110,7 +110,7 @@ describe("diff", () => {
     expect(world.run(["diff", "inbox", "--path", "/etc"])).toMatchObject({ exit: 2, stdout: "" });
     const unknown = world.run(["diff", "inbox", "--path", "notes.txt"]);
     expect(unknown).toMatchObject({ exit: 6, stdout: "" });
-    expect(unknown.stderr).toContain('there is "worktree/notes.txt"');
+    expect(unknown.stderr).toContain('similar: "worktree/notes.txt"');
   });
 
   it("compares with the cell as it is now", () => {

@@ -3,7 +3,8 @@
 import { writeSync } from "node:fs";
 import { drill } from "../../src/snapshot/operations/drill.ts";
 import { forkMission } from "../../src/snapshot/operations/fork.ts";
-import { restoreCell, restoreTo } from "../../src/snapshot/operations/restore.ts";
+import { restoreCell } from "../../src/snapshot/operations/restore.ts";
+import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { openMission } from "../snapshot/restore-world.ts";
 

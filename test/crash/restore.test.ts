@@ -10,7 +10,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { drill } from "../../src/snapshot/operations/drill.ts";
 import { forkMission } from "../../src/snapshot/operations/fork.ts";
-import { restoreCell, restoreTo } from "../../src/snapshot/operations/restore.ts";
+import { restoreCell } from "../../src/snapshot/operations/restore.ts";
+import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
@@ -192,7 +193,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
       const context = openMission(home, "m");
       fs.truncateSync(context.vault.journalFile, fs.statSync(context.vault.journalFile).size - 10);
       const result = await restoreCell(context, { checkpoint: first });
-      expect(result.finished?.flaws[0]?.reason).toContain("was set aside as");
+      expect(result.finished?.flaws[0]?.reason).toContain("was moved to");
       expect(judgeCell(home)).toBe("new");
     });
   });
@@ -203,7 +204,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
       fs.writeFileSync(file, "written after the crash");
       const { finished } = await restoreCell(openMission(home, "m"), { checkpoint: first });
       expect(finished?.flaws.map(({ path }) => path)).toEqual(["worktree/c"]);
-      const place = finished!.flaws[0]!.reason.split(" is now ")[1]!;
+      const place = finished!.flaws[0]!.reason.split(" was moved to ")[1]!;
       expect(fs.readFileSync(place, "utf8")).toBe("written after the crash");
       expect(judgeCell(home)).toBe("new");
     });

@@ -9,7 +9,7 @@ import { systemMachine } from "../../src/platform/machine.ts";
 import type { MissionContext } from "../../src/snapshot/mission-context.ts";
 import { exportToFile } from "../../src/snapshot/operations/export.ts";
 import { importCell } from "../../src/snapshot/operations/import.ts";
-import { restoreTo } from "../../src/snapshot/operations/restore.ts";
+import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { isRoot } from "../plain-user.ts";

@@ -15,7 +15,7 @@ import {
   type CheckpointResult,
   takeCheckpoint,
 } from "../../src/snapshot/operations/checkpoint.ts";
-import { restoreTo } from "../../src/snapshot/operations/restore.ts";
+import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { type Contents, openContents } from "../../src/snapshot/vault/contents.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";

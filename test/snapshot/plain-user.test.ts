@@ -20,7 +20,8 @@ function asPlainUser(body: string): unknown {
   const script = `
     const fs = await import("node:fs");
     const { createWorld, openMission, lookAt, differences } = await import("./test/snapshot/restore-world.ts");
-    const { restoreCell, restoreTo } = await import("./src/snapshot/operations/restore.ts");
+    const { restoreCell } = await import("./src/snapshot/operations/restore.ts");
+    const { restoreTo } = await import("./src/snapshot/operations/restore-into.ts");
     const { undoRestore } = await import("./src/snapshot/operations/undo.ts");
     const { takeCheckpoint } = await import("./src/snapshot/operations/checkpoint.ts");
     const { drill } = await import("./src/snapshot/operations/drill.ts");
@@ -127,7 +128,7 @@ describe("what a plain user cannot read", () => {
       const there = fs.readdirSync(world.path("worktree"));
       fs.chmodSync(world.path("worktree/dark"), 0o700);
       return { ...changes, there, inside: fs.readdirSync(world.path("worktree/dark")) };`);
-    const reason = "the checkpoint could not save what was there then";
+    const reason = "the checkpoint could not save this path";
     expect(result).toMatchObject({
       added: ["worktree/other"],
       removed: [],

@@ -127,7 +127,7 @@ describe("a restore in place", () => {
       restoreCell(world.context, { checkpoint: ref.id, paths: ["worktree/nope"] }),
     ).rejects.toThrow("neither in");
     await expect(restoreCell(world.context, { checkpoint: ref.id, paths: ["../else"] })).rejects.toThrow(
-      "does not lie in the cell",
+      "is not inside the cell",
     );
   });
 

@@ -7,7 +7,8 @@ import { afterEach, beforeEach, describe, expect, it, type TestContext } from "v
 import { systemDisk } from "../../src/platform/disk.ts";
 import { LazarusError } from "../../src/platform/errors.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
-import { restoreCell, restoreTo } from "../../src/snapshot/operations/restore.ts";
+import { restoreCell } from "../../src/snapshot/operations/restore.ts";
+import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { decodeJournal, encodeJournal, type Journal } from "../../src/snapshot/restore/journal.ts";
 import { createFaultyDisk, createRandom } from "../../src/testing/index.ts";
 import { createWorld, differences, lookAt, openMission, type World } from "./restore-world.ts";

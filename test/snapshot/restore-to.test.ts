@@ -6,7 +6,8 @@ import { compareTree } from "../../src/snapshot/archive/compare-tree.ts";
 import type { Entry } from "../../src/snapshot/model/entry.ts";
 import { drill } from "../../src/snapshot/operations/drill.ts";
 import { forkMission } from "../../src/snapshot/operations/fork.ts";
-import { restoreCell, restoreTo } from "../../src/snapshot/operations/restore.ts";
+import { restoreCell } from "../../src/snapshot/operations/restore.ts";
+import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { detectCapabilities } from "../../src/snapshot/restore/make-path.ts";
 import { refuseHostile } from "../../src/snapshot/restore/source.ts";
 import { openContents } from "../../src/snapshot/vault/contents.ts";
@@ -48,7 +49,7 @@ describe("a restore into a directory", () => {
     await world.checkpoint();
     const interrupt = new AbortController();
     const context = { ...world.context, onProgress: () => interrupt.abort() };
-    const failed = { code: "INTERRUPTED", message: "interrupted by a signal; it was emptied again" };
+    const failed = { code: "INTERRUPTED", message: "interrupted by a signal; it was emptied" };
     await expect(restoreTo(context, { directory, signal: interrupt.signal })).rejects.toMatchObject(failed);
     expect(fs.readdirSync(directory)).toEqual([]);
     for (let i = 0; i < 40; i += 1) world.write(`worktree/${i}`, "now");
@@ -85,7 +86,7 @@ describe("a restore into a directory", () => {
       "is not a directory",
     );
     const inside = join(world.context.vault.root, "x");
-    await expect(restoreTo(world.context, { directory: inside })).rejects.toThrow("lies inside the vault");
+    await expect(restoreTo(world.context, { directory: inside })).rejects.toThrow("is inside the vault");
     expect(fs.readdirSync(directory)).toEqual(["mine"]);
   });
 
@@ -109,14 +110,14 @@ describe("a restore into a directory", () => {
     await world.checkpoint();
     fs.symlinkSync(world.context.vault.root, directory);
     const inside = join(directory, "x");
-    await expect(restoreTo(world.context, { directory: inside })).rejects.toThrow("lies inside the vault");
+    await expect(restoreTo(world.context, { directory: inside })).rejects.toThrow("is inside the vault");
     const home = join(world.directory, "home");
     fs.mkdirSync(join(home, "missions/m/worktree/vault"), { recursive: true });
     fs.symlinkSync("missions/m/worktree/vault", join(home, "vault"));
     expect(() => openMission(home, "m")).toThrow(expect.objectContaining({ code: "VAULT_MISPLACED" }));
   });
 
-  it("names what has too long a path there, and restores the rest; in place a second restore has room", async () => {
+  it("lists paths that are too long there and restores the others; a second restore in place restores all", async () => {
     let parent = "worktree";
     while (world.path(parent).length < 3800) parent += `/${"d".repeat(200)}`;
     const long = `${parent}/${"e".repeat(4090 - world.path(parent).length - 1)}`;
@@ -133,15 +134,15 @@ describe("a restore into a directory", () => {
     expect(differences(before, lookAt(world.cell))).toEqual([]);
   });
 
-  it("has no place for an entry behind a link", () => {
+  it("refuses an entry below a symlink", () => {
     const entry = (path: string, type: Entry["type"]): [string, Entry] => [
       path,
       { path, type, mode: 0o777, uid: 0, gid: 0, mtimeSec: 0, mtimeNs: 0, size: 0, sha256: "" },
     ];
     const hostile = new Map([entry(".", "directory"), entry("way", "symlink"), entry("way/out", "file")]);
-    expect(() => refuseHostile(hostile, hostile.keys(), "id")).toThrow('"way/out" behind a symlink');
+    expect(() => refuseHostile(hostile, hostile.keys(), "id")).toThrow('"way/out" below a symlink');
     const orphan = new Map([entry(".", "directory"), entry("no/where", "file")]);
-    expect(() => refuseHostile(orphan, orphan.keys(), "id")).toThrow("behind nothing");
+    expect(() => refuseHostile(orphan, orphan.keys(), "id")).toThrow("below a missing directory");
   });
 });
 

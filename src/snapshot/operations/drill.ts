@@ -11,13 +11,13 @@ import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
 import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
+import { fillDirectory, prepareDirectory } from "../restore/fill-directory.ts";
 import { detectCapabilities } from "../restore/make-path.ts";
 import { WHOLE_CELL } from "../restore/scope.ts";
 import { createTableReader, openSource } from "../restore/source.ts";
 import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
 import { lockVault } from "./lock.ts";
 import { recordDrill } from "./record.ts";
-import { fillDirectory, prepareDirectory } from "./restore-into.ts";
 
 /** What a drill restored, and how it differs from the checkpoint. */
 export interface DrillResult {

@@ -16,6 +16,7 @@ import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
 import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
+import { fillDirectory, prepareDirectory } from "../restore/fill-directory.ts";
 import { WHOLE_CELL } from "../restore/scope.ts";
 import { createTableReader, openSource } from "../restore/source.ts";
 import { syncPaths } from "../restore/sync.ts";
@@ -23,7 +24,6 @@ import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
 import type { Vault } from "../vault/vault.ts";
 import { lockVault } from "./lock.ts";
 import { recordNewMission } from "./record.ts";
-import { fillDirectory, prepareDirectory } from "./restore-into.ts";
 
 /** The new mission. */
 export interface ForkResult {

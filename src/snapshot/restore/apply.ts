@@ -1,7 +1,6 @@
-// Carries a journalled plan out in a cell, in the one order that is safe: what is in the way, directories, renames,
-// metadata, deletions, times of directories, a last look. Every step may have been done before by a process that was
-// killed, and then does nothing (INV-3). What one path refuses becomes a flaw; a full or broken disk stops everything,
-// and the journal stays for the next attempt.
+// Applies a journalled plan to a cell, in the one safe order: obstacles, directories, renames, metadata, deletions,
+// directory times, final check. A step that a killed process already did is a no-op (INV-3). An error of one path becomes
+// a flaw; a full or failing disk stops the restore, and the journal stays for the next attempt.
 import { chmodSync, readdirSync } from "node:fs";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
@@ -25,20 +24,20 @@ import {
 export interface ApplyOptions {
   readonly cellRoot: string;
   readonly staging: string;
-  /** Where things that are in no checkpoint go. */
+  /** Directory for files that are in no checkpoint. */
   readonly aside: string;
   readonly capabilities: Capabilities;
-  /** When the safety checkpoint began: what was written later is in no checkpoint. */
+  /** When the safety checkpoint began: later writes are in no checkpoint. */
   readonly safetyMs: number;
   readonly isExcluded: (path: string) => boolean;
-  /** Stages step `index` of `plan.place` once more, from the vault; throws when that is impossible. */
+  /** Stages step `index` of `plan.place` again from the vault. */
   restage(index: number): void;
   onProgress(done: number, total: number): void;
 }
 
 export interface Applied {
   readonly flaws: readonly Flaw[];
-  /** What stayed although the checkpoint does not have it, found on the way. */
+  /** Paths that the checkpoint does not have and that were kept. */
   readonly kept: readonly Kept[];
 }
 
@@ -87,16 +86,16 @@ export function applyPlan(plan: RestorePlan, options: ApplyOptions): Applied {
     attempt(step.entry.path, () => finishDirectoryStep(cell, step, capabilities));
     crashPoint("snapshot.restore.directory-finished");
   }
-  narrowAgain(cell, plan);
-  lookOnceMore(cell, plan);
+  restoreModes(cell, plan);
+  checkResult(cell, plan);
   return { flaws: cell.flaws, kept };
 }
 
 const PROGRESS_STEPS = 256;
-/** What concerns the whole disk or process, not one path. */
+/** Errors of the disk or the process, not of one path. */
 const FATAL = new Set(["ENOSPC", "EDQUOT", "EROFS", "EIO", "EMFILE", "ENFILE", "ENOMEM"]);
 
-/** Runs steps; what one path refuses is noted and the rest goes on. */
+/** Runs steps; an error of one path becomes a flaw and the others continue. */
 function createAttempts(
   flaws: Flaw[],
   plan: RestorePlan,
@@ -111,15 +110,15 @@ function createAttempts(
     } catch (error) {
       const code = systemErrorCode(error);
       if (!(error instanceof Refusal) && (code === undefined || FATAL.has(code))) throw error;
-      const why = error instanceof Refusal ? error.message : code;
-      flaws.push({ path, kind: "skipped", reason: `not restored: ${why}` });
+      const reason = error instanceof Refusal ? error.message : code;
+      flaws.push({ path, kind: "skipped", reason: `not restored: ${reason}` });
     }
     done += 1;
     if (done % PROGRESS_STEPS === 0 || done === total) onProgress(done, total);
   };
 }
 
-/** For a database that will be replaced or removed: the logs beside it that no listing has, being folded into it. */
+/** For each database that is replaced or removed: its sidecar files that are in no listing, because SQLite copied them in. */
 function findSidecars(
   cell: CellAccess,
   plan: RestorePlan,
@@ -143,7 +142,7 @@ function findSidecars(
   return (path) => found.get(path) ?? [];
 }
 
-/** Names that matter here are text; others cannot end like a sidecar of a path we know. */
+/** As text: names that are not UTF-8 cannot be sidecars of a known path. */
 function namesIn(directory: string): string[] {
   try {
     return readdirSync(systemPath(directory));
@@ -152,8 +151,8 @@ function namesIn(directory: string): string[] {
   }
 }
 
-/** Directories that were opened up to work in them, and that no step gave its final mode. */
-function narrowAgain(cell: CellAccess, plan: RestorePlan): void {
+/** Restores the modes of directories that were made writable and that no step finished. */
+function restoreModes(cell: CellAccess, plan: RestorePlan): void {
   const finished = new Set(plan.directories.filter(({ set }) => set).map(({ entry }) => entry.path));
   for (const [path, mode] of cell.widened) {
     if (finished.has(path) || !cell.stat(path)?.isDirectory()) continue;
@@ -163,33 +162,33 @@ function narrowAgain(cell: CellAccess, plan: RestorePlan): void {
       cell.flaws.push({
         path,
         kind: "degraded",
-        reason: `its mode could not be set back (${systemErrorCode(error)})`,
+        reason: `its mode could not be restored (${systemErrorCode(error)})`,
       });
     }
   }
 }
 
-/** Is every touched path what the checkpoint has? The bytes were compared when they were staged. */
-function lookOnceMore(cell: CellAccess, plan: RestorePlan): void {
+/** Checks that every touched path matches the checkpoint. Contents were verified when they were staged. */
+function checkResult(cell: CellAccess, plan: RestorePlan): void {
   const flawed = new Set(cell.flaws.map(({ path }) => path));
-  const doubt = (path: string) => {
+  const report = (path: string) => {
     if (flawed.has(path)) return;
-    const reason = "it is not as the checkpoint has it: something changed it during the restore";
+    const reason = "it differs from the checkpoint: it was changed during the restore";
     cell.flaws.push({ path, kind: "degraded", reason });
   };
   const inodes = new Map<number, bigint>();
   for (const { entry, inode } of plan.place) {
     const stat = cell.stat(entry.path);
-    if (stat === undefined || !matches(stat, entry)) doubt(entry.path);
-    else if (entry.type !== "symlink" && (Number(stat.mode) & 0o7777) !== entry.mode) doubt(entry.path);
-    else if ((inodes.get(inode) ?? stat.ino) !== stat.ino) doubt(entry.path);
+    if (stat === undefined || !matches(stat, entry)) report(entry.path);
+    else if (entry.type !== "symlink" && (Number(stat.mode) & 0o7777) !== entry.mode) report(entry.path);
+    else if ((inodes.get(inode) ?? stat.ino) !== stat.ino) report(entry.path);
     else inodes.set(inode, stat.ino);
   }
   for (const { entry } of plan.adjust) {
     const stat = cell.stat(entry.path);
-    if (stat === undefined || !matches(stat, entry)) doubt(entry.path);
+    if (stat === undefined || !matches(stat, entry)) report(entry.path);
   }
   for (const { entry, set } of plan.directories) {
-    if (set && !cell.stat(entry.path)?.isDirectory() && entry.path !== ".") doubt(entry.path);
+    if (set && !cell.stat(entry.path)?.isDirectory() && entry.path !== ".") report(entry.path);
   }
 }

@@ -1,12 +1,12 @@
-// What a restore in place has to do: the difference of two listings, as steps. Pure (INV-3): it decides what is touched
-// and, by what it leaves out, that nothing else is. Only what the listing of now holds is ever replaced or removed, so
-// that everything that goes is in the safety checkpoint. Steps can be done again after a crash with the same result.
+// Plans a restore in place: the difference of two listings, as steps. Pure. Only paths in the current listing are replaced
+// or removed, so everything that is lost is in the safety checkpoint (INV-3). Steps are idempotent: after a crash they can
+// be repeated.
 import type { Entry, EntryType, Listing } from "../model/entry.ts";
 import { comparePaths, parentPath } from "../model/path-bytes.ts";
 import { SIDECAR_SUFFIXES } from "../model/sqlite-files.ts";
 import { ancestors, type Scope, WHOLE_CELL } from "./scope.ts";
 
-/** Enough of a path's lstat to say "this is what the safety checkpoint saw". */
+/** Enough of an lstat to recognize the file that the safety checkpoint contains. */
 export interface Fingerprint {
   readonly type: EntryType;
   readonly size: number;
@@ -15,22 +15,22 @@ export interface Fingerprint {
   readonly mode: number;
 }
 
-/** A directory that must be there. `set`: it gets the checkpoint's mode, owner and time; else only when it is made. */
+/** A directory that must exist. Without `set`, it gets the checkpoint's metadata only if it has to be created. */
 export interface DirectoryStep {
   readonly entry: Entry;
   readonly was: Fingerprint | null;
   readonly set: boolean;
 }
 
-/** Anything but a directory, made beside the cell and renamed into place. */
+/** Anything but a directory: staged next to the cell, then renamed. */
 export interface PlaceStep {
   readonly entry: Entry;
   readonly was: Fingerprint | null;
-  /** Index of the step whose inode this path shares; its own index for the first of them. */
+  /** Index of the step whose inode this path shares; its own index for the first name. */
   readonly inode: number;
 }
 
-/** Mode, owner, xattrs or time of something whose content is right already. */
+/** Changes mode, owner, xattrs or time; the content already matches. */
 export interface AdjustStep {
   readonly entry: Entry;
   readonly was: Fingerprint;
@@ -47,17 +47,17 @@ export interface Kept {
 }
 
 export interface RestorePlan {
-  /** What stands where the checkpoint has another type; children first. */
+  /** Paths whose type differs, and what is below them; children first. */
   readonly clear: readonly RemoveStep[];
   /** Parents first. */
   readonly directories: readonly DirectoryStep[];
   readonly place: readonly PlaceStep[];
   readonly adjust: readonly AdjustStep[];
-  /** What the checkpoint does not have; children first. */
+  /** Paths that the checkpoint does not have; children first. */
   readonly remove: readonly RemoveStep[];
-  /** Listed files that look like the log of a database that is replaced or removed: they have their own steps. */
+  /** Listed sidecar files of databases that are replaced or removed; they have steps of their own. */
   readonly sidecars: readonly string[];
-  /** The same in the user's words, each path once, in path order. */
+  /** Summary for the user: each path once, in path order. */
   readonly changes: Changes;
 }
 
@@ -81,13 +81,13 @@ export function countChanges(changes: Changes): Record<keyof Changes, number> {
 
 export interface PlanOptions {
   readonly scope?: Scope;
-  /** Patterns that the checkpoint left out: what they match is never removed. */
+  /** Excluded from the checkpoint: never removed. */
   readonly wasExcluded?: (path: string) => boolean;
-  /** Paths that were there and that the checkpoint could not save: it cannot say that they are to go. */
+  /** Paths that the checkpoint could not save: never removed. */
   readonly wasSkipped?: ReadonlySet<string>;
-  /** Patterns that the safety checkpoint left out: what they match has no second copy and is never touched. */
+  /** Excluded from the safety checkpoint: no copy exists, so never touched. */
   readonly isExcluded?: (path: string) => boolean;
-  /** Whether this process may give files to other owners. */
+  /** Whether this process may change owners. */
   readonly owners: boolean;
 }
 
@@ -104,7 +104,7 @@ export function planRestore(now: Listing, target: Listing, options: PlanOptions)
     owners,
   });
 
-  // A directory must be emptied before something else can stand in its place.
+  // A directory must be emptied before it can be replaced.
   const obstacles = new Set(
     place.filter(({ was }) => was?.type === "directory").map(({ entry }) => entry.path),
   );
@@ -128,7 +128,7 @@ export function planRestore(now: Listing, target: Listing, options: PlanOptions)
     if (directories.has(path) || entry?.type !== "directory" || keeping.keeps(path)) continue;
     const before = now.get(path);
     directories.set(path, { entry, was: fingerprint(before), set: touched.has(path) && scope.has(path) });
-    // Only above a named path can a parent be missing, or be no directory, without being planned already.
+    // Only a parent of a selected path can be missing, or not a directory, without a step of its own.
     if (before === undefined) changes.added.push(path);
     else if (before.type !== "directory") changes.changed.push(path);
   }
@@ -165,7 +165,7 @@ interface Comparison {
   readonly owners: boolean;
 }
 
-/** Every wanted path of the target against now. */
+/** Compares every wanted path of the target with the current listing. */
 function compareListings(now: Listing, target: Listing, { wanted, owners }: Comparison) {
   const changes = { added: [] as string[], changed: [] as string[], metadata: [] as string[] };
   const directories = new Map<string, DirectoryStep>();
@@ -182,12 +182,12 @@ function compareListings(now: Listing, target: Listing, { wanted, owners }: Comp
 
   for (const [path, entry] of target) {
     const before = now.get(path);
-    // The same object: both checkpoints have it from the same layer. Groups are looked at as a whole.
+    // The same object comes from a shared layer. Hard links are compared as a group.
     if (before === entry && entry.group === undefined) continue;
     if (!wanted(path)) continue;
     if (entry.type === "file") {
-      const mates = entry.group === undefined ? undefined : groups.get(entry.group);
-      if (mates !== undefined) mates.push(entry);
+      const siblings = entry.group === undefined ? undefined : groups.get(entry.group);
+      if (siblings !== undefined) siblings.push(entry);
       else {
         const unit = [entry];
         units.push(unit);
@@ -222,12 +222,12 @@ function compareListings(now: Listing, target: Listing, { wanted, owners }: Comp
 }
 
 interface Keeping {
-  /** The topmost paths only; what lies below them is kept with them. */
+  /** Topmost paths only; everything below them is kept as well. */
   readonly kept: readonly Kept[];
   keeps(path: string): boolean;
 }
 
-/** What the restore must leave alone, and the directories that have to stay because of it. */
+/** Paths that the restore must not touch, and the directories that hold them. */
 function findKept(now: Listing, target: Listing, scope: Scope, options: PlanOptions): Keeping {
   const untouchable = withAncestors(options.isExcluded);
   const leftOut = withAncestors(options.wasExcluded);
@@ -238,20 +238,20 @@ function findKept(now: Listing, target: Listing, scope: Scope, options: PlanOpti
   };
   for (const path of target.keys()) {
     if (path !== "." && scope.has(path))
-      keep(path, untouchable, "left out of checkpoints now: there is no second copy of it");
+      keep(path, untouchable, "excluded from checkpoints now: no other copy exists");
   }
   for (const path of now.keys()) {
     if (path === "." || target.has(path) || !scope.has(path)) continue;
-    keep(path, leftOut, "the checkpoint had left it out");
-    // A directory that could not be read is in the checkpoint; what was in it is not.
+    keep(path, leftOut, "excluded from that checkpoint");
+    // An unreadable directory is in the checkpoint, but its contents are not.
     if (unsaved(path) && (target.has(parentPath(path)) || !unsaved(parentPath(path))))
-      kept.set(path, { path, reason: "the checkpoint could not save what was there then" });
-    keep(path, untouchable, "left out of checkpoints now: there is no second copy of it");
+      kept.set(path, { path, reason: "the checkpoint could not save this path" });
+    keep(path, untouchable, "excluded from checkpoints now: no other copy exists");
   }
   const holders = new Map<string, string>();
   for (const path of kept.keys()) for (const above of ancestors(path)) holders.set(above, path);
   for (const [path, held] of holders) {
-    // A directory in both stays anyway and gets the checkpoint's mode and time.
+    // A directory in both listings stays anyway and gets the checkpoint's metadata.
     if (target.get(path)?.type === "directory" || now.get(path)?.type !== "directory" || !scope.has(path)) {
       holders.delete(path);
     } else kept.set(path, { path, reason: `a directory that holds ${held}, which is kept` });
@@ -266,7 +266,7 @@ export function isEmptyPlan(plan: Pick<RestorePlan, "changes">): boolean {
   return added.length + changed.length + metadata.length + removed.length === 0;
 }
 
-/** The whole of a file's paths in the target, against what they are now. */
+/** Compares all names of one inode in the target with the current listing. */
 function compareUnit(
   unit: readonly Entry[],
   now: Listing,
@@ -281,14 +281,14 @@ function compareUnit(
     if (entry?.type !== "file" || !sameContent(entry, first)) return "content";
     if (i > 0 && (entry.group === undefined || entry.group !== one.group)) return "content";
   }
-  const mates = new Set(unit.map(({ path }) => path));
-  if (!linked(first.path).every((path) => mates.has(path))) return "content";
+  const siblings = new Set(unit.map(({ path }) => path));
+  if (!linked(first.path).every((path) => siblings.has(path))) return "content";
   if (sameMetadata(one, first, owners)) return "same";
-  // A linked file may have names that no listing shows, left out or outside the cell: it is replaced, not altered.
+  // A hard-linked file may have names outside the listings, so it is replaced instead of changed in place.
   return one.group === undefined ? "metadata" : "content";
 }
 
-/** For a path of now: the names of its inode that the target has as files. */
+/** For a current path: the names of its inode that are files in the target. */
 function linkedNames(
   now: Listing,
   target: Listing,
@@ -297,14 +297,14 @@ function linkedNames(
   const groups = new Map<string, string[]>();
   for (const [path, { group }] of now) {
     if (group === undefined || target.get(path)?.type !== "file" || !wanted(path)) continue;
-    const mates = groups.get(group);
-    if (mates === undefined) groups.set(group, [path]);
-    else mates.push(path);
+    const siblings = groups.get(group);
+    if (siblings === undefined) groups.set(group, [path]);
+    else siblings.push(path);
   }
   return (path) => groups.get(now.get(path)?.group ?? "") ?? [];
 }
 
-/** The digest of a sparse file is that of its data alone, so that the holes have to be compared, too. */
+/** The digest of a sparse file covers only its data, so the extents are compared as well. */
 function sameContent(a: Entry, b: Entry): boolean {
   if (a.sha256 !== b.sha256 || a.size !== b.size) return false;
   return a.extents === b.extents || JSON.stringify(a.extents) === JSON.stringify(b.extents);
@@ -314,7 +314,7 @@ export function sameMetadata(a: Entry, b: Entry, owners: boolean): boolean {
   return (
     a.mtimeSec === b.mtimeSec &&
     a.mtimeNs === b.mtimeNs &&
-    // Links have no mode of their own on Linux.
+    // Symlinks have no mode on Linux.
     (a.mode === b.mode || a.type === "symlink") &&
     (!owners || (a.uid === b.uid && a.gid === b.gid)) &&
     sameXattrs(a.xattrs, b.xattrs)
@@ -333,7 +333,7 @@ function fingerprint(entry: Entry | undefined): Fingerprint | null {
   return { type, size, mtimeSec, mtimeNs, mode };
 }
 
-/** A pattern that matches a directory covers all that is in it. */
+/** A match on a directory covers everything below it. */
 function withAncestors(matches: ((path: string) => boolean) | undefined): (path: string) => boolean {
   if (matches === undefined) return () => false;
   const known = new Map<string, boolean>([[".", false]]);

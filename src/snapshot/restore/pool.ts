@@ -1,5 +1,5 @@
-// Makes many files at once: each worker inflates its own members and creates its own files with synchronous calls, one
-// batch after the other. A few files are made right here. The first failure stops everything and is thrown.
+// Creates many files on worker threads: each worker inflates its members and writes its files with synchronous calls, one
+// batch at a time. A few files are created on the main thread. The first failure ends the run.
 import { unlinkSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { asLazarusError, systemErrorCode } from "../../platform/errors.ts";
@@ -7,17 +7,17 @@ import { createWorkerPool } from "../../platform/worker-pool.ts";
 import type { Flaw } from "../model/entry.ts";
 import { systemPath } from "../model/path-bytes.ts";
 import { createLayerReader, type FileReader, type LayerMembers } from "../vault/layer-reader.ts";
-import { cutBatches, type FileOrder } from "./batches.ts";
+import { cutBatches, type FileToMake } from "./batches.ts";
 import { type Capabilities, detectCapabilities, makeFile } from "./make-path.ts";
 
 export interface FilesTask {
-  /** Directory below which the orders' paths lie. */
+  /** The paths of the files are relative to this directory. */
   readonly root: string;
-  /** A file that is there already was left by an earlier attempt: it is made anew. */
+  /** Replace files that an earlier attempt left. */
   readonly replace: boolean;
 }
 
-/** Starting workers costs about 40 ms: below this the main thread is done sooner alone. */
+/** Starting workers takes about 40 ms: below this the main thread alone is faster. */
 const INLINE_BYTES = 8 << 20;
 const INLINE_FILES = 500;
 const DEPTH = 2;
@@ -26,23 +26,23 @@ const YOUNG_MB = 8;
 
 export async function makeAllFiles(
   task: FilesTask,
-  orders: readonly FileOrder[],
+  files: readonly FileToMake[],
   layers: readonly LayerMembers[],
   onDone: (files: number, bytes: number) => void,
   signal?: AbortSignal,
 ): Promise<Flaw[]> {
-  const batches = cutBatches(orders, layers);
+  const batches = cutBatches(files, layers);
   const bytes = batches.reduce((sum, batch) => sum + batch.bytes, 0);
-  if (batches.length < 2 || (bytes < INLINE_BYTES && orders.length < INLINE_FILES)) {
+  if (batches.length < 2 || (bytes < INLINE_BYTES && files.length < INLINE_FILES)) {
     using reader = createLayerReader(layers);
     const capabilities = detectCapabilities();
     return batches.flatMap((batch) => {
-      const flaws = makeFiles(task, batch.orders, reader, capabilities);
-      onDone(batch.orders.length, batch.bytes);
+      const flaws = makeFiles(task, batch.files, reader, capabilities);
+      onDone(batch.files.length, batch.bytes);
       return flaws;
     });
   }
-  await using pool = createWorkerPool<readonly FileOrder[], Flaw[]>({
+  await using pool = createWorkerPool<readonly FileToMake[], Flaw[]>({
     module: "restore-worker",
     from: import.meta.url,
     workers: Math.min(availableParallelism(), batches.length),
@@ -52,25 +52,25 @@ export async function makeAllFiles(
   });
   const flaws: Flaw[] = [];
   await pool.run(
-    batches.map(({ orders }) => orders),
+    batches.map(({ files }) => files),
     (found, index) => {
       flaws.push(...found);
-      onDone(batches[index]!.orders.length, batches[index]!.bytes);
+      onDone(batches[index]!.files.length, batches[index]!.bytes);
     },
     signal,
   );
   return flaws;
 }
 
-/** One batch, synchronously. */
+/** Creates one batch of files. */
 export function makeFiles(
   task: FilesTask,
-  orders: readonly FileOrder[],
+  files: readonly FileToMake[],
   reader: FileReader,
   capabilities: Capabilities,
 ): Flaw[] {
   const flaws: Flaw[] = [];
-  for (const { path, entry } of orders) {
+  for (const { path, entry } of files) {
     const target = `${task.root}/${path}`;
     try {
       if (task.replace) removeEarlier(target);

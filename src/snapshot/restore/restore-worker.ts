@@ -2,7 +2,7 @@
 import { workerData } from "node:worker_threads";
 import { serveTasks } from "../../platform/worker-pool.ts";
 import { createLayerReader, type LayerMembers } from "../vault/layer-reader.ts";
-import type { FileOrder } from "./batches.ts";
+import type { FileToMake } from "./batches.ts";
 import { detectCapabilities } from "./make-path.ts";
 import { type FilesTask, makeFiles } from "./pool.ts";
 
@@ -10,6 +10,6 @@ const { layers, root, replace } = workerData as FilesTask & { layers: readonly L
 const reader = createLayerReader(layers);
 const capabilities = detectCapabilities();
 
-serveTasks("restoring files", (orders: readonly FileOrder[]) => ({
-  result: makeFiles({ root, replace }, orders, reader, capabilities),
+serveTasks("restoring files", (files: readonly FileToMake[]) => ({
+  result: makeFiles({ root, replace }, files, reader, capabilities),
 }));

@@ -1,6 +1,5 @@
-// From a journal to a restored cell. The same lines serve the restore that wrote the journal and the next command that
-// finds one left by a process that was killed: everything needed was staged and verified before the journal was written,
-// so that it can only be rolled forward (INV-3).
+// Applies a journal to a cell: for the restore that wrote it, and for the next command that finds the journal of a killed
+// process. Everything was staged and verified before the journal was written, so a restore is only rolled forward (INV-3).
 import { existsSync, linkSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -31,8 +30,8 @@ export interface Restored {
 }
 
 /**
- * Finishes a restore that was interrupted; undefined when there was none. Whoever holds the lock calls it first. A
- * staging directory without a journal is of a restore that never touched the cell, and is removed.
+ * Finishes an interrupted restore; undefined when there was none. A staging directory without a journal belongs to a
+ * restore that never touched the cell, and is removed.
  */
 export function finishInterruptedRestore(context: MissionContext, _lock: Lock): Restored | undefined {
   const file = context.vault.journalFile;
@@ -44,7 +43,7 @@ export function finishInterruptedRestore(context: MissionContext, _lock: Lock): 
   if (reading.state === "damaged") {
     const aside = setAsideJournal(file);
     removeStaging(context);
-    const reason = `the journal of an interrupted restore is damaged (${reading.why}) and was set aside as ${aside}: what it left undone cannot be known; restore the checkpoint again`;
+    const reason = `the journal of an interrupted restore is damaged (${reading.why}) and was moved to ${aside}; the restore may be incomplete: repeat it`;
     return {
       target: "?",
       safety: "?",
@@ -56,7 +55,7 @@ export function finishInterruptedRestore(context: MissionContext, _lock: Lock): 
   if (!existsSync(context.cellRoot)) {
     clearJournal(context.machine, file);
     removeStaging(context);
-    const reason = "the cell was removed while a restore was under way; there is nothing left to finish";
+    const reason = "the cell was removed before its restore was finished";
     return { ...journal, changes: NO_CHANGES, flaws: [{ path: ".", kind: "degraded", reason }] };
   }
   return applyJournal(context, journal);
@@ -64,7 +63,7 @@ export function finishInterruptedRestore(context: MissionContext, _lock: Lock): 
 
 const NO_CHANGES: Changes = { added: [], changed: [], metadata: [], removed: [], kept: [] };
 
-/** The journal is durable and the staging complete: from here on there is only forward. */
+/** Requires a durable journal and complete staging. */
 export function applyJournal(context: MissionContext, journal: Journal): Restored {
   const { plan } = journal;
   const flaws: Flaw[] = [...journal.flaws];
@@ -97,7 +96,7 @@ export function applyJournal(context: MissionContext, journal: Journal): Restore
     );
     throw new LazarusError(
       known.code,
-      `${known.message}; the restore stopped midway and will be finished by the next command`,
+      `${known.message}; the restore is incomplete and the next command will finish it`,
       {
         hint: known.hint ?? `lazarus restore ${context.mission} ${journal.target}`,
         details: { ...known.details, target: journal.target, safety: journal.safety },
@@ -107,7 +106,7 @@ export function applyJournal(context: MissionContext, journal: Journal): Restore
   }
 }
 
-/** From now on `undo` knows what this restore went over. Not before: a restore that touched nothing is not undone. */
+/** Makes the safety checkpoint the target of `undo`. Only now: a restore that changed nothing is not undone. */
 function markSafety(context: MissionContext, journal: Journal, flaws: Flaw[]): void {
   const marked = (ref: CheckpointRef) =>
     ref.id === journal.safety ? { ...ref, beforeRestoreOf: journal.target } : ref;
@@ -118,12 +117,12 @@ function markSafety(context: MissionContext, journal: Journal, flaws: Flaw[]): v
     }
   } catch (error) {
     if (!(error instanceof LazarusError) || error.kind !== "damaged") throw error;
-    const reason = `undo will not find it, only lazarus restore ${context.mission} ${journal.safety}: ${error.message}`;
+    const reason = `undo will not find this restore; use lazarus restore ${context.mission} ${journal.safety} instead (${error.message})`;
     flaws.push({ path: ".", kind: "degraded", reason });
   }
 }
 
-/** Directories whose names changed, and what was altered in place; renamed files were synced where they were staged. */
+/** Directories with changed names, and paths changed in place; placed files were synced in staging. */
 function touchedPaths(plan: RestorePlan): string[] {
   const paths = new Set<string>();
   for (const { entry } of plan.place) paths.add(parentPath(entry.path));
@@ -133,7 +132,7 @@ function touchedPaths(plan: RestorePlan): string[] {
   return [...paths];
 }
 
-/** Someone removed the staging directory while the restore was interrupted: the vault still has the bytes. */
+/** Recreates a staged path from the vault, in case the staging directory was removed after the interruption. */
 function restage(context: MissionContext, journal: Journal, index: number): void {
   const { place } = journal.plan;
   const { entry, inode } = place[index]!;

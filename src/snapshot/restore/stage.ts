@@ -7,7 +7,7 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { Flaw } from "../model/entry.ts";
-import type { FileOrder } from "./batches.ts";
+import type { FileToMake } from "./batches.ts";
 import { withConsequence } from "./damage-hint.ts";
 import { detectCapabilities, makeSpecial } from "./make-path.ts";
 import type { RestorePlan } from "./plan.ts";
@@ -63,11 +63,11 @@ async function stageFiles(
   source: Source,
   signal: AbortSignal | undefined,
 ): Promise<Flaw[]> {
-  const orders: FileOrder[] = [];
+  const files: FileToMake[] = [];
   let total = 0;
   for (const [index, { entry, inode }] of plan.place.entries()) {
     if (entry.type !== "file" || inode !== index) continue;
-    orders.push({ path: stagedName(index), entry });
+    files.push({ path: stagedName(index), entry });
     total += entry.location?.length ?? 0;
   }
   let done = 0;
@@ -76,7 +76,7 @@ async function stageFiles(
     context.onProgress({ phase: "staging", done, total, unit: "bytes" });
   };
   const task = { root: stagingDirectory(context), replace: false };
-  return makeAllFiles(task, orders, source.layers, onDone, signal);
+  return makeAllFiles(task, files, source.layers, onDone, signal);
 }
 
 export function removeStaging(context: Pick<MissionContext, "cellRoot" | "mission">): void {

@@ -1,11 +1,7 @@
 import { resolve } from "node:path";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
-import {
-  previewRestore,
-  type RestoreResult,
-  restoreCell,
-  restoreTo,
-} from "../../../snapshot/operations/restore.ts";
+import { previewRestore, type RestoreResult, restoreCell } from "../../../snapshot/operations/restore.ts";
+import { restoreTo } from "../../../snapshot/operations/restore-into.ts";
 import { isEmptyPlan } from "../../../snapshot/restore/plan.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
