@@ -1,11 +1,13 @@
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BUILT } from "../cli/hermetic.ts";
 import { formatReadme, parseReadme, withoutChance } from "./transcript.ts";
 import { walkReadme } from "./walk.ts";
 
-const README = readFileSync(join(import.meta.dirname, "..", "..", "README.md"), "utf8");
+const ROOT = join(import.meta.dirname, "..", "..");
+const README = readFileSync(join(ROOT, "README.md"), "utf8");
 const blocks = parseReadme(README);
 
 describe("README", () => {
@@ -14,8 +16,29 @@ describe("README", () => {
     expect(blocks.filter(({ kind }) => kind === "console").length).toBeGreaterThan(5);
   });
 
-  it("shows what its commands print", { timeout: 600_000 }, async () => {
-    const walked = await walkReadme(blocks, BUILT);
+  it("shows what its commands print, and its TypeScript compiles", { timeout: 600_000 }, async () => {
+    let compiled = "";
+    const walked = await walkReadme(blocks, BUILT, (home) => {
+      compiled = typeCheck(home);
+    });
     expect(withoutChance(formatReadme(walked))).toBe(withoutChance(README));
+    expect(compiled).toBe("");
   });
 });
+
+/** What tsc prints about the reader's files, with the options of `tsc --init`. */
+function typeCheck(home: string): string {
+  const files = globSync("**/*.ts", { cwd: home, exclude: (name) => name === "node_modules" });
+  expect(files).not.toEqual([]);
+  const options =
+    "--strict --noUncheckedIndexedAccess --exactOptionalPropertyTypes --verbatimModuleSyntax --skipLibCheck " +
+    "--module nodenext --target esnext --types node --noEmit";
+  const typeRoots = join(ROOT, "node_modules", "@types");
+  const tsc = join(ROOT, "node_modules", "typescript", "bin", "tsc");
+  const { stdout } = spawnSync(
+    process.execPath,
+    [tsc, ...options.split(" "), "--typeRoots", typeRoots, ...files],
+    { cwd: home, encoding: "utf8" },
+  );
+  return stdout;
+}

@@ -1,6 +1,7 @@
 // The README as a script. Its ```console blocks are transcripts: lines that start with `$ ` are typed into one shell in
 // order, and the lines below each are its output. A block after a line that ends with a file name and a colon ("Save it
-// as `agent.sh`:") is that file. So every command of the README runs, and every output in it is real.
+// as `agent.sh`:") is that file. Other ```sh blocks are commands that have to succeed, whatever they print. So every
+// command of the README runs, and every output in it is real.
 
 export interface Typed {
   readonly command: string;
@@ -10,10 +11,11 @@ export interface Typed {
 export type Block =
   | { readonly kind: "prose"; readonly text: string }
   | { readonly kind: "file"; readonly language: string; readonly name: string; readonly text: string }
+  | { readonly kind: "commands"; readonly text: string }
   | { readonly kind: "console"; readonly typed: readonly Typed[] };
 
 const FENCE = /^```(?<language>\w+)\n(?<body>.*?)^```\n/gms;
-const FILE_NAME = /`(?<name>[\w.-]+)`:\n\n$/;
+const FILE_NAME = /`(?<name>[~\w./-]+)`:\n\n$/;
 
 export function parseReadme(text: string): Block[] {
   const blocks: Block[] = [];
@@ -21,18 +23,20 @@ export function parseReadme(text: string): Block[] {
   for (const match of text.matchAll(FENCE)) {
     const { language = "", body = "" } = match.groups!;
     const prose = text.slice(end, match.index);
-    const name = FILE_NAME.exec(prose)?.groups?.name;
-    if (language !== "console" && name === undefined) continue;
+    const block = parseBlock(language, body, FILE_NAME.exec(prose)?.groups?.name);
+    if (block === undefined) continue;
     if (prose !== "") blocks.push({ kind: "prose", text: prose });
-    blocks.push(
-      language === "console" || name === undefined
-        ? { kind: "console", typed: parseTyped(body) }
-        : { kind: "file", language, name, text: body },
-    );
+    blocks.push(block);
     end = match.index + match[0].length;
   }
   if (end < text.length) blocks.push({ kind: "prose", text: text.slice(end) });
   return blocks;
+}
+
+function parseBlock(language: string, body: string, name: string | undefined): Block | undefined {
+  if (language === "console") return { kind: "console", typed: parseTyped(body) };
+  if (name !== undefined) return { kind: "file", language, name, text: body };
+  return language === "sh" ? { kind: "commands", text: body } : undefined;
 }
 
 function parseTyped(body: string): Typed[] {
@@ -48,6 +52,7 @@ export function formatReadme(blocks: readonly Block[]): string {
   return blocks
     .map((block) => {
       if (block.kind === "prose") return block.text;
+      if (block.kind === "commands") return `\`\`\`sh\n${block.text}\`\`\`\n`;
       if (block.kind === "file") return `\`\`\`${block.language}\n${block.text}\`\`\`\n`;
       const typed = block.typed.map(({ command, output }) => `$ ${command}\n${output}`).join("");
       return `\`\`\`console\n${typed}\`\`\`\n`;
