@@ -1,7 +1,9 @@
-// The library: every export of every entry point has a doc comment.
-import { readFileSync } from "node:fs";
+// The library: every export of every entry point has a doc comment, and every entry point has an example that runs.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
@@ -69,5 +71,26 @@ describe("exports", () => {
     expect(all.length).toBeGreaterThan(0);
     const missing = all.filter(({ documented }) => !documented);
     expect(missing.map(({ name, file }) => `${name} in ${relative(ROOT, file)}`)).toEqual([]);
+  });
+});
+
+describe("examples", () => {
+  let directory: string;
+  beforeAll(() => {
+    directory = mkdtempSync(join(tmpdir(), "lazarus-library-"));
+  });
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  test.each(ENTRIES.filter(([name]) => name !== "./health"))("the example of %s runs", (name) => {
+    const example = join(ROOT, "examples", "library", `${name === "." ? "cells" : name.slice(2)}.ts`);
+    expect(existsSync(example)).toBe(true);
+    const home = mkdtempSync(join(directory, "home-"));
+    const { status, stderr, stdout } = spawnSync(
+      process.execPath,
+      ["--disable-warning=ExperimentalWarning", example, home],
+      { encoding: "utf8" },
+    );
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    expect(stdout).toContain("ok");
   });
 });
