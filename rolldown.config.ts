@@ -24,6 +24,17 @@ function lazyBuiltins(): Plugin {
   };
 }
 
+/** The keeper's shell script ships as a file, since no JavaScript can import it in the sources and in the bundle alike. */
+function keeperScript(): Plugin {
+  return {
+    name: "keeper-script",
+    generateBundle() {
+      const source = readFileSync(new URL("src/pit/start/keeper.sh", import.meta.url), "utf8");
+      this.emitFile({ type: "asset", fileName: "keeper.sh", source });
+    },
+  };
+}
+
 export default defineConfig({
   input: {
     "cli/main": "src/cli/main.ts",
@@ -46,7 +57,7 @@ export default defineConfig({
   },
   platform: "node",
   external: (id) => !id.startsWith(".") && !id.startsWith("/"),
-  plugins: [lazyBuiltins()],
+  plugins: [lazyBuiltins(), keeperScript()],
   transform: { target: "node24", define: { LAZARUS_VERSION: JSON.stringify(manifest.version) } },
   output: {
     dir: "dist",

@@ -1,18 +1,18 @@
-// The keeper's script in every shell that may stand behind /bin/sh: launches, rotates, ends what is left, records.
+// keeper.sh in every supported shell.
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { constants, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { KEEPER_SCRIPT, keeperArguments } from "../../src/pit/start/keeper-script.ts";
+import { keeperArguments, readKeeperScript } from "../../src/pit/start/keeper-arguments.ts";
+
+const KEEPER_SCRIPT = readKeeperScript();
 
 const SHELLS: readonly (readonly string[])[] = [
   ["/bin/sh"],
   ["dash"],
   ["bash", "--posix"],
   ["busybox", "sh"],
-  ["mksh"],
-  ["yash", "--posixly-correct"],
 ];
 
 describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (name, shell) => {
@@ -24,9 +24,9 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
   });
   afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-  const keep = (agent: string, script = KEEPER_SCRIPT): Promise<number> => {
+  const keep = (agent: string, { script = KEEPER_SCRIPT, logCount = 2 } = {}): Promise<number | null> => {
     writeFileSync(join(directory, "keeper-0.sh"), script);
-    const values = keeperArguments(
+    const args = keeperArguments(
       {
         directory,
         epoch: 3,
@@ -37,27 +37,24 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
         workingDirectory: join(directory, "work"),
         log: join(directory, "log"),
         logLimitBytes: 1000,
-        logCount: 2,
+        logCount,
         heartbeatFile: join(directory, "heartbeat.json"),
         heartbeatSeconds: 1,
         leftoverGraceSeconds: 1,
       },
       ["sh", "-c", agent],
     );
-    const keeper = spawn(shell[0]!, [...shell.slice(1), join(directory, "keeper-0.sh"), ...values], {
+    const keeper = spawn(shell[0]!, [...shell.slice(1), join(directory, "keeper-0.sh"), ...args], {
       stdio: ["ignore", "ignore", "ignore"],
-      // A process group of its own, as the launcher gives it.
+      // In its own process group, as the launcher starts it.
       detached: true,
       env: { PATH: process.env.PATH, log: "mine", n: "5" },
     });
-    // yash does not only tell of a death by signal: it dies of the same.
-    return new Promise((resolve) =>
-      keeper.once("exit", (code, signal) => resolve(code ?? 128 + constants.signals[signal!])),
-    );
+    return new Promise((resolve) => keeper.once("exit", resolve));
   };
   const read = (file: string) => JSON.parse(readFileSync(join(directory, file), "utf8"));
 
-  it("keeps an agent from its first to its last", async ({ skip }) => {
+  it("runs an agent from start to exit", async ({ skip }) => {
     if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
       skip(`${name} is not installed`);
     const status = await keep(
@@ -71,7 +68,41 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
     expect(existsSync(join(directory, "log.2"))).toBe(false);
   });
 
-  it("beats for an agent that signals its whole process group before anyone listens", async ({ skip }) => {
+  it("rotates the log only above its limit and keeps the newest ones", async ({ skip }) => {
+    if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
+      skip(`${name} is not installed`);
+    // Three heartbeats after writing exactly the limit, the log has been checked at least once.
+    const status = await keep(`
+      head -c 1000 /dev/zero
+      for n in 1 2 3; do
+        before=$(cat ../heartbeat.json)
+        until [ "$(cat ../heartbeat.json)" != "$before" ]; do sleep 0.1; done
+      done
+      [ ! -e ../log.1 ] || exit 9
+      for word in first second third; do
+        for n in 1 2 3 4; do head -c 300 /dev/zero; echo $word; done
+        until grep -q $word ../log.1 && [ ! -s ../log ]; do sleep 0.1; done
+      done
+      exit 7`);
+    expect(status).toBe(7);
+    expect(readFileSync(join(directory, "log.1"), "latin1")).toContain("third");
+    expect(readFileSync(join(directory, "log.2"), "latin1")).toContain("second");
+    expect(existsSync(join(directory, "log.3"))).toBe(false);
+  });
+
+  it("only truncates the log when no older ones are kept", async ({ skip }) => {
+    if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
+      skip(`${name} is not installed`);
+    const status = await keep("head -c 3000 /dev/zero; until [ ! -s ../log ]; do sleep 0.1; done; exit 7", {
+      logCount: 0,
+    });
+    expect(status).toBe(7);
+    expect(existsSync(join(directory, "log.1"))).toBe(false);
+  });
+
+  it("sends heartbeats for an agent that signals its whole process group before the traps are set", async ({
+    skip,
+  }) => {
     if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
       skip(`${name} is not installed`);
     const late = KEEPER_SCRIPT.replace("side() {\n", "side() {\n  sleep 1\n");
@@ -79,17 +110,16 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
     const status = await keep(
       `trap : TERM HUP USR1 USR2; for s in TERM HUP USR1 USR2; do kill -$s 0; done; n=0
        until grep -q running ../heartbeat.json; do sleep 0.1; n=$((n + 1)); [ $n -lt 400 ] || exit 9; done; exit 7`,
-      late,
+      { script: late },
     );
     expect(status).toBe(7);
   });
 
-  it("hands on surroundings unchanged, and a death by signal as shells do", async ({ skip }) => {
+  it("passes the environment unchanged and reports a signal as 128 + n", async ({ skip }) => {
     if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
       skip(`${name} is not installed`);
     expect(await keep('pwd; umask; echo "$log $n $LAZARUS_EPOCH"; kill -9 $$')).toBe(137);
     const umask = process.umask().toString(8).padStart(4, "0");
-    // mksh adds a word of its own on the death.
     const lines = readFileSync(join(directory, "log"), "utf8").split("\n").slice(0, 3);
     expect(lines).toEqual([join(directory, "work"), umask, "mine 5 3"]);
     expect(read("exit.json").status).toBe(137);

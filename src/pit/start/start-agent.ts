@@ -19,7 +19,7 @@ import { type Life, readLife, readLifeOf } from "../record/life.ts";
 import { beginLife, type MissionRecord, type RecordedLife } from "../record/record.ts";
 import { agentPaths, incrementEpoch, writeRecord } from "../record/store.ts";
 import { findObstacle } from "./find-obstacle.ts";
-import { KEEPER_SCRIPT, keeperArguments } from "./keeper-script.ts";
+import { keeperArguments, readKeeperScript } from "./keeper-arguments.ts";
 
 export interface StartRequest {
   readonly how: RecordedLife["how"];
@@ -212,9 +212,10 @@ function agentEnvironment(context: PitContext, record: MissionRecord): Record<st
 
 /** Named by its digest, so that an upgrade never changes the script under a running shell. */
 function storeScript({ machine, config }: PitContext): string {
-  const digest = createHash("sha256").update(KEEPER_SCRIPT).digest("hex").slice(0, 12);
+  const script = readKeeperScript();
+  const digest = createHash("sha256").update(script).digest("hex").slice(0, 12);
   const path = join(config.run_dir, `keeper-${digest}.sh`);
-  if (!existsSync(path)) createFile(machine.disk, path, KEEPER_SCRIPT);
+  if (!existsSync(path)) createFile(machine.disk, path, script);
   return path;
 }
 

@@ -1,0 +1,53 @@
+// The command line of keeper.sh, and the script itself.
+import { readFileSync } from "node:fs";
+import { assetUrl } from "../../platform/worker-module.ts";
+
+/** Next to this file when sources run directly, in dist when they are bundled. */
+export function readKeeperScript(): string {
+  return readFileSync(assetUrl("keeper.sh", import.meta.url), "utf8");
+}
+
+/** In the order in which keeper.sh reads them; the agent's command follows. */
+export interface KeeperArguments {
+  readonly directory: string;
+  readonly epoch: number;
+  readonly keeperStart: string;
+  readonly bootId: string;
+  readonly mission: string;
+  readonly cell: string;
+  readonly workingDirectory: string;
+  /** Empty in the foreground, where output is not redirected. */
+  readonly log: string;
+  readonly logLimitBytes: number;
+  readonly logCount: number;
+  readonly heartbeatFile: string;
+  readonly heartbeatSeconds: number;
+  readonly leftoverGraceSeconds: number;
+}
+
+export function keeperArguments(options: KeeperArguments, command: readonly string[]): string[] {
+  const values = [
+    options.directory,
+    options.epoch,
+    options.keeperStart,
+    options.bootId,
+    options.mission,
+    options.cell,
+    options.workingDirectory,
+    options.log,
+    toInteger(options.logLimitBytes, 1),
+    Math.min(toInteger(options.logCount, 0), MAX_LOGS),
+    options.heartbeatFile,
+    toInteger(options.heartbeatSeconds, 1),
+    toInteger(options.leftoverGraceSeconds * 10, 0),
+  ];
+  return [...values.map(String), ...command];
+}
+
+const MAX_LOGS = 1000;
+/** Larger numbers print with an exponent, which is a syntax error in shell arithmetic. */
+const MAX_NUMBER = 1e15;
+
+function toInteger(value: number, min: number): number {
+  return Math.min(Math.max(min, Math.round(value)), MAX_NUMBER);
+}

@@ -1,0 +1,183 @@
+#!/bin/sh
+# The keeper: owns one agent process. It launches the agent, waits for it and records its exit, so that agents outlive a
+# restart of the pit, and it costs megabytes less than a Node process. Lazarus stores this script in run_dir under its own
+# digest: an upgrade never changes the script under a running shell. Supported shells: dash, bash, busybox.
+#
+# Open descriptors: 3 the life lock, as long as the keeper lives; 4 the log; 5 the caller's stderr. The agent gets none of
+# them. keeper-launch.ts made this process a child subreaper, so what the agent leaves behind becomes its child, and the
+# keeper kills all of it before it exits.
+#
+# Exit statuses are the shell's: 128 + n for signal n. A program that exits with such a code counts as killed.
+#
+# Variables start with _, because those that the keeper sets must not change the agent's environment.
+# shellcheck disable=SC2086 # words are split on purpose where variables are not quoted
+_mask=$(umask) _path=$PATH
+umask 077
+PATH=/usr/bin:/bin:$PATH
+_dir=$1 _epoch=$2 _kstart=$3 _boot=$4 _mission=$5 _cell=$6 _work=$7 _log=$8 _limit=$9
+shift 9
+_count=$1 _heart=$2 _every=$3 _grace=$4
+shift 4
+_keeper=$$
+exec 5>&2 2>/dev/null
+# Test first: a failed redirection of exec ends the shell, and a FIFO would block it.
+if [ ! -p "$_log" ] && true >>"$_log"; then exec 4>>"$_log"; elif [ -n "$_log" ]; then exec 4>/dev/null; fi
+# The open log, even if the file was removed or replaced.
+_out=/proc/self/fd/4
+[ -e "$_out" ] || _out=$_log
+
+now() {
+  _ms=$(date +%s%3N)
+  case $_ms in *[!0-9]*) _ms=$(date +%s)000 ;; esac
+}
+# Sets _pid, _start and _parent of the calling process, which may be a subshell.
+myself() {
+  if read -r _stat </proc/self/stat; then
+    _pid=${_stat%% *}
+    set -- ${_stat##*) }
+    _parent=$2 _start=${20}
+  else
+    _pid=$(exec sh -c 'echo $PPID') _start= _parent=
+  fi
+}
+# The write offset is cheap to read but stays after a truncation, so a large one is checked against the file.
+log_size() {
+  _size=
+  while read -r _key _value; do [ "$_key" = pos: ] && _size=$_value; done </proc/self/fdinfo/4
+  [ "${_size:-$((_limit + 1))}" -le "$_limit" ] || _size=$(wc -c <"$_out")
+  _size=$((${_size:-0}))
+}
+# Copies the end and truncates the file in place, since the agent keeps writing to it.
+rotate() {
+  log_size
+  [ "$_size" -gt "$_limit" ] || return 0
+  _n=$_count
+  while [ "$_n" -gt 1 ]; do
+    [ -f "$_log.$((_n - 1))" ] && mv -f "$_log.$((_n - 1))" "$_log.$_n"
+    _n=$((_n - 1))
+  done
+  [ "$_count" -gt 0 ] && tail -c "$_limit" <"$_out" >"$_log.1"
+  true >"$_out"
+}
+# Only when the agent itself has not sent a heartbeat; keeps all other fields.
+beat() {
+  [ -f "$_heart" ] || return 0
+  [ "$(grep -c '"timestamp"' "$_heart")" = 1 ] || return 0
+  now
+  _s=${_ms%???}
+  _last=$(sed -n 's/.*"timestamp": *\([0-9]*\).*/\1/p' "$_heart")
+  [ "$((_s - ${_last:-0}))" -ge "$((_every - 1))" ] || return 0
+  _tmp=${_heart%/*}/.${_heart##*/}.$_keeper.0.tmp
+  sed -e '/^ *"keeper_beat": [0-9.]*,$/d' -e 's/"keeper_beat": *[0-9.]*, *//' \
+    -e 's/^\( *\)"timestamp": *[-+0-9.eE]*/\1"keeper_beat": '"$_s"',\
+\1"timestamp": '"$_s"'/' -e 's/{ *"timestamp": *[-+0-9.eE]*/{"keeper_beat": '"$_s"', "timestamp": '"$_s"'/' \
+    -e 's/"status": *"bootstrapped"/"status": "running"/' "$_heart" >"$_tmp" && mv -f "$_tmp" "$_heart"
+  rm -f "$_tmp"
+}
+orphaned() {
+  myself
+  [ -n "$_parent" ] && [ "$_parent" != "$_keeper" ]
+}
+# KILL: any other signal would be lost on a sleep that is still a freshly forked shell with our traps.
+leave() {
+  if [ -n "$!" ]; then
+    kill -KILL $!
+    wait $!
+  fi
+  exit 0
+}
+# Runs beside the agent: heartbeats and log rotation. Ends on ALRM from the keeper or when the keeper is gone; ignores
+# what an agent sends to its whole process group.
+side() {
+  # Not as redirections of the call: the shell would keep copies to restore, and so the lock.
+  exec </dev/null >/dev/null 3>&- 5>&-
+  trap leave ALRM
+  trap 'orphaned && leave' TERM HUP USR1 USR2
+  _tick=10 _age=$_every _was=0
+  [ "$_every" -lt 10 ] && _tick=$_every
+  _slow=$_tick
+  while :; do
+    if [ "$_age" -ge "$_every" ]; then beat; _age=0; fi
+    sleep "$_tick" &
+    wait $!
+    orphaned && exit 0
+    _age=$((_age + _tick))
+    [ -n "$_log" ] || continue
+    rotate
+    # Check every second while the log grows fast.
+    if [ "$((_size - _was))" -gt "$((_limit / 4))" ]; then _tick=1; else _tick=$_slow; fi
+    _was=$_size
+    [ "$_size" -gt "$_limit" ] && _was=0
+  done
+}
+children() {
+  _kids=
+  read -r _kids </proc/$_keeper/task/$_keeper/children || [ -n "$_kids" ]
+}
+# Kills everything that the agent left behind: TERM, a grace period, KILL. Spares keepers of other missions.
+reap() {
+  _left=0 _n=0 _seen=
+  while children; do
+    _alive=0
+    for _kid in $_kids; do
+      _stat= _line=
+      read -r _stat </proc/$_kid/stat
+      case ${_stat##*) } in Z* | X*) continue ;; esac
+      read -r _line </proc/$_kid/cmdline
+      case $_line in sh*/keeper-*.sh*) continue ;; esac
+      _alive=1
+      if [ "$_n" -ge "$_grace" ]; then kill -KILL "$_kid"; fi
+      case $_seen in *" $_kid "*) continue ;; esac
+      _seen="$_seen $_kid " _left=$((_left + 1))
+      kill -TERM "$_kid"
+      kill -CONT "$_kid"
+    done
+    [ "$_alive" = 1 ] || break
+    _n=$((_n + 1))
+    [ "$_n" -gt "$((_grace + 300))" ] && break
+    # Also reaps zombies.
+    if [ "$_n" -lt 5 ]; then sleep 0.02; else sleep 0.1; fi
+  done
+}
+
+# Allocate exit.json now: it must be written even if the agent fills the disk.
+_exit=$_dir/.exit.json.$_keeper.0.tmp
+printf '%-250s\n' '{}' >"$_exit"
+# Ignored until the side process has its own traps: the agent may signal its whole process group before that.
+trap '' TERM HUP USR1 USR2
+side &
+_side=$!
+# Caught, not ignored: the agent gets the default handlers. After the fork above: a freshly forked shell with this trap
+# would lose a signal.
+trap : TERM INT HUP QUIT USR1 USR2
+# The agent's own process records its identity before it execs the command, so every agent is recorded.
+life() {
+  exec 3>&-
+  myself
+  printf '{"epoch": %s, "keeper": {"pid": %s, "startTime": "%s", "bootId": "%s"}, "agent": {"pid": %s, "startTime": "%s", "bootId": "%s"}, "detached": %s}\n' \
+    "$_epoch" "$_keeper" "$_kstart" "$_boot" "$_pid" "$_start" "$_boot" "$1" >"$_dir/.life.json.$_keeper.0.tmp" &&
+    mv -f "$_dir/.life.json.$_keeper.0.tmp" "$_dir/life.json" || exit 125
+  cd "$_work" || exit 125
+  export LAZARUS_MISSION="$_mission" LAZARUS_CELL="$_cell" LAZARUS_EPOCH="$_epoch" LAZARUS_HEARTBEAT="$_heart"
+  umask "$_mask"
+  PATH=$_path
+}
+if [ -n "$_log" ]; then
+  ( life true; exec "$@" ) >&4 2>&4 4>&- 5>&-
+else
+  ( life false; exec "$@" 2>&5 5>&- )
+fi
+_status=$?
+now
+_ended=$_ms
+kill -ALRM "$_side"
+wait "$_side"
+reap
+exec 2>/dev/null
+_line=$(printf '{"epoch": %s, "status": %s, "ended_ms": %s, "leftovers": %s}' "$_epoch" "$_status" "$_ended" "$_left")
+# Overwrite in place: needs no new block.
+printf '%-250s\n' "$_line" 1<>"$_exit"
+sync "$_exit" || sync
+mv -f "$_exit" "$_dir/exit.json"
+sync "$_dir" || sync
+exit "$_status"
