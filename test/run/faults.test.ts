@@ -270,7 +270,7 @@ test("a full disk under PostgreSQL ends in words before the effect, and the run 
   const ports = { budget: { check: () => undefined, commit: () => place.change(full) } };
   const result = await createExecutor({ model, store, ports }).run(agent, "go", { runId: "r0" });
   expect(result).toMatchObject({ status: "failed", error: { code: "DISK_FULL" } });
-  expect(result.error?.hint).toContain("make room");
+  expect(result.error?.hint).toContain("free disk space");
   expect(sent).toBe(0);
   expect(await store.head("r0")).toMatchObject({ status: "running", messageCount: 1 });
   await place.change("DROP TRIGGER full_disk ON message; UPDATE head SET lease_until_ms = 1");
