@@ -12,11 +12,14 @@ const COPY = "LAZARUS_TEST_PUBLIC_COPY";
 
 export const isRoot = process.getuid?.() === 0;
 
+let nobody: { uid: number; gid: number } | undefined;
+
 /** Who a plain user is, for the options of `spawn`. */
 export function plainUser(): { uid?: number; gid?: number } {
   if (!isRoot) return {};
   const ask = (flag: string) => Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" }));
-  return { uid: ask("-u"), gid: ask("-g") };
+  nobody ??= { uid: ask("-u"), gid: ask("-g") };
+  return nobody;
 }
 
 /** The public copy of the checkout, if there has to be one: sources, dist, and the packages that these need. */
