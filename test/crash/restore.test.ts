@@ -291,7 +291,7 @@ describe.concurrent("a fork killed with SIGKILL", () => {
         // After the last rename the mission is there, and a second fork of that name is refused.
         if (fs.existsSync(fork().cellRoot)) {
           await expect(forkMission(openMission(home, "m"), fork(), { at: first })).rejects.toThrow(
-            "exists already",
+            "already exists",
           );
         } else await forkMission(openMission(home, "m"), fork(), { at: first });
         expect(judgeCell(home)).toBe("old");

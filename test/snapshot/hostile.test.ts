@@ -362,7 +362,7 @@ describe("an import contains", () => {
       "m",
     );
     expect([mode("meta"), mode("worktree"), mode("meta/mission.json")]).toEqual([0o555, 0o555, 0o444]);
-    const reason = "its mode 0555 would lock its owner out; it got u+rwx";
+    const reason = "its mode 0555 would lock out its owner; u+rwx was added";
     expect(mode(".")).toBe(isRoot ? 0o555 : 0o755);
     expect(lost).toEqual(isRoot ? [] : [{ path: ".", kind: "degraded", reason }]);
   });

@@ -179,7 +179,7 @@ describe("a fork", () => {
 
   it("refuses a name that is taken, by a cell or by checkpoints of one", async () => {
     await world.checkpoint();
-    await expect(forkMission(world.context, world.context, {})).rejects.toThrow("exists already");
+    await expect(forkMission(world.context, world.context, {})).rejects.toThrow("already exists");
     const fork = openMission(world.directory, "other");
     await forkMission(world.context, fork, {});
     await restoreCell(fork, {});

@@ -1,6 +1,6 @@
-// A drill: restores a checkpoint to scratch, looks at the result with eyes of its own, and stamps the checkpoint as
-// proven when every path is what its listing says. The scratch lies beside the cell and is removed in the end; one left
-// by a killed drill is removed by the next.
+// A drill proves that a checkpoint can be restored: restores it to a scratch directory next to the cell, compares every
+// path with the listing by code of its own, and marks the checkpoint as proven. The scratch directory is removed; one
+// left by a killed drill is removed by the next.
 import { dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError } from "../../platform/errors.ts";
@@ -21,14 +21,14 @@ import { recordDrill } from "./record.ts";
 
 /** What a drill restored, and how it differs from the checkpoint. */
 export interface DrillResult {
-  /** As the index has it afterwards. */
+  /** After the drill. */
   readonly ref: CheckpointRef;
   readonly checkpoint: Checkpoint;
   /** Paths that were compared. */
   readonly paths: number;
   readonly bytes: number;
   readonly differences: readonly Difference[];
-  /** What this machine could not restore exactly; part of the differences when it shows. */
+  /** What this machine could not restore exactly. */
   readonly flaws: readonly Flaw[];
 }
 
@@ -44,16 +44,16 @@ export async function drill(context: MissionContext, options: DrillOptions = {})
   const question = { mission, text: options.checkpoint, nowMs: machine.clock.nowMs() };
   const ref = findCheckpoint(vault.list(), question);
   const checkpoint = await withGoodCheckpointHint(vault, ref, () => readCheckpoint(vault, ref));
-  // Not the vault's own lock: checkpoints go on during a drill, which may take long.
+  // Not the vault's lock: checkpoints must be possible during a drill, which may take long.
   using _drilling = await lockDrill(context);
   const scratch = join(dirname(context.cellRoot), `.lazarus-drill-${mission}`);
-  const looked = await withGoodCheckpointHint(vault, ref, () =>
-    restoreAndLook(context, checkpoint, scratch, options.signal),
+  const compared = await withGoodCheckpointHint(vault, ref, () =>
+    restoreAndCompare(context, checkpoint, scratch, options.signal),
   );
-  const differences = looked.differences.length;
-  const stamped = differences > 0 ? ref : await stamp(context, ref);
-  recordDrill(context, { ref: stamped, metadata: checkpoint.metadata }, differences);
-  return { ref: stamped, checkpoint, ...looked };
+  const differences = compared.differences.length;
+  const proven = differences > 0 ? ref : await markProven(context, ref);
+  recordDrill(context, { ref: proven, metadata: checkpoint.metadata }, differences);
+  return { ref: proven, checkpoint, ...compared };
 }
 
 async function lockDrill({ vault, mission, machine }: MissionContext): Promise<Lock> {
@@ -65,7 +65,7 @@ async function lockDrill({ vault, mission, machine }: MissionContext): Promise<L
   }
 }
 
-async function restoreAndLook(
+async function restoreAndCompare(
   context: MissionContext,
   checkpoint: Checkpoint,
   scratch: string,
@@ -91,15 +91,15 @@ async function restoreAndLook(
   }
 }
 
-async function stamp(context: MissionContext, ref: CheckpointRef): Promise<CheckpointRef> {
+async function markProven(context: MissionContext, ref: CheckpointRef): Promise<CheckpointRef> {
   const { vault, machine } = context;
   using _locked = await lockVault(context, `drill of ${context.mission}`);
-  const proven = { ...ref, provenAtMs: machine.clock.nowMs() };
-  // The same content under other names is proven with it, and a checkpoint that was pruned meanwhile stays pruned.
+  const marked = { ...ref, provenAtMs: machine.clock.nowMs() };
+  // Checkpoints with the same manifest are proven as well; one that was pruned meanwhile stays pruned.
   const refs = vault.list();
   vault.publish(
-    refs.map((each) => (each.manifest === ref.manifest ? { ...each, provenAtMs: proven.provenAtMs } : each)),
+    refs.map((each) => (each.manifest === ref.manifest ? { ...each, provenAtMs: marked.provenAtMs } : each)),
   );
   crashPoint("snapshot.drill.stamped");
-  return refs.some(({ id }) => id === ref.id) ? proven : ref;
+  return refs.some(({ id }) => id === ref.id) ? marked : ref;
 }

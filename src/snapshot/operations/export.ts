@@ -1,8 +1,8 @@
-// Writes a checkpoint as one plain .tar.gz that `tar xzf` alone turns back into the cell: PAX headers, hard links, holes,
-// xattrs, names as they are. Streams: memory does not grow with the checkpoint. A file appears under its name only when it
-// is whole and durable (INV-1).
+// Writes a checkpoint as a plain .tar.gz that `tar xzf` turns back into the cell: PAX headers, hard links, holes, xattrs.
+// Streams, so memory does not grow with the checkpoint. The file gets its name only when it is complete and durable
+// (INV-1).
 import { basename, dirname, join } from "node:path";
-import { setImmediate as breathe } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import { randomText } from "../../platform/ids.ts";
@@ -25,9 +25,9 @@ export interface ExportResult {
   readonly bytes: number;
 }
 
-/** Concatenated gzip members are one gzip file to every reader. */
+/** Concatenated gzip members are one valid gzip file. */
 const MEMBER_BYTES = 1 << 20;
-const BREATHE_ENTRIES = 256;
+const YIELD_ENTRIES = 256;
 
 /** CellAccess the archive over piece by piece. */
 export async function exportCheckpoint(
@@ -48,15 +48,15 @@ export async function exportCheckpoint(
     addEntry(archive, contents, entry, leaders);
     done += entry.size;
     context.onProgress({ phase: "exporting", done, total, unit: "bytes" });
-    if (i % BREATHE_ENTRIES !== 0) continue;
-    await breathe();
+    if (i % YIELD_ENTRIES !== 0) continue;
+    await yieldToEventLoop();
     if (options.signal?.aborted) throw new LazarusError("INTERRUPTED", "the export was interrupted");
   }
   archive.add(Buffer.alloc(2 * BLOCK));
   return { entries: entries.length, ...archive.end() };
 }
 
-/** Writes the archive to a file, which is there whole or not at all. */
+/** Writes the archive to a file, atomically. */
 export async function exportToFile(
   context: MissionContext,
   ref: CheckpointRef,
@@ -65,12 +65,12 @@ export async function exportToFile(
 ): Promise<ExportResult> {
   const { disk, ids } = context.machine;
   const temporary = join(dirname(file), `.${basename(file)}.${randomText(ids, 6)}.tmp`);
-  const failing = (error: unknown) => asLazarusError(error, `writing ${file}`, dirname(file));
+  const failed = (error: unknown) => asLazarusError(error, `writing ${file}`, dirname(file));
   let fd: number;
   try {
     fd = disk.create(temporary, 0o600);
   } catch (error) {
-    throw failing(error);
+    throw failed(error);
   }
   try {
     let result: ExportResult;
@@ -88,7 +88,7 @@ export async function exportToFile(
     try {
       disk.unlink(temporary);
     } catch {}
-    throw failing(error);
+    throw failed(error);
   }
 }
 

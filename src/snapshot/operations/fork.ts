@@ -1,6 +1,6 @@
-// Forks a mission: a new cell from a checkpoint, with a vault of its own that shares the layers' bytes. Everything is
-// made beside and under the new vault's lock; the last act is the rename of the finished cell into place, so that a fork
-// that was killed anywhere has made no mission, and running it again starts over.
+// Forks a mission: a new cell from a checkpoint, and a new vault that shares the stored layers. Everything is staged under
+// the new vault's lock; the rename of the finished cell is the last step, so a killed fork has made no mission and can
+// simply be repeated.
 import { copyFileSync, existsSync, linkSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
@@ -31,13 +31,13 @@ export interface ForkResult {
   /** The one checkpoint of the new mission. */
   readonly capture: CaptureResult;
   readonly flaws: readonly Flaw[];
-  /** What the user should know before an agent works in the new cell. */
+  /** For the user, before an agent works in the new cell. */
   readonly warnings: readonly string[];
 }
 
 /** Which checkpoint a new mission starts from. */
 export interface ForkOptions {
-  /** Id, beginning of one, `latest`, or a time. */
+  /** Id, prefix of an id, `latest`, or a time. */
   readonly at?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -62,7 +62,7 @@ export async function forkMission(
 
 function refuseTaken(fork: MissionContext): void {
   if (existsSync(fork.cellRoot)) {
-    throw new LazarusError("TARGET_NOT_EMPTY", `mission ${fork.mission} exists already: ${fork.cellRoot}`, {
+    throw new LazarusError("TARGET_NOT_EMPTY", `mission ${fork.mission} already exists: ${fork.cellRoot}`, {
       hint: "choose another name for the fork",
       details: { cell: fork.cellRoot },
     });
@@ -72,7 +72,9 @@ function refuseTaken(fork: MissionContext): void {
     throw new LazarusError(
       "TARGET_NOT_EMPTY",
       `the vault ${fork.vault.root} holds ${others.length} checkpoints of an earlier mission ${fork.mission}`,
-      { hint: `lazarus restore ${fork.mission} brings that one back; or choose another name for the fork` },
+      {
+        hint: `choose another name for the fork, or restore the earlier mission: lazarus restore ${fork.mission}`,
+      },
     );
   }
 }
@@ -96,7 +98,7 @@ async function makeFork(
     const source = openSource(context.vault, createTableReader(context.vault)(checkpoint));
     const filled = await fillDirectory(source, into, false);
     crashPoint("snapshot.fork.filled");
-    giveName(fork, cell, context.mission, from.id);
+    writeIdentity(fork, cell, context.mission, from.id);
     crashPoint("snapshot.fork.named");
     const capture = await captureFork(context, fork, checkpoint, cell, lock);
     syncPaths(cell, [...source.listing.keys()]);
@@ -105,15 +107,20 @@ async function makeFork(
     syncPaths(dirname(fork.cellRoot), ["."]);
     crashPoint("snapshot.fork.put");
     removeTree(staging);
-    return { from, capture, flaws: [...filled.flaws, ...capture.flaws], warnings: findTies(context, fork) };
+    return {
+      from,
+      capture,
+      flaws: [...filled.flaws, ...capture.flaws],
+      warnings: findSharedGitDirectory(context, fork),
+    };
   } catch (error) {
     removeTree(staging);
     throw asLazarusError(error, `forking ${context.mission} into ${fork.cellRoot}`, dirname(fork.cellRoot));
   }
 }
 
-/** The files by which a cell knows who and where it is; other fields in them stay. */
-function giveName(fork: MissionContext, cell: string, from: string, checkpoint: string): void {
+/** Sets mission id and paths in the files of the new cell; other fields are kept. */
+function writeIdentity(fork: MissionContext, cell: string, from: string, checkpoint: string): void {
   const { disk, clock } = fork.machine;
   const staged = pathsBelow(fork.config, cell);
   const final = pathsBelow(fork.config, fork.cellRoot);
@@ -131,7 +138,7 @@ function giveName(fork: MissionContext, cell: string, from: string, checkpoint: 
     artifacts: final.artifacts,
     heartbeat_file: final.heartbeatFile,
   });
-  // The heartbeat of another mission's agent says nothing about this one.
+  // The heartbeat in the checkpoint belongs to the other mission.
   writeJsonFile(disk, staged.heartbeatFile, {
     mission_id: fork.mission,
     timestamp: now,
@@ -140,8 +147,8 @@ function giveName(fork: MissionContext, cell: string, from: string, checkpoint: 
 }
 
 /**
- * The new vault's only checkpoint: the layers of the old one and one more, for the new names. The old manifest stands in
- * the index meanwhile, as what the capture compares with.
+ * Takes the first checkpoint of the new vault: the layers of the source checkpoint, and one more with what changed. Until
+ * then the source manifest is in the index, so that the capture has something to compare with.
  */
 async function captureFork(
   context: MissionContext,
@@ -177,7 +184,7 @@ async function captureFork(
   return { ...captured, ref, checkpoint: { ...captured.checkpoint, ref } };
 }
 
-/** The same bytes under a second name; a copy where the vaults lie on different file systems. */
+/** Hard-links a blob; copies it when the vaults are on different file systems. */
 function shareBlob(from: Vault, to: Vault, digest: string): void {
   const path = to.blobPath(digest);
   if (existsSync(path) && statSync(path).size === statSync(from.blobPath(digest)).size) return;
@@ -194,8 +201,8 @@ function shareBlob(from: Vault, to: Vault, digest: string): void {
   }
 }
 
-/** A linked worktree's `.git` is a file that names a directory elsewhere, which both cells would now write to. */
-function findTies(context: MissionContext, fork: MissionContext): string[] {
+/** The `.git` file of a linked worktree names a git directory that both cells would now write to. */
+function findSharedGitDirectory(context: MissionContext, fork: MissionContext): string[] {
   const file = join(fork.cellRoot, "worktree", ".git");
   let text: string;
   try {
@@ -206,7 +213,7 @@ function findTies(context: MissionContext, fork: MissionContext): string[] {
   const place = /^gitdir: (.+)$/m.exec(text)?.[1];
   if (place === undefined) return [];
   return [
-    `the worktree of ${fork.mission} is a linked one: it shares index and HEAD with that of ${context.mission}, in ${place}. ` +
+    `the worktree of ${fork.mission} is a linked git worktree and shares index and HEAD with ${context.mission}, in ${place}. ` +
       `Before an agent uses git there: rm ${file} && git init ${dirname(file)}`,
   ];
 }

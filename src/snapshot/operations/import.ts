@@ -1,6 +1,6 @@
-// Makes a cell and its first checkpoint from an archive or an OCI layout. Everything is unpacked in a private directory
-// beside the cell, captured there, and renamed into place at the very end: the rename is the moment at which the mission
-// exists. A crash before it leaves a directory that the next import of that mission removes, with its checkpoint (INV-2).
+// Imports an archive or OCI layout as a new mission with one checkpoint. Everything is unpacked into a private directory
+// next to the cell and captured there; the final rename creates the mission. After a crash before it, the next import of
+// that mission removes the directory and its checkpoint (INV-2).
 import {
   chmodSync,
   closeSync,
@@ -42,21 +42,21 @@ import { recordNewMission } from "./record.ts";
 export interface ImportOptions {
   /** An archive, or a directory that is an OCI layout. */
   readonly source: string;
-  /** Which image of a layout; its last one when left out. */
+  /** The image of a layout; default: the last one. */
   readonly tag?: string | undefined;
   readonly limits?: Partial<ArchiveLimits>;
-  /** Keep setuid bits and privileged xattrs: for archives of one's own. */
+  /** Keep setuid bits and privileged xattrs. */
   readonly trusted?: boolean;
-  /** Give files to the owners that the archive names. */
+  /** Set the owners that the archive names. */
   readonly owners: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
 /** The imported cell and its first checkpoint. */
 export interface ImportResult extends CaptureResult {
-  /** What of the archive did not come over. */
+  /** What the archive had and the cell does not. */
   readonly lost: readonly Flaw[];
-  /** "cell" when the archive was one; "worktree" when its content became the worktree of a new cell. */
+  /** "worktree": the archive was not a cell and became the worktree of a new one. */
   readonly as: "cell" | "worktree";
 }
 
@@ -94,13 +94,13 @@ async function importInto(
   makeDirectory(context.machine.disk, tree);
   const unpacker = await unpackAll(context, tree, options);
   crashPoint("snapshot.import.unpacked");
-  const { root, as, unpacked } = settle(context, staging, tree);
+  const { root, as, unpacked } = locateCell(context, staging, tree);
   adoptCell(context.machine, context.config, {
     mission: context.mission,
     stagedRoot: root,
     finalRoot: context.cellRoot,
   });
-  // Only now: for anyone but root a mode may forbid to look into a directory, to add to it or to rename it.
+  // Only now: without root, a mode may forbid reading, adding to or renaming a directory.
   unpacker.setDirectoryModes(unpacked);
   const lost = [...unpacker.flaws, ...(options.owners ? [] : keepRootOpen(root))];
   crashPoint("snapshot.import.adopted");
@@ -126,10 +126,12 @@ function keepRootOpen(root: string): Flaw[] {
   if ((mode & 0o700) === 0o700) return [];
   chmodSync(root, mode | 0o700);
   const was = mode.toString(8).padStart(4, "0");
-  return [{ path: ".", kind: "degraded", reason: `its mode ${was} would lock its owner out; it got u+rwx` }];
+  return [
+    { path: ".", kind: "degraded", reason: `its mode ${was} would lock out its owner; u+rwx was added` },
+  ];
 }
 
-/** An earlier import that did not come to its rename never happened. */
+/** Undoes an import that did not reach its rename. */
 function rollBack(context: MissionContext, staging: string): void {
   if (!existsSync(staging)) return;
   const refs = context.vault.list();
@@ -142,10 +144,10 @@ function rollBack(context: MissionContext, staging: string): void {
 function refuseAbsent(source: string): void {
   const found = statSync(source, { throwIfNoEntry: false });
   if (found === undefined)
-    throw new LazarusError("NOT_FOUND", `there is no archive or layout ${source}`, {
+    throw new LazarusError("NOT_FOUND", `no such archive or layout: ${source}`, {
       hint: `ls -l ${dirname(source)}`,
     });
-  // A FIFO would be waited for, with the lock in hand, by everyone after us.
+  // Reading a FIFO would block with the lock held.
   if (!found.isFile() && !found.isDirectory())
     throw new LazarusError("USAGE", `${source} is neither a file nor a directory`, {
       hint: `cat ${source} > cell.tar.gz && lazarus import cell.tar.gz --mission NAME`,
@@ -161,7 +163,7 @@ function refuseTaken(context: MissionContext): void {
 function taken(context: MissionContext, what: string): LazarusError {
   return new LazarusError(
     "TARGET_NOT_EMPTY",
-    `mission ${context.mission} has ${what} already; nothing was imported`,
+    `mission ${context.mission} already has ${what}; nothing was imported`,
     {
       hint: "import under another name: --mission NAME",
     },
@@ -193,7 +195,7 @@ async function unpackAll(context: MissionContext, tree: string, options: ImportO
       compressedBefore += layer.size;
     }
   }
-  if (unpacker.entries === 0) throw new LazarusError("LAYER_DAMAGED", `${options.source} holds nothing`);
+  if (unpacker.entries === 0) throw new LazarusError("LAYER_DAMAGED", `${options.source} is empty`);
   unpacker.finish();
   return unpacker;
 }
@@ -209,20 +211,20 @@ async function feed(
   } catch (error) {
     if (!(error instanceof TarError)) throw error;
     throw new LazarusError("LAYER_DAMAGED", `the archive cannot be read: ${error.message}`, {
-      hint: "tar tvf says whether it is a tar archive at all; nothing was kept",
+      hint: "check it with tar tvf; nothing was imported",
       cause: error,
     });
   }
 }
 
 function notALayout(source: string): LazarusError {
-  return new LazarusError("NOT_FOUND", `${source} is a directory, but no OCI layout`, {
+  return new LazarusError("NOT_FOUND", `${source} is a directory, but not an OCI layout`, {
     hint: `tar -C ${source} -czf cell.tar.gz . && lazarus import cell.tar.gz --mission NAME`,
   });
 }
 
-/** A cell is known by its meta/mission.json, at the top or in the one directory there; anything else is a worktree. */
-function settle(
+/** A cell has meta/mission.json at the top or in the only directory there; anything else becomes a worktree. */
+function locateCell(
   context: MissionContext,
   staging: string,
   tree: string,
@@ -241,7 +243,7 @@ function settle(
   return { root, as: "worktree", unpacked };
 }
 
-/** The cell's files become durable before its name does. */
+/** Makes the files durable before the rename. */
 function syncTree(staging: string): void {
   const support = posixSupport();
   if (!support.ok) return;

@@ -1,5 +1,4 @@
-// Marks on a checkpoint that may change after it was made. They live in the index alone: the checkpoint itself, its
-// manifest and its layers never change.
+// Pins and unpins checkpoints. A pin is stored in the vault's index only; manifests and layers never change.
 
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
@@ -9,7 +8,7 @@ import { recordPin } from "./record.ts";
 
 export interface PinResult {
   readonly ref: CheckpointRef;
-  /** False when it was so already. */
+  /** False when nothing had to be changed. */
   readonly changed: boolean;
 }
 
@@ -20,7 +19,7 @@ export async function setPin(
   pinned: boolean,
 ): Promise<PinResult> {
   const { vault, mission, machine } = context;
-  // Asked before the lock is taken, which would make a vault for a mission that has none.
+  // Checked first: taking the lock would create a vault for a mission that has none.
   const question = { mission, text, nowMs: machine.clock.nowMs() };
   const { id } = findCheckpoint(vault.list(), question);
   using _locked = await lockVault(context, `${pinned ? "pin" : "unpin"} of ${mission}`);

@@ -1,6 +1,6 @@
-// Removes the checkpoints that the retention policy lets go, and everything that no kept one reaches. Order: smaller
-// index first (from then on they do not exist, INV-2), then blobs, manifests before layers, then git refs. A crash in
-// between leaves garbage that the next prune sweeps; nothing that an index names is ever missing.
+// Removes checkpoints that the retention policy does not keep, and all blobs that no kept checkpoint needs. Order: publish
+// the smaller index (from then on they do not exist, INV-2), then remove blobs, manifests before layers, then git refs. A
+// crash in between leaves garbage for the next prune; nothing that the index names is ever missing.
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -31,15 +31,15 @@ export interface PruneOptions {
 export interface PruneResult {
   readonly kept: readonly CheckpointRef[];
   readonly removed: readonly CheckpointRef[];
-  /** For every id, what keeps it or why it goes. */
+  /** For every id, the rules that keep it or why it is removed. */
   readonly reasons: ReadonlyMap<string, readonly string[]>;
   readonly removedBlobs: number;
   readonly freedBytes: number;
-  /** Set when blobs were left alone, since a kept checkpoint cannot say what it needs. */
+  /** Set when no blob was removed, because the needs of a kept checkpoint are unknown. */
   readonly sweepRefused: string | null;
 }
 
-/** What a manifest reaches, itself included, and the metadata of its checkpoint. */
+/** The blobs that a manifest needs, itself included, and the metadata of its checkpoint. */
 interface Reach {
   readonly blobs: readonly SizedBlob[];
   readonly metadata: CheckpointMetadata;
@@ -48,7 +48,7 @@ interface Reach {
 /** Removes checkpoints by retention policy. */
 export async function prune(context: MissionContext, options: PruneOptions = {}): Promise<PruneResult> {
   const { vault } = context;
-  // Taking the lock would make a vault for a mission that has none.
+  // Taking the lock would create a vault for a mission that has none.
   if (options.dryRun || !existsSync(vault.root)) return decide(context, options);
   if (options.heldLock !== undefined) return await pruneLocked(context, options);
   using _locked = await lockVault(context, `prune of ${context.mission}`);
@@ -72,7 +72,7 @@ async function pruneLocked(context: MissionContext, options: PruneOptions): Prom
   return decision;
 }
 
-/** After a checkpoint: prunes when the policy lets something go. Costs a look at the index otherwise. */
+/** After a checkpoint: prunes only when the policy removes something. */
 export async function pruneIfDue(context: MissionContext, heldLock: Lock): Promise<PruneResult | undefined> {
   const { autoPrune, retention } = context.settings;
   if (!autoPrune) return undefined;
@@ -82,11 +82,11 @@ export async function pruneIfDue(context: MissionContext, heldLock: Lock): Promi
 
 type Decision = PruneResult & {
   readonly garbage: readonly SizedBlob[];
-  /** Names below refs/lazarus/checkpoints/ that nobody kept needs. */
+  /** Names below refs/lazarus/checkpoints/ that no kept checkpoint needs. */
   readonly gitNames: readonly string[];
 };
 
-/** Reads everything and decides; changes nothing. */
+/** Decides what to remove. Read-only. */
 function decide(context: MissionContext, options: PruneOptions): Decision {
   const { vault, settings, machine } = context;
   const refs = vault.list();
@@ -107,7 +107,7 @@ function decide(context: MissionContext, options: PruneOptions): Decision {
       for (const { digest } of reach.blobs) needed.add(digest);
     }
   }
-  // Manifests first: then a manifest that a scan of the blobs finds has its layers, even after a crash in the middle.
+  // Manifests first: after a crash in between, every remaining manifest still has its layers.
   const manifests = new Set(refs.map(({ manifest }) => manifest));
   const garbage =
     sweepRefused !== null
@@ -144,7 +144,7 @@ function gitName(ref: CheckpointRef, { git }: CheckpointMetadata): string {
 function createReach(vault: Vault): (ref: CheckpointRef) => Reach | Error {
   const known = new Map<string, Reach | Error>();
   const sizes = new Map(vault.blobs().map(({ digest, size }) => [digest, size]));
-  const look = (ref: CheckpointRef): Reach | Error => {
+  const read = (ref: CheckpointRef): Reach | Error => {
     try {
       const { layers, config, metadata } = readCheckpoint(vault, ref);
       const digests = [ref.manifest, config, ...layers.map(({ digest }) => digest)];
@@ -155,7 +155,7 @@ function createReach(vault: Vault): (ref: CheckpointRef) => Reach | Error {
     }
   };
   return (ref) => {
-    const reach = known.get(ref.manifest) ?? look(ref);
+    const reach = known.get(ref.manifest) ?? read(ref);
     known.set(ref.manifest, reach);
     return reach;
   };
@@ -168,7 +168,7 @@ function sweep(context: MissionContext, garbage: readonly SizedBlob[]): void {
       removeBlob(vault, digest);
       crashPoint("snapshot.prune.blob-removed");
     }
-    // Half-written blobs of writers that were killed.
+    // Partial blobs of killed writers.
     const first = garbage[0] ?? vault.blobs()[0];
     if (first !== undefined) sweepTemporaries(machine.disk, dirname(vault.blobPath(first.digest)), pidInUse);
     sweepTemporaries(machine.disk, vault.root, pidInUse);

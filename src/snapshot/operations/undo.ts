@@ -1,5 +1,5 @@
-// Undo: back to what was there before the last restore. It is a restore of that restore's safety checkpoint, with a
-// safety checkpoint of its own, so that undoing an undo is a redo (INV-3).
+// Undoes the last restore by restoring its safety checkpoint. The undo takes a safety checkpoint of its own, so a second
+// undo is a redo (INV-3).
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import type { MissionContext } from "../mission-context.ts";
@@ -8,11 +8,11 @@ import { type RestoreResult, restoreTarget } from "./restore.ts";
 
 /** What an undo changed. */
 export interface UndoResult extends RestoreResult {
-  /** What the undone restore had restored. */
+  /** Id of the checkpoint that the undone restore had restored. */
   readonly undone: string;
 }
 
-/** The safety checkpoint of the last restore that changed something. */
+/** The safety checkpoint of the last restore that changed the cell. */
 export function findUndo(
   refs: readonly CheckpointRef[],
   mission: string,
@@ -21,7 +21,7 @@ export function findUndo(
   if (found !== undefined) return found as CheckpointRef & { beforeRestoreOf: string };
   throw new LazarusError(
     "NOTHING_TO_UNDO",
-    `no restore of ${mission} can be undone: none has changed its cell yet`,
+    `nothing to undo: no restore has changed the cell of ${mission}`,
     {
       hint: `lazarus checkpoints ${mission}, then lazarus restore ${mission} <id>`,
       details: { mission },

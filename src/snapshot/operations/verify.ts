@@ -1,6 +1,5 @@
-// Is the vault of a mission whole? Reports every damaged object, which checkpoints it hurts, and the newest checkpoint
-// that is still good. Takes no lock and writes nothing: a prune or checkpoint may go on meanwhile, and what it removed
-// is not damage.
+// Verifies the vault of a mission: reports every damaged object, the checkpoints that need it, and the newest intact
+// checkpoint. Takes no lock and writes nothing: blobs that a concurrent prune removes are not reported as damage.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
@@ -20,7 +19,7 @@ export interface Verification {
   readonly mission: string;
   readonly deep: boolean;
   readonly checkpoints: number;
-  /** Blobs and bytes that were looked at. */
+  /** Blobs and bytes that were checked. */
   readonly blobs: number;
   readonly bytes: number;
   readonly findings: readonly Finding[];
@@ -37,21 +36,21 @@ export interface VerifyOptions {
 }
 
 const LAYOUT_VERSION = "1.0.0";
-/** An index that keeps changing under us is judged by its last reading. */
-const READINGS = 4;
+/** Attempts to verify while the index keeps changing. */
+const MAX_ATTEMPTS = 4;
 
 /** Verifies the blobs and manifests of a vault. */
 export async function verifyVault(vault: Vault, options: VerifyOptions = {}): Promise<Verification> {
-  for (let reading = 1; ; reading += 1) {
+  for (let attempt = 1; ; attempt += 1) {
     const before = readIndex(vault);
     const result = await verifyOnce(vault, before, options);
-    if (result.findings.length === 0 || reading === READINGS) return result;
-    // What was missing may just have been pruned: believe it only when the index is still the same.
+    if (result.findings.length === 0 || attempt === MAX_ATTEMPTS) return result;
+    // A missing blob may just have been pruned: it counts only if the index is unchanged.
     if (readIndex(vault).text === before.text) return result;
   }
 }
 
-/** The newest checkpoint that can be restored, for the error that says another one cannot. */
+/** The newest intact checkpoint. */
 export async function newestGood(
   vault: Vault,
   options: { readonly deep?: boolean; readonly except?: string } = {},
@@ -67,7 +66,7 @@ export async function newestGood(
 interface IndexReading {
   readonly text: string | undefined;
   readonly refs: readonly CheckpointRef[];
-  /** What is wrong with the index itself. */
+  /** Damage of the index itself. */
   readonly problem?: string;
 }
 
@@ -102,14 +101,14 @@ async function verifyOnce(vault: Vault, index: IndexReading, options: VerifyOpti
     },
   });
   const found = new Map<string, Finding>();
-  const note = (fault: Fault, hurts: readonly string[]) => {
+  const addFault = (fault: Fault, hurts: readonly string[]) => {
     const key = `${fault.object}\n${fault.problem}`;
     found.set(key, { ...fault, hurts: [...new Set([...(found.get(key)?.hurts ?? []), ...hurts])] });
   };
   const all = refs.map(({ id }) => id);
-  if (index.problem !== undefined) note({ object: "index.json", problem: index.problem, paths: [] }, all);
-  else if (refs.length > 0) checkLayout(vault, note);
-  const good = await checkAll(checker, refs, note, (count) => {
+  if (index.problem !== undefined) addFault({ object: "index.json", problem: index.problem, paths: [] }, all);
+  else if (refs.length > 0) checkLayout(vault, addFault);
+  const good = await checkAll(checker, refs, addFault, (count) => {
     if (!deep) options.onProgress?.({ phase: "verifying", done: count, total, unit: "files" });
   });
   return {
@@ -128,27 +127,27 @@ async function verifyOnce(vault: Vault, index: IndexReading, options: VerifyOpti
 async function checkAll(
   checker: Checker,
   refs: readonly CheckpointRef[],
-  note: (fault: Fault, hurts: readonly string[]) => void,
+  addFault: (fault: Fault, hurts: readonly string[]) => void,
   onDone: (count: number) => void,
 ): Promise<string[]> {
   const good: string[] = [];
   for (const [i, ref] of refs.entries()) {
     const faults = await checker.check(ref);
     if (faults.length === 0) good.push(ref.id);
-    for (const fault of faults) note(fault, [ref.id]);
+    for (const fault of faults) addFault(fault, [ref.id]);
     onDone(i + 1);
   }
   return good;
 }
 
-/** Lazarus does without `oci-layout`; skopeo, umoci and docker do not. */
-function checkLayout(vault: Vault, note: (fault: Fault, hurts: readonly string[]) => void): void {
+/** Lazarus does not need `oci-layout`; skopeo, umoci and docker do. */
+function checkLayout(vault: Vault, addFault: (fault: Fault, hurts: readonly string[]) => void): void {
   let version: unknown;
   try {
     version = JSON.parse(readFileSync(join(vault.root, "oci-layout"), "utf8"))?.imageLayoutVersion;
   } catch {}
   if (version === LAYOUT_VERSION) return;
-  note(
+  addFault(
     { object: "oci-layout", problem: "is missing or damaged: other tools cannot read this vault", paths: [] },
     [],
   );

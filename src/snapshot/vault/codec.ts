@@ -1,50 +1,50 @@
-// The two ways a layer is compressed, gzip and zstd. A layer is a sequence of *members* (gzip members, zstd frames),
-// each of which inflates on its own, followed by the table of contents in a place that standard readers skip, and a
-// footer of fixed size that says where the table is. Pure: bytes in, bytes out.
+// The compression of layers, gzip or zstd. A layer is a sequence of members (gzip members, zstd frames) that inflate
+// independently, followed by the table of contents in a form that standard readers skip, and by a footer of fixed size
+// with the offset of the table. Pure.
 import zlib from "node:zlib";
 import { libdeflateGzip } from "../../platform/libdeflate.ts";
 
 export interface Codec {
   readonly name: "gzip" | "zstd";
   readonly mediaType: string;
-  /** For layers that no push may take. */
+  /** For layers that are never pushed. */
   readonly localMediaType: string;
   readonly footerLength: number;
   compress(raw: Uint8Array): Buffer;
-  /** The same for a large member, as fast as this machine can. */
+  /** For large members: the fastest implementation on this machine. */
   compressFast(raw: Uint8Array): Buffer;
-  /** Inflates one member; never more than `rawLength` bytes, whatever the member claims. */
+  /** Inflates one member; never produces more than `rawLength` bytes. */
   decompress(member: Uint8Array, rawLength: number): Buffer;
-  /** Makes bytes invisible to readers of the format. */
+  /** Wraps bytes so that standard readers skip them. */
   hide(payload: Uint8Array): Buffer;
-  /** The way back: the payload of what `hide` made. */
+  /** The inverse of `hide`. */
   reveal(hidden: Uint8Array): Buffer;
   encodeFooter(footer: Footer): Buffer;
   decodeFooter(bytes: Uint8Array): Footer | undefined;
 }
 
-/** Where the hidden table of contents lies in the layer file. */
+/** Position of the hidden table of contents in the layer file. */
 export interface Footer {
   readonly tocOffset: number;
   readonly tocLength: number;
 }
 
 const LEVEL = 1;
-/** A layer of a few changes: it costs a millisecond to make it a tenth smaller, and it is kept for long. */
+/** For small layers: a millisecond more makes them a tenth smaller. */
 const SMALL_LEVEL = 6;
 const SMALL_BYTES = 512 << 10;
 const levelFor = (raw: Uint8Array) => (raw.length <= SMALL_BYTES ? SMALL_LEVEL : LEVEL);
 const SAMPLE_BYTES = 4096;
 const SAMPLES = 3;
-/** Bits a byte; what is packed, encrypted or random has 7.95 in a sample of this size. */
+/** Bits per byte; compressed, encrypted or random data has 7.95 in a sample of this size. */
 const INCOMPRESSIBLE = 7.85;
 
-/** As one buffer, not as pieces of 16 KiB that are put together afterwards. */
-const inOnePiece = (raw: Uint8Array) => ({ chunkSize: Math.max(16_384, raw.length >> 1) });
-/** zstd works on the whole at once, a tenth faster, when it sees that the output is sure to fit. */
-const inOneGo = (raw: Uint8Array) => ({ chunkSize: raw.length + (raw.length >> 8) + 16_384 });
+/** One output buffer instead of 16 KiB chunks that are concatenated later. */
+const singleBuffer = (raw: Uint8Array) => ({ chunkSize: Math.max(16_384, raw.length >> 1) });
+/** When the output is sure to fit, zstd compresses in a single pass, a tenth faster. */
+const singlePass = (raw: Uint8Array) => ({ chunkSize: raw.length + (raw.length >> 8) + 16_384 });
 
-/** Whether a few samples say that deflate would gain nothing: then squeezing costs more than it saves. */
+/** Estimates from a few samples whether compression is worthwhile. */
 export function looksIncompressible(raw: Uint8Array): boolean {
   if (raw.length < SAMPLE_BYTES * SAMPLES * 2) return false;
   const stride = Math.floor((raw.length - SAMPLE_BYTES) / (SAMPLES - 1));
@@ -63,7 +63,7 @@ function entropyOf(bytes: Uint8Array, start: number, length: number): number {
   return bits;
 }
 
-// gzip: the table travels in the extra fields of empty members, as in eStargz' footer; every gunzip skips them.
+// gzip: the table is stored in the extra fields of empty members, like the footer of eStargz; every gunzip skips them.
 const GZIP_EXTRA_LIMIT = 65_535 - 4;
 const GZIP_HEAD = Buffer.from([0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff]);
 const GZIP_EMPTY_BODY = Buffer.from([3, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -105,7 +105,7 @@ export const gzipCodec: Codec = {
   compressFast(raw) {
     const isStored = looksIncompressible(raw);
     const fast = isStored ? undefined : libdeflateGzip()?.(raw);
-    return fast ?? zlib.gzipSync(raw, { level: isStored ? 0 : levelFor(raw), ...inOnePiece(raw) });
+    return fast ?? zlib.gzipSync(raw, { level: isStored ? 0 : levelFor(raw), ...singleBuffer(raw) });
   },
   decompress: (member, rawLength) => zlib.gunzipSync(member, outputBounds(rawLength)),
   hide(payload) {
@@ -135,7 +135,7 @@ export const gzipCodec: Codec = {
   },
 };
 
-// zstd: the table travels in skippable frames.
+// zstd: the table is stored in skippable frames.
 const ZSTD_SKIPPABLE = 0x184d2a5b;
 const ZSTD_FRAME = 8;
 const ZSTD_SKIPPABLE_LIMIT = 1 << 24;
@@ -155,7 +155,7 @@ export const zstdCodec: Codec = {
   localMediaType: "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
   footerLength: ZSTD_FRAME + FOOTER_BYTES,
   compress: (raw) => zlib.zstdCompressSync(raw, { params: ZSTD_PARAMS }),
-  compressFast: (raw) => zlib.zstdCompressSync(raw, { params: ZSTD_PARAMS, ...inOneGo(raw) }),
+  compressFast: (raw) => zlib.zstdCompressSync(raw, { params: ZSTD_PARAMS, ...singlePass(raw) }),
   decompress: (member, rawLength) => zlib.zstdDecompressSync(member, outputBounds(rawLength)),
   hide(payload) {
     const parts: Buffer[] = [];
@@ -199,7 +199,7 @@ export function isLocalOnly(mediaType: string): boolean {
 
 const LARGEST_CHUNK = 8 << 20;
 
-/** One output buffer for a whole member: 30 % faster than the default of 16 KiB pieces that are put together later. */
+/** One output buffer per member: 30 % faster than the default chunks of 16 KiB. */
 function outputBounds(rawLength: number): { maxOutputLength: number; chunkSize: number } {
   return { maxOutputLength: Math.max(1, rawLength), chunkSize: Math.min(rawLength + 1024, LARGEST_CHUNK) };
 }

@@ -1,6 +1,6 @@
-// Writes one layer: members in order, the end of the tar stream, the hidden table of contents, the footer, fsync. The
-// file becomes a blob only when `finish` has made it durable (INV-1); an unfinished one is scratch, removed by `abandon`
-// or, after a crash, by the next lock holder.
+// Writes one layer: members in order, the end of the tar stream, the hidden table of contents, the footer, fsync. `finish`
+// turns the file into a blob once it is durable (INV-1); an unfinished layer is removed by `abandon` or, after a crash, by
+// the next process that takes the lock.
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -14,20 +14,20 @@ import type { TocEntry } from "./toc-row.ts";
 import type { Vault } from "./vault.ts";
 
 export interface LayerWriter {
-  /** Raw bytes written so far: where the next member starts in the tar stream. */
+  /** Raw bytes so far: the offset of the next member in the tar stream. */
   readonly rawLength: number;
   readonly storedLength: number;
-  /** Adds a member in which the headers of `entries` entries stand. */
+  /** Appends a member that contains the headers of `entries` entries. */
   append(stored: Uint8Array, raw: Uint8Array, entries: number): void;
   /** The same for bytes that are not compressed yet; nothing when there are none. */
   appendRaw(raw: Uint8Array, entries: number): void;
-  /** Entries of the table of contents, in the order of their headers. */
+  /** Adds entries to the table of contents, in the order of their headers. */
   enter(entries: readonly TocEntry[]): void;
-  /** How many were entered. */
+  /** Number of entries so far. */
   readonly entered: number;
-  /** Ends the layer and puts it into the vault. */
+  /** Completes the layer and adds it to the vault. */
   finish(removed: readonly string[]): LayerRef;
-  /** Closes and removes an unfinished layer; nothing after `finish`. */
+  /** Removes an unfinished layer; a no-op after `finish`. */
   abandon(): void;
 }
 
@@ -63,7 +63,7 @@ export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriter
     disk.close(fd);
   };
   const write = (bytes: Uint8Array) => {
-    // Its number may be another file's by now.
+    // The fd may have been reused.
     if (!open) throw new Error("this layer is closed");
     disk.write(fd, bytes);
     layerHash.update(bytes);
@@ -118,7 +118,7 @@ export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriter
     abandon() {
       if (finished) return;
       finished = true;
-      // On a full disk half a layer would keep it full. Best effort: the error under way matters more.
+      // Frees the space of a partial layer on a full disk. Best effort: the original error matters more.
       for (const step of [close, () => disk.unlink(file)]) {
         try {
           step();

@@ -1,5 +1,5 @@
-// A layer's table of contents: which paths it sets or removes, and where each file's bytes are. JSON lines: a head, the
-// members, then a row per path. It is what Lazarus restores from; the tar stream beside it is for everyone else.
+// A layer's table of contents: the paths that it sets or removes, and where the bytes of each file are. JSON lines: a
+// header, the members, then one row per path. Lazarus restores from the table; the tar stream is for other tools.
 import zlib from "node:zlib";
 import type { EntryType } from "../model/entry.ts";
 import { gzipCodec } from "./codec.ts";
@@ -18,18 +18,18 @@ export interface Toc {
   readonly members: readonly Member[];
   /** Paths that this layer sets, in the order of their headers. Locations carry no layer yet. */
   readonly entries: readonly TocEntry[];
-  /** Paths of lower layers that this layer removes, each one by itself. */
+  /** Paths of lower layers that this layer removes; children are listed as well. */
   readonly removed: readonly string[];
 }
 
 export interface Member {
   readonly stored: number;
   readonly raw: number;
-  /** Entries whose header stands in it; entries are listed in the order of their headers. */
+  /** Number of entries whose header is in this member. */
   readonly entries: number;
 }
 
-/** The member that holds raw offset `at`, by where each begins (and the last ends): the last that begins at or before it. */
+/** The index of the member that holds raw offset `at`; `starts` has one more element for the end of the last one. */
 export function memberAt(starts: ArrayLike<number>, at: number): number {
   let low = 0;
   let high = starts.length - 2;
@@ -53,14 +53,14 @@ export function encodeToc(toc: Toc): Buffer {
   return encoder.finish(toc.members, toc.removed);
 }
 
-/** Writes a table while its layer grows. Rows are compressed block by block, as gzip members of their own. */
+/** Encodes a table while its layer is written. Each block of rows is one gzip member. */
 export interface TocEncoder {
   readonly count: number;
   add(entries: readonly TocEntry[]): void;
   finish(members: readonly Member[], removed: readonly string[]): Buffer;
 }
 
-/** Rows of one block: some 200 kB of text. */
+/** About 200 kB of text. */
 const BLOCK_ROWS = 1024;
 
 export function createTocEncoder(): TocEncoder {
@@ -101,14 +101,14 @@ export function createTocEncoder(): TocEncoder {
 }
 
 function packText(text: Buffer, rows: number): Buffer {
-  // Loading a library is not worth it for fewer.
+  // Not worth loading a library for fewer rows.
   if (rows < BLOCK_ROWS) return zlib.gzipSync(text);
   return gzipCodec.compressFast(text);
 }
 
 /**
- * Reads a table; throws TocError on anything that is not exactly one. `limitBytes` bounds what it inflates to. With
- * `only`, rows of other paths are passed over unread, hard links excepted: a table of 100,000 rows costs a fifth then.
+ * Decodes a table; throws TocError on any deviation from the format. `limitBytes` bounds the inflated size. With `only`,
+ * just the rows of those paths and of hard links are decoded, which takes a fifth of the time for 100,000 rows.
  */
 export function decodeToc(payload: Uint8Array, limitBytes: number, only?: ReadonlySet<string>): Toc {
   const lines = inflate(payload, limitBytes).split("\n");
@@ -129,7 +129,7 @@ export function decodeToc(payload: Uint8Array, limitBytes: number, only?: Readon
   const entries: TocEntry[] = [];
   const removed: string[] = [];
   for (let i = 0; i < wanted.length; i += PARSE_ROWS) {
-    // One parse for thousands of rows: three times faster than one for each.
+    // One parse for thousands of rows is three times faster than one per row.
     for (const row of parse(`[${wanted.slice(i, i + PARSE_ROWS).join(",")}]`) as Row[]) {
       if (!Array.isArray(row) || typeof row[0] !== "string") throw new TocError("bad row");
       if (row.length === 1) removed.push(checkPath(row[0]));
@@ -144,7 +144,7 @@ export function decodeToc(payload: Uint8Array, limitBytes: number, only?: Readon
   return { members, entries, removed };
 }
 
-/** A row begins with its path as JSON writes it; a bare quote, comma, quote can only follow the path's end. */
+/** A row starts with its path as a JSON string; the sequence `","` can only follow the end of it. */
 function selectRows(rows: readonly string[], only: ReadonlySet<string>): string[] {
   const keys = new Set([...only].map((path) => JSON.stringify(path).slice(1, -1)));
   return rows.filter((row) => {
@@ -179,7 +179,7 @@ function fromRow(row: Row): TocEntry {
     [string]
   >;
   const type = TYPE_OF[code];
-  const plain =
+  const isValid =
     type !== undefined &&
     isCount(mode) &&
     mode <= 0o7777 &&
@@ -191,14 +191,14 @@ function fromRow(row: Row): TocEntry {
     isCount(size) &&
     typeof sha256 === "string" &&
     (at === NO_BYTES || isCount(at));
-  if (!plain) throw new TocError(`bad row for ${JSON.stringify(path)}`);
+  if (!isValid) throw new TocError(`bad row for ${JSON.stringify(path)}`);
   const base = { path: checkPath(path), type, mode, uid, gid, mtimeSec, mtimeNs, size, sha256 };
   if (extra === undefined) return at === NO_BYTES ? base : { ...base, at, length: size };
   const { stored, ...known } = checkExtra(path, extra);
   return at === NO_BYTES ? { ...base, ...known } : { ...base, ...known, at, length: stored ?? size };
 }
 
-/** Layers are hostile input: no path may leave the cell. */
+/** Layers are untrusted: no path may leave the cell. */
 export function checkPath(path: string): string {
   if (path === ".") return path;
   const bad =
@@ -212,7 +212,7 @@ export function checkPath(path: string): string {
 
 function checkExtra(path: string, extra: Extra): Extra {
   const { target, group, xattrs, extents, stored } = extra;
-  const fits =
+  const isValid =
     (target === undefined || typeof target === "string") &&
     (group === undefined || typeof group === "string") &&
     (stored === undefined || isCount(stored)) &&
@@ -223,7 +223,7 @@ function checkExtra(path: string, extra: Extra): Extra {
         ))) &&
     (extents === undefined ||
       (Array.isArray(extents) && extents.every((pair) => pair.length === 2 && pair.every(isCount))));
-  if (!fits) throw new TocError(`bad details for ${JSON.stringify(path)}`);
+  if (!isValid) throw new TocError(`bad details for ${JSON.stringify(path)}`);
   return extra;
 }
 
