@@ -11,7 +11,7 @@ export {
 export type { BeatResult } from "./cell/heartbeat.ts";
 export { homeConfig } from "./cell/home-config.ts";
 export type { InitResult } from "./cell/init.ts";
-export type { BeatJobOptions, JobReport, Pulse } from "./cell/job.ts";
+export type { BeatJobOptions, JobHeartbeat, JobReport } from "./cell/job.ts";
 export { type CellPaths, cellPaths, type Heartbeat } from "./cell/layout.ts";
 export { isMissionId, type MissionId, parseMissionId } from "./cell/mission-id.ts";
 export type { CellReport, ScanReport } from "./cell/scan.ts";

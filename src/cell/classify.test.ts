@@ -1,15 +1,15 @@
 // Spec "Scan": the four states, decided on plain data.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type CellSighting, classifyCell } from "./classify.ts";
+import { type CellObservation, classifyCell } from "./classify.ts";
 
 const NOW = 1_800_000_000;
 const LIMIT = 180;
-const beaten = (age: number, missing: string[] = []): CellSighting => ({
+const beaten = (age: number, missing: string[] = []): CellObservation => ({
   missing,
   heartbeat: { timestamp: NOW - age },
 });
-const classify = (sighting: CellSighting) => classifyCell(sighting, NOW, LIMIT);
+const classify = (sighting: CellObservation) => classifyCell(sighting, NOW, LIMIT);
 
 describe("a cell is", () => {
   it("incomplete if any required sub-directory is missing, and says which", () => {

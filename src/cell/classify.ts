@@ -1,12 +1,12 @@
-// What state a cell is in: a pure function of what was seen of it. The scan does the looking.
+// The status of a cell: a pure function of what the scan observed.
 
 /** The health of a cell. */
 export type CellStatus = "healthy" | "stale" | "incomplete" | "uninitialized";
 
-export interface CellSighting {
-  /** Required sub-directories that are not there, or cannot be seen to be. */
+export interface CellObservation {
+  /** Required subdirectories that are missing or cannot be read. */
   readonly missing: readonly string[];
-  /** Why nothing could be seen, when the cell itself could not be read. */
+  /** Why the cell could not be read, if so. */
   readonly unreadable?: string;
   /** The heartbeat's time in epoch seconds, or why there is none. */
   readonly heartbeat: { readonly timestamp: number } | { readonly absent: string };
@@ -17,19 +17,19 @@ export interface Classification {
   readonly status: CellStatus;
   /** Whole seconds, never negative; null without a heartbeat. */
   readonly ageSeconds: number | null;
-  /** How far the heartbeat lies in the future; null when it does not. */
+  /** How far the heartbeat is in the future; null when it is not. */
   readonly skewSeconds: number | null;
-  /** Why the cell is not healthy, in words; null when it is. */
+  /** Why the cell is not healthy; null when it is. */
   readonly reason: string | null;
 }
 
 /** Decides the health of a cell. Pure. */
 export function classifyCell(
-  sighting: CellSighting,
+  observation: CellObservation,
   nowSeconds: number,
   staleAfterSeconds: number,
 ): Classification {
-  const { missing, heartbeat, unreadable } = sighting;
+  const { missing, heartbeat, unreadable } = observation;
   const age = "timestamp" in heartbeat ? nowSeconds - heartbeat.timestamp : null;
   const ageSeconds = age === null ? null : Math.max(0, Math.floor(age));
   const skewSeconds = age !== null && age < 0 ? Math.ceil(-age) : null;

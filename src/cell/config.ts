@@ -1,6 +1,5 @@
-// The configuration: defaults, one file that overrides them key by key, and LAZARUS_HOME, which moves every place
-// below one directory. Every effective value knows where it came from. The environment is handed in; nothing here
-// reads it from the process.
+// The configuration: defaults, one file that overrides them key by key, and LAZARUS_HOME, which moves all directories below
+// one. The origin of every effective value is known. The environment is injected; nothing here reads process.env.
 import { existsSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
@@ -17,12 +16,12 @@ export interface Config {
   readonly stale_after_seconds: number;
   readonly required_subdirs: readonly string[];
   readonly heartbeat_file: string;
-  /** Where checkpoints are kept: one OCI layout per mission. */
+  /** Where checkpoints are stored: one OCI layout per mission. */
   readonly vault_root: string;
-  /** Where jobs leave their pulse. */
+  /** Where job heartbeats are written. */
   readonly heartbeat_dir: string;
   readonly registry_file: string;
-  /** Sockets, locks and other things of running processes. */
+  /** Sockets, locks and other state of running processes. */
   readonly run_dir: string;
 }
 
@@ -31,7 +30,7 @@ export type ConfigKey = keyof Config;
 /** The configuration in effect, and where each value came from. */
 export interface EffectiveConfig {
   readonly config: Config;
-  /** For each key, what decided it: `default`, `LAZARUS_HOME`, or the config file's path. */
+  /** The origin of each value: `default`, `LAZARUS_HOME`, or the path of the config file. */
   readonly origins: Readonly<Record<ConfigKey, string>>;
   /** The file that was read, if any. */
   readonly file: string | undefined;
@@ -48,7 +47,7 @@ export interface Surroundings {
   readonly isRoot: boolean;
 }
 
-/** What kind of value each key takes, in the words of the error message. */
+/** The type of each key. */
 const KEYS: Readonly<Record<ConfigKey, "path" | "name" | "seconds" | "names" | "relative path">> = {
   missions_root: "path",
   heartbeat_job: "name",
@@ -65,13 +64,13 @@ const KEYS: Readonly<Record<ConfigKey, "path" | "name" | "seconds" | "names" | "
 /** Sections that other rooms own; they check them themselves. */
 const SECTIONS = new Set(["retention", "secrets", "snapshot", "pit", "alerts", "flow", "remote", "$schema"]);
 
-/** Finds, reads and checks the configuration. `explicitFile` is the `--config` of the command line. */
+/** Finds, reads and checks the configuration. `explicitFile` is the value of `--config`. */
 export function loadConfig(surroundings: Surroundings, explicitFile?: string): EffectiveConfig {
   const file = findConfigFile(surroundings, explicitFile);
   return resolveConfig(surroundings, file, file === undefined ? {} : readConfigFile(file));
 }
 
-/** The pure part: places and defaults, then the file's values, then LAZARUS_HOME. */
+/** Merges defaults, then the values of the file, then LAZARUS_HOME. Pure. */
 export function resolveConfig(
   surroundings: Surroundings,
   file: string | undefined,
@@ -90,26 +89,26 @@ export function resolveConfig(
       continue;
     }
     const checked = checkValue(key, value, file ?? "config");
-    // An empty list falls back to the six, as the contract says.
+    // An empty list means the default (docs/cells.md).
     if (key === "required_subdirs" && (checked as string[]).length === 0) continue;
     config[key] = KEYS[key] === "path" ? resolve(surroundings.cwd, checked as string) : checked;
     origins[key] = file ?? "config";
   }
   if (home !== undefined) {
-    for (const [key, place] of Object.entries(placesBelow(home))) {
+    for (const [key, path] of Object.entries(pathsBelow(home))) {
       if (origins[key as ConfigKey] !== "default") {
-        warnings.push(`${file}: ${key} is not used, since LAZARUS_HOME moves everything to ${home}`);
+        warnings.push(`${file}: ${key} is ignored because LAZARUS_HOME is set to ${home}`);
       }
-      config[key] = place;
+      config[key] = path;
       origins[key as ConfigKey] = "LAZARUS_HOME";
     }
   }
   return { config: config as unknown as Config, origins, file, warnings, document };
 }
 
-/** The allowed values of a key, in words. */
+/** A description of the allowed values of a key. */
 export function expectedValue(key: ConfigKey): string {
-  return EXPECTED_WORDS[KEYS[key]];
+  return EXPECTED[KEYS[key]];
 }
 
 export function isConfigKey(key: string): key is ConfigKey {
@@ -121,7 +120,7 @@ function lazarusHome(surroundings: Surroundings): string | undefined {
   return home ? resolve(surroundings.cwd, home) : undefined;
 }
 
-function placesBelow(home: string) {
+function pathsBelow(home: string) {
   return {
     missions_root: join(home, "missions"),
     vault_root: join(home, "vault"),
@@ -135,10 +134,10 @@ function defaultConfig(surroundings: Surroundings): Config & Record<string, unkn
   const dataHome = surroundings.isRoot
     ? "/var/lib/lazarus"
     : join(surroundings.env.XDG_DATA_HOME || join(userHome(surroundings), ".local", "share"), "lazarus");
-  const places = placesBelow(dataHome);
+  const paths = pathsBelow(dataHome);
   return {
-    ...places,
-    missions_root: surroundings.isRoot ? "/var/missions" : places.missions_root,
+    ...paths,
+    missions_root: surroundings.isRoot ? "/var/missions" : paths.missions_root,
     heartbeat_job: "lazarus_pit",
     heartbeat_interval_seconds: 60,
     stale_after_seconds: 180,
@@ -151,7 +150,7 @@ function userHome(surroundings: Surroundings): string {
   return surroundings.env.HOME || homedir();
 }
 
-/** The first that exists; one named by hand must exist. */
+/** The first file that exists. A file named explicitly must exist. */
 function findConfigFile(surroundings: Surroundings, explicitFile: string | undefined): string | undefined {
   const { env, cwd } = surroundings;
   for (const [named, from] of [
@@ -162,7 +161,7 @@ function findConfigFile(surroundings: Surroundings, explicitFile: string | undef
     const path = resolve(cwd, named);
     if (existsSync(path)) return path;
     throw new LazarusError("CONFIG_MISSING", `the config file ${path} named by ${from} does not exist`, {
-      hint: `ls -l ${path}, or leave ${from} out to use the defaults`,
+      hint: `ls -l ${path}, or omit ${from} to use the defaults`,
     });
   }
   const home = lazarusHome(surroundings);
@@ -178,36 +177,36 @@ function findConfigFile(surroundings: Surroundings, explicitFile: string | undef
 }
 
 function readConfigFile(file: string): JsonObject {
-  // The one file that may be a link: people keep their settings in a repository and link them into place.
+  // May be a symbolic link: people keep their settings in a repository.
   const reading = readJsonFile(realpathSync(file));
   if (reading.ok) return reading.value;
   throw new LazarusError("CONFIG_INVALID", `${file}: ${reading.reason}; expected a JSON object`, {
-    hint: `lazarus config --config ${file} after mending it`,
+    hint: `correct it, then: lazarus config --config ${file}`,
     details: { file },
   });
 }
 
 function checkValue(key: ConfigKey, value: unknown, file: string): unknown {
   const expected = KEYS[key];
-  const fits = {
+  const valid = {
     path: typeof value === "string" && value !== "" && !value.includes("\0"),
     name: typeof value === "string" && /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(value),
     seconds: typeof value === "number" && Number.isFinite(value) && value > 0,
     names: Array.isArray(value) && value.every((name) => typeof name === "string" && isPlainName(name)),
     "relative path": typeof value === "string" && value !== "" && value.split("/").every(isPlainName),
   }[expected];
-  if (fits) return value;
+  if (valid) return value;
   throw new LazarusError(
     "CONFIG_INVALID",
-    `${file}: ${key} is ${describe(value)}; expected ${EXPECTED_WORDS[expected]}`,
+    `${file}: ${key} is ${describe(value)}; expected ${EXPECTED[expected]}`,
     {
       hint: `edit ${key} in ${file}, then: lazarus config`,
-      details: { file, key, expected: EXPECTED_WORDS[expected] },
+      details: { file, key, expected: EXPECTED[expected] },
     },
   );
 }
 
-const EXPECTED_WORDS = {
+const EXPECTED = {
   path: "a path (string)",
   name: "a name of letters, digits, '.', '_' and '-' (string)",
   seconds: "a number of seconds above 0",

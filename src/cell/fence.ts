@@ -1,17 +1,17 @@
-// Fencing of agents (INV-4): a revived agent's predecessor can write nothing more through Lazarus. The epoch of a
-// mission lies in a file of one number that only grows; an agent carries the epoch it was started with. On the hot path:
-// one small read, and only for callers that carry an epoch.
+// Fencing of agents (INV-4): once an agent is revived, its predecessor can no longer write through Lazarus. A mission's
+// epoch is a number in a file that only increases, and every agent knows the epoch it was started with. On the hot path
+// this is one small read, and only for callers with an epoch.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LazarusError } from "../platform/errors.ts";
 import type { Config } from "./config.ts";
 
-/** Where the pit keeps what it knows of a mission's agent: outside the cell, so that no restore touches it. */
+/** The directory of the pit's records about a mission's agent: outside the cell, so that a restore does not change it. */
 export function agentDirectory(config: Config, mission: string): string {
   return join(config.run_dir, "agents", mission);
 }
 
-/** The mission's epoch; 0 when no agent was ever started. */
+/** The current epoch of the mission; 0 if no agent was ever started. */
 export function readEpoch(config: Config, mission: string): number {
   try {
     const epoch = Number(readFileSync(join(agentDirectory(config, mission), "epoch"), "latin1"));
@@ -21,7 +21,7 @@ export function readEpoch(config: Config, mission: string): number {
   }
 }
 
-/** Refuses a caller whose environment says that it belongs to an earlier life of the mission. */
+/** Throws if the caller's environment belongs to an earlier life of the mission. */
 export function refuseFenced(
   config: () => Config,
   env: Readonly<Record<string, string | undefined>>,
@@ -33,7 +33,7 @@ export function refuseFenced(
   if (mine >= current) return;
   throw new LazarusError(
     "EPOCH_FENCED",
-    `this process belongs to life ${mine} of ${mission}, which is over: life ${current} has begun, and only it may write`,
+    `this process belongs to life ${mine} of ${mission}, but life ${current} has started; only the current life may write`,
     { hint: `lazarus why ${mission}`, details: { mission, epoch: mine, current } },
   );
 }

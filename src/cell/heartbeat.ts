@@ -1,5 +1,5 @@
-// Proof of life of a mission. Rewrites keep fields that other tools added. This is the CLI's hottest path: an agent
-// calls it between its steps, so it imports nothing heavy and does one durable write.
+// Writes the heartbeat of a mission and keeps fields that other tools added. This is the hottest path of the CLI: agents
+// call it between steps, so it imports nothing heavy and does one durable write.
 import { dirname } from "node:path";
 import { epochSeconds } from "../platform/clock.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
@@ -9,16 +9,16 @@ import type { Config } from "./config.ts";
 import { cellPaths, type Heartbeat } from "./layout.ts";
 import { type MissionId, refuseOutside } from "./mission-id.ts";
 
-/** A heartbeat is a few hundred bytes; anything far larger is not one. */
+/** A heartbeat has a few hundred bytes; anything much larger is not one. */
 export const HEARTBEAT_LIMIT_BYTES = 64 * 1024;
 
 /** The heartbeat that was written. */
 export interface BeatResult {
   readonly heartbeat: Heartbeat;
   readonly path: string;
-  /** Seconds since the last beat; null when there was none that could be read. */
+  /** Seconds since the previous heartbeat; null if there was none or it is unreadable. */
   readonly gapSeconds: number | null;
-  /** Set when the file that was replaced was not a readable heartbeat. */
+  /** Why the replaced file was not a valid heartbeat, if so. */
   readonly replaced: string | undefined;
 }
 
@@ -60,7 +60,7 @@ function beatError(error: unknown, mission: MissionId, path: string, root: strin
   }
   if (code === "EISDIR" || code === "ENOTEMPTY" || code === "EEXIST") {
     return new LazarusError("CELL_DAMAGED", `the heartbeat ${path} is a directory, not a file`, {
-      hint: `look inside it, then: rmdir ${path} && lazarus heartbeat ${mission}`,
+      hint: `ls -la ${path}, then: rmdir ${path} && lazarus heartbeat ${mission}`,
       cause: error,
     });
   }

@@ -160,7 +160,7 @@ describe("a cell that is there", () => {
   it("is refused when a directory is a link to nothing", () => {
     mkdirSync(root, { recursive: true });
     symlinkSync(join(home, "nothing"), join(root, "state"));
-    expect(() => initCell(machine, config, MISSION)).toThrow(/state is a link that leads nowhere/);
+    expect(() => initCell(machine, config, MISSION)).toThrow(/state is a dangling link/);
   });
 
   it("may have its worktree elsewhere", () => {

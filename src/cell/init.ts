@@ -1,5 +1,5 @@
-// Makes a cell, or completes a partial one. It never overwrites: directories and files that are there stay as they
-// are, and every seed file is created atomically, so that two inits at once both succeed and each file has one author.
+// Creates a cell or completes a partial one. Never overwrites: existing directories and files are not changed, and every
+// seed file is created atomically, so that two concurrent inits both succeed and each file has one author.
 import { dirname, join } from "node:path";
 import { epochSeconds } from "../platform/clock.ts";
 import { crashPoint } from "../platform/crash-point.ts";
@@ -15,7 +15,7 @@ import { type MissionId, refuseOutside } from "./mission-id.ts";
 /** The paths that were created. */
 export interface InitResult {
   readonly paths: CellPaths;
-  /** What this call made, relative to the cell; empty when the cell was complete already. */
+  /** What this call created, relative to the cell; empty if the cell was already complete. */
   readonly made: readonly string[];
 }
 
@@ -24,7 +24,7 @@ export function initCell(machine: Machine, config: Config, mission: MissionId): 
   const made: string[] = [];
   const relative = (path: string) => path.slice(paths.root.length + 1);
   const seeds = seedFiles(mission, paths, epochSeconds(machine.clock));
-  // Ours to write in. The others belong to the agent: a name there that looks like our litter may be work.
+  // Only directories that Lazarus writes to are swept: elsewhere, a file that looks like our temporary may be work.
   const seeded = new Set([...seeds.map(([path]) => dirname(path)), dirname(paths.logFile)]);
   const directories = new Set([...config.required_subdirs.map((name) => join(paths.root, name)), ...seeded]);
   try {
@@ -49,8 +49,8 @@ export function initCell(machine: Machine, config: Config, mission: MissionId): 
 
 function initError(error: unknown, root: string, missionsRoot: string): LazarusError {
   if (systemErrorCode(error) !== "ENOTDIR")
-    return asLazarusError(error, `making the cell ${root}`, missionsRoot);
-  return new LazarusError("CELL_DAMAGED", `the cell ${root} has a file where a directory belongs`, {
+    return asLazarusError(error, `creating the cell ${root}`, missionsRoot);
+  return new LazarusError("CELL_DAMAGED", `the cell ${root} contains a file where a directory is required`, {
     hint: `ls -la ${root}, and move the file away`,
     cause: error,
   });

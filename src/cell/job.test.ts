@@ -8,7 +8,7 @@ import { systemDisk } from "../platform/disk.ts";
 import { createFaultyDisk } from "../testing/faulty-disk.ts";
 import { createSimulatedMachine } from "../testing/simulated-machine.ts";
 import { type Config, resolveConfig } from "./config.ts";
-import { beatJob, checkJobs, judgePulse, parseJobName } from "./job.ts";
+import { beatJob, checkJobs, classifyJob, parseJobName } from "./job.ts";
 
 const START_MS = 1_800_000_000_500;
 const NOW = START_MS / 1000;
@@ -74,27 +74,27 @@ describe("a job is stale", () => {
   const pulse = (age: number, interval: number) => ({ timestamp: NOW - age, interval_seconds: interval });
 
   it("when its age exceeds twice its own declared interval, and not before", () => {
-    expect(judgePulse("j", pulse(120, 60), NOW).status).toBe("fresh");
-    expect(judgePulse("j", pulse(120.5, 60), NOW)).toMatchObject({
+    expect(classifyJob("j", pulse(120, 60), NOW).status).toBe("fresh");
+    expect(classifyJob("j", pulse(120.5, 60), NOW)).toMatchObject({
       status: "stale",
       age_seconds: 120,
-      reason: "no pulse for 120 s, more than twice its interval of 60 s",
+      reason: "no heartbeat for 120 s, more than twice its interval of 60 s",
     });
-    expect(judgePulse("j", pulse(120.5, 3600), NOW).status).toBe("fresh");
+    expect(classifyJob("j", pulse(120.5, 3600), NOW).status).toBe("fresh");
   });
 
   it("exactly then, for every age and interval", () => {
     const seconds = fc.integer({ min: 1, max: 10 ** 7 });
     fc.assert(
       fc.property(seconds, seconds, (age, interval) => {
-        const found = judgePulse("j", { timestamp: 0, interval_seconds: interval }, age);
+        const found = classifyJob("j", { timestamp: 0, interval_seconds: interval }, age);
         return (found.status === "stale") === age > 2 * interval;
       }),
     );
   });
 
   it("not when its pulse lies in the future", () => {
-    expect(judgePulse("j", pulse(-500, 60), NOW)).toMatchObject({ status: "fresh", age_seconds: 0 });
+    expect(classifyJob("j", pulse(-500, 60), NOW)).toMatchObject({ status: "fresh", age_seconds: 0 });
   });
 
   it.each([
@@ -104,7 +104,7 @@ describe("a job is stale", () => {
     [{ timestamp: 1, interval_seconds: 0 }, "has no interval_seconds"],
     [{ timestamp: 1, interval_seconds: -5 }, "has no interval_seconds"],
   ])("or unreadable, never fresh, when %j does not say", (document, reason) => {
-    expect(judgePulse("j", document, NOW)).toMatchObject({ status: "unreadable", reason });
+    expect(classifyJob("j", document, NOW)).toMatchObject({ status: "unreadable", reason });
   });
 });
 
@@ -120,7 +120,7 @@ describe("a check", () => {
     expect(checkJobs(config, NOW)).toEqual([]);
   });
 
-  it("reports a named job that never beat, and every file that is no pulse", () => {
+  it("reports a named job that never beat, and every file that is not a heartbeat", () => {
     mkdirSync(join(config.heartbeat_dir, "directory.last"), { recursive: true });
     writeFileSync(join(config.heartbeat_dir, "broken.last"), "{");
     expect(checkJobs(config, NOW).map(({ job, status, reason }) => [job, status, reason])).toEqual([

@@ -1,6 +1,5 @@
-// The pulse of a job: the pit's own, or any cron job's. `<heartbeat_dir>/<job>.last` says when the job last ran and
-// how often it means to; a job is stale past twice its own interval. Beating never breaks its caller: what went wrong
-// comes back as words.
+// Job heartbeats, of the pit or any cron job. `<heartbeat_dir>/<job>.last` records when the job last ran and its interval; a
+// job is stale after twice its interval. A failed write is returned as an error, so that it never fails the job.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { epochSeconds } from "../platform/clock.ts";
@@ -12,8 +11,12 @@ import type { Config } from "./config.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "./heartbeat.ts";
 import { isMissionId } from "./mission-id.ts";
 
+<<<<<<< HEAD
 /** The heartbeat file of a job. */
 export interface Pulse {
+=======
+export interface JobHeartbeat {
+>>>>>>> 6cfc2a4 (platform, cell: plain English in names, messages and comments)
   readonly job: string;
   readonly timestamp: number;
   readonly interval_seconds: number;
@@ -34,11 +37,11 @@ export interface JobReport {
 
 const SUFFIX = ".last";
 
-/** A job name obeys the rules of mission ids, since it becomes a file name. */
+/** Job names follow the rules of mission ids, since they become file names. */
 export function parseJobName(text: string): string {
   if (isMissionId(text)) return text;
   throw new LazarusError("USAGE", `${JSON.stringify(text.slice(0, 140))} is not a job name`, {
-    hint: "use letters, digits, '.', '_' or '-', beginning with a letter or digit",
+    hint: "use letters, digits, '.', '_' or '-', starting with a letter or digit",
   });
 }
 
@@ -46,11 +49,11 @@ export function parseJobName(text: string): string {
 export interface BeatJobOptions {
   readonly intervalSeconds: number;
   readonly status?: string;
-  /** The process that does the job; this one unless said otherwise. */
+  /** The process that does the job. Default: this process. */
   readonly pid?: number;
 }
 
-/** Writes the pulse. Returns what went wrong instead of throwing it. */
+/** Writes the heartbeat. Returns an error instead of throwing. */
 export function beatJob(
   machine: Machine,
   config: Config,
@@ -61,7 +64,7 @@ export function beatJob(
   try {
     makeDirectory(machine.disk, config.heartbeat_dir);
     const previous = readJsonFile(path, HEARTBEAT_LIMIT_BYTES, exactNumbers);
-    const pulse: Pulse = {
+    const heartbeat: JobHeartbeat = {
       ...(previous.ok ? previous.value : {}),
       job,
       timestamp: epochSeconds(machine.clock),
@@ -69,14 +72,14 @@ export function beatJob(
       pid: options.pid ?? process.pid,
       status: options.status ?? "ok",
     };
-    writeJsonFile(machine.disk, path, pulse);
+    writeJsonFile(machine.disk, path, heartbeat);
     return { path, error: undefined };
   } catch (error) {
     return { path, error: asLazarusError(error, `writing the job heartbeat ${path}`, config.heartbeat_dir) };
   }
 }
 
-/** All jobs, or the named ones; a named job without a pulse is reported as unreadable, never skipped. */
+/** Checks all jobs or the named ones. A named job without a heartbeat is reported as unreadable, never skipped. */
 export function checkJobs(config: Config, nowSeconds: number, names?: readonly string[]): JobReport[] {
   return (names ?? listJobs(config)).map((job) => checkJob(config, job, nowSeconds));
 }
@@ -100,16 +103,16 @@ function listJobs(config: Config): string[] {
 function checkJob(config: Config, job: string, nowSeconds: number): JobReport {
   const reading = readJsonFile(join(config.heartbeat_dir, `${job}${SUFFIX}`), HEARTBEAT_LIMIT_BYTES);
   if (!reading.ok) return unreadable(job, reading.reason);
-  return judgePulse(job, reading.value, nowSeconds);
+  return classifyJob(job, reading.value, nowSeconds);
 }
 
-/** The pure rule: stale when the age exceeds twice the declared interval. */
-export function judgePulse(
+/** Stale when the age exceeds twice the interval. Pure. */
+export function classifyJob(
   job: string,
-  pulse: Readonly<Record<string, unknown>>,
+  heartbeat: Readonly<Record<string, unknown>>,
   nowSeconds: number,
 ): JobReport {
-  const { timestamp, interval_seconds: interval, status, pid } = pulse;
+  const { timestamp, interval_seconds: interval, status, pid } = heartbeat;
   if (!isFiniteNumber(timestamp)) return unreadable(job, "has no timestamp");
   if (!isFiniteNumber(interval) || interval <= 0) return unreadable(job, "has no interval_seconds");
   const age = nowSeconds - timestamp;
@@ -121,7 +124,9 @@ export function judgePulse(
     interval_seconds: interval,
     last_status: typeof status === "string" ? status : null,
     pid: isFiniteNumber(pid) ? pid : null,
-    reason: stale ? `no pulse for ${Math.floor(age)} s, more than twice its interval of ${interval} s` : null,
+    reason: stale
+      ? `no heartbeat for ${Math.floor(age)} s, more than twice its interval of ${interval} s`
+      : null,
   };
 }
 

@@ -1,5 +1,5 @@
-// The shape of a cell on disk, and the seed files that other tools read. Names and fields are a fixed contract
-// (docs/cells.md); this file only builds paths and plain values, it does no I/O.
+// The layout of a cell on disk, and the seed files that other tools read. Names and fields are a fixed contract
+// (docs/cells.md). Pure: builds paths and plain values.
 import { join } from "node:path";
 import type { Config } from "./config.ts";
 import { cellRoot, type MissionId } from "./mission-id.ts";
@@ -32,7 +32,7 @@ export function pathsBelow(config: Config, root: string): CellPaths {
   };
 }
 
-/** A heartbeat; other tools may add fields, and a rewrite keeps them. */
+/** A heartbeat. Other tools may add fields, which a rewrite preserves. */
 export interface Heartbeat {
   readonly mission_id: string;
   /** Epoch seconds. */
@@ -43,7 +43,7 @@ export interface Heartbeat {
 
 export const BOOTSTRAPPED = "bootstrapped";
 
-/** The seed files in the order they are written: the heartbeat last, since it makes the cell count as initialized. */
+/** The seed files in write order: the heartbeat last, since it marks the cell as initialized. */
 export function seedFiles(
   mission: MissionId,
   paths: CellPaths,

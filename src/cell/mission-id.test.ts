@@ -65,7 +65,7 @@ describe("a mission id", () => {
   });
 
   it("is shown without its control characters when it is refused, and cut when it is long", () => {
-    expect(() => parseMissionId("\x1b[31mred")).toThrow('"\\u001b[31mred" is not a mission id');
+    expect(() => parseMissionId("\x1b[31mred")).toThrow('"\\u001b[31mred" is not a valid mission id');
     const caught = (() => {
       try {
         return parseMissionId("x".repeat(100_000));
@@ -94,8 +94,8 @@ describe("the directory of a mission", () => {
   it.each([
     ["leads outside", "../elsewhere", /a link that leads outside, to .*elsewhere/],
     ["leads to the root itself", ".", /leads outside/],
-    ["leads nowhere", "../nowhere", /leads nowhere/],
-    ["leads in a circle", "m1", /in a circle/],
+    ["leads nowhere", "../nowhere", /a dangling link/],
+    ["leads in a circle", "m1", /a circular link/],
   ])("is refused when it is a link that %s", (_, target, message) => {
     mkdirSync(join(directory, "elsewhere"));
     symlinkSync(target, join(missions, "m1"));

@@ -1,5 +1,5 @@
-// Mission ids: checked before a path is built from one, and again against what the path resolves to. An id never
-// names a place outside the missions root, through links included.
+// Mission ids are checked before a path is built from one, and the path again after links are resolved. An id never leads
+// outside the missions root.
 import { lstatSync, realpathSync } from "node:fs";
 import { join, sep } from "node:path";
 import { LazarusError, systemErrorCode } from "../platform/errors.ts";
@@ -17,13 +17,13 @@ export function isMissionId(text: string): text is MissionId {
 /** Validates a mission id. Throws MISSION_ID_INVALID. */
 export function parseMissionId(text: string): MissionId {
   if (isMissionId(text)) return text;
-  // JSON quoting keeps control characters of a hostile id from reaching the terminal.
-  throw new LazarusError("MISSION_ID_INVALID", `${JSON.stringify(shorten(text))} is not a mission id`, {
-    hint: "use 1 to 128 letters, digits, '.', '_' or '-', beginning with a letter or digit and without '..'",
+  // JSON quoting keeps control characters of a malicious id from the terminal.
+  throw new LazarusError("MISSION_ID_INVALID", `${JSON.stringify(shorten(text))} is not a valid mission id`, {
+    hint: "use 1 to 128 letters, digits, '.', '_' or '-', starting with a letter or digit, without '..'",
   });
 }
 
-/** The cell's directory, refused when a link there leads out of the root. The directory need not exist. */
+/** The directory of the cell, which need not exist. Throws if it is a link that leads out of the root. */
 export function cellRoot(missionsRoot: string, mission: MissionId): string {
   const root = join(missionsRoot, mission);
   const reason = leadsOutside(missionsRoot, root);
@@ -33,18 +33,18 @@ export function cellRoot(missionsRoot: string, mission: MissionId): string {
   });
 }
 
-/** Refuses to write below a directory of the cell that is a link to somewhere else. */
+/** Throws if a directory of the cell is a link that leads outside. */
 export function refuseOutside(root: string, directory: string): void {
   const reason = leadsOutside(root, directory);
   if (reason === undefined) return;
-  throw new LazarusError("CELL_DAMAGED", `${directory} is ${reason}; nothing is written through it`, {
+  throw new LazarusError("CELL_DAMAGED", `${directory} is ${reason}; Lazarus does not write through it`, {
     hint: `ls -l ${directory}, and replace the link with a real directory`,
   });
 }
 
 /**
- * Why `path` is not a place below `root`, in words that follow "is"; undefined when it is one. What is not there, or
- * cannot be looked at, leads nowhere: whoever uses it gets the system's own error.
+ * Why `path` is not below `root`, as a phrase that follows "is"; undefined when it is. A path that does not exist or
+ * cannot be read passes: using it gives the system's own error.
  */
 export function leadsOutside(root: string, path: string): string | undefined {
   try {
@@ -53,8 +53,8 @@ export function leadsOutside(root: string, path: string): string | undefined {
       ? undefined
       : `a link that leads outside, to ${target}`;
   } catch (error) {
-    if (systemErrorCode(error) === "ELOOP") return "a link that leads in a circle";
-    return isLink(path) ? "a link that leads nowhere" : undefined;
+    if (systemErrorCode(error) === "ELOOP") return "a circular link";
+    return isLink(path) ? "a dangling link" : undefined;
   }
 }
 
@@ -66,7 +66,7 @@ function isLink(path: string): boolean {
   }
 }
 
-/** Whether `path` lies below `root`; both already resolved. */
+/** Whether `path` is below `root`; both already resolved. */
 export function isInside(root: string, path: string): boolean {
   return path.startsWith(root.endsWith(sep) ? root : root + sep);
 }

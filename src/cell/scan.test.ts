@@ -198,15 +198,15 @@ describe("a cell is", () => {
 });
 
 describe("one bad entry never stops the scan of the rest:", () => {
-  it("links that lead out, nowhere or in a circle are listed with their reason, not counted", () => {
+  it("links that lead outside, dangle or are circular are listed with their reason, not counted", () => {
     cell("good");
     symlinkSync(home, join(config.missions_root, "out"));
     symlinkSync("nothing", join(config.missions_root, "nowhere"));
     symlinkSync("circle", join(config.missions_root, "circle"));
     expect(scan().summary).toMatchObject({ total_cells: 1, healthy: 1 });
     expect(scan().skipped).toEqual([
-      { name: "circle", reason: "a link that leads in a circle" },
-      { name: "nowhere", reason: "a link that leads nowhere" },
+      { name: "circle", reason: "a circular link" },
+      { name: "nowhere", reason: "a dangling link" },
       { name: "out", reason: `a link that leads outside, to ${fs.realpathSync(home)}` },
     ]);
   });
@@ -227,7 +227,7 @@ describe("one bad entry never stops the scan of the rest:", () => {
     }) as typeof fs.readdirSync;
     const report = withReaddir(spy, scan);
     expect(report.cells.map(({ mission_id }) => mission_id)).toEqual(["a", "c"]);
-    expect(report.skipped).toEqual([{ name: "b", reason: "vanished during the scan" }]);
+    expect(report.skipped).toEqual([{ name: "b", reason: "disappeared during the scan" }]);
   });
 
   it("a name with terminal escapes, and one that is not UTF-8, are reported as what they are", () => {

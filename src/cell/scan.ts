@@ -1,11 +1,11 @@
-// Looks at every cell below the missions root and reports its state. Read-only and synchronous: with one readdir and
-// one bounded read per cell, 10,000 cells take a fraction of a second. One bad cell never stops the scan of the rest,
-// and nothing is left out in silence (INV-6).
+// Reports the status of every cell below the missions root. Read-only and synchronous: with one readdir and one bounded
+// read per cell, 10,000 cells take a fraction of a second. A bad cell never stops the scan, and every skipped entry is
+// reported (INV-6).
 import { type Dirent, readdirSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { asLazarusError, systemErrorCode } from "../platform/errors.ts";
 import { readJsonFile } from "../platform/json-file.ts";
-import { type CellSighting, type CellStatus, classifyCell } from "./classify.ts";
+import { type CellObservation, type CellStatus, classifyCell } from "./classify.ts";
 import type { Config } from "./config.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "./heartbeat.ts";
 import { leadsOutside } from "./mission-id.ts";
@@ -29,11 +29,11 @@ export interface ScanReport {
   readonly heartbeat_interval_seconds: number;
   readonly summary: { total_cells: number } & Record<CellStatus, number>;
   readonly cells: readonly CellReport[];
-  /** Entries that look like cells and are not counted, each with its reason. */
+  /** Entries that look like cells but are not counted, with the reason. */
   readonly skipped: readonly { name: string; reason: string }[];
 }
 
-/** Work in progress of Lazarus itself; never a legal mission id. */
+/** Temporary directories of Lazarus itself; never a valid mission id. */
 const OWN_PREFIX = ".lazarus-";
 
 export function scanCells(config: Config, nowSeconds: number): ScanReport {
@@ -54,7 +54,7 @@ export function scanCells(config: Config, nowSeconds: number): ScanReport {
     }
     const cell = reportCell(config, name, root, nowSeconds);
     if (cell === undefined) {
-      skipped.push({ name, reason: "vanished during the scan" });
+      skipped.push({ name, reason: "disappeared during the scan" });
       continue;
     }
     cells.push(cell);
@@ -71,23 +71,23 @@ export function scanCells(config: Config, nowSeconds: number): ScanReport {
   };
 }
 
-/** One cell's report; undefined when its directory is gone. */
+/** The report of one cell; undefined when its directory does not exist. */
 export function reportCell(
   config: Config,
   name: string,
   root: string,
   nowSeconds: number,
 ): CellReport | undefined {
-  const sighting = sightCell(config, root);
-  if (sighting === undefined) return undefined;
-  const found = classifyCell(sighting, nowSeconds, config.stale_after_seconds);
+  const observation = observeCell(config, root);
+  if (observation === undefined) return undefined;
+  const found = classifyCell(observation, nowSeconds, config.stale_after_seconds);
   return {
     mission_id: name,
     root,
     status: found.status,
     age_seconds: found.ageSeconds,
-    last_timestamp: "timestamp" in sighting.heartbeat ? sighting.heartbeat.timestamp : null,
-    missing_paths: sighting.missing,
+    last_timestamp: "timestamp" in observation.heartbeat ? observation.heartbeat.timestamp : null,
+    missing_paths: observation.missing,
     skew_seconds: found.skewSeconds,
     reason: found.reason,
   };
@@ -103,14 +103,14 @@ function listRoot(missionsRoot: string): Dirent[] {
   }
 }
 
-function sightCell(config: Config, root: string): CellSighting | undefined {
+function observeCell(config: Config, root: string): CellObservation | undefined {
   let entries: Map<string, Dirent>;
   try {
     entries = new Map(readdirSync(root, { withFileTypes: true }).map((entry) => [entry.name, entry]));
   } catch (error) {
     const code = systemErrorCode(error);
     if (code === "ENOENT") return undefined;
-    // Nothing inside can be seen, so nothing inside can be shown to be there.
+    // Nothing inside is visible, so every required subdirectory counts as missing.
     const unreadable = `the cell cannot be read (${code})`;
     return { missing: config.required_subdirs, heartbeat: { absent: unreadable }, unreadable };
   }
@@ -118,16 +118,16 @@ function sightCell(config: Config, root: string): CellSighting | undefined {
     const entry = entries.get(name);
     return !(entry?.isDirectory() || (entry?.isSymbolicLink() && isKind(join(root, name), "isDirectory")));
   });
-  return { missing, heartbeat: sightHeartbeat(config, root, entries) };
+  return { missing, heartbeat: observeHeartbeat(config, root, entries) };
 }
 
-function sightHeartbeat(
+function observeHeartbeat(
   config: Config,
   root: string,
   entries: Map<string, Dirent>,
-): CellSighting["heartbeat"] {
+): CellObservation["heartbeat"] {
   const [top = "", ...below] = config.heartbeat_file.split("/");
-  // The usual state/heartbeat.json costs no look of its own: the listing already said that state is no link.
+  // The default state/heartbeat.json needs no extra check: the listing shows that state is not a link.
   if (below.length > 1 || entries.get(top)?.isSymbolicLink()) {
     const directory = dirname(config.heartbeat_file);
     const reason = leadsOutside(root, join(root, directory));
@@ -140,7 +140,7 @@ function sightHeartbeat(
   return { timestamp };
 }
 
-/** Never throws: a link in a circle, or to where we may not look, is of no kind. */
+/** Never throws: false for a circular link or an unreadable target. */
 function isKind(path: string, kind: "isFile" | "isDirectory"): boolean {
   try {
     return statSync(path)[kind]();

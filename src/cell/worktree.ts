@@ -1,5 +1,5 @@
-// Fills a cell's empty worktree from a repository: a clone, or a linked worktree of a local one. A failed or killed
-// clone leaves the worktree empty, since it is made beside and renamed into place.
+// Fills a cell's empty worktree from a repository: a clone, or a linked worktree of a local one. A failed or killed clone
+// leaves the worktree empty, since the clone is made next to it and renamed into place.
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -26,21 +26,21 @@ export function fillWorktree(disk: Disk, worktree: string, source: RepositorySou
 }
 
 function notEmpty(worktree: string): LazarusError {
-  const message = `the worktree ${worktree} already holds files; nothing was cloned over them`;
+  const message = `the worktree ${worktree} is not empty; nothing was cloned`;
   return new LazarusError("WORKTREE_NOT_EMPTY", message, {
     hint: `git -C ${worktree} status, or choose another mission`,
   });
 }
 
 function linkWorktree(worktree: string, repo: string, branch: string | undefined): void {
-  // Without a branch of its own the new worktree is detached: two worktrees cannot share one branch.
+  // Detached unless a branch is given: two worktrees cannot check out the same branch.
   git(["-C", repo, "worktree", "add", ...(branch ? [worktree, branch] : ["--detach", worktree])], repo);
 }
 
 function clone(disk: Disk, worktree: string, repo: string, branch: string | undefined): void {
   const cell = dirname(worktree);
   for (const name of readdirSync(cell)) {
-    // What a killed clone left; a living one is spared.
+    // Left by a killed clone; one that still runs is kept.
     if (!name.startsWith(STAGING_PREFIX) || pidInUse(Number(name.slice(STAGING_PREFIX.length)))) continue;
     rmSync(join(cell, name), { recursive: true, force: true });
   }
@@ -53,7 +53,7 @@ function clone(disk: Disk, worktree: string, repo: string, branch: string | unde
   } catch (error) {
     rmSync(staging, { recursive: true, force: true });
     const code = systemErrorCode(error);
-    // Someone else filled it meanwhile.
+    // Filled by another process meanwhile.
     throw code === "ENOTEMPTY" || code === "EEXIST" ? notEmpty(worktree) : error;
   }
 }
@@ -68,7 +68,7 @@ function git(args: string[], repo: string): void {
       });
     }
     const stderr = error instanceof Error && "stderr" in error ? String(error.stderr).trim() : String(error);
-    throw new LazarusError("GIT_FAILED", `git could not take ${repo} into the worktree: ${stderr}`, {
+    throw new LazarusError("GIT_FAILED", `git could not copy ${repo} into the worktree: ${stderr}`, {
       hint: `git ls-remote ${repo}`,
     });
   }

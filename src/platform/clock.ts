@@ -1,17 +1,17 @@
-// Time is handed in (INV-9). This is the only file that may read the machine's clocks.
+// Time is injected (INV-9). This is the only file that may read the system clocks.
 
 /** Wall-clock time, monotonic time and sleep. */
 export interface Clock {
   /** Wall clock, milliseconds since the epoch. It can jump: never subtract two readings to measure a wait. */
   nowMs(): number;
-  /** A clock that only moves forward and stands still while the host sleeps (on Linux). */
+  /** Never goes backwards. On Linux it does not advance while the host is suspended. */
   monotonicMs(): number;
   /** Resolves after `ms`, or at once when the signal aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** What setTimeout can hold; more would fire at once. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** The maximum of setTimeout; a longer delay would fire immediately. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** The clock of this machine. */
 export const systemClock: Clock = {
@@ -23,8 +23,8 @@ export const systemClock: Clock = {
       let timer: NodeJS.Timeout;
       wait(ms);
       function wait(leftMs: number) {
-        if (leftMs <= LONGEST_TIMER_MS) timer = setTimeout(done, leftMs);
-        else timer = setTimeout(wait, LONGEST_TIMER_MS, leftMs - LONGEST_TIMER_MS);
+        if (leftMs <= MAX_TIMER_MS) timer = setTimeout(done, leftMs);
+        else timer = setTimeout(wait, MAX_TIMER_MS, leftMs - MAX_TIMER_MS);
       }
       function done() {
         clearTimeout(timer);
@@ -35,7 +35,7 @@ export const systemClock: Clock = {
     }),
 };
 
-/** Epoch seconds with millisecond precision: how cells and job heartbeats write time. */
+/** Epoch seconds with millisecond precision, the format of cells and job heartbeats. */
 export function epochSeconds(clock: Clock): number {
   return clock.nowMs() / 1000;
 }

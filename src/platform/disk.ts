@@ -1,12 +1,12 @@
-// The few file-system calls that durability is made of, as a seam: production hands in `systemDisk`, tests hand in
-// a disk that is full, fails, or loses power (INV-9). All calls are synchronous: the order of writes is the order
-// of lines. Reading does not go through here, but for the one byte that says whether a log was cut.
+// The file-system calls that durable writes use, as an injected interface (INV-9): production uses `systemDisk`, tests use
+// a disk that is full, fails or loses power. All calls are synchronous, so writes happen in the order of the code. Reads
+// do not go through here, except for the last byte of a log.
 import fs from "node:fs";
 
 export type FilePath = string | Buffer;
 
 export interface Disk {
-  /** Makes a new file and opens it for writing; EEXIST when the name is taken. */
+  /** Creates a file and opens it for writing; EEXIST when it exists. */
   create(path: FilePath, mode: number): number;
   openAppend(path: FilePath, mode: number): number;
   write(fd: number, data: Uint8Array): void;
@@ -15,11 +15,11 @@ export interface Disk {
   fsync(fd: number): void;
   close(fd: number): void;
   rename(from: FilePath, to: FilePath): void;
-  /** Gives `to` as a second name to `from`; EEXIST when `to` is taken: the atomic "create if absent". */
+  /** Hard-links `to` to `from`; EEXIST when `to` exists: an atomic "create if absent". */
   link(from: FilePath, to: FilePath): void;
   unlink(path: FilePath): void;
   mkdir(path: FilePath, mode: number): void;
-  /** Makes the names in a directory durable. */
+  /** Makes the entries of a directory durable. */
   fsyncDirectory(path: FilePath): void;
 }
 

@@ -1,7 +1,7 @@
-// Durable means durable (INV-1): what a function here returned from survives SIGKILL and power loss.
-// Order of every write: temporary file beside the target → fsync → rename (or link) → fsync of the directory.
-// A reader sees the old content or the new, never a part. A killed writer leaves at most one temporary file,
-// whose name carries the writer's pid so that `sweepTemporaries` can tell it is orphaned.
+// Durable writes (INV-1): once a function here has returned, its effect survives SIGKILL and power loss. Write order:
+// temporary file next to the target → fsync → rename (or link) → fsync of the directory. A reader sees the old content
+// or the new, never a part of it. A killed writer leaves at most one temporary file, whose name contains the writer's
+// pid, so that `sweepTemporaries` can recognize it as orphaned.
 import { readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { crashPoint } from "./crash-point.ts";
@@ -9,7 +9,7 @@ import type { Disk } from "./disk.ts";
 import { systemErrorCode } from "./errors.ts";
 
 export interface WriteOptions {
-  /** Permission bits; 0600 unless said otherwise (INV-7). */
+  /** Permission bits. Default 0600 (INV-7). */
   readonly mode?: number;
 }
 
@@ -19,7 +19,7 @@ const TEMPORARY = /^\.(.+)\.(\d+)\.\d+\.tmp$/;
 const NEWLINE = 0x0a;
 let temporaryCount = 0;
 
-/** Replaces the content of `path`, or creates it. */
+/** Creates `path` or replaces its content. */
 export function replaceFile(
   disk: Disk,
   path: string,
@@ -38,7 +38,7 @@ export function replaceFile(
   crashPoint("durable.replace.directory-synced");
 }
 
-/** Creates `path` with its whole content, unless it exists. Returns whether this call created it. */
+/** Creates `path` with its content unless it exists. Returns whether this call created it. */
 export function createFile(
   disk: Disk,
   path: string,
@@ -63,13 +63,13 @@ export function createFile(
   return created;
 }
 
-/** Removes a file for good. Returns false when there was none. */
+/** Removes a file durably. Returns false when it did not exist. */
 export function removeFile(disk: Disk, path: string): boolean {
   try {
     disk.unlink(path);
   } catch (error) {
     if (systemErrorCode(error) !== "ENOENT") throw error;
-    syncEarlierWork(disk, dirname(path));
+    syncEarlierChanges(disk, dirname(path));
     return false;
   }
   crashPoint("durable.remove.unlinked");
@@ -78,8 +78,8 @@ export function removeFile(disk: Disk, path: string): boolean {
 }
 
 /**
- * Adds a line at the end of a log file. A crash can cut the last line, never an earlier one; a cut line is closed by
- * the next call, so that it takes no later line down with it.
+ * Appends a line to a log file. A crash can truncate the last line, never an earlier one; the next call terminates a
+ * truncated line first, so that later lines stay intact.
  */
 export function appendLine(disk: Disk, path: string, line: string, options: WriteOptions = {}): void {
   const fd = disk.openAppend(path, options.mode ?? PRIVATE_FILE);
@@ -92,25 +92,25 @@ export function appendLine(disk: Disk, path: string, line: string, options: Writ
   } finally {
     disk.close(fd);
   }
-  // Each time, not only for a new file: whoever made it may have been killed before this line. 40 µs when clean.
+  // Every time, not only for a new file: the process that created it may have been killed before this. 40 µs when clean.
   disk.fsyncDirectory(dirname(path));
 }
 
 /**
- * Makes `path` and its missing parents. Returns whether `path` itself was made by this call. Nothing is made in a
- * directory whose own name is not durable yet, so a directory that holds something is durable up to the root,
- * however many callers were killed on the way: only the last name of `path` ever has to be made so.
+ * Creates `path` and its missing parents. Returns whether this call created `path` itself. Nothing is created in a
+ * directory whose own entry is not durable yet, so a directory with content is durable up to the root, however many
+ * callers were killed: only the last component of `path` ever has to be synced.
  */
 export function makeDirectory(disk: Disk, path: string, mode: number = PRIVATE_DIRECTORY): boolean {
   const parent = dirname(path);
-  syncEarlierWork(disk, dirname(parent));
+  syncEarlierChanges(disk, dirname(parent));
   try {
     return makeLastDirectory(disk, path, mode);
   } catch (error) {
     if (systemErrorCode(error) !== "ENOENT" || parent === path) throw error;
   }
   makeDirectory(disk, parent, mode);
-  // Once more and no more: a parent that is a link to nothing is there and holds nothing.
+  // Only one retry: a parent that is a dangling link exists but cannot hold anything.
   return makeLastDirectory(disk, path, mode);
 }
 
@@ -119,7 +119,7 @@ function makeLastDirectory(disk: Disk, path: string, mode: number): boolean {
     disk.mkdir(path, mode);
   } catch (error) {
     if (systemErrorCode(error) !== "EEXIST") throw error;
-    syncEarlierWork(disk, dirname(path));
+    syncEarlierChanges(disk, dirname(path));
     return false;
   }
   crashPoint("durable.make-directory.made");
@@ -127,7 +127,7 @@ function makeLastDirectory(disk: Disk, path: string, mode: number): boolean {
   return true;
 }
 
-/** Removes temporaries in `directory` whose writer is gone. Returns their names. */
+/** Removes temporary files in `directory` whose writer no longer runs. Returns their names. */
 export function sweepTemporaries(disk: Disk, directory: string, isAlive: (pid: number) => boolean): string[] {
   const swept: string[] = [];
   for (const name of readdirSync(directory)) {
@@ -164,17 +164,17 @@ function createTemporary(disk: Disk, path: string, mode: number): { temporary: s
     try {
       return { temporary, fd: disk.create(temporary, mode) };
     } catch (error) {
-      // A namesake left by a dead process that had our pid: take the next number.
+      // Left by a dead process with the same pid: use the next number.
       if (systemErrorCode(error) !== "EEXIST") throw error;
     }
   }
 }
 
 /**
- * Makes durable what another process may have done in `directory` before it was killed: relying on it is a promise,
- * too. A directory that is absent or not ours to open holds no such work.
+ * Syncs what another process may have done in `directory` before it was killed, since the caller relies on it. A
+ * directory that is missing or may not be opened has no such changes.
  */
-function syncEarlierWork(disk: Disk, directory: string): void {
+function syncEarlierChanges(disk: Disk, directory: string): void {
   try {
     disk.fsyncDirectory(directory);
   } catch (error) {
@@ -183,7 +183,7 @@ function syncEarlierWork(disk: Disk, directory: string): void {
   }
 }
 
-/** Best effort: the error under way, or the file just created, matters more than a left-over temporary. */
+/** Best effort: the pending error, or the file just created, matters more than a leftover temporary file. */
 function discard(disk: Disk, temporary: string): void {
   try {
     disk.unlink(temporary);

@@ -1,6 +1,6 @@
-// The one error of the house and the one table of its codes. An error says what happened to which object
-// (message), what to type next (hint), and its identity is the code, since errors are stored and revived.
-// The table alone decides exit codes and HTTP statuses; nothing else maps errors to numbers.
+// LazarusError and the table of its codes. An error says what happened to which object (message) and what to type next
+// (hint). Its identity is the code, since errors are stored and read back. Exit codes and HTTP statuses come only from
+// this table.
 
 /** The kind of an error, which decides exit code and HTTP status. */
 export type ErrorKind =
@@ -21,7 +21,7 @@ export type ErrorKind =
 interface KindTraits {
   readonly exit: number;
   readonly http: number;
-  /** True when the same call may succeed later without anyone changing anything. */
+  /** True when the same call may succeed later without a change. */
   readonly retry: boolean;
   readonly meaning: string;
 }
@@ -157,7 +157,7 @@ export const ERROR_CODES = {
 /** The identity of an error. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** Where HTTP tells apart what an exit code does not; all other codes have the status of their kind. */
+/** Codes whose HTTP status differs from that of their kind. */
 const HTTP_STATUSES: Partial<Record<ErrorCode, number>> = {
   TOKEN_REFUSED: 401,
   SIGNATURE_REFUSED: 401,
@@ -210,71 +210,71 @@ export class LazarusError extends Error {
   }
 }
 
-const SYSTEM_ERRORS: Readonly<Record<string, { code: ErrorCode; says: string; hint: string }>> = {
+const SYSTEM_ERRORS: Readonly<Record<string, { code: ErrorCode; message: string; hint: string }>> = {
   ENOSPC: {
     code: "DISK_FULL",
-    says: "the disk is full",
+    message: "the disk is full",
     hint: "df -h DIR, free some space, then run the same command again",
   },
   EDQUOT: {
     code: "DISK_FULL",
-    says: "the disk quota is used up",
+    message: "the disk quota is used up",
     hint: "quota -s, free some space, then run the same command again",
   },
   EROFS: {
     code: "DISK_READ_ONLY",
-    says: "the file system is read-only",
+    message: "the file system is read-only",
     hint: "mount | grep ro, or point LAZARUS_HOME at a writable directory",
   },
   EIO: {
     code: "DISK_IO",
-    says: "the disk reports an I/O error",
+    message: "the disk reports an I/O error",
     hint: "dmesg | tail, and check the disk before you trust it",
   },
   EACCES: {
     code: "PERMISSION",
-    says: "permission denied",
+    message: "permission denied",
     hint: "ls -ld DIR, or run as the user who owns it",
   },
   EPERM: {
     code: "PERMISSION",
-    says: "operation not permitted",
+    message: "operation not permitted",
     hint: "ls -ld DIR, or run as the user who owns it",
   },
   EMFILE: {
     code: "TOO_MANY_FILES",
-    says: "this process has too many open files",
+    message: "this process has too many open files",
     hint: "ulimit -n 4096, then run the same command again",
   },
   ENFILE: {
     code: "TOO_MANY_FILES",
-    says: "the system has too many open files",
+    message: "the system has too many open files",
     hint: "run the same command again in a moment",
   },
-  ENOENT: { code: "NOT_FOUND", says: "no such file or directory", hint: "ls -la DIR" },
-  ENOTDIR: { code: "NOT_FOUND", says: "a part of the path is not a directory", hint: "ls -ld DIR" },
+  ENOENT: { code: "NOT_FOUND", message: "no such file or directory", hint: "ls -la DIR" },
+  ENOTDIR: { code: "NOT_FOUND", message: "a part of the path is not a directory", hint: "ls -ld DIR" },
 };
 
 /** The code of a system error (`ENOSPC` …), or undefined for any other value. */
 export function systemErrorCode(error: unknown): string | undefined {
   if (!(error instanceof Error && "code" in error && typeof error.code === "string")) return undefined;
   if (!error.code.startsWith("Unknown system error")) return error.code;
-  // libuv has no name for some errors, EDQUOT among them; the errno is right all the same.
+  // libuv has no name for some errors, such as EDQUOT, but the errno is correct.
   const number = "errno" in error && typeof error.errno === "number" ? Math.abs(error.errno) : undefined;
   const names = Object.entries(process.getBuiltinModule("node:os").constants.errno);
   return names.find(([, value]) => value === number)?.[0] ?? error.code;
 }
 
 /**
- * Turns whatever was thrown into a LazarusError. `doing` says what was being done to which object
- * ("writing /x/heartbeat.json"), `directory` completes the hint.
+ * Converts anything thrown to a LazarusError. `doing` says what was being done to which object
+ * ("writing /x/heartbeat.json"); `directory` completes the hint.
  */
 export function asLazarusError(error: unknown, doing: string, directory = "."): LazarusError {
   if (error instanceof LazarusError) return error;
   const known = SYSTEM_ERRORS[systemErrorCode(error) ?? ""];
   if (known) {
-    return new LazarusError(known.code, `${doing}: ${known.says}`, {
-      // A function, since `$&` in a directory's name would be read as a pattern.
+    return new LazarusError(known.code, `${doing}: ${known.message}`, {
+      // A function, since `$&` in a directory's name would be read as a replacement pattern.
       hint: known.hint.replace("DIR", () => directory),
       cause: error,
     });

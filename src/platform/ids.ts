@@ -1,16 +1,16 @@
-// Randomness is handed in (INV-9). This is the only file that may ask the machine for it.
+// Randomness is injected (INV-9). This is the only file that may read it from the system.
 
 export interface IdSource {
   /** `n` unpredictable bytes. */
   bytes(n: number): Uint8Array;
 }
 
-/** node:crypto costs 8 ms to load, so it is loaded by whoever first needs a random byte. */
+/** node:crypto takes 8 ms to load, so it is loaded lazily on first use. */
 export const systemIds: IdSource = { bytes: (n) => process.getBuiltinModule("node:crypto").randomBytes(n) };
 
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 
-/** `length` characters of Crockford base 32, lower case: safe in file names, tags and speech. */
+/** `length` characters of lowercase Crockford base 32: safe in file names and tags, and easy to read aloud. */
 export function randomText(ids: IdSource, length: number): string {
   let text = "";
   for (const byte of ids.bytes(length)) text += ALPHABET[byte & 31];
@@ -18,8 +18,8 @@ export function randomText(ids: IdSource, length: number): string {
 }
 
 /**
- * An id that sorts by time: `20261115-235301-x7k2p9`. The time is UTC to the second, the rest is random,
- * so that two machines never make the same one.
+ * An id that sorts by time: `20261115-235301-x7k2p9`. The time is UTC to the second; the rest is random, so that two
+ * machines do not create the same id.
  */
 export function timeOrderedId(nowMs: number, ids: IdSource): string {
   const iso = new Date(nowMs).toISOString();

@@ -1,5 +1,5 @@
-// JSON as Lazarus writes it: two-space indent, a final newline, durable. Reading is bounded and never follows a link
-// at the end of the path nor waits on a FIFO, since these files lie where agents and strangers can write.
+// JSON files: written durably with two-space indent and a final newline. Reads are bounded, do not follow a symbolic link at
+// the end of the path and do not block on a FIFO, since untrusted processes can write to these directories.
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import type { Disk } from "./disk.ts";
 import { replaceFile, type WriteOptions } from "./durable.ts";
@@ -22,22 +22,22 @@ export function writeJsonFile(disk: Disk, path: string, value: unknown, options?
   replaceFile(disk, path, formatJson(value), options);
 }
 
-/** ES2026, in Node 24; TypeScript does not know it yet. */
+/** ES2026; available in Node 24, but not yet in TypeScript's library. */
 const { rawJSON } = JSON as unknown as { rawJSON(source: string): unknown };
 
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
 
 /**
- * For documents that are rewritten: a number that JavaScript cannot hold, such as a time in nanoseconds, stays as its
- * author wrote it. It cannot be calculated with.
+ * A reviver for documents that are rewritten: a number that JavaScript cannot represent, such as a time in nanoseconds,
+ * keeps its text. It cannot be used in calculations.
  */
 export const exactNumbers: Reviver = (_, value, { source }) => {
   if (typeof value !== "number" || source === undefined) return value;
-  const held = Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
-  return held ? value : rawJSON(source);
+  const exact = Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
+  return exact ? value : rawJSON(source);
 };
 
-/** Reads a JSON object. Never throws: what is wrong comes back as words. */
+/** Reads a JSON object. Never throws: a failure is returned with its reason. */
 export function readJsonFile(
   path: string,
   limitBytes: number = DEFAULT_LIMIT_BYTES,

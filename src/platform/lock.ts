@@ -1,5 +1,5 @@
-// Kernel locks: the kernel releases them when their holder dies, so no lock is ever stale and none is ever aged out.
-// The lock file stays; its content is a note for humans about who holds it and is never used to decide.
+// Kernel locks (flock). The kernel releases them when the holder dies, so a lock is never stale and needs no timeout. The
+// lock file is never removed; its content names the holder for people and is never used for decisions.
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
 import { LazarusError } from "./errors.ts";
 import type { Machine } from "./machine.ts";
@@ -8,7 +8,7 @@ import { posixSupport } from "./posix.ts";
 export interface LockOwner {
   readonly pid: number;
   readonly host: string;
-  /** What the holder is doing, in words: "checkpoint of deploy-42". */
+  /** What the holder is doing: "checkpoint of deploy-42". */
   readonly purpose: string;
   /** Epoch seconds. */
   readonly since: number;
@@ -16,20 +16,20 @@ export interface LockOwner {
 
 export interface Lock extends Disposable {
   readonly path: string;
-  /** A child process that is given this descriptor holds the lock, too, and keeps it when this one lets go. */
+  /** A child process that inherits this descriptor holds the lock, too, and keeps it when this process releases it. */
   readonly fd: number;
 }
 
 export interface LockRequest {
   readonly purpose: string;
-  /** How long to wait for a holder to finish; 0 tries once. */
+  /** How long to wait for the lock. Default 0: try once. */
   readonly waitMs?: number;
   readonly signal?: AbortSignal;
 }
 
 const POLL_MS = 25;
 
-/** Takes the lock, waiting up to `waitMs`. Throws LOCK_HELD with the holder's name when time is up. */
+/** Takes the lock, waiting up to `waitMs`. Then throws LOCK_HELD, which names the holder. */
 export async function acquireLock(machine: Machine, path: string, request: LockRequest): Promise<Lock> {
   const deadline = machine.clock.monotonicMs() + (request.waitMs ?? 0);
   for (;;) {
@@ -41,11 +41,11 @@ export async function acquireLock(machine: Machine, path: string, request: LockR
   }
 }
 
-/** Takes the lock now, or returns undefined when someone else has it. */
+/** Takes the lock, or returns undefined when another process holds it. */
 export function tryAcquireLock(machine: Machine, path: string, purpose: string): Lock | undefined {
   const support = posixSupport();
   if (!support.ok) {
-    throw new LazarusError("PLATFORM_UNSUPPORTED", `kernel locks are not available here: ${support.reason}`, {
+    throw new LazarusError("PLATFORM_UNSUPPORTED", `kernel locks are not available: ${support.reason}`, {
       hint: "npm rebuild koffi, then lazarus doctor",
     });
   }
@@ -76,8 +76,8 @@ export function tryAcquireLock(machine: Machine, path: string, purpose: string):
 }
 
 /**
- * Who last wrote their name into a lock file; undefined when they let go of it or the note is unreadable. A holder
- * that was killed is still named: only taking the lock tells whether it is held.
+ * The last holder noted in a lock file; undefined after a release or when the note is unreadable. A killed holder is
+ * still named: only taking the lock shows whether it is held.
  */
 export function readLockOwner(path: string): LockOwner | undefined {
   try {
@@ -93,13 +93,13 @@ function lockHeld(path: string, purpose: string): LazarusError {
   const who = owner ? `process ${owner.pid} on ${owner.host} (${owner.purpose})` : "another process";
   return new LazarusError("LOCK_HELD", `${purpose}: ${who} holds the lock ${path}`, {
     hint: owner
-      ? `wait for it, or look at it with: ps -p ${owner.pid} -f`
+      ? `wait for it, or inspect it: ps -p ${owner.pid} -f`
       : "wait, then run the same command again",
     details: { path, owner: owner ?? null },
   });
 }
 
-/** The note is a courtesy: a full disk must not cost anyone the lock. */
+/** Best effort: a full disk must not prevent taking the lock. */
 function noteOwner(fd: number, text: string): void {
   try {
     ftruncateSync(fd, 0);

@@ -1,5 +1,5 @@
-// Everything non-deterministic in one value that is handed in (INV-9): time, randomness, processes, durable writes.
-// Production uses `systemMachine`; `lazarus/testing` makes simulated ones.
+// All sources of non-determinism in one injected value (INV-9): time, randomness, processes, durable writes. Production uses
+// `systemMachine`; `lazarus/testing` provides simulated machines.
 import { type Clock, systemClock } from "./clock.ts";
 import { type Disk, systemDisk } from "./disk.ts";
 import { type IdSource, systemIds } from "./ids.ts";

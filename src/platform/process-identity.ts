@@ -1,12 +1,12 @@
-// Who a process is: its pid alone is reused by the kernel, pid + start time + boot id is not.
-// Reads /proc on Linux and asks ps and sysctl elsewhere; never signals anything but 0.
+// The identity of a process: the kernel reuses pids, but not pid + start time + boot id. Reads /proc on Linux, and uses ps
+// and sysctl elsewhere. Never sends a signal other than 0.
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { systemErrorCode } from "./errors.ts";
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** When it started, in the system's own words (clock ticks since boot on Linux). Compare, never parse. */
+  /** When it started, in the system's own format (clock ticks since boot on Linux). Compare, never parse. */
   readonly startTime: string;
   readonly bootId: string;
 }
@@ -14,19 +14,19 @@ export interface ProcessIdentity {
 export interface Processes {
   /** The process that runs this code. */
   self(): ProcessIdentity;
-  /** Who has this pid now; undefined when nobody. */
+  /** The process that has this pid now; undefined when there is none. */
   identify(pid: number): ProcessIdentity | undefined;
   bootId(): string;
   hostName(): string;
 }
 
-/** Whether that very process still lives: not a namesake, not one of an earlier boot, not a zombie. */
+/** Whether exactly this process is alive: not a later one with its pid, and not a zombie. */
 export function isAlive(processes: Processes, identity: ProcessIdentity): boolean {
   const now = processes.identify(identity.pid);
   return now !== undefined && now.startTime === identity.startTime && now.bootId === identity.bootId;
 }
 
-/** Whether any live process has this pid, whoever it is. */
+/** Whether any process has this pid. */
 export function pidInUse(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -37,10 +37,10 @@ export function pidInUse(pid: number): boolean {
 }
 
 /**
- * Only systems without /proc get here; node:child_process costs 3 ms to load. Language and time zone are pinned:
- * the words are compared between processes whose environments differ.
+ * Only for systems without /proc; node:child_process takes 3 ms to load. Language and time zone are fixed, since the
+ * output is compared between processes with different environments.
  */
-function ask(program: string, ...args: string[]): string {
+function query(program: string, ...args: string[]): string {
   const { execFileSync } = process.getBuiltinModule("node:child_process");
   return execFileSync(program, args, { encoding: "utf8", env: { LC_ALL: "C", TZ: "UTC" } }).trim();
 }
@@ -53,11 +53,11 @@ function linuxStartTime(pid: number): string | undefined {
   return state === "Z" || state === "X" ? undefined : fields?.[19];
 }
 
-/** What Linux tells about a process, from its state on; undefined when there is none. */
+/** The fields of /proc/PID/stat from the state on; undefined when there is no such process. */
 export function readProcessFields(pid: number): string[] | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The command name is in parentheses and may hold anything; the fields are counted after the last one.
+    // The command name is in parentheses and may contain anything, so fields are counted after the last parenthesis.
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   } catch {
     return undefined;
@@ -67,7 +67,7 @@ export function readProcessFields(pid: number): string[] | undefined {
 function psStartTime(pid: number): string | undefined {
   if (!pidInUse(pid)) return undefined;
   try {
-    const line = ask("/bin/ps", "-o", "state=", "-o", "lstart=", "-p", String(pid));
+    const line = query("/bin/ps", "-o", "state=", "-o", "lstart=", "-p", String(pid));
     const [state = "", ...started] = line.split(/\s+/);
     return state.startsWith("Z") || started.length === 0 ? undefined : started.join(" ");
   } catch {
@@ -80,7 +80,7 @@ function readBootId(): string {
     return readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
   }
   // Not kern.boottime, which moves whenever the wall clock is set.
-  return ask("/usr/sbin/sysctl", "-n", "kern.bootsessionuuid");
+  return query("/usr/sbin/sysctl", "-n", "kern.bootsessionuuid");
 }
 
 function bootId(): string {

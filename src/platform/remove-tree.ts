@@ -1,5 +1,5 @@
-// Removes a tree that Lazarus itself has made, whatever modes a checkpoint or an archive gave its directories: one that is
-// closed to its owner (Go's module cache is full of them) would forbid it to everyone but root.
+// Removes a directory tree that Lazarus created, even if it contains directories without owner permissions (Go's module
+// cache is full of them), which rm -r cannot enter unless run as root.
 import { chmodSync, lstatSync, readdirSync, rmSync } from "node:fs";
 import { systemErrorCode } from "./errors.ts";
 

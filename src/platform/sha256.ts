@@ -1,8 +1,8 @@
-// SHA-256 of a text's UTF-8 bytes, in hex. Loading node:crypto costs 8 ms of the 25 that a hot-path command may add to
-// Node's own start; a flow file is about 600 bytes, which the plain code below hashes in 0.3 ms cold. So the first few
-// kilobytes of a process are hashed here and the rest natively: both give the same digest, and a test says so.
+// SHA-256 of a text's UTF-8 bytes, in hex. Loading node:crypto takes 8 ms of the 25 that a hot-path command may add to
+// Node's own start-up; a flow file of about 600 bytes takes 0.3 ms with the code below. So the first kilobytes of a
+// process are hashed here and the rest natively. A test checks that both give the same digest.
 
-/** An update hashes its file twice; whoever hashes more than this is reading many. */
+/** An update hashes its file twice; a process that hashes more than this reads many files. */
 const PLAIN_BUDGET = 4096;
 let plainLength = 0;
 let nativeHash: ((algorithm: string, data: string) => string) | undefined;
@@ -14,7 +14,7 @@ export function sha256Hex(text: string): string {
   return nativeHash("sha256", text);
 }
 
-/** The first `count` primes' roots, as FIPS 180-4 defines the constants: derived, so that none can be mistyped. */
+/** The constants of FIPS 180-4: fractional parts of the roots of the first `count` primes. Derived, so that none is mistyped. */
 function fractionOfRoot(root: (n: number) => number, count: number): Uint32Array {
   const words = new Uint32Array(count);
   let found = 0;
@@ -50,7 +50,7 @@ export function plainSha256Hex(text: string): string {
   const state = fractionOfRoot(Math.sqrt, 8);
   const words = new Uint32Array(64);
   for (let block = 0; block < blocks; block += 1) {
-    // Not readUInt32BE: cold, its checks cost more than the rounds.
+    // Not readUInt32BE, whose checks take longer than the rounds in cold code.
     for (let i = 0, at = block * 64; i < 16; i += 1, at += 4) {
       words[i] = (padded[at]! << 24) | (padded[at + 1]! << 16) | (padded[at + 2]! << 8) | padded[at + 3]!;
     }

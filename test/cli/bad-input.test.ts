@@ -55,7 +55,7 @@ describe("a hostile mission id", () => {
       const command = ["init", "heartbeat", "events"][number % 3]!;
       const { exit, stdout, stderr } = world.run([command, "--", id]);
       expect({ id: id.slice(0, 20), exit, stdout }).toEqual({ id: id.slice(0, 20), exit: 2, stdout: "" });
-      expect(stderr).toContain("is not a mission id");
+      expect(stderr).toContain("is not a valid mission id");
       expect(stderr.length).toBeLessThan(500);
       expect(stderr.replaceAll("\n", "")).not.toMatch(/\p{Cc}|\u202e/u);
     }
@@ -117,7 +117,7 @@ describe("a config with wrong types", () => {
       "exit 78
       ── stderr
       error: the config file <world>/cwd/none.json named by --config does not exist
-        try: ls -l <world>/cwd/none.json, or leave --config out to use the defaults
+        try: ls -l <world>/cwd/none.json, or omit --config to use the defaults
       "
     `);
   });

@@ -89,7 +89,7 @@ describe("init", () => {
     expect(world.show(`init fix-login --repo ${repo} --quiet`)).toMatchInlineSnapshot(`
       "exit 7
       ── stderr
-      error: the worktree <world>/home/missions/fix-login/worktree already holds files; nothing was cloned over them
+      error: the worktree <world>/home/missions/fix-login/worktree is not empty; nothing was cloned
         try: git -C <world>/home/missions/fix-login/worktree status, or choose another mission
       "
     `);
@@ -100,7 +100,7 @@ describe("init", () => {
     expect(world.show("init fix-login --repo ./nowhere --quiet")).toMatchInlineSnapshot(`
       "exit 9
       ── stderr
-      error: git could not take ./nowhere into the worktree: fatal: repository './nowhere' does not exist
+      error: git could not copy ./nowhere into the worktree: fatal: repository './nowhere' does not exist
         try: git ls-remote ./nowhere
       "
     `);
@@ -288,7 +288,7 @@ describe("job", () => {
       ── stdout
       JOB        STATUS         AGE  NOTE
       never-ran  unreadable       -  no such file
-      old        stale       2m 10s  no pulse for <n> s, more than twice its interval…
+      old        stale       2m 10s  no heartbeat for <n> s, more than twice its inte…
       broken     unreadable       -  not JSON
       3 jobs checked, 3 stale
       "
@@ -330,7 +330,7 @@ describe("job", () => {
       "exit 2
       ── stderr
       error: "../x" is not a job name
-        try: use letters, digits, '.', '_' or '-', beginning with a letter or digit
+        try: use letters, digits, '.', '_' or '-', starting with a letter or digit
       "
     `);
   });

@@ -126,10 +126,10 @@ describe("config", () => {
     expect(world.show("config --json").replace(/,"settings":\[.*\]/, "")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
-      {"schema":"lazarus.config/1","file":"<world>/cwd/lazarus.json","values":{"missions_root":"<world>/home/missions","vault_root":"<world>/home/vault","heartbeat_dir":"<world>/home/heartbeats","registry_file":"<world>/home/registry.db","run_dir":"<world>/home/run","heartbeat_job":"lazarus_pit","heartbeat_interval_seconds":60,"stale_after_seconds":9,"required_subdirs":["meta","config","state","logs","artifacts","worktree"],"heartbeat_file":"state/heartbeat.json"},"origins":{"missions_root":"LAZARUS_HOME","heartbeat_job":"default","heartbeat_interval_seconds":"default","stale_after_seconds":"<world>/cwd/lazarus.json","required_subdirs":"default","heartbeat_file":"default","vault_root":"LAZARUS_HOME","heartbeat_dir":"LAZARUS_HOME","registry_file":"LAZARUS_HOME","run_dir":"LAZARUS_HOME"},"warnings":["<world>/cwd/lazarus.json: unknown key \\"stale_afer\\" is not used","<world>/cwd/lazarus.json: missions_root is not used, since LAZARUS_HOME moves everything to <world>/home"]}
+      {"schema":"lazarus.config/1","file":"<world>/cwd/lazarus.json","values":{"missions_root":"<world>/home/missions","vault_root":"<world>/home/vault","heartbeat_dir":"<world>/home/heartbeats","registry_file":"<world>/home/registry.db","run_dir":"<world>/home/run","heartbeat_job":"lazarus_pit","heartbeat_interval_seconds":60,"stale_after_seconds":9,"required_subdirs":["meta","config","state","logs","artifacts","worktree"],"heartbeat_file":"state/heartbeat.json"},"origins":{"missions_root":"LAZARUS_HOME","heartbeat_job":"default","heartbeat_interval_seconds":"default","stale_after_seconds":"<world>/cwd/lazarus.json","required_subdirs":"default","heartbeat_file":"default","vault_root":"LAZARUS_HOME","heartbeat_dir":"LAZARUS_HOME","registry_file":"LAZARUS_HOME","run_dir":"LAZARUS_HOME"},"warnings":["<world>/cwd/lazarus.json: unknown key \\"stale_afer\\" is not used","<world>/cwd/lazarus.json: missions_root is ignored because LAZARUS_HOME is set to <world>/home"]}
       ── stderr
       warning: <world>/cwd/lazarus.json: unknown key "stale_afer" is not used
-      warning: <world>/cwd/lazarus.json: missions_root is not used, since LAZARUS_HOME moves everything to <world>/home
+      warning: <world>/cwd/lazarus.json: missions_root is ignored because LAZARUS_HOME is set to <world>/home
       "
     `);
     expect(world.run(["config"]).stderr).toContain("warning: ");
