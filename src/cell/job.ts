@@ -11,12 +11,8 @@ import type { Config } from "./config.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "./heartbeat.ts";
 import { isMissionId } from "./mission-id.ts";
 
-<<<<<<< HEAD
 /** The heartbeat file of a job. */
-export interface Pulse {
-=======
 export interface JobHeartbeat {
->>>>>>> 6cfc2a4 (platform, cell: plain English in names, messages and comments)
   readonly job: string;
   readonly timestamp: number;
   readonly interval_seconds: number;
