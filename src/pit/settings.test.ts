@@ -5,7 +5,7 @@ const settings = (pit: object, agent?: string, cell?: object) =>
   pitSettings({ pit }, "/etc/c.json", agent, cell && { section: cell, where: "/m/cell.json: pit" });
 
 describe("settings of the pit", () => {
-  test("are the spec's without a config", () => {
+  test("have defaults", () => {
     expect(pitSettings({}, undefined)).toMatchObject({
       revive: "ask",
       stallSeconds: null,
@@ -30,11 +30,17 @@ describe("settings of the pit", () => {
     [{ alike_crashes_per_step: 0 }, "pit.alike_crashes_per_step is not a whole number above 0"],
     [{ quota_patterns: ["("] }, "pit.quota_patterns is not a list of regular expressions"],
     [{ agents: [] }, "pit.agents is not an object"],
-    [{ jitter: 1.5 }, "pit.jitter is not a number between 0 and 1"],
-  ])("that are wrong say where: %o", (pit, words) => {
-    expect(() => settings(pit)).toThrow(words);
+    [{ grace_seconds: -1 }, "pit.grace_seconds is not a number, 0 or more"],
+  ])("name file and key of a wrong value: %o", (pit, message) => {
+    expect(() => settings(pit)).toThrow(message);
   });
-  test("are checked as a whole: every agent's, and keys that nobody knows are named", () => {
+  test("ignore the removed key jitter as any unknown key", () => {
+    expect(settings({ jitter: 1.5 })).toEqual(settings({}));
+    expect(checkPitSettings({ pit: { jitter: 0.5 } }, "c")).toEqual([
+      'c: pit: unknown key "jitter" is not used',
+    ]);
+  });
+  test("are checked as a whole: every agent's, and unknown keys are reported", () => {
     const pit = { revive: "yes", http_port: 1, gitea: {}, agents: { claude: { stal_seconds: 5 } }, retry: 1 };
     expect(checkPitSettings({ pit }, "c")).toEqual([
       'c: pit: unknown key "retry" is not used',

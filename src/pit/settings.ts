@@ -58,14 +58,8 @@ export const PIT_SETTINGS = {
   }),
   backoff_seconds: numbers(
     DEFAULT_LIMITS.backoffMs.map((ms) => ms / 1000),
-    "delay before the first, second, … revival in a row; the last value repeats",
+    "delay before the first, second, … revival in a row, ±20 %; the last value repeats",
   ),
-  jitter: setting({
-    type: (z) => z.number().min(0).max(1),
-    default: DEFAULT_LIMITS.jitter,
-    allowed: "a number between 0 and 1",
-    description: "share by which each delay is lengthened or shortened at random",
-  }),
   healthy_seconds: amount(
     DEFAULT_LIMITS.healthyMs / 1000,
     "a life of this length resets the backoff and the count of identical crashes",
@@ -183,7 +177,6 @@ function fromValues(values: SettingValues<typeof PIT_SETTINGS>): PitSettings {
     revive: values.revive,
     limits: {
       backoffMs: values.backoff_seconds.map((each) => each * 1000),
-      jitter: values.jitter,
       healthyMs: values.healthy_seconds * 1000,
       maxRevivalsPerHour: values.max_revivals_per_hour,
       maxAgeMs: values.max_age_seconds * 1000,

@@ -60,9 +60,7 @@ describe("config", () => {
       pit.revive = ask  (default)
         what to do when an agent dies: revive it, do nothing, ask a person, or start a fresh substitute
       pit.backoff_seconds = [0,10,20,40,80,160,300]  (default)
-        delay before the first, second, … revival in a row; the last value repeats
-      pit.jitter = 0.2  (default)
-        share by which each delay is lengthened or shortened at random
+        delay before the first, second, … revival in a row, ±20 %; the last value repeats
       pit.healthy_seconds = 600  (default)
         a life of this length resets the backoff and the count of identical crashes
       pit.max_revivals_per_hour = 5  (default)

@@ -153,7 +153,7 @@ describe("what the keeper wrote", () => {
 
 describe("time", () => {
   it("a wait does not grow when the clock is set back", async () => {
-    configure({ pit: { backoff_seconds: [600], jitter: 0 } });
+    configure({ pit: { backoff_seconds: [600] } });
     const pit = await world.openPit();
     startSleeper();
     killAgent();
@@ -172,7 +172,7 @@ describe("time", () => {
   });
 
   it("a revival that was decided days ago and never came is asked about", async () => {
-    configure({ pit: { backoff_seconds: [600], jitter: 0 } });
+    configure({ pit: { backoff_seconds: [600] } });
     const pit = await world.openPit();
     startSleeper();
     killAgent();
@@ -218,7 +218,7 @@ describe("settings", () => {
   it.each<[object, string]>([
     [{ pit: 7 }, "pit is not an object"],
     [{ pit: { revive: "always" } }, "pit.revive is not one of yes, no, ask, substitute"],
-    [{ pit: { jitter: 5 } }, "pit.jitter is not a number between 0 and 1"],
+    [{ pit: { grace_seconds: -5 } }, "pit.grace_seconds is not a number, 0 or more"],
     [
       { pit: { agents: { claude: { grace_seconds: -1 } } } },
       "pit.agents.claude.grace_seconds is not a number",

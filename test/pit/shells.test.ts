@@ -3,7 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it, type TestContext } from "vitest";
 import { keeperArguments, readKeeperScript } from "../../src/pit/start/keeper-arguments.ts";
 
 const KEEPER_SCRIPT = readKeeperScript();
@@ -15,15 +15,14 @@ const SHELLS: readonly (readonly string[])[] = [
   ["busybox", "sh"],
 ];
 
-describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (name, shell) => {
-  let directory: string;
-  beforeEach(() => {
-    directory = mkdtempSync(join(tmpdir(), "lazarus-shell-"));
-    mkdirSync(join(directory, "work"));
-    writeFileSync(join(directory, "heartbeat.json"), '{\n  "timestamp": 5,\n  "status": "bootstrapped"\n}\n');
-  });
-  afterEach(() => rmSync(directory, { recursive: true, force: true }));
-
+/** A directory for one keeper, and how to run it there; skips the test when the shell is not installed. */
+function createKeeper(shell: readonly string[], { skip, onTestFinished }: TestContext) {
+  if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
+    skip(`${shell.join(" ")} is not installed`);
+  const directory = mkdtempSync(join(tmpdir(), "lazarus-shell-"));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  mkdirSync(join(directory, "work"));
+  writeFileSync(join(directory, "heartbeat.json"), '{\n  "timestamp": 5,\n  "status": "bootstrapped"\n}\n');
   const keep = (agent: string, { script = KEEPER_SCRIPT, logCount = 2 } = {}): Promise<number | null> => {
     writeFileSync(join(directory, "keeper-0.sh"), script);
     const args = keeperArguments(
@@ -53,10 +52,12 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
     return new Promise((resolve) => keeper.once("exit", resolve));
   };
   const read = (file: string) => JSON.parse(readFileSync(join(directory, file), "utf8"));
+  return { directory, keep, read };
+}
 
-  it("runs an agent from start to exit", async ({ skip }) => {
-    if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
-      skip(`${name} is not installed`);
+describe.concurrent.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (_, shell) => {
+  it("runs an agent from start to exit", async (test) => {
+    const { directory, keep, read } = createKeeper(shell, test);
     const status = await keep(
       'pwd; umask; echo "$log $n $LAZARUS_EPOCH"; head -c 3000 /dev/zero; until [ -s ../log.1 ]; do sleep 0.1; done; exit 7',
     );
@@ -68,9 +69,8 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
     expect(existsSync(join(directory, "log.2"))).toBe(false);
   });
 
-  it("rotates the log only above its limit and keeps the newest ones", async ({ skip }) => {
-    if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
-      skip(`${name} is not installed`);
+  it("rotates the log only above its limit and keeps the newest ones", async (test) => {
+    const { directory, keep } = createKeeper(shell, test);
     // Three heartbeats after writing exactly the limit, the log has been checked at least once.
     const status = await keep(`
       head -c 1000 /dev/zero
@@ -90,9 +90,8 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
     expect(existsSync(join(directory, "log.3"))).toBe(false);
   });
 
-  it("only truncates the log when no older ones are kept", async ({ skip }) => {
-    if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
-      skip(`${name} is not installed`);
+  it("only truncates the log when no older ones are kept", async (test) => {
+    const { directory, keep } = createKeeper(shell, test);
     const status = await keep("head -c 3000 /dev/zero; until [ ! -s ../log ]; do sleep 0.1; done; exit 7", {
       logCount: 0,
     });
@@ -100,11 +99,8 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
     expect(existsSync(join(directory, "log.1"))).toBe(false);
   });
 
-  it("sends heartbeats for an agent that signals its whole process group before the traps are set", async ({
-    skip,
-  }) => {
-    if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
-      skip(`${name} is not installed`);
+  it("sends heartbeats for an agent that signals its process group before the traps are set", async (test) => {
+    const { keep } = createKeeper(shell, test);
     const late = KEEPER_SCRIPT.replace("side() {\n", "side() {\n  sleep 1\n");
     expect(late).not.toBe(KEEPER_SCRIPT);
     const status = await keep(
@@ -115,9 +111,8 @@ describe.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (n
     expect(status).toBe(7);
   });
 
-  it("passes the environment unchanged and reports a signal as 128 + n", async ({ skip }) => {
-    if (spawnSync(shell[0]!, [...shell.slice(1), "-c", "exit 0"]).status !== 0)
-      skip(`${name} is not installed`);
+  it("passes the environment unchanged and reports a signal as 128 + n", async (test) => {
+    const { directory, keep, read } = createKeeper(shell, test);
     expect(await keep('pwd; umask; echo "$log $n $LAZARUS_EPOCH"; kill -9 $$')).toBe(137);
     const umask = process.umask().toString(8).padStart(4, "0");
     const lines = readFileSync(join(directory, "log"), "utf8").split("\n").slice(0, 3);

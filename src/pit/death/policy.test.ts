@@ -156,7 +156,6 @@ describe("the revival policy", () => {
 
 const limits: fc.Arbitrary<PolicyLimits> = fc.record({
   backoffMs: fc.array(fc.nat(600_000), { maxLength: 8 }),
-  jitter: fc.double({ min: 0, max: 1, noNaN: true }),
   healthyMs: fc.nat(HOUR),
   maxRevivalsPerHour: fc.nat(10),
   maxAgeMs: fc.nat(48 * HOUR),

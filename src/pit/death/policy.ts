@@ -19,8 +19,6 @@ export interface End {
 
 export interface PolicyLimits {
   readonly backoffMs: readonly number[];
-  /** Share by which a wait is stretched or shortened at random. */
-  readonly jitter: number;
   /** A life of this length resets the backoff and the count of similar crashes. */
   readonly healthyMs: number;
   readonly maxRevivalsPerHour: number;
@@ -33,7 +31,6 @@ export interface PolicyLimits {
 
 export const DEFAULT_LIMITS: PolicyLimits = {
   backoffMs: [0, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000],
-  jitter: 0.2,
   healthyMs: 10 * 60_000,
   maxRevivalsPerHour: 5,
   maxAgeMs: 24 * 3_600_000,
@@ -170,9 +167,12 @@ function rest(reason: string): Decision {
   return { action: "rest", reason };
 }
 
+/** Share by which a wait is stretched or shortened at random, so that agents of one outage do not return together. */
+const JITTER = 0.2;
+
 function backoff({ attempt, limits, chance }: Situation): number {
   const step = limits.backoffMs[Math.min(attempt, limits.backoffMs.length - 1)] ?? 0;
-  return Math.round(step * (1 + limits.jitter * (2 * chance - 1)));
+  return Math.round(step * (1 + JITTER * (2 * chance - 1)));
 }
 
 function alikeInARow(fingerprints: readonly string[]): number {
