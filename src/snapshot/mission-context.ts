@@ -1,4 +1,4 @@
-// What every operation on a mission's checkpoints works with, gathered once.
+// The context of every operation on a mission's checkpoints: machine, config, settings, cell and vault.
 import { existsSync, lstatSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
@@ -17,12 +17,12 @@ export interface MissionContext {
   readonly mission: MissionId;
   readonly cellRoot: string;
   readonly vault: Vault;
-  /** What may be deleted at any time: stat cache, private git index. */
+  /** Can be deleted at any time: stat cache, private git index. */
   readonly cacheDirectory: string;
   /** Version of Lazarus, for the metadata. */
   readonly version: string;
   readonly onProgress: (progress: Progress) => void;
-  /** What git may know of the caller's environment. */
+  /** The part of the caller's environment that git sees. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Runs `work` on the registry. Never throws: the registry is a cache, and a failed write is reported, not fatal. */
   readonly record: (work: (registry: RegistryWriter) => void) => void;
@@ -32,7 +32,7 @@ export type RegistryWriter = Pick<Registry, "database" | "append">;
 
 /** How far an operation is. */
 export interface Progress {
-  /** What is being done: "reading", "restoring", "verifying" … */
+  /** "storing", "restoring", "verifying" … */
   readonly phase: string;
   readonly done: number;
   readonly total: number;
@@ -55,9 +55,9 @@ export function openMissionContext(
 ): MissionContext {
   const { config } = effective;
   const place = cellRoot(config.missions_root, mission);
-  // A cell may be a link to another place in the missions' root: what is saved and restored is that directory.
+  // A cell may be a link within the missions root: then its target is saved and restored.
   const isLink = lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
-  const root = isLink ? realPlace(place) : place;
+  const root = isLink ? resolvePath(place) : place;
   const vault = openVault(machine, config.vault_root, mission);
   refuseOverlap(root, vault.root);
   return {
@@ -86,21 +86,21 @@ export function requireCell({ mission, cellRoot: root, vault }: MissionContext):
   });
 }
 
-/** Where a path really lies: links are followed as far as it exists. */
-export function realPlace(path: string): string {
+/** The real path, with links resolved as far as the path exists. */
+export function resolvePath(path: string): string {
   try {
     return realpathSync.native(path);
   } catch {
     const parent = dirname(path);
-    return parent === path ? path : join(realPlace(parent), basename(path));
+    return parent === path ? path : join(resolvePath(parent), basename(path));
   }
 }
 
-/** A vault inside its cell would capture itself for ever; a cell inside its vault would be pruned. */
+/** A vault inside its cell would capture itself; a cell inside its vault would be pruned. */
 function refuseOverlap(cell: string, vault: string): void {
-  const [real, kept] = [realPlace(cell), realPlace(vault)];
+  const [real, kept] = [resolvePath(cell), resolvePath(vault)];
   if (real !== kept && !isInside(real, kept) && !isInside(kept, real)) return;
-  throw new LazarusError("VAULT_MISPLACED", `the vault ${vault} and the cell ${cell} lie inside each other`, {
+  throw new LazarusError("VAULT_MISPLACED", `the vault ${vault} and the cell ${cell} overlap`, {
     hint: "set vault_root to a directory outside missions_root, then: lazarus config",
   });
 }

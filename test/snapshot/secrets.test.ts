@@ -103,7 +103,7 @@ describe("files on the deny-list", () => {
     ]);
     expect(checkpoint.metadata.git).toMatchObject({
       status: "committed",
-      note: `not in the git commit, since git does not track them: ${SECRETS.length} secret files`,
+      note: `not in the git commit, because git does not track them: ${SECRETS.length} secret files`,
     });
     expect(objects(lab)).not.toContain(MARK);
     expect(objects(lab)).toContain("ordinary");

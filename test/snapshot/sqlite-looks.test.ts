@@ -28,6 +28,6 @@ it("is copied when the journal belongs to a running transaction", async () => {
 
 it("is not copied when every attempt finds a journal to roll back", async () => {
   const reason = await backupDatabase(join(directory, "a.db"), join(directory, "copy"), { backup: refused });
-  expect(reason).toContain("its last transaction was cut off");
+  expect(reason).toContain("its last transaction was interrupted");
   expect(fs.readdirSync(directory)).toEqual(["a.db"]);
 });

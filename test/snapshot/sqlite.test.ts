@@ -131,7 +131,7 @@ describe("a database that SQLite cannot copy is captured as plain files, and tha
         path: "worktree/a.db",
         kind: "degraded",
         reason:
-          "SQLite could not copy it (its last transaction was cut off, and SQLite will undo it from the journal); captured as plain files",
+          "SQLite could not copy it (its last transaction was interrupted, and SQLite will roll it back from the journal); captured as plain files",
       },
     ]);
     const restored = new DatabaseSync(join(await lab.restored(ref.id), "worktree/a.db"));

@@ -1,13 +1,12 @@
-// Runs git with an environment of its own: nothing the caller has set (GIT_DIR, GIT_INDEX_FILE …) reaches it, no hook,
-// no file-system monitor, no prompt, no pager, no lock on the user's index, no repository above the worktree, and no
-// waiting for ever on a filter that hangs.
+// Runs git in its own environment: no GIT_* variables of the caller, no hooks, file-system monitor, prompt or pager, no
+// lock on the user's index, no repository above the worktree, and a timeout for filters that hang.
 import { spawn } from "node:child_process";
 import { dirname } from "node:path";
 
 export interface GitResult {
   readonly code: number;
   readonly stdout: string;
-  /** The same as bytes: names of files need not be text. */
+  /** The same as bytes: file names need not be UTF-8. */
   readonly bytes: Buffer;
   readonly stderr: string;
 }
@@ -30,10 +29,10 @@ const QUIET = [
   "gc.auto=0",
 ].flatMap((setting) => ["-c", setting]);
 const IDENTITY = { NAME: "Lazarus", EMAIL: "lazarus@localhost" };
-/** The first `add` of a huge worktree takes minutes; a filter that hangs takes for ever. */
+/** The first `add` of a huge worktree takes minutes. */
 const TIMEOUT_MS = 10 * 60 * 1000;
 
-/** Never throws: a git that is absent, old or unhappy is a result with a code. */
+/** Never throws: a missing or failing git is a result with an exit code. */
 export function git(worktree: string, args: readonly string[], options: GitOptions): Promise<GitResult> {
   const { PATH, HOME, XDG_CONFIG_HOME, TMPDIR } = options.environment;
   const env: Record<string, string> = {
@@ -41,7 +40,7 @@ export function git(worktree: string, args: readonly string[], options: GitOptio
     GIT_OPTIONAL_LOCKS: "0",
     GIT_TERMINAL_PROMPT: "0",
     GIT_LITERAL_PATHSPECS: "0",
-    // A `.git` that is no repository must not make git take the one of a directory above, which is not ours.
+    // If `.git` is not a repository, git must not use one in a parent directory.
     GIT_CEILING_DIRECTORIES: dirname(worktree),
     GIT_AUTHOR_NAME: IDENTITY.NAME,
     GIT_AUTHOR_EMAIL: IDENTITY.EMAIL,
@@ -53,7 +52,7 @@ export function git(worktree: string, args: readonly string[], options: GitOptio
   if (options.date !== undefined) env.GIT_AUTHOR_DATE = env.GIT_COMMITTER_DATE = options.date;
   if (options.indexFile !== undefined) env.GIT_INDEX_FILE = options.indexFile;
   return new Promise((resolve) => {
-    // A process group of its own, so that a hanging filter can be ended together with the git that waits for it.
+    // Its own process group, so that a hanging filter is killed together with git.
     const child = spawn("git", [...QUIET, "-C", worktree, ...args], { env, detached: true });
     const out: Buffer[] = [];
     const err: Buffer[] = [];
@@ -64,8 +63,8 @@ export function git(worktree: string, args: readonly string[], options: GitOptio
       const stderr = why ?? Buffer.concat(err).toString("utf8").trim();
       resolve({ code, stdout: bytes.toString("utf8"), bytes, stderr });
     };
-    // Without descriptors for the pipes there is no child at all, and only the error tells.
-    child.on("error", (error) => end(-1, isAbsent(error) ? "not found in PATH" : error.message));
+    // Without descriptors for the pipes there is no child, only this event.
+    child.on("error", (error) => end(-1, isMissing(error) ? "not found in PATH" : error.message));
     if (child.stdout === undefined) return;
     const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     timer = setTimeout(() => {
@@ -76,13 +75,13 @@ export function git(worktree: string, args: readonly string[], options: GitOptio
     child.stdout.on("data", (chunk: Buffer) => out.push(chunk));
     child.stderr.on("data", (chunk: Buffer) => err.push(chunk));
     child.on("close", (code) => end(code ?? -1));
-    // A git that ends without reading its input is no reason to die.
+    // git may exit without reading its input.
     child.stdin.on("error", () => {});
     child.stdin.end(options.input ?? "");
   });
 }
 
-function isAbsent(error: Error): boolean {
+function isMissing(error: Error): boolean {
   return "code" in error && error.code === "ENOENT";
 }
 
@@ -90,6 +89,6 @@ function killGroup(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid, "SIGKILL");
   } catch {
-    // It ended by itself.
+    // It has already exited.
   }
 }

@@ -1,6 +1,6 @@
-// The index from which checkpoints are committed: a file in the cache directory, never the user's own. Brought up to
-// date from a list of changes when that is safe, else by git's own look at everything. Secrets that git does not track
-// are not added, so that neither the commit nor an object of the repository holds them (INV-7).
+// The index from which checkpoints are committed: a file in the cache directory, never the user's own. Updated from a list
+// of changes when that is safe, otherwise by `git add --all`. Secrets that git does not track are not added, so that
+// neither the commit nor any object of the repository holds them (INV-7).
 import { copyFileSync, existsSync, rmSync, statSync, utimesSync } from "node:fs";
 import { decodePath, encodePath, parentPath, systemPath } from "../model/path-bytes.ts";
 import type { GitOptions, GitResult } from "./git-command.ts";
@@ -16,22 +16,22 @@ export interface PathChanges {
 export interface IndexRequest {
   readonly worktree: string;
   readonly indexFile: string;
-  /** Paths that the deny-list matches, seen in the worktree. */
+  /** All secret files in the worktree. */
   readonly secrets: readonly string[];
-  /** Those among the changes, at least. */
+  /** At least the secret files among the changes. */
   readonly secretChanges: readonly string[];
   readonly isSecret: (path: string) => boolean;
 }
 
 export type Updated = { readonly failure: string } | { readonly note: string | null };
 
-const FEW = 2000;
-const OWN_RULES = /(^|\/)\.git(ignore|attributes|modules)?(\/|$)/;
+const MAX_CHANGES = 2000;
+const READ_BY_GIT = /(^|\/)\.git(ignore|attributes|modules)?(\/|$)/;
 
-/** Only plain changes of plain files: rules, submodules and nested repositories need git's own eyes. */
+/** Only changes of ordinary files: ignore rules, submodules and nested repositories need `git add --all`. */
 export function isSimple(worktree: string, changes: PathChanges): boolean {
   const all = [...changes.present, ...changes.removed];
-  if (all.length > FEW || all.some((path) => OWN_RULES.test(path))) return false;
+  if (all.length > MAX_CHANGES || all.some((path) => READ_BY_GIT.test(path))) return false;
   const directories = new Set<string>(changes.present);
   for (const path of all) {
     for (let up = parentPath(path); up !== "." && !directories.has(up); up = parentPath(up))
@@ -42,7 +42,7 @@ export function isSimple(worktree: string, changes: PathChanges): boolean {
   return true;
 }
 
-/** Applies a few changes. Any failure means that git should look at everything. */
+/** Applies a few changes. After a failure the caller adds everything. */
 export async function updateIndex(
   call: Call,
   { indexFile, secretChanges }: IndexRequest,
@@ -59,7 +59,7 @@ export async function updateIndex(
     if (!(ignored instanceof Set)) return ignored;
     visible = visible.filter((path) => !ignored.has(path));
   }
-  // Taken out whatever stands there now: something else may have the name, ignored or a secret, and must not come in by it.
+  // Removed even if the name exists again: it may now be an ignored file or a secret, which must not be added.
   return (
     (await change(call, indexFile, ["--force-remove"], changes.removed)) ??
     (await change(call, indexFile, ["--add", "--remove", "--replace"], visible)) ?? { note: null }
@@ -78,12 +78,12 @@ async function change(
 }
 
 const WITHOUT_COMMIT = /'(.+?)\/?' does not have a commit checked out/;
-/** Files that come and go while git looks: the next look may find rest. */
+/** Files that appear and disappear while git reads: worth another attempt. */
 const TRANSIENT = /No such file or directory|unable to stat|unable to index file|short read|File exists/;
 const TRANSIENT_RETRIES = 2;
 const RETRIES = 50;
 
-/** Starts from a copy of the user's index, whose stat data spares git from hashing every file. */
+/** Starts from a copy of the user's index, whose stat data saves git from hashing every file. */
 export async function addEverything(
   call: Call,
   request: IndexRequest,
@@ -121,9 +121,9 @@ export async function addEverything(
 function describe(without: readonly string[], secrets: number): string | null {
   const notes: string[] = [];
   if (without.length > 0)
-    notes.push(`not in the git commit, since they have no commit of their own: ${without.join(", ")}`);
+    notes.push(`not in the git commit, because they have no commit of their own: ${without.join(", ")}`);
   if (secrets > 0)
-    notes.push(`not in the git commit, since git does not track them: ${secrets} secret files`);
+    notes.push(`not in the git commit, because git does not track them: ${secrets} secret files`);
   return notes.length === 0 ? null : notes.join("; ");
 }
 
@@ -134,12 +134,12 @@ function copyIndex(userIndexFile: string, indexFile: string): void {
     const stat = statSync(userIndexFile, { throwIfNoEntry: false });
     if (stat === undefined) return;
     copyFileSync(userIndexFile, indexFile);
-    // Git doubts entries that are not older than their index. A copy that looked newer would silence that doubt, and
-    // with it changes of the same second.
+    // Git rehashes entries that are not older than their index. A copy with a newer time would make it miss changes
+    // of the same second.
     const seconds = Math.max(1, Math.floor(stat.mtimeMs / 1000));
     utimesSync(indexFile, seconds, seconds);
   } catch {
-    // The user's git replaces its index by rename; without a copy we only pay the hashing.
+    // The user's git replaces its index by rename; without a copy, git only has to hash more.
     rmSync(indexFile, { force: true });
   }
 }
@@ -156,14 +156,14 @@ async function findIgnored(
 ): Promise<Set<string> | { failure: string }> {
   const ask = (...options: string[]) =>
     call(["check-ignore", ...options, "-z", "--stdin"], { indexFile, input: joinNul(paths) });
-  // By the rules alone first, which spares reading a large index; what is tracked is not ignored, whatever they say.
+  // First by the rules alone, which avoids reading a large index; tracked files are not ignored, whatever the rules say.
   let ignored = await ask("--no-index");
   if (ignored.code === 0) ignored = await ask();
   if (ignored.code !== 0 && ignored.code !== 1) return { failure: `git check-ignore: ${ignored.stderr}` };
   return splitNul(ignored.bytes);
 }
 
-/** Those that git would add: neither tracked nor ignored. */
+/** Secrets that git would add: neither tracked nor ignored. */
 async function untrackedSecrets(
   call: Call,
   { indexFile, secrets }: IndexRequest,
@@ -172,11 +172,11 @@ async function untrackedSecrets(
   const untracked = secrets.filter((path) => !tracked.has(path));
   if (untracked.length === 0) return [];
   const ignored = await findIgnored(call, indexFile, untracked);
-  // Leaving out too much is safe.
+  // Excluding too much is safe.
   return ignored instanceof Set ? untracked.filter((path) => !ignored.has(path)) : untracked;
 }
 
-/** Secrets that appeared between our look and git's. */
+/** Removes secrets that appeared between the walk and `git add`. */
 async function dropLateSecrets(
   call: Call,
   { indexFile, isSecret }: IndexRequest,

@@ -1,5 +1,5 @@
-// What differs between two listings: two checkpoints, or a checkpoint and the cell as it is now. Pure, but for the
-// reader of contents that is handed in.
+// The differences between two listings: two checkpoints, or a checkpoint and the current cell. Pure, apart from the
+// injected content readers.
 import { isUtf8 } from "node:buffer";
 import type { Entry, Listing } from "./entry.ts";
 import { comparePaths } from "./path-bytes.ts";
@@ -14,7 +14,7 @@ export interface Change {
   readonly kind: ChangeKind;
   readonly before?: Entry;
   readonly after?: Entry;
-  /** What else than the content differs: "mode", "owner", "time", "xattrs", "links", "holes". */
+  /** What differs besides the content: "mode", "owner", "time", "xattrs", "links", "holes". */
   readonly aspects: readonly string[];
 }
 
@@ -36,7 +36,7 @@ export function compareListings(before: Listing, after: Listing): Change[] {
   return [...changes, ...linked].sort((a, b) => comparePaths(a.path, b.path));
 }
 
-/** A directory's time moves whenever something in it comes or goes: true, and seldom what one wants to read. */
+/** A directory's time changes whenever an entry is added or removed: rarely worth showing. */
 export function isOnlyDirectoryTime(change: Change): boolean {
   return (
     change.kind === "metadata" &&
@@ -55,7 +55,7 @@ function compareEntries(before: Entry, after: Entry): Change | undefined {
 
 function contentDiffers(a: Entry, b: Entry): boolean {
   if (a.target !== b.target || a.size !== b.size) return true;
-  // Digests cover the stored bytes: with other holes they say nothing about the content as its reader sees it.
+  // The digest covers the stored bytes, so different holes also count as different content.
   return a.sha256 !== b.sha256;
 }
 
@@ -73,7 +73,7 @@ function spell(xattrs: Entry["xattrs"]): string {
   return JSON.stringify([...(xattrs ?? [])].sort(([x], [y]) => (x < y ? -1 : 1)));
 }
 
-/** Paths that are the same but for who shares their inode. Names of groups mean nothing across checkpoints. */
+/** Paths that differ only in which others share their inode. Group names are not comparable across checkpoints. */
 function changedGroups(before: Listing, after: Listing, known: readonly Change[]): Change[] {
   const seen = new Set(known.map(({ path }) => path));
   const partnersBefore = partnersOf(before);
@@ -106,7 +106,7 @@ function partnersOf(listing: Listing): Map<string, string> {
   return partners;
 }
 
-/** The bytes of a file on one side; undefined when they cannot be had. */
+/** The bytes of a file on one side; undefined when they cannot be read. */
 export type ReadContent = (entry: Entry) => Buffer | undefined;
 
 export interface ContentDiff {
@@ -135,7 +135,7 @@ export function diffContent(change: Change, readBefore: ReadContent, readAfter: 
   return { text: unifiedDiff(old, now), note: null };
 }
 
-/** NUL is in no text; other control characters may be, unless the rest is no UTF-8 either. */
+/** Text contains no NUL; other control characters only make a file binary if it is not UTF-8. */
 function isBinary(bytes: Buffer): boolean {
   const head = bytes.subarray(0, BINARY_PROBE_BYTES);
   return (
@@ -143,7 +143,7 @@ function isBinary(bytes: Buffer): boolean {
   );
 }
 
-/** A symlink's text is its target; directories and FIFOs have none. */
+/** The text of a symlink is its target; directories and FIFOs have none. */
 function textOf(entry: Entry | undefined, read: ReadContent): string | { note: string } {
   if (entry === undefined || entry.type === "directory" || entry.type === "fifo") return "";
   if (entry.type === "symlink") return `${entry.target ?? ""}\n`;

@@ -1,17 +1,17 @@
-// What a checkpoint knows about one path, and about one checkpoint as a whole. Plain data, no I/O.
+// The data of a checkpoint: its entries, its metadata and its reference in the vault's index. Types only.
 import type { FlowPosition } from "../../flow/operations/positions.ts";
 import type { RunPosition } from "../../run/stores/positions.ts";
 
 /** The type of an entry. */
 export type EntryType = "file" | "directory" | "symlink" | "fifo";
 
-/** Where a file's bytes lie: in the raw tar stream of one layer. */
+/** Where a file's bytes are stored: in the raw tar stream of one layer. */
 export interface Location {
   /** Digest of the layer: `sha256:…`. */
   readonly layer: string;
   /** Offset of the first stored byte in the layer's uncompressed tar stream. */
   readonly at: number;
-  /** Bytes stored there: the size, or the sum of the extents of a sparse file. */
+  /** Bytes stored there: the file's size, or the sum of the extents of a sparse file. */
   readonly length: number;
 }
 
@@ -32,22 +32,22 @@ export interface Entry {
   readonly sha256: string;
   /** Symlinks only. */
   readonly target?: string;
-  /** Files that share one inode share this name; unique within a checkpoint. */
+  /** Files that share an inode have the same group; unique within a checkpoint. */
   readonly group?: string;
   readonly xattrs?: readonly (readonly [name: string, base64: string])[];
-  /** Sparse files: where data lies, the rest being holes. */
+  /** Sparse files: the ranges that hold data; the rest are holes. */
   readonly extents?: readonly (readonly [offset: number, length: number])[];
-  /** Files with at least one byte. Hard links of one group all carry the same. */
+  /** Files with at least one byte. Hard links of one group all have the same. */
   readonly location?: Location;
 }
 
 /** The whole tree of one checkpoint, by path. */
 export type Listing = ReadonlyMap<string, Entry>;
 
-/** What was not captured as it is, and why (INV-6). */
+/** What was not captured exactly, and why (INV-6). */
 export interface Flaw {
   readonly path: string;
-  /** skipped: not in the checkpoint. torn: changed while being read. degraded: captured, but not wholly. */
+  /** skipped: not in the checkpoint. torn: changed while being read. degraded: captured, but not completely. */
   readonly kind: "skipped" | "torn" | "degraded";
   readonly reason: string;
 }
@@ -79,7 +79,7 @@ export interface GitPosition {
   readonly note: string | null;
 }
 
-/** What the config blob of a checkpoint says, under `lazarus`. Field names are fixed: other tools read them. */
+/** The `lazarus` field of a checkpoint's config blob. Field names are fixed: other tools read them. */
 export interface CheckpointMetadata {
   readonly format: 1;
   readonly checkpoint_id: string;
@@ -99,7 +99,7 @@ export interface CheckpointMetadata {
     readonly others: number;
     /** Size of all files, as a reader sees them. */
     readonly bytes: number;
-    /** Paths and bytes that this checkpoint stored anew. */
+    /** Paths that this checkpoint stored. */
     readonly changed: number;
     readonly removed: number;
     readonly changed_bytes: number;
@@ -108,11 +108,11 @@ export interface CheckpointMetadata {
   readonly flows: readonly FlowPosition[];
   readonly runs: readonly RunPosition[];
   readonly flaws: readonly Flaw[];
-  /** Patterns of paths that were left out on purpose; restore never removes what they match. */
+  /** Exclude patterns; a restore never removes a path that they match. */
   readonly excluded: readonly string[];
 }
 
-/** One line of a vault's index: the checkpoint exists because this is there (INV-2). */
+/** One entry of a vault's index: the checkpoint exists if and only if this does (INV-2). */
 export interface CheckpointRef {
   readonly id: string;
   /** Digest of the manifest. */
@@ -125,6 +125,6 @@ export interface CheckpointRef {
   readonly pinned: boolean;
   /** When a drill last proved it restorable; null if never. */
   readonly provenAtMs: number | null;
-  /** Set on the safety checkpoint of a restore: what was restored over it. */
+  /** Set on the safety checkpoint of a restore: the checkpoint that was restored. */
   readonly beforeRestoreOf: string | null;
 }

@@ -73,16 +73,16 @@ describe("findCheckpoint", () => {
   });
 
   it("names the nearest ones when there is none, or several", () => {
-    expect(failure("20261115-12").message).toContain("the beginning of 2 checkpoints");
+    expect(failure("20261115-12").message).toContain("a prefix of 2 checkpoints");
     expect(failure("20261115-12").message).toContain("20261115-120000-cccccc");
     const typo = failure("20261115-110000-bbbxxx");
     expect(typo.code).toBe("CHECKPOINT_UNKNOWN");
     expect(typo.message).toContain(
-      'mission m has no checkpoint "20261115-110000-bbbxxx"; the nearest: 20261115-110000-bbbbbb',
+      'mission m has no checkpoint "20261115-110000-bbbxxx"; nearest: 20261115-110000-bbbbbb',
     );
     expect(typo.hint).toBe("lazarus checkpoints m");
     expect(failure("2026-11-14").message).toContain(
-      "mission m has no checkpoint from 2026-11-14 23:59:59Z or before; the nearest: 20261115-090000-aaaaaa",
+      "mission m has no checkpoint from 2026-11-14 23:59:59Z or before; nearest: 20261115-090000-aaaaaa",
     );
     expect(failure("latest", []).hint).toBe("lazarus checkpoint m");
     expect(failure("").code).toBe("CHECKPOINT_UNKNOWN");

@@ -1,6 +1,6 @@
-// Which checkpoint the user means: an id, a unique beginning of one, `latest`, or a time. Pure: the list and the clock
-// are handed in. A time stands for all that it covers, so that what a listing prints to the second finds its own
-// checkpoint, and a bare date means the end of that day. Times without a zone are UTC, as everything Lazarus prints.
+// Finds the checkpoint that a user names: by id, unique prefix, `latest` or time. Pure: list and time are parameters. A
+// time covers its whole span, so that a time printed to the second finds its own checkpoint and a bare date means the
+// end of that day. Times without a zone are UTC, like everything Lazarus prints.
 import { LazarusError } from "../../platform/errors.ts";
 import type { CheckpointRef } from "./entry.ts";
 
@@ -27,14 +27,14 @@ export function findCheckpoint(refs: readonly CheckpointRef[], question: Questio
   if (text === "latest") return (ordinary(byTime).at(-1) ?? byTime.at(-1))!;
   const exact = refs.find((ref) => ref.id === text);
   if (exact !== undefined) return exact;
-  const beginning = text === "" ? [] : byTime.filter((ref) => ref.id.startsWith(text));
-  if (beginning.length === 1) return beginning[0]!;
-  if (beginning.length > 1) {
+  const matching = text === "" ? [] : byTime.filter((ref) => ref.id.startsWith(text));
+  if (matching.length === 1) return matching[0]!;
+  if (matching.length > 1) {
     throw unknown(
-      `${quoted(text)} is the beginning of ${beginning.length} checkpoints of ${mission}`,
+      `${quoted(text)} is a prefix of ${matching.length} checkpoints of ${mission}`,
       mission,
       text,
-      beginning,
+      matching,
     );
   }
   const atMs = parseMoment(text, nowMs);
@@ -57,7 +57,7 @@ export function findCheckpoint(refs: readonly CheckpointRef[], question: Questio
 }
 
 /**
- * The moment that `text` covers up to its very end, in epoch milliseconds: ISO dates and times (`2026-11-15`,
+ * The last millisecond that `text` covers, in epoch milliseconds: ISO dates and times (`2026-11-15`,
  * `2026-11-15 23:53`, `2026-11-15T23:53:01Z`), `2h ago`, `1 day 6 hours ago`, `yesterday`, `now`. Undefined for the rest.
  */
 export function parseMoment(text: string, nowMs: number): number | undefined {
@@ -113,14 +113,14 @@ function parseIso(text: string): number | undefined {
 }
 
 /**
- * Without the safety checkpoints that restores take: they hold what someone wanted to be rid of, and are reached by
- * `undo` or by id.
+ * Without the safety checkpoints of restores: they hold a state that the user replaced, and are reached by `undo` or by
+ * id.
  */
 function ordinary(refs: readonly CheckpointRef[]): CheckpointRef[] {
   return refs.filter((ref) => ref.reason !== "pre-restore");
 }
 
-/** Those whose ids share the longest beginning with what was typed; of equals, the newest. */
+/** The checkpoints whose ids share the longest prefix with the text, newest first. */
 function nearestIds(byTime: readonly CheckpointRef[], text: string): CheckpointRef[] {
   const shared = (id: string) => {
     let length = 0;
@@ -135,7 +135,7 @@ function nearestIds(byTime: readonly CheckpointRef[], text: string): CheckpointR
 
 function unknown(what: string, mission: string, text: string, near: readonly CheckpointRef[]): LazarusError {
   const named = near.slice(-NAMED_LIMIT).map((ref) => `${ref.id} (${iso(ref.createdAtMs)}, ${ref.reason})`);
-  return new LazarusError("CHECKPOINT_UNKNOWN", `${what}; the nearest: ${named.join(", ")}`, {
+  return new LazarusError("CHECKPOINT_UNKNOWN", `${what}; nearest: ${named.join(", ")}`, {
     hint: `lazarus checkpoints ${mission}`,
     details: { mission, asked: text, nearest: near.map((ref) => ref.id) },
   });

@@ -1,6 +1,6 @@
-// Names of files are bytes; in memory they are strings. Valid UTF-8 stands for itself; any other byte 0xNN becomes
-// the lone surrogate U+DCNN, which no valid text contains (Python's surrogateescape), so that the way back is exact
-// and JSON carries it as an escape. Paths are relative to the cell, with `/`, and the cell itself is ".".
+// File names are bytes on disk and strings in memory. Valid UTF-8 is decoded; any other byte 0xNN becomes the lone surrogate
+// U+DCNN, which valid text never contains (Python's surrogateescape), so that encoding is exact and JSON can represent it.
+// Paths are relative to the cell and use `/`; the cell itself is ".".
 
 const REPLACEMENT = "\ufffd";
 const ESCAPED = /[\udc80-\udcff]/;
@@ -29,20 +29,20 @@ export function encodePath(path: string): Buffer {
   return Buffer.concat(parts);
 }
 
-/** What to hand to a file-system call: a string unless the name needs its exact bytes. */
+/** The argument for a file-system call: a string, or bytes where the name is not UTF-8. */
 export function systemPath(path: string): string | Buffer {
   return ESCAPED.test(path) ? encodePath(path) : path;
 }
 
-/** The longest path that a call takes, with the NUL that ends it. */
+/** The longest path that a call accepts, including the terminating NUL. */
 const PATH_MAX_BYTES = process.platform === "darwin" ? 1024 : 4096;
 
 export function isTooLong(path: string): boolean {
-  // Three bytes a unit at most: short paths need no closer look.
+  // At most three bytes per UTF-16 unit: short paths need no encoding.
   return path.length * 3 >= PATH_MAX_BYTES && encodePath(path).length >= PATH_MAX_BYTES;
 }
 
-/** Below the cell: "." is the cell itself. */
+/** "." is the cell itself. */
 export function joinPath(directory: string, name: string): string {
   return directory === "." ? name : `${directory}/${name}`;
 }
@@ -52,7 +52,7 @@ export function parentPath(path: string): string {
   return slash < 0 ? "." : path.slice(0, slash);
 }
 
-/** In the order of their bytes, parents before their children. */
+/** Sorts parents before their children. */
 export function comparePaths(a: string, b: string): number {
   if (a === b) return 0;
   if (a === ".") return -1;
@@ -76,7 +76,7 @@ function decodeExactly(bytes: Uint8Array): string {
   return text;
 }
 
-/** Length of the valid UTF-8 sequence that starts here; 0 when there is none. */
+/** Length of the valid UTF-8 sequence at this offset; 0 if there is none. */
 function sequenceLength(bytes: Uint8Array, at: number): number {
   const first = bytes[at]!;
   const length = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;

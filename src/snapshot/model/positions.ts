@@ -1,5 +1,5 @@
-// Where a cell's flows and runs stand, for the metadata of its checkpoint: files, steps and conversation are saved
-// together, and so is the knowledge of how far they were. Read from the cell's own files, never from a server.
+// The positions of a cell's flows and runs, for the metadata of its checkpoint. Read from the cell's own files, never from
+// a server.
 import { readFlowPositions } from "../../flow/operations/positions.ts";
 import { readRunPositions } from "../../run/stores/positions.ts";
 import type { CheckpointMetadata } from "./entry.ts";

@@ -3,7 +3,7 @@
 import { isAbsolute } from "node:path";
 import { isInside } from "../../cell/mission-id.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import { type MissionContext, realPlace } from "../mission-context.ts";
+import { type MissionContext, resolvePath } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
 import { type FillResult, fillDirectory, prepareDirectory } from "../restore/fill-directory.ts";
@@ -45,8 +45,8 @@ export async function restoreTo(
 }
 
 function refuseVault({ config }: MissionContext, directory: string): void {
-  const path = realPlace(directory);
-  const vaults = realPlace(config.vault_root);
+  const path = resolvePath(directory);
+  const vaults = resolvePath(config.vault_root);
   if (isAbsolute(directory) && path !== vaults && !isInside(vaults, path)) return;
   throw new LazarusError("VAULT_MISPLACED", `${directory} is inside the vault ${config.vault_root}`, {
     hint: "choose a directory outside the vault",

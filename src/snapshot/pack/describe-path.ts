@@ -1,5 +1,5 @@
-// What is known of a path without its content: type, mode, owner, time to the nanosecond, xattrs, the target of a link, and
-// where the data of a sparse file lies. Never follows a link, never waits on a FIFO.
+// Reads the metadata of a path: type, mode, owner, nanosecond time, xattrs, the target of a link, and the extents of a
+// sparse file. Never follows a link, never blocks on a FIFO.
 import { constants, openSync, readlinkSync } from "node:fs";
 import { systemErrorCode } from "../../platform/errors.ts";
 import { createStat, ctimeMs, type FileStat, hasFileType, statPath } from "../../platform/file-stat.ts";
@@ -18,7 +18,7 @@ const MODES: Readonly<Record<EntryType, number>> = {
   fifo: S_IFIFO,
 };
 
-/** Still being put together: completed in place, since copies of copies would keep the garbage collector busy. */
+/** A captured item under construction. Mutable: copying 100,000 of them would burden the garbage collector. */
 export type Described = {
   -readonly [key in keyof Omit<CapturedItem, "entry">]: CapturedItem[key];
 } & { readonly entry: { -readonly [key in keyof CapturedItem["entry"]]: CapturedItem["entry"][key] } };
@@ -27,15 +27,15 @@ export function openToRead(file: string | Buffer): number {
   return openSync(file, READ_FLAGS);
 }
 
-/** The file itself, or what stands for it (a database's backup). */
+/** Opens the file itself, or the backup of a database. */
 export function openItem(item: CaptureItem, live: string | Buffer): number {
   return openToRead(item.source === undefined ? live : systemPath(item.source));
 }
 
-/** One thread describes one path at a time. */
+/** Reused: a thread describes one path at a time. */
 const seen = createStat();
 
-/** Directories, symlinks and FIFOs: everything there is to know, without opening them. */
+/** Describes a directory, symlink or FIFO without opening it. */
 export function describeOther(item: CaptureItem, file: string | Buffer): Described {
   const stat = statPath(file, seen);
   if (!hasFileType(stat, MODES[item.type])) throw changedType();
@@ -45,7 +45,7 @@ export function describeOther(item: CaptureItem, file: string | Buffer): Describ
   return described;
 }
 
-/** A file but for its content. A backup of a database has the database's own metadata, not the scratch file's. */
+/** Describes a file without its content. The backup of a database gets the metadata of the live file. */
 export function describeFile(
   item: CaptureItem,
   live: string | Buffer,
@@ -98,7 +98,7 @@ function readXattrs(described: Described, file: string | Buffer, fd: number | un
   }
 }
 
-/** Where data lies, when the file has holes; undefined for a dense file. */
+/** The extents of a sparse file; undefined for a dense one. */
 function findExtents(fd: number, { size, blocks }: FileStat): [number, number][] | undefined {
   if (size === 0 || blocks * 512 >= size) return undefined;
   const support = posixSupport();

@@ -1,4 +1,4 @@
-// Describes paths and hashes files without packing them: is what stat calls changed really different?
+// Describes paths and hashes files without packing them, to tell changed content from a changed stat.
 import { createHash } from "node:crypto";
 import { closeSync, readSync } from "node:fs";
 import { createStat, statOpen } from "../../platform/file-stat.ts";
@@ -6,7 +6,7 @@ import type { CapturedItem, CaptureItem, HashTask, MissedItem, TaskResult } from
 import { systemPath } from "../model/path-bytes.ts";
 import { describeFile, describeOther, openItem } from "./describe-path.ts";
 import { explainMiss, refuseLiveDatabase } from "./read-failure.ts";
-import { movedMeanwhile } from "./torn.ts";
+import { changedWhileReading } from "./torn.ts";
 
 export function hashTask(task: HashTask): TaskResult {
   const captured: CapturedItem[] = [];
@@ -45,7 +45,7 @@ function hashItem(root: string, item: CaptureItem): CapturedItem {
         done += count;
       }
     }
-    const torn = movedMeanwhile(before, statOpen(fd, createStat()));
+    const torn = changedWhileReading(before, statOpen(fd, createStat()));
     described.entry.sha256 = digest.digest("hex");
     if (torn !== undefined) described.torn = torn;
     return described;

@@ -1,9 +1,11 @@
-// Why a path could not be captured. What concerns the path becomes a reason in the checkpoint (INV-6); what concerns the
-// whole machine ends the capture.
+// Why a path could not be captured. A failure of one path becomes a flaw of the checkpoint (INV-6); a failure of the whole
+// machine ends the capture.
 import { existsSync } from "node:fs";
 import { refuseExhaustion, systemErrorCode } from "../../platform/errors.ts";
 import type { CaptureItem, MissedItem } from "../model/capture-item.ts";
 import { SQLITE_MAGIC, TRANSACTION_SUFFIXES } from "../model/sqlite-files.ts";
+
+const CHANGED_TYPE = "its type changed while it was being captured";
 
 class Missed extends Error {
   readonly why: MissedItem["why"];
@@ -18,7 +20,7 @@ export function explainMiss(item: CaptureItem, error: unknown): MissedItem {
   const code = systemErrorCode(error);
   if (code === "ENOENT") return { path: item.path, why: "vanished", reason: "gone before it was read" };
   if (code === "ELOOP" || code === "ENOTDIR" || code === "ENXIO") {
-    return { path: item.path, why: "changed-type", reason: "became something else while being captured" };
+    return { path: item.path, why: "changed-type", reason: CHANGED_TYPE };
   }
   refuseExhaustion(error, `reading ${item.path}`, ".");
   if (code === undefined) throw error;
@@ -26,19 +28,19 @@ export function explainMiss(item: CaptureItem, error: unknown): MissedItem {
 }
 
 export function changedType(): Error {
-  return new Missed("changed-type", "became something else while being captured");
+  return new Missed("changed-type", CHANGED_TYPE);
 }
 
 export function isDatabaseContent(content: Uint8Array): boolean {
   return content.length >= 100 && SQLITE_MAGIC.equals(content.subarray(0, SQLITE_MAGIC.length));
 }
 
-/** A database that moved while it was read: its journal came and went between two looks, or is kept in memory. */
+/** A database that was written while it was read: its journal existed only briefly, or is kept in memory. */
 export function movedDatabase(): Error {
   return new Missed("database", "a database in use");
 }
 
-/** Reading a database while a transaction is under way captures half of it: SQLite must do it. */
+/** A plain copy of a database during a transaction is inconsistent: SQLite has to make it. */
 export function refuseLiveDatabase(file: string | Buffer, content: Uint8Array): void {
   if (!isDatabaseContent(content)) return;
   for (const suffix of TRANSACTION_SUFFIXES) {

@@ -1,22 +1,21 @@
-// Captures SQLite databases that are in use through SQLite's own backup, so that a live agent's database is never torn.
-// The copy stands for the database, its -wal, -shm and -journal files being folded into it. Read-only: the database's
-// own files are not changed.
+// Copies SQLite databases that are in use through SQLite's backup API, so that the copy is consistent. It includes the
+// transactions in the -wal and -journal files. Opens the database read-only and does not change its files.
 import { closeSync, constants, existsSync, fstatSync, openSync, readSync, rmSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
 import { systemPath } from "../model/path-bytes.ts";
 import { SQLITE_MAGIC, sidecarSuffix } from "../model/sqlite-files.ts";
 
 const BUSY_MS = 5000;
-/** All of them: between two steps a busy writer would make SQLite start over, again and again. */
+/** All pages: between two steps a busy writer would make SQLite start over. */
 const PAGES_AT_ONCE = 2 ** 31 - 1;
 const READ_ONLY_RECOVERY = 776;
 /**
- * A transaction that begins between two steps of a reader looks as if it had been left behind: SQLite would lock the
- * database to be sure, and we only read (5 of 10,000 looks, with a journal that persists). One that was is so each time.
+ * A transaction that starts while the database is being opened looks like one left behind by a crash, which cannot be
+ * recovered read-only (5 of 10,000 attempts with a persistent journal). A real leftover fails every attempt.
  */
-const LOOKS = 3;
+const ATTEMPTS = 3;
 
-/** The databases that have a sidecar among these paths, each with the sidecars found. */
+/** The databases that have a sidecar among these paths, with their sidecars. */
 export function findDatabasesInUse(root: string, paths: Iterable<string>): Map<string, string[]> {
   const databases = new Map<string, string[]>();
   for (const path of paths) {
@@ -60,7 +59,7 @@ export async function backupDatabase(
   copy: string,
   { busyMs = BUSY_MS, backup: copyPages = backup }: BackupOptions = {},
 ): Promise<string | undefined> {
-  for (let look = 1; ; look += 1) {
+  for (let attempt = 1; ; attempt += 1) {
     try {
       rmSync(copy, { force: true });
       using source = new DatabaseSync(systemPath(file), { readOnly: true, timeout: busyMs });
@@ -68,20 +67,20 @@ export async function backupDatabase(
       return existsSync(copy) ? undefined : "SQLite wrote no copy";
     } catch (error) {
       rmSync(copy, { force: true });
-      if (numberOf(error) !== READ_ONLY_RECOVERY || look === LOOKS) return explain(error, busyMs);
+      if (errorNumber(error) !== READ_ONLY_RECOVERY || attempt === ATTEMPTS) return explain(error, busyMs);
     }
   }
 }
 
-const numberOf = (error: unknown) =>
+const errorNumber = (error: unknown) =>
   error instanceof Error && "errcode" in error ? error.errcode : undefined;
 
 function explain(error: unknown, busyMs: number): string {
   if (!(error instanceof Error)) return String(error);
-  const number = numberOf(error);
+  const number = errorNumber(error);
   // Node reports a database that stayed locked as error 0, "not an error".
   if (number === 0) return `it stayed locked for ${busyMs / 1000} s`;
   if (number === READ_ONLY_RECOVERY)
-    return "its last transaction was cut off, and SQLite will undo it from the journal";
+    return "its last transaction was interrupted, and SQLite will roll it back from the journal";
   return error.message;
 }

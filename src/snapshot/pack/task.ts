@@ -21,7 +21,7 @@ import { describeFile, describeOther, openItem, openToRead } from "./describe-pa
 import { hashTask } from "./hash.ts";
 import { explainMiss, isDatabaseContent, movedDatabase, refuseLiveDatabase } from "./read-failure.ts";
 import { readInto, TarBuffer } from "./tar-buffer.ts";
-import { isHot, movedMeanwhile, signatureOf } from "./torn.ts";
+import { changedWhileReading, isHot, signatureOf } from "./torn.ts";
 
 const ATTEMPTS = 3;
 /** An estimate of what an entry takes in a tar besides its content. */
@@ -108,7 +108,7 @@ function packFileOnce(item: CaptureItem, live: string | Buffer, tar: TarBuffer):
     const content = tar.bytes.subarray(at, tar.length);
     if (item.source === undefined) refuseLiveDatabase(live, content);
     const torn =
-      movedMeanwhile(before, statOpen(fd, after)) ??
+      changedWhileReading(before, statOpen(fd, after)) ??
       (isHot(before) && !readsTheSame(fd, size, extents, content)
         ? "it was written while being read"
         : undefined);

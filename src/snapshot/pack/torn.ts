@@ -1,8 +1,8 @@
-// Did a file move while it was being read? What its stat before and after says, and what it cannot say.
+// Detects files that change while they are read, by their stat before and after.
 import { systemClock } from "../../platform/clock.ts";
 import { ctimeMs, type FileStat } from "../../platform/file-stat.ts";
 
-export function movedMeanwhile(before: FileStat, after: FileStat): string | undefined {
+export function changedWhileReading(before: FileStat, after: FileStat): string | undefined {
   if (before.size !== after.size)
     return `its size went from ${before.size} to ${after.size} while being read`;
   if (
@@ -16,12 +16,12 @@ export function movedMeanwhile(before: FileStat, after: FileStat): string | unde
 }
 
 /**
- * A file system keeps time in ticks of up to 10 ms: two writes within one leave the same stat. What no stat shows is a
- * single write that the kernel holds up in its middle for longer; the next checkpoint looks at such a file again.
+ * File systems keep time in ticks of up to 10 ms: two writes within one tick leave the same stat. A single write that the
+ * kernel suspends for longer shows in no stat; the next checkpoint hashes such a file again.
  */
 const TICK_MS = 12;
 
-/** Changed so recently that another change could have left no trace in its stat. */
+/** Changed so recently that another change might not show in its stat. */
 export function isHot(stat: FileStat): boolean {
   const ageMs = systemClock.nowMs() - ctimeMs(stat);
   return ageMs > -TICK_MS && ageMs < TICK_MS;

@@ -1,11 +1,11 @@
-// The names of a stat cache, one after the other as bytes: a string is made of one when it is asked for. A hundred
-// thousand strings at once keep the garbage collector busy for longer than it takes to look at the files.
+// The names of a stat cache as one block of bytes, decoded one at a time: garbage collection of 100,000 strings takes
+// longer than lstat of the files. Live protection replaces the stat cache.
 
 export interface NameTable {
   readonly nameBytes: Buffer;
-  /** Where each name ends; it begins where the one before ends. */
+  /** Where each name ends; it starts where the previous one ends. */
   readonly nameEnds: Uint32Array;
-  /** One byte a character where that suffices: half the memory, and paths that are cheaper to hand to the system. */
+  /** latin1 if every name fits: half the memory, and cheaper to pass to system calls. */
   readonly spelling: Spelling;
 }
 
@@ -13,7 +13,7 @@ export type Spelling = "latin1" | "utf16le";
 
 export interface NameWriter {
   add(name: string): void;
-  /** Adds names of another table. */
+  /** Adds a range of another table. */
   copy(from: NameTable, first: number, count: number): void;
   finish(): NameTable;
 }

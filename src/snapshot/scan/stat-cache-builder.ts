@@ -1,4 +1,5 @@
-// Makes stat caches, row by row or by copying rows of an older one, and from a checkpoint's listing where none is left.
+// Builds stat caches row by row, by copying rows of an older one, or from a checkpoint's listing. Live protection replaces
+// the stat cache.
 import type { StatMark } from "../model/capture-item.ts";
 import type { Entry, EntryType } from "../model/entry.ts";
 import { parentPath } from "../model/path-bytes.ts";
@@ -18,18 +19,18 @@ import {
 type Seen = Pick<CachedEntry, "entry" | "mark">;
 
 export interface StatCacheBuilder {
-  /** Adds a row for a path that was looked at anew. Its children are still to be set. */
+  /** Adds a row; its children are set separately. */
   add(name: string, seen: Seen, racy: boolean): void;
-  /** Adds `count` rows as an older cache has them, where their children stand included. */
+  /** Copies `count` rows of an older cache, their child ranges included. */
   copy(from: StatCache, fromRow: number, count: number): void;
-  /** Puts something else into a row that was added. */
+  /** Overwrites a row that was added. */
   replace(row: number, name: string, seen: Seen, racy: boolean): void;
-  /** `complete`: these are all the names that the directory had. */
+  /** `complete`: the directory has no other names. */
   setChildren(row: number, first: number, count: number, complete: boolean): void;
   finish(manifest: string, rules?: string): StatCache;
 }
 
-/** Matches no rules, so that every row is compared with those of the day. */
+/** Equals no digest, so that every row is checked against the current patterns. */
 const NO_RULES = "";
 
 export function createStatCacheBuilder(count: number): StatCacheBuilder {
@@ -95,7 +96,7 @@ export function createStatCacheBuilder(count: number): StatCacheBuilder {
   };
 }
 
-/** A cache that knows what a checkpoint holds, and nothing of any stat: every file will be hashed. */
+/** A cache with the entries of a checkpoint but no stat: every file will be hashed. */
 export function cacheFromListing(
   manifest: string,
   listing: ReadonlyMap<string, Omit<Entry, "location">>,
@@ -131,13 +132,13 @@ export function cacheFromListing(
   const unknown: StatMark = { ctimeMs: Number.NaN, ino: 0, nlink: 0 };
   for (const [row, entry] of rows.entries()) {
     builder.add(baseName(entry.path), { entry, mark: unknown }, true);
-    // What the checkpoint skipped has no row; and no stat here is believed anyway.
+    // Skipped paths have no row.
     builder.setChildren(row, ...ranges[row]!, false);
   }
   return builder.finish(manifest);
 }
 
-/** Of these an unchanged stat is not the whole story. */
+/** Paths for which an unchanged stat is not enough. */
 function isSpecial(type: EntryType, name: string, nlink: number): boolean {
   return type === "fifo" || (type === "file" && (nlink !== 1 || isSidecar(name)));
 }

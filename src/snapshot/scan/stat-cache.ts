@@ -1,6 +1,6 @@
-// What the last checkpoint saw, in columns: enough to tell by lstat alone that a file is unchanged, and to write the
-// next table of contents without reading the old ones. A cache: lost or stale, everything is hashed again and nothing
-// else happens. It lies outside the vault, since it grows with the cell and not with the change.
+// The entries of the last checkpoint in columns: enough to tell by lstat alone that a file is unchanged, and to build the
+// next cache without reading tables of contents. If it is lost or stale, everything is hashed again. It is kept outside
+// the vault, since it grows with the cell and not with the changes. Live protection replaces it.
 import {
   closeSync,
   constants,
@@ -24,15 +24,15 @@ import { type NameTable, nameAt, type Spelling } from "./name-table.ts";
 export interface CachedEntry {
   readonly entry: Omit<Entry, "location">;
   readonly mark: StatMark;
-  /** The file could have changed after its stat without a trace: hash it next time whatever stat says. */
+  /** The file could have changed after its stat was taken: hash it next time whatever its stat is. */
   readonly racy: boolean;
 }
 
-/** The cell itself in the first row; the children of a directory stand together, and it says where. */
+/** The first row is the cell itself; the children of a directory are contiguous. */
 export interface StatCache extends NameTable {
   /** Manifest digest of the checkpoint this describes. */
   readonly manifest: string;
-  /** A digest of the patterns that no row matches. */
+  /** Digest of the exclude patterns, which no row matches. */
   readonly rules: string;
   readonly count: number;
   readonly types: Uint8Array;
@@ -46,26 +46,26 @@ export interface StatCache extends NameTable {
   readonly inos: Float64Array;
   readonly sizes: Float64Array;
   readonly racy: Uint8Array;
-  /** For a directory: 1 when not all of its names have a row, so that they must be read again. */
+  /** For a directory: 1 when not all of its names have a row, so that it must be read again. */
   readonly partial: Uint8Array;
-  /** 1 where an unchanged stat does not say it all: other names of a file, sidecars of databases, FIFOs. */
+  /** 1 where an unchanged stat is not enough: files with several names, sidecars of databases, FIFOs. */
   readonly special: Uint8Array;
-  /** 32 bytes a row. */
+  /** 32 bytes per row. */
   readonly digests: Buffer;
   readonly extras: Readonly<Record<number, Extra>>;
-  /** The rows that have one, in order. */
+  /** The rows that have extras, in order. */
   readonly extraRows: Uint32Array;
-  /** For a row that is a directory: first child and number of children. */
+  /** For a directory: first child and number of children. */
   readonly firstChild: Uint32Array;
   readonly childCount: Uint32Array;
-  /** The file it was read from, for threads that look at it together. */
+  /** The bytes of the file it was read from, for threads to share. */
   readonly shared?: SharedArrayBuffer;
 }
 
 const MAGIC = "LZSTAT06";
-/** Numbers of eight bytes stand at multiples of eight, so that they are read where they are. */
+/** Columns start at multiples of eight, so that typed arrays can be mapped onto the file. */
 const ALIGNMENT = 8;
-/** By type code. */
+/** Entry types by their code. */
 export const TYPES: readonly EntryType[] = ["file", "directory", "symlink", "fifo"];
 export const COLUMNS = [
   ["mtimeSecs", Float64Array],
@@ -90,7 +90,7 @@ export type ColumnName = (typeof COLUMNS)[number][0];
 
 export const TYPE_CODES: Readonly<Record<EntryType, number>> = { file: 0, directory: 1, symlink: 2, fifo: 3 };
 
-/** Stat says what it said then, and that can be believed. */
+/** The stat is the same, and the row is not racy. */
 export function isUnchanged(cache: StatCache, row: number, stat: Stats): boolean {
   return (
     cache.racy[row] === 0 &&
@@ -102,7 +102,7 @@ export function isUnchanged(cache: StatCache, row: number, stat: Stats): boolean
   );
 }
 
-/** -1 when the cache does not know the path. */
+/** -1 for a path that is not in the cache. */
 export function findRow(cache: StatCache, path: string): number {
   let row = 0;
   for (const name of path.split("/")) {
@@ -177,11 +177,11 @@ interface Head {
   readonly names: number;
   readonly spelling: Spelling;
   readonly extras: number;
-  /** Of the other fields and of all that follows. */
+  /** Covers the other fields and everything after the header. */
   readonly crc: number;
 }
 
-/** Undefined for anything that is not a whole cache. `checked`: another thread has found it whole. */
+/** Undefined for an incomplete or damaged cache. `checked`: another thread has verified it. */
 export function decodeStatCache(shared: SharedArrayBuffer, checked = false): StatCache | undefined {
   const bytes = Buffer.from(shared as ArrayBufferLike as ArrayBuffer);
   const end = bytes.indexOf(10);
@@ -244,18 +244,18 @@ function readShared(file: string): SharedArrayBuffer {
 }
 
 /**
- * Not synced: a cache that a power cut tore fails its checksum and is as good as none. The one before is kept and
- * written over the next time: to give up 12 MB of memory and to take as much anew costs more than the writing.
+ * Not synced: after a power cut a torn cache fails its checksum and is ignored. The previous file is kept and overwritten
+ * next time, because freeing and reallocating 12 MB of page cache takes longer than writing it.
  */
 export function writeStatCache(machine: Machine, file: string, cache: StatCache): void {
   makeDirectory(machine.disk, dirname(file));
   const temporary = `${file}.new`;
-  const before = `${file}.old`;
-  renameIfThere(before, temporary);
+  const previous = `${file}.old`;
+  renameIfPresent(previous, temporary);
   const fd = openSync(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
   try {
     let length = 0;
-    // One after the other: to put them together first takes as long as to write them.
+    // One by one: concatenating them takes as long as writing.
     for (const part of encodeParts(cache)) {
       writeFileSync(fd, part);
       length += part.length;
@@ -264,11 +264,11 @@ export function writeStatCache(machine: Machine, file: string, cache: StatCache)
   } finally {
     closeSync(fd);
   }
-  renameIfThere(file, before);
+  renameIfPresent(file, previous);
   renameSync(temporary, file);
 }
 
-function renameIfThere(from: string, to: string): void {
+function renameIfPresent(from: string, to: string): void {
   try {
     renameSync(from, to);
   } catch (error) {

@@ -1,5 +1,5 @@
-// Writes tar entry headers: ustar where it suffices, PAX records for what it cannot say (long or non-ASCII names,
-// nanoseconds, big numbers, xattrs, holes). Pure: entry in, bytes out.
+// Encodes tar headers: ustar, plus PAX records for what ustar cannot represent (long or non-ASCII names, nanoseconds,
+// big numbers, xattrs, holes). Pure: entry in, bytes out.
 import type { Entry } from "../model/entry.ts";
 import { encodePath } from "../model/path-bytes.ts";
 
@@ -15,10 +15,10 @@ export const TYPE_FLAGS = {
   global: "g",
 } as const;
 
-/** OCI reads a name with this prefix as "delete": real files with such names travel under an escape. */
+/** OCI treats a name with this prefix as a deletion: real files with such names are escaped. */
 export const WHITEOUT_PREFIX = ".wh.";
 const ESCAPE = ".lazarus";
-/** A name that is a whiteout to others, or is one of our escapes: both get one more escape, so that the way back is exact. */
+/** A name that looks like a whiteout or like an escaped one: both get one more escape, so that decoding is exact. */
 const NEEDS_ESCAPE = /^(?:\.lazarus)*\.wh\./;
 const IS_ESCAPED = /^(?:\.lazarus)+\.wh\./;
 
@@ -34,15 +34,15 @@ export interface HeaderOptions {
   readonly linkTo?: string;
   /** Bytes that follow the header; 0 for anything but a file with content. */
   readonly storedSize: number;
-  /** For a plain archive, which knows no whiteouts: names beginning with `.wh.` stand for themselves. */
+  /** For a plain archive, which has no whiteouts: names that start with `.wh.` are not escaped. */
   readonly plainNames?: boolean;
 }
 
-/** Bytes under construction. `bytes` may be others after `reserve`. */
+/** A buffer under construction. `reserve` may replace `bytes`. */
 export interface TarTarget {
   bytes: Uint8Array;
   length: number;
-  /** Makes room for `count` bytes after `length`. */
+  /** Ensures capacity for `count` bytes after `length`. */
   reserve(count: number): void;
 }
 
@@ -54,8 +54,8 @@ export function encodeHeader(entry: Entry, options: HeaderOptions): Buffer {
 }
 
 /**
- * The same at the end of `tar`. A checkpoint writes one for every file: bytes are put in their place one by one, without
- * strings and buffers on the way, in a quarter of the time.
+ * Appends the header to `tar`. A checkpoint writes one per file: setting bytes directly, without intermediate strings and
+ * buffers, takes a quarter of the time.
  */
 export function writeHeader(tar: TarTarget, entry: Entry, options: HeaderOptions): void {
   const { linkTo, storedSize, plainNames } = options;
@@ -84,10 +84,10 @@ export function writeHeader(tar: TarTarget, entry: Entry, options: HeaderOptions
       writeRecord(tar, Buffer.from(`SCHILY.xattr.${key}`), Buffer.from(value, "base64"));
   closePax(tar, start);
   const flag = linkTo === undefined ? TYPE_FLAGS[entry.type] : TYPE_FLAGS.link;
-  writeUstar(tar, name, link, flag, entry, storedSize);
+  writeUstar(tar, { name, link, flag, entry, storedSize });
 }
 
-/** A whiteout: the OCI way to say that `path` of a lower layer is gone. */
+/** A whiteout: OCI's marker that `path` of a lower layer is removed. */
 export function encodeWhiteout(path: string): Buffer {
   const slash = path.lastIndexOf("/");
   const name = `${tarPath(path.slice(0, slash + 1))}${WHITEOUT_PREFIX}${tarPath(path.slice(slash + 1))}`;
@@ -95,7 +95,7 @@ export function encodeWhiteout(path: string): Buffer {
   scratch.length = BLOCK;
   if (text.length > 100 || typeof text !== "string") writeRecord(scratch, "path", text);
   closePax(scratch, 0);
-  writeUstar(scratch, text, "", TYPE_FLAGS.file, PAX_OWNER, 0);
+  writeUstar(scratch, { name: text, flag: TYPE_FLAGS.file, entry: PAX_OWNER, storedSize: 0 });
   return Buffer.from(scratch.bytes.subarray(0, scratch.length));
 }
 
@@ -104,8 +104,8 @@ export function encodeWhiteouts(paths: readonly string[]): Buffer {
 }
 
 /**
- * The map that stands before the data of a sparse file (GNU format 1.0), padded to a block. A hole at the end is closed
- * by an empty extent, as GNU tar does: without it `tar x` would cut the file after its last byte of data.
+ * The map that precedes the data of a sparse file (GNU format 1.0), padded to a block. A hole at the end is followed by an
+ * empty extent, as GNU tar does: without it `tar x` would truncate the file after its last byte of data.
  */
 export function encodeSparseMap(extents: NonNullable<Entry["extents"]>, size: number): Buffer {
   const last = extents.at(-1);
@@ -115,7 +115,7 @@ export function encodeSparseMap(extents: NonNullable<Entry["extents"]>, size: nu
   return Buffer.concat([Buffer.from(lines), Buffer.alloc(padding(lines.length))]);
 }
 
-/** A note at the head of an archive that every reader skips. */
+/** A comment at the start of an archive, which every reader skips. */
 export function encodeGlobalComment(text: string): Buffer {
   scratch.length = BLOCK;
   writeRecord(scratch, "comment", Buffer.from(text));
@@ -123,11 +123,12 @@ export function encodeGlobalComment(text: string): Buffer {
   writeZeros(scratch, padding(length));
   const end = scratch.length;
   scratch.length = 0;
-  writeUstar(scratch, "PaxHeaders/global", "", TYPE_FLAGS.global, PAX_OWNER, length);
+  const name = "PaxHeaders/global";
+  writeUstar(scratch, { name, flag: TYPE_FLAGS.global, entry: PAX_OWNER, storedSize: length });
   return Buffer.from(scratch.bytes.subarray(0, end));
 }
 
-/** The path as it stands in a layer: whiteout look-alikes escaped in every component. */
+/** The path as stored in a layer: names that look like whiteouts are escaped. */
 export function tarPath(path: string): string {
   if (!path.includes(WHITEOUT_PREFIX)) return path;
   return path
@@ -136,12 +137,12 @@ export function tarPath(path: string): string {
     .join("/");
 }
 
-/** The way back, for one name. */
+/** Decodes one escaped name. */
 export function fromTarName(name: string): string {
   return IS_ESCAPED.test(name) ? name.slice(ESCAPE.length) : name;
 }
 
-/** ASCII that can be printed as it is, anything else as bytes: either way its length is that of the bytes. */
+/** Printable ASCII as a string, anything else as bytes: `length` is the number of bytes either way. */
 type Text = string | Buffer;
 
 const PRINTABLE = /^[ -~]*$/;
@@ -167,7 +168,7 @@ const PAX_OWNER: Entry = {
   sha256: "",
 };
 
-/** What is the same in every header: magic, version, no owner's names, device numbers of zero; blanks for the sum. */
+/** The constant part of every header: magic, version, empty owner names, device numbers of zero, blanks for the checksum. */
 const TEMPLATE = Buffer.alloc(BLOCK);
 TEMPLATE.write("        ", 148, "latin1");
 TEMPLATE.write(`ustar\u000000${"\0".repeat(64)}0000000\u00000000000\0`, 257, "latin1");
@@ -184,15 +185,16 @@ const scratch: TarTarget = {
   },
 };
 
-/** Appends an ustar header. */
-function writeUstar(
-  tar: TarTarget,
-  name: Text,
-  link: Text,
-  flag: string,
-  entry: Entry,
-  storedSize: number,
-): void {
+interface UstarFields {
+  readonly name: Text;
+  readonly link?: Text;
+  readonly flag: string;
+  readonly entry: Entry;
+  readonly storedSize: number;
+}
+
+/** Appends a ustar header. */
+function writeUstar(tar: TarTarget, { name, link = "", flag, entry, storedSize }: UstarFields): void {
   tar.reserve(BLOCK);
   const { bytes, length: at } = tar;
   const { mode, uid, gid, mtimeSec } = entry;
@@ -212,7 +214,7 @@ function writeUstar(
   tar.length += BLOCK;
 }
 
-/** Puts at most `limit` bytes of it, and returns their sum. */
+/** Writes at most `limit` bytes and returns their sum. */
 function putText(bytes: Uint8Array, at: number, text: Text, limit: number): number {
   const count = Math.min(text.length, limit);
   let sum = 0;
@@ -224,7 +226,7 @@ function putText(bytes: Uint8Array, at: number, text: Text, limit: number): numb
   return sum;
 }
 
-/** Numbers are taken apart as integers of 32 bits: a division of doubles for every digit takes four times as long. */
+/** Works on 32-bit integers: dividing doubles for every digit takes four times as long. */
 function putOctal(bytes: Uint8Array, at: number, width: number, value: number): number {
   const high = Math.floor(value / OCTAL_HALF);
   let sum = 0;
@@ -257,7 +259,7 @@ function writeZeros(tar: TarTarget, count: number): void {
   tar.length += count;
 }
 
-/** Between `start` and here stand a block for the PAX header and the records: completed, or taken back when there are none. */
+/** Completes the PAX header whose block was reserved at `start`, or drops it when there are no records. */
 function closePax(tar: TarTarget, start: number): void {
   const length = tar.length - start - BLOCK;
   if (length === 0) tar.length = start;
@@ -269,13 +271,14 @@ function closePax(tar: TarTarget, start: number): void {
 
 const paxHeads = new Map<number, Uint8Array>();
 
-/** The header of a PAX part differs only in its length, and almost always that is one of two. */
+/** PAX headers differ only in their length, which is almost always one of two values. */
 function paxHead(length: number): Uint8Array {
   let head = paxHeads.get(length);
   if (head === undefined) {
     head = new Uint8Array(BLOCK);
     const tar = { bytes: head, length: 0, reserve() {} };
-    writeUstar(tar, "PaxHeaders/entry", "", TYPE_FLAGS.pax, PAX_OWNER, length);
+    const name = "PaxHeaders/entry";
+    writeUstar(tar, { name, flag: TYPE_FLAGS.pax, entry: PAX_OWNER, storedSize: length });
     if (length < BLOCK) paxHeads.set(length, head);
   }
   return head;
@@ -301,7 +304,7 @@ function writeRecord(tar: TarTarget, key: Text, value: Text): void {
 
 const TIME_RECORD = Buffer.from("30 mtime=0000000000.000000000\n");
 
-/** Only where ustar cannot say it. */
+/** Only where ustar cannot represent the time. */
 function writeTime(tar: TarTarget, entry: Entry): void {
   const { mtimeSec, mtimeNs } = entry;
   if (mtimeNs === 0 && mtimeSec >= 0 && mtimeSec <= MAX_OCTAL_12) return;
@@ -319,7 +322,7 @@ function writeTime(tar: TarTarget, entry: Entry): void {
 }
 
 function paxTime(entry: Entry): string {
-  // -1.25 s is -2 s + 0.75 s inside, and "-1.25" in PAX.
+  // -1.25 s is -2 s + 0.75 s in an entry, and "-1.25" in PAX.
   const negative = entry.mtimeSec < 0 && entry.mtimeNs > 0;
   const seconds = negative ? entry.mtimeSec + 1 : entry.mtimeSec;
   const nanos = negative ? 1_000_000_000 - entry.mtimeNs : entry.mtimeNs;

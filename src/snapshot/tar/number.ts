@@ -1,11 +1,11 @@
-// The numbers of tar headers: octal text, base 256 for what octal cannot hold, decimal times of PAX. Pure.
+// Numbers in tar headers: octal, base 256 for larger ones, decimal times in PAX. Pure.
 
 export class TarError extends Error {}
 
 const BASE_256 = 0x80;
 const NEGATIVE = 0x40;
 
-/** Reads an octal or base-256 field. An empty one is 0, as old archives leave unused fields blank. */
+/** Reads an octal or base-256 field. An empty one is 0: old archives leave unused fields blank. */
 export function readNumber(block: Uint8Array, at: number, width: number, what: string): number {
   const first = block[at]!;
   if ((first & BASE_256) !== 0) return readBase256(block, at, width, what);

@@ -1,16 +1,16 @@
-// Records of PAX headers and maps of sparse files, read from hostile bytes. Pure.
-import { readDecimal, TarError } from "./number.ts";
+// Parses PAX records and sparse maps from untrusted bytes. Pure.
+import { readDecimal, readNumber, TarError } from "./number.ts";
 
 export type Extents = readonly (readonly [offset: number, length: number])[];
 
 export interface PaxRecords {
-  /** The last value of each key; bytes, since names and attributes need not be text. */
+  /** The last value of each key, as bytes: names and attributes need not be text. */
   readonly values: ReadonlyMap<string, Buffer>;
   /** `GNU.sparse.offset` and `.numbytes` of format 0.0, which repeat, in order. */
   readonly sparsePairs: readonly number[];
 }
 
-/** "27 mtime=1700000000.123456789\n", one after the other. */
+/** Records like "30 mtime=1700000000.123456789\n". */
 export function readPaxRecords(bytes: Buffer): PaxRecords {
   const values = new Map<string, Buffer>();
   const sparsePairs: number[] = [];
@@ -41,25 +41,25 @@ export function readSparseList(text: string): number[] {
 
 /** Pairs of numbers as extents: ascending, within the file, empty ones dropped. */
 export function checkExtents(flat: readonly number[], size: number, stored: number): Extents {
-  if (flat.length % 2 !== 0) throw new TarError("a sparse map has half a pair");
+  if (flat.length % 2 !== 0) throw new TarError("a sparse map has an odd number of values");
   const extents: [number, number][] = [];
   let end = 0;
   let sum = 0;
   for (let i = 0; i < flat.length; i += 2) {
     const offset = flat[i]!;
     const length = flat[i + 1]!;
-    if (offset < end || offset + length > size) throw new TarError("a sparse map leaves its file");
+    if (offset < end || offset + length > size) throw new TarError("a sparse map exceeds its file");
     end = offset + length;
     sum += length;
     if (length > 0) extents.push([offset, length]);
   }
-  if (sum !== stored) throw new TarError(`a sparse map speaks of ${sum} bytes where ${stored} are stored`);
+  if (sum !== stored) throw new TarError(`a sparse map lists ${sum} bytes but ${stored} are stored`);
   return extents;
 }
 
-/** Collects the map that stands before the data in format 1.0: a count, then pairs, a number a line. */
+/** Parses the map that precedes the data in format 1.0: a count, then pairs, one number per line. */
 export function createSparseMapReader(limitNumbers: number): {
-  /** Takes one block. Returns the numbers once all are there. */
+  /** Adds one block. Returns the numbers when they are complete. */
   block(bytes: Uint8Array): number[] | undefined;
 } {
   const numbers: number[] = [];
@@ -83,4 +83,30 @@ export function createSparseMapReader(limitNumbers: number): {
       return undefined;
     },
   };
+}
+
+/** The sparse map of the old GNU type `S`, as far as it was read. */
+export interface OldSparse {
+  readonly flat: number[];
+  readonly size: number;
+  readonly continued: boolean;
+}
+
+export function oldSparse(block: Buffer): OldSparse {
+  const size = readNumber(block, 483, 12, "the real size");
+  if (size < 0) throw new TarError("the real size is negative");
+  return { flat: readPairs(block, 386, 4), size, continued: block[482] === 1 };
+}
+
+export function readPairs(block: Buffer, at: number, count: number): number[] {
+  const flat: number[] = [];
+  for (let i = 0; i < count; i += 1) {
+    const start = at + i * 24;
+    if (block[start] === 0) break;
+    const offset = readNumber(block, start, 12, "the sparse map");
+    const length = readNumber(block, start + 12, 12, "the sparse map");
+    if (offset < 0 || length < 0) throw new TarError("the sparse map is negative");
+    flat.push(offset, length);
+  }
+  return flat;
 }

@@ -2,7 +2,6 @@ import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { REASONS, type Reason } from "../../../snapshot/model/entry.ts";
 import { type CheckpointResult, takeCheckpoint } from "../../../snapshot/operations/checkpoint.ts";
 import { defineCommand } from "../../command.ts";
-import type { CliContext } from "../../context.ts";
 import { describeLost, findLost, openCliMission } from "../../open-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";

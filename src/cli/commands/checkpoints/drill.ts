@@ -27,7 +27,7 @@ export const command = defineCommand({
     using missionContext = openKnownMission(context, context.mission(args.mission));
     const result = await drill(missionContext, { checkpoint: args.checkpoint, signal: context.signal });
     missionContext.endProgress();
-    const { ref, checkpoint, paths, bytes, differences, flaws } = result;
+    const { ref, paths, bytes, differences, flaws } = result;
     const proven = differences.length === 0;
     context.emit(
       "drill/1",
