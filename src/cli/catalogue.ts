@@ -1,107 +1,111 @@
-// The table of commands: name, group, one line about each, and how to load it. Only the command that runs is loaded,
-// but for the two that agents and cron jobs call all day: they come with the core, which saves a file each (0.5 ms).
+// The table of commands: name, group, one-line summary and loader. Only the command that runs is loaded, except for the
+// two that agents and cron jobs call all day: they are part of the core chunk, which saves loading a file (0.5 ms).
 
 import * as heartbeat from "./commands/cells/heartbeat.ts";
 import * as jobBeat from "./commands/cells/job-beat.ts";
 import type { Catalogue } from "./find-command.ts";
 
-/** By what a person wants to do. */
+/** The groups of `lazarus --help`, in order. */
 export const GROUPS = {
-  agents: "Keep an agent alive",
-  cells: "Know that it lives",
-  checkpoints: "Save its work and go back",
-  flows: "Work through steps, each one once",
-  runs: "Look into durable runs",
-  setup: "Try, set up, get help",
+  agents: "Run agents and revive them",
+  cells: "Cells and heartbeats",
+  checkpoints: "Checkpoints: save, restore, undo",
+  flows: "Flows: restart-safe lists of steps",
+  runs: "Durable runs of the TypeScript library",
+  setup: "Setup and help",
 } as const;
 
 /** A name of two words is a sub-command: `job beat`. */
 export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   run: {
     group: "agents",
-    summary: "start an agent in a cell, watched over",
+    summary: "start an agent in a cell",
     load: () => import("./commands/agents/run.ts"),
   },
   status: {
     group: "agents",
-    summary: "what every agent is doing",
+    summary: "show what every agent is doing",
     load: () => import("./commands/agents/status.ts"),
   },
   why: {
     group: "agents",
-    summary: "why an agent ended, and what was decided",
+    summary: "explain why an agent ended and what happens next",
     load: () => import("./commands/agents/why.ts"),
   },
   revive: {
     group: "agents",
-    summary: "bring an agent back",
+    summary: "start an agent again where it stopped",
     load: () => import("./commands/agents/revive.ts"),
   },
   logs: {
     group: "agents",
-    summary: "what an agent prints",
+    summary: "print the output of an agent",
     load: () => import("./commands/agents/logs.ts"),
   },
   attach: {
     group: "agents",
     rare: true,
-    summary: "stay beside a running agent",
+    summary: "attach to a running agent",
     load: () => import("./commands/agents/attach.ts"),
   },
   stop: {
     group: "agents",
-    summary: "end an agent and leave it ended",
+    summary: "stop an agent; it is not revived",
     load: () => import("./commands/agents/stop.ts"),
   },
   pause: {
     group: "agents",
     rare: true,
-    summary: "hold an agent where it is",
+    summary: "suspend an agent until revive",
     load: () => import("./commands/agents/pause.ts"),
   },
   rest: {
     group: "agents",
     rare: true,
-    summary: "ask an agent to end; it comes back with revive",
+    summary: "let an agent exit until revive",
     load: () => import("./commands/agents/rest.ts"),
   },
   pit: {
     group: "agents",
-    summary: "the daemon that notices deaths and revives",
+    summary: "run the daemon that watches and revives agents",
     load: () => import("./commands/agents/pit.ts"),
   },
   "pit install": {
     group: "agents",
     rare: true,
-    summary: "the pit as a service: systemd, launchd, cron",
+    summary: "run the pit as a service (systemd, launchd, cron)",
     load: () => import("./commands/agents/pit-install.ts"),
   },
   "pit uninstall": {
     group: "agents",
     rare: true,
-    summary: "take that away again",
+    summary: "remove that service",
     load: () => import("./commands/agents/pit-uninstall.ts"),
   },
   init: {
     group: "cells",
-    summary: "make a cell for a mission",
+    summary: "create the cell of a mission",
     load: () => import("./commands/cells/init.ts"),
   },
   heartbeat: {
     group: "cells",
-    summary: "say that a mission is alive",
+    summary: "record that a mission is alive",
     load: async () => heartbeat,
   },
-  scan: { group: "cells", summary: "state of every cell", load: () => import("./commands/cells/scan.ts") },
-  "job beat": { group: "cells", summary: "say that a job ran", load: async () => jobBeat },
+  scan: {
+    group: "cells",
+    summary: "show the state of every cell",
+    load: () => import("./commands/cells/scan.ts"),
+  },
+  "job beat": { group: "cells", summary: "record that a job ran", load: async () => jobBeat },
   "job check": {
     group: "cells",
-    summary: "list jobs whose pulse is stale",
+    summary: "list jobs that have not run on time",
     load: () => import("./commands/cells/job-check.ts"),
   },
   checkpoint: {
     group: "checkpoints",
-    summary: "save a cell: files, git commit, flows and runs",
+    summary: "save a cell: files, git commit, flows, runs",
     load: () => import("./commands/checkpoints/checkpoint.ts"),
   },
   checkpoints: {
@@ -111,118 +115,118 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   },
   show: {
     group: "checkpoints",
-    summary: "everything about one checkpoint",
+    summary: "show one checkpoint in detail",
     load: () => import("./commands/checkpoints/show.ts"),
   },
   diff: {
     group: "checkpoints",
-    summary: "what differs between checkpoints, or from now",
+    summary: "compare checkpoints, or a checkpoint with now",
     load: () => import("./commands/checkpoints/diff.ts"),
   },
   restore: {
     group: "checkpoints",
-    summary: "put a cell back to a checkpoint",
+    summary: "restore a cell to a checkpoint",
     load: () => import("./commands/checkpoints/restore.ts"),
   },
   undo: {
     group: "checkpoints",
-    summary: "take the last restore back",
+    summary: "undo the last restore",
     load: () => import("./commands/checkpoints/undo.ts"),
   },
   fork: {
     group: "checkpoints",
-    summary: "a new mission from a checkpoint of another",
+    summary: "create a mission from another's checkpoint",
     load: () => import("./commands/checkpoints/fork.ts"),
   },
   drill: {
     group: "checkpoints",
     rare: true,
-    summary: "prove that a checkpoint can be restored",
+    summary: "test-restore a checkpoint into a scratch directory",
     load: () => import("./commands/checkpoints/drill.ts"),
   },
   verify: {
     group: "checkpoints",
-    summary: "check that checkpoints can be restored",
+    summary: "check the integrity of checkpoints",
     load: () => import("./commands/checkpoints/verify.ts"),
   },
   pin: {
     group: "checkpoints",
     rare: true,
-    summary: "keep a checkpoint from being pruned",
+    summary: "protect a checkpoint from pruning",
     load: () => import("./commands/checkpoints/pin.ts"),
   },
   unpin: {
     group: "checkpoints",
     rare: true,
-    summary: "let the retention policy decide again",
+    summary: "remove that protection",
     load: () => import("./commands/checkpoints/unpin.ts"),
   },
   prune: {
     group: "checkpoints",
-    summary: "remove checkpoints by the retention policy",
+    summary: "remove old checkpoints by the retention policy",
     load: () => import("./commands/checkpoints/prune.ts"),
   },
   export: {
     group: "checkpoints",
     rare: true,
-    summary: "one checkpoint as a plain .tar.gz",
+    summary: "write a checkpoint as a .tar.gz file",
     load: () => import("./commands/checkpoints/export.ts"),
   },
   import: {
     group: "checkpoints",
     rare: true,
-    summary: "a new cell from an archive or an OCI layout",
+    summary: "create a cell from an archive or an OCI layout",
     load: () => import("./commands/checkpoints/import.ts"),
   },
   "registry rebuild": {
     group: "checkpoints",
     rare: true,
-    summary: "fill the registry again from the vaults",
+    summary: "rebuild the registry from the vaults",
     load: () => import("./commands/checkpoints/registry-rebuild.ts"),
   },
   "flow start": {
     group: "flows",
-    summary: "write down work before it begins",
+    summary: "create a flow with its steps",
     load: () => import("./commands/flows/start.ts"),
   },
   "flow update": {
     group: "flows",
-    summary: "say how far the work is",
+    summary: "record progress of a flow",
     load: () => import("./commands/flows/update.ts"),
   },
   "flow resume": {
     group: "flows",
-    summary: "take up unfinished work",
+    summary: "claim an unfinished flow and continue it",
     load: () => import("./commands/flows/resume.ts"),
   },
   "flow complete": {
     group: "flows",
-    summary: "the work is done",
+    summary: "mark a flow as done",
     load: () => import("./commands/flows/complete.ts"),
   },
   "flow fail": {
     group: "flows",
-    summary: "the work failed",
+    summary: "mark a flow as failed",
     load: () => import("./commands/flows/fail.ts"),
   },
   "flow block": {
     group: "flows",
-    summary: "the work waits for something",
+    summary: "mark a flow as blocked",
     load: () => import("./commands/flows/block.ts"),
   },
   "flow release": {
     group: "flows",
-    summary: "let go of the resume lock",
+    summary: "release the resume lock of a flow",
     load: () => import("./commands/flows/release.ts"),
   },
   "flow list": {
     group: "flows",
-    summary: "all workflows",
+    summary: "list flows",
     load: () => import("./commands/flows/list.ts"),
   },
   "flow show": {
     group: "flows",
-    summary: "one workflow",
+    summary: "show one flow",
     load: () => import("./commands/flows/show.ts"),
   },
   "flow once": {
@@ -237,12 +241,12 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   },
   "flow selfcheck": {
     group: "flows",
-    summary: "find work that has gone stale",
+    summary: "find stale flows and report them",
     load: () => import("./commands/flows/selfcheck.ts"),
   },
   "flow prune": {
     group: "flows",
-    summary: "remove expired and old workflows",
+    summary: "remove expired and old flows",
     load: () => import("./commands/flows/prune.ts"),
   },
   "flow accept-edit": {
@@ -259,75 +263,75 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   },
   "flow install": {
     group: "flows",
-    summary: "AGENTS.md section, scheduled self-check, skill",
+    summary: "install AGENTS.md section, self-check and skill",
     load: () => import("./commands/flows/install.ts"),
   },
   "flow uninstall": {
     group: "flows",
-    summary: "take those away again",
+    summary: "remove what flow install added",
     load: () => import("./commands/flows/uninstall.ts"),
   },
   runs: { group: "runs", summary: "list durable runs", load: () => import("./commands/runs/list.ts") },
   "runs show": {
     group: "runs",
-    summary: "one run: transcript, steps, effects",
+    summary: "show one run: transcript, steps, effects",
     load: () => import("./commands/runs/show.ts"),
   },
   "runs resolve": {
     group: "runs",
-    summary: "say what became of an unknown effect",
+    summary: "record the outcome of an effect that is unknown",
     load: () => import("./commands/runs/resolve.ts"),
   },
   "runs retry": {
     group: "runs",
-    summary: "another chance for a run that kept dying",
+    summary: "allow a run that kept crashing to continue",
     load: () => import("./commands/runs/retry.ts"),
   },
   "runs fork": {
     group: "runs",
-    summary: "a new run from a step of another",
+    summary: "create a run from a step of another",
     load: () => import("./commands/runs/fork.ts"),
   },
   "runs prune": {
     group: "runs",
-    summary: "take away runs that ended long ago",
+    summary: "remove runs that ended long ago",
     load: () => import("./commands/runs/prune.ts"),
   },
   events: {
     group: "agents",
-    summary: "the log of what happened",
+    summary: "show the event log",
     load: () => import("./commands/setup/events.ts"),
   },
   demo: {
     group: "setup",
-    summary: "a guided try-out in a temporary home",
+    summary: "watch Lazarus revive an agent, in a temporary home",
     load: () => import("./commands/setup/demo.ts"),
   },
   doctor: {
     group: "setup",
-    summary: "check that this machine can keep the promises",
+    summary: "check that this machine has what Lazarus needs",
     load: () => import("./commands/setup/doctor.ts"),
   },
   config: {
     group: "setup",
-    summary: "effective settings and where each came from",
+    summary: "show all settings and where each comes from",
     load: () => import("./commands/setup/config.ts"),
   },
   "gitea install-template": {
     group: "setup",
     rare: true,
-    summary: "the issue form of a mission proposal",
+    summary: "write the issue form for mission proposals",
     load: () => import("./commands/setup/gitea-install-template.ts"),
   },
   completion: {
     group: "setup",
     rare: true,
-    summary: "completions for bash, zsh or fish",
+    summary: "print a completion script for bash, zsh or fish",
     load: () => import("./commands/setup/completion.ts"),
   },
   complete: {
     group: "setup",
-    summary: "candidates for a shell",
+    summary: "print completion candidates",
     hidden: true,
     load: async () => {
       const { createCompleteCommand } = await import("./commands/setup/complete.ts");

@@ -1,5 +1,5 @@
-// What a command is: plain data from which parsing, help, completion and typo suggestions all come, plus one `run`.
-// The types of the parsed options and positionals follow from that data.
+// The shape of a command: plain data that drives parsing, help, completion and typo suggestions, plus one `run`. The types
+// of the parsed options and arguments are inferred from that data.
 import type { ErrorKind } from "../platform/errors.ts";
 import type { CliContext } from "./context.ts";
 
@@ -7,7 +7,7 @@ export interface OptionSpec {
   readonly type: "flag" | "text" | "texts" | "number";
   readonly summary: string;
   readonly short?: string;
-  /** What stands for the value in help: `--status TEXT`. */
+  /** Placeholder of the value in help: `--status TEXT`. */
   readonly value?: string;
   readonly choices?: readonly string[];
 }
@@ -16,7 +16,7 @@ export interface PositionalSpec {
   readonly name: string;
   readonly summary: string;
   readonly optional?: boolean;
-  /** Takes all that is left; last one only. */
+  /** Takes all remaining arguments; only for the last one. */
   readonly variadic?: boolean;
 }
 
@@ -44,15 +44,15 @@ export interface Command<
 > {
   readonly positionals: P;
   readonly options: O;
-  /** A paragraph for the help page. */
+  /** A paragraph of the help page. */
   readonly about: string;
-  /** Lines that can be pasted, each with what it does. */
+  /** Lines that can be pasted, each with a description. */
   readonly examples: readonly (readonly [line: string, does: string])[];
-  /** The kinds of failure this command can end with, beside usage and config. */
+  /** The kinds of failure this command can report, besides usage and config. */
   readonly exits: readonly ErrorKind[];
-  /** Set when everything after `--` belongs to another program; says what it is in the usage line. */
+  /** Set when everything after `--` is passed to another program; its placeholder in the usage line. */
   readonly passthrough?: string;
-  /** Returns the exit code; nothing means 0. */
+  /** Returns the exit code; undefined means 0. */
   run(context: CliContext, input: CommandInput<O, P>): Promise<number | undefined> | number | undefined;
 }
 
@@ -62,12 +62,12 @@ export interface CommandInput<
 > {
   readonly options: OptionValues<O>;
   readonly args: PositionalValues<P>;
-  /** What stood after `--`. */
+  /** The words after `--`. */
   readonly rest: readonly string[];
 }
 
-/** Any command, its own types forgotten: what the table of commands holds. */
-// biome-ignore lint/suspicious/noExplicitAny: the parser makes exactly what the command's own data asks for.
+/** A command without its specific types, as the catalogue holds it. */
+// biome-ignore lint/suspicious/noExplicitAny: the parser produces what the command's data declares.
 export type AnyCommand = Command<any, any>;
 
 export function defineCommand<const O extends OptionSpecs, const P extends readonly PositionalSpec[]>(

@@ -1,10 +1,10 @@
-// What a command is given: the machine, the configuration, and the two ways to speak. Built once by `main` from the
-// process; commands never touch the process themselves, so tests can run them in memory.
+// What a command receives: the machine, the configuration and its two output streams. Commands never touch the process
+// themselves, so tests can run them in memory.
 import { type EffectiveConfig, loadConfig, type Surroundings } from "../cell/config.ts";
 import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { NewEvent } from "../registry/registry.ts";
-import { createPainter, formatJson, harmless, type Painter } from "./render/paint.ts";
+import { createPainter, escapeControls, formatJson, type Painter } from "./render/paint.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Values of the options that every command takes. */
@@ -22,20 +22,20 @@ export interface CliContext {
   readonly globals: GlobalValues;
   /** The process that called this command. */
   readonly callerPid: number;
-  /** Aborts when the user interrupts. Asking for it installs the signal handlers. */
+  /** Aborts when the user interrupts. The first access installs the signal handlers. */
   readonly signal: AbortSignal;
-  /** The effective configuration, read at first use. */
+  /** The effective configuration, read on first use. */
   readonly config: EffectiveConfig;
   /** Colours for stdout. */
   readonly paint: Painter;
   mission(text: string): MissionId;
-  /** Prints the result: one JSON document with `--json`, else the human text. */
+  /** Prints the result on stdout: one JSON document with --json, otherwise the text. */
   emit(schema: string, document: object, human: () => string): void;
-  /** A line of talk; silent with --quiet. */
+  /** A message on stderr; silent with --quiet and --json. */
   say(line: string): void;
-  /** A line of talk that --quiet does not silence. */
+  /** A warning on stderr, also with --quiet. */
   warn(line: string): void;
-  /** Enters an event in the registry's log. A registry that cannot be written costs a warning, never the command. */
+  /** Appends to the event log. If the registry cannot be written, the command warns and continues. */
   record(event: NewEvent): Promise<void>;
 }
 
@@ -78,7 +78,7 @@ export function createContext(parts: ContextParts, globals: GlobalValues): CliCo
     },
     warn(line) {
       const { yellow } = createPainter(surroundings.env, () => terminal.errIsTerminal);
-      terminal.err(`${yellow("warning")}: ${harmless(line)}\n`);
+      terminal.err(`${yellow("warning")}: ${escapeControls(line)}\n`);
     },
     async record(event) {
       try {
@@ -86,9 +86,7 @@ export function createContext(parts: ContextParts, globals: GlobalValues): CliCo
         using registry = openRegistry(machine, context.config.config.registry_file);
         registry.append(event);
       } catch (error) {
-        context.warn(
-          `the event log was not written: ${error instanceof Error ? error.message : String(error)}`,
-        );
+        context.warn(`cannot write the event log: ${error instanceof Error ? error.message : String(error)}`);
       }
     },
   };

@@ -1,12 +1,12 @@
-// Finds the command, runs it, and maps every ending to an exit code. Works on what it is handed, so that tests can
-// run whole command lines in memory.
+// Finds the command, runs it, and maps every outcome to an exit code. Everything from the process is injected, so that
+// tests can run whole command lines in memory.
 import { asLazarusError, type LazarusError } from "../platform/errors.ts";
 import { VERSION } from "../platform/version.ts";
 import { CATALOGUE } from "./catalogue.ts";
 import { type ContextParts, createContext } from "./context.ts";
 import { findCommand, subcommands } from "./find-command.ts";
 import { parseLine, usage } from "./parse.ts";
-import { createPainter, formatJson, harmless } from "./render/paint.ts";
+import { createPainter, escapeControls, formatJson } from "./render/paint.ts";
 import { nearest } from "./suggest.ts";
 import { OutputClosed, type Terminal } from "./terminal.ts";
 
@@ -25,12 +25,12 @@ function report(failure: LazarusError, words: readonly string[], parts: ContextP
   const end = words.indexOf("--");
   const ours = end < 0 ? words : words.slice(0, end);
   try {
-    // With --json even a failure is exactly one document on stdout.
+    // With --json a failure is also exactly one document on stdout.
     if (ours.includes("--json"))
       parts.terminal.out(`${formatJson({ schema: "lazarus.error/1", ...failure.toJSON() })}\n`);
     else printError(failure, parts);
   } catch (error) {
-    // Nobody listens any more; the exit code still speaks.
+    // stdout is closed; the exit code still reports the failure.
     if (!(error instanceof OutputClosed)) throw error;
   }
 }
@@ -47,8 +47,8 @@ async function dispatch(words: readonly string[], parts: ContextParts): Promise<
   if (first === "--help" || first === "-h" || first === "help") return help(words.slice(1), parts.terminal);
   const found = findCommand(CATALOGUE, words);
   if (found === undefined) {
-    const asked = words[1] === "--help" || words[1] === "-h";
-    if (asked && subcommands(CATALOGUE, first).length > 0) return help([first], parts.terminal);
+    const wantsHelp = words[1] === "--help" || words[1] === "-h";
+    if (wantsHelp && subcommands(CATALOGUE, first).length > 0) return help([first], parts.terminal);
     throw unknownCommand(words);
   }
   const { command } = await found.entry.load();
@@ -78,34 +78,34 @@ function unknownCommand(words: readonly string[]): LazarusError {
     return usage(
       first,
       second === undefined || second.startsWith("-")
-        ? `lazarus ${first} needs one of: ${list}`
-        : `lazarus ${first} has no ${JSON.stringify(second)}; it has: ${list}`,
+        ? `missing subcommand: lazarus ${first} has: ${list}`
+        : `unknown subcommand ${JSON.stringify(second)}; lazarus ${first} has: ${list}`,
     );
   }
   if (first.startsWith("-")) {
     return usage(
       "",
-      `${JSON.stringify(first.slice(0, 80))} stands before the command; options come after it`,
+      `unexpected option ${JSON.stringify(first.slice(0, 80))}: put options after the command`,
     );
   }
   const firsts = [...new Set(Object.keys(CATALOGUE).map((name) => name.split(" ")[0]!))];
   const close = nearest(first, firsts);
   return usage(
     "",
-    `there is no command ${JSON.stringify(first.slice(0, 80))}${close ? `; did you mean ${close}?` : ""}`,
+    `unknown command ${JSON.stringify(first.slice(0, 80))}${close ? `; did you mean ${close}?` : ""}`,
   );
 }
 
 function printError(error: LazarusError, parts: ContextParts): void {
   const { red, dim } = createPainter(parts.surroundings.env, () => parts.terminal.errIsTerminal);
-  let text = `${red("error")}: ${harmless(error.message)}\n`;
+  let text = `${red("error")}: ${escapeControls(error.message)}\n`;
   let cause = error.cause;
   while (cause instanceof Error) {
-    // A stack is shown only for what nobody foresaw: it is what a bug report needs.
-    const words = error.code === "INTERNAL" && cause.stack ? cause.stack : cause.message;
-    text += `  ${dim("caused by")}: ${words.split("\n").map(harmless).join("\n")}\n`;
+    // Only unexpected errors show a stack, for the bug report.
+    const detail = error.code === "INTERNAL" && cause.stack ? cause.stack : cause.message;
+    text += `  ${dim("caused by")}: ${detail.split("\n").map(escapeControls).join("\n")}\n`;
     cause = cause.cause;
   }
-  if (error.hint) text += `  ${dim("try")}: ${harmless(error.hint)}\n`;
+  if (error.hint) text += `  ${dim("try")}: ${escapeControls(error.hint)}\n`;
   parts.terminal.err(text);
 }

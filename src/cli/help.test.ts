@@ -1,4 +1,4 @@
-// Help is made from the commands' own data: it fits, it is complete, and its examples would run.
+// Help is rendered from the commands' data: it fits the screen, is complete, and its examples parse.
 import { describe, expect, it } from "vitest";
 import { ERROR_KINDS } from "../platform/errors.ts";
 import { CATALOGUE } from "./catalogue.ts";
@@ -10,7 +10,7 @@ const names = Object.keys(CATALOGUE);
 const load = async (name: string) => (await CATALOGUE[name]!.load()).command;
 
 describe("the overview", () => {
-  it("names every command that is not hidden, sub-commands on their family's line, and fits a screen", () => {
+  it("lists every command that is not hidden, subcommands on the line of their first word, and fits a screen", () => {
     const text = overview("1.2.3");
     const also = new Set([...text.matchAll(/^ {2}also +(.*)$/gm)].flatMap(([, rare]) => rare!.split(", ")));
     for (const [name, { hidden, rare, summary }] of Object.entries(CATALOGUE)) {
@@ -29,7 +29,7 @@ describe("the overview", () => {
 });
 
 describe.each(names)("help of %s", (name) => {
-  it("fits 80 columns, but for example lines, which must stay in one piece to be pasted", async () => {
+  it("fits 80 columns, except for example lines, which must not be broken", async () => {
     const command = await load(name);
     const examples = new Set(command.examples.map(([line]) => `  ${line}`));
     for (const line of commandHelp(name, command).split("\n")) {
@@ -47,7 +47,7 @@ describe.each(names)("help of %s", (name) => {
     for (const kind of command.exits) expect(text).toContain(ERROR_KINDS[kind].meaning.slice(0, 30));
   });
 
-  it("has examples that parse: their commands and options are those of the catalogue", async () => {
+  it("has examples that parse", async () => {
     const command = await load(name);
     for (const [line] of command.examples) {
       const calls = callsOf(line);
@@ -79,7 +79,7 @@ function callsOf(line: string): string[][] {
   return [...inner, ...calls];
 }
 
-it("text is wrapped at words", () => {
+it("wraps text at words", () => {
   expect(wrap("one two three", 7)).toEqual(["one two", "three"]);
   expect(wrap("unbreakable", 3)).toEqual(["unbreakable"]);
   expect(wrap("")).toEqual([]);

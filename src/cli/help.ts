@@ -1,4 +1,4 @@
-// Help pages, made from the commands' own data. Plain text that fits 80 columns.
+// Help pages, rendered from the commands' data as plain text of at most 80 columns.
 import { ERROR_KINDS, type ErrorKind } from "../platform/errors.ts";
 import { CATALOGUE, GROUPS } from "./catalogue.ts";
 import type { AnyCommand, OptionSpec, PositionalSpec } from "./command.ts";
@@ -9,7 +9,7 @@ const WIDTH = 80;
 
 export function overview(version: string): string {
   const lines = [
-    `lazarus ${version}: brings AI agents back from the dead`,
+    `lazarus ${version}: checkpoint, supervise and revive AI agents`,
     "",
     "Usage: lazarus <command> [options]",
   ];
@@ -19,11 +19,11 @@ export function overview(version: string): string {
     lines.push("", `${title}:`, ...familyRows(entries.filter(([, entry]) => !entry.rare)));
     if (rare.length > 0) lines.push(row("also", rare.join(", ")));
   }
-  lines.push("", "lazarus <command> --help shows options, examples and exit codes.");
+  lines.push("", "Run lazarus <command> --help for options, examples and exit codes.");
   return `${lines.join("\n")}\n`;
 }
 
-/** A line per command; sub-commands of one word share a line, so that the whole fits one screen. */
+/** One line per command; subcommands share the line of their first word, so that the overview fits one screen. */
 function familyRows(entries: readonly (readonly [string, CatalogueEntry])[]): string[] {
   const families = new Map<string, string[]>();
   for (const [name] of entries) {
@@ -61,8 +61,8 @@ export function commandHelp(name: string, command: AnyCommand): string {
   const options: Record<string, OptionSpec> = { ...command.options, ...GLOBAL_OPTIONS };
   for (const [key, spec] of Object.entries(options)) lines.push(row(optionName(key, spec), spec.summary));
   lines.push("", "Examples:");
-  for (const [line, does] of command.examples) lines.push(`  # ${does}`, `  ${line}`);
-  lines.push("", "Exit codes:", row("0", "done"));
+  for (const [line, purpose] of command.examples) lines.push(`  # ${purpose}`, `  ${line}`);
+  lines.push("", "Exit codes:", row("0", "success"));
   const kinds = [...new Set<ErrorKind>(["internal", "usage", ...command.exits, "config"])];
   kinds.sort((a, b) => ERROR_KINDS[a].exit - ERROR_KINDS[b].exit);
   for (const kind of kinds) lines.push(row(String(ERROR_KINDS[kind].exit), ERROR_KINDS[kind].meaning));

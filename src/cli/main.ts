@@ -1,16 +1,16 @@
-// The entry point of the CLI: the only file that reads the process's arguments, environment and signals.
+// Entry point of the CLI: the only file that reads the process's arguments, environment and signals.
 import { systemMachine } from "../platform/machine.ts";
 import { runLine } from "./dispatch.ts";
 import { processTerminal } from "./terminal.ts";
 
-/** Handlers only when someone listens: a hot-path command neither needs nor pays for them. */
+/** Installs the handlers on first use: hot-path commands do not need them. */
 function createInterruptSignal(): () => AbortSignal {
   let controller: AbortController | undefined;
   return () => {
     if (controller === undefined) {
       controller = new AbortController();
       const interrupt = () => {
-        // A second signal does not wait for manners.
+        // A second signal exits immediately.
         if (controller?.signal.aborted) process.exit(130);
         controller?.abort();
       };
@@ -21,14 +21,14 @@ function createInterruptSignal(): () => AbortSignal {
   };
 }
 
-/** Who called: the parent, or the one that the launcher names when it stands between. Not for our own children. */
+/** The calling process: our parent, or the launcher's parent. The variable is not passed on to our children. */
 function takeCallerPid(): number {
-  const named = Number(process.env.LAZARUS_CALLER_PID);
+  const fromLauncher = Number(process.env.LAZARUS_CALLER_PID);
   delete process.env.LAZARUS_CALLER_PID;
-  return named || process.ppid;
+  return fromLauncher || process.ppid;
 }
 
-/** One can stand in a directory that is gone, a deleted cell for example, and want exactly this program then. */
+/** The current directory may have been deleted, for example with its cell; commands must still work then. */
 function currentDirectory(): string {
   try {
     return process.cwd();

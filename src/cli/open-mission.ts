@@ -45,7 +45,7 @@ export function openKnownMission(context: CliContext, mission: MissionId): CliMi
   if (lost.length > 0) {
     const { root } = missionContext.vault;
     throw new LazarusError("VAULT_DAMAGED", `${mission}: ${describeLost(missionContext, lost)}`, {
-      hint: `ls -ld ${root}, and bring the vault back; lazarus registry rebuild forgets what was in it`,
+      hint: `ls -ld ${root}, and restore the vault directory; or drop its checkpoints: lazarus registry rebuild`,
       details: { mission, vault: root, lost: lost.map(({ id }) => id) },
     });
   }
@@ -58,7 +58,7 @@ export function requireMission(context: CliContext, { mission, cellRoot, vault }
   if (existsSync(cellRoot) || existsSync(vault.root)) return;
   const near = nearest(mission, knownMissions(context));
   throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
-    hint: near === undefined ? "lazarus scan lists those that have a cell" : `did you mean ${near}?`,
+    hint: near === undefined ? "lazarus scan lists all cells" : `did you mean ${near}?`,
     details: { mission },
   });
 }
@@ -78,7 +78,7 @@ export function findLost(context: CliContext, { vault, mission }: MissionContext
 
 export function describeLost({ vault }: MissionContext, lost: readonly IndexedCheckpoint[]): string {
   const newest = lost.at(-1)!.id;
-  return `the vault ${vault.root} is gone; the registry knows of ${lost.length} checkpoints in it, the newest ${newest}`;
+  return `the vault ${vault.root} is missing; the registry lists ${lost.length} checkpoints in it, the newest ${newest}`;
 }
 
 function knownMissions(context: CliContext): string[] {

@@ -1,4 +1,4 @@
-// Words into typed input, and every way to get them wrong.
+// Parsing of command lines, and every kind of usage error.
 import { describe, expect, it } from "vitest";
 import { type AnyCommand, defineCommand } from "./command.ts";
 import { parseLine } from "./parse.ts";
@@ -29,11 +29,11 @@ const failure = (...words: string[]): string => {
     expect(error).toMatchObject({ code: "USAGE", exitCode: 2, hint: "lazarus try --help" });
     return (error as Error).message;
   }
-  throw new Error("nothing was refused");
+  throw new Error("expected a usage error");
 };
 
-describe("a line", () => {
-  it("gives options and positionals by name, each of its type", () => {
+describe("parseLine", () => {
+  it("returns options and arguments by name, each with its type", () => {
     const { input, globals } = parse(
       "m1",
       "a",
@@ -51,7 +51,7 @@ describe("a line", () => {
     expect(globals).toMatchObject({ json: false, quiet: false, help: false, config: undefined });
   });
 
-  it("has false, an empty list or nothing for what was left out", () => {
+  it("uses false, an empty list or undefined for missing options", () => {
     expect(parse("m1").input.options).toMatchObject({
       force: false,
       tag: [],
@@ -60,7 +60,7 @@ describe("a line", () => {
     });
   });
 
-  it("takes the global options anywhere", () => {
+  it("accepts global options anywhere", () => {
     expect(parse("--json", "m1", "-q", "--config", "c.json").globals).toMatchObject({
       json: true,
       quiet: true,
@@ -68,47 +68,45 @@ describe("a line", () => {
     });
   });
 
-  it("takes words that look like options after --", () => {
+  it("accepts words that look like options after --", () => {
     expect(parse("--", "-m", "--json").input.args).toEqual({ mission: "-m", file: ["--json"] });
   });
 
-  it("hands everything after -- to a command that passes it on", () => {
+  it("passes everything after -- through, for commands that run another program", () => {
     expect(parseLine("try", withRest, ["--json", "--", "scan", "--", "--x"])).toMatchObject({
       globals: { json: true },
       input: { rest: ["scan", "--", "--x"] },
     });
   });
 
-  it("needs nothing else when help is asked for", () => {
+  it("does not require arguments with --help", () => {
     expect(parse("--help").globals.help).toBe(true);
   });
 });
 
-describe("a wrong line says", () => {
+describe("usage errors", () => {
   it.each([
-    [["m1", "--staus", "x"], 'lazarus try has no option "--staus"; did you mean --status?'],
-    [["m1", "--frobnicate"], 'lazarus try has no option "--frobnicate"'],
-    [["m1", "-x"], 'lazarus try has no option "-x"'],
-    [["m1", "--constructor"], 'lazarus try has no option "--constructor"'],
-    [["m1", "--__proto__=1"], 'lazarus try has no option "--__proto__"'],
-    [["m1", "--no-json"], 'lazarus try has no option "--no-json"'],
-    [["m1", "--status"], "--status needs a value: --status TEXT"],
-    [["m1", "--force=yes"], "--force takes no value"],
-    [["m1", "--wait", "soon"], '--wait is "soon"; it takes a number, 0 or more'],
-    [["m1", "--wait=-1"], '--wait is "-1"; it takes a number, 0 or more'],
-    [["m1", "--wait", ""], '--wait is ""; it takes a number, 0 or more'],
-    [["m1", "--wait", "Infinity"], '--wait is "Infinity"; it takes a number, 0 or more'],
-    [["m1", "--mode", "quick"], '--mode is "quick"; it takes one of fast, safe'],
-    [[], "lazarus try needs a mission"],
-    [["m1", "--\x1b[2J"], 'lazarus try has no option "--\\u001b[2J"'],
+    [["m1", "--staus", "x"], 'unknown option "--staus"; did you mean --status?'],
+    [["m1", "--frobnicate"], 'unknown option "--frobnicate"'],
+    [["m1", "-x"], 'unknown option "-x"'],
+    [["m1", "--constructor"], 'unknown option "--constructor"'],
+    [["m1", "--__proto__=1"], 'unknown option "--__proto__"'],
+    [["m1", "--no-json"], 'unknown option "--no-json"'],
+    [["m1", "--status"], "option --status needs a value: --status TEXT"],
+    [["m1", "--force=yes"], "option --force takes no value"],
+    [["m1", "--wait", "soon"], 'invalid value "soon" for --wait; expected a number, 0 or more'],
+    [["m1", "--wait=-1"], 'invalid value "-1" for --wait; expected a number, 0 or more'],
+    [["m1", "--wait", ""], 'invalid value "" for --wait; expected a number, 0 or more'],
+    [["m1", "--wait", "Infinity"], 'invalid value "Infinity" for --wait; expected a number, 0 or more'],
+    [["m1", "--mode", "quick"], 'invalid value "quick" for --mode; expected one of: fast, safe'],
+    [[], "missing argument: mission"],
+    [["m1", "--\x1b[2J"], 'unknown option "--\\u001b[2J"'],
   ])("%j: %s", (words, message) => {
     expect(failure(...words)).toBe(message);
   });
 
-  it("that there is a word too many", () => {
+  it("refuse an extra argument", () => {
     const one = { ...command, positionals: [{ name: "mission", summary: "" }] };
-    expect(() => parseLine("try", one, ["m1", "m2"])).toThrow(
-      'lazarus try does not know what to do with "m2"',
-    );
+    expect(() => parseLine("try", one, ["m1", "m2"])).toThrow('unexpected argument "m2"');
   });
 });

@@ -1,5 +1,5 @@
-// Turns words into a command's typed input. Pure: it knows the command's data and nothing else. Node's own parseArgs
-// does the tokenizing (commander would cost 10 of the 16 milliseconds that a hot-path command may add).
+// Parses the words of a command line into a command's typed input. Pure. Node's parseArgs does the tokenizing; commander
+// would cost 10 of the 16 ms that a hot-path command may add.
 import { parseArgs } from "node:util";
 import { LazarusError } from "../platform/errors.ts";
 import type { AnyCommand, CommandInput, OptionSpec } from "./command.ts";
@@ -10,7 +10,7 @@ import { nearest } from "./suggest.ts";
 export const GLOBAL_OPTIONS = {
   json: { type: "flag", summary: "print one JSON document on stdout" },
   config: { type: "text", value: "FILE", summary: "use this config file" },
-  quiet: { type: "flag", short: "q", summary: "say nothing on stderr but errors" },
+  quiet: { type: "flag", short: "q", summary: "print only warnings and errors on stderr" },
   help: { type: "flag", short: "h", summary: "show this help" },
 } as const satisfies Record<string, OptionSpec>;
 
@@ -22,7 +22,7 @@ export interface ParsedLine {
 export function parseLine(name: string, command: AnyCommand, words: readonly string[]): ParsedLine {
   const specs: Record<string, OptionSpec> = { ...GLOBAL_OPTIONS, ...command.options };
   const values: Record<string, unknown> = {};
-  const plain: string[] = [];
+  const positionals: string[] = [];
   const rest: string[] = [];
   let ended = false;
   const { tokens } = parseArgs({
@@ -42,41 +42,45 @@ export function parseLine(name: string, command: AnyCommand, words: readonly str
   });
   for (const token of tokens) {
     if (token.kind === "option-terminator") ended = true;
-    else if (token.kind === "positional") (ended && command.passthrough ? rest : plain).push(token.value);
-    else readOption(name, specs, token.name, token.rawName, token.value, values);
+    else if (token.kind === "positional")
+      (ended && command.passthrough ? rest : positionals).push(token.value);
+    else readOption(name, specs, token, values);
   }
   for (const [key, spec] of Object.entries(specs)) {
     values[key] ??= spec.type === "flag" ? false : spec.type === "texts" ? [] : undefined;
   }
   const globals = values as unknown as GlobalValues;
-  const args = globals.help ? {} : readPositionals(name, command, plain);
+  const args = globals.help ? {} : readPositionals(name, command, positionals);
   return { globals, input: { options: values as never, args: args as never, rest } };
 }
 
 function readOption(
   name: string,
   specs: Record<string, OptionSpec>,
-  key: string,
-  rawName: string,
-  value: string | undefined,
+  token: { readonly name: string; readonly rawName: string; readonly value?: string | undefined },
   values: Record<string, unknown>,
 ): void {
+  const { name: key, value } = token;
   const spec = Object.hasOwn(specs, key) ? specs[key] : undefined;
   if (spec === undefined) {
     const close = nearest(key, Object.keys(specs));
     throw usage(
       name,
-      `lazarus ${name} has no option ${printable(rawName)}${close ? `; did you mean --${close}?` : ""}`,
+      `unknown option ${printable(token.rawName)}${close ? `; did you mean --${close}?` : ""}`,
     );
   }
   if (spec.type === "flag") {
-    if (value !== undefined) throw usage(name, `--${key} takes no value`);
+    if (value !== undefined) throw usage(name, `option --${key} takes no value`);
     values[key] = true;
     return;
   }
-  if (value === undefined) throw usage(name, `--${key} needs a value: --${key} ${spec.value ?? "VALUE"}`);
+  if (value === undefined)
+    throw usage(name, `option --${key} needs a value: --${key} ${spec.value ?? "VALUE"}`);
   if (spec.choices && !spec.choices.includes(value)) {
-    throw usage(name, `--${key} is ${printable(value)}; it takes one of ${spec.choices.join(", ")}`);
+    throw usage(
+      name,
+      `invalid value ${printable(value)} for --${key}; expected one of: ${spec.choices.join(", ")}`,
+    );
   }
   if (spec.type === "texts") values[key] = [...((values[key] as string[] | undefined) ?? []), value];
   else if (spec.type === "number") values[key] = readNumber(name, key, value);
@@ -86,7 +90,7 @@ function readOption(
 function readNumber(name: string, key: string, value: string): number {
   const number = Number(value);
   if (value.trim() === "" || !Number.isFinite(number) || number < 0) {
-    throw usage(name, `--${key} is ${printable(value)}; it takes a number, 0 or more`);
+    throw usage(name, `invalid value ${printable(value)} for --${key}; expected a number, 0 or more`);
   }
   return number;
 }
@@ -94,27 +98,25 @@ function readNumber(name: string, key: string, value: string): number {
 function readPositionals(
   name: string,
   command: AnyCommand,
-  plain: readonly string[],
+  words: readonly string[],
 ): Record<string, unknown> {
   const args: Record<string, unknown> = {};
   let taken = 0;
   for (const spec of command.positionals) {
     if (spec.variadic) {
-      args[spec.name] = plain.slice(taken);
-      taken = plain.length;
+      args[spec.name] = words.slice(taken);
+      taken = words.length;
       if (!spec.optional && (args[spec.name] as string[]).length === 0)
-        throw usage(name, `which ${spec.name}?`);
+        throw usage(name, `missing argument: ${spec.name}`);
     } else {
-      const value = plain[taken];
-      if (value === undefined && !spec.optional)
-        throw usage(name, `lazarus ${name} needs ${withArticle(spec.name)}`);
+      const value = words[taken];
+      if (value === undefined && !spec.optional) throw usage(name, `missing argument: ${spec.name}`);
       args[spec.name] = value;
       taken += 1;
     }
   }
-  const extra = plain[taken];
-  if (extra !== undefined)
-    throw usage(name, `lazarus ${name} does not know what to do with ${printable(extra)}`);
+  const extra = words[taken];
+  if (extra !== undefined) throw usage(name, `unexpected argument ${printable(extra)}`);
   return args;
 }
 
@@ -124,8 +126,4 @@ export function usage(name: string, message: string): LazarusError {
 
 function printable(text: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
-}
-
-function withArticle(noun: string): string {
-  return `${/^[aeiou]/.test(noun) ? "an" : "a"} ${noun}`;
 }

@@ -3,6 +3,7 @@
 import { ALERT_SETTINGS } from "../alerts/settings.ts";
 import { type ConfigKey, type EffectiveConfig, expectedValue } from "../cell/config.ts";
 import { readSection, type Settings } from "../cell/settings.ts";
+import { FLOW_SETTINGS } from "../flow/settings.ts";
 import { HTTP_SETTINGS } from "../http/settings.ts";
 import { GITEA_SETTINGS, giteaSettings } from "../integrations/gitea/settings.ts";
 import { checkPitSettings, PIT_SETTINGS } from "../pit/settings.ts";
@@ -62,6 +63,7 @@ const SECTIONS: readonly {
   { path: "pit", settings: { ...PIT_SETTINGS, ...HTTP_SETTINGS }, nullIsUnset: false },
   { path: "pit.gitea", settings: GITEA_SETTINGS, nullIsUnset: true },
   { path: "alerts", settings: ALERT_SETTINGS, nullIsUnset: true },
+  { path: "flow", settings: FLOW_SETTINGS, nullIsUnset: false },
 ];
 
 /** Every setting with its effective value. Throws CONFIG_INVALID for a wrong value in any section. */

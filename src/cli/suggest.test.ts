@@ -27,8 +27,8 @@ describe("a typo", () => {
   });
 });
 
-describe("the distance", () => {
-  it("counts insertions, deletions, substitutions and swaps of neighbours as one", () => {
+describe("editDistance", () => {
+  it("counts an insertion, deletion, substitution or transposition as one", () => {
     expect(editDistance("scan", "scan")).toBe(0);
     expect(editDistance("scan", "scn")).toBe(1);
     expect(editDistance("scan", "sscan")).toBe(1);
@@ -37,7 +37,7 @@ describe("the distance", () => {
     expect(editDistance("", "abc")).toBe(3);
   });
 
-  it("is the same both ways, 0 only for equals, and never more than the longer word", () => {
+  it("is symmetric, 0 only for equal words, and at most the length of the longer one", () => {
     const word = fc.string({ maxLength: 12 });
     fc.assert(
       fc.property(word, word, (a, b) => {

@@ -1,9 +1,9 @@
-// The nearest known word to a mistyped one.
+// Suggests the known word that is closest to a mistyped one.
 
-/** Far longer than any word we know; what follows changes nothing. */
+/** Longer than any known word; the rest is ignored. */
 const LONGEST = 40;
 
-/** The closest of `words`, when it is close enough to be meant. */
+/** The closest of `words`, if it is close enough to be a typo. */
 export function nearest(typed: string, words: readonly string[]): string | undefined {
   const start = typed.slice(0, LONGEST);
   let best: string | undefined;
@@ -18,7 +18,7 @@ export function nearest(typed: string, words: readonly string[]): string | undef
   return best;
 }
 
-/** Insertions, deletions, substitutions and swaps of neighbours. */
+/** Counts insertions, deletions, substitutions and transpositions. */
 export function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);

@@ -1,12 +1,12 @@
-// The two streams of a command: data on stdout, talk on stderr. Writes are synchronous and straight to the descriptor:
-// nothing is lost at exit, and the hot path does not pay for Node's stream machinery.
+// The two output streams: data on stdout, messages on stderr. Writes are synchronous and go directly to the descriptor,
+// so that nothing is lost at exit and the hot path does not load Node's streams.
 import { fstatSync, writeSync } from "node:fs";
 import { systemErrorCode } from "../platform/errors.ts";
 
 export interface Terminal {
-  /** Data: what the caller asked for. Bytes are what another program printed, passed on as they are. */
+  /** Data on stdout. Bytes are output of another program, passed through unchanged. */
   out(text: string | Uint8Array): void;
-  /** Talk: what a person wants to know meanwhile. */
+  /** Messages on stderr. */
   err(text: string | Uint8Array): void;
   readonly isInteractive: boolean;
   readonly outIsTerminal: boolean;
@@ -14,7 +14,7 @@ export interface Terminal {
   readonly columns: number;
 }
 
-/** Thrown when the reader of our output has gone (`lazarus scan | head`): not an error, just the end. */
+/** Thrown when the reader of our output has exited (`lazarus scan | head`). Not an error. */
 export class OutputClosed extends Error {}
 
 const RETRY_MS = 2;
@@ -37,7 +37,7 @@ export const processTerminal: Terminal = {
   },
 };
 
-/** node:tty costs 3 ms to load, and what is no device is no terminal. */
+/** Checks for a device first, because loading node:tty costs 3 ms. */
 function isatty(fd: number): boolean {
   return isDevice(fd) && process.getBuiltinModule("node:tty").isatty(fd);
 }

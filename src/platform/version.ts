@@ -1,4 +1,4 @@
-// The version, taken from package.json at build time and read from it when the sources run directly.
+// The version: inlined from package.json at build time, read from it when the sources run directly.
 import { readFileSync } from "node:fs";
 
 declare const LAZARUS_VERSION: string | undefined;

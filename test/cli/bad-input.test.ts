@@ -175,7 +175,7 @@ describe("unreadable directories", () => {
     chmodSync(world.home, 0o500);
     const { exit, stderr } = asUser(["init", "new"]);
     expect(exit).toBe(0);
-    expect(stderr).toContain("warning: the event log was not written");
+    expect(stderr).toContain("warning: cannot write the event log");
     expect(asUser(["doctor"]).exit).toBe(3);
   });
 });
@@ -208,7 +208,7 @@ describe("a heartbeat that is none", () => {
     expect(summary()).toMatchObject({ total_cells: 2, uninitialized: 1, healthy: 1 });
     const { exit, stderr } = world.run(["heartbeat", "m1"]);
     expect(exit).toBe(0);
-    expect(stderr).toMatch(/^warning: the heartbeat .* could not be read \(.*\); it has been replaced\n$/);
+    expect(stderr).toMatch(/^warning: the heartbeat .* was unreadable \(.*\) and has been replaced\n$/);
     expect(lstatSync(heartbeat()).isFile()).toBe(true);
     expect(summary()).toMatchObject({ healthy: 2 });
     if (existsSync(world.path("precious"))) expect(world.read("precious")).toBe('{"timestamp": 9e9}');

@@ -33,7 +33,7 @@ describe("init", () => {
       ── stdout
       <world>/home/missions/tidy-inbox
       ── stderr
-      made the cell of tidy-inbox: meta/ config/ state/ logs/ artifacts/ worktree/ logs/daemon.log meta/mission.json config/cell.json state/heartbeat.json
+      created the cell of tidy-inbox: meta/ config/ state/ logs/ artifacts/ worktree/ logs/daemon.log meta/mission.json config/cell.json state/heartbeat.json
       next: lazarus heartbeat tidy-inbox
       "
     `);
@@ -42,7 +42,7 @@ describe("init", () => {
       ── stdout
       <world>/home/missions/tidy-inbox
       ── stderr
-      the cell of tidy-inbox was complete already
+      the cell of tidy-inbox already exists
       "
     `);
   });
@@ -169,7 +169,7 @@ describe("scan", () => {
       "exit 0
       ── stdout
       0 cells in <world>/home/missions: 0 healthy, 0 stale, 0 incomplete, 0 uninitialized
-      no cells yet; make one with: lazarus init <mission>
+      no cells yet; create one with: lazarus init <mission>
       "
     `);
     expect(world.show("scan --json")).toMatchInlineSnapshot(`

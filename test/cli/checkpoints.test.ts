@@ -64,17 +64,17 @@ describe("a mission that is not there", () => {
     for (const line of ["restore inbox", "checkpoints inbox", "show inbox", "prune inbox"]) {
       const { exit, stderr } = world.run(line.split(" "));
       expect(exit, line).toBe(8);
-      expect(stderr).toContain(`the registry knows of 3 checkpoints in it, the newest ${ids[2]}`);
-      expect(stderr).toContain("bring the vault back");
+      expect(stderr).toContain(`the registry lists 3 checkpoints in it, the newest ${ids[2]}`);
+      expect(stderr).toContain("restore the vault directory");
     }
     for (const line of ["verify", "verify inbox"]) {
       const { exit, stdout } = world.run(line.split(" "));
       expect(exit, line).toBe(8);
-      expect(stdout).toContain("damaged  inbox: 3 of 3 checkpoints hurt");
+      expect(stdout).toContain("damaged  inbox: 3 of 3 checkpoints affected");
     }
     const fresh = world.run(["checkpoint", "inbox"]);
     expect(fresh.exit).toBe(0);
-    expect(fresh.stderr).toContain("this one begins a new vault");
+    expect(fresh.stderr).toContain("this checkpoint starts a new vault");
     rmSync(vault(), { recursive: true });
     renameSync(away, vault());
     must("registry rebuild");

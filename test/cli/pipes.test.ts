@@ -82,7 +82,7 @@ describe("colour", () => {
       }).stdout;
     expect(inTerminal("lazarus scan")).toContain("\x1b[32mhealthy");
     expect(inTerminal("lazarus nosuch")).toContain("\x1b[31merror");
-    expect(inTerminal("lazarus nosuch 2> err; cat err")).toContain("error: there is no command");
+    expect(inTerminal("lazarus nosuch 2> err; cat err")).toContain("error: unknown command");
     expect(inTerminal("lazarus heartbeat m1")).toContain("m1 is alive: alive");
   });
 });

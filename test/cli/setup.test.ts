@@ -113,6 +113,10 @@ describe("config", () => {
         event kinds that are sent; \`lazarus events\` shows them
       alerts.max_age_seconds = 3600  (default)
         drop alerts that could not be delivered for this long
+      flow.alert_command = not set  (default)
+        command line for /bin/sh that \`lazarus flow selfcheck\` runs for new findings, with JSON on standard input
+      flow.alert_webhook = not set  (default)
+        URL that receives the findings of \`lazarus flow selfcheck\` as a JSON POST
       ── stderr
       no config file found; these are the defaults
       "
@@ -151,14 +155,14 @@ describe("doctor", () => {
       ── stdout
       ok       node: Node <node>
       ok       git: git version <git>
-      ok       libc: flock, nanosecond times and xattrs can be called
-      ok       missions root: <world>/home/missions (not made yet)
-      ok       vault: <world>/home/vault (not made yet)
-      ok       heartbeats: <world>/home/heartbeats (not made yet)
-      ok       run directory: <world>/home/run (not made yet)
-      ok       file metadata: nanosecond times and user xattrs are kept
-      ok       locks: kernel locks exclude each other
-      ok       registry: <world>/home/registry.db (not made yet)
+      ok       libc: flock, nanosecond times and xattrs are available
+      ok       missions root: <world>/home/missions (does not exist yet)
+      ok       vault: <world>/home/vault (does not exist yet)
+      ok       heartbeats: <world>/home/heartbeats (does not exist yet)
+      ok       run directory: <world>/home/run (does not exist yet)
+      ok       file metadata: nanosecond times and user xattrs work
+      ok       locks: kernel locks work
+      ok       registry: <world>/home/registry.db (does not exist yet)
       ok       gzip: compressed by <library>
       ok       clock: <time>
       ok       config: defaults
@@ -188,7 +192,7 @@ describe("events", () => {
     expect(world.show("events")).toMatchInlineSnapshot(`
       "exit 0
       ── stderr
-      nothing has happened yet; make a cell with: lazarus init <mission>
+      no events yet; create a cell with: lazarus init <mission>
       "
     `);
     expect(world.show("events --json")).toMatchInlineSnapshot(`
@@ -244,8 +248,8 @@ describe("events", () => {
       ── stdout
       <world>/home/missions/m2
       ── stderr
-      warning: the event log was not written: the registry <world>/home/registry.db has schema 99; this version of Lazarus supports up to <n>
-      made the cell of m2: meta/ config/ state/ logs/ artifacts/ worktree/ logs/daemon.log meta/mission.json config/cell.json state/heartbeat.json
+      warning: cannot write the event log: the registry <world>/home/registry.db has schema 99; this version of Lazarus supports up to <n>
+      created the cell of m2: meta/ config/ state/ logs/ artifacts/ worktree/ logs/daemon.log meta/mission.json config/cell.json state/heartbeat.json
       next: lazarus heartbeat m2
       "
     `);
@@ -284,8 +288,8 @@ describe("version and help", () => {
     expect(world.show("job --help")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
-      lazarus job beat: say that a job ran
-      lazarus job check: list jobs whose pulse is stale
+      lazarus job beat: record that a job ran
+      lazarus job check: list jobs that have not run on time
       "
     `);
   });
@@ -294,33 +298,34 @@ describe("version and help", () => {
     expect(world.show("heartbeat --help")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
-      lazarus heartbeat: say that a mission is alive
+      lazarus heartbeat: record that a mission is alive
 
       Usage: lazarus heartbeat <mission> [options]
 
-      Writes the mission's heartbeat: the proof of life that the scan and the pit look
-      at. An agent calls it between its steps. Fields that other tools keep in the
-      file stay. A beat after a silence longer than stale_after_seconds is entered in
-      the event log as a gap. An agent whose successor has been started is refused.
+      Writes the heartbeat of a mission, which scan and the pit use to tell that its
+      agent is alive. Agents call it between steps. Fields that other tools added to
+      the file are kept. A heartbeat after more than stale_after_seconds of silence is
+      recorded in the event log. An agent that has been replaced by a later life is
+      refused.
 
       Arguments:
         mission                 id of the mission
 
       Options:
-        --status TEXT           what it is doing; stays until changed
+        --status TEXT           what the agent is doing; kept until changed
         --json                  print one JSON document on stdout
         --config FILE           use this config file
-        -q, --quiet             say nothing on stderr but errors
+        -q, --quiet             print only warnings and errors on stderr
         -h, --help              show this help
 
       Examples:
-        # still alive
+        # record a heartbeat
         lazarus heartbeat tidy-inbox
-        # alive, and sorting
+        # with a status
         lazarus heartbeat tidy-inbox --status sorting
 
       Exit codes:
-        0                       done
+        0                       success
         1                       failed for a reason Lazarus did not expect
         2                       wrong command line or request
         6                       no such mission, checkpoint, flow, run or file
@@ -340,22 +345,18 @@ describe("version and help", () => {
 
 describe("a typo", () => {
   it.each([
-    ["scna", 'there is no command "scna"; did you mean scan?', "lazarus --help"],
-    ["frobnicate", 'there is no command "frobnicate"', "lazarus --help"],
-    ["scan --wathc", 'lazarus scan has no option "--wathc"; did you mean --watch?', "lazarus scan --help"],
-    ["scan extra", 'lazarus scan does not know what to do with "extra"', "lazarus scan --help"],
-    ["heartbeat", "lazarus heartbeat needs a mission", "lazarus heartbeat --help"],
-    ["heartbeat m1 --status", "--status needs a value: --status TEXT", "lazarus heartbeat --help"],
-    ["job", "lazarus job needs one of: beat, check", "lazarus job --help"],
-    ["job baet x", 'lazarus job has no "baet"; it has: beat, check', "lazarus job --help"],
-    ["--quiet scan", '"--quiet" stands before the command; options come after it', "lazarus --help"],
-    ["help nothing", 'there is no command "nothing"', "lazarus --help"],
+    ["scna", 'unknown command "scna"; did you mean scan?', "lazarus --help"],
+    ["frobnicate", 'unknown command "frobnicate"', "lazarus --help"],
+    ["scan --wathc", 'unknown option "--wathc"; did you mean --watch?', "lazarus scan --help"],
+    ["scan extra", 'unexpected argument "extra"', "lazarus scan --help"],
+    ["heartbeat", "missing argument: mission", "lazarus heartbeat --help"],
+    ["heartbeat m1 --status", "option --status needs a value: --status TEXT", "lazarus heartbeat --help"],
+    ["job", "missing subcommand: lazarus job has: beat, check", "lazarus job --help"],
+    ["job baet x", 'unknown subcommand "baet"; lazarus job has: beat, check', "lazarus job --help"],
+    ["--quiet scan", 'unexpected option "--quiet": put options after the command', "lazarus --help"],
+    ["help nothing", 'unknown command "nothing"', "lazarus --help"],
     ["events --last 1.5", "--last takes a whole number", "lazarus events --last 20"],
-    [
-      "completion tcsh",
-      'no completions for "tcsh"; there are bash, zsh and fish',
-      "lazarus completion --help",
-    ],
+    ["completion tcsh", 'unknown shell "tcsh"; expected bash, zsh or fish', "lazarus completion --help"],
   ])("%s", (line, error, hint) => {
     expect(world.show(line)).toBe(`exit 2\n── stderr\nerror: ${error}\n  try: ${hint}\n`);
   });
@@ -364,7 +365,7 @@ describe("a typo", () => {
     expect(world.show("scan --wathc --json")).toMatchInlineSnapshot(`
       "exit 2
       ── stdout
-      {"schema":"lazarus.error/1","code":"USAGE","message":"lazarus scan has no option \\"--wathc\\"; did you mean --watch?","hint":"lazarus scan --help","details":{}}
+      {"schema":"lazarus.error/1","code":"USAGE","message":"unknown option \\"--wathc\\"; did you mean --watch?","hint":"lazarus scan --help","details":{}}
       "
     `);
   });

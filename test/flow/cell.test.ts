@@ -44,6 +44,6 @@ describe("a flow in a cell", () => {
       currentStep: "test",
     });
     expect(lazarus("undo m1").stderr).toContain('flow deploy goes forward from step "test"');
-    expect(flow("once -w deploy --key mail -- false").stderr).toContain("was done before");
+    expect(flow("once -w deploy --key mail -- false").stderr).toContain("was already done");
   });
 });

@@ -127,7 +127,7 @@ describe("who holds the lock", () => {
     expect(first.stderr).toBe("");
     expect(first.stdout).toMatch(/locked by {5}process \d+ on/);
     const second = agent("lazarus flow resume -w report | head -3");
-    expect(second.stderr).toContain("taken over from process");
+    expect(second.stderr).toContain("took over the lock from process");
   });
 
   it("a name, where processes cannot tell", () => {
@@ -299,7 +299,7 @@ describe("once", () => {
     const second = once();
     expect(second.stdout).toBe(first.stdout);
     expect(second.stderr).toBe(
-      "ebin ended before with exit code 7; this is its record\n  to run it again: the same command with --retry-failed\nexit 7\n",
+      "ebin already ended with exit code 7; this is its recorded output\n  to run it again, add --retry-failed\nexit 7\n",
     );
   });
 

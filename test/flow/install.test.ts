@@ -288,9 +288,7 @@ describe("a scheduled self-check", () => {
     using world = createWorld();
     const { stdout, stderr } = world.run(["flow", "install", "--schedule", "cron", "--dry-run"]);
     expect(stdout).not.toContain("--config");
-    expect(stderr).toMatch(
-      /^nobody is told of findings yet: put flow\.alert_command or flow\.alert_webhook into /,
-    );
+    expect(stderr).toMatch(/^no alerts are sent yet: set flow\.alert_command or flow\.alert_webhook in /);
   });
 });
 

@@ -55,7 +55,7 @@ describe("a directory that may not be looked into", () => {
     const resumed = asUser("flow resume");
     expect(resumed.exit).toBe(0);
     expect(JSON.parse(resumed.stdout).workflowId).toBe("report");
-    expect(resumed.stderr).toContain("agents/anna/memory/checkpoints is passed over");
+    expect(resumed.stderr).toContain("agents/anna/memory/checkpoints was skipped");
     const { stdout } = asUser("flow list");
     expect(stdout).toMatch(/^report\tin_progress/m);
     expect(stdout).toMatch(/^agents\/anna\/memory\/checkpoints\tINVALID/m);

@@ -60,6 +60,6 @@ describe("lazarus pit", () => {
     expect(await ended).toBe(0);
     expect(existsSync(addressFile())).toBe(false);
     expect(existsSync(socket)).toBe(false);
-    expect(said).toContain(`the API is at ${url} and ${socket}`);
+    expect(said).toContain(`HTTP API listening on ${url} and ${socket}`);
   });
 });

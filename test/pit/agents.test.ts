@@ -70,7 +70,7 @@ describe("a detached agent", () => {
     const stop = world.run(["stop", "m1"]);
     expect(stop.stderr).toMatch(/^m1 is stopped; saved as /);
     expect(world.state("m1")).toBe("stopped");
-    expect(world.run(["stop", "m1"]).stderr).toMatch(/^m1 was not running, and stays so/);
+    expect(world.run(["stop", "m1"]).stderr).toMatch(/^m1 was not running; it will not be revived/);
     expect(world.processes()).toEqual([]);
   });
 
@@ -97,11 +97,11 @@ describe("a detached agent", () => {
     const { size } = statSync(join(world.missions, "m1", "logs", "agent.log"));
     await new Promise((resolve) => setTimeout(resolve, 300));
     expect(statSync(join(world.missions, "m1", "logs", "agent.log")).size).toBe(size);
-    expect(world.run(["revive", "m1"]).stderr).toMatch(/m1 goes on/);
+    expect(world.run(["revive", "m1"]).stderr).toMatch(/m1 continues/);
     await world.until("more ticks", () => world.log("m1").length > size);
     world.run(["rest", "m1"]);
     expect(world.state("m1")).toBe("resting");
-    expect(world.run(["revive", "m1"]).stderr).toMatch(/back at work as life 2/);
+    expect(world.run(["revive", "m1"]).stderr).toMatch(/is running again as life 2/);
     expect(world.state("m1")).toBe("running");
   });
 
@@ -195,7 +195,7 @@ describe("a detached agent", () => {
     process.kill(world.life("m1").agent.pid, "SIGKILL");
     await world.until("its end", () => world.processes().length === 0);
     expect(world.run(["revive", "m1"]).exit).toBe(6);
-    expect(world.run(["status"]).stdout).toContain("its cell is gone");
+    expect(world.run(["status"]).stdout).toContain("the cell is missing");
     expect(world.run(["restore", "m1"]).exit).toBe(0);
     expect(world.run(["revive", "m1"]).exit).toBe(0);
     expect(world.state("m1")).toBe("running");
@@ -207,7 +207,7 @@ describe("commands about agents", () => {
     world.run(["init", "m1"]);
     expect(world.show("stop m1")).toContain("error: m1 never had an agent\n  try: lazarus run m1 -- COMMAND");
     expect(world.show("why nobody")).toContain("there is no mission nobody");
-    expect(world.show("run m1")).toContain("which command? lazarus run m1 -- COMMAND");
+    expect(world.show("run m1")).toContain("missing command: lazarus run m1 -- COMMAND");
     expect(world.show("run m1 --revive substitute -- true")).toContain("--substitute COMMAND");
   });
 
@@ -227,7 +227,7 @@ describe("commands about agents", () => {
     expect(why).toContain("  | cannot connect\n");
     const dry = world.run(["revive", "m1", "--dry-run"]);
     expect(dry.exit).toBe(0);
-    expect(dry.stderr).toContain("m1: exited with code 3\nthe policy would say revive: no backoff");
+    expect(dry.stderr).toContain("m1: exited with code 3\nthe policy would decide: revive: no backoff");
     expect(readFileSync(join(world.home, "run", "agents", "m1", "record.json"), "utf8")).toBe(before);
     expect(world.checkpoints("m1")).toEqual([]);
   });
@@ -235,7 +235,7 @@ describe("commands about agents", () => {
   it("show what the policy would do, without doing it", () => {
     world.run(["run", "m1", "--revive", "yes", ...sh("exit 78")]);
     const { stderr } = world.run(["revive", "m1", "--dry-run"]);
-    expect(stderr).toContain("the policy would say tombstone: exit code 78 is configured as permanent");
+    expect(stderr).toContain("the policy would decide: tombstone: exit code 78 is configured as permanent");
     expect(world.state("m1")).toBe("tombstone");
   });
 });

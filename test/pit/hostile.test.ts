@@ -127,7 +127,7 @@ describe("an agent that signals", () => {
     const { keeper } = world.life("m1");
     await world.until("the signal", () => world.processState(keeper.pid) === "T");
     const stop = world.run(["stop", "m1", "--no-checkpoint", "--grace", "0.2"]);
-    expect(stop.stderr).toMatch(/^m1 is stopped; SIGKILL was needed/);
+    expect(stop.stderr).toMatch(/^m1 is stopped \(SIGKILL was needed\)/);
     expect(world.processes()).toEqual([]);
     expect(world.state("m1")).toBe("stopped");
   });
@@ -256,10 +256,10 @@ describe("half-written files", () => {
 
 describe("what cannot be meant", () => {
   it.each([
-    [["--stall", "0", ...sh("true")], "--stall is a number of seconds above 0"],
+    [["--stall", "0", ...sh("true")], "--stall needs a number of seconds above 0"],
     [["--revive", "substitute", "--substitute", "  ", ...sh("true")], "--substitute COMMAND"],
-    [["--env", "1x=2", ...sh("true")], "is not a variable's name"],
-    [["--env", "NOT_SET_ANYWHERE", ...sh("true")], "NOT_SET_ANYWHERE is not set here"],
+    [["--env", "1x=2", ...sh("true")], "invalid variable name"],
+    [["--env", "NOT_SET_ANYWHERE", ...sh("true")], "NOT_SET_ANYWHERE: the variable is not set"],
   ])("run %j is a usage error and makes nothing", (words, says) => {
     const { exit, stderr } = world.run(["run", "m1", ...words]);
     expect(exit).toBe(2);

@@ -81,7 +81,7 @@ describe.each(["read", "idempotent"])("a run whose %s tool takes the process dow
     expect(skipped.reason).toContain("resumed 5 times");
     expect(skipped.reason).toContain("lazarus runs retry r1");
     const shown = await lazarus("runs show r1");
-    expect(shown.out).toContain("taken up 5 times since its last step");
+    expect(shown.out).toContain("started 5 times since its last step");
     expect(shown.err).toContain("lazarus runs retry r1");
     expect(await lazarus("runs retry r1")).toMatchObject({ exit: 0, out: "r1\n" });
     expect(boot("mended").recovered).toMatchObject([{ how: "resumed", status: "completed" }]);
@@ -162,11 +162,11 @@ describe("lazarus runs", () => {
     for (const choice of ["", " --mission m1", ` ${store}`]) {
       const list = await lazarus(`runs${choice}`);
       expect(list.out.split("\n").length).toBe(1002);
-      expect(list.err).toContain("holds more runs than are listed");
+      expect(list.err).toContain("has more runs than listed");
       expect(await lazarus(`runs show n0000${choice}`)).toMatchObject({ exit: 0 });
       expect(await lazarus(`runs show n000${choice}`)).toMatchObject({
         exit: 2,
-        err: expect.stringContaining("fits 10 runs"),
+        err: expect.stringContaining("matches 10 runs"),
       });
     }
   });
@@ -192,8 +192,8 @@ describe("lazarus runs", () => {
   test.each([
     ["runs resolve r1.1.0", 2, /exactly one of --done, --retry, --fail/],
     ["runs resolve r1.1.0 --done --fail", 2, /exactly one/],
-    ["runs resolve r1.1.0 --retry --output {}", 2, /--output goes with --done/],
-    ["runs resolve r1.1.0 --done --reason x", 2, /--reason goes with --fail/],
+    ["runs resolve r1.1.0 --retry --output {}", 2, /--output requires --done/],
+    ["runs resolve r1.1.0 --done --reason x", 2, /--reason requires --fail/],
     ["runs resolve r1.1.0 --done --output {oops", 2, /not JSON/],
     ["runs resolve r1.1 --done", 6, /lazarus runs show/],
     ["runs resolve r1.1.7 --done", 6, /no effect/],

@@ -24,7 +24,7 @@ describe("restore", () => {
     expect(ids(world.show("restore m --dry-run"))).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
-      restoring m to <id> (<time>, manual: the first) would mean
+      restoring m to <id> (<time>, manual: the first) would change
         changed 1
           ~ worktree/a
         metadata 1
@@ -32,7 +32,7 @@ describe("restore", () => {
         removed 1
           - worktree/b
       ── stderr
-      nothing was touched; to do it: lazarus restore m <id>
+      nothing was changed; to restore: lazarus restore m <id>
       "
     `);
     expect(file()).toBe("now\n");
@@ -47,14 +47,14 @@ describe("restore", () => {
         removed 1
           - worktree/b
       ── stderr
-      what was there is saved as <id>; to go back to it: lazarus undo m
+      the previous state is saved as <id>; to undo: lazarus undo m
       "
     `);
     expect(file()).toBe("then\n");
     expect(ids(world.show("undo m"))).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
-      undid the restore of <id>: m is again as in <id> (<time>, pre-restore: before restoring <id>)
+      undid the restore of <id>: m is back at <id> (<time>, pre-restore: before restoring <id>)
         added 1
           + worktree/b
         changed 1
@@ -62,7 +62,7 @@ describe("restore", () => {
         metadata 1
           · worktree
       ── stderr
-      to go forth again: lazarus undo m, or lazarus restore m <id>
+      to redo: lazarus undo m, or lazarus restore m <id>
       "
     `);
     expect(file()).toBe("now\n");
@@ -93,7 +93,7 @@ describe("restore", () => {
     world.run(["heartbeat", "m", "--status", "working"]);
     const { exit, stderr } = world.run(["restore", "m"]);
     expect(exit).toBe(0);
-    expect(stderr).toContain("an agent may be at work in m: its heartbeat (working) is");
+    expect(stderr).toContain("an agent may be running in m: its heartbeat (working) is");
     expect(file()).toBe("then\n");
   });
 
@@ -116,7 +116,7 @@ describe("fork and drill", () => {
       ── stdout
       <world>/home/missions/other
       ── stderr
-      other is a fork of m at <id> (<time>, manual: the first); its first checkpoint is <id>
+      other is a fork of m at <id> (<time>, manual: the first); first checkpoint: <id>
       "
     `);
     expect(world.read("home/missions/other/worktree/a")).toBe("then\n");

@@ -1,6 +1,6 @@
-// What a restore does to a cell, in words: a line per kind of change, with the first few paths.
+// Describes what a restore changes in a cell: a line per kind of change, with the first few paths.
 import type { Changes } from "../../snapshot/restore/plan.ts";
-import { harmless, type Painter } from "./paint.ts";
+import { escapeControls, type Painter } from "./paint.ts";
 
 const SHOWN = 10;
 const GIT = /(?:^|\/)\.git\//;
@@ -9,11 +9,11 @@ export function describeChanges(changes: Changes, paint: Painter): string {
   const lines: string[] = [];
   const list = (name: string, all: readonly string[], mark: string) => {
     if (all.length === 0) return;
-    // What git keeps for itself changes with every checkpoint and says nothing to people.
+    // Files inside .git change with every checkpoint and are only counted.
     const paths = all.filter((path) => !GIT.test(path));
     lines.push(`  ${name} ${all.length}`);
-    for (const path of paths.slice(0, SHOWN)) lines.push(`    ${mark} ${harmless(path)}`);
-    if (paths.length > SHOWN) lines.push(`      … and ${paths.length - SHOWN} more; all of them with --json`);
+    for (const path of paths.slice(0, SHOWN)) lines.push(`    ${mark} ${escapeControls(path)}`);
+    if (paths.length > SHOWN) lines.push(`      … and ${paths.length - SHOWN} more; --json lists all`);
     if (paths.length < all.length) lines.push(`      ${all.length - paths.length} inside .git`);
   };
   list("added", changes.added, paint.green("+"));

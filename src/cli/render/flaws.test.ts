@@ -3,8 +3,8 @@ import { describeFlaws, flawLines } from "./flaws.ts";
 
 const flaw = (path: string) => ({ path, kind: "skipped", reason: "a socket" }) as const;
 
-describe("flaws in words", () => {
-  it("are counted by kind, and nothing is said of none", () => {
+describe("describeFlaws", () => {
+  it("counts by kind, and returns nothing for no flaws", () => {
     expect(describeFlaws([])).toEqual([]);
     const torn = { path: "b", kind: "torn", reason: "it moved" } as const;
     expect(describeFlaws([flaw("a"), torn])).toEqual([
@@ -14,13 +14,13 @@ describe("flaws in words", () => {
     ]);
   });
 
-  it("name the first twenty, and how many more there are", () => {
+  it("lists the first twenty and counts the rest", () => {
     const lines = flawLines(Array.from({ length: 23 }, (_, i) => flaw(`f${i}`)));
     expect(lines).toHaveLength(21);
-    expect(lines.at(-1)).toBe("  … and 3 more; see them all with --json");
+    expect(lines.at(-1)).toBe("  … and 3 more; --json lists all");
   });
 
-  it("fit the screen: a path of 4,096 bytes is its beginning and its end, without terminal escapes", () => {
+  it("shortens long paths and escapes control characters", () => {
     const [line] = flawLines([flaw(`worktree/\u001b[31m${"d/".repeat(2000)}end`)]);
     expect(line!.length).toBeLessThan(300);
     expect(line).toMatch(/^ {2}skipped {3}worktree\/.*end: a socket$/);

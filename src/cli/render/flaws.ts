@@ -1,6 +1,6 @@
-// What a checkpoint could not capture exactly, in words.
+// Describes what a checkpoint could not capture exactly.
 import type { Flaw } from "../../snapshot/model/entry.ts";
-import { harmless } from "./paint.ts";
+import { escapeControls } from "./paint.ts";
 
 const SHOWN = 20;
 const LONGEST = 240;
@@ -13,16 +13,19 @@ export function describeFlaws(flaws: readonly Flaw[]): string[] {
   return [`not captured exactly: ${head}`, ...flawLines(flaws)];
 }
 
-/** A line for each of the first few. */
+/** One line for each of the first 20 flaws. */
 export function flawLines(flaws: readonly Flaw[]): string[] {
   const lines = flaws
     .slice(0, SHOWN)
-    .map(({ kind, path, reason }) => `  ${kind.padEnd(8)}  ${harmless(shorten(path))}: ${harmless(reason)}`);
-  if (flaws.length > SHOWN) lines.push(`  … and ${flaws.length - SHOWN} more; see them all with --json`);
+    .map(
+      ({ kind, path, reason }) =>
+        `  ${kind.padEnd(8)}  ${escapeControls(shorten(path))}: ${escapeControls(reason)}`,
+    );
+  if (flaws.length > SHOWN) lines.push(`  … and ${flaws.length - SHOWN} more; --json lists all`);
   return lines;
 }
 
-/** A path may have 4,096 bytes: its beginning and its end say which one it is. */
+/** Paths can have 4,096 bytes; the start and the end identify them. */
 function shorten(path: string): string {
   return path.length <= LONGEST ? path : `${path.slice(0, LONGEST / 2)} … ${path.slice(-LONGEST / 2)}`;
 }

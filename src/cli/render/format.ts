@@ -1,4 +1,4 @@
-// One way to say time, durations and sizes, everywhere.
+// Formats times, sizes and counts for people.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
 
@@ -39,6 +39,6 @@ export function formatDuration(seconds: number): string {
 /** UTC to the second: "2026-11-15 23:53:01Z". */
 export function formatTime(ms: number): string {
   const date = new Date(ms);
-  if (Number.isNaN(date.getTime())) return "no valid time";
+  if (Number.isNaN(date.getTime())) return "invalid time";
   return `${date.toISOString().slice(0, 19).replace("T", " ")}Z`;
 }

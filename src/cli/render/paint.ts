@@ -1,4 +1,5 @@
-// Colour for people who want it: a terminal, and no NO_COLOR. Text from outside is made harmless before it is printed.
+// Colors, on a terminal or when FORCE_COLOR asks for them, never with NO_COLOR; and escaping of untrusted text.
+import { styleText } from "node:util";
 
 export interface Painter {
   bold(text: string): string;
@@ -9,33 +10,33 @@ export interface Painter {
   cyan(text: string): string;
 }
 
-/** `onTerminal` is about the stream that will be painted: stdout and stderr often differ. */
+/** `onTerminal` is asked about the stream in question: stdout and stderr often differ. */
 export function createPainter(
   env: Readonly<Record<string, string | undefined>>,
   onTerminal: () => boolean,
 ): Painter {
-  const wanted = wantsColour(env) ?? onTerminal();
-  const sgr = (open: number, close: number) => (text: string) =>
-    wanted ? `\x1b[${open}m${text}\x1b[${close}m` : text;
+  const enabled = colorPreference(env) ?? onTerminal();
+  const style = (format: keyof Painter) => (text: string) =>
+    enabled ? styleText(format, text, { validateStream: false }) : text;
   return {
-    bold: sgr(1, 22),
-    dim: sgr(2, 22),
-    red: sgr(31, 39),
-    green: sgr(32, 39),
-    yellow: sgr(33, 39),
-    cyan: sgr(36, 39),
+    bold: style("bold"),
+    dim: style("dim"),
+    red: style("red"),
+    green: style("green"),
+    yellow: style("yellow"),
+    cyan: style("cyan"),
   };
 }
 
-/** What the environment says about colour; undefined when it leaves the choice to the terminal. */
-function wantsColour(env: Readonly<Record<string, string | undefined>>): boolean | undefined {
+/** The preference in the environment; undefined leaves the choice to the terminal. */
+function colorPreference(env: Readonly<Record<string, string | undefined>>): boolean | undefined {
   if (env.NO_COLOR) return false;
   if (env.FORCE_COLOR) return env.FORCE_COLOR !== "0";
   return env.TERM === "dumb" ? false : undefined;
 }
 
-/** Text from files and strangers: control characters and terminal escapes become visible, harmless marks. */
-export function harmless(text: string): string {
+/** Escapes control characters in untrusted text, so that it cannot control the terminal. */
+export function escapeControls(text: string): string {
   return text.replace(
     // C0, DEL, C1, bidirectional overrides and line separators.
     /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
@@ -43,7 +44,7 @@ export function harmless(text: string): string {
   );
 }
 
-/** JSON that a terminal can show: the same value, with what would steer the terminal written as escapes. */
+/** JSON without raw characters that could control a terminal. */
 export function formatJson(value: object): string {
   return JSON.stringify(value).replace(
     /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,

@@ -1,5 +1,5 @@
-// A progress bar on stderr for long work: only on a terminal, never with --json or --quiet, redrawn at most ten times a
-// second, and gone when the work is done.
+// A progress bar on stderr: only on a terminal, never with --json or --quiet, redrawn at most ten times a second, cleared
+// at the end.
 import type { Clock } from "../../platform/clock.ts";
 import type { Progress } from "../../snapshot/mission-context.ts";
 import type { Terminal } from "../terminal.ts";

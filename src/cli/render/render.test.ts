@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatBytes, formatDuration, formatTime } from "./format.ts";
-import { createPainter, formatJson, harmless } from "./paint.ts";
+import { createPainter, escapeControls, formatJson } from "./paint.ts";
 import { type Column, renderTable } from "./table.ts";
 import { displayWidth, shorten } from "./width.ts";
 
@@ -30,7 +30,7 @@ describe("a table", () => {
     );
   });
 
-  it("is never wider than 80 columns, whatever is in it", () => {
+  it("is never wider than 80 columns", () => {
     const text = fc.oneof(
       fc.string(),
       fc.string({ unit: "grapheme", maxLength: 200 }),
@@ -46,7 +46,7 @@ describe("a table", () => {
     );
   });
 
-  it("paints after fitting, so that colours never count as width", () => {
+  it("adds colors after fitting, so that they do not count as width", () => {
     const painted = COLUMNS.map((column) => ({
       ...column,
       paint: (text: string) => `\x1b[31m${text}\x1b[39m`,
@@ -64,7 +64,7 @@ describe("a table", () => {
   });
 });
 
-describe("the width of a text", () => {
+describe("display width", () => {
   it.each([
     ["plain", 5],
     ["日本語", 6],
@@ -77,7 +77,7 @@ describe("the width of a text", () => {
     expect(displayWidth(text)).toBe(width);
   });
 
-  it("is kept when a text is shortened, without halves of a character", () => {
+  it("is respected when text is shortened, without splitting characters", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 1, max: 40 }), (text, width) => {
         const short = shorten(text, width);
@@ -89,31 +89,33 @@ describe("the width of a text", () => {
   });
 });
 
-describe("text from strangers", () => {
-  it("shows control characters, escapes and direction overrides as harmless marks", () => {
-    expect(harmless("a\x1b[2Jb\r\n\x9b31m\u202egnp")).toBe("a\\u{1b}[2Jb\\u{d}\\u{a}\\u{9b}31m\\u{202e}gnp");
+describe("untrusted text", () => {
+  it("has control characters and direction overrides escaped", () => {
+    expect(escapeControls("a\x1b[2Jb\r\n\x9b31m\u202egnp")).toBe(
+      "a\\u{1b}[2Jb\\u{d}\\u{a}\\u{9b}31m\\u{202e}gnp",
+    );
   });
 
-  it("is left as it is when it is plain", () => {
-    expect(harmless("plain, größer, 日本 🚀")).toBe("plain, größer, 日本 🚀");
+  it("is unchanged when it is plain", () => {
+    expect(escapeControls("plain, größer, 日本 🚀")).toBe("plain, größer, 日本 🚀");
   });
 
-  it("holds no control character afterwards", () => {
-    fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => !/\p{Cc}/u.test(harmless(text))));
+  it("has no control character afterwards", () => {
+    fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => !/\p{Cc}/u.test(escapeControls(text))));
   });
 });
 
-describe("colour", () => {
+describe("color", () => {
   const red = (env: Record<string, string>, terminal: boolean) => createPainter(env, () => terminal).red("x");
   const RED = "\x1b[31mx\x1b[39m";
 
-  it("is for terminals", () => {
+  it("is on for terminals", () => {
     expect(red({}, true)).toBe(RED);
     expect(red({}, false)).toBe("x");
     expect(red({ TERM: "dumb" }, true)).toBe("x");
   });
 
-  it("is off with NO_COLOR, whatever it is set to, unless it is empty", () => {
+  it("is off with a non-empty NO_COLOR", () => {
     expect(red({ NO_COLOR: "1", FORCE_COLOR: "1" }, true)).toBe("x");
     expect(red({ NO_COLOR: "0" }, true)).toBe("x");
     expect(red({ NO_COLOR: "" }, true)).toBe(RED);
@@ -125,7 +127,7 @@ describe("colour", () => {
   });
 });
 
-describe("one way to say", () => {
+describe("formats", () => {
   it.each([
     [0, "0s"],
     [59.9, "59s"],
@@ -149,19 +151,19 @@ describe("one way to say", () => {
     expect(formatBytes(bytes)).toBe(text);
   });
 
-  it("a time: UTC to the second, also for numbers that are none", () => {
+  it("a time as UTC to the second, and an invalid time", () => {
     expect(formatTime(Date.UTC(2026, 10, 15, 23, 53, 1, 999))).toBe("2026-11-15 23:53:01Z");
-    expect(formatTime(Number.MAX_VALUE)).toBe("no valid time");
+    expect(formatTime(Number.MAX_VALUE)).toBe("invalid time");
   });
 });
 
 describe("JSON", () => {
-  it("means what it was made from and steers no terminal", () => {
+  it("round-trips and contains no terminal controls", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (text) => {
         const json = formatJson({ text });
         expect(JSON.parse(json)).toEqual({ text });
-        expect(harmless(json)).toBe(json);
+        expect(escapeControls(json)).toBe(json);
       }),
     );
     expect(formatJson({ text: "\u009b2J\u202e" })).toBe('{"text":"\\u009b2J\\u202e"}');

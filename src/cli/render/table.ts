@@ -1,26 +1,26 @@
-// Tables for people: columns aligned, fitted to the terminal's width by shortening the columns that allow it.
-import { harmless } from "./paint.ts";
+// Text tables, fitted to the terminal width by shortening the columns that allow it.
+import { escapeControls } from "./paint.ts";
 import { displayWidth, shorten } from "./width.ts";
 
 export interface Column<Row> {
   readonly head: string;
   cell(row: Row): string;
-  /** Applied after fitting, so that colours never count as width. */
+  /** Applied after fitting, so that color codes do not count as width. */
   paint?(text: string, row: Row): string;
   readonly alignRight?: boolean;
-  /** May be shortened to fit, down to a few characters; the widest such column gives first. */
+  /** May be shortened to fit, down to 8 characters; the widest such column is shortened first. */
   readonly shrinks?: boolean;
 }
 
 const GAP = "  ";
-const LEAST = 8;
+const MIN_WIDTH = 8;
 
 export function renderTable<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
   width: number,
 ): string {
-  const cells = rows.map((row) => columns.map((column) => harmless(column.cell(row))));
+  const cells = rows.map((row) => columns.map((column) => escapeControls(column.cell(row))));
   const widths = columns.map((column, i) =>
     cells.reduce((widest, row) => Math.max(widest, displayWidth(row[i]!)), column.head.length),
   );
@@ -48,7 +48,8 @@ function fit<Row>(widths: number[], columns: readonly Column<Row>[], width: numb
   while (total() > width) {
     let widest = -1;
     for (const [i, column] of columns.entries()) {
-      if (column.shrinks && widths[i]! > LEAST && (widest < 0 || widths[i]! > widths[widest]!)) widest = i;
+      if (column.shrinks && widths[i]! > MIN_WIDTH && (widest < 0 || widths[i]! > widths[widest]!))
+        widest = i;
     }
     if (widest < 0) return;
     widths[widest]! -= 1;

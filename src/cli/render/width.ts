@@ -1,5 +1,5 @@
-// How many columns a text takes on a terminal: wide characters two, combining and format characters none.
-// A short table by ranges of Unicode; good enough to keep a table's columns straight, no claim on every emoji sequence.
+// Display width of text on a terminal: two columns for wide characters, none for combining and format characters. A short
+// table of Unicode ranges, good enough to align columns; emoji sequences are not handled.
 
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{16fe0}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
@@ -13,7 +13,7 @@ export function displayWidth(text: string): number {
   return width;
 }
 
-/** At most `width` columns, with a mark where something was left out. */
+/** Cuts text to `width` columns, ending in "…" if it was longer. */
 export function shorten(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
   let short = "";

@@ -12,12 +12,12 @@ const DETACH_HINT = "detach with Ctrl-\\; Ctrl-C goes to the agent";
 
 export const command = defineCommand({
   about:
-    "Stays beside a running agent: shows what it prints from now on, passes Ctrl-C and other signals on to it, and ends " +
-    "with its exit code. Ctrl-\\ (SIGQUIT) leaves it alone again. A detached agent has no terminal, so nothing that you " +
-    "type reaches it: to talk to it, run it in the foreground, or in tmux.",
+    "Attaches to a running agent: prints its output from now on, forwards Ctrl-C and other signals to it, and exits with " +
+    "its exit code. Ctrl-\\ (SIGQUIT) detaches. A detached agent has no terminal, so it cannot read what you type; to " +
+    "interact with it, run it in the foreground or in tmux.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {},
-  examples: [["lazarus attach tidy-inbox", "watch it, and Ctrl-C to interrupt it"]],
+  examples: [["lazarus attach tidy-inbox", "follow its output; Ctrl-C interrupts the agent"]],
   exits: ["missing"],
   async run(context, { args }) {
     const mission = context.mission(args.mission);
@@ -31,7 +31,7 @@ export const command = defineCommand({
     const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
     await follow(context, mission, log, size, left.signal);
     if (isKeeperAlive(context.machine.processes, pitContext.config, mission)) {
-      context.say(`left ${mission}; it goes on`);
+      context.say(`detached from ${mission}; it keeps running`);
       return 0;
     }
     const exit = readExitOf(pitContext.config, mission, life.epoch);

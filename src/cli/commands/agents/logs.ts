@@ -15,16 +15,21 @@ const CHUNK_BYTES = 64 * 1024;
 
 export const command = defineCommand({
   about:
-    "Shows what a detached agent prints. Older output is in logs/agent.log.1 and so on. With -f it goes on until the " +
-    "agent ends or you interrupt it. Output is passed on as it is, escapes and all.",
+    "Prints the output of a detached agent. Older output is in logs/agent.log.1 and so on. With -f it follows the output " +
+    "until the agent exits or you interrupt it. Output is printed unchanged, including terminal escapes.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
-    follow: { type: "flag", short: "f", summary: "wait for more" },
-    lines: { type: "number", short: "n", value: "N", summary: `only the last N lines (${DEFAULT_LINES})` },
+    follow: { type: "flag", short: "f", summary: "follow the output" },
+    lines: {
+      type: "number",
+      short: "n",
+      value: "N",
+      summary: `print the last N lines (default ${DEFAULT_LINES})`,
+    },
   },
   examples: [
-    ["lazarus logs tidy-inbox", "the last 50 lines"],
-    ["lazarus logs tidy-inbox -f", "follow it"],
+    ["lazarus logs tidy-inbox", "print the last 50 lines"],
+    ["lazarus logs tidy-inbox -f", "follow the output"],
   ],
   exits: ["missing", "machine"],
   async run(context, { args, options }) {
@@ -45,7 +50,7 @@ export const command = defineCommand({
   },
 });
 
-/** Prints what is added from `offset` on, until the agent has ended or the user interrupts. */
+/** Prints output from `offset` on until the agent exits or the user interrupts. */
 export async function follow(
   context: CliContext,
   mission: MissionId,
@@ -57,7 +62,7 @@ export async function follow(
   const { config } = context.config;
   let at = offset;
   for (;;) {
-    // Asked before reading, so that the last words are not missed.
+    // Check before reading, so that the last output is not missed.
     const ended = !isKeeperAlive(machine.processes, config, mission);
     at = printNew(context, path, at);
     if (ended || signal.aborted) return;
@@ -67,7 +72,7 @@ export async function follow(
 
 function printNew(context: CliContext, path: string, offset: number): number {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  // Shorter than before: it was rotated, and begins anew.
+  // Shorter than before: the log was rotated, so start at its beginning.
   let at = size < offset ? 0 : offset;
   if (at === size) return at;
   const fd = openSync(path, "r");

@@ -1,4 +1,4 @@
-// Opens what commands about agents act with.
+// Opens the pit context for the commands about agents.
 import { openPitContext, type PitContext } from "../../../pit/context.ts";
 import { VERSION } from "../../../platform/version.ts";
 import type { CliContext } from "../../context.ts";

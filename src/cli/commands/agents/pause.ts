@@ -4,14 +4,14 @@ import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:
-    "Stops every process of the agent where it is (SIGSTOP). It keeps its memory and goes on with revive, as if nothing " +
-    "had been, except that connections may have timed out. Like stop, a pause is a latch: an agent that dies while it is " +
+    "Suspends every process of the agent (SIGSTOP). The agent keeps its memory and continues with revive, although its " +
+    "network connections may have timed out. Like stop, a pause stays in effect across reboots: an agent that dies while " +
     "paused is not revived.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {},
   examples: [
-    ["lazarus pause tidy-inbox", "hold on"],
-    ["lazarus revive tidy-inbox", "go on"],
+    ["lazarus pause tidy-inbox", "suspend the agent"],
+    ["lazarus revive tidy-inbox", "continue"],
   ],
   exits: ["missing", "busy"],
   async run(context, { args }) {
@@ -19,7 +19,7 @@ export const command = defineCommand({
     using pitContext = openCliPitContext(context);
     const { processes } = await pauseMission(pitContext, mission);
     context.emit("pause/1", { mission_id: mission, processes }, () => "");
-    context.say(`${mission} is paused (${processes} processes); go on with: lazarus revive ${mission}`);
+    context.say(`${mission} is paused (${processes} processes); continue with: lazarus revive ${mission}`);
     return 0;
   },
 });

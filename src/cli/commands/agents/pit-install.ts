@@ -6,15 +6,15 @@ import { UNIT_OPTIONS, UNIT_POSITIONALS, UNIT_REPORT, unitRequestOf } from "./pi
 
 export const command = defineCommand({
   about:
-    "Makes the pit a service: a systemd unit, a launchd job or a line in your crontab. It is started at boot and " +
-    "whenever it ends; agents outlive its restarts. systemd also hears from it that it is ready and alive, and starts " +
-    "it again when it hangs. Doing it again changes nothing; files that Lazarus did not write are left alone.",
+    "Installs the pit as a service: a systemd unit, a launchd job or a crontab entry. The service starts at boot and " +
+    "restarts when it exits; agents keep running while it restarts. Under systemd it also reports readiness and a " +
+    "watchdog signal. Running it again changes nothing; files that Lazarus did not write are left alone.",
   positionals: UNIT_POSITIONALS,
   options: UNIT_OPTIONS,
   examples: [
-    ["lazarus pit install systemd --dry-run", "what would be written and run?"],
-    ["lazarus pit install systemd --user", "for your own agents"],
-    ["sudo lazarus pit install systemd --system --run-as agents", "for a machine of agents"],
+    ["lazarus pit install systemd --dry-run", "show what would be written and run"],
+    ["lazarus pit install systemd --user", "for your own user"],
+    ["sudo lazarus pit install systemd --system --run-as agents", "for the whole machine"],
   ],
   exits: ["degraded", "machine", "unsupported"],
   run(context, { args, options }) {
@@ -23,7 +23,7 @@ export const command = defineCommand({
     const actions = planServiceInstall(pitUnit(request), request.scheduler, dryRun ? lookOnly : runProgram);
     const exit = carryOutOrShow(context, actions, dryRun, UNIT_REPORT);
     if (!dryRun && request.scheduler === "systemd" && request.scope === "user")
-      context.say("so that it runs when you are logged out, too: loginctl enable-linger");
+      context.say("to keep it running after you log out: loginctl enable-linger");
     return exit;
   },
 });

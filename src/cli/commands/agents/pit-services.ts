@@ -1,7 +1,6 @@
-// What the pit offers besides its own work: the API, the webhook of the forge, alerts. The settings are checked before the
-// pit begins; after that nothing here can stop it: an address that cannot be had costs a line of talk. Hono and zod are
-// loaded while the pit already watches.
-
+// Starts what runs beside the pit: the HTTP API, the Gitea webhook and alerts. Settings are checked before the pit starts;
+// after that, a failure here is logged and the pit continues without the service. Hono and zod are loaded in the
+// background, while the pit already watches agents.
 import { runAlerts } from "../../../alerts/loop.ts";
 import { alertSettings } from "../../../alerts/settings.ts";
 import { httpSettings } from "../../../http/settings.ts";
@@ -10,7 +9,7 @@ import { giteaSettings } from "../../../integrations/gitea/settings.ts";
 import type { PitContext } from "../../../pit/context.ts";
 import { describeError } from "../../../pit/describe.ts";
 
-/** Begins at once; dispose when the pit is closed. */
+/** Starts immediately; dispose when the pit stops. */
 export function openPitServices(pitContext: PitContext): AsyncDisposable {
   const { document, file } = pitContext.effective;
   const settings = {
@@ -64,15 +63,15 @@ async function openApi(
       });
     const http = stack.use(
       await mount(settings.http).catch((error: unknown) => {
-        pitContext.log(`no API on TCP: ${describeError(error)}`);
+        pitContext.log(`HTTP API not available on TCP: ${describeError(error)}`);
         return mount({ tcpPort: null, chosen: true });
       }),
     );
     for (const warning of http.warnings) pitContext.log(warning);
-    const places = [http.url, http.socket].filter((place) => place !== undefined);
-    if (places.length > 0) pitContext.log(`the API is at ${places.join(" and ")}`);
+    const addresses = [http.url, http.socket].filter((address) => address !== undefined);
+    if (addresses.length > 0) pitContext.log(`HTTP API listening on ${addresses.join(" and ")}`);
   } catch (error) {
-    pitContext.log(`no API: ${describeError(error)}`);
+    pitContext.log(`HTTP API not available: ${describeError(error)}`);
   }
   return stack;
 }

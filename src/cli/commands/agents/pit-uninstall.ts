@@ -6,13 +6,13 @@ import { UNIT_OPTIONS, UNIT_POSITIONALS, UNIT_REPORT, unitRequestOf } from "./pi
 
 export const command = defineCommand({
   about:
-    "Takes away what pit install put in place, and nothing else. The pit ends; agents that run go on under their " +
-    "keepers, unwatched. Cells, checkpoints and settings stay.",
+    "Removes what pit install added, and nothing else. The pit stops; running agents keep running unsupervised. Cells, " +
+    "checkpoints and settings are not touched.",
   positionals: UNIT_POSITIONALS,
   options: UNIT_OPTIONS,
   examples: [
-    ["lazarus pit uninstall systemd", "take it back"],
-    ["lazarus pit uninstall cron --dry-run", "what would be removed?"],
+    ["lazarus pit uninstall systemd", "remove the service"],
+    ["lazarus pit uninstall cron --dry-run", "show what would be removed"],
   ],
   exits: ["degraded", "machine", "unsupported"],
   run(context, { args, options }) {

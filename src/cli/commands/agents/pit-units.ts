@@ -1,4 +1,4 @@
-// What `pit install` and `pit uninstall` share: their options and the request that these make.
+// The options shared by `pit install` and `pit uninstall`.
 import { resolve } from "node:path";
 import { LazarusError } from "../../../platform/errors.ts";
 import { type PitUnitRequest, SCHEDULERS, type Scheduler } from "../../../service/unit.ts";
@@ -7,10 +7,14 @@ import type { CliContext } from "../../context.ts";
 import { usage } from "../../parse.ts";
 
 export const UNIT_OPTIONS = {
-  user: { type: "flag", summary: "for this user alone (the default unless you are root)" },
-  system: { type: "flag", summary: "for the whole machine (the default for root)" },
-  "run-as": { type: "text", value: "USER", summary: "with --system: the user whose agents they are (root)" },
-  "dry-run": { type: "flag", summary: "print what would be done" },
+  user: { type: "flag", summary: "for this user (default unless root)" },
+  system: { type: "flag", summary: "for the whole machine (default for root)" },
+  "run-as": {
+    type: "text",
+    value: "USER",
+    summary: "with --system: run the pit as this user (default root)",
+  },
+  "dry-run": { type: "flag", summary: "print what would be done, do nothing" },
 } as const satisfies Record<string, OptionSpec>;
 
 export const UNIT_POSITIONALS = [
@@ -32,18 +36,18 @@ export function unitRequestOf(
   const { env, isRoot, cwd } = context.surroundings;
   if (!(SCHEDULERS as readonly string[]).includes(scheduler))
     throw usage(name, `${JSON.stringify(scheduler)} is not one of ${SCHEDULERS.join(", ")}`);
-  if (options.user && options.system) throw usage(name, "--user and --system exclude each other");
+  if (options.user && options.system) throw usage(name, "--user and --system cannot be combined");
   const scope = options.system || (isRoot && !options.user) ? "system" : "user";
-  if (options["run-as"] !== undefined && scope === "user")
-    throw usage(name, "--run-as goes with --system only");
+  if (options["run-as"] !== undefined && scope === "user") throw usage(name, "--run-as requires --system");
   if (options["run-as"] !== undefined && !/^[a-z_][a-z0-9_-]*\$?$/i.test(options["run-as"]))
     throw usage(name, `${JSON.stringify(options["run-as"])} is not a user name`);
   if (scope === "system" && !isRoot && scheduler !== "cron") {
-    throw new LazarusError("PERMISSION", "a service for the whole machine needs root", {
+    throw new LazarusError("PERMISSION", "installing a system service requires root", {
       hint: `sudo lazarus ${name} ${scheduler} --system --run-as ${env.USER ?? "USER"}, or: lazarus ${name} ${scheduler} --user`,
     });
   }
-  if (!env.HOME && scope === "user") throw usage(name, "HOME is not set; where would the units go?");
+  if (!env.HOME && scope === "user")
+    throw usage(name, "HOME is not set, so there is no place for a user service");
   const configFile = context.globals.config ?? env.LAZARUS_CONFIG;
   return {
     scheduler: scheduler as Scheduler,

@@ -5,15 +5,15 @@ import { openPitServices } from "./pit-services.ts";
 
 export const command = defineCommand({
   about:
-    "Opens the pit in the foreground: it adopts the agents that live, notices when one is gone, saves the scene, and " +
-    "brings it back by the mission's revive mode. One pit per home; a second one is refused. Ended with Ctrl-C or " +
-    "SIGTERM it takes a checkpoint of each live agent's cell; the agents themselves go on under their keepers, and the " +
-    "next pit adopts them.",
+    "Runs the pit in the foreground. It watches all agents, including those that are already running; when one dies, it " +
+    "takes a checkpoint and revives the agent according to the mission's revive mode. Only one pit can run per home. On " +
+    "Ctrl-C or SIGTERM it takes a checkpoint of each running agent's cell and exits; the agents keep running, and the " +
+    "next pit continues to watch them.",
   positionals: [],
   options: {},
   examples: [
-    ["lazarus pit", "in the foreground"],
-    ["lazarus job check lazarus_pit", "is it alive? (from cron)"],
+    ["lazarus pit", "run in the foreground"],
+    ["lazarus job check lazarus_pit", "check from cron that the pit is running"],
   ],
   exits: ["busy", "machine", "unsupported"],
   async run(context) {

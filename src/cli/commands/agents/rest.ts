@@ -4,13 +4,17 @@ import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:
-    "Asks the agent to end in its own time: SIGTERM, and a minute before SIGKILL. What it leaves is saved as it is found " +
-    "then. It stays at rest, over reboots, until revive.",
+    "Asks the agent to exit: SIGTERM, then SIGKILL after a minute. A checkpoint is taken after it has exited. The agent " +
+    "stays at rest, also across reboots, until revive.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
-    grace: { type: "number", value: "SECONDS", summary: `wait so long before SIGKILL (${REST_SECONDS})` },
+    grace: {
+      type: "number",
+      value: "SECONDS",
+      summary: `time between SIGTERM and SIGKILL (default ${REST_SECONDS})`,
+    },
   },
-  examples: [["lazarus rest tidy-inbox", "over the weekend"]],
+  examples: [["lazarus rest tidy-inbox", "let it exit, to be revived later"]],
   exits: ["missing", "machine", "busy"],
   async run(context, { args, options }) {
     const mission = context.mission(args.mission);
@@ -23,7 +27,7 @@ export const command = defineCommand({
       () => "",
     );
     context.say(`${mission} is at rest${checkpoint === null ? "" : `; saved as ${checkpoint}`}`);
-    context.say(`bring it back with: lazarus revive ${mission}`);
+    context.say(`start it again with: lazarus revive ${mission}`);
     return 0;
   },
 });

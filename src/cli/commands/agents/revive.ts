@@ -5,14 +5,14 @@ import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:
-    "Brings an agent back: answers when the pit asks, lifts a stop, rest, pause or tombstone, and cuts a wait short. A " +
-    "paused agent goes on; one that is gone is started again, with state/resume.json and artifacts/handoff.md to tell it " +
-    "where it was. Works without a pit. With --dry-run it says what the policy would do by itself, and does nothing.",
+    "Starts an agent again: confirms when the pit asks, overrides a stop, rest, pause or tombstone, and skips the backoff. " +
+    "A paused agent continues; one that has exited is started again, with state/resume.json and artifacts/handoff.md to " +
+    "tell it where it stopped. Works without a pit. With --dry-run it prints what the policy would decide on its own.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
-  options: { "dry-run": { type: "flag", summary: "only say what would be decided, and why" } },
+  options: { "dry-run": { type: "flag", summary: "print the decision and its reason, do nothing" } },
   examples: [
-    ["lazarus revive tidy-inbox", "back to work"],
-    ["lazarus revive tidy-inbox --dry-run", "what would the pit do?"],
+    ["lazarus revive tidy-inbox", "start it again"],
+    ["lazarus revive tidy-inbox --dry-run", "show what the pit would do"],
   ],
   exits: ["missing", "conflict", "machine", "busy", "damaged"],
   async run(context, { args, options }) {
@@ -43,23 +43,23 @@ function document(result: ReviveResult): object {
 function describe(mission: string, result: ReviveResult): string[] {
   switch (result.outcome) {
     case "running":
-      return [`${mission} is running already`];
+      return [`${mission} is already running`];
     case "continued":
-      return [`${mission} goes on (${result.processes} processes)`];
+      return [`${mission} continues (${result.processes} processes)`];
     case "would-start": {
       const { end } = result.record;
       return [
-        `${mission}: ${end === null ? "nothing is known of its end" : describeEnd(end)}`,
-        `the policy would say ${result.decision.action}: ${result.decision.reason}`,
-        `your word overrules it: lazarus revive ${mission}`,
+        `${mission}: ${end === null ? "no exit is recorded" : describeEnd(end)}`,
+        `the policy would decide: ${result.decision.action}: ${result.decision.reason}`,
+        `to revive it anyway: lazarus revive ${mission}`,
       ];
     }
     case "started": {
       const pid = result.started.life?.agent.pid;
       return [
         pid === undefined
-          ? `${mission} was started and ended at once; see: lazarus why ${mission}`
-          : `${mission} is back at work as life ${result.started.epoch} (process ${pid})`,
+          ? `${mission} started and exited immediately; see: lazarus why ${mission}`
+          : `${mission} is running again as life ${result.started.epoch} (process ${pid})`,
       ];
     }
   }

@@ -16,66 +16,70 @@ import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:
-    "Starts an agent in the mission's cell, which is made when it is missing. In the foreground it has your terminal: " +
-    "input, output, signals and the exit code pass through. Detached, its output goes to logs/agent.log and it goes on " +
-    "without you. A keeper records how it ends, also when no pit is running. What is done about a crash is decided by " +
-    "the revive mode: yes brings it back, no leaves it, ask waits for your word, substitute starts another command. The " +
-    "agent finds LAZARUS_MISSION, LAZARUS_CELL, LAZARUS_EPOCH and LAZARUS_HEARTBEAT (a file) in its environment, and " +
-    "LAZARUS_SOCKET with LAZARUS_HEARTBEAT_URL to say over HTTP that it lives. What it is told with --env, and PATH, is " +
-    "stored for its revival.",
+    "Starts an agent in the mission's cell, which is created if needed. In the foreground the agent uses your terminal, " +
+    "and its exit code is returned. Detached, its output goes to logs/agent.log. A keeper process records how the agent " +
+    "ends, also when no pit is running. The revive mode decides what happens after a crash: yes revives the agent, no " +
+    "leaves it, ask waits for lazarus revive, substitute starts another command. The agent's environment has " +
+    "LAZARUS_MISSION, LAZARUS_CELL, LAZARUS_EPOCH and LAZARUS_HEARTBEAT (a file), and LAZARUS_SOCKET with " +
+    "LAZARUS_HEARTBEAT_URL for heartbeats over HTTP. PATH and the variables given with --env are stored and used again " +
+    "when the agent is revived.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
     revive: {
       type: "text",
       value: "MODE",
       choices: [...REVIVE_MODES],
-      summary: "what to do about a crash (ask)",
+      summary: "what to do after a crash (default ask)",
     },
-    substitute: { type: "text", value: "COMMAND", summary: "the other command, for --revive substitute" },
-    detach: { type: "flag", short: "d", summary: "let it go on without this terminal" },
-    stall: { type: "number", value: "SECONDS", summary: "silence past this is a stall (never)" },
-    env: { type: "texts", value: "NAME[=VALUE]", summary: "for the agent and its revivals; may be repeated" },
-    name: { type: "text", value: "NAME", summary: "what the settings call this agent (its program's name)" },
-    cwd: { type: "text", value: "DIR", summary: "start it here (the cell's worktree)" },
-    repo: { type: "text", value: "URL|PATH", summary: "fill a new cell's worktree from this repository" },
-    branch: { type: "text", value: "NAME", summary: "check out this branch of it" },
-    link: { type: "flag", summary: "add a linked worktree of the local repository instead of a clone" },
+    substitute: { type: "text", value: "COMMAND", summary: "command to start with --revive substitute" },
+    detach: { type: "flag", short: "d", summary: "run in the background" },
+    stall: {
+      type: "number",
+      value: "SECONDS",
+      summary: "no activity for this long is a stall (default never)",
+    },
+    env: { type: "texts", value: "NAME[=VALUE]", summary: "set a variable for the agent; may be repeated" },
+    name: { type: "text", value: "NAME", summary: "agent name in the settings (default: its program)" },
+    cwd: { type: "text", value: "DIR", summary: "working directory (default: the cell's worktree)" },
+    repo: { type: "text", value: "URL|PATH", summary: "clone this repository into a new cell's worktree" },
+    branch: { type: "text", value: "NAME", summary: "branch to check out" },
+    link: { type: "flag", summary: "add a git worktree of a local repository instead" },
   },
   passthrough: "command…",
   examples: [
-    ["lazarus run tidy-inbox -- python3 agent.py", "in the foreground"],
+    ["lazarus run tidy-inbox -- python3 agent.py", "run in the foreground"],
     [
       "lazarus run tidy-inbox -d --revive yes -- claude -p 'tidy the inbox'",
-      "detached, brought back by itself",
+      "run in the background, revive automatically",
     ],
     [
       "lazarus run fix-login -d --repo ~/src/app --link --stall 900 -- codex exec 'fix the login'",
-      "with a worktree",
+      "with a git worktree and a stall limit",
     ],
   ],
   exits: ["conflict", "machine", "busy", "damaged", "unsupported"],
   async run(context, { args, options, rest }) {
     const mission = context.mission(args.mission);
-    if (rest.length === 0) throw usage("run", `which command? lazarus run ${mission} -- COMMAND`);
+    if (rest.length === 0) throw usage("run", `missing command: lazarus run ${mission} -- COMMAND`);
     const substitute = options.substitute === undefined ? null : splitWords(options.substitute);
     if ((options.revive === "substitute" && substitute === null) || substitute?.length === 0)
       throw usage("run", "--revive substitute needs --substitute COMMAND");
     if (options.stall !== undefined && !(options.stall > 0))
-      throw usage("run", "--stall is a number of seconds above 0");
+      throw usage("run", "--stall needs a number of seconds above 0");
     using pitContext = openCliPitContext(context);
-    await fill(context, mission, options);
+    await cloneIntoWorktree(context, mission, options);
     const { cwd } = context.surroundings;
     const spec = {
       mission,
       agent: options.name ?? agentName(rest),
       command: rest,
-      cwd: options.cwd === undefined ? null : existing(resolve(cwd, options.cwd)),
+      cwd: options.cwd === undefined ? null : requireDirectory(resolve(cwd, options.cwd)),
       env: readEnv(context, options.env),
       revive: (options.revive as ReviveMode | undefined) ?? null,
       substitute,
       stall_seconds: options.stall ?? null,
     };
-    // From here on, so that no signal finds the agent started and nobody to pass it on.
+    // Installed before the agent starts, so that no signal is lost.
     using relay = options.detach ? undefined : openSignalRelay({ shared: context.terminal.isInteractive });
     const started = await startMission(pitContext, spec, { foreground: !options.detach });
     if (relay !== undefined) {
@@ -90,7 +94,7 @@ export const command = defineCommand({
       }
       if (end.revivedAs !== undefined)
         context.say(
-          `${mission} goes on without this terminal as life ${end.revivedAs}; see: lazarus logs -f ${mission}`,
+          `${mission} continues in the background as life ${end.revivedAs}; see: lazarus logs -f ${mission}`,
         );
       if (end.problem !== undefined) context.warn(`checkpoint failed: ${end.problem}`);
       return end.status;
@@ -98,10 +102,10 @@ export const command = defineCommand({
     const pid = started.life?.agent.pid ?? null;
     const log = agentLog(`${pitContext.config.missions_root}/${mission}`);
     context.emit("run/1", { mission_id: mission, epoch: started.epoch, pid, log }, () => `${mission}\n`);
-    if (pid === null) context.say(`it ended at once; see: lazarus why ${mission}`);
-    else context.say(`${mission} is at work (process ${pid}); follow it with: lazarus logs -f ${mission}`);
+    if (pid === null) context.say(`it exited immediately; see: lazarus why ${mission}`);
+    else context.say(`${mission} is running (process ${pid}); follow it with: lazarus logs -f ${mission}`);
     if (pitOwner(pitContext) === undefined)
-      context.say("no pit is running: a crash will be dealt with when one is started (lazarus pit)");
+      context.say("no pit is running, so a crash is handled only after one is started: lazarus pit");
     return 0;
   },
 });
@@ -112,7 +116,11 @@ interface RepoOptions {
   readonly link: boolean;
 }
 
-async function fill(context: CliContext, text: string, { repo, branch, link }: RepoOptions): Promise<void> {
+async function cloneIntoWorktree(
+  context: CliContext,
+  text: string,
+  { repo, branch, link }: RepoOptions,
+): Promise<void> {
   if (repo === undefined) return;
   const mission = context.mission(text);
   const { paths, made } = initCell(context.machine, context.config.config, mission);
@@ -123,7 +131,7 @@ async function fill(context: CliContext, text: string, { repo, branch, link }: R
   await context.record({ kind: "init", mission, data: { root: paths.root, made, repo } });
 }
 
-/** PATH is stored with them: a pit under a service manager has another one, and would find no command. */
+/** PATH is stored as well: under a service manager it differs, and commands would not be found. */
 function readEnv(context: CliContext, given: readonly string[]): Record<string, string> {
   const { env } = context.surroundings;
   const values: Record<string, string> = env.PATH === undefined ? {} : { PATH: env.PATH };
@@ -131,14 +139,14 @@ function readEnv(context: CliContext, given: readonly string[]): Record<string, 
     const at = text.indexOf("=");
     const name = at < 0 ? text : text.slice(0, at);
     const value = at < 0 ? env[name] : text.slice(at + 1);
-    if (!/^[A-Za-z_]\w*$/.test(name)) throw usage("run", `${JSON.stringify(name)} is not a variable's name`);
-    if (value === undefined) throw usage("run", `${name} is not set here, so it cannot be handed on`);
+    if (!/^[A-Za-z_]\w*$/.test(name)) throw usage("run", `invalid variable name ${JSON.stringify(name)}`);
+    if (value === undefined) throw usage("run", `--env ${name}: the variable is not set in this environment`);
     values[name] = value;
   }
   return values;
 }
 
-function existing(directory: string): string {
+function requireDirectory(directory: string): string {
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return directory;
   throw new LazarusError("NOT_FOUND", `there is no directory ${directory}`, {
     hint: `mkdir -p ${directory}`,

@@ -9,26 +9,26 @@ import { type Column, renderTable } from "../../render/table.ts";
 
 export const command = defineCommand({
   about:
-    "A line per mission: what its agent is doing, when it last did something, how old the last checkpoint is, how often " +
-    "it was revived in the last 24 hours, and what happens next.",
-  positionals: [{ name: "mission", summary: "only this one", optional: true }],
-  options: { watch: { type: "flag", summary: "show it again and again until interrupted" } },
+    "Prints a line per mission: the state of its agent, the time since its last activity and its last checkpoint, the " +
+    "number of revivals in the last 24 hours, and what happens next.",
+  positionals: [{ name: "mission", summary: "show only this mission", optional: true }],
+  options: { watch: { type: "flag", summary: "refresh until interrupted" } },
   examples: [
-    ["lazarus status", "all of them"],
-    ["lazarus status tidy-inbox --json", "everything about one"],
+    ["lazarus status", "all missions"],
+    ["lazarus status tidy-inbox --json", "one mission in detail"],
   ],
   exits: ["missing", "machine"],
   async run(context, { args, options }) {
-    const looker = { machine: context.machine, config: context.config.config };
+    const source = { machine: context.machine, config: context.config.config };
     const mission = args.mission === undefined ? undefined : context.mission(args.mission);
     do {
-      const missions = mission === undefined ? viewMissions(looker) : [viewMission(looker, mission)];
+      const missions = mission === undefined ? viewMissions(source) : [viewMission(source, mission)];
       if (missions[0] === undefined && mission !== undefined) {
         throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
-          hint: "lazarus status lists those there are",
+          hint: "lazarus status lists all missions",
         });
       }
-      show(context, missions as MissionView[], pitOwner(looker)?.pid ?? null, options.watch);
+      show(context, missions as MissionView[], pitOwner(source)?.pid ?? null, options.watch);
       if (options.watch) await context.machine.clock.sleep(WATCH_MS, context.signal);
     } while (options.watch && !context.signal.aborted);
     return 0;
@@ -38,14 +38,14 @@ export const command = defineCommand({
 const WATCH_MS = 1000;
 const CLEAR_SCREEN = "\x1b[H\x1b[2J";
 
-function show(context: CliContext, missions: MissionView[], pit: number | null, again: boolean): void {
-  if (again && context.terminal.outIsTerminal && !context.globals.json) context.terminal.out(CLEAR_SCREEN);
+function show(context: CliContext, missions: MissionView[], pit: number | null, watching: boolean): void {
+  if (watching && context.terminal.outIsTerminal && !context.globals.json) context.terminal.out(CLEAR_SCREEN);
   const nowMs = context.machine.clock.nowMs();
   context.emit("status/1", { pit_pid: pit, missions }, () => {
-    if (missions.length === 0) return "no missions yet; begin with: lazarus run my-mission -- COMMAND\n";
+    if (missions.length === 0) return "no missions yet; start one with: lazarus run my-mission -- COMMAND\n";
     const width = Math.min(context.terminal.columns, 120);
     const table = renderTable(columns(context.paint, nowMs), missions, width);
-    return `${table}${pit === null ? "no pit is running: nothing is revived by itself; start one with: lazarus pit" : `the pit is open (process ${pit})`}\n`;
+    return `${table}${pit === null ? "no pit is running: agents are not revived; start one with: lazarus pit" : `pit is running (process ${pit})`}\n`;
   });
 }
 
@@ -53,20 +53,20 @@ function columns(paint: Painter, nowMs: number): Column<MissionView>[] {
   const age = (ms: number | null | undefined) => (ms ? formatDuration(Math.max(0, nowMs - ms) / 1000) : "-");
   return [
     { head: "MISSION", cell: (view) => view.mission_id, shrinks: true },
-    { head: "STATE", cell: (view) => view.state, paint: (text, view) => colour(paint, view.state)(text) },
+    { head: "STATE", cell: (view) => view.state, paint: (text, view) => colorOf(paint, view.state)(text) },
     { head: "AGENT", cell: (view) => view.agent ?? "-", shrinks: true },
     { head: "ACTIVE", cell: (view) => age(view.last_activity_ms), alignRight: true },
     { head: "SAVED", cell: (view) => age(view.last_checkpoint?.created_ms), alignRight: true },
     { head: "REV", cell: (view) => String(view.revivals_today), alignRight: true },
     {
       head: "NEXT",
-      cell: (view) => (view.cell === "gone" ? "its cell is gone" : view.next_action),
+      cell: (view) => (view.cell === "gone" ? "the cell is missing" : view.next_action),
       shrinks: true,
     },
   ];
 }
 
-function colour(paint: Painter, state: AgentState): (text: string) => string {
+function colorOf(paint: Painter, state: AgentState): (text: string) => string {
   if (state === "running") return paint.green;
   if (state === "tombstone" || state === "dead") return paint.red;
   if (state === "asking" || state === "waiting" || state === "ending" || state === "reviving")

@@ -4,17 +4,16 @@ import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:
-    "Ends the agent and leaves it ended: a stop is a latch that survives reboots, and only you lift it, with revive or " +
-    "run. First a checkpoint is taken, then the agent gets SIGTERM, and after a grace SIGKILL, together with " +
-    "everything that it started.",
+    "Stops the agent for good: it is not revived, also not after a reboot, until you use revive or run. A checkpoint is " +
+    "taken first; then the agent and all its child processes get SIGTERM and, after a grace period, SIGKILL.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
-    "no-checkpoint": { type: "flag", summary: "take no checkpoint before" },
-    grace: { type: "number", value: "SECONDS", summary: "wait so long before SIGKILL (10)" },
+    "no-checkpoint": { type: "flag", summary: "do not take a checkpoint first" },
+    grace: { type: "number", value: "SECONDS", summary: "time between SIGTERM and SIGKILL (default 10)" },
   },
   examples: [
-    ["lazarus stop tidy-inbox", "save it, then end it"],
-    ["lazarus stop tidy-inbox --grace 0 --no-checkpoint", "at once"],
+    ["lazarus stop tidy-inbox", "take a checkpoint, then stop"],
+    ["lazarus stop tidy-inbox --grace 0 --no-checkpoint", "stop immediately"],
   ],
   exits: ["missing", "machine", "busy"],
   async run(context, { args, options }) {
@@ -30,14 +29,14 @@ export const command = defineCommand({
       { mission_id: mission, was_running: wasRunning, checkpoint_id: checkpoint, killed },
       () => "",
     );
-    if (checkpointError !== null) context.warn(`no checkpoint was taken before: ${checkpointError}`);
+    if (checkpointError !== null) context.warn(`could not take a checkpoint first: ${checkpointError}`);
     const how = wasRunning
       ? killed
-        ? "is stopped; SIGKILL was needed"
+        ? "is stopped (SIGKILL was needed)"
         : "is stopped"
-      : "was not running, and stays so";
+      : "was not running; it will not be revived";
     context.say(`${mission} ${how}${checkpoint === null ? "" : `; saved as ${checkpoint}`}`);
-    context.say(`bring it back with: lazarus revive ${mission}`);
+    context.say(`start it again with: lazarus revive ${mission}`);
     return 0;
   },
 });

@@ -3,16 +3,16 @@ import { explain, renderWhy } from "../../../pit/death/why.ts";
 import { pitOwner, viewMission } from "../../../pit/view.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
-import { harmless } from "../../render/paint.ts";
+import { escapeControls } from "../../render/paint.ts";
 import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:
-    "A post-mortem in plain words: the exit or signal, what speaks for a cause (out of memory, sleep, quota, full disk), " +
-    "what was decided and why, and what to type next.",
+    "Explains how the agent ended: exit code or signal, likely cause (out of memory, suspended machine, quota, full disk), " +
+    "what the pit decided and why, and what to type next.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {},
-  examples: [["lazarus why tidy-inbox", "what happened?"]],
+  examples: [["lazarus why tidy-inbox", "explain the last exit"]],
   exits: ["missing", "machine"],
   async run(context, { args }) {
     const mission = context.mission(args.mission);
@@ -20,7 +20,7 @@ export const command = defineCommand({
     const view = viewMission(pitContext, mission);
     if (view === undefined) {
       throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
-        hint: "lazarus status lists those there are",
+        hint: "lazarus status lists all missions",
       });
     }
     const post = explain(view, {
@@ -28,8 +28,12 @@ export const command = defineCommand({
       pitRuns: pitOwner(pitContext) !== undefined,
       preview: view.record && view.state === "ending" ? await previewEnd(pitContext, view.record) : undefined,
     });
-    // Last words are a stranger's text.
-    context.emit("why/1", post, () => `${renderWhy(post).trimEnd().split("\n").map(harmless).join("\n")}\n`);
+    // The agent's last output is untrusted text.
+    context.emit(
+      "why/1",
+      post,
+      () => `${renderWhy(post).trimEnd().split("\n").map(escapeControls).join("\n")}\n`,
+    );
     return 0;
   },
 });

@@ -3,18 +3,18 @@ import { defineCommand } from "../../command.ts";
 
 export const command = defineCommand({
   about:
-    "Makes the cell of a mission: its six directories and seed files. A cell that is partly there is completed; " +
-    "nothing that exists is overwritten. With --repo the worktree is filled from a git repository.",
+    "Creates the cell of a mission: its six directories and initial files. An incomplete cell is completed; existing " +
+    "files are never overwritten. With --repo, a git repository is cloned into the worktree.",
   positionals: [{ name: "mission", summary: "id of the mission: letters, digits, '.', '_', '-'" }],
   options: {
     repo: { type: "text", value: "URL|PATH", summary: "clone this repository into the worktree" },
-    branch: { type: "text", value: "NAME", summary: "check out this branch of it" },
-    link: { type: "flag", summary: "add a linked worktree of the local repository instead of a clone" },
+    branch: { type: "text", value: "NAME", summary: "branch to check out" },
+    link: { type: "flag", summary: "add a git worktree of a local repository instead" },
   },
   examples: [
-    ["lazarus init tidy-inbox", "a cell with an empty worktree"],
-    ["lazarus init fix-login --repo https://example.org/app.git --branch main", "a cell with a clone"],
-    ["lazarus init fix-login --repo ~/src/app --link", "share the history of a local clone"],
+    ["lazarus init tidy-inbox", "with an empty worktree"],
+    ["lazarus init fix-login --repo https://example.org/app.git --branch main", "with a clone"],
+    ["lazarus init fix-login --repo ~/src/app --link", "with a git worktree of a local clone"],
   ],
   exits: ["conflict", "machine"],
   async run(context, { args, options }) {
@@ -30,13 +30,13 @@ export const command = defineCommand({
         repo = options.repo;
       }
     } finally {
-      // Also when the clone failed: the cell is there.
+      // Recorded even if the clone failed, because the cell exists.
       if (made.length > 0 || repo !== null)
         await context.record({ kind: "init", mission, data: { root: paths.root, made, repo } });
     }
     context.emit("init/1", { mission_id: mission, root: paths.root, made }, () => `${paths.root}\n`);
-    if (made.length === 0) context.say(`the cell of ${mission} was complete already`);
-    else context.say(`made the cell of ${mission}: ${made.join(" ")}\nnext: lazarus heartbeat ${mission}`);
+    if (made.length === 0) context.say(`the cell of ${mission} already exists`);
+    else context.say(`created the cell of ${mission}: ${made.join(" ")}\nnext: lazarus heartbeat ${mission}`);
     return 0;
   },
 });

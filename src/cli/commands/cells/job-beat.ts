@@ -6,17 +6,17 @@ import type { CliContext } from "../../context.ts";
 
 export const command = defineCommand({
   about:
-    "Writes the pulse of a job, so that `lazarus job check` can tell when it stops running. A pulse never breaks its " +
-    "caller: when it cannot be written, a warning says why and the exit code is still 0.",
+    "Writes the heartbeat of a job, so that `lazarus job check` can tell when it stops running. It never fails its " +
+    "caller: if the file cannot be written, it prints a warning and exits 0.",
   positionals: [{ name: "job", summary: "name of the job" }],
   options: {
-    interval: { type: "number", value: "SECONDS", summary: "how often the job means to run (60)" },
-    status: { type: "text", value: "TEXT", summary: "how it went (ok)" },
-    pid: { type: "number", value: "PID", summary: "process that does the job (the caller)" },
+    interval: { type: "number", value: "SECONDS", summary: "expected interval of the job (default 60)" },
+    status: { type: "text", value: "TEXT", summary: "result of the job (default ok)" },
+    pid: { type: "number", value: "PID", summary: "process of the job (default: the caller)" },
   },
   examples: [
     ["lazarus job beat nightly-backup --interval 86400", "at the end of a cron job"],
-    ["lazarus job beat nightly-backup --interval 86400 --status failed", "with how it went"],
+    ["lazarus job beat nightly-backup --interval 86400 --status failed", "with a result"],
   ],
   exits: [],
   run(context, { args, options }) {
@@ -36,7 +36,7 @@ export const command = defineCommand({
   },
 });
 
-/** A config that someone broke must not break every cron job: it costs the pulse, and a warning. */
+/** A broken config must not fail every cron job: it only costs the heartbeat, with a warning. */
 function readConfig(context: CliContext): Config | LazarusError {
   try {
     return context.config.config;

@@ -7,13 +7,13 @@ import { renderTable } from "../../render/table.ts";
 
 export const command = defineCommand({
   about:
-    "Lists jobs whose pulse is older than twice their own interval, or cannot be read. Named jobs must be there: one " +
-    "that never beat counts as a finding.",
-  positionals: [{ name: "job", summary: "check only these", optional: true, variadic: true }],
-  options: { all: { type: "flag", summary: "list the fresh ones too" } },
+    "Lists jobs whose heartbeat is older than twice their interval or cannot be read. A job given by name must have a " +
+    "heartbeat; one that never ran is reported.",
+  positionals: [{ name: "job", summary: "check only these jobs", optional: true, variadic: true }],
+  options: { all: { type: "flag", summary: "also list jobs that are on time" } },
   examples: [
     ["lazarus job check", "exit 3 when a job is stale"],
-    ["lazarus job check lazarus_pit", "watch the watchdog from cron"],
+    ["lazarus job check lazarus_pit", "check from cron that the pit is running"],
   ],
   exits: ["alert", "machine"],
   run(context, { args, options }) {

@@ -4,28 +4,32 @@ import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { formatDuration } from "../../render/format.ts";
-import { harmless, type Painter } from "../../render/paint.ts";
+import { escapeControls, type Painter } from "../../render/paint.ts";
 import { renderTable } from "../../render/table.ts";
 
 export const command = defineCommand({
   about:
-    "Looks at every cell below the missions root. A cell is incomplete when a required directory is missing, " +
-    "uninitialized without a readable heartbeat, stale when its heartbeat is too old, else healthy. The scan only reads.",
+    "Reports the state of every cell below the missions root: incomplete if a required directory is missing, " +
+    "uninitialized without a readable heartbeat, stale if the heartbeat is too old, otherwise healthy. Read-only.",
   positionals: [],
   options: {
-    watch: { type: "flag", summary: "scan again and again until interrupted" },
-    interval: { type: "number", value: "SECONDS", summary: "with --watch: pause between scans (2)" },
+    watch: { type: "flag", summary: "refresh until interrupted" },
+    interval: {
+      type: "number",
+      value: "SECONDS",
+      summary: "with --watch: seconds between scans (default 2)",
+    },
     check: { type: "flag", summary: "exit 3 unless every cell is healthy" },
   },
   examples: [
     ["lazarus scan", "one line per cell"],
     ["lazarus scan --json | jq .summary", "for other programs"],
     ["lazarus scan --check --quiet || echo trouble", "in a script"],
-    ["lazarus scan --watch", "keep looking"],
+    ["lazarus scan --watch", "refresh every two seconds"],
   ],
   exits: ["alert", "machine"],
   async run(context, { options }) {
-    // Asked for before the first line is out: whoever reads it may interrupt at once.
+    // Installs the signal handlers before the first output: the caller may interrupt right after it.
     const signal = options.watch ? context.signal : undefined;
     let report = show(context, options.watch);
     while (signal !== undefined && !signal.aborted) {
@@ -48,7 +52,7 @@ function show(context: CliContext, watching: boolean): ScanReport {
 
 function render(report: ScanReport, paint: Painter, width: number): string {
   const { summary } = report;
-  const colours = {
+  const colors = {
     healthy: paint.green,
     stale: paint.red,
     incomplete: paint.yellow,
@@ -57,7 +61,7 @@ function render(report: ScanReport, paint: Painter, width: number): string {
   const table = renderTable<CellReport>(
     [
       { head: "MISSION", cell: (cell) => cell.mission_id, shrinks: true },
-      { head: "STATUS", cell: (cell) => cell.status, paint: (text, cell) => colours[cell.status](text) },
+      { head: "STATUS", cell: (cell) => cell.status, paint: (text, cell) => colors[cell.status](text) },
       {
         head: "AGE",
         cell: (cell) => (cell.age_seconds === null ? "-" : formatDuration(cell.age_seconds)),
@@ -73,9 +77,9 @@ function render(report: ScanReport, paint: Painter, width: number): string {
   );
   const cells = `${summary.total_cells} cell${summary.total_cells === 1 ? "" : "s"}`;
   const skipped = report.skipped
-    .map(({ name, reason }) => `skipped ${harmless(name)}: ${harmless(reason)}\n`)
+    .map(({ name, reason }) => `skipped ${escapeControls(name)}: ${escapeControls(reason)}\n`)
     .join("");
-  const next = summary.total_cells === 0 ? "no cells yet; make one with: lazarus init <mission>\n" : "";
+  const next = summary.total_cells === 0 ? "no cells yet; create one with: lazarus init <mission>\n" : "";
   return `${summary.total_cells > 0 ? table : ""}${skipped}${cells} in ${report.missions_root}: ${counts.join(", ")}\n${next}`;
 }
 

@@ -15,13 +15,13 @@ interface Row {
 
 export const command = defineCommand({
   about:
-    "Lists the checkpoints of a mission, oldest first. SIZE is the whole cell, STORED what this checkpoint added to the " +
-    "vault.",
+    "Lists the checkpoints of a mission, oldest first. SIZE is the size of the cell, STORED what this checkpoint added " +
+    "to the vault.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
-  options: { last: { type: "number", short: "n", value: "N", summary: "only the newest N" } },
+  options: { last: { type: "number", short: "n", value: "N", summary: "list only the newest N" } },
   examples: [
-    ["lazarus checkpoints tidy-inbox", "all of them"],
-    ["lazarus checkpoints tidy-inbox -n 5 --json", "the newest five, for other programs"],
+    ["lazarus checkpoints tidy-inbox", "all checkpoints"],
+    ["lazarus checkpoints tidy-inbox -n 5 --json", "the newest five, as JSON"],
   ],
   exits: ["missing", "damaged", "machine"],
   run(context, { args, options }) {
@@ -61,7 +61,7 @@ function readRow(missionContext: MissionContext): (ref: CheckpointRef) => Row {
   };
 }
 
-/** A repeat of an unchanged cell shares the manifest of the checkpoint before, and stored nothing. */
+/** A checkpoint of an unchanged cell shares the previous manifest and stores nothing. */
 function isRepeat({ ref, metadata }: Row): boolean {
   return metadata !== undefined && metadata.checkpoint_id !== ref.id;
 }

@@ -19,25 +19,25 @@ import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
-import { harmless } from "../../render/paint.ts";
+import { escapeControls } from "../../render/paint.ts";
 
 export const command = defineCommand({
   about:
-    "Shows what differs between two checkpoints, or between a checkpoint and the cell as it is now: A added, M changed, " +
-    "D removed, T another type, m only metadata. With --content the lines of text files follow.",
+    "Compares two checkpoints, or a checkpoint with the current cell: A added, M changed, D removed, T type changed, m " +
+    "only metadata. With --content it also prints the changed lines of text files.",
   positionals: [
     { name: "mission", summary: "id of the mission" },
-    { name: "from", summary: "checkpoint to compare with (latest)", optional: true },
-    { name: "to", summary: "second checkpoint; the cell as it is now when left out", optional: true },
+    { name: "from", summary: "first checkpoint (default latest)", optional: true },
+    { name: "to", summary: "second checkpoint (default: the current cell)", optional: true },
   ],
   options: {
-    content: { type: "flag", short: "c", summary: "show the changed lines of text files" },
-    path: { type: "texts", value: "PATH", summary: "only this path and what is below; may be repeated" },
-    all: { type: "flag", summary: "also directories whose time alone changed" },
+    content: { type: "flag", short: "c", summary: "print the changed lines of text files" },
+    path: { type: "texts", value: "PATH", summary: "only this path and below; may be repeated" },
+    all: { type: "flag", summary: "also directories of which only the time changed" },
   },
   examples: [
-    ["lazarus diff tidy-inbox", "what happened since the latest checkpoint"],
-    ["lazarus diff tidy-inbox yesterday --content", "with the lines"],
+    ["lazarus diff tidy-inbox", "changes since the latest checkpoint"],
+    ["lazarus diff tidy-inbox yesterday --content", "with changed lines"],
     ["lazarus diff tidy-inbox 20261115-235301 latest --path worktree", "between two checkpoints"],
   ],
   exits: ["missing", "damaged", "machine"],
@@ -95,7 +95,7 @@ const WORDS = {
   added: "added",
   changed: "changed",
   removed: "removed",
-  type: "of another type",
+  type: "with another type",
   metadata: "in metadata only",
 } as const;
 
@@ -134,7 +134,7 @@ async function openNow(missionContext: MissionContext): Promise<Side> {
   };
 }
 
-/** The file as it is at this moment; undefined when it is gone, no file any more, or has grown too large. */
+/** The current content; undefined if it is missing, not a regular file, or too large. */
 function readNow(path: string | Buffer): Buffer | undefined {
   let fd: number;
   try {
@@ -155,20 +155,20 @@ function nameLine(context: CliContext, { kind, path, aspects, before, after }: C
   const paint = { added: green, changed: yellow, removed: red, type: cyan, metadata: dim }[kind];
   const notes = kind === "type" ? [`${before?.type} → ${after?.type}`] : aspects;
   const more = notes.length > 0 && kind !== "changed" ? dim(`  (${notes.join(", ")})`) : "";
-  return `${paint(LETTERS[kind])} ${harmless(path)}${more}\n`;
+  return `${paint(LETTERS[kind])} ${escapeControls(path)}${more}\n`;
 }
 
 function contentText(context: CliContext, change: Change, text: string, note: string | null): string {
   if (text === "" && note === null) return "";
   const { bold, green, red, cyan, dim } = context.paint;
-  const path = harmless(change.path);
+  const path = escapeControls(change.path);
   const old = change.before === undefined ? "/dev/null" : `a/${path}`;
   const now = change.after === undefined ? "/dev/null" : `b/${path}`;
   const head = `\n${bold(`--- ${old}`)}\n${bold(`+++ ${now}`)}\n`;
   if (note !== null) return `${head}${dim(`(not shown: ${note})`)}\n`;
   const lines = text.split("\n").slice(0, -1);
   const painted = lines.map((line) => {
-    const safe = line.split("\t").map(harmless).join("\t");
+    const safe = line.split("\t").map(escapeControls).join("\t");
     if (line.startsWith("+")) return green(safe);
     if (line.startsWith("-")) return red(safe);
     return line.startsWith("@@") ? cyan(safe) : safe;

@@ -3,23 +3,22 @@ import { drill } from "../../../snapshot/operations/drill.ts";
 import { defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes } from "../../render/format.ts";
-import { harmless } from "../../render/paint.ts";
+import { escapeControls } from "../../render/paint.ts";
 import { describeRef, sayFlaws } from "./restore-report.ts";
 
 const SHOWN = 20;
 
 export const command = defineCommand({
   about:
-    "Proves that a checkpoint can be restored: restores it to scratch beside the cell, compares every path by an " +
-    "independent look (type, mode, owner, time, links, content), and stamps the checkpoint as proven. Needs as much free " +
-    "space as the cell; the cell is not touched.",
+    "Restores a checkpoint into a scratch directory, compares every path independently (type, mode, owner, times, links, " +
+    "content) and marks the checkpoint as proven. Needs as much free space as the cell; the cell is not touched.",
   positionals: [
     { name: "mission", summary: "id of the mission" },
-    { name: "checkpoint", summary: "id, beginning of one, latest, or a time (latest)", optional: true },
+    { name: "checkpoint", summary: "id or its prefix, latest, or a time (default latest)", optional: true },
   ],
   options: {},
   examples: [
-    ["lazarus drill tidy-inbox", "is the latest checkpoint any good?"],
+    ["lazarus drill tidy-inbox", "test the latest checkpoint"],
     ["lazarus drill tidy-inbox --json | jq .differences", "in a script"],
   ],
   exits: ["missing", "damaged", "machine", "busy"],
@@ -36,15 +35,15 @@ export const command = defineCommand({
         if (proven) return `proven: ${describeRef(ref)}\n`;
         const lines = differences
           .slice(0, SHOWN)
-          .map(({ path, what }) => `  ${harmless(path)}: ${harmless(what)}`);
+          .map(({ path, what }) => `  ${escapeControls(path)}: ${escapeControls(what)}`);
         if (differences.length > SHOWN)
-          lines.push(`  … and ${differences.length - SHOWN} more; all of them with --json`);
+          lines.push(`  … and ${differences.length - SHOWN} more; --json lists all`);
         return `NOT proven: ${describeRef(ref)}\n${lines.join("\n")}\n`;
       },
     );
     if (proven) context.say(`${paths} paths, ${formatBytes(bytes)} restored and compared`);
     else {
-      sayFlaws(context, "this machine could not restore exactly:", flaws);
+      sayFlaws(context, "not restored exactly on this machine:", flaws);
       context.say(`try: lazarus verify ${missionContext.mission} --deep`);
     }
     return proven ? 0 : ERROR_KINDS.damaged.exit;

@@ -9,18 +9,23 @@ import { formatBytes } from "../../render/format.ts";
 
 export const command = defineCommand({
   about:
-    "Writes a checkpoint as one plain .tar.gz, which `tar xzf` alone turns back into the cell. Key files that stay in " +
-    "local-only layers are in it, too: treat the archive as you treat the cell.",
+    "Writes a checkpoint as one .tar.gz file, which `tar xzf` turns back into the cell. It includes secrets from " +
+    "local-only layers, so protect the archive like the cell.",
   positionals: [
     { name: "mission", summary: "id of the mission" },
-    { name: "checkpoint", summary: "id, beginning of one, latest, or a time (latest)", optional: true },
+    { name: "checkpoint", summary: "id or its prefix, latest, or a time (default latest)", optional: true },
   ],
   options: {
-    output: { type: "text", short: "o", value: "FILE", summary: "where to; - is stdout (MISSION-ID.tar.gz)" },
+    output: {
+      type: "text",
+      short: "o",
+      value: "FILE",
+      summary: "output file; - is stdout (default MISSION-ID.tar.gz)",
+    },
   },
   examples: [
-    ["lazarus export tidy-inbox -o inbox.tar.gz", "the latest checkpoint as a file"],
-    ["lazarus export tidy-inbox yesterday -o - | tar tzv", "look inside"],
+    ["lazarus export tidy-inbox -o inbox.tar.gz", "export the latest checkpoint"],
+    ["lazarus export tidy-inbox yesterday -o - | tar tzv", "list the contents"],
   ],
   exits: ["missing", "conflict", "damaged", "machine", "interrupted"],
   async run(context, { args, options }) {
@@ -31,7 +36,7 @@ export const command = defineCommand({
     const { signal } = context;
     if (options.output === "-") {
       if (context.terminal.outIsTerminal)
-        throw new LazarusError("USAGE", "an archive is not for a terminal", {
+        throw new LazarusError("USAGE", "refusing to write an archive to a terminal", {
           hint: `lazarus export ${mission} -o FILE`,
         });
       await exportCheckpoint(missionContext, ref, (bytes) => context.terminal.out(bytes), { signal });
@@ -39,7 +44,7 @@ export const command = defineCommand({
     }
     const file = resolve(context.surroundings.cwd, options.output ?? `${mission}-${ref.id}.tar.gz`);
     if (existsSync(file)) {
-      throw new LazarusError("TARGET_NOT_EMPTY", `${file} exists; nothing was written over it`, {
+      throw new LazarusError("TARGET_NOT_EMPTY", `${file} already exists; not overwritten`, {
         hint: `lazarus export ${mission} ${ref.id} -o another.tar.gz`,
       });
     }

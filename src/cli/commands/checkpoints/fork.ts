@@ -6,18 +6,22 @@ import { describeRef, sayFlaws } from "./restore-report.ts";
 
 export const command = defineCommand({
   about:
-    "Makes a new mission from a checkpoint of another one: its own cell, its own vault, the same content. The vaults " +
-    "share the stored bytes. The mission that is forked is not touched.",
+    "Creates a new mission from a checkpoint of another one, with its own cell and vault and the same content. The vaults " +
+    "share stored data. The original mission is not touched.",
   positionals: [
     { name: "mission", summary: "id of the mission to fork" },
-    { name: "new-mission", summary: "id of the new one" },
+    { name: "new-mission", summary: "id of the new mission" },
   ],
   options: {
-    at: { type: "text", value: "CHECKPOINT", summary: "id, beginning of one, latest, or a time (latest)" },
+    at: {
+      type: "text",
+      value: "CHECKPOINT",
+      summary: "id or its prefix, latest, or a time (default latest)",
+    },
   },
   examples: [
-    ["lazarus fork tidy-inbox tidy-inbox-2", "try another way from where it stands"],
-    ["lazarus fork tidy-inbox what-if --at '2h ago'", "from where it stood two hours ago"],
+    ["lazarus fork tidy-inbox tidy-inbox-2", "fork the latest checkpoint"],
+    ["lazarus fork tidy-inbox what-if --at '2h ago'", "fork its state of two hours ago"],
   ],
   exits: ["degraded", "missing", "conflict", "damaged", "machine", "busy"],
   async run(context, { args, options }) {
@@ -41,7 +45,7 @@ export const command = defineCommand({
       () => `${fork.cellRoot}\n`,
     );
     context.say(
-      `${fork.mission} is a fork of ${missionContext.mission} at ${describeRef(from)}; its first checkpoint is ${capture.ref.id}`,
+      `${fork.mission} is a fork of ${missionContext.mission} at ${describeRef(from)}; first checkpoint: ${capture.ref.id}`,
     );
     for (const warning of warnings) context.warn(warning);
     sayFlaws(context, "not forked exactly:", flaws);

@@ -11,22 +11,22 @@ import { formatBytes } from "../../render/format.ts";
 
 export const command = defineCommand({
   about:
-    "Makes a new cell, with one checkpoint, from an archive that `lazarus export` or tar wrote (plain, gzip or zstd), or " +
-    "from an OCI layout such as a copied vault. An archive that is no cell becomes the worktree of a new one. Archives " +
-    "are taken as hostile: names that leave the cell, writes through links and bombs are refused, devices, setuid bits " +
-    "and privileged attributes are left out and listed. It is all there at the end, or nothing is.",
+    "Creates a new cell with one checkpoint from an archive written by `lazarus export` or tar (plain, gzip or zstd), or " +
+    "from an OCI layout such as a copied vault. An archive that is not a cell becomes the worktree of a new cell. " +
+    "Archives are untrusted: paths outside the cell, writes through links and archive bombs are refused; devices, setuid " +
+    "bits and privileged attributes are skipped and listed. The import is atomic.",
   positionals: [{ name: "source", summary: "archive, or directory of an OCI layout (DIR or DIR:TAG)" }],
   options: {
-    mission: { type: "text", short: "m", value: "ID", summary: "name of the new mission (required)" },
-    trusted: { type: "flag", summary: "keep setuid bits and privileged attributes: the archive is mine" },
+    mission: { type: "text", short: "m", value: "ID", summary: "id of the new mission (required)" },
+    trusted: { type: "flag", summary: "keep setuid bits and privileged attributes" },
     "max-bytes": {
       type: "number",
       value: "BYTES",
-      summary: `inflated size at most (${formatBytes(DEFAULT_LIMITS.maxBytes)})`,
+      summary: `maximum unpacked size (default ${formatBytes(DEFAULT_LIMITS.maxBytes)})`,
     },
   },
   examples: [
-    ["lazarus import inbox.tar.gz --mission tidy-inbox", "what lazarus export wrote elsewhere"],
+    ["lazarus import inbox.tar.gz --mission tidy-inbox", "import an exported checkpoint"],
     [
       "lazarus import /backup/vault/tidy-inbox:20261115-235301-x7k2p9 -m inbox-2",
       "one checkpoint of a copied vault",
@@ -34,7 +34,7 @@ export const command = defineCommand({
   ],
   exits: ["degraded", "missing", "conflict", "damaged", "machine", "busy", "interrupted"],
   async run(context, { args, options }) {
-    if (options.mission === undefined) throw usage("import", "which mission shall it become? --mission ID");
+    if (options.mission === undefined) throw usage("import", "missing --mission ID");
     using missionContext = openCliMission(context, context.mission(options.mission));
     const { source, tag } = splitTag(resolve(context.surroundings.cwd, args.source));
     const limits = options["max-bytes"] === undefined ? {} : { maxBytes: options["max-bytes"] };
@@ -63,14 +63,14 @@ export const command = defineCommand({
     );
     const { files, bytes } = checkpoint.metadata.counts;
     context.say(
-      `${missionContext.cellRoot}: ${files} files, ${formatBytes(bytes)}, taken as ${result.as === "cell" ? "a cell" : "the worktree of a new cell"}`,
+      `${missionContext.cellRoot}: ${files} files, ${formatBytes(bytes)}, imported as ${result.as === "cell" ? "a cell" : "the worktree of a new cell"}`,
     );
     for (const line of describeFlaws(flaws)) context.say(line);
     return flaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;
   },
 });
 
-/** skopeo's way to name an image of a layout: DIR:TAG. A path that exists as it stands is a path. */
+/** DIR:TAG, as skopeo names an image of a layout. An existing path wins. */
 function splitTag(text: string): { source: string; tag: string | undefined } {
   const colon = text.lastIndexOf(":");
   if (colon < 0 || existsSync(text) || !existsSync(text.slice(0, colon)))

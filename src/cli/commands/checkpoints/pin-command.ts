@@ -1,4 +1,4 @@
-// `pin` and `unpin` are one thing in two directions.
+// `pin` and `unpin` differ only in the value they set.
 import { setPin } from "../../../snapshot/operations/pin.ts";
 import { defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
@@ -9,10 +9,10 @@ export function definePinCommand(pinned: boolean, about: string) {
     about,
     positionals: [
       { name: "mission", summary: "id of the mission" },
-      { name: "checkpoint", summary: "id, beginning of one, latest, or a time (latest)", optional: true },
+      { name: "checkpoint", summary: "id or its prefix, latest, or a time (default latest)", optional: true },
     ],
     options: {},
-    examples: [[`lazarus ${name} tidy-inbox 20261115-235301`, "by the beginning of its id"]],
+    examples: [[`lazarus ${name} tidy-inbox 20261115-235301`, "by a prefix of its id"]],
     exits: ["missing", "busy", "damaged", "machine"],
     async run(context, { args }) {
       using missionContext = openKnownMission(context, context.mission(args.mission));
@@ -22,7 +22,7 @@ export function definePinCommand(pinned: boolean, about: string) {
         { mission_id: missionContext.mission, checkpoint_id: ref.id, pinned: ref.pinned, changed },
         () => `${ref.id}\n`,
       );
-      context.say(changed ? `${ref.id} is ${state}` : `${ref.id} was ${state} already`);
+      context.say(changed ? `${ref.id} is ${state}` : `${ref.id} was already ${state}`);
       return 0;
     },
   });

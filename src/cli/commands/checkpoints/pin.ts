@@ -2,5 +2,5 @@ import { definePinCommand } from "./pin-command.ts";
 
 export const command = definePinCommand(
   true,
-  "Marks a checkpoint so that no prune removes it, whatever the policy says.",
+  "Protects a checkpoint from pruning, whatever the retention policy says.",
 );

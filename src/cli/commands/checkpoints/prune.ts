@@ -8,22 +8,23 @@ import { formatBytes, formatCount } from "../../render/format.ts";
 
 export const command = defineCommand({
   about:
-    "Removes the checkpoints that the retention policy lets go, and everything in the vault that no kept one needs. The " +
-    "policy is the `retention` section of the config; options override it for this time. Never removed are the newest, " +
-    "the one that `latest` means, the newest that a drill has proven, pinned ones, and the one that undoes the latest restore.",
-  positionals: [{ name: "mission", summary: "only this mission (all that have a vault)", optional: true }],
+    "Removes checkpoints by the retention policy, and data in the vault that no remaining checkpoint needs. The policy is " +
+    "the `retention` section of the config; options override it for this call. These are never removed: the newest " +
+    "checkpoint, the one that `latest` refers to, the newest one proven by a drill, pinned ones, and the one that undoes " +
+    "the latest restore.",
+  positionals: [{ name: "mission", summary: "only this mission (default: all)", optional: true }],
   options: {
-    "dry-run": { type: "flag", short: "n", summary: "say what would go, and remove nothing" },
-    "keep-last": { type: "number", value: "N", summary: "the newest N" },
-    "keep-hourly": { type: "number", value: "N", summary: "the newest of each of N hours" },
-    "keep-daily": { type: "number", value: "N", summary: "the newest of each of N days" },
-    "keep-weekly": { type: "number", value: "N", summary: "the newest of each of N weeks" },
-    "keep-within": { type: "number", value: "SECONDS", summary: "everything younger than this" },
-    "max-bytes": { type: "number", value: "BYTES", summary: "the vault's size at most (0: no limit)" },
+    "dry-run": { type: "flag", short: "n", summary: "print what would be removed, remove nothing" },
+    "keep-last": { type: "number", value: "N", summary: "keep the newest N" },
+    "keep-hourly": { type: "number", value: "N", summary: "keep the newest of each of N hours" },
+    "keep-daily": { type: "number", value: "N", summary: "keep the newest of each of N days" },
+    "keep-weekly": { type: "number", value: "N", summary: "keep the newest of each of N weeks" },
+    "keep-within": { type: "number", value: "SECONDS", summary: "keep everything younger than this" },
+    "max-bytes": { type: "number", value: "BYTES", summary: "maximum size of the vault (0: no limit)" },
   },
   examples: [
-    ["lazarus prune --dry-run", "what the policy would remove, everywhere"],
-    ["lazarus prune tidy-inbox --keep-last 3 --keep-hourly 0 --keep-daily 7", "by another policy"],
+    ["lazarus prune --dry-run", "show what would be removed in all vaults"],
+    ["lazarus prune tidy-inbox --keep-last 3 --keep-hourly 0 --keep-daily 7", "with another policy"],
   ],
   exits: ["missing", "damaged", "busy", "machine"],
   async run(context, { args, options }) {
@@ -64,7 +65,7 @@ export const command = defineCommand({
     for (const { mission, result } of results) {
       if (result.sweepRefused !== null)
         context.warn(
-          `${mission}: no blob was removed, since ${result.sweepRefused}; try: lazarus verify ${mission}`,
+          `${mission}: no data was removed: ${result.sweepRefused}; try: lazarus verify ${mission}`,
         );
     }
     return 0;
@@ -92,8 +93,8 @@ function describe(mission: string, result: PruneResult, dryRun: boolean): string
   const lines = removed.map(
     ({ id, reason }) => `  - ${id}  ${reason}: ${result.reasons.get(id)?.join(", ")}\n`,
   );
-  const stays = dryRun
+  const keptLines = dryRun
     ? kept.map(({ id, reason }) => `    ${id}  ${reason}: ${result.reasons.get(id)?.join(", ")}\n`)
     : [];
-  return head + lines.join("") + stays.join("");
+  return head + lines.join("") + keptLines.join("");
 }

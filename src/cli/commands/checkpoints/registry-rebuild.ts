@@ -4,12 +4,12 @@ import { formatCount } from "../../render/format.ts";
 
 export const command = defineCommand({
   about:
-    "Fills the registry's index of checkpoints from the vaults alone. A damaged index.json of a vault is repaired from the " +
-    "manifests, and the damaged one is kept aside. A registry that cannot be read is moved away; events are not lost " +
-    "otherwise.",
+    "Rebuilds the registry's index of checkpoints from the vaults. A damaged index.json of a vault is repaired from the " +
+    "manifests, and the damaged file is kept. A registry that cannot be read is moved aside, which loses its events; " +
+    "otherwise events are kept.",
   positionals: [],
   options: {},
-  examples: [["lazarus registry rebuild", "after a crash of the disk, or a copied vault"]],
+  examples: [["lazarus registry rebuild", "after a disk failure, or after copying a vault"]],
   exits: ["unsupported", "conflict", "busy", "machine"],
   async run(context) {
     const { missions, movedAside } = await rebuildRegistry(context.machine, context.config.config);
@@ -30,7 +30,7 @@ export const command = defineCommand({
           .map(({ mission, checkpoints }) => `${mission}: ${formatCount(checkpoints, "checkpoint")}\n`)
           .join(""),
     );
-    if (movedAside !== null) context.warn(`the registry could not be read; it is kept at ${movedAside}`);
+    if (movedAside !== null) context.warn(`the registry was unreadable and has been moved to ${movedAside}`);
     for (const { mission, unreadable, repaired, keptAt } of missions) {
       if (repaired !== null)
         context.warn(

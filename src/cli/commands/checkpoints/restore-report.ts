@@ -1,5 +1,5 @@
-// What `restore` and `undo` say and record alike: the changes, where flows and runs go, what could not be exact, and
-// what to type to go back.
+// Output shared by `restore` and `undo`: the changes, the positions of flows and runs, and what could not be restored
+// exactly.
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import type { EventKind } from "../../../registry/registry.ts";
 import type { MissionContext } from "../../../snapshot/mission-context.ts";
@@ -10,11 +10,11 @@ import { findFreshHeartbeat } from "../../../snapshot/restore/position-changes.t
 import type { CliContext } from "../../context.ts";
 import { flawLines } from "../../render/flaws.ts";
 import { formatTime } from "../../render/format.ts";
-import { harmless } from "../../render/paint.ts";
+import { escapeControls } from "../../render/paint.ts";
 
 /** "20261115-235301-x7k2p9 (2026-11-15 23:53:01Z, manual: before the migration)" */
 export function describeRef(ref: CheckpointRef): string {
-  const why = ref.message === null ? ref.reason : `${ref.reason}: ${harmless(ref.message)}`;
+  const why = ref.message === null ? ref.reason : `${ref.reason}: ${escapeControls(ref.message)}`;
   return `${ref.id} (${formatTime(ref.createdAtMs)}, ${why})`;
 }
 
@@ -22,21 +22,21 @@ export function warnIfAlive(context: CliContext, missionContext: MissionContext)
   const sign = findFreshHeartbeat(missionContext);
   if (sign === undefined) return;
   context.warn(
-    `an agent may be at work in ${missionContext.mission}: its heartbeat (${harmless(sign.status)}) is ${sign.ageSeconds} s old. ` +
-      "What it writes from now on is not in the safety checkpoint; where it is in the way it is set aside, not lost",
+    `an agent may be running in ${missionContext.mission}: its heartbeat (${escapeControls(sign.status)}) is ${sign.ageSeconds} s old. ` +
+      "What it writes from now on is not in the safety checkpoint; conflicting files are moved aside, not lost",
   );
 }
 
-/** The talk after a restore. Returns the exit code. */
+/** Prints the messages after a restore. Returns the exit code. */
 export function concludeRestore(context: CliContext, result: RestoreResult): number {
   const { finished, flaws, safetyFlaws } = result;
   if (finished !== undefined) {
-    context.warn(`a restore of ${finished.target} that had been interrupted was finished first`);
-    sayFlaws(context, "of that one, not exact:", finished.flaws);
+    context.warn(`completed an interrupted restore of ${finished.target} first`);
+    sayFlaws(context, "not restored exactly by that restore:", finished.flaws);
   }
-  for (const move of result.moves) context.say(harmless(move));
+  for (const move of result.moves) context.say(escapeControls(move));
   sayFlaws(context, "not restored exactly:", flaws);
-  sayFlaws(context, "the safety checkpoint could not save exactly:", safetyFlaws);
+  sayFlaws(context, "not saved exactly in the safety checkpoint:", safetyFlaws);
   return flaws.length + safetyFlaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;
 }
 
@@ -46,7 +46,7 @@ export function sayFlaws(context: CliContext, head: string, flaws: readonly Flaw
   for (const line of flawLines(flaws)) context.terminal.err(`${line}\n`);
 }
 
-/** The document of --json. */
+/** The --json document. */
 export function restoreDocument(missionContext: MissionContext, result: RestoreResult): object {
   const { target, safety, changes, alive, finished } = result;
   return {

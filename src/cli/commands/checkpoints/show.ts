@@ -5,15 +5,15 @@ import { defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes, formatTime } from "../../render/format.ts";
-import { harmless } from "../../render/paint.ts";
+import { escapeControls } from "../../render/paint.ts";
 
 export const command = defineCommand({
   about:
-    "Shows what is known about a checkpoint: when and why it was taken, its layers, the git commit, where flows and runs " +
-    "stood, and everything that was not captured exactly.",
+    "Prints the details of a checkpoint: when and why it was taken, its layers, the git commit, the positions of flows " +
+    "and runs, and everything that was not captured exactly.",
   positionals: [
     { name: "mission", summary: "id of the mission" },
-    { name: "checkpoint", summary: "id, beginning of one, latest, or a time (latest)", optional: true },
+    { name: "checkpoint", summary: "id or its prefix, latest, or a time (default latest)", optional: true },
   ],
   options: {},
   examples: [
@@ -43,7 +43,7 @@ function toDocument({ ref, metadata, layers, config }: Checkpoint): object {
     pinned: ref.pinned,
     proven_ms: ref.provenAtMs,
     before_restore_of: ref.beforeRestoreOf,
-    /** Set when the cell had not changed: the checkpoint whose content this one shares. */
+    /** The checkpoint with the same content, if the cell had not changed. */
     same_content_as: metadata.checkpoint_id === ref.id ? null : metadata.checkpoint_id,
     manifest: ref.manifest,
     config,
@@ -101,7 +101,7 @@ function describe({ ref, metadata, layers }: Checkpoint): string {
   ];
   const table = lines
     .filter((line): line is [string, string] => line[1] !== null)
-    .map(([name, value]) => `${name.padEnd(10)}  ${harmless(value)}\n`)
+    .map(([name, value]) => `${name.padEnd(10)}  ${escapeControls(value)}\n`)
     .join("");
   const layerLines = layers.map(
     ({ digest, size, mediaType }, i) =>
@@ -111,7 +111,7 @@ function describe({ ref, metadata, layers }: Checkpoint): string {
   return table + layerLines.join("") + flaws.join("");
 }
 
-/** Flows and runs say themselves what they are: an id and where they stood, whatever their fields are called. */
+/** The first three plain fields of each position, whatever they are called: id, status, step. */
 function summarize(positions: readonly unknown[]): string | null {
   if (positions.length === 0) return null;
   const SHOWN = 5;

@@ -7,11 +7,11 @@ import { concludeRestore, describeRef, restoreDocument, warnIfAlive } from "./re
 
 export const command = defineCommand({
   about:
-    "Takes the last restore back: the cell becomes what it was right before it. What is there now is saved first, so " +
-    "that a second undo goes forth again.",
+    "Undoes the last restore: brings the cell back to its state right before it. The current state is saved first, so " +
+    "that a second undo redoes the restore.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {},
-  examples: [["lazarus undo tidy-inbox", "that was the wrong checkpoint"]],
+  examples: [["lazarus undo tidy-inbox", "undo a wrong restore"]],
   exits: ["degraded", "missing", "damaged", "machine", "busy", "interrupted"],
   async run(context, { args }) {
     using missionContext = openKnownMission(context, context.mission(args.mission));
@@ -19,16 +19,16 @@ export const command = defineCommand({
     const result = await undoRestore(missionContext, context.signal);
     missionContext.endProgress();
     const { target, undone, changes } = result;
-    const nothing = isEmptyPlan({ changes });
+    const unchanged = isEmptyPlan({ changes });
     context.emit("undo/1", { undone, ...restoreDocument(missionContext, result) }, () =>
-      nothing
-        ? `${missionContext.mission} is already as it was before the restore of ${undone}; nothing was touched\n`
-        : `undid the restore of ${undone}: ${missionContext.mission} is again as in ${describeRef(target)}\n${describeChanges(changes, context.paint)}`,
+      unchanged
+        ? `${missionContext.mission} already matches its state before the restore of ${undone}; nothing was changed\n`
+        : `undid the restore of ${undone}: ${missionContext.mission} is back at ${describeRef(target)}\n${describeChanges(changes, context.paint)}`,
     );
     const exit = concludeRestore(context, result);
-    if (!nothing) {
+    if (!unchanged) {
       context.say(
-        `to go forth again: lazarus undo ${missionContext.mission}, or lazarus restore ${missionContext.mission} ${result.safety?.id ?? undone}`,
+        `to redo: lazarus undo ${missionContext.mission}, or lazarus restore ${missionContext.mission} ${result.safety?.id ?? undone}`,
       );
     }
     return exit;

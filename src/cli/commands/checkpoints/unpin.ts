@@ -2,5 +2,5 @@ import { definePinCommand } from "./pin-command.ts";
 
 export const command = definePinCommand(
   false,
-  "Takes the pin off a checkpoint: from now on the retention policy decides about it.",
+  "Removes the pin from a checkpoint, so that the retention policy applies to it again.",
 );

@@ -9,18 +9,18 @@ import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { describeLost, findLost, openCliMission, requireMission } from "../../open-mission.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
-import { harmless } from "../../render/paint.ts";
+import { escapeControls } from "../../render/paint.ts";
 
 export const command = defineCommand({
   about:
-    "Checks that checkpoints can be restored: the index, every manifest and config by digest, every layer by presence, " +
-    "size and table of contents. With --deep every byte of every layer and file is read and hashed. Names each damaged " +
-    "object, the checkpoints that it hurts, and the newest that is still good.",
-  positionals: [{ name: "mission", summary: "only this mission (all that have a vault)", optional: true }],
+    "Checks the index, the digest of every manifest and config, and the presence, size and table of contents of every " +
+    "layer. With --deep it reads and hashes every byte. Reports each damaged object, the checkpoints it affects, and the " +
+    "newest intact checkpoint.",
+  positionals: [{ name: "mission", summary: "only this mission (default: all)", optional: true }],
   options: { deep: { type: "flag", summary: "read and hash every byte" } },
   examples: [
-    ["lazarus verify", "a quick look at every vault"],
-    ["lazarus verify tidy-inbox --deep", "every byte of one"],
+    ["lazarus verify", "quick check of every vault"],
+    ["lazarus verify tidy-inbox --deep", "full check of one mission"],
   ],
   exits: ["missing", "damaged", "machine", "interrupted"],
   async run(context, { args, options }) {
@@ -50,7 +50,7 @@ export const command = defineCommand({
   },
 });
 
-/** Those that have a vault, and those whose checkpoints the registry remembers: a vault may be gone as a whole. */
+/** Missions with a vault, and those in the registry, whose vault may be missing entirely. */
 function everyMission(context: CliContext): string[] {
   const { vault_root, registry_file } = context.config.config;
   const present = listVaults(vault_root);
@@ -59,7 +59,7 @@ function everyMission(context: CliContext): string[] {
     using registry = openRegistry(context.machine, registry_file);
     return [...new Set([...present, ...indexedMissions(registry)])].sort();
   } catch (error) {
-    context.warn(`the registry was not asked for lost vaults: ${(error as Error).message}`);
+    context.warn(`could not check the registry for missing vaults: ${(error as Error).message}`);
     return present;
   }
 }
@@ -107,18 +107,18 @@ const LOST = "the vault";
 function describe(context: CliContext, result: Verification): string {
   const { green, red } = context.paint;
   const { mission, checkpoints, findings, deep, hurt, newestGood } = result;
-  const looked = deep ? `, ${formatBytes(result.bytes)} read` : "";
+  const read = deep ? `, ${formatBytes(result.bytes)} read` : "";
   if (findings.length === 0)
-    return `${green("good")}  ${mission}: ${formatCount(checkpoints, "checkpoint")}, ${formatCount(result.blobs, "blob")}${looked}\n`;
+    return `${green("good")}  ${mission}: ${formatCount(checkpoints, "checkpoint")}, ${formatCount(result.blobs, "blob")}${read}\n`;
   const lines = [
-    `${red("damaged")}  ${mission}: ${hurt.length} of ${formatCount(checkpoints, "checkpoint")} hurt${looked}`,
+    `${red("damaged")}  ${mission}: ${hurt.length} of ${formatCount(checkpoints, "checkpoint")} affected${read}`,
   ];
   for (const { object, problem, hurts, paths } of findings) {
-    lines.push(`  ${harmless(object)}`, `    ${harmless(problem)}`);
-    if (paths.length > 0) lines.push(`    files: ${paths.map(harmless).join(", ")}`);
-    if (hurts.length > 0) lines.push(`    hurts: ${shorten(hurts)}`);
+    lines.push(`  ${escapeControls(object)}`, `    ${escapeControls(problem)}`);
+    if (paths.length > 0) lines.push(`    files: ${paths.map(escapeControls).join(", ")}`);
+    if (hurts.length > 0) lines.push(`    affects: ${shorten(hurts)}`);
   }
-  lines.push(newestGood === null ? "  no checkpoint is good" : `  newest that is good: ${newestGood}`);
+  lines.push(newestGood === null ? "  no checkpoint is intact" : `  newest intact checkpoint: ${newestGood}`);
   lines.push(`  try: ${nextCommand(result)}`);
   return `${lines.join("\n")}\n`;
 }
@@ -127,8 +127,8 @@ function nextCommand({ mission, findings, newestGood }: Verification): string {
   if (findings.some(({ object }) => object === "index.json" || object === "oci-layout"))
     return "lazarus registry rebuild";
   if (findings.some(({ object }) => object === LOST))
-    return "bring the vault back (is its disk mounted?); lazarus registry rebuild forgets what was in it";
-  if (newestGood === null) return `lazarus checkpoint ${mission}, which stores the cell anew`;
+    return "restore the vault directory (is its disk mounted?), or drop its checkpoints: lazarus registry rebuild";
+  if (newestGood === null) return `lazarus checkpoint ${mission}, which stores the whole cell again`;
   return `lazarus restore ${mission} ${newestGood} --dry-run, or lazarus checkpoint ${mission}`;
 }
 

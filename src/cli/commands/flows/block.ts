@@ -4,14 +4,14 @@ import { OWNER_OPTIONS, ownerFor, required, shown, WORKFLOW_OPTIONS, workspaceOf
 
 export const command = defineCommand({
   about:
-    "The work waits for something outside; it stays unfinished and can be resumed. The lock stays with its owner.",
+    "Marks a flow as blocked: it waits for something outside, stays unfinished and can be resumed. Its owner keeps the lock.",
   positionals: [],
   options: {
     ...WORKFLOW_OPTIONS,
-    notes: { type: "text", value: "TEXT", summary: "data for whoever looks at it; no secrets" },
+    notes: { type: "text", value: "TEXT", summary: "notes stored with the flow; no secrets" },
     ...OWNER_OPTIONS,
   },
-  examples: [["lazarus flow block -w report", "waiting for a human"]],
+  examples: [["lazarus flow block -w report", "it waits for a person"]],
   exits: ["missing", "conflict", "damaged", "machine", "busy", "unsupported"],
   async run(context, { options }) {
     const workflow = required("flow block", "workflow", options.workflow);

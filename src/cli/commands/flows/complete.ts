@@ -4,14 +4,14 @@ import { OWNER_OPTIONS, ownerFor, required, shown, WORKFLOW_OPTIONS, workspaceOf
 
 export const command = defineCommand({
   about:
-    "The work is done: nothing remains, the lock is let go, and its idempotency key is known as done from now on. Saying it twice is harmless.",
+    "Marks a flow as done: no steps remain, the lock is released, and its idempotency key is recorded as done. Repeating it is harmless.",
   positionals: [],
   options: {
     ...WORKFLOW_OPTIONS,
-    notes: { type: "text", value: "TEXT", summary: "data for whoever looks at it; no secrets" },
+    notes: { type: "text", value: "TEXT", summary: "notes stored with the flow; no secrets" },
     ...OWNER_OPTIONS,
   },
-  examples: [["lazarus flow complete -w report", "all of it is done"]],
+  examples: [["lazarus flow complete -w report", "mark it as done"]],
   exits: ["missing", "conflict", "damaged", "machine", "busy", "unsupported"],
   async run(context, { options }) {
     const workflow = required("flow complete", "workflow", options.workflow);

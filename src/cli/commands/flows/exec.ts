@@ -10,23 +10,27 @@ import { ROOT_OPTION, shown, workspaceOf } from "./flow-space.ts";
 
 export const command = defineCommand({
   about:
-    "Runs the steps of a YAML file in order, each at most once. Killed anywhere and run again, it goes on where it " +
-    "stopped. A step that failed is run again by the next exec. A step whose outcome is unknown stops it with exit " +
-    "code 4, unless it declares `retry: safe`. When a step fails, the exit code is the step's own. The file has " +
-    "`workflow`, optionally `agent`, `idempotency` (a new one is a new run; the workflow's id by default) and " +
-    "`ttlDays`, and `steps`, each with `key` and `run`, optionally `retry`, `cwd` (relative to the file) and `env`.",
-  positionals: [{ name: "file", summary: "the list of steps" }],
+    "Runs the steps of a YAML file in order, each at most once. After an interruption, running it again continues where " +
+    "it stopped. A failed step is run again by the next exec. A step whose outcome is unknown stops it with exit code 4, " +
+    "unless it declares `retry: safe`. If a step fails, its exit code is returned. The file has `workflow` and `steps`, " +
+    "optionally `agent`, `idempotency` (default: the id of the workflow; a new key starts a new run) and `ttlDays`. Each " +
+    "step has `key` and `run`, optionally `retry`, `cwd` (relative to the file) and `env`.",
+  positionals: [{ name: "file", summary: "YAML file with the steps" }],
   options: {
-    idempotency: { type: "text", value: "KEY", summary: "names this run; overrides the file's" },
-    "retry-unknown": { type: "texts", value: "STEP", summary: "this step may run again; may be repeated" },
+    idempotency: { type: "text", value: "KEY", summary: "idempotency key; overrides the one in the file" },
+    "retry-unknown": {
+      type: "texts",
+      value: "STEP",
+      summary: "run this step again although its outcome is unknown; may be repeated",
+    },
     ...ROOT_OPTION,
   },
   examples: [
     [
       "printf 'workflow: greet\\nsteps:\\n  - key: hello\\n    run: echo hello\\n' > greet.yaml && lazarus flow exec greet.yaml",
-      "a whole file",
+      "write a file and run it",
     ],
-    ['lazarus flow exec nightly.yaml --idempotency "nightly-$(date +%F)"', "one run a day, from cron"],
+    ['lazarus flow exec nightly.yaml --idempotency "nightly-$(date +%F)"', "one run per day, from cron"],
   ],
   exits: [
     "unknown-outcome",
@@ -42,14 +46,14 @@ export const command = defineCommand({
     const file = resolve(context.surroundings.cwd, args.file);
     const plan = await parsePlan(readPlan(file), args.file);
     const { terminal } = context;
-    const passOn = !context.globals.json;
+    const showOutput = !context.globals.json;
     const steps: { key: string; how: string; exitCode: number | null }[] = [];
     const onStep = (step: PlanStep, how: string, exitCode?: number) => {
       if (how !== "running") steps.push({ key: step.key, how, exitCode: exitCode ?? null });
       const ending = exitCode === undefined || exitCode === 0 ? "" : `, exit code ${exitCode}`;
       if (how === "running") context.say(`${shown(step.key)} …`);
-      else if (how === "skipped") context.say(`${shown(step.key)}: done before`);
-      else if (how === "replayed") context.say(`${shown(step.key)}: had ended before${ending}`);
+      else if (how === "skipped") context.say(`${shown(step.key)}: already done`);
+      else if (how === "replayed") context.say(`${shown(step.key)}: already ended${ending}`);
       else context.say(`${shown(step.key)}: ${exitCode === 0 ? "done" : `failed${ending}`}`);
     };
     const result = await execPlan(workspaceOf(context, options), {
@@ -59,7 +63,7 @@ export const command = defineCommand({
       me: selfOwner(context.machine.processes),
       retryUnknown: options["retry-unknown"],
       onStep,
-      ...(passOn
+      ...(showOutput
         ? {
             onStdout: (chunk: Buffer) => terminal.out(chunk),
             onStderr: (chunk: Buffer) => terminal.err(chunk),
@@ -69,11 +73,10 @@ export const command = defineCommand({
     });
     context.emit("flow-exec/1", { workflow: plan.workflow, ...result, steps }, () => "");
     if (result.outcome === "failed") {
-      context.warn(`${plan.workflow} stopped at ${shown(result.step)}; the same command goes on from there`);
-    } else
-      context.say(
-        `${plan.workflow}: ${result.outcome === "done" ? "done" : "was done before; nothing to do"}`,
+      context.warn(
+        `${plan.workflow} stopped at ${shown(result.step)}; run the same command again to continue`,
       );
+    } else context.say(`${plan.workflow}: ${result.outcome === "done" ? "done" : "already done"}`);
     return result.exitCode;
   },
 });

@@ -4,14 +4,14 @@ import { OWNER_OPTIONS, ownerFor, required, shown, WORKFLOW_OPTIONS, workspaceOf
 
 export const command = defineCommand({
   about:
-    "The work failed and will not be resumed by itself; the lock is let go. Take it up again with flow update --status in_progress, or start over.",
+    "Marks a flow as failed and releases its lock. It is not resumed automatically; to continue it, use flow update --status in_progress, or start over.",
   positionals: [],
   options: {
     ...WORKFLOW_OPTIONS,
-    notes: { type: "text", value: "TEXT", summary: "data for whoever looks at it; no secrets" },
+    notes: { type: "text", value: "TEXT", summary: "notes stored with the flow; no secrets" },
     ...OWNER_OPTIONS,
   },
-  examples: [["lazarus flow fail -w report", "it went wrong"]],
+  examples: [["lazarus flow fail -w report", "mark it as failed"]],
   exits: ["missing", "conflict", "damaged", "machine", "busy", "unsupported"],
   async run(context, { options }) {
     const workflow = required("flow fail", "workflow", options.workflow);

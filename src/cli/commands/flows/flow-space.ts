@@ -1,5 +1,5 @@
-// What the flow commands share: which workspace they act on, for whom, and how a flow is shown. Text from flow files is
-// data: it is quoted and made harmless, never printed as it is.
+// Shared by the flow commands: the workspace, the owner, and printing of flows. Text from flow files is untrusted: it is
+// quoted and escaped before it is printed.
 import { resolve } from "node:path";
 import { refuseFenced } from "../../../cell/fence.ts";
 import type { Workspace } from "../../../flow/document/workspace.ts";
@@ -9,13 +9,13 @@ import { LazarusError } from "../../../platform/errors.ts";
 import type { OptionSpec } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { usage } from "../../parse.ts";
-import { harmless } from "../../render/paint.ts";
+import { escapeControls } from "../../render/paint.ts";
 
 export const ROOT_OPTION = {
   root: {
     type: "text",
     value: "DIR",
-    summary: "the workspace (the cell's worktree when LAZARUS_CELL is set, else the current directory)",
+    summary: "workspace (default: the worktree of LAZARUS_CELL, otherwise the current directory)",
   },
 } as const satisfies Record<string, OptionSpec>;
 
@@ -24,7 +24,7 @@ export const WORKFLOW_OPTIONS = {
   agent: {
     type: "text",
     value: "NAME",
-    summary: "whose workflow, when several agents have one of that name",
+    summary: "owner of the workflow, if several agents have one of that name",
   },
   ...ROOT_OPTION,
 } as const satisfies Record<string, OptionSpec>;
@@ -33,9 +33,9 @@ export const OWNER_OPTIONS = {
   owner: {
     type: "text",
     value: "NAME",
-    summary: "act under this name, whichever process calls (LAZARUS_FLOW_OWNER)",
+    summary: "name of the lock owner (default LAZARUS_FLOW_OWNER)",
   },
-  pid: { type: "number", value: "PID", summary: "the process that works on it (the caller of this command)" },
+  pid: { type: "number", value: "PID", summary: "process that owns the lock (default: the caller)" },
 } as const satisfies Record<string, OptionSpec>;
 
 /** The workspace: `--root`, else the worktree of the cell named by LAZARUS_CELL, else the current directory. */
@@ -48,12 +48,12 @@ function rootOf(context: CliContext, root: string | undefined): string {
   if (root !== undefined) return resolve(cwd, root);
   const cell = env.LAZARUS_CELL;
   if (!cell) return cwd;
-  // A path, or the id of a mission of this machine.
+  // A path, or a mission id.
   if (cell.includes("/")) return resolve(cwd, cell, "worktree");
   return resolve(context.config.config.missions_root, context.mission(cell), "worktree");
 }
 
-/** Who acts: the process named by hand, else the one that called this command (see src/flow/locking/caller.ts). */
+/** The owner: the process given by --pid, otherwise the caller (see src/flow/locking/caller.ts). */
 export function ownerFor(
   context: CliContext,
   options: { readonly owner: string | undefined; readonly pid: number | undefined },
@@ -64,7 +64,7 @@ export function ownerFor(
   if (options.pid !== undefined) {
     const owner = Number.isInteger(options.pid) ? ownerOf(processes, options.pid, name) : undefined;
     if (owner !== undefined) return owner;
-    throw new LazarusError("USAGE", `no process with pid ${options.pid} is running, so it can own nothing`, {
+    throw new LazarusError("USAGE", `there is no process with pid ${options.pid}`, {
       hint: "in a shell, $$ is its own pid: --pid $$",
     });
   }
@@ -72,17 +72,17 @@ export function ownerFor(
   return ownerOf(processes, pid, name) ?? selfOwner(processes, name);
 }
 
-/** A required option; the parser knows no such thing. */
+/** The value of a required option; the parser has no such concept. */
 export function required(command: string, option: string, value: string | undefined): string {
   if (value !== undefined && value !== "") return value;
-  throw usage(command, `lazarus ${command} needs --${option}`);
+  throw usage(command, `missing option --${option}`);
 }
 
 const PRINTABLE = /^[ -~]*$/;
 
-/** Text from a file on one line: cut, and made harmless unless it is plain already. */
-export function shown(text: string, most = 200): string {
-  if (text.length <= most && PRINTABLE.test(text)) return text;
-  const cut = text.length > most ? `${text.slice(0, most)}…` : text;
-  return harmless(cut);
+/** Text from a file as one line: shortened, with control characters escaped. */
+export function shown(text: string, maxLength = 200): string {
+  if (text.length <= maxLength && PRINTABLE.test(text)) return text;
+  const cut = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
+  return escapeControls(cut);
 }

@@ -1,4 +1,4 @@
-// What `flow install` and `flow uninstall` share: their options, and how a plan is shown or carried out.
+// Shared by the install and uninstall commands: options, and printing or executing a plan.
 import { execFileSync } from "node:child_process";
 import { resolve } from "node:path";
 import type { InstallRequest } from "../../../flow/install/install.ts";
@@ -10,20 +10,20 @@ import { SCHEDULERS, type Scheduler } from "../../../service/unit.ts";
 import type { OptionSpec } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { usage } from "../../parse.ts";
-import { harmless } from "../../render/paint.ts";
+import { escapeControls } from "../../render/paint.ts";
 import { ROOT_OPTION, workspaceOf } from "./flow-space.ts";
 
 export const INSTALL_OPTIONS = {
-  "agents-md": { type: "flag", summary: "the start-up section in AGENTS.md" },
-  schedule: { type: "text", choices: SCHEDULERS, summary: "the self-check every 10 minutes" },
-  skill: { type: "flag", summary: "an Agent Skill folder that teaches the commands" },
-  "skills-dir": { type: "text", value: "DIR", summary: "where skills lie, below the workspace (skills)" },
+  "agents-md": { type: "flag", summary: "add the start-up section to AGENTS.md" },
+  schedule: { type: "text", choices: SCHEDULERS, summary: "run the self-check every 10 minutes" },
+  skill: { type: "flag", summary: "add an Agent Skill folder that explains the commands" },
+  "skills-dir": { type: "text", value: "DIR", summary: "skills directory in the workspace (default skills)" },
   "stale-min": {
     type: "number",
     value: "MINUTES",
-    summary: "for the self-check: silence that counts as stale (10)",
+    summary: "self-check: minutes without an update that count as stale (default 10)",
   },
-  "dry-run": { type: "flag", summary: "print what would be done" },
+  "dry-run": { type: "flag", summary: "print what would be done, do nothing" },
   ...ROOT_OPTION,
 } as const satisfies Record<string, OptionSpec>;
 
@@ -39,13 +39,16 @@ interface InstallValues {
 
 export function requestOf(context: CliContext, name: string, options: InstallValues): InstallRequest {
   if (!options["agents-md"] && !options.skill && options.schedule === undefined) {
-    throw usage(name, "say what: --agents-md, --schedule systemd|launchd|cron, --skill, or several of them");
+    throw usage(
+      name,
+      "nothing to do: give --agents-md, --schedule systemd|launchd|cron, --skill, or several of them",
+    );
   }
   const { root } = workspaceOf(context, options);
   const { env, isRoot } = context.surroundings;
   const home = env.HOME;
   if (options.schedule !== undefined && !isRoot && !home)
-    throw usage(name, "HOME is not set; where would the schedule go?");
+    throw usage(name, "HOME is not set, so there is no place for a schedule");
   return {
     root,
     program: [process.execPath, ...(process.argv[1] === undefined ? [] : [resolve(process.argv[1])])],
@@ -75,7 +78,7 @@ export const runProgram: RunProgram = ([program = "", ...args], input) => {
   }
 };
 
-/** For a dry run: looks at the crontab when there is one, and never fails over it. */
+/** For a dry run: reads the crontab if there is one, and never fails. */
 export const lookOnly: RunProgram = (command) => {
   const seen = runProgram(command);
   return seen.code === 0 ? seen : { code: 0, stdout: "", stderr: "" };
@@ -93,25 +96,25 @@ export function carryOutOrShow(
   );
   for (const problem of problems) context.warn(problem);
   if (problems.length === 0) return 0;
-  context.say(`the files are in place; run what failed by hand, or take everything back with: ${undo}`);
+  context.say(`the files are written; run the failed commands by hand, or undo everything with: ${undo}`);
   return ERROR_KINDS.degraded.exit;
 }
 
 function render(action: Action, dryRun: boolean): string {
   switch (action.do) {
     case "nothing":
-      return `${harmless(action.path)} ${action.reason}\n`;
+      return `${escapeControls(action.path)} ${action.reason}\n`;
     case "remove":
-      return `${dryRun ? "would remove" : "removed"} ${harmless(action.path)}\n`;
+      return `${dryRun ? "would remove" : "removed"} ${escapeControls(action.path)}\n`;
     case "run": {
       const line = action.command.map(shellWord).join(" ");
       const input = action.input === undefined ? "" : `, with this input:\n${indent(action.input)}`;
-      return `${dryRun ? "would run" : "ran"} ${harmless(line)}${dryRun ? input : ""}${input && dryRun ? "" : "\n"}`;
+      return `${dryRun ? "would run" : "ran"} ${escapeControls(line)}${dryRun ? input : ""}${input && dryRun ? "" : "\n"}`;
     }
     case "write":
       return dryRun
-        ? `would write ${harmless(action.path)}:\n${indent(action.text)}`
-        : `wrote ${harmless(action.path)}\n`;
+        ? `would write ${escapeControls(action.path)}:\n${indent(action.text)}`
+        : `wrote ${escapeControls(action.path)}\n`;
   }
 }
 
@@ -119,7 +122,7 @@ function indent(text: string): string {
   return text
     .replace(/\n$/, "")
     .split("\n")
-    .map((line) => `  ${harmless(line)}`.trimEnd())
+    .map((line) => `  ${escapeControls(line)}`.trimEnd())
     .map((line) => `${line}\n`)
     .join("");
 }

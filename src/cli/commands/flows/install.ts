@@ -8,14 +8,13 @@ import { carryOutOrShow, INSTALL_OPTIONS, lookOnly, requestOf, runProgram } from
 
 export const command = defineCommand({
   about:
-    "Puts the start-up rule into AGENTS.md (between markers; the rest of the file stays), the self-check into a scheduler, " +
-    "and a skill folder into the workspace. Doing it again refreshes what has changed. Files that Lazarus did not write " +
-    "are left alone.",
+    "Adds the start-up rule to AGENTS.md (between markers; the rest of the file is kept), schedules the self-check, and " +
+    "adds a skill folder to the workspace. Running it again updates them. Files that Lazarus did not write are left alone.",
   positionals: [],
   options: INSTALL_OPTIONS,
   examples: [
-    ["lazarus flow install --agents-md --skill", "teach the agents of this workspace"],
-    ["lazarus flow install --schedule systemd --dry-run", "what would be written and run?"],
+    ["lazarus flow install --agents-md --skill", "for the agents of this workspace"],
+    ["lazarus flow install --schedule systemd --dry-run", "show what would be written and run"],
   ],
   exits: ["degraded", "missing", "conflict", "machine", "unsupported", "config"],
   run(context, { options }) {
@@ -27,20 +26,20 @@ export const command = defineCommand({
     };
     const actions = planInstall(request, dryRun ? lookOnly : runProgram);
     const code = carryOutOrShow(context, actions, dryRun);
-    if (scheduled) sayWhatIsMissing(context, request);
+    if (scheduled) warnAboutMissingSetup(context, request);
     return code === 0 && wasLeftAlone(actions) ? ERROR_KINDS.degraded.exit : code;
   },
 });
 
-/** A self-check that runs and tells nobody looks like one that finds nothing. */
-function sayWhatIsMissing(context: CliContext, request: InstallRequest): void {
+/** A self-check without an alert target would find problems silently. */
+function warnAboutMissingSetup(context: CliContext, request: InstallRequest): void {
   const { document, file } = context.config;
   const { alert_command: line, alert_webhook: url } = isJsonObject(document.flow) ? document.flow : {};
   if (line === undefined && url === undefined) {
-    const where = file ?? "the config file (lazarus config shows where it may lie)";
-    context.say(`nobody is told of findings yet: put flow.alert_command or flow.alert_webhook into ${where}`);
+    const where = file ?? "the config file (see lazarus config --help)";
+    context.say(`no alerts are sent yet: set flow.alert_command or flow.alert_webhook in ${where}`);
   }
   if (request.schedule === "systemd" && !request.isRoot) {
-    context.say("so that it runs when you are logged out, too: loginctl enable-linger");
+    context.say("to keep it running after you log out: loginctl enable-linger");
   }
 }

@@ -7,17 +7,17 @@ const FLUSH_AT = 32 * 1024;
 
 export const command = defineCommand({
   about:
-    "Lists all workflows, one line each, separated by tabs: id, status, step at hand, time of the last change. Bad files " +
-    "are listed as INVALID with the reason and where they lie. It only reads.",
+    "Lists all workflows, one per line, with tab-separated fields: id, status, current step, time of the last change. " +
+    "Invalid files are listed as INVALID with the reason and their path. Read-only.",
   positionals: [],
   options: {
-    status: { type: "texts", choices: FLOW_STATUSES, summary: "only these; may be repeated" },
-    agent: { type: "text", value: "NAME", summary: "only this agent's" },
+    status: { type: "texts", choices: FLOW_STATUSES, summary: "only these statuses; may be repeated" },
+    agent: { type: "text", value: "NAME", summary: "only workflows of this agent" },
     ...ROOT_OPTION,
   },
   examples: [
-    ["lazarus flow list", "everything"],
-    ["lazarus flow list --status in_progress --status blocked", "what is unfinished"],
+    ["lazarus flow list", "all workflows"],
+    ["lazarus flow list --status in_progress --status blocked", "unfinished workflows"],
   ],
   exits: ["missing", "machine"],
   run(context, { options }) {
@@ -30,11 +30,11 @@ export const command = defineCommand({
       seen += 1;
       if (options.status.length > 0 && !options.status.includes(document.status)) return;
       if (options.agent !== undefined && document.agentId !== options.agent) return;
-      // Last, so that no field of a stranger's flow stands for it.
+      // Last, so that a field of the document cannot override it.
       if (json) flows.push({ ...document, file: place.file });
       else
         text += `${shown(place.stem)}\t${document.status}\t${shown(document.currentStep)}\t${document.updatedAt}\n`;
-      // As it comes: lines kept to the end would cost as much in garbage collection as reading the files.
+      // Flushed along the way: keeping all lines costs as much in garbage collection as reading the files.
       if (text.length > FLUSH_AT) {
         context.terminal.out(text);
         text = "";
@@ -44,7 +44,7 @@ export const command = defineCommand({
       text += `${shown(workflowId)}\tINVALID\t${shown(reason)}\t${shown(file)}\n`;
     }
     context.emit("flow-list/1", { flows, invalid: bad }, () => text);
-    if (seen + bad.length === 0) context.say("no workflows yet; make one with: lazarus flow start --help");
+    if (seen + bad.length === 0) context.say("no workflows yet; see: lazarus flow start --help");
     return 0;
   },
 });

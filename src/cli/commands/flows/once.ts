@@ -6,26 +6,29 @@ import { OWNER_OPTIONS, ownerFor, required, shown, WORKFLOW_OPTIONS, workspaceOf
 
 export const command = defineCommand({
   about:
-    "Runs a command at most once per key, and records its exit code and output. The second call prints the record and " +
-    "ends with the recorded exit code, without running anything. A key whose run died in the middle is unknown: exit " +
-    "code 4, and it runs again only with --retry-unknown. Otherwise the exit code is the command's own.",
+    "Runs a command at most once per key and records its exit code and output. A second call prints the recorded output " +
+    "and returns the recorded exit code without running anything. If a run was interrupted, its outcome is unknown: exit " +
+    "code 4, and it runs again only with --retry-unknown. Otherwise the exit code of the command is returned.",
   positionals: [],
   passthrough: "command…",
   options: {
     ...WORKFLOW_OPTIONS,
-    key: { type: "text", value: "KEY", summary: "names what must not happen twice; any text" },
-    "retry-unknown": { type: "flag", summary: "run it again although its outcome is unknown" },
-    "retry-failed": { type: "flag", summary: "run it again when it ended with another exit code than 0" },
+    key: { type: "text", value: "KEY", summary: "identifies the command; any text" },
+    "retry-unknown": { type: "flag", summary: "run it again if its outcome is unknown" },
+    "retry-failed": { type: "flag", summary: "run it again if it failed" },
     ...OWNER_OPTIONS,
   },
   examples: [
-    ["lazarus flow once -w report --key send -- ./send-mail.sh", "sent once, whatever happens"],
-    ["lazarus flow once -w report --key send --retry-unknown -- ./send-mail.sh", "after a look"],
+    ["lazarus flow once -w report --key send -- ./send-mail.sh", "send the mail at most once"],
+    [
+      "lazarus flow once -w report --key send --retry-unknown -- ./send-mail.sh",
+      "after checking that it was not sent",
+    ],
   ],
   exits: ["unknown-outcome", "missing", "damaged", "machine", "busy", "unsupported"],
   async run(context, { options, rest }) {
     const name = "flow once";
-    if (rest.length === 0) throw usage(name, "which command? It stands after --");
+    if (rest.length === 0) throw usage(name, "missing command after --");
     const { json } = context.globals;
     const { terminal } = context;
     const key = required(name, "key", options.key);
@@ -51,10 +54,10 @@ export const command = defineCommand({
       terminal.out(replayBytes(result.stdout));
       terminal.err(replayBytes(result.stderr));
       const { exitCode } = result;
-      if (exitCode === 0) context.say(`${shown(key)} was done before; this is its record`);
+      if (exitCode === 0) context.say(`${shown(key)} was already done; this is its recorded output`);
       else {
-        context.say(`${shown(key)} ended before with exit code ${exitCode}; this is its record`);
-        context.say("  to run it again: the same command with --retry-failed");
+        context.say(`${shown(key)} already ended with exit code ${exitCode}; this is its recorded output`);
+        context.say("  to run it again, add --retry-failed");
       }
     }
     return result.exitCode;

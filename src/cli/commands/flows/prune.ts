@@ -4,18 +4,18 @@ import { OWNER_OPTIONS, ownerFor, ROOT_OPTION, shown, workspaceOf } from "./flow
 
 export const command = defineCommand({
   about:
-    "Removes workflows that have expired and finished ones that are old. Their idempotency keys stay known, so that done " +
-    "work is never started again. What a live owner holds is kept, and quarantined files stay.",
+    "Removes expired workflows and old finished ones. Their idempotency keys are kept, so that finished work is never " +
+    "started again. Workflows with a live owner and quarantined files are kept.",
   positionals: [],
   options: {
-    "keep-days": { type: "number", value: "DAYS", summary: "keep finished ones so long (30)" },
-    "dry-run": { type: "flag", summary: "only say what would go" },
+    "keep-days": { type: "number", value: "DAYS", summary: "keep finished workflows this long (default 30)" },
+    "dry-run": { type: "flag", summary: "print what would be removed, remove nothing" },
     ...OWNER_OPTIONS,
     ...ROOT_OPTION,
   },
   examples: [
-    ["lazarus flow prune --dry-run", "what would go?"],
-    ["lazarus flow prune --keep-days 7", "finished ones older than a week, and expired ones"],
+    ["lazarus flow prune --dry-run", "show what would be removed"],
+    ["lazarus flow prune --keep-days 7", "also finished ones older than a week"],
   ],
   exits: ["missing", "machine", "busy"],
   async run(context, { options }) {
@@ -28,7 +28,7 @@ export const command = defineCommand({
     const line = ({ workflowId, status, why }: Pruned) => `${shown(workflowId)}\t${status}\t${why}\n`;
     context.emit("flow-prune/1", { dryRun, removed, held }, () => removed.map(line).join(""));
     for (const { workflowId } of held)
-      context.say(`${shown(workflowId)} is kept: a live owner holds it, or runs a command for it`);
+      context.say(`${shown(workflowId)} is kept: it has a live owner or a running command`);
     context.say(`${removed.length} ${dryRun ? "would be removed" : "removed"}`);
     return 0;
   },

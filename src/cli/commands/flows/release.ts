@@ -4,15 +4,15 @@ import { OWNER_OPTIONS, ownerFor, required, WORKFLOW_OPTIONS, workspaceOf } from
 
 export const command = defineCommand({
   about:
-    "Lets go of a workflow's resume lock, so that someone else can resume it. Its steps stay as they are. The lock of " +
-    "another live owner goes only with --steal-lock.",
+    "Releases the resume lock of a workflow, so that another process can resume it. Its steps do not change. The lock of " +
+    "another live owner is released only with --steal-lock.",
   positionals: [],
   options: {
     ...WORKFLOW_OPTIONS,
-    "steal-lock": { type: "flag", summary: "remove it even from a live owner" },
+    "steal-lock": { type: "flag", summary: "release it even if another live process owns it" },
     ...OWNER_OPTIONS,
   },
-  examples: [["lazarus flow release -w report", "I stop here; someone else may go on"]],
+  examples: [["lazarus flow release -w report", "let another process continue"]],
   exits: ["missing", "damaged", "machine", "busy"],
   async run(context, { options }) {
     const workflow = required("flow release", "workflow", options.workflow);
@@ -23,7 +23,7 @@ export const command = defineCommand({
       options["steal-lock"],
     );
     context.emit("flow-release/1", { workflowId: place.stem, released }, () => `${place.file}\n`);
-    context.say(released ? `${place.stem} is free` : `${place.stem} was not locked`);
+    context.say(released ? `released the lock of ${place.stem}` : `${place.stem} was not locked`);
     return 0;
   },
 });

@@ -1,8 +1,9 @@
+import { readSection } from "../../../cell/settings.ts";
 import type { AlertTargets } from "../../../flow/selfcheck/alert.ts";
 import { DEFAULT_STALE_MINUTES, type SelfcheckReport } from "../../../flow/selfcheck/report.ts";
 import { selfcheck } from "../../../flow/selfcheck/selfcheck.ts";
+import { FLOW_SETTINGS } from "../../../flow/settings.ts";
 import { ERROR_KINDS, LazarusError } from "../../../platform/errors.ts";
-import { isJsonObject } from "../../../platform/json-file.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { ROOT_OPTION, shown, workspaceOf } from "./flow-space.ts";
@@ -11,19 +12,23 @@ const MOST_LINES = 50;
 
 export const command = defineCommand({
   about:
-    "Looks for unfinished work that nobody has touched for too long, and for damaged files; no LLM is asked. Prints OK, or " +
-    "ALERT and a line per finding. A command (which gets the alert as JSON on its input) and a webhook are told once " +
-    "per finding until it changes; both can stand in the config file: flow.alert_command, flow.alert_webhook.",
+    "Finds unfinished workflows that have not been updated for too long, and damaged files, without asking an LLM. Prints " +
+    "OK, or ALERT and a line per finding. A command (which receives the alert as JSON on stdin) and a webhook are called " +
+    "once per finding until it changes. Both can be set in the config: flow.alert_command, flow.alert_webhook.",
   positionals: [],
   options: {
-    "stale-min": { type: "number", value: "MINUTES", summary: "silence that counts as stale (10)" },
-    "alert-command": { type: "text", value: "LINE", summary: "a line for sh, to be run when there is news" },
-    "alert-webhook": { type: "text", value: "URL", summary: "where to post the alert as JSON" },
+    "stale-min": {
+      type: "number",
+      value: "MINUTES",
+      summary: "minutes without an update that count as stale (default 10)",
+    },
+    "alert-command": { type: "text", value: "LINE", summary: "command line for sh, run for new findings" },
+    "alert-webhook": { type: "text", value: "URL", summary: "URL that receives the alert as a JSON POST" },
     ...ROOT_OPTION,
   },
   examples: [
     ["lazarus flow selfcheck --root ~/workspace || echo look", "from cron"],
-    ["lazarus flow selfcheck --alert-command 'mail -s stale me@example.org'", "by mail, once"],
+    ["lazarus flow selfcheck --alert-command 'mail -s stale me@example.org'", "send a mail for new findings"],
   ],
   exits: ["alert", "missing", "machine"],
   async run(context, { options }) {
@@ -52,7 +57,7 @@ function render({ count, findings, invalid, thresholdMinutes }: SelfcheckReport)
     ),
   ];
   const more = lines.length - 1 - MOST_LINES;
-  if (more > 0) lines.splice(1 + MOST_LINES, more, `… and ${more} more; --json has them all`);
+  if (more > 0) lines.splice(1 + MOST_LINES, more, `… and ${more} more; --json lists all`);
   return `${lines.join("\n")}\n`;
 }
 
@@ -63,20 +68,12 @@ function targetsOf(
   webhook: string | undefined,
 ): AlertTargets {
   const { document, file } = context.config;
-  const section = isJsonObject(document.flow) ? document.flow : {};
-  const read = (key: string): string | undefined => {
-    const value = section[key];
-    if (value === undefined || (typeof value === "string" && value !== "")) return value;
-    throw new LazarusError("CONFIG_INVALID", `${file}: flow.${key} is not text`, {
-      hint: `edit flow.${key} in ${file}`,
-      details: { file, key: `flow.${key}`, expected: "text" },
-    });
-  };
-  const url = webhook ?? read("alert_webhook");
+  const values = readSection(FLOW_SETTINGS, document.flow, `${file ?? "config"}: flow`);
+  const url = webhook ?? values.alert_webhook;
   if (url !== undefined && !/^https?:\/\//.test(url)) {
     throw new LazarusError("USAGE", "the alert webhook is not an http or https address", {
       hint: "--alert-webhook https://example.org/hook",
     });
   }
-  return { command: command ?? read("alert_command"), webhook: url };
+  return { command: command ?? values.alert_command, webhook: url };
 }

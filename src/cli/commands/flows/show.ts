@@ -11,11 +11,11 @@ const MOST_NOTES = 2000;
 
 export const command = defineCommand({
   about:
-    "Shows one workflow: how far it is, who holds it, when it expires. Steps and notes are shown as quoted data. It only " +
-    "reads, and takes no lock.",
+    "Prints one workflow: its progress, lock owner and expiry. Steps and notes are printed as quoted data. Read-only; " +
+    "takes no lock.",
   positionals: [],
   options: WORKFLOW_OPTIONS,
-  examples: [["lazarus flow show -w report", "how far is it?"]],
+  examples: [["lazarus flow show -w report", "show its progress"]],
   exits: ["missing", "damaged", "machine", "unsupported"],
   run(context, { options }) {
     const { root, machine } = workspaceOf(context, options);

@@ -4,25 +4,30 @@ import { OWNER_OPTIONS, ownerFor, ROOT_OPTION, required, workspaceOf } from "./f
 
 export const command = defineCommand({
   about:
-    "Writes a new workflow file before risky work begins, and prints its path. An unfinished workflow of that name is " +
-    "refused unless forced. A key whose work is done is refused always: another run is another key. Text that holds a " +
-    "secret is refused.",
+    "Creates a workflow file before the work starts, and prints its path. Refuses to replace an unfinished workflow of " +
+    "that name without --force, and always refuses an idempotency key whose work is done: use a new key for another run. " +
+    "Text that contains a secret is refused.",
   positionals: [{ name: "step", summary: "more remaining steps", optional: true, variadic: true }],
   options: {
-    workflow: { type: "text", short: "w", value: "ID", summary: "id of the workflow, a safe slug" },
-    agent: { type: "text", value: "NAME", summary: "who does it" },
+    workflow: {
+      type: "text",
+      short: "w",
+      value: "ID",
+      summary: "id of the workflow: letters, digits, dashes",
+    },
+    agent: { type: "text", value: "NAME", summary: "name of the agent" },
     step: { type: "text", value: "STEP", summary: "the first step" },
     idempotency: {
       type: "text",
       value: "KEY",
-      summary: "names this piece of work for ever: invoice-2026-11",
+      summary: "unique key of this work, for example invoice-2026-11",
     },
-    remaining: { type: "texts", value: "STEP", summary: "a step that follows; repeat it, or list several" },
-    handoff: { type: "text", value: "NAME", summary: "who takes it over" },
-    notes: { type: "text", value: "TEXT", summary: "data for whoever resumes; no secrets" },
-    "ttl-days": { type: "number", value: "DAYS", summary: "days until it expires (7)" },
+    remaining: { type: "texts", value: "STEP", summary: "remaining steps; may be repeated or list several" },
+    handoff: { type: "text", value: "NAME", summary: "agent that should continue the flow" },
+    notes: { type: "text", value: "TEXT", summary: "notes for the next owner; no secrets" },
+    "ttl-days": { type: "number", value: "DAYS", summary: "days until it expires (default 7)" },
     force: { type: "flag", summary: "replace an unfinished workflow of this name" },
-    "per-agent": { type: "flag", summary: "keep it below agents/NAME/ instead of the workspace" },
+    "per-agent": { type: "flag", summary: "store it in agents/NAME/ instead of the workspace" },
     ...OWNER_OPTIONS,
     ...ROOT_OPTION,
   },

@@ -6,13 +6,13 @@ import { carryOutOrShow, INSTALL_OPTIONS, lookOnly, requestOf, runProgram } from
 
 export const command = defineCommand({
   about:
-    "Takes away what flow install put in place, and nothing else: the section between the markers in AGENTS.md, the " +
-    "scheduled self-check of this workspace, the skill folder. Workflows stay.",
+    "Removes what flow install added, and nothing else: the section between the markers in AGENTS.md, the scheduled " +
+    "self-check of this workspace and the skill folder. Workflows are kept.",
   positionals: [],
   options: INSTALL_OPTIONS,
   examples: [
-    ["lazarus flow uninstall --agents-md --skill", "take both back"],
-    ["lazarus flow uninstall --schedule systemd --dry-run", "what would be removed?"],
+    ["lazarus flow uninstall --agents-md --skill", "remove both"],
+    ["lazarus flow uninstall --schedule systemd --dry-run", "show what would be removed"],
   ],
   exits: ["degraded", "missing", "conflict", "machine", "unsupported"],
   run(context, { options }) {

@@ -5,23 +5,23 @@ import { OWNER_OPTIONS, ownerFor, required, shown, WORKFLOW_OPTIONS, workspaceOf
 
 export const command = defineCommand({
   about:
-    "Says how far the work is; an agent calls it after each step. Completing a step twice is harmless. When the step at " +
-    "hand is completed and no next one is named, the first remaining step is next. A workflow that another live owner " +
-    "has locked is refused. Durable when it returns.",
+    "Records the progress of a workflow; agents call it after each step. Completing a step twice is harmless. If the " +
+    "current step is completed and --step is not given, the first remaining step becomes current. A workflow locked by " +
+    "another live owner is refused. The change is durable when the command returns.",
   positionals: [],
   options: {
     ...WORKFLOW_OPTIONS,
-    complete: { type: "texts", value: "STEP", summary: "this step is done; may be repeated" },
-    step: { type: "text", value: "STEP", summary: "the step at hand now" },
+    complete: { type: "texts", value: "STEP", summary: "mark this step as done; may be repeated" },
+    step: { type: "text", value: "STEP", summary: "the new current step" },
     status: { type: "text", choices: FLOW_STATUSES, summary: "in_progress, blocked, done or failed" },
-    notes: { type: "text", value: "TEXT", summary: "data for whoever resumes; no secrets" },
-    handoff: { type: "text", value: "NAME", summary: "who takes it over" },
-    "ttl-days": { type: "number", value: "DAYS", summary: "let it expire so many days from now" },
+    notes: { type: "text", value: "TEXT", summary: "notes for the next owner; no secrets" },
+    handoff: { type: "text", value: "NAME", summary: "agent that should continue the flow" },
+    "ttl-days": { type: "number", value: "DAYS", summary: "expire this many days from now" },
     ...OWNER_OPTIONS,
   },
   examples: [
-    ["lazarus flow update -w report --complete fetch", "fetch is done, on to the next"],
-    ["lazarus flow update -w report --complete fetch --step write", "the same, naming it"],
+    ["lazarus flow update -w report --complete fetch", "complete fetch and go to the next step"],
+    ["lazarus flow update -w report --complete fetch --step write", "the same, with the next step given"],
   ],
   exits: ["missing", "conflict", "damaged", "machine", "busy", "unsupported"],
   async run(context, { options }) {

@@ -4,18 +4,18 @@ import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
 
 export const command = defineCommand({
   about:
-    "Makes a new run that shares the first steps of another and goes its own way from there. The other is not touched, " +
-    "and no message is copied. The fork waits to be resumed by its host.",
-  positionals: [{ name: "run", summary: "id of the run, or the beginning of it" }],
+    "Creates a run that shares the first steps of another one and continues on its own. The original is not touched, and " +
+    "no messages are copied. The fork continues when its host resumes it.",
+  positionals: [{ name: "run", summary: "id of the run, or a prefix of it" }],
   options: {
     ...STORE_OPTIONS,
-    at: { type: "number", value: "STEP", summary: "the last step that both share; 0 is the input alone" },
+    at: { type: "number", value: "STEP", summary: "last shared step; 0 shares only the input" },
   },
   examples: [["lazarus runs fork 20261115-235301-x7k2p9 --at 3", "try again from step 3"]],
   exits: ["missing", "damaged", "machine"],
   async run(context, { args, options }) {
     if (options.at === undefined) {
-      throw new LazarusError("USAGE", "at which step?", { hint: `lazarus runs fork ${args.run} --at 3` });
+      throw new LazarusError("USAGE", "missing --at STEP", { hint: `lazarus runs fork ${args.run} --at 3` });
     }
     const { store, runId } = await findRun(context, options, args.run);
     await using opened = store;

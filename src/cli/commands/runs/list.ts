@@ -6,18 +6,18 @@ import { listPlacedRuns, type PlacedRun, STORE_OPTIONS, sameStore } from "./plac
 
 export const command = defineCommand({
   about:
-    "Lists durable runs: of all cells (state/runs.db), of one mission, or of the store that --store names. A run that " +
-    "needs a human has an effect of which nobody knows whether it happened.",
+    "Lists durable runs of all cells (state/runs.db), of one mission, or of the store given by --store. A run with status " +
+    "needs-human has an effect whose outcome is unknown.",
   positionals: [],
   options: {
     ...STORE_OPTIONS,
-    open: { type: "flag", summary: "only runs that have not ended" },
-    check: { type: "flag", summary: "exit 4 when a run needs a human" },
+    open: { type: "flag", summary: "only unfinished runs" },
+    check: { type: "flag", summary: "exit 4 if a run needs a human" },
   },
   examples: [
     ["lazarus runs", "all runs of all cells"],
-    ["lazarus runs --open --mission tidy-inbox", "what is unfinished in one cell"],
-    ["lazarus runs --store postgres://db/agents", "runs of many machines"],
+    ["lazarus runs --open --mission tidy-inbox", "unfinished runs of one cell"],
+    ["lazarus runs --store postgres://db/agents", "runs in a shared database"],
   ],
   exits: ["unknown-outcome", "missing", "damaged", "machine"],
   async run(context, { options }) {
@@ -49,11 +49,11 @@ export const command = defineCommand({
     );
     if (waiting[0] !== undefined) {
       context.say(
-        `${waiting.length} wait for a human; next: lazarus runs show ${waiting[0].runId}${sameStore(options)}`,
+        `${waiting.length} need a human; next: lazarus runs show ${waiting[0].runId}${sameStore(options)}`,
       );
     }
     for (const store of cut) {
-      context.say(`${store} holds more runs than are listed; lazarus runs show <id> finds them all`);
+      context.say(`${store} has more runs than listed; lazarus runs show <id> finds all of them`);
     }
     for (const { problem } of problems) context.say(`not listed: ${problem}`);
     if (problems.length > 0) return ERROR_KINDS.damaged.exit;

@@ -1,6 +1,5 @@
-// Where the commands about runs look: the stores of all cells, or the one that --store names. Listing only reads; a
-// store is opened for writing only by a command that changes a run.
-
+// Finds run stores and runs for the commands about runs: the stores of all cells, or the one given by --store. Listing is
+// read-only; a store is opened for writing only by a command that changes a run.
 import { existsSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { cellPaths } from "../../../cell/layout.ts";
@@ -21,8 +20,8 @@ import type { CliContext } from "../../context.ts";
 
 /** Options of every command about runs. */
 export const STORE_OPTIONS = {
-  store: { type: "text", value: "FILE|URL", summary: "this store: a runs.db, or postgres://…" },
-  mission: { type: "text", value: "ID", summary: "only the store of this mission's cell" },
+  store: { type: "text", value: "FILE|URL", summary: "run store: a runs.db file or postgres://…" },
+  mission: { type: "text", value: "ID", summary: "only the store of this mission" },
 } as const satisfies Record<string, OptionSpec>;
 
 interface StoreChoice {
@@ -30,18 +29,18 @@ interface StoreChoice {
   readonly mission: string | undefined;
 }
 
-/** The options that lead a next command to the same store. An address may hold a password, which is not repeated. */
+/** The options that select the same store in a suggested command. A URL may contain a password and is not repeated. */
 export function sameStore({ store, mission }: StoreChoice): string {
   if (store === undefined) return mission === undefined ? "" : ` --mission ${mission}`;
   return /^\w+:\/\//.test(store) ? " --store …" : ` --store ${shellWord(store)}`;
 }
 
-/** A run and where it lies. */
+/** A run and its store. */
 export interface PlacedRun extends RunPosition {
   readonly mission: string | null;
 }
 
-/** What the chosen stores hold, and which of them could not be read or hold more than is listed. */
+/** The runs of the selected stores, with the stores that could not be read or were cut off. */
 export interface PlacedRuns {
   /** Newest first. */
   readonly runs: readonly PlacedRun[];
@@ -50,7 +49,7 @@ export interface PlacedRuns {
   readonly cut: readonly string[];
 }
 
-/** Lists the chosen stores. One that cannot be read is a problem of its own and hides no other. */
+/** Lists the selected stores. An unreadable store is reported and does not hide the others. */
 export async function listPlacedRuns(context: CliContext, choice: StoreChoice): Promise<PlacedRuns> {
   if (choice.store !== undefined) {
     await using store = await openStore(context, choice.store);
@@ -66,7 +65,7 @@ export async function listPlacedRuns(context: CliContext, choice: StoreChoice): 
   };
 }
 
-/** The places of the chosen stores, whether they hold runs or not. */
+/** The paths or URLs of the selected stores, also of empty ones. */
 export function listStores(context: CliContext, choice: StoreChoice): string[] {
   if (choice.store !== undefined) return [choice.store];
   return missionsOf(context, choice.mission)
@@ -74,7 +73,7 @@ export function listStores(context: CliContext, choice: StoreChoice): string[] {
     .filter((path) => existsSync(path));
 }
 
-/** Opens the store that holds a run; `text` is its id or the beginning of it. */
+/** Opens the store of a run; `text` is its id or a prefix of it. */
 export async function findRun(
   context: CliContext,
   choice: StoreChoice,
@@ -91,14 +90,18 @@ export async function findRun(
   }
   if (found.length > 1) {
     const few = found.slice(0, 5).map(({ runId, mission }) => `${runId}${mission ? ` (${mission})` : ""}`);
-    throw new LazarusError("USAGE", `${JSON.stringify(text)} fits ${found.length} runs: ${few.join(", ")}`, {
-      hint: "give more of the id, or --mission",
-    });
+    throw new LazarusError(
+      "USAGE",
+      `${JSON.stringify(text)} matches ${found.length} runs: ${few.join(", ")}`,
+      {
+        hint: "give more of the id, or --mission",
+      },
+    );
   }
   return { store: await openStore(context, run.store), runId: run.runId };
 }
 
-/** Looked up by its id first: a store may hold more runs than a list shows. */
+/** Tries the exact id first, because a store may hold more runs than a listing returns. */
 async function findByStart(
   context: CliContext,
   choice: StoreChoice,
@@ -136,7 +139,7 @@ function positionsIn({ mission, root }: { mission: string; root: string }, start
 async function placedIn(store: RunStore, place: string, heads: readonly RunHead[]): Promise<PlacedRun[]> {
   const runs: PlacedRun[] = [];
   for (const { runId, agentId, status, step, phase, updatedAtMs } of heads) {
-    // A run that completed has no open question; each of the others is one more query.
+    // Completed runs have no unknown effects; each other run costs a query.
     const effects = status === "completed" ? [] : await store.effects(runId).catch(() => []);
     const unknownEffects = effects.filter(isUnsettled).length;
     const position = { runId, agentId, status, step, phase, updatedAtMs, unknownEffects };
@@ -145,7 +148,7 @@ async function placedIn(store: RunStore, place: string, heads: readonly RunHead[
   return runs;
 }
 
-/** Opens a store for a command that changes or reads one run, with the key in LAZARUS_RUN_KEY. */
+/** Opens a store for a command about one run, with the key in LAZARUS_RUN_KEY. */
 export async function openStore(context: CliContext, place: string): Promise<RunStore> {
   const { machine, surroundings } = context;
   const encryptionKey = keyOf(surroundings.env.LAZARUS_RUN_KEY);

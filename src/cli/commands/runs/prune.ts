@@ -6,15 +6,15 @@ const DAY_MS = 86_400_000;
 
 export const command = defineCommand({
   about:
-    "Takes away runs that ended long ago. Open runs, runs with an effect of unknown outcome, and messages that a fork " +
-    "needs stay; that every kept run still loads is proven before anything goes.",
+    "Removes runs that ended long ago. Unfinished runs, runs with an effect of unknown outcome, and messages that a fork " +
+    "needs are kept; before anything is removed, every remaining run is checked to load.",
   positionals: [],
   options: {
     ...STORE_OPTIONS,
-    days: { type: "number", value: "N", summary: "runs that ended more than N days ago (30)" },
-    keep: { type: "number", value: "N", summary: "keep the newest N of each store whatever their age (0)" },
+    days: { type: "number", value: "N", summary: "remove runs that ended more than N days ago (default 30)" },
+    keep: { type: "number", value: "N", summary: "keep the newest N of each store (default 0)" },
   },
-  examples: [["lazarus runs prune --days 7 --keep 20", "of every cell"]],
+  examples: [["lazarus runs prune --days 7 --keep 20", "in every cell"]],
   exits: ["damaged", "machine"],
   async run(context, { options }) {
     const { days = 30, keep = 0 } = options;
@@ -26,7 +26,7 @@ export const command = defineCommand({
         await using store = await openStore(context, place);
         removed.push(...(await store.prune({ olderThanMs: days * DAY_MS, keepLast: keep })).removed);
       } catch (error) {
-        // One store that cannot be read keeps no other from being pruned; the only one is the whole answer.
+        // An unreadable store does not stop the others; if it is the only one, the command fails.
         if (places.length === 1) throw error;
         problems.push(asLazarusError(error, `pruning ${place}`).message);
       }

@@ -7,20 +7,20 @@ import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
 
 export const command = defineCommand({
   about:
-    "Says what became of an effect whose outcome is unknown. --done: it happened, go on. --retry: it did not, do it. " +
-    "--fail: it did not, and tell the model so. Once no effect of the run is unknown, the run can be resumed.",
+    "Records the outcome of an effect that was interrupted. --done: it happened. --retry: it did not happen, do it again. " +
+    "--fail: it did not happen, report that to the model. When no effect of the run is unknown, the run can be resumed.",
   positionals: [{ name: "effect", summary: "id of the effect, as `lazarus runs show` prints it" }],
   options: {
     ...STORE_OPTIONS,
     done: { type: "flag", summary: "it happened" },
-    retry: { type: "flag", summary: "it did not happen: do it at the next resume" },
-    fail: { type: "flag", summary: "it did not happen: tell the model" },
-    output: { type: "text", value: "JSON", summary: "with --done: what the tool answered" },
-    reason: { type: "text", value: "TEXT", summary: "with --fail: what the model is told" },
+    retry: { type: "flag", summary: "it did not happen; do it on the next resume" },
+    fail: { type: "flag", summary: "it did not happen; report that to the model" },
+    output: { type: "text", value: "JSON", summary: "with --done: the result of the tool" },
+    reason: { type: "text", value: "TEXT", summary: "with --fail: the reason given to the model" },
   },
   examples: [
-    ["lazarus runs resolve 20261115-235301-x7k2p9.4.0 --done", "the mail did go out"],
-    ["lazarus runs resolve 20261115-235301-x7k2p9.4.0 --retry", "it did not: send it"],
+    ["lazarus runs resolve 20261115-235301-x7k2p9.4.0 --done", "the mail was sent"],
+    ["lazarus runs resolve 20261115-235301-x7k2p9.4.0 --retry", "the mail was not sent; send it"],
   ],
   exits: ["missing", "conflict", "busy", "machine"],
   async run(context, { args, options }) {
@@ -55,9 +55,9 @@ function choose({ done, retry, fail, output, reason }: Choice): EffectResolution
   const usage = (message: string) =>
     new LazarusError("USAGE", message, { hint: "lazarus runs resolve --help" });
   if ([done, retry, fail].filter(Boolean).length !== 1)
-    throw usage("say exactly one of --done, --retry, --fail");
-  if (output !== undefined && !done) throw usage("--output goes with --done");
-  if (reason !== undefined && !fail) throw usage("--reason goes with --fail");
+    throw usage("give exactly one of --done, --retry, --fail");
+  if (output !== undefined && !done) throw usage("--output requires --done");
+  if (reason !== undefined && !fail) throw usage("--reason requires --fail");
   if (retry) return { outcome: "retry" };
   if (fail) return { outcome: "fail", ...(reason === undefined ? {} : { reason }) };
   if (output === undefined) return { outcome: "done" };

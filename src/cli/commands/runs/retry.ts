@@ -4,11 +4,11 @@ import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
 
 export const command = defineCommand({
   about:
-    "Gives a run another chance whose process died at the same step again and again. Its host resumes it at the next " +
-    "start, from the step where it stands. Nothing else about it changes.",
-  positionals: [{ name: "run", summary: "id of the run, or the beginning of it" }],
+    "Resets the crash count of a run whose process died repeatedly at the same step. Its host resumes it on the next " +
+    "start, from its current step. Nothing else changes.",
+  positionals: [{ name: "run", summary: "id of the run, or a prefix of it" }],
   options: STORE_OPTIONS,
-  examples: [["lazarus runs retry 20261115-235301-x7k2p9", "what killed it is mended"]],
+  examples: [["lazarus runs retry 20261115-235301-x7k2p9", "after the cause of the crashes is fixed"]],
   exits: ["missing", "conflict", "busy", "machine"],
   async run(context, { args, options }) {
     const { store, runId } = await findRun(context, options, args.run);
@@ -25,7 +25,7 @@ export const command = defineCommand({
         hint: `lazarus runs show ${runId}${sameStore(options)}`,
       });
     }
-    // To give it back is what forgives.
+    // Releasing the lease resets the crash count.
     await opened.release(lease);
     context.emit("run-retry/1", { run_id: runId, deaths }, () => `${runId}\n`);
     context.say(`run ${runId} can be resumed: start its host again`);

@@ -2,18 +2,18 @@ import { DEFAULT_DEATHS } from "../../../run/kernel/recover.ts";
 import type { Effect, RunRecord, TranscriptEntry } from "../../../run/model/types.ts";
 import { defineCommand } from "../../command.ts";
 import { formatTime } from "../../render/format.ts";
-import { harmless, type Painter } from "../../render/paint.ts";
+import { escapeControls, type Painter } from "../../render/paint.ts";
 import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
 
 export const command = defineCommand({
   about:
-    "Shows one run: where it stands, what was said step by step, and every effect with its state. An encrypted store " +
-    "is read with the key in LAZARUS_RUN_KEY (base64).",
-  positionals: [{ name: "run", summary: "id of the run, or the beginning of it" }],
+    "Prints one run: its status, the transcript step by step, and every effect with its state. An encrypted store is read " +
+    "with the key in LAZARUS_RUN_KEY (base64).",
+  positionals: [{ name: "run", summary: "id of the run, or a prefix of it" }],
   options: { ...STORE_OPTIONS, full: { type: "flag", summary: "do not shorten long messages" } },
   examples: [
-    ["lazarus runs show 20261115-235301-x7k2p9", "transcript, steps, effects"],
-    ["lazarus runs show 2026 --json | jq .effects", "for other programs"],
+    ["lazarus runs show 20261115-235301-x7k2p9", "print transcript, steps and effects"],
+    ["lazarus runs show 2026 --json | jq .effects", "effects as JSON"],
   ],
   exits: ["missing", "damaged", "unsupported", "machine"],
   async run(context, { args, options }) {
@@ -24,13 +24,13 @@ export const command = defineCommand({
     const unknown = record.effects.find(({ state }) => state === "unknown");
     if (unknown) {
       context.say(
-        `find out whether ${unknown.id} happened, then: lazarus runs resolve ${unknown.id}${sameStore(options)} --done | --retry | --fail`,
+        `check whether ${unknown.id} happened, then: lazarus runs resolve ${unknown.id}${sameStore(options)} --done | --retry | --fail`,
       );
     }
     const { deaths, status } = record.head;
     if (status === "running" && deaths >= DEFAULT_DEATHS) {
       context.say(
-        `its host no longer resumes it by itself; when it is mended: lazarus runs retry ${runId}${sameStore(options)}`,
+        `its host no longer resumes it; after fixing the cause: lazarus runs retry ${runId}${sameStore(options)}`,
       );
     }
     return 0;
@@ -45,15 +45,15 @@ function render(
   paint: Painter,
 ): string {
   const lines = [
-    `${paint.bold(head.runId)}  ${harmless(info.agentName)}  ${head.status}  step ${head.step}  ${formatTime(head.updatedAtMs)}`,
-    `began ${formatTime(head.createdAtMs)}, ${head.usage.inputTokens} tokens in, ${head.usage.outputTokens} out, epoch ${head.epoch}`,
+    `${paint.bold(head.runId)}  ${escapeControls(info.agentName)}  ${head.status}  step ${head.step}  ${formatTime(head.updatedAtMs)}`,
+    `started ${formatTime(head.createdAtMs)}, ${head.usage.inputTokens} tokens in, ${head.usage.outputTokens} out, epoch ${head.epoch}`,
   ];
   if (head.forkOf !== null) lines.push(`forked from ${head.forkOf} at step ${head.forkStep}`);
-  if (head.deaths > 1) lines.push(`taken up ${head.deaths} times since its last step`);
+  if (head.deaths > 1) lines.push(`started ${head.deaths} times since its last step`);
   if (head.redactions > 0) lines.push(`${head.redactions} secrets were redacted`);
   for (const { position, name, output: said, fellBack } of phases) {
     lines.push(
-      `phase ${position} ${harmless(name)}${fellBack ? " (fallback)" : ""}: ${shorten(harmless(said), full)}`,
+      `phase ${position} ${escapeControls(name)}${fellBack ? " (fallback)" : ""}: ${shorten(escapeControls(said), full)}`,
     );
   }
   let step = -1;
@@ -62,12 +62,12 @@ function render(
       step = entry.step;
       lines.push("", paint.bold(step === 0 ? "input" : `step ${step}`));
     }
-    lines.push(...describe(entry).map((line) => `  ${shorten(harmless(line), full)}`));
+    lines.push(...describe(entry).map((line) => `  ${shorten(escapeControls(line), full)}`));
   }
   if (effects.length > 0) lines.push("", paint.bold("effects"));
   for (const effect of effects) lines.push(`  ${describeEffect(effect, paint)}`);
-  if (error !== null) lines.push("", `${paint.red("error")}: ${harmless(error.message)}`);
-  if (output !== null) lines.push("", `${paint.bold("output")}: ${shorten(harmless(output), full)}`);
+  if (error !== null) lines.push("", `${paint.red("error")}: ${escapeControls(error.message)}`);
+  if (output !== null) lines.push("", `${paint.bold("output")}: ${shorten(escapeControls(output), full)}`);
   return `${lines.join("\n")}\n`;
 }
 
@@ -89,7 +89,7 @@ function describe({ message }: TranscriptEntry): string[] {
 }
 
 function describeEffect(effect: Effect, paint: Painter): string {
-  const colour = {
+  const color = {
     done: paint.green,
     failed: paint.yellow,
     unknown: paint.red,
@@ -97,8 +97,8 @@ function describeEffect(effect: Effect, paint: Painter): string {
     prepared: paint.dim,
   };
   const tries = effect.attempts > 1 ? `, started ${effect.attempts} times` : "";
-  const why = effect.error === null ? "" : `: ${harmless(effect.error)}`;
-  return `${effect.id}  ${colour[effect.state](effect.state)}  ${harmless(effect.tool)} (${effect.class}${tries})${why}`;
+  const why = effect.error === null ? "" : `: ${escapeControls(effect.error)}`;
+  return `${effect.id}  ${color[effect.state](effect.state)}  ${escapeControls(effect.tool)} (${effect.class}${tries})${why}`;
 }
 
 function shorten(text: string, full: boolean): string {

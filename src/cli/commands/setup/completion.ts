@@ -2,28 +2,26 @@ import { defineCommand } from "../../command.ts";
 import { usage } from "../../parse.ts";
 
 export const command = defineCommand({
-  about: "Prints a completion script: commands, options, their choices, and the missions of this machine.",
+  about:
+    "Prints a completion script for a shell. It completes commands, options, option values and mission ids.",
   positionals: [{ name: "shell", summary: "bash, zsh or fish" }],
   options: {},
   examples: [
     ['eval "$(lazarus completion bash)"', "in ~/.bashrc"],
     ['eval "$(lazarus completion zsh)"', "in ~/.zshrc, after compinit"],
-    ["lazarus completion fish > ~/.config/fish/completions/lazarus.fish", "once"],
+    ["lazarus completion fish > ~/.config/fish/completions/lazarus.fish", "install it for fish"],
   ],
   exits: [],
   run(context, { args }) {
     const script = Object.hasOwn(SCRIPTS, args.shell) ? SCRIPTS[args.shell] : undefined;
     if (script === undefined)
-      throw usage(
-        "completion",
-        `no completions for ${JSON.stringify(args.shell)}; there are bash, zsh and fish`,
-      );
+      throw usage("completion", `unknown shell ${JSON.stringify(args.shell)}; expected bash, zsh or fish`);
     context.emit("completion/1", { shell: args.shell, script }, () => script);
     return 0;
   },
 });
 
-/** The scripts hold no words of their own: they ask `lazarus complete`, so they never go out of date. */
+/** The scripts call `lazarus complete`, so they never go out of date. */
 const SCRIPTS: Readonly<Record<string, string>> = {
   bash: `_lazarus() {
   local IFS=$'\\n'

@@ -1,5 +1,5 @@
 import { defineCommand } from "../../command.ts";
-import { harmless, type Painter } from "../../render/paint.ts";
+import { escapeControls, type Painter } from "../../render/paint.ts";
 import { listSettings, type SettingRow } from "../../settings.ts";
 
 export const command = defineCommand({
@@ -30,7 +30,7 @@ export const command = defineCommand({
 function describeSetting({ key, value, origin, default: standard, description }: SettingRow, paint: Painter) {
   const isDefault = origin === "default";
   const source = isDefault ? "default" : `from ${origin}; default: ${format(standard)}`;
-  return `${paint.bold(harmless(key))} = ${harmless(format(value))}  ${paint.dim(`(${harmless(source)})`)}\n    ${description}\n`;
+  return `${paint.bold(escapeControls(key))} = ${escapeControls(format(value))}  ${paint.dim(`(${escapeControls(source)})`)}\n    ${description}\n`;
 }
 
 function format(value: unknown): string {

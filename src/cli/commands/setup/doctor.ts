@@ -1,17 +1,17 @@
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
-import { harmless } from "../../render/paint.ts";
+import { escapeControls } from "../../render/paint.ts";
 import { examine, type Finding } from "./examine.ts";
 
 export const command = defineCommand({
   about:
-    "Tries everything that Lazarus relies on, in scratch files: git, libc calls, durable writes, locks, nanosecond " +
-    "times, xattrs, free space, the registry, gzip and the clock. Says what is missing, what that costs, and what to type.",
+    "Tests what Lazarus relies on, in scratch files: git, libc calls, durable writes, locks, nanosecond times, xattrs, " +
+    "free space, the registry, gzip and the clock. Reports what is missing, the consequence, and how to fix it.",
   positionals: [],
   options: {},
   examples: [
-    ["lazarus doctor", "is this machine fit?"],
-    ["lazarus doctor --json | jq '.findings[] | select(.status != \"ok\")'", "only what is wrong"],
+    ["lazarus doctor", "check this machine"],
+    ["lazarus doctor --json | jq '.findings[] | select(.status != \"ok\")'", "only problems"],
   ],
   exits: ["alert"],
   run(context) {
@@ -24,8 +24,8 @@ export const command = defineCommand({
       failed: paint.red("failed "),
     };
     const line = (finding: Finding) => {
-      const hint = finding.hint ? `\n         try: ${harmless(finding.hint)}` : "";
-      return `${marks[finding.status]}  ${finding.check}: ${harmless(finding.note)}${hint}\n`;
+      const hint = finding.hint ? `\n         try: ${escapeControls(finding.hint)}` : "";
+      return `${marks[finding.status]}  ${finding.check}: ${escapeControls(finding.note)}${hint}\n`;
     };
     context.emit("doctor/1", { healthy: failed === 0, findings }, () => findings.map(line).join(""));
     return failed > 0 ? ERROR_KINDS.alert.exit : 0;

@@ -2,22 +2,22 @@ import { LazarusError } from "../../../platform/errors.ts";
 import { type Event, openRegistry } from "../../../registry/registry.ts";
 import { defineCommand } from "../../command.ts";
 import { formatTime } from "../../render/format.ts";
-import { harmless } from "../../render/paint.ts";
+import { escapeControls } from "../../render/paint.ts";
 
 export const command = defineCommand({
   about:
-    "Shows the append-only log: cells made, heartbeats missed, checkpoints, restores, deaths and revivals. Oldest " +
-    "first. With --json each event is a line of its own.",
+    "Prints the event log, oldest first: new cells, missed heartbeats, checkpoints, restores, deaths and revivals. With " +
+    "--json each event is one line.",
   positionals: [{ name: "mission", summary: "only this mission", optional: true }],
   options: {
-    follow: { type: "flag", short: "f", summary: "wait for more until interrupted" },
-    last: { type: "number", short: "n", value: "N", summary: "only the newest N (50; 0 for all)" },
-    after: { type: "number", value: "SEQ", summary: "only events after this number" },
+    follow: { type: "flag", short: "f", summary: "wait for new events until interrupted" },
+    last: { type: "number", short: "n", value: "N", summary: "only the newest N (default 50; 0 for all)" },
+    after: { type: "number", value: "SEQ", summary: "only events after this sequence number" },
   },
   examples: [
-    ["lazarus events", "the newest 50"],
+    ["lazarus events", "the newest 50 events"],
     ["lazarus events tidy-inbox -f", "follow one mission"],
-    ["lazarus events --json --last 0 > events.jsonl", "all of them, for other programs"],
+    ["lazarus events --json --last 0 > events.jsonl", "export all events"],
   ],
   exits: ["damaged", "unsupported", "machine"],
   async run(context, { args, options }) {
@@ -33,11 +33,11 @@ export const command = defineCommand({
         context.emit("event/1", event, () => `${line(event)}\n`);
       }
     };
-    // Asked for before the first line is out: whoever reads it may interrupt at once.
+    // Installs the signal handlers before the first output: the caller may interrupt right after it.
     const signal = options.follow ? context.signal : undefined;
     show(registry.events({ mission, afterSeq: seen, ...(last > 0 ? { last } : {}) }));
     if (!options.follow && seen === 0)
-      context.say("nothing has happened yet; make a cell with: lazarus init <mission>");
+      context.say("no events yet; create a cell with: lazarus init <mission>");
     while (signal !== undefined && !signal.aborted) {
       await context.machine.clock.sleep(POLL_MS, signal);
       show(registry.events({ mission, afterSeq: seen }));
@@ -52,5 +52,5 @@ function line(event: Event): string {
   const facts = Object.entries(event.data)
     .filter(([, value]) => value !== null)
     .map(([key, value]) => `${key}=${typeof value === "string" ? value : JSON.stringify(value)}`);
-  return `${formatTime(event.time_ms)}  ${event.kind.padEnd(13)}  ${harmless([event.mission ?? "-", ...facts].join("  "))}`;
+  return `${formatTime(event.time_ms)}  ${event.kind.padEnd(13)}  ${escapeControls([event.mission ?? "-", ...facts].join("  "))}`;
 }

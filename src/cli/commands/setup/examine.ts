@@ -1,5 +1,5 @@
-// Asks this machine whether it can keep the promises, by trying: each check does the real thing in a scratch file and
-// says in words what is missing and what to type. It changes nothing that lasts.
+// The checks of `lazarus doctor`: each one tries the real operation in a scratch file and reports what is missing and how
+// to fix it. Leaves nothing behind.
 import { execFileSync } from "node:child_process";
 import {
   existsSync,
@@ -34,9 +34,9 @@ const MIN_GIT = [2, 30] as const;
 export function examine(machine: Machine, effective: EffectiveConfig): Finding[] {
   const { config } = effective;
   const findings: Finding[] = [];
-  const check = (name: string, look: () => Omit<Finding, "check" | "hint"> & { hint?: string }) => {
+  const check = (name: string, run: () => Omit<Finding, "check" | "hint"> & { hint?: string }) => {
     try {
-      const { hint, ...found } = look();
+      const { hint, ...found } = run();
       findings.push({ check: name, ...found, hint: hint ?? null });
     } catch (error) {
       const failure = asLazarusError(error, name);
@@ -47,7 +47,7 @@ export function examine(machine: Machine, effective: EffectiveConfig): Finding[]
   check("git", checkGit);
   check("libc", () => {
     const support = posixSupport();
-    if (support.ok) return ok("flock, nanosecond times and xattrs can be called");
+    if (support.ok) return ok("flock, nanosecond times and xattrs are available");
     return { status: "failed", note: support.reason, hint: "npm rebuild koffi" };
   });
   for (const [name, path] of [
@@ -56,12 +56,12 @@ export function examine(machine: Machine, effective: EffectiveConfig): Finding[]
     ["heartbeats", config.heartbeat_dir],
     ["run directory", config.run_dir],
   ] as const) {
-    check(name, () => checkPlace(machine, path));
+    check(name, () => checkDirectory(machine, path));
   }
   check("file metadata", () => withScratch(config.missions_root, checkMetadata));
   check("locks", () => withScratch(config.run_dir, (directory) => checkLocks(machine, directory)));
   check("registry", () => {
-    if (!existsSync(config.registry_file)) return ok(`${config.registry_file} (not made yet)`);
+    if (!existsSync(config.registry_file)) return ok(`${config.registry_file} (does not exist yet)`);
     using registry = openRegistry(machine, config.registry_file);
     const row = registry.database.prepare("PRAGMA quick_check").get() as Record<string, string>;
     if (Object.values(row)[0] !== "ok")
@@ -88,7 +88,7 @@ function checkGit() {
   } catch {
     return {
       status: "warning" as const,
-      note: "git is not installed: no git commits with checkpoints",
+      note: "git is not installed: checkpoints have no git commit",
       hint: "install git",
     };
   }
@@ -101,18 +101,18 @@ function checkGit() {
   };
 }
 
-function checkPlace(machine: Machine, path: string) {
+function checkDirectory(machine: Machine, path: string) {
   return withScratch(path, (directory, place) => {
     replaceFile(machine.disk, join(directory, "probe"), "");
     const { bavail, bsize } = statfsSync(place);
     if (bavail * bsize < LOW_SPACE_BYTES) {
       return { status: "warning" as const, note: `${path}: less than 1 GiB is free`, hint: `df -h ${place}` };
     }
-    if (place !== path) return ok(`${path} (not made yet)`);
+    if (place !== path) return ok(`${path} (does not exist yet)`);
     if (statSync(path).mode & 0o002) {
       return {
         status: "warning" as const,
-        note: `${path} can be written by anyone`,
+        note: `${path} is world-writable`,
         hint: `chmod o-w ${path}`,
       };
     }
@@ -120,7 +120,7 @@ function checkPlace(machine: Machine, path: string) {
   });
 }
 
-/** A directory for one check, in `path` or in what is there of the way to it. Nothing of it stays. */
+/** Runs a check in a scratch directory below `path`, or below its nearest existing parent. */
 function withScratch<T>(path: string, use: (directory: string, place: string) => T): T {
   let place = path;
   try {
@@ -146,7 +146,7 @@ function checkMetadata(directory: string) {
   if (!support.ok) {
     return {
       status: "warning" as const,
-      note: "times are kept to the microsecond and xattrs not at all",
+      note: "times have microsecond precision and xattrs are not captured",
       hint: "npm rebuild koffi",
     };
   }
@@ -157,8 +157,8 @@ function checkMetadata(directory: string) {
   support.posix.setTimes(file, wanted, wanted);
   if (statSync(file, { bigint: true }).mtimeNs !== wanted) lost.push("nanosecond times");
   if (!keepsXattrs(support.posix, file)) lost.push("user xattrs");
-  if (lost.length === 0) return ok("nanosecond times and user xattrs are kept");
-  return { status: "warning" as const, note: `this file system does not keep ${lost.join(" and ")}` };
+  if (lost.length === 0) return ok("nanosecond times and user xattrs work");
+  return { status: "warning" as const, note: `this file system does not support ${lost.join(" and ")}` };
 }
 
 function keepsXattrs(posix: Posix, file: string): boolean {
@@ -174,10 +174,10 @@ function checkLocks(machine: Machine, directory: string) {
   const path = join(directory, "lock");
   using first = tryAcquireLock(machine, path, "doctor");
   using second = tryAcquireLock(machine, path, "doctor");
-  if (first !== undefined && second === undefined) return ok("kernel locks exclude each other");
+  if (first !== undefined && second === undefined) return ok("kernel locks work");
   return {
     status: "failed" as const,
-    note: `locks on ${dirname(path)} do not exclude`,
+    note: `locks on ${dirname(path)} do not work`,
     hint: "use a local file system",
   };
 }
@@ -190,7 +190,7 @@ function checkGzip() {
   };
 }
 
-/** A wall clock that lies behind files just written makes every age wrong. */
+/** A clock behind the times of recent files makes every age wrong. */
 function checkClock(machine: Machine, missionsRoot: string) {
   const now = machine.clock.nowMs();
   const ahead = existsSync(missionsRoot)
@@ -202,7 +202,7 @@ function checkClock(machine: Machine, missionsRoot: string) {
   if (ahead.length === 0) return ok(new Date(now).toISOString());
   return {
     status: "warning" as const,
-    note: `${ahead.length} cells were written in the future`,
+    note: `${ahead.length} cells have times in the future`,
     hint: "date -u, and set the clock",
   };
 }

@@ -9,18 +9,22 @@ import { carryOutOrShow } from "../flows/install-options.ts";
 
 export const command = defineCommand({
   about:
-    "Writes the issue form of a mission proposal into a repository: into .gitea, which Gitea and Forgejo both read, or " +
-    "into .forgejo. Commit it to the default branch. With pit.gitea in the config and a webhook for issue labels, a " +
-    "proposal that gets the approval label becomes a cell.",
-  positionals: [{ name: "directory", summary: "the repository" }],
+    "Writes the issue form for mission proposals into a repository: into .gitea, which Gitea and Forgejo both read, or " +
+    "into .forgejo. Commit it to the default branch. With pit.gitea in the config and a webhook for issue labels, " +
+    "Lazarus creates the cell of a proposal when it gets the approval label.",
+  positionals: [{ name: "directory", summary: "checkout of the repository" }],
   options: {
-    forgejo: { type: "flag", summary: "into .forgejo instead of .gitea" },
-    label: { type: "text", value: "NAME", summary: `the label that approves (${DEFAULT_LABEL})` },
-    "dry-run": { type: "flag", summary: "print what would be written" },
+    forgejo: { type: "flag", summary: "write into .forgejo instead of .gitea" },
+    label: {
+      type: "text",
+      value: "NAME",
+      summary: `label that approves a proposal (default ${DEFAULT_LABEL})`,
+    },
+    "dry-run": { type: "flag", summary: "print what would be written, do nothing" },
   },
   examples: [
-    ["lazarus gitea install-template .", "into this repository"],
-    ["lazarus gitea install-template ../missions --dry-run", "what would be written?"],
+    ["lazarus gitea install-template .", "in the current repository"],
+    ["lazarus gitea install-template ../missions --dry-run", "show what would be written"],
   ],
   exits: ["missing", "machine"],
   run(context, { args, options }) {
