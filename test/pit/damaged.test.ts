@@ -225,7 +225,7 @@ describe("settings", () => {
     ],
     [{ pit: { http_port: "80" } }, "pit.http_port is not a port number"],
     [{ pit: { gitea: {} } }, "pit.gitea.secret_file is not a path"],
-    [{ alerts: { on: ["doom"] } }, "alerts.on is not a list of event kinds"],
+    [{ alerts: { on: ["doom"] } }, "alerts.on is not a list of kinds of events"],
   ])("%j are refused before the pit opens, by file and key", (document, says) => {
     configure(document);
     const { exit, stderr } = world.run(["pit"]);
