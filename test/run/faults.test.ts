@@ -18,6 +18,7 @@ import {
 import { choosePrunable } from "../../src/run/store/retention.ts";
 import { createRunStore } from "../../src/run/store/run-store.ts";
 import { createMemoryBackend } from "../../src/run/stores/memory.ts";
+import { MESSAGES_PER_RUN } from "../../src/run/stores/sqlite-schema.ts";
 import { tool } from "./bench.ts";
 import { type PostgresServer, startPostgres } from "./postgres-server.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
@@ -81,6 +82,32 @@ async function interruptedRuns(store: RunStore, count: number) {
   const executor = executorOn(store);
   await executor.shutdown();
   for (let i = 0; i < count; i += 1) await executor.run({ id: "a" }, "go", { runId: `r${i}` });
+}
+
+/** SQL that copies run n0 as n<first> … n<end - 1>. */
+function copyRun(kind: string, first: number, end: number): string {
+  const source = "(SELECT key FROM run WHERE id = 'n0')";
+  const head =
+    "status, epoch, owner, lease_until_ms, seq, step, phase, redactions, input_tokens, output_tokens, updated_ms, output, error";
+  const messages =
+    kind === "SQLite"
+      ? `INSERT INTO message (id, step, phase, body)
+         SELECT copy.key * ${MESSAGES_PER_RUN} + m.id % ${MESSAGES_PER_RUN}, m.step, m.phase, m.body
+         FROM run AS copy, message AS m
+         WHERE m.id / ${MESSAGES_PER_RUN} = ${source}
+           AND copy.id >= 'n1' AND copy.key > (SELECT max(id) / ${MESSAGES_PER_RUN} FROM message);`
+      : `INSERT INTO message (key, seq, step, phase, body)
+         SELECT copy.key, m.seq, m.step, m.phase, m.body FROM run AS copy, message AS m
+         WHERE m.key = ${source} AND copy.key NOT IN (SELECT key FROM message);`;
+  return `
+    INSERT INTO run (id, agent_id, format, created_ms, info)
+      WITH RECURSIVE i (n) AS (SELECT ${first} UNION ALL SELECT n + 1 FROM i WHERE n + 1 < ${end})
+      SELECT 'n' || n, agent_id, format, created_ms, replace(info, '"n0"', '"n' || n || '"')
+      FROM i, run WHERE run.id = 'n0';
+    INSERT INTO head (key, ${head})
+      SELECT copy.key, ${head} FROM run AS copy, head
+      WHERE head.key = ${source} AND copy.key NOT IN (SELECT key FROM head);
+    ${messages}`;
 }
 
 interface Said {
@@ -222,15 +249,19 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
   });
 
   test("many runs are listed, found and pruned", async () => {
-    // Above the thousand that lists show unasked.
+    // More than the 1,000 that lists show by default. Most are copies of the first row: only rows are needed here.
     const MANY = 1200;
+    const EXECUTED = 100;
     await using store = await place.open({ keepSecrets: true });
     const executor = executorOn(store);
-    const runs = Array.from({ length: MANY }, (_, i) => executor.run({ id: "a" }, "go", { runId: `n${i}` }));
+    const runs = Array.from({ length: EXECUTED }, (_, i) =>
+      executor.run({ id: "a" }, "go", { runId: `n${i}` }),
+    );
     const results = await Promise.all(runs);
     expect(results.filter(({ status, warnings }) => status !== "completed" || warnings.length > 0)).toEqual(
       [],
     );
+    await place.change(copyRun(kind, EXECUTED, MANY));
     expect((await store.list()).length).toBe(MANY);
     expect((await store.list({ limit: 5 })).length).toBe(5);
     const fork = await store.fork("n7", 1);

@@ -1,25 +1,25 @@
-// What the saver remembers between two puts: the newest value of each channel, and which versions the newest
-// checkpoints have, so that a step need not read back what it wrote a moment ago. Bounded; forgetting costs a read.
+// Caches the newest value of each channel and the channel versions of the newest checkpoints, so that a step does not
+// have to read back what the previous one wrote. Bounded; an evicted entry costs a read.
 
-/** A channel value as it was last put or loaded. */
+/** A channel value as last written or read. */
 export interface CachedValue {
   readonly version: string;
   readonly type: string;
-  /** Together its bytes. */
+  /** Concatenated, its bytes. */
   readonly pieces: readonly Uint8Array[];
   readonly length: number;
   readonly depth: number;
 }
 
-const MOST_BYTES = 64 * 1024 * 1024;
-const MOST_CHECKPOINTS = 1000;
+const MAX_BYTES = 64 * 1024 * 1024;
+const MAX_CHECKPOINTS = 1000;
 
-/** What a saver remembers. */
+/** The cache of a saver. */
 export interface BlobCache {
   get(thread: string, ns: string, channel: string, version: string): CachedValue | undefined;
   put(thread: string, ns: string, channel: string, value: CachedValue): void;
   versionOf(thread: string, ns: string, checkpointId: string, channel: string): string | undefined;
-  noteVersions(
+  putVersions(
     thread: string,
     ns: string,
     checkpointId: string,
@@ -28,9 +28,9 @@ export interface BlobCache {
   forgetThread(thread: string): void;
 }
 
-/** Makes an empty cache. */
+/** Creates an empty cache. */
 export function createBlobCache(): BlobCache {
-  // Maps keep the order of insertion: the first entry is the one that was touched longest ago.
+  // Maps keep insertion order, so the first entry is the least recently written.
   const values = new Map<string, CachedValue>();
   const versions = new Map<string, Readonly<Record<string, string | number>>>();
   let bytes = 0;
@@ -49,17 +49,17 @@ export function createBlobCache(): BlobCache {
       drop(name);
       values.set(name, value);
       bytes += value.length;
-      while (bytes > MOST_BYTES && values.size > 1) drop(values.keys().next().value!);
+      while (bytes > MAX_BYTES && values.size > 1) drop(values.keys().next().value!);
     },
     versionOf(thread, ns, checkpointId, channel) {
       const version = versions.get(key(thread, ns, checkpointId))?.[channel];
       return version === undefined ? undefined : String(version);
     },
-    noteVersions(thread, ns, checkpointId, noted) {
+    putVersions(thread, ns, checkpointId, entries) {
       const name = key(thread, ns, checkpointId);
       versions.delete(name);
-      versions.set(name, { ...noted });
-      if (versions.size > MOST_CHECKPOINTS) versions.delete(versions.keys().next().value!);
+      versions.set(name, { ...entries });
+      if (versions.size > MAX_CHECKPOINTS) versions.delete(versions.keys().next().value!);
     },
     forgetThread(thread) {
       const start = `[${JSON.stringify(thread)},`;

@@ -1,15 +1,15 @@
-// How a value is stored by what changed since its last version: the bytes between the longest common beginning and end.
-// A list that grows by one message costs one message, whatever its length: 400 steps of 2 KB are 1 MB and not 167.
-// Pure; a property test holds that every chain of deltas gives back its last value.
+// Deltas between versions of a value: the bytes between the longest common prefix and suffix. A list that grows by one
+// message costs one message regardless of its length: 400 steps of 2 KB take 1 MB instead of 167. Pure; a property test
+// checks that every chain of deltas reproduces its last value.
 
-/** A value in terms of an earlier one: its first `keep` bytes, then `middle`, then its last `tail` bytes. */
+/** A value relative to an earlier one: its first `keep` bytes, then `middle`, then its last `tail` bytes. */
 export interface Delta {
   readonly keep: number;
   readonly tail: number;
   readonly middle: Uint8Array;
 }
 
-/** One link of a chain: a delta on the link before it, or a whole value when it is the first. */
+/** One link of a chain: a delta against the previous link, or a whole value if it is the first. */
 export interface Link {
   readonly keep: number;
   readonly tail: number;
@@ -18,7 +18,7 @@ export interface Link {
 
 const STRIDE = 4096;
 
-/** What must be stored of `next` when `base` is there. */
+/** The delta from `base` to `next`. */
 export function diffBytes(base: Uint8Array, next: Uint8Array): Delta {
   const shorter = Math.min(base.length, next.length);
   const keep = commonStart(base, next, shorter);
@@ -28,7 +28,7 @@ export function diffBytes(base: Uint8Array, next: Uint8Array): Delta {
   return { keep, tail, middle: next.subarray(keep, next.length - tail) };
 }
 
-/** The same for values in pieces. Pieces that both begin with are the same objects and are not looked into. */
+/** The same for values in pieces. Leading pieces that are the same objects are not compared byte by byte. */
 export function diffPieces(base: readonly Uint8Array[], next: readonly Uint8Array[]): Delta {
   let same = 0;
   let kept = 0;
@@ -44,7 +44,7 @@ function joinFrom(pieces: readonly Uint8Array[], first: number): Uint8Array {
   return pieces.length === first + 1 ? pieces[first]! : Buffer.concat(pieces.slice(first));
 }
 
-/** Compared in strides by the runtime's own memcmp, then byte by byte in the stride that differs. */
+/** Compares in strides with memcmp, then byte by byte in the stride that differs. */
 function commonStart(a: Uint8Array, b: Uint8Array, length: number): number {
   let at = 0;
   while (
@@ -57,7 +57,7 @@ function commonStart(a: Uint8Array, b: Uint8Array, length: number): number {
   return at;
 }
 
-/** The value at the end of a chain, oldest link first. Pieces are moved, never copied, until the end. */
+/** The value at the end of a chain, oldest link first. Pieces are only concatenated at the end. */
 export function joinLinks(links: readonly Link[]): Uint8Array {
   let pieces: Uint8Array[] = [];
   let length = 0;
@@ -68,7 +68,7 @@ export function joinLinks(links: readonly Link[]): Uint8Array {
       continue;
     }
     const end: Uint8Array[] = [];
-    // What lies behind `keep` is taken off; its last `tail` bytes come back behind the new middle.
+    // Remove everything after `keep`; its last `tail` bytes are appended again after the new middle.
     for (let drop = length - keep; drop > 0; ) {
       const last = pieces.pop()!;
       const taken = last.length <= drop ? last : last.subarray(last.length - drop);

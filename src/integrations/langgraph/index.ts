@@ -1,4 +1,4 @@
-// lazarus/langgraph: a checkpoint saver for LangGraph on SQLite or PostgreSQL.
+// `lazarus/langgraph`: a checkpoint saver for LangGraph on SQLite or PostgreSQL.
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
 import type { PostgresOptions } from "../../platform/postgres.ts";
@@ -6,27 +6,27 @@ import { openPostgresRows } from "./postgres-rows.ts";
 import { LazarusSaver } from "./saver.ts";
 import { openSqliteRows, type Survives } from "./sqlite-rows.ts";
 
-/** What every saver takes. */
+/** Options of every saver. */
 export interface SaverOptions {
   readonly machine?: Machine;
-  /** LangGraph's JSON serializer unless given. */
+  /** Default: LangGraph's JSON serializer. */
   readonly serde?: SerializerProtocol;
 }
 
-/** What a saver in a file takes besides. */
+/** Options of a saver in a file. */
 export interface SqliteSaverOptions extends SaverOptions {
-  /** What a step outlives once it was saved; `power-loss` unless told. */
+  /** What a saved step survives, default `power-loss`. */
   readonly survives?: Survives;
 }
 
-/** A saver in one SQLite file, made if it is not there. In a cell, `state/langgraph.db` is part of its checkpoints. */
+/** Opens a saver in one SQLite file; creates it if needed. In a cell, `state/langgraph.db` is part of its checkpoints. */
 export function openSqliteSaver(path: string, options: SqliteSaverOptions = {}): LazarusSaver {
   const machine = options.machine ?? systemMachine;
   const rows = openSqliteRows(machine, path, options.survives);
   return new LazarusSaver(rows, machine.ids, options.serde);
 }
 
-/** A saver in the database that `connection` (postgres://…) names; its tables are made if they are not there. */
+/** Opens a saver in the database at `connection` (postgres://…); creates its tables if needed. */
 export async function openPostgresSaver(
   connection: string,
   options: SaverOptions & PostgresOptions = {},

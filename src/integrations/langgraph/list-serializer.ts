@@ -1,29 +1,28 @@
-// Serializes long lists without saying again what was said a step ago. LangGraph hands over the whole list of messages
-// at every step; its serializer needs 6 ms for 400 KB of them, looking at them to see that nothing changed needs 0.1.
-// An element's text is reused only when every value it can be seen to hold is the very same; anything that is not
-// plain data or a message is serialized anew each time, so a change in place is never missed.
+// Serializes long lists incrementally. LangGraph passes the whole list of messages at every step; serializing 400 KB of
+// them takes 6 ms, checking that nothing changed takes 0.1 ms. The text of an element is reused only when all its nested
+// values are identical; anything but plain data and messages is always serialized, so that no mutation is missed.
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 
-/** All that serialization could see of an element, side by side: compared in one loop, without making anything. */
+/** Every value that serialization reads from an element, in parallel arrays: compared in one loop without allocation. */
 interface Remembered {
   readonly holders: object[];
   readonly keys: (string | number)[];
   readonly values: unknown[];
-  /** Objects and lists in it, and how many entries they had: an added one has no line above. */
+  /** Nested objects and arrays with their sizes, to notice added entries. */
   readonly containers: object[];
   readonly sizes: number[];
   bytes: Uint8Array;
 }
 
-/** A value's text in pieces that stay the same objects while what they say stays the same. */
+/** Serialized value in pieces; unchanged pieces are the same objects as before. */
 export interface SerializedPieces {
   readonly type: string;
   readonly pieces: readonly Uint8Array[];
 }
 
-/** The part of a serializer that long lists pass. */
+/** Serializes values in pieces. */
 export interface ListSerializer {
-  /** The pieces together are what `serde.dumpsTyped` says, but for the order of keys in an object that got them anew. */
+  /** Concatenated, the same as `serde.dumpsTyped`, except for the key order of an object whose keys were re-added. */
   dumpPieces(value: unknown): Promise<SerializedPieces>;
 }
 
@@ -32,7 +31,7 @@ const OPEN = Buffer.from("[");
 const COMMA = Buffer.from(",");
 const CLOSE = Buffer.from("]");
 
-/** Serializes everything anew: of a serializer that is not LangGraph's own nothing is known. */
+/** No reuse: nothing is known about a custom serializer. */
 export function createPlainSerializer(serde: SerializerProtocol): ListSerializer {
   return {
     async dumpPieces(value) {
@@ -77,7 +76,7 @@ function createRemembered(): Remembered {
   return { holders: [], keys: [], values: [], containers: [], sizes: [], bytes: CLOSE };
 }
 
-/** Notes all that serialization can see of an object; false when some of it cannot be seen from outside. */
+/** Records every value that serialization reads from an object; false when some of its state is not accessible. */
 function look(value: object, into: Remembered, depth: number): boolean {
   if (depth >= DEEPEST || !isOpen(value)) return false;
   into.containers.push(value);
@@ -104,7 +103,7 @@ function isUnchanged({ holders, keys, values, containers, sizes }: Remembered): 
   return true;
 }
 
-/** Counted in a loop, since `Object.keys` makes a list each time: half of the whole look. */
+/** Counted in a loop: `Object.keys` allocates and took half of the total time. */
 function sizeOf(value: object): number {
   if (Array.isArray(value)) return value.length;
   let size = 0;
@@ -112,7 +111,7 @@ function sizeOf(value: object): number {
   return size;
 }
 
-/** Plain data, and LangChain's own serializable objects, whose text is made from their properties. */
+/** Plain data and LangChain's serializable objects, which are serialized from their properties. */
 function isOpen(value: object): boolean {
   const prototype = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || prototype === Array.prototype || prototype === null) return true;

@@ -1,14 +1,14 @@
-// Bytes as they are stored: a first byte that says how, then the bytes themselves or their zstd frame when that is
-// shorter. A step of 2 KB is stored twice by LangGraph's own design (write and value); packing takes that back.
+// The stored form of bytes: one byte for the encoding, then the bytes or their zstd frame if that is shorter. LangGraph
+// stores each value twice (write and channel); compression makes up for that.
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { LazarusError } from "../../platform/errors.ts";
 
 const PLAIN = 0;
 const ZSTD = 1;
-/** A frame takes 0.1 ms to make: too much for the few bytes that it saves of a short text. */
+/** Compression takes 0.1 ms, which does not pay off for short values. */
 const WORTH_PACKING = 512;
 
-/** What is said of graph checkpoints that cannot be read. */
+/** The error for an unreadable graph checkpoint. */
 export function damagedGraph(what: string, cause?: unknown): LazarusError {
   return new LazarusError("RUN_STORE_DAMAGED", `a graph checkpoint is damaged: ${what}`, {
     hint: "restore the database from a checkpoint of its cell: lazarus checkpoints",
@@ -16,7 +16,7 @@ export function damagedGraph(what: string, cause?: unknown): LazarusError {
   });
 }
 
-/** Bytes as they are stored. */
+/** Encodes bytes for storage. */
 export function pack(bytes: Uint8Array): Uint8Array {
   if (bytes.length >= WORTH_PACKING) {
     const packed = zstdCompressSync(bytes);
@@ -25,7 +25,7 @@ export function pack(bytes: Uint8Array): Uint8Array {
   return Buffer.concat([Buffer.of(PLAIN), bytes]);
 }
 
-/** The bytes again. Throws RUN_STORE_NEWER for a way of packing that is not known. */
+/** Decodes stored bytes. Throws RUN_STORE_NEWER for an unknown encoding. */
 export function unpack(stored: Uint8Array): Uint8Array {
   const bytes = stored.subarray(1);
   switch (stored[0]) {

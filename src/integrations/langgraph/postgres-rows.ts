@@ -1,4 +1,4 @@
-// The saver's rows in PostgreSQL. A put is one statement and one commit: checkpoint and blobs together or not at all.
+// The saver's rows in PostgreSQL. A put is one statement and one commit, so checkpoint and blobs are stored atomically.
 import type { Machine } from "../../platform/machine.ts";
 import { openPostgresPool, type PostgresOptions } from "../../platform/postgres.ts";
 import type { BlobRow, CheckpointRow, SaverRows, WriteRow } from "./rows.ts";
@@ -83,7 +83,7 @@ const SQL = {
     WHERE s.nspname = $1 AND c.relkind = 'r' AND c.relname LIKE 'graph%'`,
 } as const;
 
-/** Opens the saver's tables in a database, making them if they are not there. */
+/** Opens the saver's tables in a database; creates them if needed. */
 export async function openPostgresRows(
   machine: Machine,
   connection: string,

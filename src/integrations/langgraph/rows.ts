@@ -1,5 +1,4 @@
-// The seam between the saver and a database: rows of bytes. SQLite and PostgreSQL implement it; the saver above knows
-// LangGraph and nothing of SQL.
+// The interface between the saver and a database: rows of bytes, implemented for SQLite and PostgreSQL.
 
 /** One checkpoint without its channel values. */
 export interface CheckpointRow {
@@ -11,32 +10,32 @@ export interface CheckpointRow {
   readonly metadata: Uint8Array;
 }
 
-/** One version of one channel, told in terms of an earlier one. */
+/** One version of one channel, as a delta against an earlier one. */
 export interface BlobRow {
   readonly channel: string;
   readonly version: string;
-  /** The version that this one is told in terms of; null for a whole value. */
+  /** The version that the delta is against; null for a whole value. */
   readonly base: string | null;
-  /** Links before this one. */
+  /** Number of earlier links in its chain. */
   readonly depth: number;
   readonly keep: number;
   readonly tail: number;
-  /** Of the serializer; `empty` for a channel without a value. */
+  /** Type tag of the serializer; `empty` for a channel without a value. */
   readonly type: string;
   readonly body: Uint8Array;
 }
 
-/** What a task wrote before its step was over. */
+/** A write of a task within a step. */
 export interface WriteRow {
   readonly taskId: string;
-  /** Negative for LangGraph's special writes, which replace each other; others count once. */
+  /** Negative for LangGraph's special writes, which are replaced; other writes are kept as first written. */
   readonly index: number;
   readonly channel: string;
   readonly type: string;
   readonly body: Uint8Array;
 }
 
-/** Which checkpoints; nothing set means all. */
+/** Filters for checkpoints; default all. */
 export interface CheckpointQuery {
   readonly thread?: string | undefined;
   readonly ns?: string | undefined;
@@ -45,12 +44,12 @@ export interface CheckpointQuery {
   readonly limit?: number | undefined;
 }
 
-/** A database of checkpoints. What a promise resolved is durable. */
+/** A database of checkpoints. A resolved write is durable. */
 export interface SaverRows extends AsyncDisposable {
-  /** Checkpoint and blobs in one transaction. Blobs that are there already stay as they are. */
+  /** Stores checkpoint and blobs in one transaction. Existing blobs are not changed. */
   put(row: CheckpointRow, blobs: readonly BlobRow[]): Promise<void>;
   putWrites(thread: string, ns: string, checkpointId: string, writes: readonly WriteRow[]): Promise<void>;
-  /** One checkpoint; the newest when no id is given. */
+  /** One checkpoint, default the newest. */
   find(thread: string, ns: string, id: string | undefined): Promise<CheckpointRow | undefined>;
   /** Newest first. */
   list(query: CheckpointQuery): Promise<CheckpointRow[]>;

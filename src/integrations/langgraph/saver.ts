@@ -1,6 +1,6 @@
-// A checkpoint saver for LangGraph whose growth is linear: each channel's value is stored once per version, as what
-// changed since the version before. Versions have a random part, so that two branches forked from one checkpoint never
-// share a value by accident. A put is one transaction; what it returned from survives SIGKILL and power loss.
+// A checkpoint saver for LangGraph with linear growth: each version of a channel is stored as a delta against the version
+// before. Versions have a random part, so that two branches forked from one checkpoint never share a value by accident.
+// A put is one transaction and survives SIGKILL and power loss once it has returned.
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
   BaseCheckpointSaver,
@@ -25,16 +25,16 @@ import { createListSerializer, createPlainSerializer, type ListSerializer } from
 import { damagedGraph, pack, unpack } from "./pack.ts";
 import type { BlobRow, CheckpointRow, SaverRows } from "./rows.ts";
 
-/** A chain longer than this starts anew with a whole value, so that loading stays bounded. */
+/** After this many deltas a whole value is stored, so that loading stays bounded. */
 const LONGEST_CHAIN = 1000;
-/** Long enough for any step count; versions are compared as text. */
+/** Zero-padded, since versions are compared as strings. */
 const VERSION_DIGITS = 10;
 const VERSION_RANDOM = 8;
 const EMPTY = "empty";
-/** Made by `getNextVersion`, hence never given to two values. Only such a value can be trusted to be the stored one. */
+/** A version made by `getNextVersion`, which is unique. Only then does the cached value equal the stored one. */
 const UNIQUE_VERSION = /^\d{10,}\.[0-9a-z]{8}$/;
 
-/** LangGraph's saver on a Lazarus database. Make one with `openSqliteSaver` or `openPostgresSaver`. */
+/** A LangGraph checkpoint saver; create it with `openSqliteSaver` or `openPostgresSaver`. */
 export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable {
   readonly #rows: SaverRows;
   readonly #ids: IdSource;
@@ -48,11 +48,11 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
     this.#lists = (serde === undefined ? createListSerializer : createPlainSerializer)(this.serde);
   }
 
-  /** Counts up, with a random part: two forks that write "the next version" write different ones. */
+  /** The next version, with a random part, so that two forks never get the same one. */
   override getNextVersion(current: number | undefined): number {
     const count = current === undefined ? 0 : Number.parseInt(String(current), 10);
     const text = `${String(count + 1).padStart(VERSION_DIGITS, "0")}.${randomText(this.#ids, VERSION_RANDOM)}`;
-    // A text, as LangGraph allows; its graphs are typed for savers that count in numbers.
+    // LangGraph allows string versions, but types them as numbers.
     return text as unknown as number;
   }
 
@@ -111,7 +111,7 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
     crashPoint("langgraph.put.before");
     await this.#rows.put(row, blobs);
     crashPoint("langgraph.put.after");
-    this.#cache.noteVersions(thread, ns, checkpoint.id, checkpoint.channel_versions);
+    this.#cache.putVersions(thread, ns, checkpoint.id, checkpoint.channel_versions);
     return { configurable: { thread_id: thread, checkpoint_ns: ns, checkpoint_id: checkpoint.id } };
   }
 
@@ -161,7 +161,7 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
     }
   }
 
-  /** A channel's new value, told in terms of the one that the parent checkpoint has, when that is shorter. */
+  /** A channel's new value, as a delta against the parent checkpoint's value if that is shorter. */
   async #blobRow(
     thread: string,
     ns: string,
@@ -189,14 +189,14 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
     return { ...whole, type, body: pack(Buffer.concat(pieces)) };
   }
 
-  /** The value of a channel in a checkpoint: remembered from the last put or load, else read. */
+  /** The value of a channel in a checkpoint, from the cache or the database. */
   async #base(thread: string, ns: string, checkpointId: string, channel: string) {
     const version = this.#cache.versionOf(thread, ns, checkpointId, channel);
     if (version !== undefined) return this.#value(thread, ns, channel, version);
     const row = await this.#rows.find(thread, ns, checkpointId);
     if (row === undefined) return undefined;
     const { channel_versions: versions } = await this.#load<Checkpoint>("json", row.body);
-    this.#cache.noteVersions(thread, ns, checkpointId, versions ?? {});
+    this.#cache.putVersions(thread, ns, checkpointId, versions ?? {});
     const found = versions?.[channel];
     return found === undefined ? undefined : this.#value(thread, ns, channel, String(found));
   }
@@ -225,7 +225,7 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
       const value = await this.#value(thread, ns, channel, String(version));
       if (value !== undefined) values[channel] = await this.#parse(value.type, Buffer.concat(value.pieces));
     }
-    this.#cache.noteVersions(thread, ns, id, body.channel_versions ?? {});
+    this.#cache.putVersions(thread, ns, id, body.channel_versions ?? {});
     const checkpoint: Checkpoint = { ...body, channel_values: values };
     if (checkpoint.v < 4 && parentId !== null) await this.#migrateSends(checkpoint, thread, ns, parentId);
     const writes = await this.#rows.writes(thread, ns, id);
@@ -246,7 +246,7 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
     };
   }
 
-  /** Checkpoints before format 4 kept sends with their parent's writes. */
+  /** Checkpoints before format 4 stored sends among the writes of their parent. */
   async #migrateSends(checkpoint: Checkpoint, thread: string, ns: string, parentId: string): Promise<void> {
     const sends = (await this.#rows.writes(thread, ns, parentId)).filter(({ channel }) => channel === TASKS);
     checkpoint.channel_values[TASKS] = await Promise.all(

@@ -1,4 +1,5 @@
-// The saver's rows in one SQLite file: WAL, each put one transaction, on disk at return unless its host chose less (INV-1).
+// The saver's rows in one SQLite file. Each put is one transaction and on disk when it returns, unless its host chose
+// `survives: "kill"` (INV-1).
 import { statSync } from "node:fs";
 import type { SQLInputValue } from "node:sqlite";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -77,19 +78,19 @@ const SAVER_DATABASE: DatabaseSpec = {
 };
 
 /**
- * What a put outlives once it returned. `power-loss`: everything, with a sync of the disk at each commit. `kill`: the end
- * of its process, but the last steps before a power cut may be gone, as with LangGraph's own SQLite saver.
+ * What a completed put survives. `power-loss`: everything; the disk is synced at each commit. `kill`: the end of the
+ * process, but a power loss may lose the last steps, as with LangGraph's own SQLite saver.
  */
 export type Survives = "power-loss" | "kill";
 
-/** Bodies up to here stand in their row. */
+/** Larger bodies are stored in a table of their own. */
 const LONGEST_INLINE = 256;
 
 const bodyOf = (table: string) =>
   `CASE WHEN ${table}.long_id IS NULL THEN ${table}.body
         ELSE (SELECT long_body.body FROM long_body WHERE long_body.id = ${table}.long_id) END AS body`;
 
-/** Opens the saver's file, making it if it is not there. */
+/** Opens the saver's file; creates it if needed. */
 export function openSqliteRows(machine: Machine, path: string, survives: Survives = "power-loss"): SaverRows {
   const database = openDatabase(machine, path, SAVER_DATABASE);
   if (survives === "kill") database.exec("PRAGMA synchronous = NORMAL");
@@ -135,7 +136,7 @@ export function openSqliteRows(machine: Machine, path: string, survives: Survive
       SELECT task_id AS taskId, "index", channel, type, ${bodyOf("pending")} FROM pending
       WHERE thread = ? AND checkpoint = ? ORDER BY task_id, "index"`),
   };
-  /** Puts a row; its body goes elsewhere when it is long and the row is new. */
+  /** Inserts a row; a large body goes to the table of bodies.  */
   const putRow = (put: StatementSync, row: Record<string, SQLInputValue> & { readonly body: Uint8Array }) => {
     if (row.body.length <= LONGEST_INLINE) {
       put.run({ ...row, longId: null });
@@ -184,7 +185,7 @@ export function openSqliteRows(machine: Machine, path: string, survives: Survive
           const thread = addThread(threadName, ns);
           for (const write of writes) {
             const row = { thread, checkpoint, ...write };
-            // Special writes replace each other, and what they replace must leave nothing behind.
+            // A special write replaces the previous one, whose body must be removed.
             if (write.index < 0) sql.putWrite.run({ ...row, longId: null });
             else putRow(sql.putWrite, row);
           }
@@ -232,7 +233,7 @@ export function openSqliteRows(machine: Machine, path: string, survives: Survive
   };
 }
 
-/** Rows whose bodies are all there. */
+/** Rows with their bodies loaded. */
 function whole<Row>(path: string, rows: readonly Record<string, unknown>[]): Row[] {
   if (rows.every(({ body }) => body !== null)) return rows as Row[];
   throw damagedGraph(`${path} lost a body`);

@@ -1,11 +1,11 @@
-// Audit: an append-only log of what runs did, one numbered line per event, with the chain of parents. It lies in the
-// registry's style: a table that refuses change and removal. A port of the kernel, which does not know it.
+// An append-only audit log of runs in SQLite: numbered events per run, and the chain of parent runs. Triggers refuse
+// updates and deletes. Implements the kernel's audit port.
 import { type Machine, systemMachine } from "../../platform/machine.ts";
 import { redactSecrets } from "../../platform/redact.ts";
 import { type DatabaseSpec, openDatabase } from "../../platform/sqlite.ts";
 import type { AuditPort, RunEvent } from "../kernel/ports.ts";
 
-/** One event of a run as it was written down. */
+/** One recorded event of a run. */
 export interface AuditEntry extends RunEvent {
   readonly runId: string;
   /** Counts from 1 within its run. */
@@ -18,7 +18,7 @@ export interface AuditEntry extends RunEvent {
 export interface AuditLog extends AuditPort, Disposable {
   /** The events of one run, in order. */
   read(runId: string): AuditEntry[];
-  /** The run and those that started it, the first one last. */
+  /** The run, its parent, and so on up to the root. */
   ancestors(runId: string): string[];
 }
 
@@ -49,7 +49,7 @@ const AUDIT_DATABASE: DatabaseSpec = {
   damaged: "RUN_STORE_DAMAGED",
 };
 
-/** Opens or makes the log at `path`. Secrets in event data are redacted. */
+/** Opens or creates the log at `path`. Secrets in event data are redacted. */
 export function openAuditLog(path: string, machine: Machine = systemMachine): AuditLog {
   const database = openDatabase(machine, path, AUDIT_DATABASE);
   const insert = database.prepare(`
@@ -63,7 +63,7 @@ export function openAuditLog(path: string, machine: Machine = systemMachine): Au
   return {
     record(info, event) {
       const nowMs = Math.floor(machine.clock.nowMs());
-      // In the order of the events, though the look for secrets takes a moment.
+      // Serialized, since redaction is asynchronous and events must stay in order.
       const turn = queue.then(async () => {
         const data = JSON.stringify((await redactSecrets(event.data)).value);
         insert.run({

@@ -17,7 +17,7 @@ const info = (runId: string, parentRunId: string | null = null, callerId: string
   ({ runId, parentRunId, callerId }) as RunInfo;
 
 describe("audit", () => {
-  test("numbers events per run, keeps the chain of parents, and refuses change", async () => {
+  test("numbers events per run, keeps the chain of parents, and refuses changes", async () => {
     const path = join(directory, "audit.db");
     using log = openAuditLog(path, createSimulatedMachine({ disk: systemDisk }));
     await log.record(info("root"), { kind: "begin", step: 0, data: {} });
@@ -43,7 +43,7 @@ describe("audit", () => {
 });
 
 describe("budget", () => {
-  test("rolls: what left the window counts no more", async () => {
+  test("does not count what has left the window", async () => {
     const { clock } = createSimulatedMachine({ disk: systemDisk });
     const budget = createBudget({ windowMs: 1000, tokens: 100 }, undefined, clock);
     await budget.commit(info("r"), { runtimeMs: 5, usage: { inputTokens: 90, outputTokens: 10 } });
@@ -52,7 +52,7 @@ describe("budget", () => {
     await clock.advance(1000);
     expect(await budget.check(info("r"))).toBeUndefined();
   });
-  test("counts runtime too, and no limits are no budget", () => {
+  test("limits runtime too; without limits nothing is refused", () => {
     const spent = [{ callerId: "me", atMs: 10, runtimeMs: 60, tokens: 1 }];
     expect(judgeBudget(spent, { windowMs: 100, runtimeMs: 60 }, 50)).toContain("runtime");
     expect(judgeBudget(spent, { windowMs: 100 }, 50)).toBeUndefined();
@@ -62,7 +62,7 @@ describe("budget", () => {
 describe("personas", () => {
   const tools = { look: { inputSchema: {} as never, execute: () => 1 } };
   const write = (name: string, text: string) => writeFileSync(join(directory, name), text);
-  test("are read from files, none from nowhere", () => {
+  test("are read from files; a missing directory has none", () => {
     expect(loadPersonas(join(directory, "none")).size).toBe(0);
     write(
       "a.md",
@@ -76,12 +76,12 @@ describe("personas", () => {
     });
   });
   test.each([
-    ["no head", "hello", /no head/],
-    ["a broken head", "---\n{: [\n---\n", /YAML/],
-    ["a tool that is not there", "---\nname: x\ntools: [fly]\n---\n", /fly/],
-    ["a name that no agent can have", "---\nname: Scout Master\n---\n", /Scout Master.*cannot name an agent/],
-    ["a wrong limit", "---\nname: x\nmax_iterations: -1\n---\n", /max_iterations/],
-  ])("with %s are refused by name", (_, text, says) => {
+    ["no front matter", "hello", /no front matter/],
+    ["broken front matter", "---\n{: [\n---\n", /YAML/],
+    ["an unavailable tool", "---\nname: x\ntools: [fly]\n---\n", /fly/],
+    ["an invalid name", "---\nname: Scout Master\n---\n", /Scout Master.*not a valid agent name/],
+    ["an invalid limit", "---\nname: x\nmax_iterations: -1\n---\n", /max_iterations/],
+  ])("with %s are refused, naming the file", (_, text, says) => {
     write("x.md", text);
     expect(() => loadPersonas(directory, tools)).toThrow(says);
   });
@@ -92,7 +92,7 @@ describe("skills", () => {
     mkdirSync(join(directory, name));
     writeFileSync(join(directory, name, "SKILL.md"), head);
   };
-  test("give a prompt and one reading tool, and nothing from nowhere", async () => {
+  test("give a prompt and a tool that reads them; a missing directory gives none", async () => {
     expect(await loadSkills(join(directory, "none"))).toEqual({ skills: [], prompt: "", tools: {} });
     skill("pdf", "---\nname: pdf\ndescription: reads PDF files\n---\nUse it so.");
     writeFileSync(join(directory, "pdf", "more.md"), "more");
@@ -102,7 +102,7 @@ describe("skills", () => {
     expect(open()).toContain("Use it so.");
     expect(open("more.md")).toBe("more");
   });
-  test("never open a file outside their folder", async () => {
+  test("never open a file outside their directory", async () => {
     skill("pdf", "---\nname: pdf\ndescription: d\n---\n");
     writeFileSync(join(directory, "secret"), "s");
     symlinkSync(join(directory, "secret"), join(directory, "pdf", "link"));

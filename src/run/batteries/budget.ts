@@ -1,5 +1,5 @@
-// Budget: how much runtime and how many tokens a caller may use in a rolling window. The sum is a pure function; the
-// shell keeps what was spent, in memory or wherever the host likes. A port of the kernel, which does not know it.
+// Budgets: runtime and tokens per caller in a rolling window. The decision is a pure function; what was spent is kept in
+// memory or in a store of the host. Implements the kernel's budget port.
 import { type Clock, systemClock } from "../../platform/clock.ts";
 import type { BudgetPort } from "../kernel/ports.ts";
 
@@ -10,7 +10,7 @@ export interface BudgetLimits {
   readonly tokens?: number;
 }
 
-/** What one step of a caller's run took. */
+/** What one step used. */
 export interface Spending {
   readonly callerId: string;
   readonly atMs: number;
@@ -18,13 +18,13 @@ export interface Spending {
   readonly tokens: number;
 }
 
-/** Where spendings are kept. `list` gives those since a moment. */
+/** Keeps spendings. `list` returns those after `sinceMs`. */
 export interface SpendingStore {
   add(spending: Spending): Promise<void> | void;
   list(callerId: string, sinceMs: number): Promise<readonly Spending[]> | readonly Spending[];
 }
 
-/** Why a caller may not go on; undefined while there is something left. Pure. */
+/** Why a caller has no budget left; undefined while it has. Pure. */
 export function judgeBudget(
   spendings: readonly Spending[],
   limits: BudgetLimits,
@@ -35,15 +35,15 @@ export function judgeBudget(
   const tokens = sum((each) => each.tokens);
   const runtimeMs = sum((each) => each.runtimeMs);
   if (limits.tokens !== undefined && tokens >= limits.tokens) {
-    return `${tokens} of ${limits.tokens} tokens are used in this window`;
+    return `${tokens} of ${limits.tokens} tokens used in this window`;
   }
   if (limits.runtimeMs !== undefined && runtimeMs >= limits.runtimeMs) {
-    return `${Math.round(runtimeMs)} of ${limits.runtimeMs} ms of runtime are used in this window`;
+    return `${Math.round(runtimeMs)} of ${limits.runtimeMs} ms of runtime used in this window`;
   }
   return undefined;
 }
 
-/** Keeps spendings in memory and forgets what has left every window. */
+/** Keeps spendings in memory for `keepMs`. */
 export function createMemorySpendings(keepMs: number): SpendingStore {
   let spendings: Spending[] = [];
   return {
@@ -56,7 +56,7 @@ export function createMemorySpendings(keepMs: number): SpendingStore {
   };
 }
 
-/** A budget for an executor's ports. Runs without a caller share one; no limits, no budget. */
+/** Creates a budget port. Runs without a caller share one budget; without limits nothing is refused. */
 export function createBudget(
   limits: BudgetLimits,
   store: SpendingStore = createMemorySpendings(limits.windowMs),

@@ -1,4 +1,4 @@
-// Batteries that the kernel knows nothing of: audit, budget, personas, skills. Each is optional and does nothing by itself.
+// `lazarus/batteries`: audit log, budgets, personas and skills. All optional; the kernel imports none of them.
 export { type AuditEntry, type AuditLog, openAuditLog } from "./audit.ts";
 export {
   type BudgetLimits,

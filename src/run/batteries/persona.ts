@@ -1,19 +1,19 @@
-// Personas: named agent definitions in Markdown files, one per agent: a head with name, description, tools and limits,
-// and the instructions below it. Tools are picked by name from those that the host offers.
+// Personas: agent definitions in Markdown files. The front matter has name, description, tools and limits; the text is
+// the instructions. Tools are chosen by name from those that the host offers.
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Agent, isAgentId, type ToolSet } from "../kernel/agent.ts";
 import { readFrontMatter, textOf } from "./front-matter.ts";
 
-/** An agent that was read from a file. */
+/** An agent read from a file. */
 export interface Persona {
   readonly name: string;
   readonly description: string;
   readonly agent: Agent;
 }
 
-/** Reads every `*.md` of a directory; none when it does not exist. Throws PERSONA_INVALID naming the file. */
+/** Reads every `*.md` file of a directory, which may be missing. Throws PERSONA_INVALID for an invalid file. */
 export function loadPersonas(directory: string, tools: ToolSet = {}): Map<string, Persona> {
   const personas = new Map<string, Persona>();
   if (!existsSync(directory)) return personas;
@@ -21,21 +21,21 @@ export function loadPersonas(directory: string, tools: ToolSet = {}): Map<string
     if (!file.endsWith(".md")) continue;
     const persona = loadPersona(join(directory, file), tools);
     if (personas.has(persona.name)) {
-      throw invalid(join(directory, file), `another file already names the persona ${persona.name}`);
+      throw invalid(join(directory, file), `persona ${persona.name} is already defined in another file`);
     }
     personas.set(persona.name, persona);
   }
   return personas;
 }
 
-/** Reads one file; its name stands in when the head names none. */
+/** Reads one file. Its name is the default name of the persona. */
 export function loadPersona(path: string, tools: ToolSet = {}): Persona {
   const { head, text } = readFrontMatter(path, "PERSONA_INVALID");
   const name = textOf(head, "name") ?? basename(path, ".md");
   if (!isAgentId(name)) {
     throw invalid(
       path,
-      `${JSON.stringify(name)} cannot name an agent: use letters, digits and ._:@/- without spaces`,
+      `${JSON.stringify(name)} is not a valid agent name: use letters, digits and ._:@/- without spaces`,
     );
   }
   const wanted = head.tools === undefined ? Object.keys(tools) : head.tools;
@@ -46,12 +46,12 @@ export function loadPersona(path: string, tools: ToolSet = {}): Persona {
   if (missing !== undefined) {
     throw invalid(
       path,
-      `it wants the tool ${missing}; this host has: ${Object.keys(tools).join(", ") || "none"}`,
+      `tool ${missing} is not available; this host has: ${Object.keys(tools).join(", ") || "none"}`,
     );
   }
   const maxIterations = head.max_iterations;
   if (maxIterations !== undefined && !(Number.isInteger(maxIterations) && (maxIterations as number) > 0)) {
-    throw invalid(path, "max_iterations must be a whole number above 0");
+    throw invalid(path, "max_iterations must be a positive integer");
   }
   const tier = textOf(head, "model");
   return {

@@ -1,30 +1,30 @@
-// Skills: Agent Skill folders (SKILL.md with a head, and files beside it) as a few lines of prompt and one reading tool.
-// The model sees names and descriptions, and opens what it needs; a path never leads out of the skill's folder.
+// Agent Skills: directories with a SKILL.md and other files. The model sees names and descriptions in its prompt, and opens
+// what it needs with one tool, which never reads outside the skill's directory.
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join, resolve, sep } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
 import type { DurableTool } from "../kernel/agent.ts";
 import { readFrontMatter, textOf } from "./front-matter.ts";
 
-/** One skill folder. */
+/** One skill. */
 export interface Skill {
   readonly name: string;
   readonly description: string;
   readonly directory: string;
 }
 
-/** Skills as an agent uses them. */
+/** Skills as the prompt and tools of an agent. */
 export interface SkillSet {
   readonly skills: readonly Skill[];
   /** To append to an agent's instructions; empty when there are no skills. */
   readonly prompt: string;
-  /** `open_skill`; no tool when there are no skills. */
+  /** `open_skill`; empty when there are no skills. */
   readonly tools: Readonly<Record<string, DurableTool>>;
 }
 
-const LARGEST_BYTES = 256 * 1024;
+const MAX_BYTES = 256 * 1024;
 
-/** Reads every folder below `directory` that has a SKILL.md; none when it does not exist. */
+/** Reads every subdirectory that has a SKILL.md; `directory` may be missing. */
 export async function loadSkills(directory: string): Promise<SkillSet> {
   const skills = existsSync(directory)
     ? readdirSync(directory, { withFileTypes: true })
@@ -32,11 +32,11 @@ export async function loadSkills(directory: string): Promise<SkillSet> {
         .map((entry) => loadSkill(join(directory, entry.name)))
         .sort((a, b) => (a.name < b.name ? -1 : 1))
     : [];
-  const twin = skills.find((skill, i) => skills[i - 1]?.name === skill.name);
-  if (twin !== undefined) {
+  const duplicate = skills.find((skill, i) => skills[i - 1]?.name === skill.name);
+  if (duplicate !== undefined) {
     throw new LazarusError(
       "SKILL_INVALID",
-      `${twin.directory}: another skill is already called ${twin.name}`,
+      `${duplicate.directory}: another skill is already named ${duplicate.name}`,
       {
         hint: "rename one of them",
       },
@@ -79,7 +79,7 @@ async function openSkillTool(
     }),
     execute({ skill: name, file = "SKILL.md" }) {
       const skill = skills.find((each) => each.name === name);
-      if (skill === undefined) throw new Error(`there is no skill ${name}`);
+      if (skill === undefined) throw new Error(`no skill ${name}`);
       return readSkillFile(skill, file);
     },
   };
@@ -88,11 +88,11 @@ async function openSkillTool(
 function readSkillFile(skill: Skill, file: string): string {
   const root = realpathSync(skill.directory);
   const path = resolve(root, file);
-  // Checked again on the real path: a link inside the folder may lead out of it.
+  // Checked on the real path too: a symlink may point outside.
   const inside = (each: string) => each.startsWith(root + sep);
   if (!inside(path) || !existsSync(path) || !inside(realpathSync(path)) || !statSync(path).isFile()) {
     throw new Error(`skill ${skill.name} has no file ${file}`);
   }
-  if (statSync(path).size > LARGEST_BYTES) throw new Error(`${file} is larger than ${LARGEST_BYTES} bytes`);
+  if (statSync(path).size > MAX_BYTES) throw new Error(`${file} is larger than ${MAX_BYTES} bytes`);
   return readFileSync(path, "utf8");
 }

@@ -28,11 +28,11 @@ function bench(options: Omit<CriticOptions, "clock">) {
 }
 
 describe("critic", () => {
-  test("nothing set, no watchdog", () => {
+  test("without a timeout there is no watchdog", () => {
     expect(createCritic({})).toBeUndefined();
     expect(createCritic({ softTimeoutMs: 0 })).toBeUndefined();
   });
-  test("asks once per idle period, and kills at the backstop", async () => {
+  test("asks once per idle period, and kills at the hard limit", async () => {
     const { clock, did, asked, watch } = bench({ softTimeoutMs: 1000, hardMultiplier: 3 });
     watch.stepDone(4);
     await clock.advance(1000);
@@ -45,7 +45,7 @@ describe("critic", () => {
     await clock.advance(100_000);
     expect(did.length).toBe(1);
   });
-  test("a kill is final, whatever moves afterwards", async () => {
+  test("a kill is final", async () => {
     const { clock, did, asked, watch } = bench({ softTimeoutMs: 1000, hardMultiplier: 2 });
     await clock.advance(2000);
     watch.activity();
@@ -55,14 +55,14 @@ describe("critic", () => {
     expect([did.length, asked.length]).toEqual([1, 1]);
   });
   test.each([Number.NaN, Number.POSITIVE_INFINITY, -5])(
-    "a multiplier of %s leaves the backstop in place",
+    "a multiplier of %s keeps a hard limit",
     async (hardMultiplier) => {
       const { clock, did } = bench({ softTimeoutMs: 1000, hardMultiplier });
       await clock.advance(3000);
       expect(did).toMatchObject([expect.stringContaining("kill")]);
     },
   );
-  test("activity re-arms it", async () => {
+  test("activity starts a new idle period", async () => {
     const { clock, did, asked, watch } = bench({ softTimeoutMs: 1000, hardMultiplier: 3 });
     for (let i = 0; i < 5; i += 1) {
       await clock.advance(1500);
@@ -83,7 +83,7 @@ describe("critic", () => {
     await clock.advance(1000);
     expect(asked).toMatchObject([{ lastTool: "crawl" }]);
   });
-  test("answers are passed on", async () => {
+  test("applies the answers of the escalator", async () => {
     const answers: Escalation[] = [
       { nudge: "hurry", raiseStepsBy: 5 },
       { kill: true, killReason: "enough" },
@@ -94,7 +94,7 @@ describe("critic", () => {
     await clock.advance(1000);
     expect(did).toEqual(["nudge hurry", "raise 5", "kill enough"]);
   });
-  test("an extension counts once per run, unless told otherwise", async () => {
+  test("extends a run once, or as often as asked with extendOnce: false", async () => {
     for (const [extendOnce, lives] of [
       [true, 5000],
       [false, 5000],
@@ -114,7 +114,7 @@ describe("critic", () => {
   test.each([
     ["throws", () => Promise.reject(new Error("down"))],
     ["never answers", () => new Promise<undefined>(() => {})],
-    ["answers nonsense", () => ({ extendBy: Number.NaN, nudge: 7, raiseStepsBy: -1 }) as never],
+    ["gives an invalid answer", () => ({ extendBy: Number.NaN, nudge: 7, raiseStepsBy: -1 }) as never],
   ])("an escalator that %s counts as no decision", async (_, onSoftTimeout) => {
     const { clock, did } = bench({ softTimeoutMs: 1000, hardMultiplier: 2, onSoftTimeout });
     await clock.advance(1999);
@@ -122,7 +122,7 @@ describe("critic", () => {
     await clock.advance(1);
     expect(did.length).toBe(1);
   });
-  test("whatever happened before, silence past the backstop kills", () => {
+  test("always kills past the hard limit", () => {
     fc.assert(
       fc.property(fc.nat(1e6), fc.nat(1e5), fc.boolean(), fc.nat(1e5), (last, extendedByMs, asked, more) => {
         const limits = { softMs: 1000, hardMultiplier: 3 };

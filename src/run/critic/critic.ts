@@ -1,43 +1,43 @@
-// The watchdog of runs: a port of the kernel that notices silence. It sleeps on the injected clock, asks its escalator,
-// and passes the answer on. A throwing escalator counts as no decision; a kill is sticky. Nothing set, no watchdog.
+// The watchdog of runs: a port of the kernel that detects idle runs. It sleeps on the injected clock, asks its escalator,
+// and applies the answer. An escalator that throws counts as no decision; a kill is final.
 import { type Clock, systemClock } from "../../platform/clock.ts";
 import type { RunControls, Watch, Watchdog } from "../kernel/ports.ts";
 import type { RunInfo } from "../model/types.ts";
 import { type CriticState, decideMove, type Escalation, soundEscalation } from "./decide.ts";
 
-/** What an escalator is told about a run that has fallen silent. */
+/** What an escalator receives about an idle run. */
 export interface CriticProgress {
   readonly iterations: number;
-  /** Wall clock of the last sign of life. */
+  /** Wall-clock time of the last activity, in milliseconds. */
   readonly lastActivity: number;
   readonly idleMs: number;
   readonly lastTool: string | null;
 }
 
-/** How a watchdog watches. */
+/** Timeouts and escalator of a watchdog. */
 export interface CriticOptions {
-  /** Silence after which the escalator is asked. Nothing set, no watchdog. */
+  /** Idle time after which the escalator is asked. Without it there is no watchdog. */
   readonly softTimeoutMs?: number;
-  /** The backstop is soft × this; 3 unless told, and never below 1. */
+  /** The run is killed after the soft timeout × this, default 3, at least 1. */
   readonly hardMultiplier?: number;
   onSoftTimeout?(
     info: RunInfo,
     progress: CriticProgress,
   ): Promise<Escalation | undefined> | Escalation | undefined;
-  /** Whether `extendBy` counts only the first time in a run; yes unless told. */
+  /** Whether a run can be extended only once, default true. */
   readonly extendOnce?: boolean;
   readonly clock?: Clock;
 }
 
 const DEFAULT_MULTIPLIER = 3;
 
-/** A watchdog for an executor's ports, or undefined when no timeout is set. */
+/** Creates a watchdog port; undefined when no timeout is set. */
 export function createCritic(options: CriticOptions): Watchdog | undefined {
   const { softTimeoutMs: softMs } = options;
   if (softMs === undefined || !(softMs > 0)) return undefined;
   const clock = options.clock ?? systemClock;
   const { hardMultiplier = DEFAULT_MULTIPLIER } = options;
-  // The backstop kills in any case: a multiplier that is no number must not leave it out.
+  // An invalid multiplier must not disable the hard limit.
   const limits = {
     softMs,
     hardMultiplier: Number.isFinite(hardMultiplier) ? Math.max(1, hardMultiplier) : DEFAULT_MULTIPLIER,
@@ -62,15 +62,15 @@ function watchRun(
   let iterations = 0;
   let lastTool: string | null = null;
   let extended = false;
-  /** Counts idle periods: an answer that comes after the run woke up is too late to be about it. */
+  /** Counts idle periods, to ignore an extension that arrives after the run became active again. */
   let period = 0;
   const stopped = new AbortController();
-  let nap = new AbortController();
+  let wakeUp = new AbortController();
 
   const activity = (change: Partial<CriticState> = {}) => {
     state = { ...state, lastActivityMs: clock.monotonicMs(), asked: false, extendedByMs: 0, ...change };
     period += 1;
-    nap.abort();
+    wakeUp.abort();
   };
   const kill = (reason: string) => {
     if (state.killed) return;
@@ -91,32 +91,32 @@ function watchRun(
     const {
       nudge,
       extendBy,
-      kill: mustDie,
+      kill: mustKill,
       killReason,
       raiseStepsBy,
     } = soundEscalation(answer, !(extended && (options.extendOnce ?? true)));
-    if (mustDie)
-      return kill(killReason ?? `the escalator ended it after ${Math.round(idleMs)} ms of silence`);
+    if (mustKill)
+      return kill(killReason ?? `killed by the escalator after ${Math.round(idleMs)} ms without activity`);
     if (nudge !== undefined) controls.nudge(nudge);
     if (raiseStepsBy !== undefined) controls.raiseStepsBy(raiseStepsBy);
     if (extendBy !== undefined && askedIn === period) {
       extended = true;
       state = { ...state, extendedByMs: state.extendedByMs + extendBy };
-      nap.abort();
+      wakeUp.abort();
     }
   };
   const loop = async () => {
     while (!stopped.signal.aborted && !state.killed) {
       const move = decideMove(state, limits, clock.monotonicMs());
       if (move.move === "kill") {
-        kill(`it was silent for ${Math.round(move.idleMs)} ms, past its hard limit`);
+        kill(`no activity for ${Math.round(move.idleMs)} ms, past the hard limit`);
       } else if (move.move === "ask") {
-        // Not awaited: an escalator that never answers must not hold the backstop.
+        // Not awaited: an escalator that never answers must not delay the hard limit.
         void ask();
       } else {
-        nap = new AbortController();
+        wakeUp = new AbortController();
         const untilMs = move.move === "rest" ? Number.POSITIVE_INFINITY : move.untilMs - clock.monotonicMs();
-        await sleepUntil(clock, untilMs, AbortSignal.any([nap.signal, stopped.signal]));
+        await sleepUntil(clock, untilMs, AbortSignal.any([wakeUp.signal, stopped.signal]));
       }
     }
   };

@@ -1,32 +1,32 @@
-// What a watchdog does at a moment, as a pure function of what it has seen. Two tiers: after a soft idle time it asks,
-// at most once per idle period; at soft × multiplier it kills whatever was answered. Tool calls in flight are not idle.
+// Decides what a watchdog does, as a pure function. Two tiers: after the soft timeout it asks, at most once per idle
+// period; at soft × multiplier it kills the run regardless of the answer. A run with a tool call in flight is not idle.
 
-/** What a watchdog has seen of one run. */
+/** What a watchdog knows about one run. */
 export interface CriticState {
-  /** Monotonic time of the last sign of life. */
+  /** Monotonic time of the last activity. */
   readonly lastActivityMs: number;
   readonly toolsInFlight: number;
-  /** Whether this idle period has had its question. */
+  /** Whether the escalator was asked in this idle period. */
   readonly asked: boolean;
-  /** How much longer this idle period may last, by the escalator's word. */
+  /** How much the escalator extended this idle period. */
   readonly extendedByMs: number;
   readonly killed: boolean;
 }
 
-/** When silence is asked about, and when it ends the run. */
+/** When an idle run is asked about, and when it is killed. */
 export interface CriticLimits {
   readonly softMs: number;
   readonly hardMultiplier: number;
 }
 
-/** What to do now, and until when to wait. */
+/** What to do now. `rest`: nothing can happen before the next activity. */
 export type CriticMove =
   | { readonly move: "wait"; readonly untilMs: number }
   | { readonly move: "ask" }
   | { readonly move: "kill"; readonly idleMs: number }
   | { readonly move: "rest" };
 
-/** `rest` means that nothing can happen before the next activity. */
+/** Decides the next move. Pure. */
 export function decideMove(state: CriticState, limits: CriticLimits, nowMs: number): CriticMove {
   if (state.killed || state.toolsInFlight > 0) return { move: "rest" };
   const softAtMs = state.lastActivityMs + limits.softMs;
@@ -36,18 +36,18 @@ export function decideMove(state: CriticState, limits: CriticLimits, nowMs: numb
   return { move: "wait", untilMs: hardAtMs };
 }
 
-/** What an escalator may answer. Everything is optional; an empty answer is no decision. */
+/** The answer of an escalator. An empty answer is no decision. */
 export interface Escalation {
-  /** Said to the model before its next step. */
+  /** Sent to the model before its next step. */
   readonly nudge?: string;
-  /** Milliseconds added to the hard backstop. */
+  /** Milliseconds added to the hard limit. */
   readonly extendBy?: number;
   readonly kill?: boolean;
   readonly killReason?: string;
   readonly raiseStepsBy?: number;
 }
 
-/** An answer with all that cannot be taken at its word left out. */
+/** The valid parts of an answer. */
 export function soundEscalation(answer: unknown, mayExtend: boolean): Escalation {
   if (typeof answer !== "object" || answer === null) return {};
   const { nudge, extendBy, kill, killReason, raiseStepsBy } = answer as Record<string, unknown>;

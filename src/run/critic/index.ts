@@ -1,4 +1,4 @@
-// lazarus/critic: the two-tier watchdog of runs.
+// `lazarus/critic`: the two-tier watchdog of runs.
 export { type CriticOptions, type CriticProgress, createCritic } from "./critic.ts";
 export {
   type CriticLimits,

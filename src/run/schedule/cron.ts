@@ -1,10 +1,10 @@
-// The cron grammar, which is croner's. Pure: the time is handed in.
+// Cron expressions, parsed by croner. Pure: the time is a parameter.
 import { Cron } from "croner";
 import { LazarusError } from "../../platform/errors.ts";
 
 /**
- * When a cron expression fires next after `nowMs`; null when never again. `timezone` is an IANA name, UTC unless told.
- * Throws USAGE for an expression that cannot be read.
+ * When a cron expression fires next after `nowMs`; null when never. `timezone` is an IANA name, default UTC. Throws USAGE
+ * for an invalid expression.
  */
 export function nextCronTime(expression: string, nowMs: number, timezone = "UTC"): number | null {
   try {
@@ -12,7 +12,7 @@ export function nextCronTime(expression: string, nowMs: number, timezone = "UTC"
     return next === null ? null : next.getTime();
   } catch (error) {
     throw new LazarusError("USAGE", `${JSON.stringify(expression)} is not a cron expression`, {
-      hint: 'five fields: "30 6 * * 1-5" is half past six on weekdays',
+      hint: 'use five fields, such as "30 6 * * 1-5" for 6:30 on weekdays',
       cause: error,
     });
   }

@@ -1,20 +1,20 @@
-// A generic runner of due jobs. It knows neither cron nor where jobs are kept: both are handed in, with the clock. The
-// next time is computed before the run, so that a bad expression skips its job; a failed run leaves its job due; one
-// job's throw stops no other. Only a failing `due()` ends the pass.
+// A runner of due jobs. Job storage, time computation and clock are injected. The next time is computed before the run,
+// so that an invalid expression skips its job; a failed run leaves its job due; a job that throws does not stop the
+// others. Only a failing `due()` ends the pass.
 import { type Clock, systemClock } from "../../platform/clock.ts";
 
-/** Where jobs come from and what running one means. */
+/** Where jobs come from, and how to run one. */
 export interface ScheduleOptions<Job> {
   /** The jobs that are due at `nowMs`. */
   due(nowMs: number): Promise<readonly Job[]> | readonly Job[];
   run(job: Job): Promise<unknown> | unknown;
-  /** Notes that the job ran and when it is due next; null when it never is again. */
+  /** Records that the job ran and when it is due next; null when never. */
   mark(job: Job, nextMs: number | null): Promise<void> | void;
-  /** When the job is due next, from `nowMs` on; null when never. Throws for an expression it cannot read. */
+  /** When the job is due next after `nowMs`; null when never. Throws for an invalid expression. */
   next(job: Job, nowMs: number): Promise<number | null> | number | null;
   onWarning?(warning: string, job: Job | undefined): void;
   readonly clock?: Clock;
-  /** Pause between passes of `loop`; a minute unless told. */
+  /** Pause between passes of `loop`, default 60000. */
   readonly intervalMs?: number;
 }
 
@@ -37,14 +37,14 @@ export interface ScheduleRunner<Job> {
 
 const DEFAULT_INTERVAL_MS = 60_000;
 
-/** Makes a runner; it does nothing until `tick` or `loop` is called. */
+/** Creates a runner; it does nothing until `tick` or `loop` is called. */
 export function createSchedule<Job>(options: ScheduleOptions<Job>): ScheduleRunner<Job> {
   const clock = options.clock ?? systemClock;
   const warn = (warning: string, job: Job | undefined) => {
     try {
       options.onWarning?.(warning, job);
     } catch {
-      // Whoever listens must not stop the schedule.
+      // A failing listener must not stop the schedule.
     }
   };
   const attempt = async <T>(
@@ -64,13 +64,13 @@ export function createSchedule<Job>(options: ScheduleOptions<Job>): ScheduleRunn
     for (const job of await options.due(clock.nowMs())) {
       const next = await attempt(
         () => options.next(job, clock.nowMs()),
-        "a job was skipped, its next time is unknown",
+        "job skipped: its next time could not be computed",
         job,
       );
       if (next === undefined) report.skipped.push(job);
-      else if (!(await attempt(() => options.run(job), "a job failed and stays due", job)))
+      else if (!(await attempt(() => options.run(job), "job failed and stays due", job)))
         report.failed.push(job);
-      else if (!(await attempt(() => options.mark(job, next.value), "a job ran but was not marked", job))) {
+      else if (!(await attempt(() => options.mark(job, next.value), "job ran but was not marked", job))) {
         report.failed.push(job);
       } else report.ran.push(job);
     }
@@ -83,10 +83,7 @@ export function createSchedule<Job>(options: ScheduleOptions<Job>): ScheduleRunn
         try {
           await tick();
         } catch (error) {
-          warn(
-            `what is due could not be found out: ${error instanceof Error ? error.message : error}`,
-            undefined,
-          );
+          warn(`due jobs could not be listed: ${error instanceof Error ? error.message : error}`, undefined);
         }
         await clock.sleep(options.intervalMs ?? DEFAULT_INTERVAL_MS, signal);
       }

@@ -33,7 +33,7 @@ function bench(jobs: Job[], run: (job: Job) => unknown = () => {}) {
 const job = (name: string, cron = "* * * * *"): Job => ({ name, cron, dueMs: null });
 
 describe("schedule", () => {
-  test("runs what is due and marks its next time", async () => {
+  test("runs due jobs and records their next time", async () => {
     const { runner, jobs, clock } = bench([job("a", "0 6 * * *")]);
     const report = await runner.tick();
     expect(report.ran.length).toBe(1);
@@ -42,14 +42,14 @@ describe("schedule", () => {
     await clock.advance(24 * 3600_000);
     expect((await runner.tick()).ran.length).toBe(1);
   });
-  test("a bad expression skips that job and no other", async () => {
+  test("an invalid expression skips only its job", async () => {
     const { runner, ran, warnings } = bench([job("bad", "not a cron"), job("good")]);
     const report = await runner.tick();
     expect(ran).toEqual(["good"]);
     expect(report.skipped.map(({ name }) => name)).toEqual(["bad"]);
     expect(warnings[0]).toContain("not a cron");
   });
-  test("a failed run leaves its job due, and stops no other", async () => {
+  test("a failed run leaves its job due and does not stop the others", async () => {
     let broken = true;
     const { runner, ran, jobs } = bench([job("a"), job("b")], ({ name }) => {
       if (name === "a" && broken) throw undefined;
@@ -79,9 +79,9 @@ describe("schedule", () => {
     });
     expect(await runner.tick()).toEqual({ ran: ["b"], failed: ["a"], skipped: [] });
     expect(order).toEqual(["next a", "run a", "next b", "run b"]);
-    expect(warnings).toEqual(["a job ran but was not marked: no disk"]);
+    expect(warnings).toEqual(["job ran but was not marked: no disk"]);
   });
-  test("only a failing due() ends the pass; the loop goes on", async () => {
+  test("a failing due() ends the pass; the loop continues", async () => {
     const clock = createSimulatedClock();
     let asked = 0;
     const warnings: string[] = [];
@@ -102,7 +102,7 @@ describe("schedule", () => {
     expect(asked).toBe(5);
     expect(warnings.length).toBe(4);
   });
-  test("the cron grammar knows time zones and says what it cannot read", () => {
+  test("cron expressions support time zones; an invalid one is named", () => {
     const noon = Date.UTC(2026, 6, 1, 12);
     expect(nextCronTime("0 9 * * *", noon, "America/New_York")).toBe(Date.UTC(2026, 6, 1, 13));
     expect(() => nextCronTime("61 * * * *", noon)).toThrow(/cron expression/);
