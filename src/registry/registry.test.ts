@@ -1,4 +1,4 @@
-// The diary and the index: append-only, numbered, and honest about a file that is newer, foreign or damaged.
+// The event log is append-only and numbered; newer, foreign and damaged files are refused with clear errors.
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +23,7 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 describe("the event log", () => {
-  it("numbers events in the order they happened, with the time of the clock", async () => {
+  it("numbers events in order, with the time of the clock", async () => {
     using registry = openRegistry(machine, path);
     const first = registry.append({ kind: "init", mission: "m1", data: { root: "/m" } });
     await machine.clock.advance(5);
@@ -35,7 +35,7 @@ describe("the event log", () => {
     ]);
   });
 
-  it("is there for the next process", () => {
+  it("survives the process", () => {
     {
       using registry = openRegistry(machine, path);
       registry.append({ kind: "init", mission: "m1" });
@@ -44,7 +44,7 @@ describe("the event log", () => {
     expect(again.events({})).toHaveLength(1);
   });
 
-  it("gives those of one mission, those after a number, and the newest so many in their order", () => {
+  it("selects by mission, after a number, and the newest N in order", () => {
     using registry = openRegistry(machine, path);
     for (const mission of ["a", "b", "a", "b", "a"]) registry.append({ kind: "init", mission });
     const seqs = (query: Parameters<typeof registry.events>[0]) =>
@@ -56,7 +56,7 @@ describe("the event log", () => {
     expect(seqs({ mission: "none" })).toEqual([]);
   });
 
-  it("is append-only: nothing is changed and nothing is deleted", () => {
+  it("is append-only: rows cannot be changed or deleted", () => {
     using registry = openRegistry(machine, path);
     registry.append({ kind: "init", mission: "m1" });
     expect(() => registry.database.exec("UPDATE event SET mission = 'x'")).toThrow(
@@ -65,7 +65,7 @@ describe("the event log", () => {
     expect(() => registry.database.exec("DELETE FROM event")).toThrow("the event log is append-only");
   });
 
-  it("gives back whatever was put in", () => {
+  it("returns whatever was appended", () => {
     using registry = openRegistry(machine, path);
     const events = fc.record({
       kind: fc.constantFrom(...EVENT_KINDS),
@@ -87,7 +87,7 @@ describe("the event log", () => {
     );
   });
 
-  it("can be written by two at once", () => {
+  it("can have two writers at once", () => {
     using one = openRegistry(machine, path);
     using two = openRegistry(machine, path);
     expect([one, two, one, two].map((each) => each.append({ kind: "init", mission: "m" }).seq)).toEqual([
@@ -97,20 +97,20 @@ describe("the event log", () => {
 });
 
 describe("the file", () => {
-  it("is durable (WAL, synchronous FULL) and for its owner alone", () => {
+  it("is durable (WAL, synchronous FULL) and readable by its owner only", () => {
     using registry = openRegistry(machine, path);
     expect(registry.database.prepare("PRAGMA journal_mode").get()).toEqual({ journal_mode: "wal" });
     expect(registry.database.prepare("PRAGMA synchronous").get()).toEqual({ synchronous: 2 });
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
-  it("has the table that checkpoints will fill", () => {
+  it("has an empty table of checkpoints", () => {
     using registry = openRegistry(machine, path);
     const row = registry.database.prepare("SELECT count(*) AS n FROM checkpoint").get();
     expect(row).toEqual({ n: 0 });
   });
 
-  it("of a newer Lazarus is refused in plain words and left alone", () => {
+  it("of a newer Lazarus is refused with a clear message and left alone", () => {
     openRegistry(machine, path)[Symbol.dispose]();
     const raw = new DatabaseSync(path);
     raw.exec(`PRAGMA user_version = ${MIGRATIONS.length + 7}`);
@@ -135,7 +135,7 @@ describe("the file", () => {
     raw.close();
   });
 
-  it("that is damaged is said so, with what to do", () => {
+  it("that is damaged is reported with a hint", () => {
     const damaged = join(directory, "damaged.db");
     writeFileSync(damaged, "this is no database at all, but long enough to be taken for one".repeat(50));
     expect(() => openRegistry(machine, damaged)).toThrow(
@@ -146,7 +146,7 @@ describe("the file", () => {
     );
   });
 
-  it("that is a directory cannot be opened, and says so", () => {
+  it("that is a directory is reported as a permission error", () => {
     expect(() => openRegistry(machine, directory)).toThrow(expect.objectContaining({ code: "PERMISSION" }));
   });
 });

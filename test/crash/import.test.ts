@@ -1,5 +1,5 @@
-// An import killed with SIGKILL at every place where it can be: there is a whole cell with its checkpoint, or no cell, and
-// the same command once more succeeds or says that it has been done.
+// An import killed with SIGKILL at every crash point: there is a complete cell with its checkpoint, or no cell, and the
+// repeated command succeeds or reports that the mission exists.
 import {
   existsSync,
   mkdirSync,
@@ -66,7 +66,7 @@ async function finish(copy: string): Promise<void> {
 
 describe.concurrent("an import killed with SIGKILL", () => {
   for (const point of points) {
-    it(`at ${point} leaves all or nothing, and the same command works`, async () => {
+    it(`at ${point} leaves all or nothing, and can be repeated`, async () => {
       await withCopy(join(home, "lazarus"), async (copy) => {
         const ending = await runVictim(["import", copy, archive], point);
         expect(ending.signal, `${point} is never passed: ${ending.stderr}`).toBe("SIGKILL");
@@ -75,7 +75,7 @@ describe.concurrent("an import killed with SIGKILL", () => {
     });
   }
 
-  it("while it cleans up after one that was killed before", async () => {
+  it("while it cleans up after a killed import", async () => {
     await withCopy(join(home, "lazarus"), async (copy) => {
       await runVictim(["import", copy, archive], "snapshot.import.captured");
       const ending = await runVictim(["import", copy, archive], "snapshot.import.rolled-back");

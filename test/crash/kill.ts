@@ -1,4 +1,4 @@
-// Starts a victim, kills it at a crash point, and says how it ended.
+// Starts a victim process, kills it at a crash point, and returns how it ended.
 import { spawn } from "node:child_process";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

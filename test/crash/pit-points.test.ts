@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => world.close());
 
-test("there are crash points to be killed at", () => {
+test("finds crash points", () => {
   expect(POINTS.length).toBeGreaterThanOrEqual(8);
 });
 

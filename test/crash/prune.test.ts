@@ -1,5 +1,5 @@
-// A prune killed with SIGKILL at every place where it can be: the vault verifies, the checkpoints are those of before or
-// of after, and the next prune finishes the work.
+// A prune killed with SIGKILL at every crash point: the vault verifies, the checkpoints are the old or the new ones, and the
+// next prune completes the work.
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -70,7 +70,7 @@ afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 describe.concurrent("a prune killed with SIGKILL", () => {
   for (const point of points) {
-    it(`at ${point} leaves a whole vault, and the next one finishes`, async () => {
+    it(`at ${point} leaves an intact vault, and the next prune completes it`, async () => {
       await withCopy(home, async (copy) => {
         const ending = await runVictim(["prune", copy, JSON.stringify(POLICY)], point);
         expect(ending.signal, `${point} is never passed: ${ending.stderr}`).toBe("SIGKILL");
@@ -95,7 +95,7 @@ describe.concurrent("a prune killed with SIGKILL", () => {
     });
   }
 
-  it("removes two checkpoints and keeps two when nobody kills it", async () => {
+  it("removes two checkpoints and keeps two when it is not killed", async () => {
     await withCopy(home, async (copy) => {
       const ending = await runVictim(["prune", copy, JSON.stringify(POLICY)], "never");
       expect(ending, ending.stderr).toMatchObject({ code: 0, stdout: "done\n" });

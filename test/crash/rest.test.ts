@@ -1,5 +1,5 @@
-// Exports, index repairs and pins, killed with SIGKILL at every crash point. Run
-// again, each does its work; and no place of the snapshot room where a process can be killed is left out of the loops.
+// Exports, index repairs and pins killed with SIGKILL at every crash point: repeated, each succeeds. Also checks that every
+// crash point of the snapshot module is in some kill loop.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -51,7 +51,7 @@ async function killAndRepeat(copy: string, point: string, words: readonly string
 
 describe.concurrent("killed with SIGKILL and run again", () => {
   for (const point of withPrefix("snapshot.export.")) {
-    it(`an export, at ${point}: no half archive under its name, then a whole one`, async () => {
+    it(`an export, at ${point}: no partial archive under its name, then a complete one`, async () => {
       await withCopy(home, async (copy) => {
         const file = join(copy, "m.tar.gz");
         const killed = await runVictim(["export", copy, file], `${point}#1`);

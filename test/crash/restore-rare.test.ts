@@ -1,5 +1,5 @@
-// The crash points that a plain restore does not pass: while something that is in no checkpoint is set aside, and while
-// a file is copied to another file system inside the cell.
+// Crash points that an ordinary restore does not reach: while a file in no checkpoint is moved aside, and while a file is
+// copied to another file system inside the cell.
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -39,7 +39,7 @@ function killAt(point: string, id: string): Promise<string | null> {
   });
 }
 
-it("killed while it sets aside what an agent wrote meanwhile: that is kept, and the cell is the new one", async () => {
+it("killed while it moves new writes of an agent aside: they are kept, and the restore is completed", async () => {
   world.write("worktree/a", "then");
   world.write("worktree/b", "then");
   const { ref } = await world.checkpoint();
@@ -61,7 +61,7 @@ it("killed while it sets aside what an agent wrote meanwhile: that is kept, and 
   expect(texts).toEqual(["a: in no checkpoint", "b: in no checkpoint"]);
 });
 
-it("killed while it copies to another file system in the cell: the cell is the new one, with nothing beside", async (context) => {
+it("killed while it copies to another file system in the cell: the restore is completed, without leftovers", async (context) => {
   const place = world.path("worktree/mounted");
   fs.mkdirSync(place);
   try {

@@ -1,5 +1,5 @@
-// The victim of the kill loop over restores: does one thing to the mission in the home that it is given, and says so
-// when it is done. Run with LAZARUS_CRASH_AT; never by hand, and never by production.
+// The victim of the restore kill loops: runs one operation on the mission in the given home, and prints when it is done.
+// Run with LAZARUS_CRASH_AT by tests only.
 import { writeSync } from "node:fs";
 import { drill } from "../../src/snapshot/operations/drill.ts";
 import { forkMission } from "../../src/snapshot/operations/fork.ts";

@@ -1,5 +1,5 @@
-// INV-3 on a real process: SIGKILL at every crash point of restore, undo, fork and drill. Whatever the next command is,
-// it finds the cell as it was or as it was to become, a vault that verifies, and nothing to repair by hand.
+// INV-3 with real processes: SIGKILL at every crash point of restore, undo, fork and drill. The next command finds the old
+// or the new cell and a vault that verifies; nothing has to be repaired by hand.
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
@@ -153,7 +153,7 @@ function judgeCell(home: string): "old" | "new" {
 describe.concurrent("a restore killed with SIGKILL", () => {
   for (const point of withPrefix("snapshot.restore.").filter((name) => !ELSEWHERE.has(name))) {
     for (const passage of passages(point)) {
-      it(`at ${point}, passage ${passage}: a checkpoint finds the old or the new cell`, async () => {
+      it(`at ${point}, passage ${passage}: the next checkpoint captures the old or the new cell`, async () => {
         await kill(`${point}#${passage}`, ["restore", first], async (home) => {
           const journalled = fs.existsSync(openMission(home, "m").vault.journalFile);
           const { flaws } = await takeCheckpoint(openMission(home, "m"), { reason: "manual" });
@@ -170,7 +170,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
     }
   }
 
-  it("at snapshot.restore.placed: the same restore again ends where it should", async () => {
+  it("at snapshot.restore.placed: repeating the restore completes it", async () => {
     await kill("snapshot.restore.placed#2", ["restore", first], async (home) => {
       const result = await restoreCell(openMission(home, "m"), { checkpoint: first });
       expect(result.finished?.target).toBe(first);
@@ -179,7 +179,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
     });
   });
 
-  it("at snapshot.restore.placed, and someone removed the staging directory: the vault helps out", async () => {
+  it("at snapshot.restore.placed, with the staging directory removed: the files come from the vault", async () => {
     await kill("snapshot.restore.placed#2", ["restore", first], async (home) => {
       fs.rmSync(join(home, "missions/.lazarus-restore-m"), { recursive: true });
       const { finished } = await restoreCell(openMission(home, "m"), { checkpoint: first });
@@ -188,7 +188,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
     });
   });
 
-  it("at snapshot.restore.placed, and the journal is damaged: it is set aside, and a restore repairs the cell", async () => {
+  it("at snapshot.restore.placed, with a damaged journal: it is moved aside, and a new restore succeeds", async () => {
     await kill("snapshot.restore.placed#2", ["restore", first], async (home) => {
       const context = openMission(home, "m");
       fs.truncateSync(context.vault.journalFile, fs.statSync(context.vault.journalFile).size - 10);
@@ -198,7 +198,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
     });
   });
 
-  it("at snapshot.restore.placed, and the agent wrote on: what it wrote is set aside, not lost", async () => {
+  it("at snapshot.restore.placed, with new writes of the agent: they are moved aside, not lost", async () => {
     await kill("snapshot.restore.journalled", ["restore", first], async (home) => {
       const file = join(openMission(home, "m").cellRoot, "worktree/c");
       fs.writeFileSync(file, "written after the crash");
@@ -210,7 +210,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
     });
   });
 
-  it("and the cell removed before the next command: it comes back whole", async () => {
+  it("with the cell removed before the next command: it is restored completely", async () => {
     await kill("snapshot.restore.placed#2", ["restore", first], async (home) => {
       fs.rmSync(openMission(home, "m").cellRoot, { recursive: true });
       await restoreCell(openMission(home, "m"), { checkpoint: first });
@@ -219,13 +219,13 @@ describe.concurrent("a restore killed with SIGKILL", () => {
   });
 });
 
-describe.concurrent("a restore of a cell that is gone, killed with SIGKILL", () => {
+describe.concurrent("a restore of a missing cell killed with SIGKILL", () => {
   for (const point of [
     "snapshot.restore.rebuilt",
     "snapshot.restore.put-back",
     ...withPrefix("snapshot.restore.to-"),
   ]) {
-    it(`at ${point}: run again, it brings the cell back`, async () => {
+    it(`at ${point}: repeated, it restores the cell`, async () => {
       const remove = async (home: string) => fs.rmSync(openMission(home, "m").cellRoot, { recursive: true });
       await kill(
         point,
@@ -241,9 +241,9 @@ describe.concurrent("a restore of a cell that is gone, killed with SIGKILL", () 
   }
 });
 
-describe.concurrent("a restore into a directory, killed with SIGKILL", () => {
+describe.concurrent("a restore into a directory killed with SIGKILL", () => {
   for (const point of withPrefix("snapshot.restore.to-")) {
-    it(`at ${point}: run again, it fills the same directory`, async () => {
+    it(`at ${point}: repeated, it fills the same directory`, async () => {
       await kill(point, ["to", first], async (home) => {
         const directory = join(home, "to");
         const finished = point.endsWith(".to-done");
@@ -264,7 +264,7 @@ describe.concurrent("an undo killed with SIGKILL", () => {
     "snapshot.restore.journalled",
     "snapshot.restore.placed",
   ]) {
-    it(`at ${point}: run again, it is either done or undone`, async () => {
+    it(`at ${point}: repeated, it has either undone or redone the restore`, async () => {
       await kill(
         point,
         ["undo"],
@@ -285,7 +285,7 @@ describe.concurrent("an undo killed with SIGKILL", () => {
 
 describe.concurrent("a fork killed with SIGKILL", () => {
   for (const point of withPrefix("snapshot.fork.")) {
-    it(`at ${point}: run again, it makes the mission`, async () => {
+    it(`at ${point}: repeated, it creates the mission`, async () => {
       await kill(point, ["fork", first], async (home) => {
         const fork = () => openMission(home, "forked");
         // After the last rename the mission is there, and a second fork of that name is refused.
@@ -322,7 +322,7 @@ describe.concurrent("a fork killed with SIGKILL", () => {
 
 describe.concurrent("a drill killed with SIGKILL", () => {
   for (const point of withPrefix("snapshot.drill.")) {
-    it(`at ${point}: run again, it proves the checkpoint and leaves nothing behind`, async () => {
+    it(`at ${point}: repeated, it proves the checkpoint and leaves nothing behind`, async () => {
       await kill(point, ["drill", first], async (home) => {
         const result = await drill(openMission(home, "m"), { checkpoint: first });
         expect(result.differences).toEqual([]);
@@ -338,6 +338,6 @@ describe.concurrent("a drill killed with SIGKILL", () => {
   }
 });
 
-it("there are crash points to be killed at", () => {
+it("finds crash points", () => {
   expect(withPrefix("snapshot.restore.").length).toBeGreaterThanOrEqual(15);
 });

@@ -1,4 +1,4 @@
-// Runs one snapshot operation in a process of its own, to be killed at a crash point. Says "done" when it is.
+// Runs one snapshot operation in a child process that is killed at a crash point. Prints "done" when it succeeds.
 // Run by the kill loops with LAZARUS_CRASH_AT; never by hand, and never by production.
 import { writeSync } from "node:fs";
 import { loadConfig } from "../../src/cell/config.ts";

@@ -1,4 +1,4 @@
-// One recovery point: files, steps and conversation die together and come back together. 50 kills are in the soak.
+// Files, flow steps and conversation of a killed agent are recovered together. The soak test does 50 kills.
 import { expect, test } from "vitest";
 import { SEED as seed } from "../seed.ts";
 import { killAndCompare } from "./kill-rounds.ts";

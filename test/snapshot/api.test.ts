@@ -1,4 +1,4 @@
-// The life of a mission through `lazarus/snapshot` and the front door alone: whatever a command does, the library does.
+// A mission managed through the library only: everything that a command does, `lazarus/snapshot` does as well.
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -26,7 +26,7 @@ import {
   verifyVault,
 } from "../../src/snapshot/index.ts";
 
-it("does everything that the commands do", async () => {
+it("covers everything that the commands do", async () => {
   const home = fs.mkdtempSync(join(tmpdir(), "lazarus-api-"));
   try {
     const open = (id: string) => openMission(id, { home });

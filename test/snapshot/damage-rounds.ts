@@ -1,5 +1,5 @@
-// One round of damage: a copy of a small vault, one flipped bit or one truncation at a place that the seed chooses, then
-// the questions that matter. Used by the normal suite for a hundred seeds and by the soak for a thousand.
+// One damage round: copy a small vault, flip one bit or truncate one file at an offset chosen by the seed, then check what
+// verify and restore do. Shared by the normal suite and the soak test.
 import {
   cpSync,
   mkdtempSync,

@@ -1,5 +1,5 @@
-// A flipped bit or a truncation at random places of a vault: verify --deep finds every one that matters, and a restore
-// refuses before it touches the cell, or brings back exactly what was captured. The soak does a thousand places.
+// A flipped bit or a truncation at random offsets of a vault: verify --deep finds all damage that matters, and a restore
+// either refuses before it touches the cell or restores exactly what was captured. The soak test does a thousand rounds.
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => pristine[Symbol.dispose]());
 
-it(`finds damage at each of ${ROUNDS} random places, and restores nothing wrong`, async () => {
+it(`finds damage at each of ${ROUNDS} random offsets and never restores damaged data`, async () => {
   const hit = new Set<string>();
   for (let seed = 1; seed <= ROUNDS; seed += 1) {
     const { file } = await damageRound(pristine, seed);
@@ -38,7 +38,7 @@ async function checkpointOnDamagedTable(): Promise<{ good: readonly string[]; ma
   });
 }
 
-it("a checkpoint does not build on a layer whose table is damaged, even when the stat cache is whole", async () => {
+it("does not build a checkpoint on a layer with a damaged table, even when the stat cache is intact", async () => {
   const { good, made } = await checkpointOnDamagedTable();
   expect(good).toContain(made);
 });

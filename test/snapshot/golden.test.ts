@@ -1,5 +1,5 @@
-// Vaults that earlier versions of the format made, each with the listing that an independent lister wrote when they were
-// made. Whatever changes, they must verify, restore exactly and come through export and import.
+// Vaults written by earlier format versions, each with a listing made at the time by independent code. They must always
+// verify, restore exactly, and survive export and import.
 
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -49,7 +49,7 @@ describe.skipIf(!canList()).each(vaults)("the golden vault %s", (name) => {
     expect(checkpoints).toBe(5);
   });
 
-  it("still says what it knows of its checkpoints", () => {
+  it("still lists its checkpoints", () => {
     const refs = context.vault.list();
     expect(refs.map(({ reason, message, pinned }) => [reason, message, pinned])).toEqual([
       ["manual", "the whole cell", false],
@@ -67,7 +67,7 @@ describe.skipIf(!canList()).each(vaults)("the golden vault %s", (name) => {
     });
   });
 
-  it("restores every checkpoint to the tree that was listed then", async () => {
+  it("restores every checkpoint to the recorded tree", async () => {
     for (const [i, ref] of context.vault.list().slice(0, 4).entries()) {
       const directory = join(home, `restored-${i}`);
       await restoreTo(context, { checkpoint: ref.id, directory });
@@ -75,7 +75,7 @@ describe.skipIf(!canList()).each(vaults)("the golden vault %s", (name) => {
     }
   });
 
-  it("comes through export and import", async () => {
+  it("survives export and import", async () => {
     const ref = context.vault.list()[3]!;
     const file = join(home, "golden.tar.gz");
     await exportToFile(context, ref, file);
@@ -87,6 +87,6 @@ describe.skipIf(!canList()).each(vaults)("the golden vault %s", (name) => {
   });
 });
 
-it("there is a golden vault of every version of the format", () => {
+it("has a golden vault for every format version", () => {
   expect(vaults).toEqual(expect.arrayContaining(["v1/gzip", "v1/zstd"]));
 });

@@ -1,4 +1,4 @@
-// Vaults made by hand, layer by layer, for tests that need one in a certain state: no cell, no walk, no capture.
+// Builds vaults layer by layer, for tests that need a certain state without a cell or a capture.
 import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// Archives made to escape, to exhaust or to confuse: each is refused or contained, nothing appears outside the cell, and
-// after a refusal there is neither a cell nor a checkpoint nor a left-over.
+// Malicious archives: each is refused or contained, nothing is written outside the cell, and a refusal leaves no cell, no
+// checkpoint and no temporary files.
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -176,7 +176,7 @@ describe("an import refuses", () => {
     });
   }
 
-  it("a cell whose config directory leads elsewhere, before anything is written there", async () => {
+  it("a cell whose config directory is a symlink, before anything is written through it", async () => {
     const cell: Draft[] = [
       { path: "meta", type: "directory" },
       { path: "meta/mission.json", content: '{"mission_id":"old"}' },
@@ -214,7 +214,7 @@ describe("an import refuses", () => {
     );
   });
 
-  it("a FIFO, instead of waiting for it with the lock in hand", async () => {
+  it("a FIFO, instead of blocking on it with the lock held", async () => {
     const fifo = join(home, "fifo");
     execFileSync("mkfifo", [fifo]);
     const error = await importCell(context, { source: fifo, owners: false }).catch((each) => each);
@@ -237,7 +237,7 @@ describe("an import refuses", () => {
 describe("an import contains", () => {
   const worktree = (...parts: string[]) => join(context.cellRoot, "worktree", ...parts);
 
-  it("devices, which it lists and does not make", async () => {
+  it("devices, which become flaws", async () => {
     const { lost } = await take(
       archive({ path: "ok", content: "1" }, ofType({ path: "disk" }, "4"), ofType({ path: "tty" }, "3")),
     );
@@ -248,7 +248,7 @@ describe("an import contains", () => {
     expect(readdirSync(worktree())).toEqual(["ok"]);
   });
 
-  it("links that point outside: they are kept as words and never followed", async () => {
+  it("symlinks that point outside, which are kept and never followed", async () => {
     await take(
       archive(
         { path: "door", type: "symlink", target: outside },
@@ -258,7 +258,7 @@ describe("an import contains", () => {
     expect(lstatSync(worktree("door")).isSymbolicLink()).toBe(true);
   });
 
-  it("duplicate names: the last one wins, whatever came before", async () => {
+  it("duplicate names: the last one wins", async () => {
     await take(
       archive(
         { path: "a", content: "first" },
@@ -289,7 +289,7 @@ describe("an import contains", () => {
     ).toBe("1");
   });
 
-  it("setuid bits and privileged attributes, unless they are trusted", async () => {
+  it("setuid bits and privileged attributes, which are dropped unless trusted", async () => {
     const drafts: Draft[] = [
       { path: "tool", content: "1", mode: 0o4755, xattrs: [["security.capability", "AQAAAg=="]] },
     ];
@@ -308,7 +308,7 @@ describe("an import contains", () => {
     expect(statSync(join(again.cellRoot, "worktree", "tool")).mode & 0o7777).toBe(0o4755);
   });
 
-  it("a repository whose config names programs: git is not run", async () => {
+  it("a repository whose config names programs, without running git", async () => {
     const trap = join(home, "evil");
     await take(
       archive(
@@ -327,7 +327,7 @@ describe("an import contains", () => {
     expect(existsSync(trap)).toBe(false);
   });
 
-  it("and leaves a vault that verifies, with one checkpoint of reason import", async () => {
+  it("leaves a vault that verifies, with one checkpoint of reason import", async () => {
     const { ref } = await take(
       archive({ path: "d", type: "directory", mode: 0o000 }, { path: "d/f", content: "1" }),
     );
@@ -336,7 +336,7 @@ describe("an import contains", () => {
     expect(readdirSync(context.config.missions_root)).toEqual(["m"]);
   });
 
-  it("takes an archive whose top directory is closed to its owner", async () => {
+  it("accepts an archive whose top directory is closed to its owner", async () => {
     const { as, lost } = await take(
       archive({ path: ".", type: "directory", mode: 0o000 }, { path: "-f", content: "1" }),
     );
@@ -346,7 +346,7 @@ describe("an import contains", () => {
     expect(readFileSync(worktree("-f"), "utf8")).toBe("1");
   });
 
-  it("takes a cell of read-only directories, in which it must write, too", async () => {
+  it("accepts a cell of read-only directories that it must write to", async () => {
     const { as, lost } = await take(
       archive(
         { path: "c", type: "directory", mode: 0o555 },
@@ -367,7 +367,7 @@ describe("an import contains", () => {
     expect(lost).toEqual(isRoot ? [] : [{ path: ".", kind: "degraded", reason }]);
   });
 
-  it("refuses a mission that exists, and leaves it alone", async () => {
+  it("refuses an existing mission and leaves it unchanged", async () => {
     await take(archive({ path: "f", content: "1" }));
     await expect(take(archive({ path: "f", content: "2" }))).rejects.toMatchObject({
       code: "TARGET_NOT_EMPTY",

@@ -1,5 +1,5 @@
-// The script that brings skopeo and umoci: quiet when they are here, a reason on screen when they cannot come, and never a
-// failure. Everything it calls is a stand-in, so that nothing is really installed.
+// The script that installs skopeo and umoci: silent when they are installed, a reason on stderr when it cannot install
+// them, and always exit code 0. Every program that it calls is a stub.
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,12 +30,12 @@ function standApt(code: number): void {
 }
 
 describe("install-tools", () => {
-  it("does and says nothing when both are here", () => {
+  it("does nothing and prints nothing when both are installed", () => {
     for (const name of ["skopeo", "umoci"]) stand(name, "");
     expect(run()).toEqual({ status: 0, stderr: "", calls: [] });
   });
 
-  it("says why, without root and without apt-get", () => {
+  it("explains what is missing without root and without apt-get", () => {
     stand("skopeo", "");
     stand("id", "echo 1000");
     expect(run()).toMatchObject({ status: 0, stderr: "tools: umoci not installed: that needs root\n" });
@@ -43,7 +43,7 @@ describe("install-tools", () => {
     expect(run()).toMatchObject({ status: 0, stderr: "tools: umoci not installed: there is no apt-get\n" });
   });
 
-  it("installs what is missing, updates only when that fails, and gives up in words", () => {
+  it("installs what is missing, runs an update only when that fails, and explains a failure", () => {
     stand("id", "echo 0");
     standApt(0);
     expect(run()).toEqual({ status: 0, stderr: "", calls: ["umoci"] });

@@ -1,5 +1,5 @@
-// Our vault in the hands of other people's tools: skopeo must find the checkpoint, and what umoci and tar unpack must be
-// the cell, judged by a lister that shares no code with Lazarus. Where a tool is missing the test says so and is skipped.
+// Vaults read by other tools: skopeo must find the checkpoint, and umoci and tar must unpack exactly the cell, compared by
+// code that is independent of Lazarus. Tests of a missing tool are skipped with a message.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -59,7 +59,7 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
 
   afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-  it.skipIf(!has.skopeo)("is an image layout to skopeo", () => {
+  it.skipIf(!has.skopeo)("is a valid image layout for skopeo", () => {
     for (const { ref } of states) {
       const image = `oci:${context.vault.root}:${ref.id}`;
       const seen = JSON.parse(execFileSync("skopeo", ["inspect", image], { encoding: "utf8" }));
@@ -72,14 +72,14 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
     }
   });
 
-  it.skipIf(!has.umoci)("unpacks with umoci to the very trees that were captured", () => {
+  it.skipIf(!has.umoci)("unpacks with umoci to exactly the captured trees", () => {
     for (const [i, { ref, tree }] of states.entries()) {
       const files = unpackWithUmoci(`${context.vault.root}:${ref.id}`, join(home, `bundle-${i}`));
       expect(forUmoci(listTree(files).map(withRecordedOwner))).toEqual(forUmoci(tree.map(escapeWhiteouts)));
     }
   });
 
-  it.skipIf(!has.tar)("exports archives that tar alone unpacks to the very trees", async () => {
+  it.skipIf(!has.tar)("exports archives that plain tar unpacks to exactly the captured trees", async () => {
     for (const [i, { ref, tree }] of states.entries()) {
       const file = join(home, `export-${i}.tar.gz`);
       const target = join(home, `untar-${i}`);
@@ -90,7 +90,7 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
     }
   });
 
-  it.skipIf(!has.tar)("has a first layer that tar reads from end to end without a word", () => {
+  it.skipIf(!has.tar)("has a first layer that tar reads without a warning", () => {
     const { layers } = readCheckpoint(context.vault, states[0]!.ref);
     const blob = context.vault.blobPath(layers[0]!.digest);
     const names = execFileSync("tar", ["-tzf", blob], { encoding: "latin1" }).trimEnd().split("\n");
@@ -104,7 +104,7 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
     ).toBeDefined();
   });
 
-  it("comes back through import, from an archive and from the layout itself, gzip and zstd", async () => {
+  it("can be imported from an archive and from the layout itself, gzip and zstd", async () => {
     const [last] = states.slice(-1);
     const zstd = openMission("z", "zstd");
     // Seed files say the mission's own name: everything else must be the same.

@@ -1,5 +1,4 @@
-// Checkpoints of a plain user, for whom modes mean something. As root each script runs in a process of its own as nobody;
-// everyone else is a plain user already.
+// Checkpoints of an unprivileged user, who is bound by file modes. As root, each script runs in a child process as nobody.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
@@ -43,7 +42,7 @@ describe("directories that are closed to their owner", () => {
     world.write("worktree/go/mod/file", "then");
     for (const name of ["worktree/go/mod", "worktree/go"]) fs.chmodSync(world.path(name), 0o555);`;
 
-  it("can be drilled again and again, and nothing is left beside the cell", () => {
+  it("can be drilled repeatedly, and nothing is left next to the cell", () => {
     const result = asPlainUser(`${CLOSED}
       await world.checkpoint();
       const proofs = [];
@@ -52,7 +51,7 @@ describe("directories that are closed to their owner", () => {
     expect(result).toEqual({ proofs: [[], []], beside: [] });
   });
 
-  it("are worked in by a restore, and closed again", () => {
+  it("are opened for a restore and closed again", () => {
     const result = asPlainUser(`
       world.write("worktree/closed/file", "then");
       fs.chmodSync(world.path("worktree/closed"), 0o500);
@@ -67,7 +66,7 @@ describe("directories that are closed to their owner", () => {
     expect(result).toEqual({ flaws: [], differences: [] });
   });
 
-  it("do not keep the leftovers of a killed fork, restore or drill from being removed", () => {
+  it("do not prevent the cleanup after a killed fork, restore or drill", () => {
     const result = asPlainUser(`${CLOSED}
       await world.checkpoint();
       const missions = world.cell.slice(0, world.cell.lastIndexOf("/"));
@@ -82,7 +81,7 @@ describe("directories that are closed to their owner", () => {
   });
 });
 
-it("restores attributes of what its owner may not write", (context) => {
+it("restores attributes of files that their owner may not write", (context) => {
   const result = asPlainUser(`
     const { posixSupport } = await import("./src/platform/posix.ts");
     const { posix } = posixSupport();
@@ -115,8 +114,8 @@ it("restores attributes of what its owner may not write", (context) => {
   expect(result).toEqual({ before: ["now", "now", "now"], flaws: [], after: then, restored: then, lost: [] });
 });
 
-describe("what a plain user cannot read", () => {
-  it("is not removed by a restore of a checkpoint that could not save it", () => {
+describe("files that a plain user cannot read", () => {
+  it("are not removed by a restore of a checkpoint that could not save them", () => {
     const result = asPlainUser(`
       world.write("worktree/file", "x");
       world.write("worktree/dark/inside", "x");
@@ -141,7 +140,7 @@ describe("what a plain user cannot read", () => {
     });
   });
 
-  it("is skipped each time, and comes in when it becomes readable", () => {
+  it("are skipped until they become readable", () => {
     const result = asPlainUser(`
       world.write("worktree/open", "x");
       fs.chmodSync(world.write("worktree/closed", "x"), 0);
@@ -168,7 +167,7 @@ describe("what a plain user cannot read", () => {
   });
 });
 
-it("a worktree that its owner may not enter is a flaw of the checkpoint, not its end", () => {
+it("a worktree that its owner may not enter becomes a flaw", () => {
   const result = asPlainUser(`
     world.write("worktree/file", "x");
     fs.chmodSync(world.path("worktree"), 0);
@@ -178,7 +177,7 @@ it("a worktree that its owner may not enter is a flaw of the checkpoint, not its
   expect(result).toEqual({ outcome: "captured", flaws: [{ path: "worktree", kind: "skipped", reason }] });
 });
 
-it("is unchanged with the same unreadable files, in whatever order they are met", () => {
+it("reports no change for the same unreadable files in any order", () => {
   const result = asPlainUser(`
     for (const name of ["worktree/a/f", "worktree/b"]) {
       world.write(name, "closed");

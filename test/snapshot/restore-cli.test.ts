@@ -1,4 +1,4 @@
-// restore, undo, fork and drill as they are typed: exit codes, what stands on stdout, and what is said beside it.
+// restore, undo, fork and drill on the command line: exit codes, stdout and stderr.
 import fs from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -20,7 +20,7 @@ const file = () => world.read("home/missions/m/worktree/a");
 const ids = (text: string) => text.replaceAll(/\d{8}-\d{6}-[0-9a-z]{6}/g, "<id>");
 
 describe("restore", () => {
-  it("shows, restores, and says how to go back and forth", () => {
+  it("previews, restores, and tells how to undo and redo", () => {
     expect(ids(world.show("restore m --dry-run"))).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
@@ -72,7 +72,7 @@ describe("restore", () => {
     expect(kinds).toEqual(["init", "checkpoint", "restore", "undo", "undo"]);
   });
 
-  it("gives one document with all paths", () => {
+  it("prints one JSON document with all paths", () => {
     const document = world.json(`restore m ${first.slice(0, 15)} --json`);
     expect(document).toMatchObject({
       schema: "lazarus.restore/1",
@@ -89,7 +89,7 @@ describe("restore", () => {
     expect(document.safety_checkpoint_id).toMatch(/^\d{8}-/);
   });
 
-  it("warns when an agent may be at work, and goes on", () => {
+  it("warns when an agent may be running, and continues", () => {
     world.run(["heartbeat", "m", "--status", "working"]);
     const { exit, stderr } = world.run(["restore", "m"]);
     expect(exit).toBe(0);
@@ -97,7 +97,7 @@ describe("restore", () => {
     expect(file()).toBe("then\n");
   });
 
-  it("restores beside, from the bundle's own workers, and refuses what is not empty", () => {
+  it("restores into a directory with the bundled workers, and refuses one that is not empty", () => {
     for (let i = 0; i < 600; i += 1) world.write(`home/missions/m/worktree/many/${i}`, `${i}`);
     world.run(["checkpoint", "m"]);
     const there = join(world.cwd, "there");
@@ -110,7 +110,7 @@ describe("restore", () => {
 });
 
 describe("fork and drill", () => {
-  it("make a mission, and prove a checkpoint", () => {
+  it("create a mission, and prove a checkpoint", () => {
     expect(ids(world.show(`fork m other --at ${first}`))).toMatchInlineSnapshot(`
       "exit 0
       ── stdout

@@ -1,5 +1,5 @@
-// What restores meet in real cells: odd names, changed types, links planted on purpose, files that no checkpoint has,
-// databases in use, settings that changed meanwhile.
+// Edge cases of restore: odd names, changed types, planted symlinks, files in no checkpoint, databases in use, changed
+// settings.
 import fs from "node:fs";
 import net from "node:net";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ afterEach(() => world[Symbol.dispose]());
 const read = (name: string) => fs.readFileSync(world.path(name), "utf8");
 
 describe("a restore in place", () => {
-  it("brings back names that are not text, look like whiteouts, or are as long as names can be", async () => {
+  it("restores names that are not UTF-8, look like whiteouts, or have the maximum length", async () => {
     const names = [
       Buffer.from([0x6e, 0xff, 0xfe]),
       Buffer.from(".wh.secret"),
@@ -47,7 +47,7 @@ describe("a restore in place", () => {
     expect(differences(before, lookAt(world.cell))).toEqual([]);
   });
 
-  it("turns every type into every other, and back", async () => {
+  it("replaces every type by every other, and back", async () => {
     const { posix } = posixSupport() as { posix: { makeFifo(path: string, mode: number): void } };
     const make: Record<string, (path: string) => void> = {
       file: (path) => fs.writeFileSync(path, "content"),
@@ -74,7 +74,7 @@ describe("a restore in place", () => {
     expect(world.beside()).toEqual([]);
   });
 
-  it("sets a mode or a time without staging content", async () => {
+  it("changes a mode or a time without staging content", async () => {
     world.write("worktree/big", Buffer.alloc(3 << 20, 1));
     await world.checkpoint();
     const { ino } = fs.statSync(world.path("worktree/big"));
@@ -107,7 +107,7 @@ describe("a restore in place", () => {
     expect(posix.listXattrs(file)).toEqual([{ name: "user.note", value: Buffer.from([0, 255, 10]) }]);
   });
 
-  it("restores only the named paths, and makes their parents", async () => {
+  it("restores only the selected paths, and creates their parents", async () => {
     world.write("worktree/a/one", "1");
     world.write("worktree/a/two", "1");
     world.write("worktree/b", "1");
@@ -131,7 +131,7 @@ describe("a restore in place", () => {
     );
   });
 
-  it("never writes through a link that was planted in the way", async () => {
+  it("never writes through a planted symlink", async () => {
     world.write("worktree/dir/file", "then");
     world.write("worktree/other/file", "then");
     const { ref } = await world.checkpoint();
@@ -153,7 +153,7 @@ describe("a restore in place", () => {
     expect(fs.readFileSync(join(outside, "file"), "utf8")).toBe("precious");
   });
 
-  it("keeps what the checkpoint had left out, and what is left out now", async () => {
+  it("keeps paths excluded from the checkpoint, and paths excluded now", async () => {
     world.write("worktree/log/a.log", "1");
     world.write("worktree/cache/x", "of then");
     const leaving = (...exclude: string[]) =>
@@ -171,7 +171,7 @@ describe("a restore in place", () => {
     expect(changes.kept.map(({ path }) => path)).toContain("worktree/cache");
   });
 
-  it("works in a cell that is a link to another place below the missions' root", async () => {
+  it("works in a cell that is a symlink inside the missions root", async () => {
     const place = join(world.cell, "..", "real");
     fs.renameSync(world.cell, place);
     fs.symlinkSync("real", world.cell);
@@ -188,7 +188,7 @@ describe("a restore in place", () => {
     expect(world.beside()).toEqual(["real"]);
   });
 
-  it("leaves sockets where they are", async () => {
+  it("leaves sockets alone", async () => {
     await world.checkpoint();
     const path = world.path("state/agent.sock");
     const server = net.createServer().listen(path);
@@ -203,7 +203,7 @@ describe("a restore in place", () => {
     }
   });
 
-  it("never lets the log of the replaced database meet the restored one", async () => {
+  it("removes the write-ahead log of a replaced database", async () => {
     const file = world.write("state/agent.db", "");
     const fill = (database: DatabaseSync, from: number, to: number) => {
       for (let n = from; n < to; n += 1) database.exec(`INSERT INTO t VALUES (${n}, '${"x".repeat(200)}')`);
@@ -227,7 +227,7 @@ describe("a restore in place", () => {
     writer.close();
   });
 
-  it("shows what it would do without doing it", async () => {
+  it("previews without changing anything", async () => {
     world.write("worktree/a", "1");
     await world.checkpoint();
     world.write("worktree/a", "2");
@@ -238,7 +238,7 @@ describe("a restore in place", () => {
     expect(differences(before, lookAt(world.directory))).toEqual([]);
   });
 
-  it("says that an agent may be alive, and brings back a cell that is gone", async () => {
+  it("reports that an agent may be running, and restores a missing cell", async () => {
     world.write(
       "state/heartbeat.json",
       JSON.stringify({ mission_id: "m", timestamp: Date.now() / 1000, status: "working" }),

@@ -1,5 +1,5 @@
-// Restores on vaults and disks that fail. Before the journal is written the cell is untouched, whatever happens; after
-// it, the next command finishes.
+// Restores with damaged vaults and failing disks. Before the journal is written the cell is never touched; afterwards the
+// next command completes the restore.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
@@ -49,7 +49,7 @@ async function failure(work: Promise<unknown>): Promise<LazarusError> {
 const incompressible = (seed: number, size: number) => createRandom(seed).bytes(size);
 
 describe("a damaged vault", () => {
-  it("is found before the cell is touched, and the error names the newest good checkpoint", async () => {
+  it("is detected before the cell is touched, and the error names the newest good checkpoint", async () => {
     world.write("worktree/a", incompressible(1, 30_000));
     const good = await world.checkpoint("good");
     world.write("worktree/a", incompressible(2, 30_000));
@@ -77,7 +77,7 @@ describe("a damaged vault", () => {
     expect(fs.readFileSync(world.path("worktree/a"))).toEqual(Buffer.from(incompressible(1, 30_000)));
   });
 
-  it("is refused when a layer is gone, cut short, or flipped anywhere that matters", async () => {
+  it("is refused when a layer is missing, truncated, or has a flipped bit", async () => {
     const random = createRandom(7);
     for (let i = 0; i < 6; i += 1) world.write(`worktree/${i}`, incompressible(i, 2_000));
     const { ref, checkpoint } = await world.checkpoint();
@@ -118,7 +118,7 @@ describe("a damaged vault", () => {
 });
 
 describe("a disk that fails", () => {
-  it("full while staging: the cell is as it was, nothing is left beside it, and the error says what to do", async (context) => {
+  it("full while staging: the cell is unchanged, nothing is left next to it, and the error has a hint", async (context) => {
     const home = join(world.directory, "small");
     fs.mkdirSync(home);
     mount(context, home, "8m");
@@ -144,7 +144,7 @@ describe("a disk that fails", () => {
     expect(fs.readFileSync(small.path("worktree/small"), "utf8")).toBe("then");
   });
 
-  it("full while restoring into a directory: it is left empty", async (context) => {
+  it("full while restoring into a directory: the directory is emptied", async (context) => {
     world.write("worktree/big", incompressible(1, 3_000_000));
     await world.checkpoint();
     const directory = join(world.directory, "to");
@@ -155,7 +155,7 @@ describe("a disk that fails", () => {
     expect(fs.readdirSync(directory)).toEqual([]);
   });
 
-  it("before the safety checkpoint is saved: the cell is as it was, and there is a way beside", async () => {
+  it("full before the safety checkpoint is saved: the cell is unchanged, and the hint names restore --to", async () => {
     world.write("worktree/a", "then");
     const { ref } = await world.checkpoint();
     world.write("worktree/a", "now, longer");
@@ -172,7 +172,7 @@ describe("a disk that fails", () => {
     }
   });
 
-  it("at any durable write of the journal: the cell is old, or the next command makes it new", async () => {
+  it("failing at any write of the journal: the cell is unchanged, or the next command completes the restore", async () => {
     world.write("worktree/a", "then");
     const { ref } = await world.checkpoint();
     const after = lookAt(world.cell);
@@ -207,7 +207,7 @@ describe("a disk that fails", () => {
 });
 
 describe("another file system inside the cell", () => {
-  it("gets copies beside their places, and keeps holes and metadata", async (context) => {
+  it("receives copies, with holes and metadata", async (context) => {
     const place = world.path("worktree/mounted");
     fs.mkdirSync(place);
     mount(context, place, "4m");
@@ -256,7 +256,7 @@ describe("the journal", () => {
     },
   };
 
-  it("comes back as it was written", () => {
+  it("round-trips", () => {
     expect(decodeJournal(encodeJournal(journal))).toEqual({ state: "found", journal });
   });
 

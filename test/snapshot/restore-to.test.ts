@@ -1,4 +1,4 @@
-// Restores into a directory, forks and drills: everything that makes a tree from a checkpoint without touching a cell.
+// Restores into a directory, forks and drills: operations that create a tree without touching the cell.
 import fs from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -23,7 +23,7 @@ beforeEach(() => {
 afterEach(() => world[Symbol.dispose]());
 
 describe("a restore into a directory", () => {
-  it("gives the same tree, made by workers when it is large", async () => {
+  it("produces the same tree, with workers when it is large", async () => {
     const random = createRandom(3);
     for (let i = 0; i < 1500; i += 1)
       world.write(`worktree/${i % 40}/${i}`, random.bytes(random.int(0, 3000)));
@@ -43,7 +43,7 @@ describe("a restore into a directory", () => {
     expect(differences(before, lookAt(world.cell))).toEqual([]);
   });
 
-  it("interrupted, leaves the directory empty and the cell alone", async () => {
+  it("leaves the directory empty and the cell untouched when interrupted", async () => {
     const random = createRandom(4);
     for (let i = 0; i < 40; i += 1) world.write(`worktree/${i}`, random.bytes(500_000));
     await world.checkpoint();
@@ -63,7 +63,7 @@ describe("a restore into a directory", () => {
     expect(world.beside()).toEqual([]);
   });
 
-  it("takes part of it, with the directories above", async () => {
+  it("restores selected paths with their parent directories", async () => {
     world.write("worktree/a/b/c", "1");
     world.write("worktree/a/d", "1");
     await world.checkpoint();
@@ -77,7 +77,7 @@ describe("a restore into a directory", () => {
     ]);
   });
 
-  it("refuses a directory with something in it, a file, and the vault", async () => {
+  it("refuses a non-empty directory, a file, and the vault", async () => {
     await world.checkpoint();
     fs.mkdirSync(directory);
     fs.writeFileSync(join(directory, "mine"), "");
@@ -90,7 +90,7 @@ describe("a restore into a directory", () => {
     expect(fs.readdirSync(directory)).toEqual(["mine"]);
   });
 
-  it("makes the directories above, and gives up in words where nothing can be made", async (context) => {
+  it("creates parent directories, and explains when it cannot", async (context) => {
     await world.checkpoint();
     const deep = join(directory, "a/b/c");
     await restoreTo(world.context, { directory: deep });
@@ -106,7 +106,7 @@ describe("a restore into a directory", () => {
     });
   });
 
-  it("refuses a link into the vault, and openMissionContext a vault that lies in the cell by a link", async () => {
+  it("refuses a symlink into the vault, and a vault inside the cell through a symlink", async () => {
     await world.checkpoint();
     fs.symlinkSync(world.context.vault.root, directory);
     const inside = join(directory, "x");
@@ -147,7 +147,7 @@ describe("a restore into a directory", () => {
 });
 
 describe("a fork", () => {
-  it("is a mission of its own, from any checkpoint", async () => {
+  it("creates an independent mission from any checkpoint", async () => {
     world.write("worktree/a", "then");
     const { ref } = await world.checkpoint();
     world.write("worktree/a", "now");
@@ -177,7 +177,7 @@ describe("a fork", () => {
     expect(fs.readFileSync(join(fork.cellRoot, "worktree/a"), "utf8")).toBe("then");
   });
 
-  it("refuses a name that is taken, by a cell or by checkpoints of one", async () => {
+  it("refuses a name that is in use by a cell or by checkpoints", async () => {
     await world.checkpoint();
     await expect(forkMission(world.context, world.context, {})).rejects.toThrow("already exists");
     const fork = openMission(world.directory, "other");
@@ -189,7 +189,7 @@ describe("a fork", () => {
 });
 
 describe("a drill", () => {
-  it("stamps the checkpoint, and those with the same content", async () => {
+  it("marks the checkpoint as proven, and those with the same content", async () => {
     world.write("worktree/a", "1");
     const { ref } = await world.checkpoint();
     await world.checkpoint("the same again");
@@ -199,7 +199,7 @@ describe("a drill", () => {
     expect(world.beside()).toEqual([]);
   });
 
-  it("sees every way in which a tree can differ", async () => {
+  it("detects every kind of difference", async () => {
     world.write("worktree/a", "1");
     fs.linkSync(world.path("worktree/a"), world.path("worktree/b"));
     fs.symlinkSync("a", world.path("worktree/l"));
@@ -236,7 +236,7 @@ describe("a drill", () => {
     }
   });
 
-  it("waits for nobody: a second one at the same time is told so", async () => {
+  it("refuses a second drill at the same time", async () => {
     await world.checkpoint();
     const both = await Promise.allSettled([drill(world.context), drill(world.context)]);
     expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);

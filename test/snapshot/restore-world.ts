@@ -1,4 +1,4 @@
-// A mission in a temporary home, and an eye of its own for trees: plain lstat, readlink and digests, none of our code.
+// A mission in a temporary home, and an independent tree listing: plain lstat, readlink and digests.
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
@@ -37,7 +37,7 @@ export interface World extends Disposable {
   checkpoint(message?: string): Promise<CheckpointResult>;
   path(name: string): string;
   write(name: string, content: string | Uint8Array): string;
-  /** What lies beside the cell: leftovers of unfinished work, or things set aside. */
+  /** Names next to the cell: leftovers of unfinished work, or files moved aside. */
   beside(): string[];
 }
 
@@ -67,7 +67,7 @@ export function createWorld(home?: string): World {
   };
 }
 
-/** Every path below `root` with all that lstat, readlink and a digest say; names as latin1, so that bytes stay apart. */
+/** Every path below `root` with lstat, link target and digest; names as latin1, so that bytes stay distinct. */
 export function lookAt(root: string): Map<string, string> {
   const found = new Map<string, string>();
   const inodes = new Map<bigint, string>();

@@ -1,5 +1,4 @@
-// Restore in place, end to end on a real file system: the cell afterwards is the cell that was captured, seen by an eye
-// that is not ours; what should stay stays; nothing is lost that has no other copy.
+// Restore in place on a real file system: afterwards the cell is the captured one, compared by independent code.
 import fs from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
@@ -15,7 +14,7 @@ afterEach(() => world[Symbol.dispose]());
 const read = (name: string) => fs.readFileSync(world.path(name), "utf8");
 
 describe("restore in place", () => {
-  it("brings back content, modes, times, links and empty directories, and removes what came later", async () => {
+  it("restores content, modes, times, links and empty directories, and removes newer files", async () => {
     world.write("worktree/a.txt", "first");
     world.write("worktree/sub/b.txt", "stays");
     fs.chmodSync(world.path("worktree/a.txt"), 0o751);
@@ -51,7 +50,7 @@ describe("restore in place", () => {
     expect(differences(before, lookAt(world.cell))).toEqual([]);
   });
 
-  it("does not touch what does not differ", async () => {
+  it("does not touch paths that do not differ", async () => {
     world.write("worktree/same", "same");
     world.write("worktree/other", "1");
     await world.checkpoint();

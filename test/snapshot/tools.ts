@@ -1,4 +1,4 @@
-// Programs that tests hold Lazarus against. Where one is missing, what is skipped for it stands on the screen.
+// External programs used by tests. When one is missing, its tests are skipped with a message.
 import { spawnSync } from "node:child_process";
 
 const said = new Set<string>();

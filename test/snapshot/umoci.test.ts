@@ -1,5 +1,5 @@
-// Hostile trees through the hands of umoci: after any edits and merges, what it unpacks is the tree that was saved, with
-// look-alikes of whiteouts under their escaped names.
+// Difficult trees unpacked by umoci: after any edits and compactions it unpacks exactly the captured tree, with names that
+// look like whiteouts in their escaped form.
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { tarPath } from "../../src/snapshot/tar/header.ts";

@@ -37,7 +37,7 @@ function put(unpacker: Unpacker, path: string, given: Partial<TarEntry> & { cont
 }
 
 describe("unpacking", () => {
-  it("makes files, links, holes and directories with their modes and times", () => {
+  it("creates files, links, holes and directories with their modes and times", () => {
     const unpacker = createUnpacker(root, OPTIONS);
     put(unpacker, "./", { type: "directory", mode: 0o750 });
     put(unpacker, "d/", { type: "directory", mode: 0o500 });
@@ -81,14 +81,14 @@ describe("unpacking", () => {
     expect(readdirSync(join(root, "opaque"))).toEqual(["new"]);
   });
 
-  it("takes a name like a whiteout for what it is outside of layers", () => {
+  it("treats a whiteout-like name as a plain name outside of layers", () => {
     const unpacker = createUnpacker(root, OPTIONS);
     put(unpacker, "a", { content: "1" });
     put(unpacker, ".wh.a", { content: "2" });
     expect(readdirSync(root).sort()).toEqual([".wh.a", "a"]);
   });
 
-  it("deletes nothing outside by a whiteout", () => {
+  it("deletes nothing outside the root through a whiteout", () => {
     const unpacker = createUnpacker(root, LAYER);
     put(unpacker, "d", { type: "directory" });
     put(unpacker, "door", { type: "symlink", target: home });
@@ -100,7 +100,7 @@ describe("unpacking", () => {
     expect(lstatSync(join(root, "door")).isSymbolicLink()).toBe(true);
   });
 
-  it("cleans harmless spellings of a path and refuses the rest", () => {
+  it("normalizes harmless paths and refuses the rest", () => {
     expect(["a", "./a", "a/", "a//b", "a/./b", ".", "./"].map(cleanPath)).toEqual([
       "a",
       "a",

@@ -52,7 +52,7 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 const ids = (list: readonly CheckpointRef[]) => list.map(({ id }) => id);
 
 describe("prune", () => {
-  it("removes what the policy lets go and every blob that only they reached", async () => {
+  it("removes checkpoints that the policy does not keep, and blobs that only they needed", async () => {
     const result = await prune(context, { policy: { ...LAST_ONE, keep_last: 2 } });
     expect(ids(result.removed)).toEqual(ids(refs.slice(0, 2)));
     expect(ids(context.vault.list())).toEqual(ids(refs.slice(2)));
@@ -64,7 +64,7 @@ describe("prune", () => {
     expect(contents.listing.get("worktree/a.txt")?.size).toBe(8);
   });
 
-  it("frees the layers of a chain when its last checkpoint goes", async () => {
+  it("frees the layers of a chain with its last checkpoint", async () => {
     const result = await prune(context, { policy: LAST_ONE });
     expect(result.removedBlobs).toBe(9);
     expect(context.vault.blobs()).toHaveLength(3);
@@ -72,7 +72,7 @@ describe("prune", () => {
     expect((await prune(context, { policy: LAST_ONE })).removedBlobs).toBe(0);
   });
 
-  it("dry-run says the same and changes nothing", async () => {
+  it("dry-run reports the same and changes nothing", async () => {
     const index = readFileSync(join(context.vault.root, "index.json"));
     const dry = await prune(context, { policy: LAST_ONE, dryRun: true });
     expect(readFileSync(join(context.vault.root, "index.json"))).toEqual(index);
@@ -84,7 +84,7 @@ describe("prune", () => {
     ]);
   });
 
-  it("counts references: a manifest that two entries share stays while one of them stays", async () => {
+  it("keeps a manifest that two entries share while one of them is kept", async () => {
     const last = refs[3]!;
     context.vault.publish([
       ...refs,
@@ -95,7 +95,7 @@ describe("prune", () => {
     expect((await verifyVault(context.vault, { deep: true })).findings).toEqual([]);
   });
 
-  it("spares a pinned checkpoint with all its layers, and lets it go once unpinned", async () => {
+  it("keeps a pinned checkpoint with all its layers until it is unpinned", async () => {
     expect(await setPin(context, refs[1]!.id, true)).toMatchObject({ changed: true, ref: { pinned: true } });
     expect(await setPin(context, refs[1]!.id, true)).toMatchObject({ changed: false });
     await prune(context, { policy: LAST_ONE });
@@ -106,7 +106,7 @@ describe("prune", () => {
     expect(ids(context.vault.list())).toEqual([refs[3]!.id]);
   });
 
-  it("sweeps the garbage of interrupted checkpoints, even when nothing is due", async () => {
+  it("removes the garbage of interrupted checkpoints, even when no checkpoint is removed", async () => {
     const orphan = context.vault.put(Buffer.from("an orphan"));
     const temporary = join(context.vault.root, "blobs", "sha256", ".abc.999999999.0.tmp");
     writeFileSync(temporary, "half");
@@ -116,7 +116,7 @@ describe("prune", () => {
     expect(existsSync(temporary)).toBe(false);
   });
 
-  it("leaves all blobs alone when a kept checkpoint cannot say what it needs", async () => {
+  it("removes no blob when the needs of a kept checkpoint are unknown", async () => {
     writeFileSync(blobFile(context, refs[3]!.manifest), "garbage");
     const before = context.vault.blobs().length;
     const result = await prune(context, { policy: LAST_ONE });
@@ -124,7 +124,7 @@ describe("prune", () => {
     expect(context.vault.blobs()).toHaveLength(before);
   });
 
-  it("keeps within max_bytes as far as it may", async () => {
+  it("respects max_bytes as far as protected checkpoints allow", async () => {
     const total = context.vault.blobs().reduce((sum, { size }) => sum + size, 0);
     await prune(context, { policy: { ...DEFAULT_RETENTION, max_bytes: total - 100 } });
     expect(ids(context.vault.list())).toEqual(ids(refs.slice(1)));

@@ -57,7 +57,7 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 const file = () => join(context.vault.root, "index.json");
 
 describe("registry rebuild", () => {
-  it("fills an empty registry from the vaults alone", async () => {
+  it("fills an empty registry from the vaults", async () => {
     const { missions, movedAside } = await rebuildRegistry(machine, context.config);
     expect(missions).toEqual([
       { mission: "deploy-42", checkpoints: 3, unreadable: [], repaired: null, keptAt: null },
@@ -75,7 +75,7 @@ describe("registry rebuild", () => {
     );
   });
 
-  it("forgets missions and checkpoints that no vault has", async () => {
+  it("removes missions and checkpoints that no vault has", async () => {
     {
       using registry = openRegistry(machine, context.config.registry_file);
       const { metadata } = readCheckpoint(context.vault, refs[0]!);
@@ -95,7 +95,7 @@ describe("registry rebuild", () => {
     ).toEqual(refs.map(({ id }) => id).sort());
   });
 
-  it("mends a damaged index from the manifests and keeps the damaged one", async () => {
+  it("repairs a damaged index from the manifests and keeps the damaged file", async () => {
     const text = readFileSync(file(), "utf8").replace(
       '"vnd.lazarus.pinned":"true"',
       '"vnd.lazarus.pinned":"true\u0001',
@@ -109,7 +109,7 @@ describe("registry rebuild", () => {
     expect(context.vault.list().map(({ id }) => id)).toEqual(refs.map(({ id }) => id));
   });
 
-  it("finds the checkpoints again when the index is gone or empty", async () => {
+  it("recovers the checkpoints when the index is missing or empty", async () => {
     for (const spoil of [() => rmSync(file()), () => writeFileSync(file(), "")]) {
       spoil();
       await rebuildRegistry(machine, context.config);
@@ -118,7 +118,7 @@ describe("registry rebuild", () => {
     }
   });
 
-  it("loses no checkpoint of its own manifest, whatever one flipped byte does to the index", () => {
+  it("loses no checkpoint to one flipped byte in the index", () => {
     const whole = readFileSync(file());
     fc.assert(
       fc.property(fc.nat(whole.length - 1), fc.integer({ min: 1, max: 255 }), (at, mask) => {
@@ -140,7 +140,7 @@ describe("registry rebuild", () => {
     );
   });
 
-  it("leaves a vault alone that is in order", async () => {
+  it("leaves an intact vault unchanged", async () => {
     const before = readFileSync(file());
     await rebuildRegistry(machine, context.config);
     expect(readFileSync(file())).toEqual(before);
@@ -149,7 +149,7 @@ describe("registry rebuild", () => {
     ).toEqual([]);
   });
 
-  it("moves a registry aside that cannot be read", async () => {
+  it("moves an unreadable registry aside", async () => {
     writeFileSync(
       context.config.registry_file,
       "this is no database, but it is long enough to be looked at".repeat(20),

@@ -50,7 +50,7 @@ function flip(file: string, at: number, mask = 1): void {
 }
 
 describe("verify", () => {
-  it("finds nothing wrong with a whole vault, quick and deep", async () => {
+  it("finds no faults in an intact vault, quick and deep", async () => {
     for (const deep of [false, true]) {
       const found = await verifyVault(context.vault, { deep });
       expect(found.findings).toEqual([]);
@@ -58,7 +58,7 @@ describe("verify", () => {
     }
   });
 
-  it("an absent vault is a whole vault without checkpoints", async () => {
+  it("treats a missing vault as intact and empty", async () => {
     rmSync(context.vault.root, { recursive: true });
     expect(await verifyVault(context.vault)).toMatchObject({
       checkpoints: 0,
@@ -67,7 +67,7 @@ describe("verify", () => {
     });
   });
 
-  it("names a missing layer, what it hurts, and the newest that is good", async () => {
+  it("names a missing layer, the checkpoints that need it, and the newest good one", async () => {
     rmSync(blobFile(context, layerOf(2, 0)));
     const found = await verifyVault(context.vault);
     expect(found.findings).toMatchObject([
@@ -77,14 +77,14 @@ describe("verify", () => {
     expect((await newestGood(context.vault))?.id).toBe(refs[1]!.id);
   });
 
-  it("a damaged shared layer hurts every checkpoint that needs it", async () => {
+  it("reports every checkpoint that needs a damaged shared layer", async () => {
     truncateSync(blobFile(context, layerOf(0, 0)), 500);
     const found = await verifyVault(context.vault);
     expect(found.hurt).toEqual([refs[0]!.id, refs[1]!.id]);
     expect(found.newestGood).toBe(refs[2]!.id);
   });
 
-  it("deep finds a flipped bit in a member and names the files it hurts", async () => {
+  it("deep: finds a flipped bit in a member and names the damaged files", async () => {
     flip(blobFile(context, layerOf(0, 0)), 300);
     expect((await verifyVault(context.vault)).findings).toEqual([]);
     const { findings } = await verifyVault(context.vault, { deep: true });
@@ -93,7 +93,7 @@ describe("verify", () => {
     expect((await newestGood(context.vault, { deep: true, except: refs[2]!.id }))?.id).toBeUndefined();
   });
 
-  it("quick finds a flipped bit in the table of contents, the footer, a manifest and a config", async () => {
+  it("quick: finds a flipped bit in the table of contents, the footer, a manifest and a config", async () => {
     const checkpoint = readCheckpoint(context.vault, refs[0]!);
     for (const [file, at] of [
       [blobFile(context, layerOf(0, 0)), -3],
@@ -112,21 +112,21 @@ describe("verify", () => {
     expect((await verifyVault(context.vault, { deep: true })).findings).toEqual([]);
   });
 
-  it("reports a damaged index, and still judges the checkpoints by their manifests", async () => {
+  it("reports a damaged index, and checks the checkpoints through their manifests", async () => {
     flip(join(context.vault.root, "index.json"), 200);
     const found = await verifyVault(context.vault, { deep: true });
     expect(found.findings[0]?.object).toBe("index.json");
     expect(found.newestGood).toBe(refs[2]!.id);
   });
 
-  it("reports a missing oci-layout, which hurts other tools and no checkpoint", async () => {
+  it("reports a missing oci-layout, which damages no checkpoint", async () => {
     rmSync(join(context.vault.root, "oci-layout"));
     const found = await verifyVault(context.vault);
     expect(found.findings).toMatchObject([{ object: "oci-layout", hurts: [] }]);
     expect(found.hurt).toEqual([]);
   });
 
-  it("does not call a checkpoint damaged that a prune took away meanwhile", async () => {
+  it("does not report a checkpoint that was pruned meanwhile", async () => {
     const { vault } = context;
     const gone = layerOf(2, 0);
     let raced = false;

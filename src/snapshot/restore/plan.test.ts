@@ -1,5 +1,5 @@
-// The plan is held against a model of a file system: what it does to the tree of now must give the target plus what is
-// kept, for any two trees.
+// Plans are checked against a model of a file system: applied to the current tree, a plan must produce the target plus the
+// kept paths, for any two trees.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Entry, EntryType, Listing } from "../model/entry.ts";
@@ -34,7 +34,7 @@ describe("planRestore", () => {
     ]);
   });
 
-  it("says in the user's words what would happen", () => {
+  it("summarizes the changes for the user", () => {
     const now = listing(
       entry("content", "file", { sha256: "bb" }),
       entry("mode", "file", { mode: 0o755 }),
@@ -61,13 +61,13 @@ describe("planRestore", () => {
     expect(remove.map((step) => step.path)).toEqual(["new/file", "new"]);
   });
 
-  it("does not call a file changed for its owner when it may not set owners", () => {
+  it("ignores owners when it may not set them", () => {
     const now = listing(entry("f", "file", { uid: 7 }));
     expect(isEmptyPlan(planRestore(now, listing(entry("f", "file")), { owners: false }))).toBe(true);
     expect(planRestore(now, listing(entry("f", "file")), OWNERS).changes.metadata).toEqual(["f"]);
   });
 
-  it("makes hard links one inode again, and separates what the checkpoint has apart", () => {
+  it("restores hard links, and separates files that the checkpoint has apart", () => {
     const linked = listing(entry("a", "file", { group: "g" }), entry("b", "file", { group: "g" }));
     const apart = listing(entry("a", "file"), entry("b", "file"));
     const join = planRestore(apart, linked, OWNERS);
@@ -81,7 +81,7 @@ describe("planRestore", () => {
     expect(isEmptyPlan(planRestore(linked, linked, OWNERS))).toBe(true);
   });
 
-  it("does not change a linked file's mode through a name that the user did not name", () => {
+  it("does not change a hard-linked file through a selected name only", () => {
     const now = listing(
       entry("a", "file", { group: "g", mode: 0o600 }),
       entry("b", "file", { group: "g", mode: 0o600 }),
@@ -92,7 +92,7 @@ describe("planRestore", () => {
     expect(plan.place.map((step) => step.entry.path)).toEqual(["a"]);
   });
 
-  it("keeps what the checkpoint had left out, and the directories above it", () => {
+  it("keeps paths excluded from the checkpoint, and their parent directories", () => {
     const now = listing(
       entry("d", "directory"),
       entry("d/x.log", "file"),
@@ -108,7 +108,7 @@ describe("planRestore", () => {
     expect(plan.changes.kept.map(({ path }) => path)).toEqual(["cache", "d", "d/x.log"]);
   });
 
-  it("keeps what the checkpoint could not save, and all in a directory that it could not read", () => {
+  it("keeps paths that the checkpoint could not save, and everything in a directory that it could not read", () => {
     const now = listing(
       entry("dark", "directory"),
       entry("dark/deep", "directory"),
@@ -126,14 +126,14 @@ describe("planRestore", () => {
     expect(plan.changes.kept.map(({ path }) => path)).toEqual(["dark/deep", "lost", "lost/file"]);
   });
 
-  it("leaves alone what has no second copy, even when the checkpoint has it", () => {
+  it("does not touch excluded paths, even when the checkpoint has them", () => {
     const target = listing(entry("cache", "directory"), entry("cache/1", "file", { sha256: "bb" }));
     const plan = planRestore(listing(), target, { owners: true, isExcluded: createMatcher(["cache"]) });
     expect(isEmptyPlan(plan)).toBe(true);
     expect(plan.changes.kept.map(({ path }) => path)).toEqual(["cache"]);
   });
 
-  it("empties a directory before a file takes its place", () => {
+  it("empties a directory before a file replaces it", () => {
     const now = listing(
       entry("p", "directory"),
       entry("p/q", "directory"),
@@ -146,7 +146,7 @@ describe("planRestore", () => {
     expect(plan.changes.changed).toEqual(["p"]);
   });
 
-  it("makes missing parents of a named path and touches nothing beside it", () => {
+  it("creates missing parents of a selected path and touches nothing else", () => {
     const target = listing(
       entry("a", "directory"),
       entry("a/b", "file"),
@@ -290,7 +290,7 @@ describe("planRestore, for any two trees", () => {
     nil: [],
   });
 
-  it("gives the target plus what is kept, from the disk of now", () => {
+  it("turns the current tree into the target plus the kept paths", () => {
     fc.assert(
       fc.property(tree, tree, patterns, patterns, named, (disk, whole, past, present, paths) => {
         const wasExcluded = covered(past);
@@ -352,7 +352,7 @@ describe("planRestore, for any two trees", () => {
     );
   });
 
-  it("says each path once, and plans no path twice", () => {
+  it("lists each path once, and plans no path twice", () => {
     fc.assert(
       fc.property(tree, tree, (now, target) => {
         const { changes, place, remove, clear } = planRestore(now, target, OWNERS);

@@ -7,7 +7,7 @@ import { CODECS, codecOf, gzipCodec, isLocalOnly, looksIncompressible } from "./
 const SIZES = [1, 100, 65_530, 65_531, 65_532, 200_000];
 
 describe.each(CODECS.map((codec) => [codec.name, codec] as const))("%s", (name, codec) => {
-  it("gives back what it compressed, and no more than was promised", () => {
+  it("round-trips, and inflates no more than the limit", () => {
     for (const raw of [
       Buffer.alloc(0),
       Buffer.from("text"),
@@ -20,14 +20,14 @@ describe.each(CODECS.map((codec) => [codec.name, codec] as const))("%s", (name, 
     }
   });
 
-  it("hides and reveals", () => {
+  it("round-trips hidden bytes", () => {
     for (const size of SIZES) {
       const payload = randomBytes(size);
       expect(codec.reveal(codec.hide(payload)).equals(payload)).toBe(true);
     }
   });
 
-  it("tells its footer from anything else", () => {
+  it("accepts nothing but its own footer", () => {
     const footer = { tocOffset: 2 ** 40 + 3, tocLength: 12_345 };
     const bytes = codec.encodeFooter(footer);
     expect(bytes).toHaveLength(codec.footerLength);
@@ -67,13 +67,13 @@ describe.each(CODECS.map((codec) => [codec.name, codec] as const))("%s", (name, 
     },
   );
 
-  it("has a media type of its own for what no push may take", () => {
+  it("has a media type for layers that are never pushed", () => {
     expect([codec.mediaType, codec.localMediaType].map(isLocalOnly)).toEqual([false, true]);
     expect([codec.mediaType, codec.localMediaType].map(codecOf)).toEqual([codec, codec]);
   });
 });
 
-it("stores what would not get smaller", () => {
+it("stores incompressible data", () => {
   expect(looksIncompressible(randomBytes(100_000))).toBe(true);
   expect(looksIncompressible(Buffer.alloc(100_000, "text "))).toBe(false);
   expect(looksIncompressible(randomBytes(1000))).toBe(false);

@@ -1,4 +1,4 @@
-// A layer as it is written and read back: any part of its stream without the rest, and nothing left of one given up.
+// Layers written and read back, and the vault that holds them.
 import { randomBytes } from "node:crypto";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ function writeLayer(parts: readonly Buffer[], codec = gzipCodec): LayerRef {
 }
 
 describe.each(CODECS.map((codec) => [codec.name, codec] as const))("a layer of %s", (_, codec) => {
-  it("gives any part of its stream", () => {
+  it("reads any range of its stream", () => {
     const random = createRandom(5);
     const parts = Array.from({ length: 6 }, () => randomBytes(random.int(1, 5000)));
     const whole = Buffer.concat(parts);
@@ -45,7 +45,7 @@ describe.each(CODECS.map((codec) => [codec.name, codec] as const))("a layer of %
     expect(() => layer.read(whole.length + 1024, 1, () => {})).toThrow(LazarusError);
   });
 
-  it("is refused when it is cut, and when its table is not the one that the manifest names", () => {
+  it("is refused when it is truncated or its table does not match the manifest", () => {
     const ref = writeLayer([randomBytes(1000)], codec);
     expect(() => openLayerOf(vault, { ...ref, tocSha256: "0".repeat(64) })).toThrow(
       /table of contents does not match/,
@@ -60,7 +60,7 @@ describe.each(CODECS.map((codec) => [codec.name, codec] as const))("a layer of %
   });
 });
 
-it("a layer that is given up leaves nothing behind, and one that is finished stays", () => {
+it("removes an abandoned layer and keeps a finished one", () => {
   const writer = createLayerWriter(systemMachine.disk, vault, {
     codec: gzipCodec,
     localOnly: true,
@@ -85,7 +85,7 @@ it("a layer that is given up leaves nothing behind, and one that is finished sta
 });
 
 describe("a vault", () => {
-  it("stores a blob again whose file was damaged, and refuses to read it until then", () => {
+  it("refuses to read a damaged blob until it is stored again", () => {
     const { digest } = vault.put(Buffer.from("content"));
     fs.writeFileSync(vault.blobPath(digest), "rubbish");
     expect(() => vault.read(digest)).toThrow(expect.objectContaining({ code: "VAULT_DAMAGED" }));
@@ -93,7 +93,7 @@ describe("a vault", () => {
     expect(vault.read(digest).toString()).toBe("content");
   });
 
-  it("is an OCI layout from its first lock, and takes nothing that is no digest for a path", () => {
+  it("is an OCI layout from its first lock, and rejects malformed digests", () => {
     expect(JSON.parse(fs.readFileSync(join(vault.root, "oci-layout"), "utf8"))).toEqual({
       imageLayoutVersion: "1.0.0",
     });
@@ -101,13 +101,13 @@ describe("a vault", () => {
       expect(() => vault.blobPath(bad)).toThrow(LazarusError);
   });
 
-  it("empties its scratch whenever the lock is taken", async () => {
+  it("empties scratch when the lock is taken", async () => {
     fs.writeFileSync(join(vault.scratch, "left"), "x");
     using _lock = await vault.lock("a test");
     expect(fs.readdirSync(vault.scratch)).toEqual([]);
   });
 
-  it("lists what was published, in that order, and notices a flipped bit", () => {
+  it("lists published checkpoints in order, and detects a flipped bit", () => {
     const ref = {
       id: "20260101-000000-aaaaaa",
       manifest: `sha256:${"a".repeat(64)}`,

@@ -1,4 +1,4 @@
-// Manifests and configs whose digests are right and whose words are not: a blob of anyone may stand in a vault.
+// Manifests and configs with valid digests and invalid contents: anyone may put a blob into a vault.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -37,8 +37,8 @@ function forged(manifest: unknown, config?: unknown): CheckpointRef {
   return { ...ref, manifest: put(whole) };
 }
 
-describe("a manifest or config that is not ours", () => {
-  it("is damage in words, whatever stands in a place", () => {
+describe("a manifest or config with the wrong shape", () => {
+  it("is reported as damage, whatever a field contains", () => {
     const manifest = parse(ref.manifest);
     const config = parse(manifest.config.digest);
     const names = [...Object.keys(config.lazarus), "rootfs"];

@@ -66,7 +66,7 @@ describe("retention", () => {
     ]);
   });
 
-  it("with max_bytes lets the oldest go until the rest fits, counting shared blobs once", () => {
+  it("removes the oldest until the rest fits max_bytes, counting shared blobs once", () => {
     const refs = ["a", "b", "c", "d"].map((id, i) => ref(id, NOW - (4 - i) * HOUR));
     const blobs: Record<string, { digest: string; size: number }[]> = {
       a: [
@@ -136,7 +136,7 @@ describe("retention", () => {
     expect(plan.reasons.get("wanted")).toEqual(["latest"]);
   });
 
-  it("splits the index in two, in order, and never touches what is guarded", () => {
+  it("partitions the index in order, and never removes protected checkpoints", () => {
     fc.assert(
       fc.property(anyRefs, anyPolicy, (refs, policy) => {
         const { keep, remove, reasons } = retain(refs, policy, NOW, blobsOf);
@@ -155,7 +155,7 @@ describe("retention", () => {
     );
   });
 
-  it("applied twice removes nothing more, and keeps more when asked for more", () => {
+  it("is idempotent, and keeps more with a larger policy", () => {
     fc.assert(
       fc.property(anyRefs, anyPolicy, fc.nat(5), (refs, policy, more) => {
         const once = retain(refs, policy, NOW, blobsOf).keep;
@@ -168,7 +168,7 @@ describe("retention", () => {
     );
   });
 
-  it("with the default policy a year of hourly checkpoints comes down to some fifty", () => {
+  it("reduces a year of hourly checkpoints to about fifty by default", () => {
     const refs = Array.from({ length: 365 * 24 }, (_, i) => ref(`h${i}`, NOW - (365 * 24 - i) * HOUR));
     const { keep } = retain(refs, DEFAULT_RETENTION, NOW);
     expect(keep.length).toBeGreaterThan(35);

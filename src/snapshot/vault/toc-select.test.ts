@@ -10,7 +10,7 @@ const name = fc.oneof(
     .filter((text) => !/[/\0]/.test(text) && text !== "." && text !== ".."),
 );
 
-it("a table read for some paths gives their rows and those of hard links, whatever their names", () => {
+it("decodes only the rows of selected paths and of hard links", () => {
   fc.assert(
     fc.property(
       fc.uniqueArray(name, { maxLength: 12 }),

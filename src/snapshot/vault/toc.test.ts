@@ -40,7 +40,7 @@ const entry: fc.Arbitrary<TocEntry> = fc
   ) as fc.Arbitrary<TocEntry>;
 
 describe("a table of contents", () => {
-  it("comes back as it was", () => {
+  it("round-trips", () => {
     const toc = fc.record({
       members: fc.array(fc.record({ stored: count, raw: count, entries: count }), { maxLength: 5 }),
       entries: fc.array(entry, { maxLength: 20 }),
@@ -53,7 +53,7 @@ describe("a table of contents", () => {
     );
   });
 
-  it("has rows that JSON.stringify would have written", () => {
+  it("writes the same rows as JSON.stringify", () => {
     const plain = fc.stringMatching(/^[ -~]{1,20}$/).filter((text) => !/(^|\/)(\.{0,2})(\/|$)/.test(text));
     const given = fc.tuple(entry, fc.option(plain, { nil: undefined }));
     fc.assert(
@@ -70,12 +70,12 @@ describe("a table of contents", () => {
     expect(() => decodeToc(encodeToc(toc), LIMIT)).toThrow(TocError);
   });
 
-  it("refuses what inflates to more than it may", () => {
+  it("refuses a table that inflates beyond the limit", () => {
     const bomb = zlib.gzipSync(Buffer.alloc(LIMIT + 1));
     expect(() => decodeToc(bomb, LIMIT)).toThrow(TocError);
   });
 
-  it("meets rubbish and flipped bytes with a TocError, never with anything else", () => {
+  it("throws only TocError on garbage and flipped bytes", () => {
     const random = createRandom(3);
     const base = {
       type: "file",
