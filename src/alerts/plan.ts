@@ -73,7 +73,7 @@ export function planAlerts(
     for (const target of rules.targets) {
       const key = deliveryKey(event.seq, target);
       const before = last.get(key);
-      const verdict = running.has(key) ? "wait" : judgeDelivery(event, before, rules, nowMs);
+      const verdict = running.has(key) ? "wait" : classifyDelivery(event, before, rules, nowMs);
       if (verdict === "done") continue;
       open = true;
       const attempt = (before?.delivery.attempt ?? 0) + 1;
@@ -87,7 +87,7 @@ export function planAlerts(
   return { due, givenUp, nextAtMs, settled };
 }
 
-function judgeDelivery(
+function classifyDelivery(
   event: Event,
   before: { delivery: Delivery; atMs: number } | undefined,
   rules: AlertRules,

@@ -1,6 +1,6 @@
-// The app: the table of routes behind its guards, in one visible order: Host, Origin, token, size of the body, then the
-// handler. Knows no sockets; server.ts serves it. Every error leaves as {code, message, hint, details} with the status of
-// the one error table, and nothing of an unexpected one but its message.
+// The Hono app: mounts the route table. Each request passes the checks in this order: Host, Origin, token, body size, then
+// the handler runs. Knows no sockets; server.ts serves it. Every error is sent as {code, message, hint, details} with the
+// status from the error table; of unexpected errors only the message is sent.
 import { type Context, Hono } from "hono";
 import type { Clock } from "../platform/clock.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
@@ -8,13 +8,14 @@ import { readBody } from "./body.ts";
 import type { StreamLimits } from "./event-stream.ts";
 import {
   countFamilies,
-  createEventTally,
-  createRequestMeter,
+  createEventCounters,
+  createRequestTimer,
   type Family,
+  processFamilies,
   renderMetrics,
 } from "./metrics.ts";
 import { describeApi } from "./openapi.ts";
-import type { PitPort, WebhookDoor } from "./port.ts";
+import type { PitPort, WebhookHandler } from "./port.ts";
 import { refuseForeignHost, refuseForeignOrigin, refuseWithoutToken } from "./request-checks.ts";
 import { ROUTES, type Route } from "./routes.ts";
 
@@ -22,17 +23,17 @@ export interface AppOptions {
   readonly clock: Clock;
   readonly version: string;
   readonly token: string;
-  readonly webhooks?: Readonly<Record<string, WebhookDoor>>;
-  /** Aborts when the server closes: streams end. */
+  readonly webhooks?: Readonly<Record<string, WebhookHandler>>;
+  /** Aborts when the server closes; open streams end then. */
   readonly closing?: AbortSignal;
   readonly streamLimits?: Partial<StreamLimits>;
-  /** Further numbers of whoever runs the pit. */
+  /** Additional metrics. */
   readonly moreMetrics?: () => readonly Family[];
 }
 
-/** What the listener says of a connection. */
+/** Facts about the connection, from the listener. */
 export interface Connection {
-  /** The kernel let only the owner connect, so no token is asked for. */
+  /** Only the owner can connect to the unix socket, so no token is required. */
   readonly trusted?: boolean;
   readonly hangUp?: () => void;
 }
@@ -43,8 +44,8 @@ export function createApp(pit: PitPort, options: AppOptions): App {
   const { clock, version } = options;
   const app: App = new Hono();
   const startedMs = clock.monotonicMs();
-  const meter = createRequestMeter();
-  const tally = createEventTally((page) => pit.events(page));
+  const requestTimer = createRequestTimer();
+  const eventCounters = createEventCounters((page) => pit.events(page));
   const never = new AbortController().signal;
   const uptimeSeconds = () => (clock.monotonicMs() - startedMs) / 1000;
   let document: object | undefined;
@@ -57,37 +58,26 @@ export function createApp(pit: PitPort, options: AppOptions): App {
   });
   const metricsNow = async () =>
     renderMetrics([
-      {
-        name: "lazarus_info",
-        help: "The version.",
-        type: "gauge",
-        samples: [{ labels: { version }, value: 1 }],
-      },
-      {
-        name: "lazarus_uptime_seconds",
-        help: "Since the pit began.",
-        type: "gauge",
-        samples: [{ value: uptimeSeconds() }],
-      },
+      ...processFamilies(version, uptimeSeconds()),
       ...countFamilies(await pit.counts()),
-      ...tally.families(),
-      meter.family(),
+      ...eventCounters.families(),
+      requestTimer.family(),
       ...(options.moreMetrics?.() ?? []),
     ]);
 
   const serve = async (route: Route, context: Context<{ Bindings: Connection }>): Promise<Response> => {
-    const beganMs = clock.monotonicMs();
+    const startedRequestMs = clock.monotonicMs();
     let status = 500;
     try {
       const { raw } = context.req;
-      guard(route, raw.headers, context.env ?? {}, options.token);
+      checkRequest(route, raw.headers, context.env ?? {}, options.token);
       const body =
         route.bodyLimitBytes === undefined ? new Uint8Array() : await readBody(raw, route.bodyLimitBytes);
       const response = await route.handle({
         pit,
         clock,
         headers: raw.headers,
-        // Asked for by streams alone, and the dearest part of a request.
+        // A getter, because only streams need it and creating it is the most expensive part of a request.
         get signal() {
           return AbortSignal.any([raw.signal, options.closing ?? never]);
         },
@@ -110,7 +100,11 @@ export function createApp(pit: PitPort, options: AppOptions): App {
       status = response.status;
       return response;
     } finally {
-      meter.observe(`${route.method} ${route.path}`, status, (clock.monotonicMs() - beganMs) / 1000);
+      requestTimer.observe(
+        `${route.method} ${route.path}`,
+        status,
+        (clock.monotonicMs() - startedRequestMs) / 1000,
+      );
     }
   };
 
@@ -122,7 +116,7 @@ export function createApp(pit: PitPort, options: AppOptions): App {
     app.all(path.replaceAll(/\{(\w+)\}/g, ":$1"), (context) => {
       const methods = ROUTES.filter((route) => route.path === path).map(({ method }) => method.toUpperCase());
       const answer = refuse(context, options.token, () => {
-        throw new LazarusError("METHOD_REFUSED", `${path} takes ${methods.join(" and ")} only`, {
+        throw new LazarusError("METHOD_REFUSED", `${path} supports only ${methods.join(" and ")}`, {
           hint: "see GET /openapi.json",
         });
       });
@@ -132,14 +126,19 @@ export function createApp(pit: PitPort, options: AppOptions): App {
   }
   app.notFound((context) =>
     refuse(context, options.token, () => {
-      throw new LazarusError("ROUTE_UNKNOWN", "there is nothing here", { hint: "see GET /openapi.json" });
+      throw new LazarusError("ROUTE_UNKNOWN", "no such route", { hint: "see GET /openapi.json" });
     }),
   );
   app.onError((error) => errorResponse(error));
   return app;
 }
 
-function guard(route: Pick<Route, "auth">, headers: Headers, connection: Connection, token: string): void {
+function checkRequest(
+  route: Pick<Route, "auth">,
+  headers: Headers,
+  connection: Connection,
+  token: string,
+): void {
   const host = headers.get("host");
   refuseForeignHost(host);
   refuseForeignOrigin(headers.get("origin"), host!);
@@ -147,21 +146,21 @@ function guard(route: Pick<Route, "auth">, headers: Headers, connection: Connect
     refuseWithoutToken(headers.get("authorization"), token);
 }
 
-/** A stranger learns nothing of which paths there are. */
-function refuse(context: Context<{ Bindings: Connection }>, token: string, say: () => never): Response {
+/** Checks the token first, so that an unauthorized client cannot learn which paths exist. */
+function refuse(context: Context<{ Bindings: Connection }>, token: string, fail: () => never): Response {
   try {
-    guard({ auth: "token" }, context.req.raw.headers, context.env ?? {}, token);
-    return say();
+    checkRequest({ auth: "token" }, context.req.raw.headers, context.env ?? {}, token);
+    return fail();
   } catch (error) {
     return errorResponse(error);
   }
 }
 
 export function errorResponse(error: unknown): Response {
-  const told = asLazarusError(error, "answering the request");
+  const failure = asLazarusError(error, "answering the request");
   const headers = new Headers({ "content-type": "application/json" });
-  if (told.code === "TOKEN_REFUSED") headers.set("www-authenticate", "Bearer");
-  // The rest of a body that is not wanted is not read, either.
-  if (told.code === "BODY_TOO_LARGE") headers.set("connection", "close");
-  return new Response(JSON.stringify(told), { status: told.httpStatus, headers });
+  if (failure.code === "TOKEN_REFUSED") headers.set("www-authenticate", "Bearer");
+  // Close the connection instead of reading the rest of the body.
+  if (failure.code === "BODY_TOO_LARGE") headers.set("connection", "close");
+  return new Response(JSON.stringify(failure), { status: failure.httpStatus, headers });
 }

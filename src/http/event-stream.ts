@@ -1,6 +1,6 @@
-// Server-sent events straight from the event log. A client is a position in the log, not a queue: what it missed is read
-// again from the registry when it asks for more, so a slow client costs the pit no memory. One that takes nothing for
-// `patienceMs` is let go; it comes back with Last-Event-ID and misses nothing.
+// Server-sent events from the event log. A client is a position in the log, not a queue: events are read from the registry
+// when the client can take more, so a slow client costs no memory. A client that reads nothing for `patienceMs` is
+// disconnected; it reconnects with Last-Event-ID and misses nothing.
 import type { Clock } from "../platform/clock.ts";
 import type { Event } from "../registry/registry.ts";
 import type { PitPort } from "./port.ts";
@@ -8,27 +8,27 @@ import type { PitPort } from "./port.ts";
 export interface StreamRequest {
   readonly source: Pick<PitPort, "events" | "subscribe">;
   readonly clock: Clock;
-  /** Events after this number are sent. */
+  /** Send events after this sequence number. */
   readonly afterSeq: number;
   readonly mission?: string | undefined;
-  /** Ends the stream: the client left, or the pit shuts down. */
+  /** Ends the stream: the client disconnected, or the pit shuts down. */
   readonly signal: AbortSignal;
-  /** Called when the client was let go, so that its connection can be cut. */
+  /** Called when the client is disconnected for reading nothing, to close its connection. */
   readonly onDropped?: () => void;
   readonly limits?: Partial<StreamLimits>;
 }
 
 export interface StreamLimits {
-  /** Events that other processes enter are found at this pace. */
+  /** Poll interval for events of other processes. */
   readonly pollMs: number;
-  /** A comment at this pace keeps connections open and shows that they are. */
+  /** Interval of comments, which keep idle connections open. */
   readonly commentMs: number;
   readonly patienceMs: number;
   readonly pageEvents: number;
 }
 
-/** So often within its patience a stream looks whether the client has taken something. */
-const LOOKS = 4;
+/** Number of checks within `patienceMs` for whether the client has read something. */
+const CHECKS = 4;
 
 const DEFAULTS: StreamLimits = { pollMs: 1000, commentMs: 15_000, patienceMs: 30_000, pageEvents: 100 };
 
@@ -36,49 +36,49 @@ export function streamEvents(request: StreamRequest): ReadableStream<Uint8Array>
   const { source, clock, mission, signal } = request;
   const { pollMs, commentMs, patienceMs, pageEvents } = { ...DEFAULTS, ...request.limits };
   const encoder = new TextEncoder();
-  const over = new AbortController();
+  const ended = new AbortController();
   let cursor = request.afterSeq;
-  let news = new AbortController();
+  let newEvents = new AbortController();
   let commentAtMs = clock.monotonicMs() + commentMs;
-  /** Since when a piece waits for the client to take it. */
+  /** Since when a chunk has been waiting for the client. */
   let waitingSinceMs: number | undefined;
-  const unsubscribe = source.subscribe(() => news.abort());
+  const unsubscribe = source.subscribe(() => newEvents.abort());
   const end = () => {
-    if (over.signal.aborted) return;
-    over.abort();
-    news.abort();
+    if (ended.signal.aborted) return;
+    ended.abort();
+    newEvents.abort();
     unsubscribe();
     signal.removeEventListener("abort", end);
   };
   signal.addEventListener("abort", end);
   if (signal.aborted) end();
 
-  const nextPiece = async (): Promise<string | undefined> => {
-    while (!over.signal.aborted) {
-      // Before the look, so that what happens during it is not slept over.
-      news = new AbortController();
+  const nextChunk = async (): Promise<string | undefined> => {
+    while (!ended.signal.aborted) {
+      // Created before reading, so that an event during the read ends the sleep.
+      newEvents = new AbortController();
       const page = source.events({ mission, afterSeq: cursor, first: pageEvents });
       const last = page.at(-1);
       if (last !== undefined) {
         cursor = last.seq;
         return page.map(formatEvent).join("");
       }
-      const leftMs = commentAtMs - clock.monotonicMs();
-      if (leftMs <= 0) return ":\n\n";
-      await clock.sleep(Math.min(pollMs, leftMs), news.signal);
+      const remainingMs = commentAtMs - clock.monotonicMs();
+      if (remainingMs <= 0) return ":\n\n";
+      await clock.sleep(Math.min(pollMs, remainingMs), newEvents.signal);
     }
     return undefined;
   };
 
-  // Looks are counted, not the time between them: while this process stands still, no client can take anything.
+  // Count checks instead of time: while this process is suspended, no client can read.
   const watch = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
-    let looks = 0;
+    let checks = 0;
     let seen: number | undefined;
-    while (!over.signal.aborted) {
-      await clock.sleep(patienceMs / LOOKS, over.signal);
-      looks = waitingSinceMs === seen ? looks + 1 : 0;
+    while (!ended.signal.aborted) {
+      await clock.sleep(patienceMs / CHECKS, ended.signal);
+      checks = waitingSinceMs === seen ? checks + 1 : 0;
       seen = waitingSinceMs;
-      if (seen === undefined || looks < LOOKS) continue;
+      if (seen === undefined || checks < CHECKS) continue;
       end();
       controller.close();
       request.onDropped?.();
@@ -94,9 +94,9 @@ export function streamEvents(request: StreamRequest): ReadableStream<Uint8Array>
       },
       async pull(controller) {
         waitingSinceMs = undefined;
-        const piece = await nextPiece();
-        if (piece === undefined) return controller.close();
-        controller.enqueue(encoder.encode(piece));
+        const chunk = await nextChunk();
+        if (chunk === undefined) return controller.close();
+        controller.enqueue(encoder.encode(chunk));
         waitingSinceMs = clock.monotonicMs();
         commentAtMs = waitingSinceMs + commentMs;
       },
@@ -106,7 +106,7 @@ export function streamEvents(request: StreamRequest): ReadableStream<Uint8Array>
   );
 }
 
-/** JSON has no line breaks of its own, so one data line is enough. */
+/** JSON.stringify emits no line breaks, so one data line is enough. */
 export function formatEvent(event: Event): string {
   return `id: ${event.seq}\nevent: ${event.kind}\ndata: ${JSON.stringify(event)}\n\n`;
 }

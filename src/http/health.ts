@@ -1,5 +1,5 @@
-// `lazarus/health`: health and heartbeats inside a gateway that runs already. A fetch-style handler without a framework:
-// it answers its own two paths and leaves every other one to its host by answering undefined.
+// `lazarus/health`: health and heartbeat endpoints for an existing HTTP server. A fetch-style handler without a framework;
+// it returns undefined for paths that are not its own.
 import { type Config, resolveConfig } from "../cell/config.ts";
 import { parseMissionId } from "../cell/mission-id.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
@@ -12,14 +12,14 @@ import { refuseWithoutToken } from "./request-checks.ts";
 
 /** Paths, token and version of a health handler. */
 export interface HealthOptions {
-  /** Where the cells are; or the whole configuration. */
+  /** The directory of the cells; or pass the whole configuration. */
   readonly missionsRoot?: string;
   readonly config?: Config;
-  /** Bearer token for heartbeats. `false`: the gateway itself decides who may send them. Without it none are taken. */
+  /** Bearer token for heartbeats. `false`: the host server authorizes requests itself. Without it heartbeats are refused. */
   readonly token?: string | false;
-  /** Put before both paths: "/lazarus" gives /lazarus/health. */
+  /** Prefix of both paths: "/lazarus" gives /lazarus/health. */
   readonly basePath?: string;
-  /** What /health calls the version: the gateway's own. */
+  /** The version in /health: that of the host server. */
   readonly version?: string;
   readonly machine?: Machine;
 }
@@ -28,7 +28,7 @@ export interface HealthOptions {
 export type HealthHandler = (request: Request) => Promise<Response | undefined>;
 
 const BODY_LIMIT_BYTES = 64 * 1024;
-const MOST_STATUS_CHARACTERS = 200;
+const MAX_STATUS_LENGTH = 200;
 
 /** Creates a handler for health checks and heartbeats, to mount in an existing server. */
 export function createHealthHandler(options: HealthOptions): HealthHandler {
@@ -64,8 +64,8 @@ export function createHealthHandler(options: HealthOptions): HealthHandler {
       refuseOtherMethods(request, "POST");
       return Response.json(await beat(request, mission), { status: 202 });
     } catch (error) {
-      const told = asLazarusError(error, "answering the request");
-      return Response.json(told, { status: told.httpStatus });
+      const failure = asLazarusError(error, "answering the request");
+      return Response.json(failure, { status: failure.httpStatus });
     }
   };
 }
@@ -81,7 +81,7 @@ function configOf({ config, missionsRoot }: HealthOptions): Config {
   return resolveConfig(surroundings, undefined, { missions_root: missionsRoot }).config;
 }
 
-/** By hand: this handler is mounted in other people's programs and brings no schema library along. */
+/** Checked by hand: this handler is embedded in other programs and must not load zod. */
 async function readHeartbeat(request: Request): Promise<HeartbeatRequest> {
   const bytes = await readBody(request, BODY_LIMIT_BYTES);
   if (bytes.byteLength === 0) return {};
@@ -89,13 +89,14 @@ async function readHeartbeat(request: Request): Promise<HeartbeatRequest> {
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch {
-    throw invalid("the body is not JSON in UTF-8");
+    throw invalid("the body is not valid UTF-8 JSON");
   }
   if (!isJsonObject(value)) throw invalid("the body is not an object");
   const { status, epoch, durable } = value;
-  if (status !== undefined && !isStatus(status)) throw invalid("status is not a line of 1 to 200 characters");
+  if (status !== undefined && !isStatus(status))
+    throw invalid("status must be one line of 1 to 200 characters");
   if (epoch !== undefined && !(Number.isSafeInteger(epoch) && Number(epoch) > 0))
-    throw invalid("epoch is not a whole number above 0");
+    throw invalid("epoch must be a whole number above 0");
   return {
     status,
     epoch: epoch as number | undefined,
@@ -107,23 +108,23 @@ function isStatus(value: unknown): value is string {
   return (
     typeof value === "string" &&
     value !== "" &&
-    value.length <= MOST_STATUS_CHARACTERS &&
+    value.length <= MAX_STATUS_LENGTH &&
     !/[\u0000-\u001f\u007f]/.test(value)
   );
 }
 
 function invalid(message: string): LazarusError {
-  return new LazarusError("BODY_INVALID", message, { hint: 'send {"status": "…"}, or nothing' });
+  return new LazarusError("BODY_INVALID", message, { hint: 'send {"status": "…"} or an empty body' });
 }
 
 function refuseOtherMethods(request: Request, ...methods: readonly string[]): void {
   if (methods.includes(request.method)) return;
-  throw new LazarusError("METHOD_REFUSED", `this path takes ${methods.join(" and ")} only`);
+  throw new LazarusError("METHOD_REFUSED", `this path supports only ${methods.join(" and ")}`);
 }
 
 function tokenNotSet(): LazarusError {
-  return new LazarusError("TOKEN_REFUSED", "this gateway takes no heartbeats: it was given no token", {
-    hint: "createHealthHandler({ token }), or token: false when the gateway checks who asks by itself",
+  return new LazarusError("TOKEN_REFUSED", "heartbeats are refused: no token is configured", {
+    hint: "createHealthHandler({ token }), or token: false if the host server authorizes requests itself",
   });
 }
 

@@ -1,6 +1,5 @@
-// The two listeners: TCP on 127.0.0.1 and a unix socket that only its owner can open. Bounds on everything a client can
-// hold: header size and time, time to send a request, connections. Never listens on any other address.
-
+// The two listeners: TCP on 127.0.0.1 and a unix socket that only its owner can open. Limits header size, request time and
+// connections. Never listens on any other address.
 import { lstatSync } from "node:fs";
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import { connect } from "node:net";
@@ -27,17 +26,17 @@ export const DEFAULT_LISTEN_LIMITS: ListenLimits = {
 const MAX_HEADER_BYTES = 16 * 1024;
 const KEEP_ALIVE_MS = 5000;
 const LOOPBACK = "127.0.0.1";
-/** What sockaddr_un holds, less the final NUL; macOS has four bytes fewer than Linux. */
+/** The size of sun_path without the final NUL; macOS has four bytes fewer than Linux. */
 const MAX_SOCKET_PATH_BYTES = process.platform === "darwin" ? 103 : 107;
 
-/** Returns the server once it listens, and the port it got. */
+/** Resolves when the server listens; returns the actual port. */
 export async function listenTcp(
   app: App,
   tcpPort: number,
   limits: ListenLimits,
 ): Promise<{ server: Server; tcpPort: number }> {
   const server = createBoundedServer(app, limits, () => false);
-  await listening(
+  await waitForListening(
     server,
     () => server.listen({ host: LOOPBACK, port: tcpPort, exclusive: true }),
     `${LOOPBACK}:${tcpPort}`,
@@ -46,7 +45,7 @@ export async function listenTcp(
   return { server, tcpPort: typeof address === "object" && address !== null ? address.port : tcpPort };
 }
 
-/** A socket that a dead pit left behind is taken over; one that answers is not. */
+/** Replaces a socket left behind by a dead pit, but not one that accepts connections. */
 export async function listenSocket(
   disk: Disk,
   app: App,
@@ -54,17 +53,17 @@ export async function listenSocket(
   limits: ListenLimits,
 ): Promise<Server> {
   if (Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES) {
-    throw new LazarusError("CONFIG_INVALID", `the path of the socket ${path} is too long for the system`, {
+    throw new LazarusError("CONFIG_INVALID", `the socket path ${path} is too long`, {
       hint: `set run_dir to a path of less than ${MAX_SOCKET_PATH_BYTES - "/pit.sock".length} bytes`,
     });
   }
-  if (await answers(path)) throw taken(path);
+  if (await acceptsConnections(path)) throw addressTaken(path);
   removeFile(disk, path);
   const server = createBoundedServer(app, limits, () => isPrivateSocket(path));
-  await listening(
+  await waitForListening(
     server,
     () => {
-      // Node binds within this call, so nobody else can connect before the mode is right.
+      // Node binds within this call, so the socket never exists with a wider mode.
       const before = process.umask(0o177);
       try {
         server.listen(path);
@@ -102,7 +101,7 @@ function createBoundedServer(app: App, limits: ListenLimits, isTrusted: () => bo
   return server;
 }
 
-/** Mode 0600, or the same user's hand opened it wider since: then the token is asked for again. */
+/** Whether the socket still has mode 0600; if someone widened it, the token is required again. */
 function isPrivateSocket(path: string): boolean {
   try {
     const { mode, uid } = lstatSync(path);
@@ -112,7 +111,7 @@ function isPrivateSocket(path: string): boolean {
   }
 }
 
-async function answers(path: string): Promise<boolean> {
+async function acceptsConnections(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const client = connect(path);
     client.on("connect", () => {
@@ -123,7 +122,7 @@ async function answers(path: string): Promise<boolean> {
   });
 }
 
-async function listening(server: Server, listen: () => void, where: string): Promise<void> {
+async function waitForListening(server: Server, listen: () => void, where: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
   server.once("listening", resolve);
@@ -132,16 +131,16 @@ async function listening(server: Server, listen: () => void, where: string): Pro
     await promise;
   } catch (error) {
     throw systemErrorCode(error) === "EADDRINUSE"
-      ? taken(where)
+      ? addressTaken(where)
       : asLazarusError(error, `listening on ${where}`, where);
   } finally {
     server.removeListener("error", reject);
   }
 }
 
-function taken(where: string): LazarusError {
-  return new LazarusError("HTTP_ADDRESS_TAKEN", `another program listens on ${where}`, {
-    hint: "is another pit running? lazarus status; or set another pit.http_port in the config",
+function addressTaken(where: string): LazarusError {
+  return new LazarusError("HTTP_ADDRESS_TAKEN", `${where} is already in use by another program`, {
+    hint: "check for another pit with lazarus status, or set another pit.http_port in the config",
     details: { where },
   });
 }

@@ -1,5 +1,5 @@
-// Numbers for Prometheus. Pure text from plain data, and two small counters: a tally that follows the event log, so that
-// a scrape reads only what is new, and a histogram of durations.
+// Prometheus metrics: rendering from plain data, counters that follow the event log (each scrape reads only new events),
+// and histograms of durations.
 import type { Event } from "../registry/registry.ts";
 import type { EventPage, PitPort } from "./port.ts";
 
@@ -38,7 +38,25 @@ function escapeLabel(value: string): string {
   return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }
 
-/** Cells and agents by state. A status that no cell has is still there, so that alerts on it can be written. */
+/** The version and the uptime. */
+export function processFamilies(version: string, uptimeSeconds: number): Family[] {
+  return [
+    {
+      name: "lazarus_info",
+      help: "Version of Lazarus.",
+      type: "gauge",
+      samples: [{ labels: { version }, value: 1 }],
+    },
+    {
+      name: "lazarus_uptime_seconds",
+      help: "Time since the pit started.",
+      type: "gauge",
+      samples: [{ value: uptimeSeconds }],
+    },
+  ];
+}
+
+/** Cells and agents by state. States with a count of 0 are included, so that alerts can refer to them. */
 export function countFamilies({ cells, agents }: Awaited<ReturnType<PitPort["counts"]>>): Family[] {
   return [
     gauges("lazarus_cells", "Cells by status.", "status", cells),
@@ -53,17 +71,17 @@ function gauges(name: string, help: string, label: string, counts: Readonly<Reco
 
 const TOTALS = {
   death: ["lazarus_deaths_total", "Agents that crashed."],
-  stall: ["lazarus_stalls_total", "Agents that stopped doing anything."],
-  departure: ["lazarus_departures_total", "Agents that ended by themselves or by a human's word."],
-  revival: ["lazarus_revivals_total", "Agents brought back."],
-  tombstone: ["lazarus_tombstones_total", "Missions given up."],
+  stall: ["lazarus_stalls_total", "Agents that stalled."],
+  departure: ["lazarus_departures_total", "Agents that exited or were stopped."],
+  revival: ["lazarus_revivals_total", "Agents revived."],
+  tombstone: ["lazarus_tombstones_total", "Missions that are no longer revived."],
   checkpoint: ["lazarus_checkpoints_total", "Checkpoints taken."],
 } as const;
 
 const PAGE_EVENTS = 1000;
 
-/** Counts the event log since it began; each look reads what has been added since the last. */
-export function createEventTally(events: (page: EventPage) => readonly Event[]) {
+/** Counts all events of the log; each call reads only those added since the last one. */
+export function createEventCounters(events: (page: EventPage) => readonly Event[]) {
   const counts = new Map<string, number>();
   const durations = { checkpoint: createHistogram(), revival: createHistogram() };
   let seq = 0;
@@ -93,19 +111,19 @@ export function createEventTally(events: (page: EventPage) => readonly Event[]) 
         ...totals,
         {
           name: "lazarus_events_total",
-          help: "Entries of the event log by kind.",
+          help: "Events by kind.",
           type: "counter",
           samples: all.map(([kind, value]) => ({ labels: { kind }, value })),
         },
         {
           name: "lazarus_checkpoint_duration_seconds",
-          help: "Time to take a checkpoint, where its maker told.",
+          help: "Duration of checkpoints, if recorded.",
           type: "histogram",
           samples: durations.checkpoint.samples(),
         },
         {
           name: "lazarus_revival_duration_seconds",
-          help: "Time from a death to the agent running again, where its maker told.",
+          help: "Time from a death to the next life, if recorded.",
           type: "histogram",
           samples: durations.revival.samples(),
         },
@@ -148,8 +166,8 @@ export function createHistogram(): Histogram {
   };
 }
 
-/** Requests by route and answer. Routes are those of the table, so a stranger's paths add no rows. */
-export function createRequestMeter() {
+/** Requests by route and status. Routes come from the table, so unknown paths add no rows. */
+export function createRequestTimer() {
   const rows = new Map<string, { route: string; status: string; histogram: Histogram }>();
   return {
     observe(route: string, status: number, seconds: number): void {
@@ -165,7 +183,7 @@ export function createRequestMeter() {
       );
       return {
         name: "lazarus_http_request_duration_seconds",
-        help: "Time to answer a request.",
+        help: "Duration of requests.",
         type: "histogram",
         samples,
       };

@@ -1,4 +1,4 @@
-// The OpenAPI document, written from the table of routes and its zod shapes.
+// Generates the OpenAPI document from the route table and its zod schemas.
 import { z } from "zod";
 import { ERROR_CODES, type ErrorCode, LazarusError } from "../platform/errors.ts";
 import type { Route } from "./routes.ts";
@@ -6,7 +6,7 @@ import { errorBody } from "./schemas.ts";
 
 type Json = Record<string, unknown>;
 
-/** Every route can end with these, too. */
+/** Errors that every route can return. */
 const ALWAYS: readonly ErrorCode[] = ["HOST_REFUSED", "INTERNAL"];
 
 export function describeApi(routes: readonly Route[], version: string): Json {
@@ -30,7 +30,7 @@ export function describeApi(routes: readonly Route[], version: string): Json {
     info: {
       title: "Lazarus",
       version,
-      description: "The pit's API on loopback and on a unix socket. See docs/http.md.",
+      description: "HTTP API of the Lazarus pit, on 127.0.0.1 and on a unix socket. See docs/http.md.",
       license: { name: "MIT", identifier: "MIT" },
     },
     servers: [{ url: "http://127.0.0.1:7433" }],
@@ -53,7 +53,7 @@ function describeRoute(route: Route): Json {
       ? {}
       : { requestBody: { content: { "application/json": { schema: refer(body) } } } }),
     responses: {
-      [answer.status ?? 200]: { description: "done", content: { [answer.type]: content } },
+      [answer.status ?? 200]: { description: "success", content: { [answer.type]: content } },
       ...describeErrors(route),
     },
     security: route.auth === "token" ? [{ token: [] }] : [],
@@ -75,7 +75,7 @@ function queryParameters({ query }: Route): Json[] {
   return Object.entries(properties).map(([name, schema]) => ({ name, in: "query", schema }));
 }
 
-/** Codes by the status that the error table gives them. */
+/** Error codes grouped by HTTP status. */
 function describeErrors(route: Route): Json {
   const codes = [
     ...ALWAYS,
@@ -98,7 +98,7 @@ function refer(schema: z.ZodType): Json {
   return { $ref: `#/components/schemas/${schema.meta()?.id}` };
 }
 
-/** What only a free-standing schema carries. */
+/** Removes keys that only apply to standalone schemas. */
 function strip({ $schema: _, $id: __, ...rest }: Json): Json {
   return rest;
 }

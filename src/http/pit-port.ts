@@ -1,4 +1,4 @@
-// The PitPort of a real pit: views, actions and events of src/pit, heartbeats written inline.
+// Implements PitPort on top of src/pit: views, actions, events and heartbeats.
 import { scanCells } from "../cell/scan.ts";
 import {
   checkpointMission,
@@ -20,15 +20,15 @@ import type { Registry } from "../registry/registry.ts";
 import type { PitPort } from "./port.ts";
 import { recordHeartbeat } from "./record-heartbeat.ts";
 
-/** So many missions are looked at before others have a turn: heartbeats, and the watching of agents. */
-const AT_ONCE = 8;
+/** Missions to read before yielding to other work, such as heartbeats and watching agents. */
+const BATCH = 8;
 
 export function createPitPort(pitContext: PitContext): PitPort {
   const { machine, config } = pitContext;
   const registry = (): Registry => {
     const open = pitContext.registry();
     if (open !== undefined) return open;
-    throw new LazarusError("REGISTRY_DAMAGED", "the registry cannot be used", {
+    throw new LazarusError("REGISTRY_DAMAGED", "the registry cannot be opened", {
       hint: "lazarus registry rebuild",
     });
   };
@@ -37,7 +37,7 @@ export function createPitPort(pitContext: PitContext): PitPort {
       const views: MissionView[] = [];
       for (const view of eachMission(pitContext)) {
         views.push({ ...view, record: null });
-        if (views.length % AT_ONCE === 0) await machine.clock.sleep(0);
+        if (views.length % BATCH === 0) await machine.clock.sleep(0);
       }
       return views;
     },
@@ -52,7 +52,7 @@ export function createPitPort(pitContext: PitContext): PitPort {
       const { total_cells: _, ...cells } = scanCells(config, epochSeconds(machine.clock)).summary;
       const agents: Record<string, number> = {};
       for (const [n, mission] of listAgentMissions(config).entries()) {
-        if (n % AT_ONCE === AT_ONCE - 1) await machine.clock.sleep(0);
+        if (n % BATCH === BATCH - 1) await machine.clock.sleep(0);
         const state = agentState(pitContext, mission);
         agents[state] = (agents[state] ?? 0) + 1;
       }
@@ -63,15 +63,15 @@ export function createPitPort(pitContext: PitContext): PitPort {
     events: (page) => registry().events(page),
     async act(mission, action, { dry_run: dryRun = false, message = null }) {
       if (dryRun && action !== "revive") {
-        throw new LazarusError("BODY_INVALID", `${action} has no dry run; only revive has`, {
-          hint: "leave dry_run out",
+        throw new LazarusError("BODY_INVALID", `dry_run is only supported by revive, not by ${action}`, {
+          hint: "remove dry_run",
         });
       }
       switch (action) {
         case "stop":
-          return tellStop(await stopMission(pitContext, mission));
+          return describeStop(await stopMission(pitContext, mission));
         case "rest":
-          return tellStop(await restMission(pitContext, mission));
+          return describeStop(await restMission(pitContext, mission));
         case "pause":
           return { ...(await pauseMission(pitContext, mission)) };
         case "revive": {
@@ -98,7 +98,7 @@ export function createPitPort(pitContext: PitContext): PitPort {
   };
 }
 
-function tellStop({ wasRunning, checkpoint, checkpointError, killed }: StopResult) {
+function describeStop({ wasRunning, checkpoint, checkpointError, killed }: StopResult) {
   return { was_running: wasRunning, checkpoint, checkpoint_error: checkpointError, killed };
 }
 

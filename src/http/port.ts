@@ -1,5 +1,5 @@
-// What the HTTP room needs of the pit, as an interface: `pit-port.ts` makes one from a real pit, a test from a handful of
-// functions. Every function either answers with plain data or throws a LazarusError.
+// What the HTTP API needs from the pit, as an interface: `pit-port.ts` implements it, tests use stubs. Every function
+// returns plain data or throws a LazarusError.
 import type { MissionId } from "../cell/mission-id.ts";
 import type { MissionView } from "../pit/view.ts";
 import type { IndexedCheckpoint } from "../registry/checkpoints.ts";
@@ -10,7 +10,7 @@ export type MissionAction = (typeof MISSION_ACTIONS)[number];
 
 export interface HeartbeatRequest {
   readonly status?: string | undefined;
-  /** The life that the caller belongs to; an earlier one than the present is refused (INV-4). */
+  /** The life that the caller belongs to; an earlier life is refused (INV-4). */
   readonly epoch?: number | undefined;
   /** Accepted for compatibility: every heartbeat is on disk before the answer. */
   readonly durable?: boolean | undefined;
@@ -32,16 +32,16 @@ export interface EventPage {
 }
 
 export interface ActionRequest {
-  /** For `revive`: say what would be done. */
+  /** For `revive`: report the decision without acting. */
   readonly dry_run?: boolean | undefined;
-  /** For `checkpoint`: a line that is kept with it. */
+  /** For `checkpoint`: a note stored with it. */
   readonly message?: string | undefined;
 }
 
 export interface PitPort {
   missions(): Promise<readonly MissionView[]>;
   mission(mission: MissionId): Promise<MissionView>;
-  /** Cells by status and agents by state; cheaper than looking at every mission. */
+  /** Cells by status and agents by state; cheaper than `missions`. */
   counts(): Promise<{ cells: Readonly<Record<string, number>>; agents: Readonly<Record<string, number>> }>;
   heartbeat(mission: MissionId, request: HeartbeatRequest): Promise<HeartbeatAnswer>;
   /** Oldest first. */
@@ -52,11 +52,11 @@ export interface PitPort {
     action: MissionAction,
     request: ActionRequest,
   ): Promise<Readonly<Record<string, unknown>>>;
-  /** Calls `listener` when the event log may have grown. Returns how to stop. */
+  /** Calls `listener` when events may have been added. Returns the function to unsubscribe. */
   subscribe(listener: () => void): () => void;
 }
 
-/** A door for another program's webhooks: checks who sent it by itself, from the raw body. */
-export interface WebhookDoor {
+/** Receives webhooks of another program; verifies the signature of the raw body itself. */
+export interface WebhookHandler {
   receive(headers: Headers, body: Uint8Array): Promise<Readonly<Record<string, unknown>>>;
 }

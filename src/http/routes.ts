@@ -1,27 +1,27 @@
-// The table of routes: what each is, who may ask, how much it may send, what it answers, and the few lines that do it.
-// The app is mounted from this table and the OpenAPI document is written from it, so the two cannot disagree.
+// The route table: path, authorization, body limit, response schema and handler of each route. The app and the OpenAPI
+// document are both generated from it, so they cannot disagree.
 import type { ZodObject, ZodType } from "zod";
 import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import type { Clock } from "../platform/clock.ts";
 import { type ErrorCode, LazarusError } from "../platform/errors.ts";
 import { check, parseBody } from "./body.ts";
 import { type StreamLimits, streamEvents } from "./event-stream.ts";
-import { MISSION_ACTIONS, type PitPort, type WebhookDoor } from "./port.ts";
+import { MISSION_ACTIONS, type PitPort, type WebhookHandler } from "./port.ts";
 import * as shapes from "./schemas.ts";
 
-/** What a handler may use. */
+/** What a handler receives. */
 export interface Call {
   readonly pit: PitPort;
   readonly clock: Clock;
   readonly headers: Headers;
-  /** Aborts when the client leaves or the server closes. */
+  /** Aborts when the client disconnects or the server closes. */
   readonly signal: AbortSignal;
   readonly body: Uint8Array;
   param(name: string): string;
   readonly query: Readonly<Record<string, string>>;
-  /** Cuts the connection without a word. */
+  /** Closes the connection without a response. */
   hangUp(): void;
-  readonly webhooks: Readonly<Record<string, WebhookDoor>>;
+  readonly webhooks: Readonly<Record<string, WebhookHandler>>;
   readonly streamLimits: Partial<StreamLimits>;
   healthNow(): Readonly<Record<string, unknown>>;
   metricsNow(): Promise<string>;
@@ -33,11 +33,11 @@ export interface Route {
   /** Parameters in braces, as OpenAPI writes them. */
   readonly path: string;
   readonly summary: string;
-  /** `signature`: the door that it leads to checks the sender itself. */
+  /** `signature`: the webhook handler verifies the sender itself. */
   readonly auth: "none" | "token" | "signature";
   readonly query?: ZodObject;
   readonly body?: ZodType;
-  /** Nothing is read of a body where this is absent. */
+  /** If absent, the body is not read. */
   readonly bodyLimitBytes?: number;
   readonly answer: { readonly type: string; readonly schema?: ZodType; readonly status?: number };
   readonly errors: readonly ErrorCode[];
@@ -57,7 +57,7 @@ export const ROUTES: readonly Route[] = [
   {
     method: "get",
     path: "/health",
-    summary: "whether the pit is up; needs no token",
+    summary: "health of the pit; no token required",
     auth: "none",
     answer: { type: JSON_TYPE, schema: shapes.health },
     errors: [],
@@ -66,7 +66,7 @@ export const ROUTES: readonly Route[] = [
   {
     method: "get",
     path: "/openapi.json",
-    summary: "this document",
+    summary: "the OpenAPI document",
     auth: "token",
     answer: { type: JSON_TYPE },
     errors: [],
@@ -75,7 +75,7 @@ export const ROUTES: readonly Route[] = [
   {
     method: "get",
     path: "/metrics",
-    summary: "numbers for Prometheus",
+    summary: "metrics in Prometheus format",
     auth: "token",
     answer: { type: "text/plain; version=0.0.4; charset=utf-8" },
     errors: [],
@@ -87,7 +87,7 @@ export const ROUTES: readonly Route[] = [
   {
     method: "get",
     path: "/v1/missions",
-    summary: "every mission: its cell and its agent",
+    summary: "all missions with their cells and agents",
     auth: "token",
     answer: { type: JSON_TYPE, schema: shapes.missionList },
     errors: [],
@@ -119,7 +119,7 @@ export const ROUTES: readonly Route[] = [
   {
     method: "get",
     path: "/v1/missions/{mission}/checkpoints",
-    summary: "checkpoints of a mission, oldest first",
+    summary: "list the checkpoints of a mission, oldest first",
     auth: "token",
     answer: { type: JSON_TYPE, schema: shapes.checkpointList },
     errors: ["MISSION_ID_INVALID"],
@@ -128,7 +128,7 @@ export const ROUTES: readonly Route[] = [
   {
     method: "get",
     path: "/v1/missions/{mission}/events",
-    summary: "what happened to a mission: the newest, or those after a number",
+    summary: "events of a mission: the newest, or those after a sequence number",
     auth: "token",
     query: shapes.eventsQuery,
     answer: { type: JSON_TYPE, schema: shapes.eventList },
@@ -144,10 +144,10 @@ export const ROUTES: readonly Route[] = [
       method: "post",
       path: `/v1/missions/{mission}/${action === "checkpoint" ? "checkpoints" : action}`,
       summary: {
-        stop: "end the agent; it stays ended until someone says otherwise",
-        pause: "stop every process of the agent where it is; it goes on with revive",
-        rest: "ask the agent to end in its own time; it stays at rest until revive",
-        revive: "bring the agent back, or let a paused one go on",
+        stop: "stop the agent; it is not revived until a revive or run",
+        pause: "suspend the agent; revive continues it",
+        rest: "ask the agent to exit; it stays at rest until revive",
+        revive: "start the agent again, or continue a paused one",
         checkpoint: "take a checkpoint now",
       }[action],
       auth: "token",
@@ -186,20 +186,24 @@ export const ROUTES: readonly Route[] = [
   {
     method: "post",
     path: "/v1/webhooks/{name}",
-    summary: "deliveries of other programs, signed by them: `gitea`",
+    summary: "receive a signed webhook delivery; `gitea` is supported",
     auth: "signature",
     bodyLimitBytes: BODY_BYTES,
     answer: { type: JSON_TYPE, schema: shapes.webhookAnswer },
     errors: ["WEBHOOK_OFF", "SIGNATURE_REFUSED", "DELIVERY_REPEATED", "PROPOSAL_INVALID", "BODY_TOO_LARGE"],
     async handle(call) {
       const name = call.param("name");
-      const door = Object.hasOwn(call.webhooks, name) ? call.webhooks[name] : undefined;
-      if (door === undefined) {
-        throw new LazarusError("WEBHOOK_OFF", `no webhook ${JSON.stringify(name.slice(0, 60))} is set up`, {
-          hint: "pit.gitea in the config turns the one of Gitea on; see docs/http.md",
-        });
+      const webhook = Object.hasOwn(call.webhooks, name) ? call.webhooks[name] : undefined;
+      if (webhook === undefined) {
+        throw new LazarusError(
+          "WEBHOOK_OFF",
+          `webhook ${JSON.stringify(name.slice(0, 60))} is not configured`,
+          {
+            hint: "set pit.gitea in the config to enable the Gitea webhook; see docs/http.md",
+          },
+        );
       }
-      return json(await door.receive(call.headers, call.body));
+      return json(await webhook.receive(call.headers, call.body));
     },
   },
 ];
@@ -222,7 +226,7 @@ function openStream(call: Call): Response {
     headers: {
       "content-type": "text/event-stream",
       "cache-control": "no-store",
-      // Proxies that buffer would hold every event back.
+      // Buffering proxies would delay events.
       "x-accel-buffering": "no",
     },
   });

@@ -1,5 +1,5 @@
-// The shapes that go over the wire, as zod: requests are checked by them, answers are described by them in the OpenAPI
-// document, and tests hold real answers against them.
+// zod schemas of requests and responses: requests are checked against them, the OpenAPI document describes responses with
+// them, and tests check real responses against them.
 import { z } from "zod";
 import { ERROR_CODES, type ErrorCode } from "../platform/errors.ts";
 import { EVENT_KINDS } from "../registry/registry.ts";
@@ -46,7 +46,7 @@ export const mission = named(
     revive: z.string().nullable(),
     wish: z.string().nullable(),
     next_action: z.string(),
-    /** Only of one mission, not of a list. */
+    /** Only for a single mission; null in lists. */
     record: z.record(z.string(), z.unknown()).nullable(),
     problem: z.string().nullable(),
   }),
@@ -86,11 +86,11 @@ export const event = named(
 
 export const eventList = named("EventList", z.object({ events: z.array(event) }));
 
-/** Text that ends on terminals and in files: bounded, and without control characters. */
-const plainText = (most: number) =>
+/** Text that is printed on terminals and stored in files: limited, without control characters. */
+const plainText = (maxLength: number) =>
   z
     .string()
-    .max(most)
+    .max(maxLength)
     .regex(/^[^\u0000-\u001f\u007f]*$/, "must not contain control characters");
 
 export const heartbeatRequest = named(
@@ -128,11 +128,13 @@ export const webhookAnswer = named(
 const count = z.coerce.number().pipe(z.int().nonnegative());
 
 export const eventsQuery = z.object({
-  after: count.optional().describe("only events after this number"),
-  limit: count.pipe(z.int().min(1).max(1000)).optional().describe("so many at most (100)"),
+  after: count.optional().describe("only events after this sequence number"),
+  limit: count.pipe(z.int().min(1).max(1000)).optional().describe("maximum number of events (default 100)"),
 });
 
 export const streamQuery = z.object({
-  after: count.optional().describe("replay from here; the header Last-Event-ID says the same and wins"),
+  after: count
+    .optional()
+    .describe("replay events after this sequence number; the header Last-Event-ID takes precedence"),
   mission: z.string().optional().describe("only this mission"),
 });

@@ -1,6 +1,6 @@
-// Opens the API: token, app, unix socket, TCP on loopback. The pit's real work does not depend on it, so an address that
-// cannot be had is a warning and not an error, as long as a human did not ask for it by number. Where it listens is
-// written to `<run_dir>/http.json` for the CLI, the dashboard and agents.
+// Starts the HTTP API: token, app, unix socket, TCP on loopback. The pit does not depend on it, so an address that is in
+// use is only a warning, unless the config sets the port. The addresses are written to `<run_dir>/http.json` for the CLI,
+// the dashboard and agents.
 import type { Server } from "node:http";
 import { join } from "node:path";
 import { pitSocketFile } from "../pit/paths.ts";
@@ -26,13 +26,13 @@ export interface Http extends AsyncDisposable {
   readonly app: App;
   /** Undefined when there is no TCP listener. */
   readonly url: string | undefined;
-  /** Undefined when the socket could not be made. */
+  /** Undefined when the socket could not be created. */
   readonly socket: string | undefined;
-  /** What could not be had, in sentences. */
+  /** Addresses that could not be used, as sentences. */
   readonly warnings: readonly string[];
 }
 
-/** How a daemon offers the API: `await using http = await mountHttp(port, options)`. */
+/** Usage: `await using http = await mountHttp(port, options)`. */
 export async function mountHttp(pit: PitPort, options: HttpOptions): Promise<Http> {
   const { machine, runDir, settings } = options;
   const closing = new AbortController();
@@ -56,10 +56,10 @@ export async function mountHttp(pit: PitPort, options: HttpOptions): Promise<Htt
   }
   let url: string | undefined;
   try {
-    const got = await listenPort(app, settings, limits, warnings);
-    if (got !== undefined) {
-      servers.push(got.server);
-      url = `http://127.0.0.1:${got.tcpPort}`;
+    const tcp = await listenPort(app, settings, limits, warnings);
+    if (tcp !== undefined) {
+      servers.push(tcp.server);
+      url = `http://127.0.0.1:${tcp.tcpPort}`;
     }
     writeJsonFile(machine.disk, addressPath(runDir), {
       url: url ?? null,
@@ -86,7 +86,7 @@ export function addressPath(runDir: string): string {
   return join(runDir, "http.json");
 }
 
-/** A port that nobody chose may be another user's: then any free one will do. */
+/** If the default port is in use, any free port will do. */
 async function listenPort(
   app: App,
   { tcpPort, chosen }: HttpSettings,
@@ -97,11 +97,11 @@ async function listenPort(
   try {
     return await listenTcp(app, tcpPort, limits);
   } catch (error) {
-    const met = asLazarusError(error, `listening on port ${tcpPort}`);
-    if (chosen || met.code !== "HTTP_ADDRESS_TAKEN") throw met;
-    const got = await listenTcp(app, 0, limits);
-    warnings.push(`${met.message}; this pit listens on port ${got.tcpPort} instead`);
-    return got;
+    const failure = asLazarusError(error, `listening on port ${tcpPort}`);
+    if (chosen || failure.code !== "HTTP_ADDRESS_TAKEN") throw failure;
+    const tcp = await listenTcp(app, 0, limits);
+    warnings.push(`${failure.message}; using port ${tcp.tcpPort} instead`);
+    return tcp;
   }
 }
 

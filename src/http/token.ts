@@ -1,5 +1,5 @@
-// The token of the API: made once, durable, readable by its owner alone (INV-7). It never appears in a log, an event or
-// an error.
+// The API token: created once, durable, readable only by its owner (INV-7). It never appears in a log, an event or an
+// error.
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { createFile, makeDirectory, removeFile } from "../platform/durable.ts";
@@ -13,22 +13,22 @@ export function tokenPath(runDir: string): string {
   return join(runDir, "token");
 }
 
-/** The token, made when there is none or what is there is none. Two makers at once end up with the same one. */
+/** Returns the token; creates it if it is missing or malformed. Concurrent callers get the same token. */
 export function ensureToken(machine: Machine, runDir: string): string {
   const path = tokenPath(runDir);
   try {
     makeDirectory(machine.disk, runDir);
-    const there = readToken(runDir);
-    if (there !== undefined) return there;
-    if (isThere(path)) removeFile(machine.disk, path);
+    const existing = readToken(runDir);
+    if (existing !== undefined) return existing;
+    if (exists(path)) removeFile(machine.disk, path);
     createFile(machine.disk, path, `${Buffer.from(machine.ids.bytes(TOKEN_BYTES)).toString("base64url")}\n`);
   } catch (error) {
-    throw asLazarusError(error, `making the token ${path}`, runDir);
+    throw asLazarusError(error, `creating the token ${path}`, runDir);
   }
   return readToken(runDir)!;
 }
 
-/** Undefined when there is none, or what is there is none. Refuses one that others could have read. */
+/** Undefined if missing or malformed. Refuses a token that other users could have read. */
 export function readToken(runDir: string): string | undefined {
   const path = tokenPath(runDir);
   let text: string;
@@ -36,7 +36,7 @@ export function readToken(runDir: string): string | undefined {
     const { mode } = statSync(path);
     if ((mode & 0o077) !== 0) {
       throw new LazarusError("TOKEN_EXPOSED", `the token ${path} can be read by other users`, {
-        hint: `rm ${path}, then start the pit again: it makes a new one`,
+        hint: `rm ${path}, then restart the pit, which creates a new one`,
       });
     }
     text = readFileSync(path, "utf8").trim();
@@ -47,6 +47,6 @@ export function readToken(runDir: string): string | undefined {
   return SHAPE.test(text) ? text : undefined;
 }
 
-function isThere(path: string): boolean {
+function exists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false }) !== undefined;
 }

@@ -11,7 +11,7 @@ import { type AlertRules, type Delivery, MAX_ATTEMPTS, planAlerts } from "../../
 import { alertSettings } from "../../src/alerts/settings.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import type { Event } from "../../src/registry/registry.ts";
-import { createScene, type Scene } from "../http/scene.ts";
+import { startTestServer, type TestServer } from "../http/test-server.ts";
 
 const NOW = 1_800_000_000_000;
 const RULES: AlertRules = { kinds: ["alert"], targets: ["command"], maxAgeMs: 3_600_000 };
@@ -151,13 +151,13 @@ describe("the settings", () => {
 });
 
 describe("the loop", () => {
-  let scene: Scene;
+  let testServer: TestServer;
   let server: Server;
   let url: string;
   const received: { path: string; authorization: string | undefined; body: Record<string, unknown> }[] = [];
   let answers: number[] = [];
   beforeAll(async () => {
-    scene = await createScene();
+    testServer = await startTestServer();
     server = createServer(async (request, response) => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk);
@@ -171,11 +171,11 @@ describe("the loop", () => {
   afterAll(async () => {
     server.closeAllConnections();
     server.close();
-    await scene[Symbol.asyncDispose]();
+    await testServer[Symbol.asyncDispose]();
   });
 
   const deliveries = () =>
-    scene.pitContext
+    testServer.pitContext
       .registry()!
       .events({})
       .filter(({ kind }) => kind === "delivery")
@@ -183,19 +183,19 @@ describe("the loop", () => {
   /** Runs the loop until `until` holds, then ends it. */
   async function runUntil(alerts: Record<string, unknown>, until: () => boolean) {
     const end = new AbortController();
-    const running = runAlerts(scene.pitContext, alertSettings({ alerts }, "c"), end.signal);
+    const running = runAlerts(testServer.pitContext, alertSettings({ alerts }, "c"), end.signal);
     await expect.poll(until, { timeout: 45_000 }).toBe(true);
     end.abort();
     await running;
   }
   const ask = (reason: string) =>
-    scene.pitContext.recordEvent({ kind: "alert", mission: "m1", data: { action: "ask", reason } });
+    testServer.pitContext.recordEvent({ kind: "alert", mission: "m1", data: { action: "ask", reason } });
 
   it("tells a command, a webhook and ntfy, each once, over two pits; secrets do not leave", async () => {
-    const out = join(scene.directory, "out");
-    const token = join(scene.directory, "ntfy-token");
+    const out = join(testServer.directory, "out");
+    const token = join(testServer.directory, "ntfy-token");
     writeFileSync(token, "tk_123\n");
-    const urlFile = join(scene.directory, "webhook-address");
+    const urlFile = join(testServer.directory, "webhook-address");
     writeFileSync(urlFile, `${url}/hook/s3cret\n`);
     const alerts = {
       command: `cat >>${out}`,
@@ -232,7 +232,7 @@ describe("the loop", () => {
     received.length = 0;
     answers = [500];
     ask("second");
-    const seq = scene.pitContext.registry()!.events({ last: 1 })[0]!.seq;
+    const seq = testServer.pitContext.registry()!.events({ last: 1 })[0]!.seq;
     const alerts = { webhook: `${url}/hook/s3cret` };
     // A later attempt may follow before anyone looks.
     const first = () => deliveries().find(({ event, state }) => event === seq && state === "failed");
@@ -243,8 +243,8 @@ describe("the loop", () => {
     });
     // As a pit leaves it that is killed after sending and before entering that it did.
     ask("third");
-    const third = scene.pitContext.registry()!.events({ last: 1 })[0]!.seq;
-    scene.pitContext.recordEvent({
+    const third = testServer.pitContext.registry()!.events({ last: 1 })[0]!.seq;
+    testServer.pitContext.recordEvent({
       kind: "delivery",
       mission: "m1",
       data: { event: third, target: "webhook", attempt: 1, state: "sending", problem: null },
@@ -259,7 +259,7 @@ describe("the loop", () => {
 
   it("a command that cannot be run, or a server that is not there, is a failure in words", async () => {
     ask("fourth");
-    const seq = scene.pitContext.registry()!.events({ last: 1 })[0]!.seq;
+    const seq = testServer.pitContext.registry()!.events({ last: 1 })[0]!.seq;
     const failed = () =>
       deliveries().filter(
         ({ event, state, attempt }) => event === seq && state === "failed" && attempt === 1,
@@ -273,8 +273,8 @@ describe("the loop", () => {
   });
 
   it("nothing is configured: nothing is done", async () => {
-    await runAlerts(scene.pitContext, alertSettings({}, undefined), new AbortController().signal);
-    expect(existsSync(scene.directory)).toBe(true);
-    chmodSync(scene.directory, 0o700);
+    await runAlerts(testServer.pitContext, alertSettings({}, undefined), new AbortController().signal);
+    expect(existsSync(testServer.directory)).toBe(true);
+    chmodSync(testServer.directory, 0o700);
   });
 });

@@ -10,17 +10,17 @@ import * as shapes from "../../src/http/schemas.ts";
 import { startMission } from "../../src/pit/actions.ts";
 import { makeDirectory, replaceFile } from "../../src/platform/durable.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
-import { createScene, type Scene } from "./scene.ts";
+import { startTestServer, type TestServer } from "./test-server.ts";
 
-let scene: Scene;
+let server: TestServer;
 beforeAll(async () => {
-  scene = await createScene({ missions: ["m1", "m2"] });
+  server = await startTestServer({ missions: ["m1", "m2"] });
 });
-afterAll(() => scene[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
-const get = async (path: string) => (await scene.ask(path)).json();
+const get = async (path: string) => (await server.ask(path)).json();
 const post = async (path: string, body: unknown = {}) => {
-  const response = await scene.ask(path, { method: "POST", body: JSON.stringify(body) });
+  const response = await server.ask(path, { method: "POST", body: JSON.stringify(body) });
   return { status: response.status, answer: (await response.json()) as Record<string, unknown> };
 };
 
@@ -36,7 +36,7 @@ describe("missions", () => {
   });
 
   it("by the dozen hold up nobody: others have their turn in between", async () => {
-    await using crowd = await createScene({ missions: Array.from({ length: 40 }, (_, n) => `m${n}`) });
+    await using crowd = await startTestServer({ missions: Array.from({ length: 40 }, (_, n) => `m${n}`) });
     let turns = 0;
     const timer = setInterval(() => {
       turns += 1;
@@ -48,7 +48,7 @@ describe("missions", () => {
   });
 
   it("that are not there are 404, in the error's one shape", async () => {
-    const response = await scene.ask("/v1/missions/nobody");
+    const response = await server.ask("/v1/missions/nobody");
     expect(response.status).toBe(404);
     expect(shapes.errorBody.parse(await response.json())).toMatchObject({
       code: "MISSION_UNKNOWN",
@@ -59,7 +59,7 @@ describe("missions", () => {
 
 describe("heartbeats", () => {
   const fileOf = (mission: string) =>
-    JSON.parse(readFileSync(join(scene.config.missions_root, mission, "state", "heartbeat.json"), "utf8"));
+    JSON.parse(readFileSync(join(server.config.missions_root, mission, "state", "heartbeat.json"), "utf8"));
 
   it("are on disk before the answer", async () => {
     const { status, answer } = await post("/v1/missions/m1/heartbeat", { status: "thinking", durable: true });
@@ -69,7 +69,7 @@ describe("heartbeats", () => {
   });
 
   it("need no body", async () => {
-    const response = await scene.ask("/v1/missions/m2/heartbeat", { method: "POST" });
+    const response = await server.ask("/v1/missions/m2/heartbeat", { method: "POST" });
     const answer = shapes.heartbeatAnswer.parse(await response.json());
     await expect.poll(() => fileOf("m2").timestamp, { timeout: 20_000 }).toBe(answer.timestamp);
   });
@@ -79,7 +79,7 @@ describe("heartbeats", () => {
       status: 404,
       answer: { code: "MISSION_UNKNOWN" },
     });
-    const directory = join(scene.config.run_dir, "agents", "m2");
+    const directory = join(server.config.run_dir, "agents", "m2");
     makeDirectory(systemMachine.disk, directory);
     replaceFile(systemMachine.disk, join(directory, "epoch"), "3\n");
     expect(await post("/v1/missions/m2/heartbeat", { epoch: 2 })).toMatchObject({
@@ -107,7 +107,7 @@ describe("checkpoints and events", () => {
   });
 
   it.each(["after=-1", "after=x", "limit=0", "limit=100000"])("a query of %s is refused", async (query) => {
-    expect((await scene.ask(`/v1/missions/m1/events?${query}`)).status).toBe(400);
+    expect((await server.ask(`/v1/missions/m1/events?${query}`)).status).toBe(400);
   });
 });
 
@@ -123,7 +123,7 @@ describe("actions", () => {
   );
 
   it("start to end: pause, go on, stop; what the agent was started with stays secret", async () => {
-    await startMission(scene.pitContext, {
+    await startMission(server.pitContext, {
       mission: "m1",
       agent: "sleeper",
       command: ["sleep", "60"],
@@ -133,7 +133,7 @@ describe("actions", () => {
       substitute: null,
       stall_seconds: null,
     });
-    const whole = await (await scene.ask("/v1/missions/m1")).text();
+    const whole = await (await server.ask("/v1/missions/m1")).text();
     expect(JSON.parse(whole)).toMatchObject({ state: "running", agent: "sleeper", command: ["sleep", "60"] });
     expect(whole).toContain("API_KEY");
     expect(whole).not.toContain("very-secret");
@@ -151,7 +151,7 @@ describe("actions", () => {
 
 describe("metrics", () => {
   it("are text that Prometheus reads", async () => {
-    const response = await scene.ask("/metrics");
+    const response = await server.ask("/metrics");
     expect(response.headers.get("content-type")).toContain("version=0.0.4");
     const text = await response.text();
     for (const line of text.trimEnd().split("\n"))
@@ -166,7 +166,7 @@ describe("metrics", () => {
   });
 
   it("are understood by promtool", async ({ skip }) => {
-    const input = await (await scene.ask("/metrics")).text();
+    const input = await (await server.ask("/metrics")).text();
     const { status, error, stderr } = spawnSync("promtool", ["check", "metrics"], {
       input,
       encoding: "utf8",
@@ -185,7 +185,7 @@ describe("the OpenAPI document", () => {
     const described = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{(\w+)\}/g, ":$1")}`),
     );
-    const served = scene.http.app.routes.filter(({ method }) => method !== "ALL");
+    const served = server.http.app.routes.filter(({ method }) => method !== "ALL");
     expect(described.sort()).toEqual(served.map(({ method, path }) => `${method} ${path}`).sort());
   });
 

@@ -4,16 +4,16 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { formatEvent, streamEvents } from "../../src/http/event-stream.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { openRegistry } from "../../src/registry/registry.ts";
-import { createScene, type Scene } from "./scene.ts";
+import { startTestServer, type TestServer } from "./test-server.ts";
 
-let scene: Scene;
+let server: TestServer;
 beforeAll(async () => {
-  scene = await createScene({ streamLimits: { pollMs: 50, commentMs: 200, patienceMs: 1500 } });
+  server = await startTestServer({ streamLimits: { pollMs: 50, commentMs: 200, patienceMs: 1500 } });
 });
-afterAll(() => scene[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 const tell = (n: number) =>
-  scene.pitContext.recordEvent({ kind: "start", mission: n % 2 ? "odd" : "even", data: { n } });
+  server.pitContext.recordEvent({ kind: "start", mission: n % 2 ? "odd" : "even", data: { n } });
 
 /** Reads the stream until `enough` says so; `onOpen` is called when its place in the log is settled. */
 async function listen(
@@ -23,7 +23,7 @@ async function listen(
   onOpen = () => {},
 ) {
   const leave = new AbortController();
-  const response = await scene.ask(path, { headers, signal: leave.signal });
+  const response = await server.ask(path, { headers, signal: leave.signal });
   expect(response.headers.get("content-type")).toBe("text/event-stream");
   onOpen();
   let text = "";
@@ -61,7 +61,7 @@ describe("the stream of events", () => {
   });
 
   it("tells what other processes entered, too", async () => {
-    using other = openRegistry(systemMachine, scene.config.registry_file);
+    using other = openRegistry(systemMachine, server.config.registry_file);
     const heard = await listen(
       "/v1/events",
       {},
@@ -72,12 +72,12 @@ describe("the stream of events", () => {
   });
 
   it("refuses a Last-Event-ID that is no number", async () => {
-    expect((await scene.ask("/v1/events", { headers: { "last-event-id": "x" } })).status).toBe(400);
+    expect((await server.ask("/v1/events", { headers: { "last-event-id": "x" } })).status).toBe(400);
   });
 
   it("comments keep it open", async () => {
     const leave = new AbortController();
-    const response = await scene.ask("/v1/events", { signal: leave.signal });
+    const response = await server.ask("/v1/events", { signal: leave.signal });
     let text = "";
     for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
       text += chunk;
@@ -92,16 +92,16 @@ describe("a client that never reads", () => {
   it("is cut off, while the others hear everything and nothing piles up for it", async () => {
     // What the stalled clients' streams take out of the log; the listening one asks for a mission.
     let takenBytes = 0;
-    const { events } = scene.port;
-    using _spy = vi.spyOn(scene.port, "events").mockImplementation((wanted) => {
+    const { events } = server.port;
+    using _spy = vi.spyOn(server.port, "events").mockImplementation((wanted) => {
       const page = events(wanted);
       if (wanted.mission === undefined) takenBytes += Buffer.byteLength(page.map(formatEvent).join(""));
       return page;
     });
-    const { subscribe } = scene.port;
+    const { subscribe } = server.port;
     let opened = 0;
     let closed = 0;
-    using _count = vi.spyOn(scene.port, "subscribe").mockImplementation((listener) => {
+    using _count = vi.spyOn(server.port, "subscribe").mockImplementation((listener) => {
       const unsubscribe = subscribe(listener);
       opened += 1;
       return () => {
@@ -110,15 +110,15 @@ describe("a client that never reads", () => {
       };
     });
     const sockets = Array.from({ length: 20 }, () => {
-      const socket = connect(Number(new URL(scene.url).port), "127.0.0.1");
+      const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
       socket.pause();
       socket.on("error", () => {});
       socket.write(
-        `GET /v1/events?after=0 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${scene.token}\r\n\r\n`,
+        `GET /v1/events?after=0 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${server.token}\r\n\r\n`,
       );
       return socket;
     });
-    const registry = scene.pitContext.registry()!;
+    const registry = server.pitContext.registry()!;
     registry.database.exec("BEGIN");
     for (let i = 0; i < 3000; i += 1)
       registry.append({ kind: "start", mission: "flood", data: { text: "x".repeat(4000) } });
@@ -151,7 +151,7 @@ describe("a client that never reads", () => {
     const heldBytes = takenBytes - received.reduce((sum, bytes) => sum + bytes, 0);
     expect(takenBytes).toBeGreaterThan(0);
     expect(heldBytes).toBeLessThan(sockets.length * 4 * pageBytes);
-    expect((await fetch(`${scene.url}/health`)).status).toBe(200);
+    expect((await fetch(`${server.url}/health`)).status).toBe(200);
   });
 
   it("is one at the fifth look: while the pit itself stands still, nobody can read", async () => {
@@ -207,7 +207,7 @@ describe("a client that never reads", () => {
   });
 
   it("streams end when the server closes", async () => {
-    const other = await createScene();
+    const other = await startTestServer();
     const response = await other.ask("/v1/events");
     await other[Symbol.asyncDispose]();
     await response.text().catch(() => {});

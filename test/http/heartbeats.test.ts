@@ -8,26 +8,26 @@ import { recordHeartbeat } from "../../src/http/record-heartbeat.ts";
 import { makeDirectory, replaceFile } from "../../src/platform/durable.ts";
 import { LazarusError } from "../../src/platform/errors.ts";
 import { type Machine, systemMachine } from "../../src/platform/machine.ts";
-import { createScene, type Scene } from "./scene.ts";
 import { sendHeartbeats } from "./send-heartbeats.ts";
+import { startTestServer, type TestServer } from "./test-server.ts";
 
 const m1 = parseMissionId("m1");
 
-function heartbeatFile(scene: Scene, mission: string): string {
-  return join(scene.config.missions_root, mission, "state", "heartbeat.json");
+function heartbeatFile(server: TestServer, mission: string): string {
+  return join(server.config.missions_root, mission, "state", "heartbeat.json");
 }
 
-function writeEpoch(scene: Scene, mission: string, epoch: number): void {
-  const directory = agentDirectory(scene.config, mission);
+function writeEpoch(server: TestServer, mission: string, epoch: number): void {
+  const directory = agentDirectory(server.config, mission);
   makeDirectory(systemMachine.disk, directory);
   replaceFile(systemMachine.disk, join(directory, "epoch"), `${epoch}\n`);
 }
 
 describe("a heartbeat over HTTP", () => {
   it("fails only for the mission that cannot be written, and works for the others", async () => {
-    await using scene = await createScene({ missions: ["m1", "m2"] });
+    await using server = await startTestServer({ missions: ["m1", "m2"] });
     const beat = async (mission: string) => {
-      const response = await scene.ask(`/v1/missions/${mission}/heartbeat`, {
+      const response = await server.ask(`/v1/missions/${mission}/heartbeat`, {
         method: "POST",
         body: '{"durable":true}',
       });
@@ -37,20 +37,20 @@ describe("a heartbeat over HTTP", () => {
       [202, undefined],
       [202, undefined],
     ]);
-    rmSync(join(scene.config.missions_root, "m1", "state"), { recursive: true });
+    rmSync(join(server.config.missions_root, "m1", "state"), { recursive: true });
     expect(await beat("m1")).toEqual([404, "MISSION_UNKNOWN"]);
     expect(await beat("m2")).toEqual([202, undefined]);
   });
 
   it("keeps the status of the heartbeat before when it brings none", async () => {
-    await using scene = await createScene();
-    recordHeartbeat(systemMachine, scene.config, m1, { status: "busy" });
-    recordHeartbeat(systemMachine, scene.config, m1, {});
-    expect(JSON.parse(readFileSync(heartbeatFile(scene, "m1"), "utf8")).status).toBe("busy");
+    await using server = await startTestServer();
+    recordHeartbeat(systemMachine, server.config, m1, { status: "busy" });
+    recordHeartbeat(systemMachine, server.config, m1, {});
+    expect(JSON.parse(readFileSync(heartbeatFile(server, "m1"), "utf8")).status).toBe("busy");
   });
 
   it("reports a failed write to its own caller", async () => {
-    await using scene = await createScene();
+    await using server = await startTestServer();
     const full = new LazarusError("DISK_FULL", "the disk is full");
     const machine: Machine = {
       ...systemMachine,
@@ -61,36 +61,36 @@ describe("a heartbeat over HTTP", () => {
         },
       },
     };
-    expect(() => recordHeartbeat(machine, scene.config, m1, {})).toThrow(full);
-    expect(recordHeartbeat(systemMachine, scene.config, m1, {})).toMatchObject({ durable: true });
+    expect(() => recordHeartbeat(machine, server.config, m1, {})).toThrow(full);
+    expect(recordHeartbeat(systemMachine, server.config, m1, {})).toMatchObject({ durable: true });
   });
 
   it("of an earlier life does not land when the agent is revived between the check and the write", async () => {
-    await using scene = await createScene();
-    writeEpoch(scene, "m1", 2);
-    recordHeartbeat(systemMachine, scene.config, m1, { epoch: 2, status: "life 2" });
-    const before = readFileSync(heartbeatFile(scene, "m1"), "utf8");
+    await using server = await startTestServer();
+    writeEpoch(server, "m1", 2);
+    recordHeartbeat(systemMachine, server.config, m1, { epoch: 2, status: "life 2" });
+    const before = readFileSync(heartbeatFile(server, "m1"), "utf8");
     const revivedDuringWrite: Machine = {
       ...systemMachine,
       disk: {
         ...systemMachine.disk,
         fsync(fd) {
           systemMachine.disk.fsync(fd);
-          writeEpoch(scene, "m1", 3);
+          writeEpoch(server, "m1", 3);
         },
       },
     };
     expect(() =>
-      recordHeartbeat(revivedDuringWrite, scene.config, m1, { epoch: 2, status: "too late" }),
+      recordHeartbeat(revivedDuringWrite, server.config, m1, { epoch: 2, status: "too late" }),
     ).toThrowError(expect.objectContaining({ code: "EPOCH_FENCED" }));
-    expect(readFileSync(heartbeatFile(scene, "m1"), "utf8")).toBe(before);
-    expect(readdirSync(join(scene.config.missions_root, "m1", "state"))).toEqual(["heartbeat.json"]);
+    expect(readFileSync(heartbeatFile(server, "m1"), "utf8")).toBe(before);
+    expect(readdirSync(join(server.config.missions_root, "m1", "state"))).toEqual(["heartbeat.json"]);
   });
 
   it("is answered 300 times over 64 connections", async () => {
     const names = Array.from({ length: 50 }, (_, n) => `m${n}`);
-    await using scene = await createScene({ missions: names });
-    const { url, token } = scene;
+    await using server = await startTestServer({ missions: names });
+    const { url, token } = server;
     const times = await sendHeartbeats({ url, token, missions: names, count: 300, perSecond: 1000 });
     expect(times).toHaveLength(300);
   });

@@ -2,30 +2,30 @@
 // reaches a handler that it should not, and the next honest request is served.
 import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { createScene, isServed, type Scene } from "./scene.ts";
+import { isServed, startTestServer, type TestServer } from "./test-server.ts";
 
-let scene: Scene;
+let server: TestServer;
 /** With little patience, for what is cut off by time alone. */
-let hasty: Scene;
+let hasty: TestServer;
 beforeAll(async () => {
-  scene = await createScene();
-  hasty = await createScene({
+  server = await startTestServer();
+  hasty = await startTestServer({
     listenLimits: { headersTimeoutMs: 400, requestTimeoutMs: 800, checkEveryMs: 50, maxConnections: 40 },
   });
 });
 afterAll(async () => {
-  await scene[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
   await hasty[Symbol.asyncDispose]();
 });
 afterEach(async () => {
-  expect((await scene.ask("/v1/missions")).status).toBe(200);
+  expect((await server.ask("/v1/missions")).status).toBe(200);
   await isServed(hasty.url);
 });
 
-const auth = (to = scene) => `Host: localhost\r\nAuthorization: Bearer ${to.token}\r\n`;
+const auth = (to = server) => `Host: localhost\r\nAuthorization: Bearer ${to.token}\r\n`;
 
 /** Sends the pieces one after the other, then waits until the server has closed. */
-function exchange(pieces: readonly string[], pauseMs = 0, to = scene): Promise<string> {
+function exchange(pieces: readonly string[], pauseMs = 0, to = server): Promise<string> {
   return new Promise((resolve) => {
     let answer = "";
     const socket = connect(Number(new URL(to.url).port), "127.0.0.1", async () => {
@@ -70,7 +70,7 @@ describe("a request line", () => {
     const answer = await exchange([`${line}\r\nHost: localhost\r\nConnection: close\r\n\r\n`]);
     if (line.includes("health")) return expect(answer).not.toContain("missions_root");
     expect(statuses(answer)[0] ?? 400).toBeGreaterThanOrEqual(400);
-    expect(answer).not.toContain(scene.directory);
+    expect(answer).not.toContain(server.directory);
   });
 
   it("of another protocol, or none at all, is closed", async () => {
@@ -131,7 +131,7 @@ describe("headers", () => {
 });
 
 describe("bodies", () => {
-  const post = (headers: string, to = scene) =>
+  const post = (headers: string, to = server) =>
     `POST /v1/missions/m1/heartbeat HTTP/1.1\r\n${auth(to)}${headers}\r\n`;
 
   it("with two lengths, or a length and chunks, are refused and nothing smuggled is served", async () => {
@@ -177,7 +177,7 @@ describe("bodies", () => {
       '{"__proto__":{"durable":true},"constructor":1}',
       '{"status":"x","status":"y"}',
     ]) {
-      const response = await scene.ask("/v1/missions/m1/heartbeat", { method: "POST", body });
+      const response = await server.ask("/v1/missions/m1/heartbeat", { method: "POST", body });
       expect([202, 400]).toContain(response.status);
     }
     expect(({} as { durable?: boolean }).durable).toBeUndefined();

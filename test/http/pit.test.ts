@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createWorld, LAUNCHER, type World } from "../cli/hermetic.ts";
-import { askRaw } from "./scene.ts";
+import { askRaw } from "./test-server.ts";
 
 describe("lazarus pit", () => {
   let world: World;

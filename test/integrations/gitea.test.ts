@@ -5,18 +5,18 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import type { WebhookDoor } from "../../src/http/port.ts";
+import type { WebhookHandler } from "../../src/http/port.ts";
 import * as shapes from "../../src/http/schemas.ts";
-import { createGiteaDoor } from "../../src/integrations/gitea/door.ts";
+import { classifyDelivery } from "../../src/integrations/gitea/delivery.ts";
 import { readProposal } from "../../src/integrations/gitea/form.ts";
-import { judgeDelivery } from "../../src/integrations/gitea/judge.ts";
 import { giteaSettings } from "../../src/integrations/gitea/settings.ts";
 import { refuseUnsigned } from "../../src/integrations/gitea/signature.ts";
 import { FORM_FIELDS, proposalTemplate } from "../../src/integrations/gitea/template.ts";
+import { createGiteaWebhook } from "../../src/integrations/gitea/webhook.ts";
 import { LazarusError } from "../../src/platform/errors.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { createWorld } from "../cli/hermetic.ts";
-import { createPlace, createScene, type Scene } from "../http/scene.ts";
+import { createPlace, startTestServer, type TestServer } from "../http/test-server.ts";
 
 const SECRET = "0123456789abcdef0123456789abcdef";
 const RULES = { label: "mission-approved", repositories: undefined, approvers: undefined };
@@ -127,7 +127,7 @@ describe("what a delivery means", () => {
       ["issue_label", "label_updated"],
       ["issues", "labeled"],
     ] as const)
-      expect(judgeDelivery(event, payloadOf(body, { action }), RULES)).toMatchObject({
+      expect(classifyDelivery(event, payloadOf(body, { action }), RULES)).toMatchObject({
         act: "create",
         proposal: { repository: "o/r", issue: 7, approvedBy: "bob", author: "ann", answers: GOOD },
       });
@@ -145,14 +145,14 @@ describe("what a delivery means", () => {
     ["no sender", "issues", { sender: {} }, {}],
     ["a number that is none", "issues", {}, { number: "7" }],
   ])("%s is ignored, with a reason", (_, event, more, issue) => {
-    expect(judgeDelivery(event, payloadOf(body, more, issue), RULES)).toEqual({
+    expect(classifyDelivery(event, payloadOf(body, more, issue), RULES)).toEqual({
       act: "ignore",
       reason: expect.any(String),
     });
   });
 
   it("only named repositories and approvers count, when they are named", () => {
-    const of = (more: object) => judgeDelivery("issues", payloadOf(body), { ...RULES, ...more }).act;
+    const of = (more: object) => classifyDelivery("issues", payloadOf(body), { ...RULES, ...more }).act;
     expect(of({ repositories: ["o/r"], approvers: ["bob"] })).toBe("create");
     expect(of({ repositories: ["o/other"] })).toBe("ignore");
     expect(of({ approvers: ["ann"] })).toBe("ignore");
@@ -209,34 +209,34 @@ describe("the settings", () => {
   });
 });
 
-describe("the door, over HTTP", () => {
-  let scene: Scene;
+describe("the webhook over HTTP", () => {
+  let server: TestServer;
   let secretFile: string;
   const place = createPlace();
   beforeAll(async () => {
     secretFile = join(place.directory, "secret");
     writeFileSync(secretFile, `${SECRET}\n`, { mode: 0o600 });
-    const doors: Record<string, WebhookDoor> = {};
-    scene = await createScene({ webhooks: doors });
-    doors.gitea = createGiteaDoor({
+    const webhooks: Record<string, WebhookHandler> = {};
+    server = await startTestServer({ webhooks: webhooks });
+    webhooks.gitea = createGiteaWebhook({
       machine: systemMachine,
-      config: scene.config,
+      config: server.config,
       settings: { secretFile, ...RULES },
-      tell: (event) => scene.pitContext.recordEvent(event),
+      recordEvent: (event) => server.pitContext.recordEvent(event),
     });
   });
   afterAll(async () => {
-    await scene[Symbol.asyncDispose]();
+    await server[Symbol.asyncDispose]();
     rmSync(place.directory, { recursive: true });
   });
   beforeEach(() => {
-    rmSync(join(scene.config.run_dir, "webhooks"), { recursive: true, force: true });
-    rmSync(join(scene.config.missions_root, "tidy-inbox"), { recursive: true, force: true });
+    rmSync(join(server.config.run_dir, "webhooks"), { recursive: true, force: true });
+    rmSync(join(server.config.missions_root, "tidy-inbox"), { recursive: true, force: true });
   });
 
   const deliver = async (payload: unknown, headers: Record<string, string> = {}) => {
     const body = typeof payload === "string" ? payload : JSON.stringify(payload);
-    const response = await fetch(`${scene.url}/v1/webhooks/gitea`, {
+    const response = await fetch(`${server.url}/v1/webhooks/gitea`, {
       method: "POST",
       body,
       headers: {
@@ -249,7 +249,7 @@ describe("the door, over HTTP", () => {
     const answer = (await response.json()) as Record<string, unknown>;
     return { status: response.status, answer, code: answer.code };
   };
-  const cell = () => join(scene.config.missions_root, "tidy-inbox");
+  const cell = () => join(server.config.missions_root, "tidy-inbox");
   const proposal = () => JSON.parse(readFileSync(join(cell(), "meta", "proposal.json"), "utf8"));
 
   it("makes the cell of an approved proposal, with its answers as data, and starts nothing", async () => {
@@ -266,9 +266,9 @@ describe("the door, over HTTP", () => {
       approved_by: "bob",
       answers: GOOD,
     });
-    const [event] = scene.pitContext.registry()!.events({ mission: "tidy-inbox", last: 1 });
+    const [event] = server.pitContext.registry()!.events({ mission: "tidy-inbox", last: 1 });
     expect(event).toMatchObject({ kind: "init", data: { by: "gitea", repository: "o/r", issue: 7 } });
-    expect(existsSync(join(scene.config.run_dir, "agents", "tidy-inbox"))).toBe(false);
+    expect(existsSync(join(server.config.run_dir, "agents", "tidy-inbox"))).toBe(false);
   });
 
   it("refuses a repetition, also under another id, also when the cell was removed since", async () => {
@@ -307,7 +307,7 @@ describe("the door, over HTTP", () => {
   it("goes on where a killed one stopped", async () => {
     const payload = payloadOf(answersText(GOOD));
     await deliver(payload);
-    const directory = join(scene.config.run_dir, "webhooks");
+    const directory = join(server.config.run_dir, "webhooks");
     const [name] = readdirSync(directory);
     const claim = JSON.parse(readFileSync(join(directory, name!), "utf8"));
     // As after a kill between the cell and its proposal.
@@ -344,7 +344,7 @@ describe("the door, over HTTP", () => {
     ["a body too large", "x".repeat(1024 * 1024 + 1), {}, 413, "BODY_TOO_LARGE"],
   ])("refuses %s and makes nothing", async (_, payload, headers, status, code) => {
     expect(await deliver(payload, headers)).toMatchObject({ status, code });
-    expect(existsSync(join(scene.config.run_dir, "webhooks"))).toBe(false);
+    expect(existsSync(join(server.config.run_dir, "webhooks"))).toBe(false);
     expect(existsSync(cell())).toBe(false);
   });
 
@@ -361,7 +361,7 @@ describe("the door, over HTTP", () => {
 
   it("another webhook, or a name from the prototype, is off", async () => {
     for (const name of ["github", "constructor", "__proto__"]) {
-      const response = await fetch(`${scene.url}/v1/webhooks/${name}`, { method: "POST", body: "{}" });
+      const response = await fetch(`${server.url}/v1/webhooks/${name}`, { method: "POST", body: "{}" });
       expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([
         404,
         "WEBHOOK_OFF",

@@ -17,13 +17,13 @@ import type { WatchedAgent } from "../../src/pit/supervise/watch-list.ts";
 import { tryAcquireLock } from "../../src/platform/lock.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { posixSupport } from "../../src/platform/posix.ts";
-import { createScene, type Scene } from "../http/scene.ts";
+import { startTestServer, type TestServer } from "../http/test-server.ts";
 
-let scene: Scene;
+let server: TestServer;
 let mission: MissionId;
 let spec: AgentSpec;
 beforeEach(async () => {
-  scene = await createScene();
+  server = await startTestServer();
   mission = parseMissionId("m1");
   spec = {
     mission,
@@ -36,11 +36,11 @@ beforeEach(async () => {
     stall_seconds: 3,
   };
 });
-afterEach(() => scene[Symbol.asyncDispose]());
+afterEach(() => server[Symbol.asyncDispose]());
 
 /** Records a first life without starting it. */
 function recordLife(): MissionRecord {
-  const { config, machine } = scene.pitContext;
+  const { config, machine } = server.pitContext;
   const life = {
     epoch: 1,
     started_ms: 1,
@@ -69,10 +69,10 @@ describe("killing an agent", () => {
     const record = recordLife();
     const keeper = tryAcquireLock(
       systemMachine,
-      agentPaths(scene.config, mission).lifeLock,
+      agentPaths(server.config, mission).lifeLock,
       "a slow keeper",
     )!;
-    const ending = killAgent(scene.pitContext, record, 0);
+    const ending = killAgent(server.pitContext, record, 0);
     keeper[Symbol.dispose]();
     expect(await ending).toBe(false);
   });
@@ -80,29 +80,29 @@ describe("killing an agent", () => {
 
 describe("starting an agent", () => {
   it("waits for a process that only tests the lock", async () => {
-    const tester = hold(agentPaths(scene.config, mission).lifeLock, "shared");
-    const starting = startMission(scene.pitContext, spec);
+    const tester = hold(agentPaths(server.config, mission).lifeLock, "shared");
+    const starting = startMission(server.pitContext, spec);
     // Longer than it waits for a keeper.
     await new Promise((resolve) => setTimeout(resolve, 500));
     tester[Symbol.dispose]();
     expect(await starting).toMatchObject({ epoch: 1, life: { epoch: 1 } });
-    await stopMission(scene.pitContext, mission, { checkpoint: false, graceSeconds: 0 });
+    await stopMission(server.pitContext, mission, { checkpoint: false, graceSeconds: 0 });
   });
 });
 
 describe("opening a pit", () => {
   it("waits for a process that only tests the lock", async () => {
-    const tester = hold(pitLockFile(scene.config.run_dir), "shared");
-    const opening = openPit(scene.pitContext);
+    const tester = hold(pitLockFile(server.config.run_dir), "shared");
+    const opening = openPit(server.pitContext);
     tester[Symbol.dispose]();
     using pit = await opening;
     expect(pit.watching).toBe(0);
   });
 
   it("names the running pit, even if that has not written its name yet", async () => {
-    const path = pitLockFile(scene.config.run_dir);
+    const path = pitLockFile(server.config.run_dir);
     using _other = hold(path, "exclusive");
-    const refused = openPit(scene.pitContext);
+    const refused = openPit(server.pitContext);
     writeFileSync(path, JSON.stringify({ pid: process.pid, host: hostname(), purpose: "pit", since: 1 }));
     await expect(refused).rejects.toThrow(`process ${process.pid}`);
   });
@@ -112,7 +112,7 @@ describe("an agent without output", () => {
   /** The result of two checks, ten silent seconds apart; everything in the worktree has the same age. */
   const check = (agoMs: number) => {
     recordLife();
-    const { worktree } = cellPaths(scene.config, mission);
+    const { worktree } = cellPaths(server.config, mission);
     const paths = ["a", "a/b", "a/b/file"].map((path) => join(worktree, path));
     mkdirSync(paths[1]!, { recursive: true });
     writeFileSync(paths[2]!, "");
@@ -127,8 +127,8 @@ describe("an agent without output", () => {
       stallCheckedMs: 0,
       checkpointedMs: 0,
     };
-    const { stall } = createSettingsCache(scene.pitContext).get(mission, 0)!;
-    return [0, 10_000].flatMap((ms) => checkStall(scene.pitContext, agent, stall, ms) ?? []);
+    const { stall } = createSettingsCache(server.pitContext).get(mission, 0)!;
+    return [0, 10_000].flatMap((ms) => checkStall(server.pitContext, agent, stall, ms) ?? []);
   };
 
   it("is stalled when its files do not change", () => {

@@ -4,16 +4,16 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { reviveMission, startMission, stopMission } from "../../src/pit/actions.ts";
 import { openSignalRelay, waitForAgent } from "../../src/pit/foreground.ts";
-import { createScene, type Scene } from "../http/scene.ts";
+import { startTestServer, type TestServer } from "../http/test-server.ts";
 
-let scene: Scene;
+let server: TestServer;
 beforeAll(async () => {
-  scene = await createScene();
+  server = await startTestServer();
 });
-afterAll(() => scene[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 it("a pit that was faster has begun the next life already: the first one's status is told at once", async () => {
-  const { pitContext } = scene;
+  const { pitContext } = server;
   const mission = parseMissionId("m1");
   const first = await startMission(pitContext, {
     mission,

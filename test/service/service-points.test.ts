@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { FORM_FIELDS } from "../../src/integrations/gitea/template.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import { BUILT, LAUNCHER } from "../cli/hermetic.ts";
-import { askRaw } from "../http/scene.ts";
+import { askRaw } from "../http/test-server.ts";
 import { createPitWorld, type PitWorld } from "../pit/pit-world.ts";
 
 const ARM = pathToFileURL(join(BUILT, "dist", "arm-crash-point.js")).href;

@@ -1,5 +1,5 @@
-// Reads the answers of a proposal out of an issue's text. The text is a stranger's: it is data, bounded and cleaned of
-// control characters, and a form that could be read in two ways is refused. Pure.
+// Parses the answers of a proposal from the text of an issue. The text is untrusted: it is limited in size, control
+// characters are replaced, and an ambiguous form is refused. Pure.
 import { parseMissionId } from "../../cell/mission-id.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { FORM_FIELDS, type FormField } from "./template.ts";
@@ -18,7 +18,7 @@ export function readProposal(text: string): Answers & { readonly mission: string
       lines?.push(line);
       continue;
     }
-    if (answers.has(field.id)) throw invalid(`the heading "${field.label}" stands in it twice`);
+    if (answers.has(field.id)) throw invalid(`the heading "${field.label}" appears twice`);
     lines = [];
     answers.set(field.id, lines);
   }
@@ -33,13 +33,13 @@ export function readProposal(text: string): Answers & { readonly mission: string
 }
 
 function clean(text: string, field: FormField): string | undefined {
-  // Line breaks and tabs stay; what could move a cursor or end a string does not.
+  // Keep line breaks and tabs; replace other control characters.
   const answer = text
     .replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\ufeff]/g, "\ufffd")
     .trim();
   if (answer === "" || answer === NO_ANSWER) return undefined;
-  if (answer.length > field.mostCharacters)
-    throw invalid(`"${field.label}" has more than ${field.mostCharacters} characters`);
+  if (answer.length > field.maxCharacters)
+    throw invalid(`"${field.label}" has more than ${field.maxCharacters} characters`);
   if (field.type !== "textarea" && answer.includes("\n"))
     throw invalid(`"${field.label}" has more than one line`);
   if (field.options !== undefined && !field.options.includes(answer))
@@ -48,7 +48,7 @@ function clean(text: string, field: FormField): string | undefined {
 }
 
 export function invalid(reason: string): LazarusError {
-  return new LazarusError("PROPOSAL_INVALID", `the proposal cannot be used: ${reason}`, {
-    hint: "edit the issue to fit the form, take the label off and put it on again",
+  return new LazarusError("PROPOSAL_INVALID", `invalid proposal: ${reason}`, {
+    hint: "edit the issue to fit the form, then remove the label and add it again",
   });
 }

@@ -1,5 +1,5 @@
-// The mission proposal as an issue form that Gitea and Forgejo show, and the fields that it is made of: the form is
-// written from them and the answers are read back by them. Pure text.
+// The issue form for mission proposals in Gitea and Forgejo, and its fields: the form is generated from them and the
+// answers are parsed with them. Pure.
 import { REVIVE_MODES } from "../../pit/record/record.ts";
 
 export interface FormField {
@@ -9,12 +9,12 @@ export interface FormField {
   readonly about: string;
   readonly type: "input" | "dropdown" | "textarea";
   readonly required: boolean;
-  readonly mostCharacters: number;
+  readonly maxCharacters: number;
   readonly options?: readonly string[];
   readonly placeholder?: string;
 }
 
-/** Those of one line first: text of many lines cannot pass for the answer to a question before it. */
+/** Single-line fields first, so that multi-line text cannot imitate the answer to an earlier field. */
 export const FORM_FIELDS: readonly FormField[] = [
   {
     id: "mission",
@@ -22,16 +22,16 @@ export const FORM_FIELDS: readonly FormField[] = [
     about: "Letters, digits, '.', '_' and '-'; it names the cell.",
     type: "input",
     required: true,
-    mostCharacters: 128,
+    maxCharacters: 128,
     placeholder: "tidy-inbox",
   },
   {
     id: "agent",
     label: "Agent",
-    about: "Who should do it: claude, codex, a script. Nothing is started by this form.",
+    about: "The agent to use: claude, codex, a script. This form does not start anything.",
     type: "input",
     required: false,
-    mostCharacters: 100,
+    maxCharacters: 100,
   },
   {
     id: "revive",
@@ -39,7 +39,7 @@ export const FORM_FIELDS: readonly FormField[] = [
     about: "What the pit should do when the agent dies.",
     type: "dropdown",
     required: false,
-    mostCharacters: 20,
+    maxCharacters: 20,
     options: REVIVE_MODES,
   },
   {
@@ -48,7 +48,7 @@ export const FORM_FIELDS: readonly FormField[] = [
     about: "What the agent should work on.",
     type: "input",
     required: false,
-    mostCharacters: 500,
+    maxCharacters: 500,
   },
   {
     id: "goal",
@@ -56,19 +56,19 @@ export const FORM_FIELDS: readonly FormField[] = [
     about: "What should be true at the end.",
     type: "textarea",
     required: true,
-    mostCharacters: 20_000,
+    maxCharacters: 20_000,
   },
   {
     id: "done_when",
     label: "Done when",
-    about: "How one sees that it is done.",
+    about: "How to tell that it is done.",
     type: "textarea",
     required: false,
-    mostCharacters: 20_000,
+    maxCharacters: 20_000,
   },
 ];
 
-/** In the file, so that only ours is replaced. */
+/** Marks the file, so that only a generated file is replaced. */
 export const TEMPLATE_MARK = "made by lazarus gitea install-template";
 
 export function proposalTemplate(approvalLabel: string): string {
@@ -93,7 +93,7 @@ title: "Mission: "
 body:
   - type: markdown
     attributes:
-      value: ${quote(`A maintainer approves it with the label "${approvalLabel}"; Lazarus then makes the cell.`)}
+      value: ${quote(`A maintainer approves it with the label "${approvalLabel}"; Lazarus then creates the cell.`)}
 ${fields.join("")}`;
 }
 

@@ -4,8 +4,8 @@
 import { runAlerts } from "../../../alerts/loop.ts";
 import { alertSettings } from "../../../alerts/settings.ts";
 import { httpSettings } from "../../../http/settings.ts";
-import { createGiteaDoor } from "../../../integrations/gitea/door.ts";
 import { giteaSettings } from "../../../integrations/gitea/settings.ts";
+import { createGiteaWebhook } from "../../../integrations/gitea/webhook.ts";
 import type { PitContext } from "../../../pit/context.ts";
 import { describeError } from "../../../pit/describe.ts";
 
@@ -46,11 +46,11 @@ async function openApi(
       settings.gitea === undefined
         ? {}
         : {
-            gitea: createGiteaDoor({
+            gitea: createGiteaWebhook({
               machine,
               config,
               settings: settings.gitea,
-              tell: (event) => pitContext.recordEvent(event),
+              recordEvent: (event) => pitContext.recordEvent(event),
             }),
           };
     const mount = (http: typeof settings.http) =>

@@ -1,6 +1,7 @@
-// The webhook of Gitea and Forgejo: signature, meaning, claim, cell, in this order. The claim of an issue is durable before
-// its cell is begun and says afterwards which delivery made it: one that is killed in between is finished by the next
-// delivery, and none makes a cell twice, even when someone has removed it since. Nothing is started here.
+// The webhook for Gitea and Forgejo. Order: verify the signature, classify the delivery, write the claim, create the cell.
+// The claim of an issue is durable before its cell is created and records which delivery created it. If the process dies in
+// between, the next delivery finishes the work; no issue creates a cell twice, even if the cell was deleted since. No agent
+// is started here.
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -20,15 +21,15 @@ import {
 } from "../../platform/json-file.ts";
 import type { Machine } from "../../platform/machine.ts";
 import type { NewEvent } from "../../registry/registry.ts";
-import { judgeDelivery, type Proposal } from "./judge.ts";
+import { classifyDelivery, type Proposal } from "./delivery.ts";
 import { type GiteaSettings, readWebhookSecret } from "./settings.ts";
 import { refuseUnsigned } from "./signature.ts";
 
-export interface GiteaDoorParts {
+export interface GiteaWebhookOptions {
   readonly machine: Machine;
   readonly config: Config;
   readonly settings: GiteaSettings;
-  tell(event: NewEvent): void;
+  recordEvent(event: NewEvent): void;
 }
 
 interface Claim {
@@ -40,23 +41,23 @@ interface Claim {
   readonly body_sha256: string;
 }
 
-export function createGiteaDoor(parts: GiteaDoorParts) {
+export function createGiteaWebhook(options: GiteaWebhookOptions) {
   return {
     async receive(headers: Headers, body: Uint8Array): Promise<Readonly<Record<string, unknown>>> {
-      refuseUnsigned(headers, body, readWebhookSecret(parts.settings.secretFile));
+      refuseUnsigned(headers, body, readWebhookSecret(options.settings.secretFile));
       const delivery = headers.get("x-forgejo-delivery") ?? headers.get("x-gitea-delivery") ?? "";
-      if (!/^[A-Za-z0-9-]{1,100}$/.test(delivery)) throw unusable("the delivery has no id");
+      if (!/^[A-Za-z0-9-]{1,100}$/.test(delivery)) throw invalidDelivery("the delivery has no id");
       const event = headers.get("x-forgejo-event") ?? headers.get("x-gitea-event");
-      const verdict = judgeDelivery(event, parsePayload(body), parts.settings);
+      const verdict = classifyDelivery(event, parsePayload(body), options.settings);
       if (verdict.act === "ignore") return { outcome: "ignored", reason: verdict.reason };
       const digest = createHash("sha256").update(body).digest("hex");
-      return makeCell(parts, verdict.proposal, delivery, digest);
+      return createCell(options, verdict.proposal, delivery, digest);
     },
   };
 }
 
-function makeCell(
-  { machine, config, tell }: GiteaDoorParts,
+function createCell(
+  { machine, config, recordEvent }: GiteaWebhookOptions,
   proposal: Proposal,
   delivery: string,
   digest: string,
@@ -67,14 +68,18 @@ function makeCell(
   const before = readClaim(path);
   if (before?.state === "made") {
     if (before.delivery === delivery || before.body_sha256 === digest)
-      throw repeated(delivery, before.mission);
-    return { outcome: "ignored", reason: `the issue became mission ${before.mission} before` };
+      throw repeatedDelivery(delivery, before.mission);
+    return { outcome: "ignored", reason: `the issue already became mission ${before.mission}` };
   }
   const { root } = cellPaths(config, mission);
   if (before?.mission !== mission && existsSync(root)) {
-    throw new LazarusError("MISSION_EXISTS", `mission ${mission} exists already, and not from this issue`, {
-      hint: "choose another mission id in the issue, take the label off and put it on again",
-    });
+    throw new LazarusError(
+      "MISSION_EXISTS",
+      `mission ${mission} already exists and was not created from this issue`,
+      {
+        hint: "choose another mission id in the issue, then remove the label and add it again",
+      },
+    );
   }
   const claim: Claim = { state: "begun", mission, repository, issue, delivery, body_sha256: digest };
   makeDirectory(machine.disk, join(config.run_dir, "webhooks"));
@@ -89,11 +94,11 @@ function makeCell(
   );
   crashPoint("gitea.proposal.written");
   writeJsonFile(machine.disk, path, { ...claim, state: "made" } satisfies Claim);
-  tell({ kind: "init", mission, data: { root, made, repo: null, by: "gitea", repository, issue } });
+  recordEvent({ kind: "init", mission, data: { root, made, repo: null, by: "gitea", repository, issue } });
   return { outcome: "created", reason: null, mission_id: mission, root };
 }
 
-/** What an agent may read of it. The answers are a stranger's words. */
+/** The proposal as stored in the cell. The answers are untrusted text. */
 function proposalDocument(proposal: Proposal, machine: Machine): JsonObject {
   return {
     schema: "lazarus.proposal/1",
@@ -113,16 +118,16 @@ function claimPath(config: Config, repository: string, issue: number): string {
   return join(config.run_dir, "webhooks", `gitea-${key}.json`);
 }
 
-/** A claim that cannot be read is an error, not an invitation to make the cell again. */
+/** An unreadable claim is an error; the cell must not be created again. */
 function readClaim(path: string): Claim | undefined {
   const reading = readJsonFile(path);
   if (reading.ok) return reading.value as unknown as Claim;
   if (reading.why === "absent") return undefined;
   throw new LazarusError(
     "CELL_DAMAGED",
-    `the note of an earlier delivery ${path} cannot be read: ${reading.reason}`,
+    `the claim ${path} of an earlier delivery cannot be read: ${reading.reason}`,
     {
-      hint: `look at it, then: rm ${path}`,
+      hint: `inspect it, then: rm ${path}`,
     },
   );
 }
@@ -132,16 +137,22 @@ function parsePayload(body: Uint8Array): JsonObject {
     const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
     if (isJsonObject(value)) return value;
   } catch {}
-  throw unusable("the delivery is not a JSON object; set the webhook's content type to application/json");
+  throw invalidDelivery(
+    "the delivery is not a JSON object; set the webhook's content type to application/json",
+  );
 }
 
-function unusable(message: string): LazarusError {
+function invalidDelivery(message: string): LazarusError {
   return new LazarusError("BODY_INVALID", message, { hint: "see docs/http.md" });
 }
 
-function repeated(delivery: string, mission: string): LazarusError {
-  return new LazarusError("DELIVERY_REPEATED", `delivery ${delivery} has made mission ${mission} before`, {
-    hint: `lazarus status ${mission}`,
-    details: { mission },
-  });
+function repeatedDelivery(delivery: string, mission: string): LazarusError {
+  return new LazarusError(
+    "DELIVERY_REPEATED",
+    `delivery ${delivery} has already created mission ${mission}`,
+    {
+      hint: `lazarus status ${mission}`,
+      details: { mission },
+    },
+  );
 }

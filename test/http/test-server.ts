@@ -13,7 +13,7 @@ import { type Http, type HttpOptions, mountHttp } from "../../src/http/server.ts
 import { openPitContext, type PitContext } from "../../src/pit/context.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 
-export interface Scene extends AsyncDisposable {
+export interface TestServer extends AsyncDisposable {
   readonly directory: string;
   readonly config: Config;
   readonly pitContext: PitContext;
@@ -26,7 +26,7 @@ export interface Scene extends AsyncDisposable {
   ask(path: string, init?: RequestInit): Promise<Response>;
 }
 
-export interface SceneOptions extends Partial<HttpOptions> {
+export interface TestServerOptions extends Partial<HttpOptions> {
   readonly missions?: readonly string[];
   readonly document?: Record<string, unknown>;
 }
@@ -38,7 +38,7 @@ export function createPlace(document: Record<string, unknown> = {}) {
   return { directory, effective, config: effective.config };
 }
 
-export async function createScene(options: SceneOptions = {}): Promise<Scene> {
+export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const { directory, effective, config } = createPlace(options.document);
   for (const name of options.missions ?? ["m1"]) initCell(systemMachine, config, parseMissionId(name));
   const said: string[] = [];

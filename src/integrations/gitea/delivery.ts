@@ -1,5 +1,5 @@
-// What a signed delivery means: a proposal that was just approved, or nothing that concerns us and why. Pure. A proposal
-// that was approved and cannot be used is an error, since someone waits for it.
+// Classifies a signed delivery: a proposal that was just approved, or a delivery to ignore, with the reason. Pure. An
+// approved proposal that is invalid is an error, because someone waits for it.
 import { isJsonObject, type JsonObject } from "../../platform/json-file.ts";
 import { type Answers, invalid, readProposal } from "./form.ts";
 import type { GiteaSettings } from "./settings.ts";
@@ -13,35 +13,34 @@ export interface Proposal {
   readonly answers: Answers & { readonly mission: string; readonly goal: string };
 }
 
-export type Verdict =
+export type Classification =
   | { readonly act: "create"; readonly proposal: Proposal }
   | { readonly act: "ignore"; readonly reason: string };
 
-/** Gitea and Forgejo say `label_updated`, GitHub and new Forgejos `labeled`. Opening an issue never approves it. */
-const LABELLED = new Set(["label_updated", "labeled"]);
+/** Gitea and Forgejo send `label_updated`, GitHub and newer Forgejo `labeled`. Opening an issue never approves it. */
+const LABELED = new Set(["label_updated", "labeled"]);
 
-export function judgeDelivery(
+export function classifyDelivery(
   eventName: string | null,
   payload: JsonObject,
   rules: Pick<GiteaSettings, "label" | "repositories" | "approvers">,
-): Verdict {
-  if (eventName !== "issues" && eventName !== "issue_label")
-    return ignore("it is not about the labels of an issue");
-  if (!LABELLED.has(String(payload.action))) return ignore("no label was changed");
+): Classification {
+  if (eventName !== "issues" && eventName !== "issue_label") return ignore("not an issue label event");
+  if (!LABELED.has(String(payload.action))) return ignore("no label was changed");
   const issue = objectOf(payload.issue);
   const repository = textOf(objectOf(payload.repository).full_name);
   const approvedBy = textOf(objectOf(payload.sender).login) ?? textOf(objectOf(payload.sender).username);
   const number = issue.number;
   if (repository === undefined || approvedBy === undefined || !isIssueNumber(number))
-    return ignore("it names no issue, repository or sender");
-  if (isJsonObject(issue.pull_request)) return ignore("it is about a pull request");
+    return ignore("issue, repository or sender is missing");
+  if (isJsonObject(issue.pull_request)) return ignore("it concerns a pull request");
   if (issue.state !== "open") return ignore("the issue is not open");
   const labels = Array.isArray(issue.labels) ? issue.labels.map((label) => objectOf(label).name) : [];
   if (!labels.includes(rules.label)) return ignore(`the issue does not have the label ${rules.label}`);
   if (rules.repositories !== undefined && !rules.repositories.includes(repository))
-    return ignore("the repository is not among pit.gitea.repositories");
+    return ignore("the repository is not in pit.gitea.repositories");
   if (rules.approvers !== undefined && !rules.approvers.includes(approvedBy))
-    return ignore("who set the label is not among pit.gitea.approvers");
+    return ignore("the user who set the label is not in pit.gitea.approvers");
   const body = textOf(issue.body);
   if (body === undefined) throw invalid("the issue has no text");
   return {
@@ -57,7 +56,7 @@ export function judgeDelivery(
   };
 }
 
-function ignore(reason: string): Verdict {
+function ignore(reason: string): Classification {
   return { act: "ignore", reason };
 }
 

@@ -9,13 +9,13 @@ import { ensureToken } from "../../src/http/token.ts";
 import { LazarusError } from "../../src/platform/errors.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { createSeededIds } from "../../src/testing/seeded-ids.ts";
-import { askRaw, createPlace, createScene, isServed, type Scene } from "./scene.ts";
+import { askRaw, createPlace, isServed, startTestServer, type TestServer } from "./test-server.ts";
 
-let scene: Scene;
+let server: TestServer;
 beforeAll(async () => {
-  scene = await createScene();
+  server = await startTestServer();
 });
-afterAll(() => scene[Symbol.asyncDispose]());
+afterAll(() => server[Symbol.asyncDispose]());
 
 const codeOf = (body: string) => JSON.parse(body).code;
 const codeIn = async (response: Response) => codeOf(await response.text());
@@ -50,7 +50,7 @@ describe("the Host header", () => {
       ["GET", "/nowhere"],
     ] as const) {
       const { status, body } = await askRaw({
-        url: scene.url,
+        url: server.url,
         path,
         method,
         headers: { host: "evil.example:80" },
@@ -70,10 +70,10 @@ describe("the Origin header", () => {
 
   it("is refused from a page elsewhere, even with the token", async () => {
     const { status, body } = await askRaw({
-      url: scene.url,
+      url: server.url,
       path: "/v1/missions/m1/stop",
       method: "POST",
-      headers: { origin: "http://evil.example", authorization: `Bearer ${scene.token}` },
+      headers: { origin: "http://evil.example", authorization: `Bearer ${server.token}` },
     });
     expect([status, codeOf(body)]).toEqual([403, "ORIGIN_REFUSED"]);
   });
@@ -81,7 +81,7 @@ describe("the Origin header", () => {
 
 describe("the token", () => {
   it("is not needed for /health, which says little", async () => {
-    const answer = await (await fetch(`${scene.url}/health`)).json();
+    const answer = await (await fetch(`${server.url}/health`)).json();
     expect(answer).toEqual({
       status: "ok",
       uptime_seconds: expect.any(Number),
@@ -95,7 +95,7 @@ describe("the token", () => {
     async (given) => {
       for (const path of ["/v1/missions", "/metrics", "/openapi.json", "/v1/events", "/nowhere"]) {
         const headers: Record<string, string> = given === undefined ? {} : { authorization: given };
-        const response = await fetch(`${scene.url}${path}`, { headers });
+        const response = await fetch(`${server.url}${path}`, { headers });
         expect([response.status, await codeIn(response)]).toEqual([401, "TOKEN_REFUSED"]);
         expect(response.headers.get("www-authenticate")).toBe("Bearer");
       }
@@ -103,12 +103,12 @@ describe("the token", () => {
   );
 
   it("lies in a file of its owner, is the same after a restart, and never shows", async () => {
-    const path = join(scene.config.run_dir, "token");
+    const path = join(server.config.run_dir, "token");
     expect(statSync(path).mode & 0o777).toBe(0o600);
-    expect(scene.token).toMatch(/^[\w-]{43}$/);
-    expect(ensureToken(systemMachine, scene.config.run_dir)).toBe(scene.token);
-    const response = await fetch(`${scene.url}/v1/missions`, { headers: { authorization: "Bearer wrong" } });
-    expect(await response.text()).not.toContain(scene.token);
+    expect(server.token).toMatch(/^[\w-]{43}$/);
+    expect(ensureToken(systemMachine, server.config.run_dir)).toBe(server.token);
+    const response = await fetch(`${server.url}/v1/missions`, { headers: { authorization: "Bearer wrong" } });
+    expect(await response.text()).not.toContain(server.token);
   });
 
   it("comes from the randomness handed in; a cut file is replaced, an open one refused", () => {
@@ -133,7 +133,7 @@ describe("the token", () => {
 
 describe("the unix socket", () => {
   it("is the owner's alone and therefore needs no token", async () => {
-    const { socket } = scene.http;
+    const { socket } = server.http;
     expect(statSync(socket!).mode & 0o777).toBe(0o600);
     const { status } = await askRaw({
       socketPath: socket,
@@ -144,7 +144,7 @@ describe("the unix socket", () => {
   });
 
   it("asks for the token once someone opens it wider", async () => {
-    const { socket } = scene.http;
+    const { socket } = server.http;
     chmodSync(socket!, 0o666);
     const asked = { socketPath: socket, path: "/v1/missions", headers: { host: "localhost" } };
     expect((await askRaw(asked)).status).toBe(401);
@@ -153,14 +153,14 @@ describe("the unix socket", () => {
   });
 
   it("is not taken from a pit that answers, and is from a dead one", async () => {
-    await using first = await createScene();
-    await using second = await createScene({ runDir: first.config.run_dir });
+    await using first = await startTestServer();
+    await using second = await startTestServer({ runDir: first.config.run_dir });
     expect(second.http.socket).toBeUndefined();
-    expect(second.http.warnings.join()).toContain("another program listens on");
-    await using stale = await createScene();
+    expect(second.http.warnings.join()).toContain("is already in use by another program");
+    await using stale = await startTestServer();
     await stale.http[Symbol.asyncDispose]();
     writeFileSync(stale.http.socket!, "");
-    await using again = await createScene({ runDir: stale.config.run_dir });
+    await using again = await startTestServer({ runDir: stale.config.run_dir });
     expect(again.http.warnings).toEqual([]);
   });
 });
@@ -177,20 +177,20 @@ describe("the TCP port", () => {
   });
 
   it("gives way when nobody chose it, and is an error when someone did", async () => {
-    const tcpPort = Number(new URL(scene.url).port);
-    await using other = await createScene({ settings: { tcpPort, chosen: false } });
-    expect(other.url).not.toBe(scene.url);
+    const tcpPort = Number(new URL(server.url).port);
+    await using other = await startTestServer({ settings: { tcpPort, chosen: false } });
+    expect(other.url).not.toBe(server.url);
     expect(other.http.warnings).toHaveLength(1);
-    await expect(createScene({ settings: { tcpPort, chosen: true } })).rejects.toMatchObject({
+    await expect(startTestServer({ settings: { tcpPort, chosen: true } })).rejects.toMatchObject({
       code: "HTTP_ADDRESS_TAKEN",
     });
-    await using none = await createScene({ settings: { tcpPort: null, chosen: true } });
+    await using none = await startTestServer({ settings: { tcpPort: null, chosen: true } });
     expect(none.http.url).toBeUndefined();
   });
 
   it("is written down for other programs while the pit runs", async () => {
-    const address = JSON.parse(readFileSync(join(scene.config.run_dir, "http.json"), "utf8"));
-    expect(address).toMatchObject({ url: scene.url, socket: scene.http.socket });
+    const address = JSON.parse(readFileSync(join(server.config.run_dir, "http.json"), "utf8"));
+    expect(address).toMatchObject({ url: server.url, socket: server.http.socket });
   });
 });
 
@@ -201,10 +201,10 @@ describe("bodies", () => {
     ["/v1/webhooks/gitea", 1024 * 1024],
   ])("of %s above %i bytes are refused, announced or not", async (path, limit) => {
     const body = "x".repeat(limit + 1);
-    const announced = await scene.ask(path, { method: "POST", body });
+    const announced = await server.ask(path, { method: "POST", body });
     expect([announced.status, await codeIn(announced)]).toEqual([413, "BODY_TOO_LARGE"]);
     const chunked = new Blob([body]).stream();
-    const unannounced = await scene.ask(path, {
+    const unannounced = await server.ask(path, {
       method: "POST",
       body: chunked,
       duplex: "half",
@@ -222,7 +222,7 @@ describe("bodies", () => {
     '{"epoch":-1}',
     "\u0000",
   ])("that are not what they should be (%s) are refused", async (body) => {
-    const response = await scene.ask("/v1/missions/m1/heartbeat", { method: "POST", body });
+    const response = await server.ask("/v1/missions/m1/heartbeat", { method: "POST", body });
     expect([response.status, await codeIn(response)]).toEqual([400, "BODY_INVALID"]);
   });
 });
@@ -241,7 +241,7 @@ describe("requests that never end", () => {
     });
 
   it("are cut off: half a header, and half a body", async () => {
-    await using hasty = await createScene({
+    await using hasty = await startTestServer({
       listenLimits: { headersTimeoutMs: 300, requestTimeoutMs: 500, checkEveryMs: 100 },
     });
     const halves = await Promise.all([
@@ -257,7 +257,7 @@ describe("requests that never end", () => {
 
   it("a header of megabytes is refused", async () => {
     const answer = await hold(
-      scene.url,
+      server.url,
       `GET /health HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(20_000)}\r\n\r\n`,
     );
     expect(answer).toContain("431");
@@ -267,10 +267,10 @@ describe("requests that never end", () => {
 describe("paths and methods", () => {
   it("that are not there say so", async () => {
     for (const path of ["/", "/v1", "/v1/missions/m1/explode", "/v2/missions"]) {
-      const response = await scene.ask(path);
+      const response = await server.ask(path);
       expect([path, response.status, await codeIn(response)]).toEqual([path, 404, "ROUTE_UNKNOWN"]);
     }
-    const wrong = await scene.ask("/v1/missions/m1/stop");
+    const wrong = await server.ask("/v1/missions/m1/stop");
     expect([wrong.status, wrong.headers.get("allow"), await codeIn(wrong)]).toEqual([
       405,
       "POST",
@@ -281,7 +281,7 @@ describe("paths and methods", () => {
   it.each(["..%2f..%2fetc", "%2e%2e", "a%00b", "-rf", "%1b%5b31m", "x".repeat(200)])(
     "a mission called %s is refused",
     async (name) => {
-      const response = await scene.ask(`/v1/missions/${name}/heartbeat`, { method: "POST" });
+      const response = await server.ask(`/v1/missions/${name}/heartbeat`, { method: "POST" });
       expect([400, 404]).toContain(response.status);
       expect(["MISSION_ID_INVALID", "ROUTE_UNKNOWN"]).toContain(await codeIn(response));
     },
