@@ -53,7 +53,7 @@ describe("a cell is", () => {
     });
   });
 
-  it("healthy and reported with its skew when its heartbeat lies in the future", () => {
+  it("healthy and reported with its skew when its heartbeat is in the future", () => {
     expect(classify(beaten(-30.2))).toEqual({
       status: "healthy",
       ageSeconds: 0,

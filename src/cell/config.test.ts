@@ -45,7 +45,7 @@ describe("defaults", () => {
     });
   });
 
-  it("for anyone else lie in the XDG data directory", () => {
+  it("for other users are in the XDG data directory", () => {
     expect(resolveConfig(surroundings(), undefined, {}).config.missions_root).toBe(
       join(directory, "user/.local/share/lazarus/missions"),
     );
@@ -74,7 +74,7 @@ describe("defaults", () => {
     }
   });
 
-  it("survive an empty LAZARUS_HOME, which counts as none", () => {
+  it("apply when LAZARUS_HOME is empty", () => {
     expect(resolveConfig(surroundings({ LAZARUS_HOME: "" }, true), undefined, {}).config.missions_root).toBe(
       "/var/missions",
     );
@@ -82,7 +82,7 @@ describe("defaults", () => {
 });
 
 describe("a config file", () => {
-  it("overrides key by key, and every value knows where it came from", () => {
+  it("overrides key by key, and the origin of every value is known", () => {
     const file = write("c.json", { stale_after_seconds: 5, missions_root: "/m" });
     const { config, origins } = loadConfig(surroundings({}, true), file);
     expect(config).toMatchObject({
@@ -93,7 +93,7 @@ describe("a config file", () => {
     expect(origins).toMatchObject({ stale_after_seconds: file, heartbeat_interval_seconds: "default" });
   });
 
-  it("with an empty required_subdirs falls back to the six", () => {
+  it("with an empty required_subdirs uses the six defaults", () => {
     const { config, origins } = resolveConfig(surroundings(), "c.json", { required_subdirs: [] });
     expect(config.required_subdirs).toEqual(SIX);
     expect(origins.required_subdirs).toBe("default");
@@ -122,7 +122,7 @@ describe("a config file", () => {
     expect(loadConfig(surroundings({ XDG_CONFIG_HOME: join(directory, "xdg") })).file).toBe(file);
   });
 
-  it("below LAZARUS_HOME takes the place of the user's own, so that a try-out is not disturbed", () => {
+  it("below LAZARUS_HOME replaces the user's own, so that a trial is isolated", () => {
     write("user/.config/lazarus/config.json", { heartbeat_job: "user" });
     const env = surroundings({ LAZARUS_HOME: join(directory, "home") });
     expect(loadConfig(env).file).toBeUndefined();
@@ -130,7 +130,7 @@ describe("a config file", () => {
     expect(loadConfig(env).file).toBe(file);
   });
 
-  it("cannot move a place that LAZARUS_HOME has moved, and says so", () => {
+  it("cannot override a path set by LAZARUS_HOME, and a warning says so", () => {
     const { config, warnings } = resolveConfig(surroundings({ LAZARUS_HOME: "/try" }), "/c.json", {
       missions_root: "/elsewhere",
     });
@@ -138,13 +138,13 @@ describe("a config file", () => {
     expect(warnings).toEqual(["/c.json: missions_root is ignored because LAZARUS_HOME is set to /try"]);
   });
 
-  it("may be a link, as people who keep their settings in a repository have it", () => {
+  it("may be a symbolic link, for example into a repository of settings", () => {
     const real = write("dotfiles/lazarus.json", { heartbeat_job: "linked" });
     symlinkSync(real, join(cwd, "lazarus.json"));
     expect(loadConfig(surroundings()).config.heartbeat_job).toBe("linked");
   });
 
-  it("keeps sections of other rooms, and warns of keys that nobody knows", () => {
+  it("keeps sections of other modules, and warns about unknown keys", () => {
     const document = JSON.parse('{"retention":{"keep":3},"stale_afer_seconds":5,"__proto__":{"a":1}}');
     const effective = resolveConfig(surroundings(), "/c.json", document);
     expect(effective.document.retention).toEqual({ keep: 3 });
@@ -214,7 +214,7 @@ describe("a broken config is a clear error with file, key and expected type, exi
     expect(error.exitCode).toBe(78);
   });
 
-  it("a file named by hand that does not exist", () => {
+  it("a file that was named explicitly and does not exist", () => {
     for (const look of [
       () => loadConfig(surroundings(), "none.json"),
       () => loadConfig(surroundings({ LAZARUS_CONFIG: "none.json" })),
@@ -224,7 +224,7 @@ describe("a broken config is a clear error with file, key and expected type, exi
   });
 });
 
-it("any JSON document either becomes a whole config of the right types or is refused with exit 78", () => {
+it("any JSON document either gives a complete config of the right types or exit 78", () => {
   const key = fc.constantFrom(
     "missions_root",
     "heartbeat_job",

@@ -18,7 +18,7 @@ const carrying = (epoch: string, mission = "m1") => ({ LAZARUS_EPOCH: epoch, LAZ
 const check = (env: Record<string, string>, mission?: string) => () =>
   refuseFenced(() => config, env, mission);
 
-test("an agent of the present life may write", () => {
+test("an agent of the current life may write", () => {
   setEpoch("3\n");
   expect(check(carrying("3"))).not.toThrow();
   expect(check(carrying("4"))).not.toThrow();
@@ -29,7 +29,7 @@ test("an agent of an earlier life is refused with exit code 7", () => {
   expect(check(carrying("2"))).toThrow(expect.objectContaining({ code: "EPOCH_FENCED", exitCode: 7 }));
 });
 
-test("a caller without an epoch, and one of another mission, are not concerned", () => {
+test("callers without an epoch, or of another mission, are not checked", () => {
   setEpoch("3\n");
   expect(check({})).not.toThrow();
   expect(check(carrying("2"), "m2")).not.toThrow();

@@ -49,7 +49,7 @@ describe("a beat", () => {
     );
   });
 
-  it("says alive after bootstrapped, and keeps a status until it is changed", () => {
+  it("changes bootstrapped to alive, and keeps a status until it is changed", () => {
     expect(beat(machine, config, MISSION).heartbeat.status).toBe("alive");
     beat(machine, config, MISSION, "sorting");
     expect(beat(machine, config, MISSION).heartbeat.status).toBe("sorting");
@@ -67,7 +67,7 @@ describe("a beat", () => {
     );
   });
 
-  it("keeps numbers that JavaScript cannot hold as their author wrote them", () => {
+  it("keeps the text of numbers that JavaScript cannot represent", () => {
     writeFileSync(file, '{"started_ns": 1763250781123456789, "deep": [{"big": 1e400}], "timestamp": 1}');
     beat(machine, config, MISSION);
     const text = readFileSync(file, "utf8");
@@ -75,7 +75,7 @@ describe("a beat", () => {
     expect(text).toContain('"big": 1e400');
   });
 
-  it("tells how long the silence was", async () => {
+  it("returns the time since the previous heartbeat", async () => {
     await machine.clock.advance(400_000);
     expect(beat(machine, config, MISSION).gapSeconds).toBe(400);
     expect(beat(machine, config, MISSION).gapSeconds).toBe(0);
@@ -87,14 +87,14 @@ describe("a beat", () => {
     expect(stored().timestamp).toBe(START_MS / 1000 - 3600);
   });
 
-  it("for a mission without a cell says so and how to make one", () => {
+  it("for a mission without a cell is an error with a hint", () => {
     expect(() => beat(machine, config, parseMissionId("none"))).toThrow(
       expect.objectContaining({ code: "MISSION_UNKNOWN", hint: "lazarus init none" }),
     );
   });
 });
 
-describe("a heartbeat file that is not one", () => {
+describe("an invalid heartbeat file", () => {
   it.each<[string, () => void, string]>([
     ["not JSON", () => writeFileSync(file, "{"), "not JSON"],
     ["binary", () => writeFileSync(file, Buffer.from([0, 255, 254, 1])), "not JSON"],
@@ -109,7 +109,7 @@ describe("a heartbeat file that is not one", () => {
       },
       "a symbolic link, not a file",
     ],
-  ])("because it is %s is replaced, and the caller is told", (_, spoil, reason) => {
+  ])("that is %s is replaced, and the result says so", (_, spoil, reason) => {
     spoil();
     expect(beat(machine, config, MISSION)).toMatchObject({ replaced: reason, gapSeconds: null });
     expect(lstatSync(file).isFile()).toBe(true);
@@ -117,7 +117,7 @@ describe("a heartbeat file that is not one", () => {
     if (reason.includes("link")) expect(readFileSync(join(home, "precious"), "utf8")).toBe("precious");
   });
 
-  it("because it is a directory is an error that names it, and what is in it stays", () => {
+  it("that is a directory is an error, and its content stays", () => {
     rmSync(file);
     mkdirSync(file);
     writeFileSync(join(file, "inside"), "x");
@@ -130,7 +130,7 @@ describe("a heartbeat file that is not one", () => {
     expect(readdirSync(join(file, ".."))).toEqual(["heartbeat.json"]);
   });
 
-  it("since state leads out of the cell is refused, and nothing is written there", () => {
+  it("outside the cell (state is a link) is refused", () => {
     const state = join(config.missions_root, "m1/state");
     rmSync(state, { recursive: true });
     mkdirSync(join(home, "outside"));
@@ -140,7 +140,7 @@ describe("a heartbeat file that is not one", () => {
   });
 });
 
-it("a full disk is said so, and the last heartbeat stays whole", () => {
+it("a full disk is reported, and the last heartbeat stays intact", () => {
   const before = readFileSync(file, "utf8");
   const disk = createFaultyDisk(systemDisk, { code: "ENOSPC", at: ({ method }) => method === "write" });
   expect(() => beat({ ...machine, disk }, config, MISSION)).toThrow(

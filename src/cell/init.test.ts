@@ -39,7 +39,7 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
 describe("a new cell", () => {
-  it("has the sub-directories meta config state logs artifacts worktree, for its owner alone", () => {
+  it("has the sub-directories meta config state logs artifacts worktree, with private modes", () => {
     initCell(machine, config, MISSION);
     expect(readdirSync(root).sort()).toEqual(SIX);
     for (const name of ["", ...SIX]) expect(statSync(join(root, name)).mode & 0o777).toBe(0o700);
@@ -88,7 +88,7 @@ describe("a new cell", () => {
     expect(scanCells(config, START_MS / 1000).summary).toMatchObject({ total_cells: 1, healthy: 1 });
   });
 
-  it("says what was made", () => {
+  it("returns what was created", () => {
     expect(initCell(machine, config, MISSION).made).toEqual([
       "meta/",
       "config/",
@@ -111,8 +111,8 @@ describe("a new cell", () => {
   });
 });
 
-describe("a cell that is there", () => {
-  it("is left as it is: nothing is overwritten and nothing is made", () => {
+describe("an existing cell", () => {
+  it("is not changed: nothing is overwritten or created", () => {
     initCell(machine, config, MISSION);
     writeFileSync(join(root, "meta/mission.json"), "mine");
     writeFileSync(join(root, "logs/daemon.log"), "a line\n");
@@ -129,7 +129,7 @@ describe("a cell that is there", () => {
     expect(scanCells(config, START_MS / 1000).summary.healthy).toBe(1);
   });
 
-  it("loses what a killed writer left in our directories, and nothing in the agent's", () => {
+  it("is swept of temporary files in Lazarus's directories, but not in the agent's", () => {
     initCell(machine, config, MISSION);
     const litter = ".heartbeat.json.4194304.0.tmp";
     writeFileSync(join(root, "state", litter), "");
@@ -139,7 +139,7 @@ describe("a cell that is there", () => {
     expect(read(`worktree/${litter}`)).toBe("perhaps work");
   });
 
-  it("is refused when a file stands where a directory belongs, and the file stays", () => {
+  it("is refused when it contains a file where a directory is required, and the file stays", () => {
     mkdirSync(root, { recursive: true });
     writeFileSync(join(root, "state"), "not a directory");
     expect(() => initCell(machine, config, MISSION)).toThrow(
@@ -148,7 +148,7 @@ describe("a cell that is there", () => {
     expect(read("state")).toBe("not a directory");
   });
 
-  it("is refused when a seed would be written through a link out of it, and nothing arrives there", () => {
+  it("is refused when a seed file would be written through a link that leads outside", () => {
     mkdirSync(root, { recursive: true });
     const outside = join(home, "outside");
     mkdirSync(outside);
@@ -157,7 +157,7 @@ describe("a cell that is there", () => {
     expect(readdirSync(outside)).toEqual([]);
   });
 
-  it("is refused when a directory is a link to nothing", () => {
+  it("is refused when a directory is a dangling link", () => {
     mkdirSync(root, { recursive: true });
     symlinkSync(join(home, "nothing"), join(root, "state"));
     expect(() => initCell(machine, config, MISSION)).toThrow(/state is a dangling link/);
@@ -178,28 +178,31 @@ describe("a disk that fails", () => {
     ["EROFS", "DISK_READ_ONLY"],
     ["EIO", "DISK_IO"],
     ["EDQUOT", "DISK_FULL"],
-  ])("with %s at any call ends init with %s, and the next init completes the cell", (code, expected) => {
-    const counting = createFaultyDisk(systemDisk);
-    initCell(createSimulatedMachine({ disk: counting, startMs: START_MS }), config, MISSION);
-    const calls = counting.calls.length;
-    expect(calls).toBeGreaterThan(20);
-    for (let at = 1; at <= calls; at += 1) {
-      rmSync(config.missions_root, { recursive: true, force: true });
-      const disk = createFaultyDisk(systemDisk, { code, at });
-      try {
-        initCell(createSimulatedMachine({ disk, startMs: START_MS }), config, MISSION);
-      } catch (error) {
-        expect(error, `call ${at}`).toMatchObject({ code: expected });
+  ])(
+    "with %s at any call makes init fail with %s, and the next init completes the cell",
+    (code, expected) => {
+      const counting = createFaultyDisk(systemDisk);
+      initCell(createSimulatedMachine({ disk: counting, startMs: START_MS }), config, MISSION);
+      const calls = counting.calls.length;
+      expect(calls).toBeGreaterThan(20);
+      for (let at = 1; at <= calls; at += 1) {
+        rmSync(config.missions_root, { recursive: true, force: true });
+        const disk = createFaultyDisk(systemDisk, { code, at });
+        try {
+          initCell(createSimulatedMachine({ disk, startMs: START_MS }), config, MISSION);
+        } catch (error) {
+          expect(error, `call ${at}`).toMatchObject({ code: expected });
+        }
+        initCell(machine, config, MISSION);
+        expect(scanCells(config, START_MS / 1000).summary.healthy, `call ${at}`).toBe(1);
+        for (const path of ["meta/mission.json", "config/cell.json", "state/heartbeat.json"])
+          JSON.parse(read(path));
       }
-      initCell(machine, config, MISSION);
-      expect(scanCells(config, START_MS / 1000).summary.healthy, `call ${at}`).toBe(1);
-      for (const path of ["meta/mission.json", "config/cell.json", "state/heartbeat.json"])
-        JSON.parse(read(path));
-    }
-  });
+    },
+  );
 });
 
-it("a missions root that is a file is said so", () => {
+it("a missions root that is a file is an error", () => {
   writeFileSync(config.missions_root, "");
   expect(() => initCell(machine, config, MISSION)).toThrow(expect.objectContaining({ code: "CELL_DAMAGED" }));
 });

@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-describe("a pulse", () => {
+describe("a job heartbeat", () => {
   it("is <heartbeat_dir>/<job>.last, JSON with job, timestamp, interval_seconds, pid and status", () => {
     const { path, error } = beatJob(machine, config, "backup", {
       intervalSeconds: 3600,
@@ -36,7 +36,7 @@ describe("a pulse", () => {
     );
   });
 
-  it("is of this process and ok unless said otherwise", () => {
+  it("defaults to this process and status ok", () => {
     const { path } = beatJob(machine, config, "backup", { intervalSeconds: 60 });
     expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({ pid: process.pid, status: "ok" });
   });
@@ -48,7 +48,7 @@ describe("a pulse", () => {
     expect(readFileSync(path, "utf8")).toMatch(/"host": "a",\n {2}"ns": 1763250781123456789,/);
   });
 
-  it("never breaks its caller: a disk that fails comes back as words", () => {
+  it("never throws: a failing disk is returned as an error", () => {
     for (const code of ["ENOSPC", "EROFS", "EACCES", "EIO", "EMFILE"] as const) {
       const disk = createFaultyDisk(systemDisk, { code, at: () => true });
       const { error } = beatJob({ ...machine, disk }, config, "backup", { intervalSeconds: 60 });
@@ -56,7 +56,7 @@ describe("a pulse", () => {
     }
   });
 
-  it("never breaks its caller: a place that cannot be is words, too", () => {
+  it("never throws: an impossible path is returned as an error", () => {
     writeFileSync(config.heartbeat_dir, "a file");
     const { error } = beatJob(machine, config, "backup", { intervalSeconds: 60 });
     expect(error).toMatchObject({ code: "NOT_FOUND" });
@@ -93,7 +93,7 @@ describe("a job is stale", () => {
     );
   });
 
-  it("not when its pulse lies in the future", () => {
+  it("not when its heartbeat is in the future", () => {
     expect(classifyJob("j", pulse(-500, 60), NOW)).toMatchObject({ status: "fresh", age_seconds: 0 });
   });
 
@@ -103,13 +103,13 @@ describe("a job is stale", () => {
     [{ timestamp: 1 }, "has no interval_seconds"],
     [{ timestamp: 1, interval_seconds: 0 }, "has no interval_seconds"],
     [{ timestamp: 1, interval_seconds: -5 }, "has no interval_seconds"],
-  ])("or unreadable, never fresh, when %j does not say", (document, reason) => {
+  ])("or unreadable, never fresh, when the heartbeat is %j", (document, reason) => {
     expect(classifyJob("j", document, NOW)).toMatchObject({ status: "unreadable", reason });
   });
 });
 
 describe("a check", () => {
-  it("lists all jobs in order of name and nothing else that lies there", () => {
+  it("lists all jobs sorted by name, and no other files", () => {
     for (const job of ["zeta", "alpha"]) beatJob(machine, config, job, { intervalSeconds: 60 });
     writeFileSync(join(config.heartbeat_dir, ".alpha.last.1.0.tmp"), "");
     writeFileSync(join(config.heartbeat_dir, "README"), "");
@@ -120,7 +120,7 @@ describe("a check", () => {
     expect(checkJobs(config, NOW)).toEqual([]);
   });
 
-  it("reports a named job that never beat, and every file that is not a heartbeat", () => {
+  it("reports a named job without a heartbeat, and every file that is not a heartbeat", () => {
     mkdirSync(join(config.heartbeat_dir, "directory.last"), { recursive: true });
     writeFileSync(join(config.heartbeat_dir, "broken.last"), "{");
     expect(checkJobs(config, NOW).map(({ job, status, reason }) => [job, status, reason])).toEqual([

@@ -55,7 +55,7 @@ describe("a mission id", () => {
     expect(() => parseMissionId(text)).toThrow(expect.objectContaining({ code: "MISSION_ID_INVALID" }));
   });
 
-  it("is refused for whatever else a stranger types, and what is accepted stays below the root", () => {
+  it("is refused for any other text, and every accepted id stays below the root", () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: "binary" }), fc.string(), goodId), (text) => {
         if (isMissionId(text)) expect(resolve("/root-of-all", text)).toBe(`/root-of-all/${text}`);
@@ -64,7 +64,7 @@ describe("a mission id", () => {
     );
   });
 
-  it("is shown without its control characters when it is refused, and cut when it is long", () => {
+  it("is printed without control characters and truncated when refused", () => {
     expect(() => parseMissionId("\x1b[31mred")).toThrow('"\\u001b[31mred" is not a valid mission id');
     const caught = (() => {
       try {
@@ -78,7 +78,7 @@ describe("a mission id", () => {
 });
 
 describe("the directory of a mission", () => {
-  it("is below the root, whether it is there or not", () => {
+  it("is below the root, whether it exists or not", () => {
     expect(cellRoot(missions, parseMissionId("m1"))).toBe(join(missions, "m1"));
     expect(cellRoot(join(directory, "no-root-yet"), parseMissionId("m1"))).toBe(
       join(directory, "no-root-yet", "m1"),
@@ -94,8 +94,8 @@ describe("the directory of a mission", () => {
   it.each([
     ["leads outside", "../elsewhere", /a link that leads outside, to .*elsewhere/],
     ["leads to the root itself", ".", /leads outside/],
-    ["leads nowhere", "../nowhere", /a dangling link/],
-    ["leads in a circle", "m1", /a circular link/],
+    ["dangles", "../nowhere", /a dangling link/],
+    ["is circular", "m1", /a circular link/],
   ])("is refused when it is a link that %s", (_, target, message) => {
     mkdirSync(join(directory, "elsewhere"));
     symlinkSync(target, join(missions, "m1"));
@@ -104,7 +104,7 @@ describe("the directory of a mission", () => {
     expect(look).toThrow(expect.objectContaining({ code: "MISSION_OUTSIDE_ROOT" }));
   });
 
-  it("is not fooled by a sibling whose name begins like the root's", () => {
+  it("distinguishes a sibling whose name starts like the root's", () => {
     mkdirSync(`${missions}-evil`);
     symlinkSync(`${missions}-evil`, join(missions, "m1"));
     expect(() => cellRoot(missions, parseMissionId("m1"))).toThrow(/leads outside/);
@@ -116,14 +116,14 @@ describe("the directory of a mission", () => {
     expect(cellRoot(join(directory, "link"), parseMissionId("m1"))).toBe(join(directory, "link", "m1"));
   });
 
-  it("leaves it to the system to say that the root is a file", () => {
+  it("leaves a root that is a file to the system's own error", () => {
     writeFileSync(join(directory, "file"), "");
     expect(cellRoot(join(directory, "file"), parseMissionId("m1"))).toBe(join(directory, "file", "m1"));
   });
 });
 
 describe("a directory of a cell", () => {
-  it("is not written in when it is a link out of the cell", () => {
+  it("is not written to when it is a link out of the cell", () => {
     mkdirSync(join(missions, "m1"));
     symlinkSync(directory, join(missions, "m1", "state"));
     expect(() => refuseOutside(join(missions, "m1"), join(missions, "m1", "state"))).toThrow(

@@ -76,7 +76,7 @@ describe("the report", () => {
     ]);
   });
 
-  it("leaves out files and Lazarus's own work in progress", () => {
+  it("skips files and Lazarus's own temporary directories", () => {
     cell("m1");
     writeFileSync(join(config.missions_root, "file"), "");
     symlinkSync("file", join(config.missions_root, "link-to-file"));
@@ -89,7 +89,7 @@ describe("the report", () => {
     expect(scan()).toMatchObject({ summary: { total_cells: 0 }, cells: [], skipped: [] });
   });
 
-  it("cannot be made of a root that is a file, and says so", () => {
+  it("of a root that is a file is an error", () => {
     writeFileSync(config.missions_root, "");
     expect(scan).toThrow(expect.objectContaining({ code: "NOT_FOUND" }));
   });
@@ -166,7 +166,7 @@ describe("a cell is", () => {
     expect(summary).toMatchObject({ total_cells: 2, healthy: 1, uninitialized: 1 });
   });
 
-  it("uninitialized if a deeper part of the way to its heartbeat leads out", () => {
+  it("uninitialized if a directory on the path to its heartbeat leads outside", () => {
     config = { ...config, heartbeat_file: "state/deep/heartbeat.json" };
     const root = cell("m1");
     expect(statuses()).toEqual({ m1: "healthy" });
@@ -187,7 +187,7 @@ describe("a cell is", () => {
     });
   });
 
-  it("healthy and reported with its skew when its heartbeat lies in the future", () => {
+  it("healthy and reported with its skew when its heartbeat is in the future", () => {
     cell("m1");
     expect(scan(NOW - 3600).cells[0]).toMatchObject({
       status: "healthy",
@@ -217,7 +217,7 @@ describe("one bad entry never stops the scan of the rest:", () => {
     expect(statuses()).toEqual({ alias: "healthy", real: "healthy" });
   });
 
-  it("a cell that vanishes during the scan is listed as such", () => {
+  it("a cell that disappears during the scan is listed as skipped", () => {
     for (const name of ["a", "b", "c"]) cell(name);
     const original = fs.readdirSync;
     // The root has been listed; the next cell is renamed away before it is looked at.
@@ -230,7 +230,7 @@ describe("one bad entry never stops the scan of the rest:", () => {
     expect(report.skipped).toEqual([{ name: "b", reason: "disappeared during the scan" }]);
   });
 
-  it("a name with terminal escapes, and one that is not UTF-8, are reported as what they are", () => {
+  it("a name with terminal escapes, and one that is not UTF-8, are reported unchanged", () => {
     mkdirSync(join(config.missions_root), { recursive: true });
     mkdirSync(join(config.missions_root, "\x1b[2Jx"));
     mkdirSync(Buffer.concat([Buffer.from(`${config.missions_root}/`), Buffer.from([0xff, 0x61])]));
@@ -240,7 +240,7 @@ describe("one bad entry never stops the scan of the rest:", () => {
     expect(skipped).toHaveLength(1);
   });
 
-  it("whatever a heartbeat holds, the scan ends with one state per cell", () => {
+  it("any heartbeat content gives exactly one status per cell", () => {
     const file = join(cell("m1"), "state/heartbeat.json");
     fc.assert(
       fc.property(fc.oneof(fc.json(), fc.uint8Array({ maxLength: 40 })), (content) => {

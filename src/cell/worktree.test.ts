@@ -43,36 +43,36 @@ describe("the worktree of a new cell", () => {
     expect(readdirSync(join(directory, "cell"))).toEqual(["worktree"]);
   });
 
-  it("is on the branch that was asked for", () => {
+  it("is on the requested branch", () => {
     fill({ branch: "side" });
     expect(git("-C", worktree, "branch", "--show-current")).toBe("side");
   });
 
-  it("takes a path relative to where the user is", () => {
+  it("accepts a path relative to the current directory", () => {
     fill({ repo: "repo" });
     expect(readdirSync(worktree)).toContain("code.txt");
   });
 
-  it("can be a linked worktree: detached, or on a branch of its own", () => {
+  it("can be a linked worktree: detached, or on its own branch", () => {
     fill({ link: true });
     expect(git("-C", worktree, "branch", "--show-current")).toBe("");
     expect(inRepo("worktree", "list")).toContain(worktree);
   });
 
-  it("linked, is on the branch that was asked for", () => {
+  it("linked, is on the requested branch", () => {
     fill({ link: true, branch: "side" });
     expect(git("-C", worktree, "branch", "--show-current")).toBe("side");
   });
 });
 
 describe("nothing is lost when", () => {
-  it("the worktree already holds files", () => {
+  it("the worktree is not empty", () => {
     writeFileSync(join(worktree, "work"), "hours");
     expect(fill).toThrow(expect.objectContaining({ code: "WORKTREE_NOT_EMPTY" }));
     expect(readdirSync(worktree)).toEqual(["work"]);
   });
 
-  it("git cannot clone: the worktree stays empty and git's words are shown", () => {
+  it("git cannot clone: the worktree stays empty and git's message is shown", () => {
     expect(() => fill({ repo: join(directory, "none") })).toThrow(
       expect.objectContaining({ code: "GIT_FAILED", message: expect.stringContaining("does not exist") }),
     );
@@ -81,14 +81,14 @@ describe("nothing is lost when", () => {
     expect(readdirSync(worktree)).toEqual([]);
   });
 
-  it("an option hides in the name of the repository", () => {
+  it("the repository name looks like an option", () => {
     expect(() => fill({ repo: `--upload-pack=touch ${directory}/pwned` })).toThrow(
       expect.objectContaining({ code: "GIT_FAILED" }),
     );
     expect(readdirSync(directory)).not.toContain("pwned");
   });
 
-  it("someone else filled it in the meantime", () => {
+  it("another process filled it meanwhile", () => {
     const slow = createFaultyDisk({
       ...systemDisk,
       rename(from, to) {
@@ -101,7 +101,7 @@ describe("nothing is lost when", () => {
     expect(readdirSync(join(directory, "cell"))).toEqual(["worktree"]);
   });
 
-  it("another clone is under way; what a dead one left is removed", () => {
+  it("another clone is running; the remains of a dead one are removed", () => {
     const alive = join(directory, "cell", `.lazarus-clone-${process.ppid}`);
     mkdirSync(alive);
     mkdirSync(join(directory, "cell", ".lazarus-clone-4194304"));

@@ -4,7 +4,7 @@ import { createSimulatedClock } from "../testing/simulated-clock.ts";
 import { epochSeconds, systemClock } from "./clock.ts";
 
 describe("systemClock", () => {
-  it("tells the time and never goes back", async () => {
+  it("returns the time and never goes backwards", async () => {
     const earlier = Date.now();
     expect(systemClock.nowMs()).toBeGreaterThanOrEqual(earlier);
     expect(systemClock.nowMs()).toBeLessThanOrEqual(Date.now());
@@ -21,7 +21,7 @@ describe("systemClock", () => {
     await systemClock.sleep(60_000, controller.signal);
   });
 
-  it("sleeps longer than a timer can hold", async () => {
+  it("sleeps longer than the maximum of setTimeout", async () => {
     const controller = new AbortController();
     let awake = false;
     const sleeping = systemClock.sleep(2 ** 31 + 5, controller.signal).then(() => {

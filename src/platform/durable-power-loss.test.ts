@@ -132,7 +132,7 @@ function live(disk: SimulatedDisk, { steps, calls }: Life, expectation: Expectat
 }
 
 describe("durable writes under kills and power loss", () => {
-  it("keep everything acknowledged, and show a reader only whole contents", () => {
+  it("keep everything acknowledged, and readers only see complete contents", () => {
     fc.assert(
       fc.property(fc.array(life, { minLength: 1, maxLength: 4 }), fc.integer(), (lives, seed) => {
         const random = createRandom(seed);

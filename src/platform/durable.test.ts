@@ -37,13 +37,13 @@ describe("replaceFile", () => {
     expect(readdirSync(directory)).toEqual(["f"]);
   });
 
-  it("makes private files unless told otherwise", () => {
+  it("creates private files by default", () => {
     replaceFile(systemDisk, at("f"), "x");
     replaceFile(systemDisk, at("g"), "x", { mode: 0o640 });
     expect([bits("f"), bits("g")]).toEqual([0o600, 0o640]);
   });
 
-  it("steps over a temporary that a namesake of this process left", () => {
+  it("skips a temporary file left by an earlier process with the same pid", () => {
     const disk = createFaultyDisk(systemDisk);
     replaceFile(disk, at("f"), "x");
     const [, , number] = /\.(\d+)\.(\d+)\.tmp$/.exec(disk.calls[0]?.path ?? "") ?? [];
@@ -118,7 +118,7 @@ describe("createFile", () => {
 });
 
 describe("removeFile", () => {
-  it("says whether there was one", () => {
+  it("returns whether the file existed", () => {
     writeFileSync(at("f"), "x");
     expect(removeFile(systemDisk, at("f"))).toBe(true);
     expect(removeFile(systemDisk, at("f"))).toBe(false);
@@ -134,7 +134,7 @@ describe("appendLine", () => {
     expect(bits("log")).toBe(0o600);
   });
 
-  it("closes a line that a crash cut, so that the next one stays readable", () => {
+  it("terminates a truncated line, so that the next one stays readable", () => {
     writeFileSync(at("log"), "one\ncut he");
     appendLine(systemDisk, at("log"), "two");
     expect(read("log")).toBe("one\ncut he\ntwo\n");
@@ -157,7 +157,7 @@ describe("appendLine", () => {
 });
 
 describe("makeDirectory", () => {
-  it("makes missing parents, private, and says whether it made the last", () => {
+  it("creates missing parents with private modes, and returns whether it created the last", () => {
     expect(makeDirectory(systemDisk, at("a/b/c"))).toBe(true);
     expect(makeDirectory(systemDisk, at("a/b/c"))).toBe(false);
     expect([bits("a"), bits("a/b"), bits("a/b/c")]).toEqual([0o700, 0o700, 0o700]);
@@ -173,13 +173,13 @@ describe("makeDirectory", () => {
     expect(makeDirectory(disk, directory)).toBe(false);
   });
 
-  it("fails where there is nothing to make it in", () => {
+  it("fails when the parent cannot exist", () => {
     writeFileSync(at("file"), "");
     expect(() => makeDirectory(systemDisk, at("file/below"))).toThrow("ENOTDIR");
   });
 });
 
-describe("what a killed process left unsynced becomes durable when the next one relies on it", () => {
+describe("unsynced changes of a killed process become durable when the next one relies on them", () => {
   const cases: Record<
     string,
     { before?: (disk: Disk) => void; act: (disk: Disk) => void; kept: (disk: SimulatedDisk) => boolean }
@@ -297,7 +297,7 @@ describe("sweepTemporaries", () => {
     expect(readdirSync(directory).sort()).toEqual([...others].sort());
   });
 
-  it("is at peace with another sweeper that was faster", () => {
+  it("tolerates a concurrent sweep", () => {
     const dead = deadPid();
     writeFileSync(at(`.f.${dead}.0.tmp`), "");
     const swept = sweepTemporaries(systemDisk, directory, () => {

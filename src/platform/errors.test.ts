@@ -25,7 +25,7 @@ describe("the table of errors", () => {
     }
   });
 
-  it("gives every kind an exit code of its own that a shell can see, and never 0", () => {
+  it("gives every kind a distinct exit code from 1 to 255", () => {
     const exits = Object.values(ERROR_KINDS).map(({ exit }) => exit);
     expect(new Set(exits).size).toBe(exits.length);
     for (const exit of exits) expect(exit > 0 && exit < 256).toBe(true);
@@ -92,7 +92,7 @@ describe("asLazarusError", () => {
     expect(asLazarusError(cause, "reading", "/a/$&/$1").hint).toContain("/a/$&/$1");
   });
 
-  it("passes a LazarusError through and calls everything else INTERNAL", () => {
+  it("returns a LazarusError unchanged and converts everything else to INTERNAL", () => {
     const known = new LazarusError("USAGE", "bad");
     expect(asLazarusError(known, "doing")).toBe(known);
     expect(asLazarusError(new TypeError("oops"), "doing")).toMatchObject({

@@ -34,7 +34,7 @@ afterEach(() => {
   rmSync(root, { recursive: true });
 });
 
-test("an open file is what Node says, whichever way it was asked", () => {
+test("statOpen and statPath agree with Node", () => {
   const exact = fstatSync(fd, { bigint: true });
   for (const stat of [statOpen(fd, createStat()), statPath(file, createStat())]) {
     for (const key of ["mode", "uid", "gid", "nlink", "ino", "size", "blocks"] as const)
@@ -51,7 +51,7 @@ test("sizes beyond 32 bits are exact", () => {
   expect(statOpen(fd, createStat()).size).toBe(2 ** 33 + 7);
 });
 
-test("times before 1970 are floored seconds and the nanoseconds above them", ({ skip }) => {
+test("times before 1970 have floored seconds and positive nanoseconds", ({ skip }) => {
   const support = posixSupport();
   if (!support.ok) return skip(support.reason);
   support.posix.setTimes(file, 0n, -1_250_000_001n);
@@ -59,7 +59,7 @@ test("times before 1970 are floored seconds and the nanoseconds above them", ({ 
     expect([stat.mtimeSec, stat.mtimeNs]).toEqual([-2, 749_999_999]);
 });
 
-test("a link is not followed, and what is not there is an error", () => {
+test("a link is not followed, and a missing file is an error", () => {
   symlinkSync("file", join(root, "link"));
   expect(hasFileType(statPath(join(root, "link"), createStat()), constants.S_IFLNK)).toBe(true);
   expect(() => statPath(join(root, "nowhere"), createStat())).toThrow("ENOENT");

@@ -38,7 +38,7 @@ const stored = () =>
     .map(({ n }) => n);
 
 describe("group commit", () => {
-  test("writes of one turn share one commit, and each gets its own answer", async () => {
+  test("writes of one turn share one commit, and each gets its own result", async () => {
     const { run } = createGroupCommit(database);
     const answers = await Promise.all([1, 2, 3].map((n) => run(() => Number(insert(n)()) * n * 10)));
     expect(answers).toEqual([10, 20, 30]);
@@ -47,7 +47,7 @@ describe("group commit", () => {
     expect(commits).toBe(2);
     expect(stored()).toEqual([1, 2, 3, 4]);
   });
-  test("one that throws is undone alone", async () => {
+  test("a write that throws is rolled back alone", async () => {
     const { run } = createGroupCommit(database);
     const results = await Promise.allSettled([
       run(insert(1)),
@@ -61,14 +61,14 @@ describe("group commit", () => {
     expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected", "fulfilled"]);
     expect(stored()).toEqual([1, 3]);
   });
-  test("a single one that throws leaves no transaction open", async () => {
+  test("a single write that throws leaves no transaction open", async () => {
     const { run } = createGroupCommit(database);
     await expect(run(() => insert(1)() && database.exec("nonsense"))).rejects.toThrow(/syntax/);
     expect(database.isTransaction).toBe(false);
     await run(insert(1));
     expect(stored()).toEqual([1]);
   });
-  test("a database that was closed meanwhile rejects everyone", async () => {
+  test("a database closed meanwhile rejects all writes", async () => {
     const { run } = createGroupCommit(database);
     const both = [run(insert(1)), run(insert(2))];
     database.close();

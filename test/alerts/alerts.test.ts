@@ -1,4 +1,4 @@
-// Alerts: the plan as a table that reads like the spec, then the real thing against commands and servers on loopback.
+// Alerts: the plan, then the whole loop with real commands and servers on the loopback interface.
 import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -46,8 +46,8 @@ const plan = (log: readonly Event[], rules = RULES, underWay: ReadonlySet<string
 };
 const idle = { due: [], givenUp: [], nextInMs: undefined, settled: [] as number[] };
 
-describe("the plan of alerts", () => {
-  it("tells each target of each event of the kinds asked for", () => {
+describe("planAlerts", () => {
+  it("sends each configured kind of event to each target", () => {
     const rules: AlertRules = { ...RULES, targets: ["command", "ntfy"] };
     expect(plan([raise(1), { ...raise(2), kind: "start" }, raise(3)], rules).due).toEqual([
       [1, "command", 1, false],
@@ -57,16 +57,16 @@ describe("the plan of alerts", () => {
     ]);
   });
 
-  it("tells nothing twice", () => {
+  it("sends nothing twice", () => {
     expect(plan([raise(1), entry(2, { event: 1, state: "delivered" })])).toEqual({ ...idle, settled: [1] });
   });
 
-  it("tells nothing of long ago", () => {
+  it("does not send old events", () => {
     expect(plan([raise(1, 3_600_001)])).toEqual({ ...idle, settled: [1] });
     expect(plan([raise(1, 3_600_000)]).due).toHaveLength(1);
   });
 
-  it("waits longer after each failure, then gives up", () => {
+  it("backs off after each failure, then gives up", () => {
     const failed = (attempt: number, agoMs: number) =>
       plan([raise(1), entry(2, { event: 1, state: "failed", attempt }, agoMs)]);
     expect(failed(1, 9_999)).toEqual({ ...idle, nextInMs: 1 });
@@ -77,13 +77,13 @@ describe("the plan of alerts", () => {
     expect(plan([raise(1), entry(2, { event: 1, state: "given-up" })])).toEqual({ ...idle, settled: [1] });
   });
 
-  it("leaves what is under way alone, and repeats what was cut off, marked as such", () => {
+  it("skips running attempts, and repeats interrupted ones with a mark", () => {
     const log = [raise(1), entry(2, { event: 1, state: "sending" })];
     expect(plan(log, RULES, new Set(["1 command"]))).toEqual(idle);
     expect(plan(log).due).toEqual([[1, "command", 2, true]]);
   });
 
-  it("ends for every history of failures and crashes, with at most one unmarked arrival", () => {
+  it("terminates for every history of failures and crashes, with at most one unmarked delivery", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom("ok", "fail", "cut", "cut-after"), { maxLength: 30 }), (fates) => {
         const log: Event[] = [raise(1)];
@@ -112,7 +112,7 @@ describe("the plan of alerts", () => {
     );
   });
 
-  it("says what happened in a line", () => {
+  it("describes an event in one line", () => {
     expect(describeAlert(raise(1))).toBe(
       "m1: the agent died and waits for permission to be revived: revive mode is ask (lazarus revive m1)",
     );
@@ -120,7 +120,7 @@ describe("the plan of alerts", () => {
 });
 
 describe("the settings", () => {
-  it("name targets by what is configured", () => {
+  it("derive the targets from the configured keys", () => {
     const { rules, ntfy } = alertSettings(
       { alerts: { command: "mail", ntfy: "https://ntfy.sh/my-topic", on: ["death", "tombstone"] } },
       "c",
@@ -142,7 +142,7 @@ describe("the settings", () => {
     { alerts: { on: ["explosion"] } },
     { alerts: { on: ["delivery"] } },
     { alerts: { max_age_seconds: 0 } },
-  ])("%j is refused without repeating it", (document) => {
+  ])("%j is refused without printing the value", (document) => {
     expect(() => alertSettings(document, "c")).toThrowError(
       expect.objectContaining({ code: "CONFIG_INVALID" }),
     );
@@ -191,7 +191,7 @@ describe("the loop", () => {
   const ask = (reason: string) =>
     testServer.pitContext.recordEvent({ kind: "alert", mission: "m1", data: { action: "ask", reason } });
 
-  it("tells a command, a webhook and ntfy, each once, over two pits; secrets do not leave", async () => {
+  it("sends to a command, a webhook and ntfy once each, across two pits, without secrets", async () => {
     const out = join(testServer.directory, "out");
     const token = join(testServer.directory, "ntfy-token");
     writeFileSync(token, "tk_123\n");
@@ -228,7 +228,7 @@ describe("the loop", () => {
     for (const secret of ["s3cret", "tk_123", key]) expect(log).not.toContain(secret);
   });
 
-  it("enters what failed, in words without addresses, and what was cut off is sent again, marked", async () => {
+  it("records failures without addresses, and repeats interrupted attempts with a mark", async () => {
     received.length = 0;
     answers = [500];
     ask("second");
@@ -257,7 +257,7 @@ describe("the loop", () => {
     expect(JSON.stringify(deliveries())).not.toContain("s3cret");
   });
 
-  it("a command that cannot be run, or a server that is not there, is a failure in words", async () => {
+  it("records a command that fails and a server that is unreachable as failures", async () => {
     ask("fourth");
     const seq = testServer.pitContext.registry()!.events({ last: 1 })[0]!.seq;
     const failed = () =>
@@ -272,7 +272,7 @@ describe("the loop", () => {
     ).toEqual(["the alert command exited with 3", expect.stringMatching(/^the webhook cannot be reached/)]);
   });
 
-  it("nothing is configured: nothing is done", async () => {
+  it("does nothing without targets", async () => {
     await runAlerts(testServer.pitContext, alertSettings({}, undefined), new AbortController().signal);
     expect(existsSync(testServer.directory)).toBe(true);
     chmodSync(testServer.directory, 0o700);

@@ -1,5 +1,5 @@
-// The self-check as a whole: each alert once until it changes, by command and by webhook, and an audit log that
-// rotates. What a stranger wrote into a flow never becomes part of a command line.
+// The whole self-check: each finding is sent once until it changes, to a command and a webhook, and the audit log rotates.
+// Text from a flow never becomes part of a command line.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -16,7 +16,7 @@ import { createScene, REPORT } from "./scene.ts";
 const HOUR_MS = 3_600_000;
 
 describe("alerts", () => {
-  it("go to a command once, and again when the finding changes or comes back", async () => {
+  it("run the command once per finding, and again when the finding changes or returns", async () => {
     using scene = createScene();
     const me = scene.owner();
     const hostile = { ...REPORT, step: "$(touch pwned); `touch pwned`", notes: "'; touch pwned; '" };
@@ -46,7 +46,7 @@ describe("alerts", () => {
     expect(existsSync(join(scene.root, "pwned")) || existsSync("pwned")).toBe(false);
   });
 
-  it("that were not delivered are tried again, and the address stays secret", async () => {
+  it("are retried when not delivered, and the address is not printed", async () => {
     using scene = createScene();
     await startFlow(scene.workspace, REPORT, { me: scene.owner() });
     await scene.machine.clock.advance(HOUR_MS);
@@ -63,7 +63,7 @@ describe("alerts", () => {
     expect(await selfcheck(scene.workspace, 10, { command: "true" })).toMatchObject({ alerted: 1 });
   });
 
-  it("that reached one target are not sent to it again because the other fails", async () => {
+  it("are not repeated to a target because another target failed", async () => {
     using scene = createScene();
     await startFlow(scene.workspace, REPORT, { me: scene.owner() });
     await scene.machine.clock.advance(HOUR_MS);
@@ -75,7 +75,7 @@ describe("alerts", () => {
     expect(readFileSync(out, "utf8").trim().split("\n")).toHaveLength(1);
   });
 
-  it("of two checks at once are sent once", async () => {
+  it("are sent once by two concurrent checks", async () => {
     using scene = createScene();
     // The wall clock: the one that waits polls until the other has told.
     const workspace = { root: scene.root, machine: systemMachine };
@@ -87,7 +87,7 @@ describe("alerts", () => {
     expect(readFileSync(out, "utf8").trim().split("\n")).toHaveLength(1);
   });
 
-  it("go out even when nothing can be written, and say that they will come again", async () => {
+  it("are sent even when nothing can be written, with a warning that they will repeat", async () => {
     using scene = createScene();
     await startFlow(scene.workspace, REPORT, { me: scene.owner() });
     await scene.machine.clock.advance(HOUR_MS);
@@ -109,7 +109,7 @@ describe("alerts", () => {
     }
   });
 
-  it("do not follow a webhook that leads elsewhere", async () => {
+  it("do not follow redirects of a webhook", async () => {
     using scene = createScene();
     await startFlow(scene.workspace, REPORT, { me: scene.owner() });
     await scene.machine.clock.advance(HOUR_MS);
@@ -130,7 +130,7 @@ describe("alerts", () => {
     }
   });
 
-  it("go to a webhook as JSON", async () => {
+  it("are posted to a webhook as JSON", async () => {
     using scene = createScene();
     await startFlow(scene.workspace, REPORT, { me: scene.owner() });
     await scene.machine.clock.advance(HOUR_MS);
@@ -164,7 +164,7 @@ describe("alerts", () => {
 });
 
 describe("the audit log", () => {
-  it("has a line per check, and is not begun where there are no flows", async () => {
+  it("has a line per check, and is not created where there are no flows", async () => {
     using scene = createScene();
     await selfcheck(scene.workspace, 10, {});
     expect(existsSync(join(scene.root, "memory"))).toBe(false);
@@ -196,7 +196,7 @@ describe("the audit log", () => {
     expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, k) => 60 - numbers.length + k));
   });
 
-  it("that cannot be written costs words, not the check", async () => {
+  it("does not fail the check when it cannot be written", async () => {
     using scene = createScene();
     await startFlow(scene.workspace, REPORT, { me: scene.owner() });
     scene.write("memory/checkpoints/.lazarus", "a file in the way");

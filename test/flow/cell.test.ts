@@ -1,10 +1,10 @@
-// A flow that lies in a cell: where it stands is part of the cell's next checkpoint, and a restore says which step it goes
-// back to, and what has happened since that cannot go back.
+// A flow in a cell: its position is part of the cell's checkpoints, and a restore prints the step that it returns to and
+// which effects since then are not undone.
 import { describe, expect, it } from "vitest";
 import { createWorld } from "../cli/hermetic.ts";
 
 describe("a flow in a cell", () => {
-  it("goes back with the cell, and the restore says to which step", () => {
+  it("is restored with the cell, and the restore prints its step", () => {
     using world = createWorld();
     const env = { LAZARUS_CELL: "m1" };
     const flow = (line: string) => {

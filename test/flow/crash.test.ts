@@ -1,6 +1,6 @@
 // SIGKILL at every flow.* crash point, of start, update, complete, release, resume and take-over, quarantine, accept-edit,
-// once, exec, prune, audit and alerts. After each: files are whole, the same command brings the work to its end, and
-// nothing happened twice in silence. A new crash point joins by being written; one that no scenario reaches fails.
+// once, exec, prune, audit and alerts. After each: files are valid, the same command finishes the work, and nothing is
+// silently repeated. New crash points are included automatically; one that no scenario reaches fails the test.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -209,7 +209,7 @@ describe("SIGKILL at every crash point of flows", () => {
     },
   );
 
-  it("flow.mutex.dead-found: killed while clearing after one that was killed", async () => {
+  it("flow.mutex.dead-found: killed while removing the mutex of a killed process", async () => {
     const scenario = SCENARIOS["update over a killed one"]!;
     using scene = await prepare(scenario);
     for (const point of ["flow.mutex.taken", "flow.mutex.dead-found"]) {

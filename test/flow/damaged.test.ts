@@ -1,5 +1,5 @@
-// Corrupt, truncated, foreign, huge and wrongly hashed files: quarantined and reported, never resumed, and the healthy
-// ones go on. A file that the reader may not judge (a newer schema, a directory) stays where it is.
+// Corrupt, truncated, foreign, huge and wrongly hashed files are quarantined and reported, never resumed, and do not affect
+// valid ones. A file that cannot be judged (a newer schema, a directory) stays in place.
 import {
   cpSync,
   mkdirSync,
@@ -61,7 +61,7 @@ describe("a bad file", () => {
     ["a link", (scene, file) => symlinkSync(scene.file("zz-healthy"), file)],
   ];
 
-  it.for(kinds)("that is %s is quarantined with a report, and hides nothing", async ([, spoil]) => {
+  it.for(kinds)("that is %s is quarantined with a report and does not hide others", async ([, spoil]) => {
     using scene = await sceneWithHealthy();
     const file = scene.file("bad");
     await spoil(scene, file);
@@ -90,7 +90,7 @@ describe("a bad file", () => {
     expect(still).toMatchObject([{ workflowId: "bad", quarantined: true, reason: bad[0]!.reason }]);
   });
 
-  it("that another tool mends in the very moment it is moved comes back, and leaves no report", async () => {
+  it("that another tool repairs while it is moved is put back without a report", async () => {
     using scene = await sceneWithHealthy();
     const good = await valid(scene, "aa");
     scene.write("memory/checkpoints/aa.json", "half writ");
@@ -107,14 +107,14 @@ describe("a bad file", () => {
     expect(listFlows(scene.root)).toMatchObject({ flows: [{}, {}], bad: [] });
   });
 
-  it("asked for by name is an error, not NO_CHECKPOINT", async () => {
+  it("is an error when requested by name, not NO_CHECKPOINT", async () => {
     using scene = await sceneWithHealthy();
     scene.write("memory/checkpoints/bad.json", "junk");
     const resume = () => resumeFlow(scene.workspace, { workflow: "bad", me: scene.owner() });
     await expect(resume()).rejects.toMatchObject({ code: "FLOW_DAMAGED" });
   });
 
-  it("in the way of a start is refused, and put aside when forced, never overwritten", async () => {
+  it("blocks a start of that name; --force quarantines it and never overwrites it", async () => {
     using scene = await sceneWithHealthy();
     scene.write("memory/checkpoints/report.json", "all that is left");
     const start = (force: boolean) => startFlow(scene.workspace, REPORT, { me: scene.owner(), force });
@@ -125,7 +125,7 @@ describe("a bad file", () => {
     expect(scene.read("report").status).toBe("in_progress");
   });
 
-  it("in quarantine is in the way of a start as well: it may be unfinished work", async () => {
+  it("in quarantine blocks a start, too: it may be unfinished work", async () => {
     using scene = await sceneWithHealthy();
     const me = scene.owner();
     await startFlow(scene.workspace, REPORT, { me });
@@ -142,7 +142,7 @@ describe("a bad file", () => {
     expect(scene.read("report").completedSteps).toEqual(["fetch"]);
   });
 
-  it("of a newer schema stays where it is", async () => {
+  it("with a newer schema stays in place", async () => {
     using scene = await sceneWithHealthy();
     const newer = readFileSync(scene.file("zz-healthy"), "utf8")
       .replace('"1.0"', '"2.0"')
@@ -154,7 +154,7 @@ describe("a bad file", () => {
     expect(readFileSync(file, "utf8")).toBe(newer);
   });
 
-  it("that is a directory stays, and so does everything beside the flows", async () => {
+  it("that is a directory stays in place, like everything else next to the flows", async () => {
     using scene = await sceneWithHealthy();
     mkdirSync(scene.file("folder"));
     scene.write("memory/checkpoints/CHECKPOINT_SCHEMA.json", "{}");
@@ -167,7 +167,7 @@ describe("a bad file", () => {
     );
   });
 
-  it("is never resumed, whichever bytes of it change", async () => {
+  it("is never resumed, whichever bytes change", async () => {
     using scene = await sceneWithHealthy();
     const good = readFileSync(scene.file("zz-healthy"));
     const before = JSON.parse(good.toString());
@@ -185,7 +185,7 @@ describe("a bad file", () => {
 });
 
 describe("accept-edit", () => {
-  it("takes a file back whose hash was wrong, and seals it", async () => {
+  it("restores a file with a wrong hash and updates the hash", async () => {
     using scene = await sceneWithHealthy();
     const edited = readFileSync(scene.file("zz-healthy"), "utf8").replace(
       '"notes": ""',
@@ -201,7 +201,7 @@ describe("accept-edit", () => {
     });
   });
 
-  it("overwrites nothing", async () => {
+  it("never overwrites a file", async () => {
     using scene = await sceneWithHealthy();
     const text = readFileSync(scene.file("zz-healthy"), "utf8");
     writeFileSync(scene.file("zz-healthy"), text.replace('"notes": ""', '"notes": "by hand"'));
@@ -213,7 +213,7 @@ describe("accept-edit", () => {
     expect(listFlows(scene.root).flows).toHaveLength(1);
   });
 
-  it("refuses what is damaged in other ways", async () => {
+  it("refuses files with any other damage", async () => {
     using scene = await sceneWithHealthy();
     scene.write("memory/checkpoints/bad.json", "junk");
     await resumeFlow(scene.workspace, { me: scene.owner() });

@@ -1,5 +1,5 @@
-// The edges of a flow: what no reader would take back is not written, one stuck or oddly named flow hides no other, and
-// names that mean something to Lazarus are names like any other.
+// Edge cases of flows: content that readers would reject is not written, a stuck or oddly named flow does not hide others,
+// and names that have a meaning to Lazarus can be used as workflow names.
 import { mkdirSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -17,7 +17,7 @@ const failure = (work: Promise<unknown>): Promise<LazarusError> =>
     (error) => error,
   );
 
-describe("what no reader would take back is not written", () => {
+describe("content that readers would reject is not written", () => {
   it.for([3e6, 1e12, 1e300, Number.NaN, -1])("an expiry in %d days", async (ttlDays) => {
     using scene = createScene();
     const me = scene.owner();
@@ -30,7 +30,7 @@ describe("what no reader would take back is not written", () => {
     expect(listFlows(scene.root)).toMatchObject({ flows: [{}], bad: [] });
   });
 
-  it("more than a megabyte, however it is spelt in the file", async () => {
+  it("a flow of more than a megabyte, in any encoding", async () => {
     using scene = createScene();
     const me = scene.owner();
     await startFlow(scene.workspace, REPORT, { me });
@@ -50,7 +50,7 @@ const exec = (scene: Scene, plan: Awaited<ReturnType<typeof parsePlan>>, more: o
   execPlan(scene.workspace, { plan, cwd: scene.root, env: {}, me: scene.owner(), ...more });
 
 describe("exec", () => {
-  it("that can run nothing does not say that all is done", async () => {
+  it("does not report success when it cannot run anything", async () => {
     using scene = createScene();
     const plan = await parsePlan("workflow: brief\nttlDays: 1e-9\nsteps: [{key: a, run: 'true'}]", "p.yaml");
     expect(await failure(exec(scene, plan))).toMatchObject({
@@ -60,7 +60,7 @@ describe("exec", () => {
     expect(scene.read("brief").status).toBe("in_progress");
   });
 
-  it("refuses to retry a step that is not there, before anything runs", async () => {
+  it("refuses --retry-unknown for an unknown step before anything runs", async () => {
     using scene = createScene();
     const plan = await parsePlan("workflow: x\nsteps: [{key: send, run: 'true'}]", "p.yaml");
     expect(await failure(exec(scene, plan, { retryUnknown: ["sned"] }))).toMatchObject({
@@ -87,7 +87,7 @@ describe("names", () => {
     },
   );
 
-  it("of agents that another tool chose freely hide no flow", async () => {
+  it("of agents that are not valid ids do not hide flows", async () => {
     using scene = createScene();
     const me = scene.owner();
     await startFlow(scene.workspace, { ...REPORT, agent: "ben" }, { me, perAgent: true });
@@ -103,7 +103,7 @@ describe("names", () => {
     });
   });
 
-  it("in a hint are quoted for the shell that they will be pasted into", async () => {
+  it("are quoted for the shell in hints", async () => {
     using scene = createScene();
     const workflow = "x; touch pwned";
     scene.write(`memory/checkpoints/${workflow}.json`, "junk");
@@ -119,8 +119,8 @@ describe("names", () => {
   });
 });
 
-describe("one flow hides no other from resume", () => {
-  it("when its name is too long for a guard", async () => {
+describe("one flow does not hide others from resume", () => {
+  it("when its name is too long for a mutex", async () => {
     using scene = createScene();
     const me = scene.owner();
     await startFlow(scene.workspace, { ...REPORT, workflow: "zz" }, { me });
@@ -134,7 +134,7 @@ describe("one flow hides no other from resume", () => {
     expect((await failure(change)).code).toBe("FLOW_ID_INVALID");
   });
 
-  it("when its guard is stuck; alone, it is busy and not NO_CHECKPOINT", async () => {
+  it("when its mutex is stuck; if it is the only flow, resume reports busy and not NO_CHECKPOINT", async () => {
     using scene = createScene();
     const me = scene.owner();
     await startFlow(scene.workspace, REPORT, { me });
@@ -158,7 +158,7 @@ describe("one flow hides no other from resume", () => {
     expect(passedOver).toMatchObject([{ workflowId: "report", why: "failed" }]);
   });
 
-  it("nor is a guard stuck that goes from hand to hand, however long it takes", async () => {
+  it("and a mutex that keeps changing hands is not stuck, however long it takes", async () => {
     using scene = createScene();
     const me = scene.owner();
     await startFlow(scene.workspace, REPORT, { me });
@@ -176,7 +176,7 @@ describe("one flow hides no other from resume", () => {
 });
 
 describe("a start", () => {
-  it("over a lock that is left says what to type, and that works", async () => {
+  it("over a leftover lock prints a hint that works", async () => {
     using scene = createScene();
     const me = scene.owner();
     scene.write("memory/checkpoints/report.lock", "2026-11-15T23:53:01.123456+00:00");
@@ -191,7 +191,7 @@ describe("a start", () => {
 });
 
 describe("prune", () => {
-  it("says beforehand what it will keep", async () => {
+  it("lists what it will keep in a dry run", async () => {
     using scene = createScene();
     const me = scene.owner();
     await startFlow(scene.workspace, { ...REPORT, ttlDays: 0 }, { me });

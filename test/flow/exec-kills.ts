@@ -1,5 +1,5 @@
-// Kills `flow exec` at random moments until it has ended, again and again, and counts what its steps did to an external
-// log. Shared by the short test and the long one.
+// Kills `flow exec` at random moments until it finishes, and counts the entries that its steps wrote to an external log.
+// Shared by the short test and the soak test.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createRandom } from "../../src/testing/index.ts";

@@ -1,5 +1,5 @@
-// A disk that fails at each of its calls in turn: the operation ends with words and a code of the machine, the flow is
-// as it was or as it was to become, and once the disk is well the same call succeeds.
+// A disk that fails at each call in turn: the operation ends with a clear error, the flow is in its old or its new state,
+// and the same call succeeds after the disk recovers.
 import { describe, expect, it } from "vitest";
 import {
   changeFlow,

@@ -1,4 +1,4 @@
-// What `flow install` puts in place: checked by the programs that read it, where they are there; removable to the byte.
+// `flow install`: its files are checked with the programs that read them, where installed, and are removed byte for byte.
 import { spawnSync } from "node:child_process";
 import {
   lstatSync,
@@ -40,7 +40,7 @@ describe("the section in AGENTS.md", () => {
     return change.text;
   };
 
-  it("is added once, refreshed, and removed to the byte, whatever else the file holds", () => {
+  it("is added once, refreshed, and removed byte for byte, whatever else the file contains", () => {
     fc.assert(
       fc.property(rest, (text) => {
         const added = textOf(withSection(text));
@@ -61,13 +61,13 @@ describe("the section in AGENTS.md", () => {
     expect(textOf(withoutSection(added))).toBe("# A\n\n\n# B\n");
   });
 
-  it("leaves alone what is not its own", () => {
+  it("does not change sections of others", () => {
     expect(withSection(`# A\n\n${HEADING}\nBy hand.\n`)).toMatchObject({ kind: "left-alone" });
     expect(withSection("<!-- lazarus flow: end -->\n")).toMatchObject({ kind: "left-alone" });
     expect(withoutSection(`${HEADING}\n`)).toMatchObject({ kind: "unchanged" });
   });
 
-  it("is refreshed and removed nowhere when it stands there twice", () => {
+  it("is neither refreshed nor removed when it occurs twice", () => {
     const twice = textOf(withSection("# A\n")).repeat(2);
     for (const edit of [withSection, withoutSection]) {
       expect(edit(twice)).toMatchObject({
@@ -81,7 +81,7 @@ describe("the section in AGENTS.md", () => {
     ["Latin-1", Buffer.from("# T\xe9t\n", "latin1")],
     ["UTF-16", Buffer.from("\ufeff# A\n", "utf16le")],
     ["markers that do not pair up", Buffer.from("<!-- lazarus flow: begin -->\n")],
-  ] as const)("leaves %s as it is, and the exit code says so", ([, bytes]) => {
+  ] as const)("does not change %s, and reports that with its exit code", ([, bytes]) => {
     using world = createWorld();
     const file = join(world.cwd, "AGENTS.md");
     writeFileSync(file, bytes);
@@ -106,19 +106,19 @@ describe("the section in AGENTS.md", () => {
     expect(readFileSync(file).equals(bytes)).toBe(true);
   });
 
-  it.for(["a directory", "a FIFO", "a link to nothing"])("is not put into %s", (what) => {
+  it.for(["a directory", "a FIFO", "a dangling link"])("is not written to %s", (what) => {
     using world = createWorld();
     const file = join(world.cwd, "AGENTS.md");
     if (what === "a directory") mkdirSync(file);
     else if (what === "a FIFO") expect(spawnSync("mkfifo", [file]).status).toBe(0);
     else symlinkSync("CLAUDE.md", file);
     const { exit, stderr } = world.run(["flow", "install", "--agents-md"]);
-    expect(exit, stderr).toBe(what === "a link to nothing" ? 6 : 7);
+    expect(exit, stderr).toBe(what === "a dangling link" ? 6 : 7);
     expect(stderr).toMatch(/^error: .*AGENTS\.md is .*\n {2}try: ls -/);
     expect(lstatSync(file).isFile()).toBe(false);
   });
 
-  it("leaves an empty file behind a link when it goes, so that the link still leads somewhere", () => {
+  it("leaves an empty link target when removed, so that the link does not dangle", () => {
     using world = createWorld();
     writeFileSync(join(world.cwd, "CLAUDE.md"), "");
     symlinkSync("CLAUDE.md", join(world.cwd, "AGENTS.md"));
@@ -128,7 +128,7 @@ describe("the section in AGENTS.md", () => {
     expect(readFileSync(join(world.cwd, "AGENTS.md"), "utf8")).toBe("");
   });
 
-  it("goes into the file behind a link, unless that lies outside", () => {
+  it("is written to the target of a link, unless that is outside", () => {
     const root = join(directory, "linked");
     mkdirSync(root);
     writeFileSync(join(root, "CLAUDE.md"), "# Mine\n", { mode: 0o640 });
@@ -178,7 +178,7 @@ for (const [there, what] of [
 }
 
 describe("the schedule", () => {
-  it.skipIf(!hasSystemd)("passes systemd-analyze verify, with a hostile path too", () => {
+  it.skipIf(!hasSystemd)("passes systemd-analyze verify, even with a hostile path", () => {
     for (const root of [join(directory, "plain"), HOSTILE]) {
       const units = join(directory, `units-${selfcheckUnit(schedule(root)).name}`);
       mkdirSync(units);
@@ -220,7 +220,7 @@ describe("the schedule", () => {
     expect(stdout.trimEnd().split("\n")).toEqual(words(HOSTILE).slice(1));
   });
 
-  it("enters and leaves a crontab without touching its other lines", () => {
+  it("is added to and removed from a crontab without changing other lines", () => {
     const { name } = selfcheckUnit(schedule("/w"));
     const others = "MAILTO=me\n0 3 * * * backup\n";
     const line = cronLine(selfcheckUnit(schedule("/w")));
@@ -241,7 +241,7 @@ describe("the schedule", () => {
   });
 
   it.for(["systemd", "launchd"] as const)(
-    "of %s is written, run, and taken away again; a stranger's unit stays",
+    "of %s is installed and removed; a foreign unit stays",
     (scheduler) => {
       const root = join(directory, `s-${scheduler}`);
       const installRequest = request(root, { schedule: scheduler, skills: join(root, "skills") });
@@ -270,7 +270,7 @@ describe("the schedule", () => {
 });
 
 describe("a scheduled self-check", () => {
-  it("gets the settings that were in force, whatever environment it will run in", () => {
+  it("uses the settings of the installing user in any environment", () => {
     using world = createWorld();
     const config = world.write("home/config.json", '{"flow":{"alert_command":"mail me"}}');
     const planned = (scheduler: string) => {
@@ -284,7 +284,7 @@ describe("a scheduled self-check", () => {
     expect(planned("launchd")).toContain(`<string>${config}</string>`);
   });
 
-  it("that would tell nobody says so", () => {
+  it("without alert targets prints a warning", () => {
     using world = createWorld();
     const { stdout, stderr } = world.run(["flow", "install", "--schedule", "cron", "--dry-run"]);
     expect(stdout).not.toContain("--config");
@@ -306,7 +306,7 @@ describe("the skill", () => {
     expect(readdirSync(join(world.cwd, "skills"))).toEqual([]);
   });
 
-  it("and everything else is only shown by --dry-run", () => {
+  it("is only printed by --dry-run, like everything else", () => {
     using world = createWorld();
     const { exit, stdout } = world.run([
       "flow",

@@ -1,5 +1,5 @@
-// Links and odd files where Lazarus keeps its own things: nothing is deleted, written or awaited through them. Agents
-// and strangers can write in a workspace, and a prune may run as someone who may do more than they.
+// Links and special files in the private directory: nothing is deleted or written through them, and nothing blocks on
+// them. Untrusted processes can write to a workspace, and a prune may run with more privileges than they have.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ describe("prune deletes nothing through a link", () => {
     expect(readFileSync(join(scene.root, "src/own/once/report/precious"), "utf8")).toBe("x");
   });
 
-  it("and keeps a flow whose key it cannot bury", async () => {
+  it("and keeps a flow whose key cannot be recorded", async () => {
     using scene = await sceneWithStranger();
     scene.write("elsewhere", "mine\n");
     mkdirSync(join(scene.root, OWN), { recursive: true });
@@ -54,8 +54,8 @@ describe("prune deletes nothing through a link", () => {
   });
 });
 
-describe("what is in the way of our own files", () => {
-  it("is not appended to: the audit log behind a link is words, not a line", async () => {
+describe("obstacles in the private directory", () => {
+  it("are not followed: an audit log behind a link is not written", async () => {
     using scene = createScene();
     await startFlow(scene.workspace, REPORT, { me: scene.owner() });
     scene.write("bashrc", "mine\n");
@@ -65,7 +65,7 @@ describe("what is in the way of our own files", () => {
     expect(readFileSync(join(scene.root, "bashrc"), "utf8")).toBe("mine\n");
   });
 
-  it("is not written into: records behind a link are refused before the command runs", async () => {
+  it("are refused: once records behind a link are an error before the command runs", async () => {
     using scene = createScene();
     const me = scene.owner();
     await startFlow(scene.workspace, REPORT, { me });
@@ -102,7 +102,7 @@ describe("what is in the way of our own files", () => {
   );
 });
 
-describe("a link to nothing", () => {
+describe("a dangling link", () => {
   it("in place of a flow is a bad file, not an unknown workflow", async () => {
     using scene = createScene();
     await startFlow(scene.workspace, REPORT, { me: scene.owner() });

@@ -1,5 +1,4 @@
-// At most once, on the real disk with real commands: what is recorded, what is replayed, what nobody knows, and secrets
-// in what a command prints.
+// At-most-once commands on a real disk: what is recorded, what is replayed, what is unknown, and secrets in the output.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -49,8 +48,8 @@ async function started(): Promise<{
   };
 }
 
-describe("a command that a signal ends", () => {
-  it("died in the middle: unknown from then on, and run again only when told", async () => {
+describe("a command killed by a signal", () => {
+  it("has an unknown outcome and is run again only on request", async () => {
     const { scene, once } = await started();
     using _ = scene;
     const line = "echo begun >> log; kill -KILL $$";
@@ -67,7 +66,7 @@ describe("a command that a signal ends", () => {
     expect(await once("send", line)).toMatchObject({ outcome: "replayed", exitCode: 0 });
   });
 
-  it("on the command line: exit code 4, and what to type", () => {
+  it("on the command line: exit code 4 and a hint", () => {
     using world = createWorld();
     world.run("flow start -w report --agent a --idempotency k --step s".split(" "));
     const once = (...more: string[]) =>
@@ -95,7 +94,7 @@ describe("a command that a signal ends", () => {
 });
 
 describe("a command whose end cannot be recorded", () => {
-  it("says how it ended, while somebody knows; from then on it is unknown", async () => {
+  it("reports the exit code once; afterwards the outcome is unknown", async () => {
     const { scene, once } = await started();
     using _ = scene;
     // The record of the start is the first file that is written, the record of the end the second.
@@ -122,8 +121,8 @@ describe("a command whose end cannot be recorded", () => {
   });
 });
 
-describe("a flow for which a command is at work", () => {
-  it("is not pruned under it, expired or done", async () => {
+describe("a flow with a running command", () => {
+  it("is not pruned, expired or done", async () => {
     const { scene, once } = await started();
     using _ = scene;
     const [begun, go] = [join(scene.root, "begun"), join(scene.root, "go")];
@@ -165,7 +164,7 @@ describe("secrets in what a command prints", () => {
     expect(replayBytes(replay.stdout).equals(replayBytes(stdout))).toBe(true);
   });
 
-  it("other bytes stay what they are", async () => {
+  it("do not change other bytes", async () => {
     const { scene, once } = await started();
     using _ = scene;
     const { stdout } = await once("leak", `printf '\\377\\000 %s \\376' ${SECRET}`);
@@ -174,7 +173,7 @@ describe("secrets in what a command prints", () => {
 });
 
 describe("a command whose pid file cannot be written", () => {
-  it("never began, and its exit code is not taken for an outcome", async () => {
+  it("never began, so there is no outcome", async () => {
     const directory = mkdtempSync(join(tmpdir(), "lazarus-command-"));
     try {
       const run = (pidFile: string, line: string) =>
@@ -190,7 +189,7 @@ describe("a command whose pid file cannot be written", () => {
     }
   });
 
-  it("is no outcome, and the same call runs it once the disk is well", async () => {
+  it("has no outcome; the same call runs it after the disk recovers", async () => {
     const { scene, once } = await started();
     using _ = scene;
     const mark = join(scene.root, "ran");
@@ -214,8 +213,8 @@ describe("a command whose pid file cannot be written", () => {
   });
 });
 
-describe("a command whose caller was stopped while it ended", () => {
-  it("is recorded with all that it said", async () => {
+describe("a command whose caller was suspended when it ended", () => {
+  it("is recorded with its whole output", async () => {
     using scene = createScene();
     const path = (name: string) => join(scene.root, name);
     const run = (name: string, line: string, onStdout: () => void = () => {}) =>

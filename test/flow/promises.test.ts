@@ -1,4 +1,4 @@
-// The four checks that users of restart-safe workflows were promised, by name; and what stands beside them.
+// The four promises of restart-safe workflows, by name, and related behavior.
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -103,8 +103,8 @@ describe("the four promised checks", () => {
 const prune = (scene: Scene, keepDays = 30) =>
   pruneFlows(scene.workspace, { me: scene.owner(), keepDays, dryRun: false });
 
-describe("keys outlive their flows", () => {
-  it("through prune", async () => {
+describe("used keys", () => {
+  it("survive prune", async () => {
     using scene = createScene();
     const me = scene.owner();
     await startFlow(scene.workspace, REPORT, { me });
@@ -118,7 +118,7 @@ describe("keys outlive their flows", () => {
     await startFlow(scene.workspace, { ...REPORT, idempotency: "report-2" }, { me });
   });
 
-  it("and unfinished work is kept whole: the hint shows what had been done", async () => {
+  it("include the whole document of unfinished work, which the hint shows", async () => {
     using scene = createScene();
     const me = scene.owner();
     await startFlow(scene.workspace, { ...REPORT, notes: "see \u009b31m" }, { me });
@@ -136,7 +136,7 @@ describe("keys outlive their flows", () => {
     expect(shown).not.toContain("\u009b");
   });
 
-  it("through a new run of the same name", async () => {
+  it("survive a new run of the same name", async () => {
     using scene = createScene();
     const me = scene.owner();
     await startFlow(scene.workspace, REPORT, { me });
@@ -147,7 +147,7 @@ describe("keys outlive their flows", () => {
     });
   });
 
-  it("and a torn line in their book hides no other", async () => {
+  it("are read despite a torn line in the file", async () => {
     using scene = createScene();
     const me = scene.owner();
     await startFlow(scene.workspace, REPORT, { me });
@@ -165,7 +165,7 @@ describe("keys outlive their flows", () => {
 });
 
 describe("the resume lock", () => {
-  it("keeps others from changing the flow until it is released, by complete and fail too", async () => {
+  it("prevents changes by others until it is released, also by complete and fail", async () => {
     using scene = createScene();
     const [me, other] = [scene.owner(), scene.owner()];
     await startFlow(scene.workspace, REPORT, { me });
@@ -188,7 +188,7 @@ describe("the resume lock", () => {
     }
   });
 
-  it("can be taken from a live owner, who then is shut out", async () => {
+  it("can be stolen from a live owner, who is then locked out", async () => {
     using scene = createScene();
     const [me, thief] = [scene.owner(), scene.owner()];
     await startFlow(scene.workspace, REPORT, { me });
@@ -200,7 +200,7 @@ describe("the resume lock", () => {
     });
   });
 
-  it("is found by agent and by hand-off", async () => {
+  it("is found by agent and by handoff", async () => {
     using scene = createScene();
     const me = scene.owner();
     await startFlow(scene.workspace, { ...REPORT, handoff: "ben" }, { me });
@@ -212,7 +212,7 @@ describe("the resume lock", () => {
 });
 
 describe("flows of several agents", () => {
-  it("lie in their own directories and are told apart by name", async () => {
+  it("are in separate directories and are selected by --agent", async () => {
     using scene = createScene();
     const me = scene.owner();
     await startFlow(scene.workspace, REPORT, { me });

@@ -1,5 +1,5 @@
-// Both directions of the file format: what an independent Python script writes opens here unchanged, and what is
-// written here passes its hash rule. The fixtures are its output; with a Python at hand it runs again, live.
+// Compatibility with Python in both directions: files written by an independent Python script open unchanged, and files
+// written here pass its hash check. The fixtures are its output; where Python is installed, the script also runs live.
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ if (!hasPython)
 const inFixtures = (directory: string) => readdirSync(directory).filter((name) => name.endsWith(".json"));
 
 describe("files of the Python tool", () => {
-  it("open unchanged, every hash accepted", () => {
+  it("can be opened unchanged, with valid hashes", () => {
     using scene = createScene();
     cpSync(FIXTURES, join(scene.root, "memory", "checkpoints"), { recursive: true });
     const { flows, bad } = listFlows(scene.root);
@@ -53,7 +53,7 @@ describe("files of the Python tool", () => {
     },
   );
 
-  it("hold a lock without an owner that only --steal-lock takes", async () => {
+  it("may have a lock without an owner, which only --steal-lock takes", async () => {
     using scene = createScene();
     cpSync(join(FIXTURES, "plain.json"), scene.file("plain"), { recursive: true });
     scene.write("memory/checkpoints/plain.lock", "2026-11-15T23:53:01.123456+00:00");

@@ -1,4 +1,4 @@
-// Many processes at once: one resume lock has one winner, free or left by a dead owner; and updates lose nothing.
+// Concurrent processes: exactly one takes a resume lock, free or left by a dead owner, and no update is lost.
 import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -30,13 +30,13 @@ async function race(scene: Scene): Promise<{ winners: number; losers: number }> 
 }
 
 describe(`${RACERS} processes race for one resume lock`, () => {
-  it("one wins a free one", async () => {
+  it("one takes a free lock", async () => {
     using scene = createScene();
     await started(scene);
     expect(await race(scene)).toEqual({ winners: 1, losers: RACERS - 1 });
   });
 
-  it("one takes over from a dead owner, whose guard lies there too", async () => {
+  it("one takes over from a dead owner who also left the mutex", async () => {
     using scene = createScene();
     await started(scene);
     const dead = { ...selfOwner(systemMachine.processes), pid: 2 ** 22 + 7 };
@@ -55,7 +55,7 @@ describe(`${RACERS} processes race for one resume lock`, () => {
   });
 });
 
-it("twenty updates at once lose no step", async () => {
+it("twenty concurrent updates lose no step", async () => {
   using scene = createScene();
   await started(scene);
   const steps = Array.from({ length: 20 }, (_, i) => `step-${i}`);
@@ -66,7 +66,7 @@ it("twenty updates at once lose no step", async () => {
   expect([...(scene.read("report").completedSteps as string[])].sort()).toEqual([...steps].sort());
 });
 
-it("ten calls of one key run it once", async () => {
+it("ten concurrent calls with one key run the command once", async () => {
   using scene = createScene();
   await started(scene);
   const words = [

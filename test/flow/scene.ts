@@ -1,5 +1,5 @@
-// A workspace on the real disk with a simulated clock and process table, for tests of whole operations; and the way
-// to the real command line, armed or not.
+// A workspace on a real disk with a simulated clock and process table, for tests of whole operations; and a way to run the
+// real command line, with or without a crash point.
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,5 @@
-// What may not be looked into is said aloud: a workspace that is missing, a directory or a file of someone else. "OK" and
-// "NO_CHECKPOINT" mean that everything was seen. Permissions do not apply to root, so root runs these as nobody.
+// Unreadable and missing files and directories are reported: "OK" and "NO_CHECKPOINT" mean that everything was read.
+// Permissions do not apply to root, so root runs these tests as nobody.
 import { spawnSync } from "node:child_process";
 import { chmodSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,31 +25,34 @@ afterEach(() => {
   world[Symbol.dispose]();
 });
 
-describe("a directory that may not be looked into", () => {
-  it.for(["memory", "memory/checkpoints"])("is neither OK nor NO_CHECKPOINT: %s", (closed) => {
-    chmodSync(join(world.cwd, closed), 0);
-    expect(asUser("flow selfcheck")).toMatchObject({
-      exit: 3,
-      stdout: expect.stringMatching(
-        /^ALERT .*\n- INVALID memory\/checkpoints .*cannot be opened \(EACCES\)$/m,
-      ),
-    });
-    expect(asUser("flow list").stdout).toContain("INVALID\tcannot be opened (EACCES)");
-    for (const line of [
-      "flow resume",
-      "flow prune",
-      "flow update -w report --step x",
-      "flow show -w report",
-    ]) {
-      const { exit, stdout, stderr } = asUser(line);
-      expect(exit, `${line}: ${stdout}${stderr}`).toBe(9);
-      expect(stderr).toContain(directory);
-      expect(stderr).toContain("or run as the user who owns it");
-    }
-    expect(start("other").exit).toBe(9);
-  });
+describe("an unreadable directory", () => {
+  it.for(["memory", "memory/checkpoints"])(
+    "is reported as an error, not OK or NO_CHECKPOINT: %s",
+    (closed) => {
+      chmodSync(join(world.cwd, closed), 0);
+      expect(asUser("flow selfcheck")).toMatchObject({
+        exit: 3,
+        stdout: expect.stringMatching(
+          /^ALERT .*\n- INVALID memory\/checkpoints .*cannot be opened \(EACCES\)$/m,
+        ),
+      });
+      expect(asUser("flow list").stdout).toContain("INVALID\tcannot be opened (EACCES)");
+      for (const line of [
+        "flow resume",
+        "flow prune",
+        "flow update -w report --step x",
+        "flow show -w report",
+      ]) {
+        const { exit, stdout, stderr } = asUser(line);
+        expect(exit, `${line}: ${stdout}${stderr}`).toBe(9);
+        expect(stderr).toContain(directory);
+        expect(stderr).toContain("or run as the user who owns it");
+      }
+      expect(start("other").exit).toBe(9);
+    },
+  );
 
-  it("of one agent hides no other's flows, and no used key is guessed at", () => {
+  it("of one agent does not hide the flows of others, and blocks a start", () => {
     expect(start("hidden", " --per-agent").exit).toBe(0);
     chmodSync(join(world.cwd, "agents/anna/memory/checkpoints"), 0);
     const resumed = asUser("flow resume");
@@ -63,7 +66,7 @@ describe("a directory that may not be looked into", () => {
   });
 });
 
-it("a file that may not be read stays where it is, since it may be healthy", () => {
+it("an unreadable file stays in place, since it may be valid", () => {
   const file = join(directory, "report.json");
   chmodSync(file, 0);
   const ended = asUser("flow resume");
@@ -78,7 +81,7 @@ it("a file that may not be read stays where it is, since it may be healthy", () 
   expect(JSON.parse(asUser("flow resume").stdout).workflowId).toBe("report");
 });
 
-it("a directory that may not be written into says who may", () => {
+it("a read-only directory is an error with a hint", () => {
   chmodSync(directory, 0o500);
   for (const line of [
     "flow resume",
@@ -105,7 +108,7 @@ it.for([
   "prune",
   "resume -w x",
   "start -w a --agent b --idempotency c --step d",
-])("a workspace that is not there is an error: flow %s", (line) => {
+])("a missing workspace is an error: flow %s", (line) => {
   const root = world.path("not-mounted");
   expect(asUser(`flow ${line} --root ${root}`)).toEqual({
     exit: 6,

@@ -1,10 +1,10 @@
-// The walk-through of docs/flows.md, pasted into a shell as a new user would.
+// Runs the walkthrough of docs/flows.md in a shell.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { createWorld } from "../cli/hermetic.ts";
 
-it("works as it stands", () => {
+it("runs as documented", () => {
   const document = readFileSync(join(import.meta.dirname, "..", "..", "docs", "flows.md"), "utf8");
   const script = /## Walk-through[\s\S]*?```sh\n([\s\S]*?)```/.exec(document)![1]!;
   using world = createWorld();

@@ -1,4 +1,4 @@
-// What a service manager hears: READY, a pulse for its watchdog, STOPPING. The agents hear nothing of it.
+// sd_notify: READY, WATCHDOG and STOPPING reach the service manager; agents do not inherit the socket.
 import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -20,7 +20,7 @@ print("listening", flush=True)
 while True: print(s.recv(4096).decode(), flush=True)
 `;
 
-it("the pit says that it is ready, alive and stopping", async ({ skip }) => {
+it("the pit notifies the service manager: ready, alive, stopping", async ({ skip }) => {
   if (spawnSync("python3", ["--version"]).status !== 0) skip("listening on a datagram socket needs python3");
   const path = join(world.directory, "notify");
   const listener = spawn("python3", ["-c", LISTENER, path], { stdio: ["ignore", "pipe", "inherit"] });

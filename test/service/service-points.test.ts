@@ -1,5 +1,5 @@
-// The pit is killed at each crash point of what it does besides reviving: alerts and proposals. The next pit goes on:
-// an alert that may have arrived is told again and marked, a proposal becomes one cell.
+// Kills the pit at each crash point of alerts and proposals. The next pit continues: an alert that may have arrived is
+// repeated with a mark, and a proposal becomes exactly one cell.
 import { spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -41,7 +41,7 @@ it("there are crash points to be killed at", () => {
 });
 
 describe("an alert", () => {
-  it.each(ALERT_POINTS)("killed at %s is told, and a second time only marked as such", async (point) => {
+  it.each(ALERT_POINTS)("killed at %s is delivered; a repetition is marked", async (point) => {
     const out = join(world.directory, "told");
     configure({ alerts: { command: `cat >>${out}; echo >>${out}` } });
     const told = () =>
@@ -121,7 +121,7 @@ describe("a proposal", () => {
     return status;
   };
 
-  it.each(PROPOSAL_POINTS)("killed at %s becomes one whole cell", async (point) => {
+  it.each(PROPOSAL_POINTS)("killed at %s becomes exactly one complete cell", async (point) => {
     const secret = join(world.directory, "secret");
     writeFileSync(secret, SECRET, { mode: 0o600 });
     configure({ pit: { http_port: null, gitea: { secret_file: secret } } });

@@ -1,4 +1,4 @@
-// What `pit install` puts in place: read by the programs it is for, where they are there; idempotent; removable.
+// `pit install`: its files are checked with the programs that read them, where installed; idempotent and removable.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -45,7 +45,7 @@ function systemdUnit(request: PitUnitRequest) {
 const has = (program: string) => spawnSync("which", [program]).status === 0;
 
 describe("the systemd unit", () => {
-  it("lets agents outlive the pit, and starts the pit again", () => {
+  it("keeps agents running and restarts the pit", () => {
     const { text, path } = systemdUnit(requestFor("systemd"));
     expect(path).toBe(join(directory, "home/.config/systemd/user/lazarus-pit.service"));
     for (const line of [
@@ -64,7 +64,7 @@ describe("the systemd unit", () => {
     expect(system.text).toContain("WantedBy=multi-user.target");
   });
 
-  it("is in order for systemd itself, with hostile paths, too", ({ skip }) => {
+  it("passes systemd-analyze verify, even with hostile paths", ({ skip }) => {
     if (!has("systemd-analyze")) skip("systemd-analyze is not installed");
     const program = join(directory, "prog ram %s $x \\ 'q'");
     writeFileSync(program, "#!/bin/sh\n", { mode: 0o755 });
@@ -85,7 +85,7 @@ describe("the systemd unit", () => {
 });
 
 describe("the launchd job", () => {
-  it("is a plist that says the same", ({ skip }) => {
+  it("is a valid plist with the same settings", ({ skip }) => {
     if (!has("python3")) skip("reading a plist needs python3");
     const { text } = launchdPlist(pitUnit(requestFor("launchd", { lazarusHome: HOSTILE })));
     const file = join(directory, "job.plist");
@@ -107,7 +107,7 @@ describe("the launchd job", () => {
 });
 
 describe("the cron line", () => {
-  it("starts the pit every minute, whatever the shell thinks of its paths", () => {
+  it("starts the pit every minute, even with hostile paths", () => {
     const program = join(directory, "show");
     writeFileSync(program, '#!/bin/sh\nprintf "%s|" "$LAZARUS_HOME" "$@" >"$OUT"\n', { mode: 0o755 });
     const line = cronLine(pitUnit(requestFor("cron", { lazarusHome: HOSTILE, program: [program, HOSTILE] })));
@@ -120,7 +120,7 @@ describe("the cron line", () => {
 });
 
 describe("homes", () => {
-  it("have units of their own, the default one the plain name", () => {
+  it("have separate units; the default one has the plain name", () => {
     const name = (more: Partial<PitUnitRequest>) => pitUnit(requestFor("systemd", more)).name;
     expect(name({})).toBe("lazarus-pit");
     expect(
@@ -158,7 +158,7 @@ describe("installing", () => {
     return commands.map((words) => words.join(" "));
   };
 
-  it("systemd: writes, reloads, starts; again: nothing new; away: all gone, then nothing to do", () => {
+  it("systemd: install, install again, uninstall, uninstall again", () => {
     const request = requestFor("systemd");
     const units = join(directory, "home/.config/systemd/user");
     expect(install(request)).toEqual([
@@ -176,7 +176,7 @@ describe("installing", () => {
     expect(uninstall(request)).toEqual([]);
   });
 
-  it("launchd: the same", () => {
+  it("launchd: install, install again, uninstall, uninstall again", () => {
     const request = requestFor("launchd");
     expect(install(request)).toHaveLength(1);
     expect(install(request)).toEqual([]);
@@ -184,7 +184,7 @@ describe("installing", () => {
     expect(uninstall(request)).toEqual([]);
   });
 
-  it("cron: one line among the others, and away to the byte", () => {
+  it("cron: adds one line to the crontab and removes it byte for byte", () => {
     const request = requestFor("cron");
     const before = crontab;
     install(request);
@@ -196,7 +196,7 @@ describe("installing", () => {
     expect(crontab).toBe(before);
   });
 
-  it("a unit of somebody else's is left alone", () => {
+  it("a foreign unit is not changed", () => {
     const request = requestFor("systemd", { home: join(directory, "other") });
     const { path } = systemdUnit(request);
     mkdirSync(join(path, ".."), { recursive: true });
@@ -208,7 +208,7 @@ describe("installing", () => {
 });
 
 describe("the command", () => {
-  it("prints the plan and writes nothing on a dry run; wrong words are usage errors", () => {
+  it("prints the plan and writes nothing on a dry run; invalid arguments are usage errors", () => {
     using world = createWorld();
     const dry = world.run(["pit", "install", "systemd", "--user", "--dry-run"]);
     expect([dry.exit, dry.stdout]).toEqual([0, expect.stringContaining("would write")]);

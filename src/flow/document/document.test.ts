@@ -52,11 +52,11 @@ describe("a flow file is valid", () => {
     );
   });
 
-  it("only under its own name: a copy would be the same work twice", () => {
+  it("only under its own name: a copy would repeat the work", () => {
     expect(reason({}, "report-copy")).toContain("has a different workflowId");
   });
 
-  it("not when it is no object", () => {
+  it("not when it is not an object", () => {
     for (const value of [null, 5, "x", []]) expect(checkDocument(value, "report").ok).toBe(false);
   });
 });
@@ -81,11 +81,11 @@ describe("times", () => {
     },
   );
 
-  it("are written as old Pythons read them", () => {
+  it("are written in a form that old Python versions read", () => {
     expect(formatIso(Date.UTC(2026, 10, 15, 23, 53, 1, 7))).toBe("2026-11-15T23:53:01.007+00:00");
   });
 
-  it("expire at their moment", () => {
+  it("expire at the exact time", () => {
     const expiresAt = "2026-11-15T23:53:01+00:00";
     const moment = parseIsoMs(expiresAt)!;
     expect(isExpired({ ...flow, expiresAt }, moment - 1)).toBe(false);

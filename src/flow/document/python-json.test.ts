@@ -4,7 +4,7 @@ import { formatExact, NestingError, parseExact, pythonJson, pythonNumber } from 
 
 const canonical = (text: string, ascii = true) => pythonJson(parseExact(text) as object, undefined, ascii);
 
-describe("the canonical form", () => {
+describe("pythonJson", () => {
   it.for([
     ["0", "0"],
     ["-0", "0"],
@@ -34,16 +34,16 @@ describe("the canonical form", () => {
     );
   });
 
-  it("escapes everything beyond printable ASCII, DEL included, and can leave it", () => {
+  it("escapes everything but printable ASCII, including DEL, unless told not to", () => {
     expect(canonical('{"a":"é\u007f😀"}')).toBe('{"a":"\\u00e9\\u007f\\ud83d\\ude00"}');
     expect(canonical('{"a":"é"}', false)).toBe('{"a":"é"}');
   });
 
-  it("leaves one field out at the top, and only there", () => {
+  it("omits one field, at the top level only", () => {
     expect(pythonJson({ b: 1, h: 2, a: { h: 3 } }, "h", true)).toBe('{"a":{"h":3},"b":1}');
   });
 
-  it("gives up on what no tool would nest", () => {
+  it("rejects excessive nesting", () => {
     expect(() => canonical(`{"a":${"[".repeat(300)}${"]".repeat(300)}}`)).toThrow(NestingError);
   });
 
@@ -63,7 +63,7 @@ describe("parsing and formatting", () => {
     expect(formatExact(parseExact(text))).toBe(text);
   });
 
-  it("leaves ordinary numbers numbers", () => {
+  it("keeps ordinary numbers as numbers", () => {
     expect(parseExact('{"a":7,"b":1.5,"t":"12:00:01.5"}')).toMatchObject({ a: 7, t: "12:00:01.5" });
   });
 

@@ -33,7 +33,7 @@ describe("secrets", () => {
     expect(known.filter(Boolean).length).toBeGreaterThanOrEqual(6);
   });
 
-  it("cannot be waved through by a comment", async () => {
+  it("cannot be allowed by a comment", async () => {
     const note = `secretlint-disable\n${SAMPLES[0]} // secretlint-disable-line`;
     await expect(refuseSecrets({ notes: note })).rejects.toMatchObject({ code: "FLOW_SECRET" });
   });
@@ -44,7 +44,7 @@ describe("secrets", () => {
     expect(count).toBe(1);
   });
 
-  it("never hide behind the quick look: whatever the rules find is worth checking", async () => {
+  it("are never missed by the quick check", async () => {
     const filler = fc.sample(fc.lorem({ maxCount: 3 }), { numRuns: 20, seed: 7 });
     for (const sample of SAMPLES) {
       for (const words of filler) expect(mayHoldSecret(`${words} ${sample} ${words}`)).toBe(true);

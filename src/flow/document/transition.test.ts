@@ -21,7 +21,7 @@ const after = (change: FlowChange, from: FlowDocument = flow): FlowDocument => {
 };
 
 describe("a change", () => {
-  it("completes a step and goes on to the next", () => {
+  it("completes a step and continues with the next", () => {
     expect(after({ complete: ["fetch"] })).toMatchObject({
       completedSteps: ["fetch"],
       remainingSteps: ["write", "send"],
@@ -30,11 +30,11 @@ describe("a change", () => {
     });
   });
 
-  it("goes where it is told", () => {
+  it("sets the requested step", () => {
     expect(after({ complete: ["fetch"], step: "send" }).currentStep).toBe("send");
   });
 
-  it("completes the same step twice without harm", () => {
+  it("may complete the same step twice", () => {
     const once = after({ complete: ["fetch"] });
     const twice = applyChange(once, { complete: ["fetch"] }, NOW + 2000);
     expect(twice).toMatchObject({
@@ -43,21 +43,21 @@ describe("a change", () => {
     });
   });
 
-  it("mentions a step that nobody listed", () => {
+  it("reports a step that was not listed", () => {
     expect(applyChange(flow, { complete: ["biuld"] }, NOW)).toMatchObject({
       remarks: [expect.stringContaining("not in the list")],
     });
   });
 
-  it("keeps fields that it does not know", () => {
+  it("keeps unknown fields", () => {
     expect(after({ complete: ["fetch"] }, { ...flow, custom: { deep: [1] } }).custom).toEqual({ deep: [1] });
   });
 
-  it("finishes with nothing left", () => {
+  it("leaves no remaining steps when finished", () => {
     expect(after({ status: "done" })).toMatchObject({ status: "done", remainingSteps: [] });
   });
 
-  it("does not reopen what is done, and does not mind hearing it again", () => {
+  it("does not reopen a finished flow, and accepts a repeated request", () => {
     const done = after({ complete: ["fetch"], status: "done" });
     expect(applyChange(done, { status: "done" }, NOW)).toMatchObject({ unchanged: true });
     expect(applyChange(done, { complete: ["fetch"] }, NOW)).toMatchObject({ unchanged: true });
@@ -71,13 +71,13 @@ describe("a change", () => {
     }
   });
 
-  it("takes a failed flow up again only when told", () => {
+  it("reopens a failed flow only on request", () => {
     const failed = after({ status: "failed" });
     expect(applyChange(failed, { complete: ["fetch"] }, NOW)).toMatchObject({ refused: "failed" });
     expect(after({ status: "in_progress" }, failed).status).toBe("in_progress");
   });
 
-  it("always makes a valid document that forgets no completed step", () => {
+  it("always gives a valid document that keeps all completed steps", () => {
     const text = fc.string({ unit: "binary", maxLength: 12 });
     const change = fc.record(
       {
@@ -109,7 +109,7 @@ describe("a start", () => {
   const done = { ...flow, status: "done" } as FlowDocument;
   const failed = { ...flow, status: "failed" } as FlowDocument;
 
-  it("is free when nothing is known", () => {
+  it("is allowed when no key is used", () => {
     expect(decideStart(wish, undefined, [], false)).toEqual({ ok: true });
   });
 
@@ -118,7 +118,7 @@ describe("a start", () => {
     expect(decideStart(wish, flow, [usedKeyOf(flow)], true)).toEqual({ ok: true });
   });
 
-  it("never repeats done work under its old key, forced or not, pruned or not", () => {
+  it("never repeats finished work under its old key, with force or after a prune", () => {
     for (const force of [false, true]) {
       for (const pruned of [false, true]) {
         expect(decideStart(wish, undefined, [usedKeyOf(done, pruned)], force)).toMatchObject({
@@ -129,12 +129,12 @@ describe("a start", () => {
     }
   });
 
-  it("lets a new key follow done work, and the same key follow failed work", () => {
+  it("allows a new key after finished work, and the same key after failed work", () => {
     expect(decideStart({ ...wish, idempotency: "k2" }, done, [usedKeyOf(done)], false)).toEqual({ ok: true });
     expect(decideStart(wish, failed, [usedKeyOf(failed)], false)).toEqual({ ok: true });
   });
 
-  it("gives one key to one flow at a time", () => {
+  it("allows each key for one flow only", () => {
     expect(decideStart({ ...wish, workflow: "other" }, undefined, [usedKeyOf(flow)], false)).toMatchObject({
       why: "key-in-use",
     });

@@ -11,7 +11,7 @@ const chosen = (...lines: string[]) => {
 };
 
 describe("the caller is the nearest process that outlives its commands", () => {
-  it("an agent that runs every command in a shell of its own", () => {
+  it("an agent that runs every command in its own shell", () => {
     expect(chosen("/bin/sh -c lazarus", "claude", "-zsh", "systemd")).toBe("claude");
     expect(chosen("/bin/bash -c -l source", "node /usr/lib/agent.js", "systemd")).toBe(
       "node /usr/lib/agent.js",
@@ -36,13 +36,13 @@ describe("the caller is the nearest process that outlives its commands", () => {
     expect(chosen("sh -c lazarus", "node /app/agent.js")).toBe("node /app/agent.js");
   });
 
-  it("the nearest, when only passing ones lead to init", () => {
+  it("the parent, if all ancestors up to init are short-lived", () => {
     expect(chosen("sh -c lazarus", "env A=b sh", "/sbin/init")).toBe("sh -c lazarus");
     expect(chosen("sh -c lazarus", "tini --")).toBe("sh -c lazarus");
     expect(chooseCaller([{ pid: 7, args: [] }])).toBe(7);
   });
 
-  it("finds this test's own parents", () => {
+  it("finds the ancestors of this process", () => {
     const ancestors = readAncestors(process.ppid);
     expect(ancestors[0]?.pid).toBe(process.ppid);
     expect(readAncestors(2 ** 30)).toEqual([{ pid: 2 ** 30, args: [] }]);

@@ -47,7 +47,7 @@ describe("the resume lock", () => {
     expect(verdict(lockOf(rebooted), living())).toBe("dead");
   });
 
-  it("is held when its owner cannot be seen from here", () => {
+  it("is held when its owner is not visible from here", () => {
     const me = living();
     expect(verdict(lockOf({ ...me, pid: 99_999, host: "another" }), me)).toBe("held");
     expect(verdict(lockOf({ ...me, pid: 99_999, namespace: "pid:[1]" }), me)).toBe("held");
@@ -61,16 +61,16 @@ describe("the resume lock", () => {
     );
   });
 
-  it("is held when another tool made it: there is no owner to ask after", () => {
+  it("is held when another tool created it: its owner is unknown", () => {
     expect(verdict({ kind: "ownerless", content: "2026-11-15" }, living())).toBe("held");
   });
 
-  it("is nobody else's because both have an empty name", () => {
+  it("is not shared by owners with empty names", () => {
     expect(verdict(lockOf(living("")), living(""))).toBe("held");
     expect(selfOwner(processes, "").name).toBe(null);
   });
 
-  it("follows a name over processes and hosts", () => {
+  it("belongs to a name across processes and hosts", () => {
     const before = living("session-7");
     processes.end(before.pid);
     expect(verdict(lockOf(before), living("session-7"))).toBe("mine");
@@ -78,7 +78,7 @@ describe("the resume lock", () => {
     expect(verdict(lockOf({ ...before, host: "another" }), living("session-7"))).toBe("mine");
   });
 
-  it("survives being written and read", () => {
+  it("round-trips through its file", () => {
     const owner = living("anna");
     expect(parseOwner(JSON.parse(JSON.stringify(ownerFields(owner))))).toEqual(owner);
     expect(parseOwner({ pid: 0 })).toBeUndefined();
@@ -86,8 +86,8 @@ describe("the resume lock", () => {
   });
 });
 
-describe("the mark of a guard's holder", () => {
-  it("fits into an inode and tells the living from the dead", () => {
+describe("the mark of a mutex holder", () => {
+  it("fits into an inode and distinguishes live from dead holders", () => {
     const me = living();
     const other = { ...living(), namespace: "pid:[4026531836]", container: null };
     const mark = ownerMark({ ...other, pid: 4_194_304, processStart: "12345678901234" });

@@ -18,7 +18,7 @@ describe("captured output", () => {
     );
   });
 
-  it("keeps the beginning and the end, and says what is missing", () => {
+  it("keeps head and tail, and says how much is missing", () => {
     const text = Array.from({ length: 100 }, (_, i) => String(i % 10)).join("");
     const kept = capture([...text].map((character) => Buffer.from(character)));
     expect(kept).toEqual({
@@ -30,7 +30,7 @@ describe("captured output", () => {
     expect(replayBytes(kept).toString()).toContain("[… 68 bytes not recorded …]");
   });
 
-  it("is empty when the record is not one", () => {
+  it("is empty for an invalid record", () => {
     expect(replayBytes(parseCaptured(undefined)).length).toBe(0);
     expect(replayBytes(parseCaptured({ head: 5 })).length).toBe(0);
   });

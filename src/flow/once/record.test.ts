@@ -23,24 +23,24 @@ const started = record({});
 const ended = (exitCode: number) => record({ state: "ended", exitCode });
 const gone = { state: "gone" } as const;
 
-describe("what to do with a key", () => {
+describe("decideOnce", () => {
   it("runs it when it is new", () => {
     expect(decideOnce("absent", "dead", gone, {})).toEqual({ act: "run", attempt: 1 });
   });
 
-  it("replays what has ended, failures too", () => {
+  it("replays a command that ended, including failures", () => {
     expect(decideOnce(ended(0), "dead", gone, {})).toMatchObject({ act: "replay" });
     expect(decideOnce(ended(3), "dead", gone, { retryUnknown: true })).toMatchObject({ act: "replay" });
   });
 
-  it("takes what a signal ended for unknown: it died in the middle", () => {
+  it("treats a command killed by a signal as unknown", () => {
     const killed = record({ state: "ended", exitCode: 137, signal: "SIGKILL" });
     expect(decideOnce(killed, "dead", gone, {})).toEqual({ act: "unknown" });
     expect(decideOnce(killed, "dead", gone, { retryFailed: true })).toEqual({ act: "unknown" });
     expect(decideOnce(killed, "dead", gone, { retryUnknown: true })).toEqual({ act: "run", attempt: 2 });
   });
 
-  it("runs a failure again when told, but not one that reports a signal: nobody knows how far that got", () => {
+  it("retries a failure on request, but not one with the exit code of a signal", () => {
     expect(decideOnce(ended(3), "dead", gone, { retryFailed: true })).toEqual({ act: "run", attempt: 2 });
     expect(decideOnce(ended(0), "dead", gone, { retryFailed: true })).toMatchObject({ act: "replay" });
     expect(decideOnce(ended(143), "dead", gone, { retryFailed: true })).toEqual({ act: "unknown" });
@@ -50,7 +50,7 @@ describe("what to do with a key", () => {
     expect([1, 128, 129, 192, 193, 255].map(wasKilled)).toEqual([false, false, true, true, false, false]);
   });
 
-  it("leaves it alone while its owner or its command lives, told or not", () => {
+  it("reports busy while the owner or the command is alive, whatever was requested", () => {
     for (const wishes of [{}, { retryUnknown: true }]) {
       expect(decideOnce(started, "alive", gone, wishes)).toMatchObject({ act: "busy", why: "owner-alive" });
       expect(decideOnce(started, "dead", { state: "running", pid: 7 }, wishes)).toMatchObject({
@@ -60,14 +60,14 @@ describe("what to do with a key", () => {
     }
   });
 
-  it("runs again by itself only what provably never began", () => {
+  it("retries automatically only what provably never began", () => {
     expect(decideOnce(started, "dead", { state: "never-began" }, {})).toEqual({ act: "run", attempt: 2 });
     expect(decideOnce(started, "dead", gone, {})).toEqual({ act: "unknown" });
     expect(decideOnce(started, "dead", gone, { retryUnknown: true })).toEqual({ act: "run", attempt: 2 });
     expect(decideOnce(started, "elsewhere", gone, {})).toMatchObject({ act: "busy", why: "elsewhere" });
   });
 
-  it("takes an unreadable record for unknown, never for absent", () => {
+  it("treats an unreadable record as unknown, never as absent", () => {
     expect(decideOnce("unreadable", "dead", gone, {})).toEqual({ act: "unknown" });
     expect(decideOnce("unreadable", "dead", gone, { retryUnknown: true })).toMatchObject({ act: "run" });
   });
@@ -83,7 +83,7 @@ describe("the pid file", () => {
   };
   const startTimeOf = (pid: number) => systemProcesses.identify(pid)?.startTime;
 
-  it("that is missing is made, and then stands in the way of a late start", () => {
+  it("is created if missing, which prevents a late start", () => {
     const path = at("late");
     expect(resolveTrace(path, startTimeOf)).toEqual({ state: "never-began" });
     const late = spawnSync("/bin/sh", ["-c", 'set -C; echo $$ >"$1" || exit 125; echo ran', "x", path], {
@@ -94,7 +94,7 @@ describe("the pid file", () => {
     expect(resolveTrace(path, startTimeOf)).toEqual({ state: "never-began" });
   });
 
-  it("names a command that runs, and not its namesake", () => {
+  it("identifies a running command, and not a later process with its pid", () => {
     const stat = readFileSync(`/proc/${process.pid}/stat`, "latin1");
     expect(resolveTrace(at("me", `${process.pid} ${stat}`), startTimeOf)).toEqual({
       state: "running",
@@ -107,7 +107,7 @@ describe("the pid file", () => {
   });
 });
 
-it("keeps records of any two keys apart", () => {
+it("keys never share a record", () => {
   const place = placeOf("/w", "report");
   const names = [
     ["a", "b"],

@@ -14,7 +14,7 @@ steps:
 `;
 
 describe("a plan", () => {
-  it("is read with its defaults", async () => {
+  it("is parsed with defaults", async () => {
     expect(await parsePlan(GOOD, "p.yaml")).toEqual({
       workflow: "nightly",
       agent: "exec",

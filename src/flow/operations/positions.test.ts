@@ -20,7 +20,7 @@ const flow = (workflow: string) =>
   formatExact(newDocument({ workflow, agent: "anna", idempotency: workflow, step: "fetch" }, 0));
 
 describe("positions of a cell's flows", () => {
-  it("are found in the worktree, beside it and in state, per agent too", () => {
+  it("are found in the worktree, the cell and state, also per agent", () => {
     const places = [
       "worktree/memory/checkpoints/a.json",
       "worktree/agents/ben/memory/checkpoints/b.json",
@@ -51,7 +51,7 @@ describe("positions of a cell's flows", () => {
     });
   });
 
-  it("are none where nothing is, and never throw", () => {
+  it("are empty where there are no flows, and reading never throws", () => {
     expect(readFlowPositions(join(root, "nowhere"))).toEqual([]);
     write("worktree", "a file");
     write("state/memory/checkpoints", "a file");
@@ -76,7 +76,7 @@ describe("what a restore does to the flows", () => {
       status,
     }) as FlowPosition;
 
-  it("is said in a sentence each", () => {
+  it("is described in a sentence each", () => {
     const before = [
       at("deploy", "announce", 3),
       at("new", "x", 0),
@@ -93,7 +93,7 @@ describe("what a restore does to the flows", () => {
     expect(describeFlowMove(after, after)).toEqual([]);
   });
 
-  it("tells of commands that would run a second time, since the outside world does not go back", () => {
+  it("names commands that would run a second time", () => {
     const ran = (position: FlowPosition, onceRecords: number) => ({ ...position, onceRecords });
     const before = [
       ran(at("deploy", "announce", 3), 3),
