@@ -25,7 +25,7 @@ function sources(files: Record<string, string>): string {
 }
 
 describe("listCrashPoints", () => {
-  it("finds the platform's own", () => {
+  it("finds the crash points of the platform module", () => {
     const names = listCrashPoints(join(source, "platform")).map(({ name }) => name);
     expect(names).toContain("durable.replace.renamed");
     expect(names).toContain("durable.temporary.created");
@@ -45,13 +45,13 @@ describe("listCrashPoints", () => {
     ]);
   });
 
-  it("refuses a name that it cannot read", () => {
+  it("refuses a name that is not a literal", () => {
     expect(() => listCrashPoints(sources({ "x.ts": "crashPoint(name);" }))).toThrow("x.ts:1: the name");
     // biome-ignore lint/suspicious/noTemplateCurlyInString: the very thing to refuse.
     expect(() => listCrashPoints(sources({ "x.ts": "crashPoint(`a.${b}`);" }))).toThrow("must be a literal");
   });
 
-  it("refuses one name at two places", () => {
+  it("refuses a name used twice", () => {
     const root = sources({ "x.ts": 'crashPoint("a.b");\ncrashPoint("a.b");' });
     expect(() => listCrashPoints(root)).toThrow("x.ts:2: crash point a.b is already at");
   });
@@ -79,20 +79,20 @@ describe("arm-crash-point", () => {
   };
   const arm = join(source, "testing/arm-crash-point.ts");
 
-  it("ends the process with SIGKILL at the first passage, or the nth", () => {
+  it("kills the process at the first pass, or the nth", () => {
     const path = program();
     expect(run(arm, path, "test.loop")).toMatchObject({ signal: "SIGKILL", stdout: "" });
     expect(run(arm, path, "test.loop#3")).toMatchObject({ signal: "SIGKILL", stdout: "12" });
   });
 
-  it("lets the process live when the point is not passed that often, or nothing is armed", () => {
+  it("does nothing when the point is not reached that often, or nothing is armed", () => {
     const path = program();
     for (const at of ["test.loop#4", "test.lo", undefined]) {
       expect(run(arm, path, at), at ?? "not armed").toMatchObject({ status: 0, stdout: "123" });
     }
   });
 
-  it("refuses what it cannot read, rather than arm nothing", () => {
+  it("refuses an invalid value", () => {
     for (const at of ["test.loop#0", "test.loop#x", "#1"]) {
       const { status, stderr } = run(arm, program(), at);
       expect(status, at).toBe(1);

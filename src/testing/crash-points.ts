@@ -1,5 +1,5 @@
-// Finds the crash points by reading the sources, so that a new one joins the kill loop by being written.
-// Refuses what the loop could not reach by name: a name that is not a literal, and one name at two places.
+// Finds crash points by reading the sources, so that a new one is part of the kill loop automatically. Refuses names that
+// are not literals, and names used twice.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -13,7 +13,7 @@ export interface CrashPoint {
 const CALL = /(?<!function )\bcrashPoint\(\s*(?:"([^"\\\n]+)"|'([^'\\\n]+)')?/g;
 const COMMENT = /^\s*(?:\/\/|\/?\*)/;
 
-/** Every crash point in the TypeScript files below `sourceDirectory` (tests excluded), in order of name. */
+/** Every crash point in the TypeScript files below `sourceDirectory`, tests excluded, sorted by name. */
 export function listCrashPoints(sourceDirectory: string): CrashPoint[] {
   const found = new Map<string, CrashPoint>();
   for (const name of readdirSync(sourceDirectory, { recursive: true, encoding: "utf8" }).sort()) {
@@ -29,7 +29,7 @@ export function listCrashPoints(sourceDirectory: string): CrashPoint[] {
 }
 
 function crashPointsOf(file: string, source: string): CrashPoint[] {
-  // Comments may speak of crash points; emptied, not removed, so that line numbers stay right.
+  // Blank out comments, which may mention crash points, but keep the line numbers.
   const code = source
     .split("\n")
     .map((line) => (COMMENT.test(line) ? "" : line))

@@ -1,4 +1,4 @@
-// The tree of a simulated disk: what a file or a directory holds now, what of it is synced, and what waits for a sync.
+// The tree of a simulated disk: current content of files and directories, what is synced, and what is pending.
 
 export interface PendingWrite {
   readonly offset: number;
@@ -13,7 +13,7 @@ export interface FileNode {
   pending: PendingWrite[];
 }
 
-/** Names that one operation takes away and gives, in one directory. Both happen or neither does. */
+/** The names that one operation removes from and adds to a directory, atomically. */
 export interface NameChange {
   readonly removed?: string;
   readonly added?: { readonly name: string; readonly node: Node };
@@ -54,7 +54,7 @@ export function applyChange(names: Map<string, Node>, { removed, added }: NameCh
   if (added !== undefined) names.set(added.name, added.node);
 }
 
-/** A write past the end leaves zeros between, as a file system's hole reads. */
+/** A write past the end fills the gap with zeros, as in a sparse file. */
 export function applyWrite(content: Buffer, { offset, data }: PendingWrite): Buffer {
   const result = Buffer.alloc(Math.max(content.length, offset + data.length));
   content.copy(result);

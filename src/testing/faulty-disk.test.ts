@@ -4,7 +4,7 @@ import { createFaultyDisk } from "./faulty-disk.ts";
 import { createSimulatedDisk } from "./simulated-disk.ts";
 
 describe("faulty disk", () => {
-  it("passes everything on and records it when nothing is to fail", () => {
+  it("passes all calls through and records them", () => {
     const disk = createFaultyDisk(createSimulatedDisk());
     const fd = disk.create("/f", 0o600);
     disk.write(fd, Buffer.from("x"));
@@ -32,7 +32,7 @@ describe("faulty disk", () => {
     disk.mkdir("/d", 0o700);
   });
 
-  it("fails every call that a predicate picks, by method and path", () => {
+  it("fails every call that a predicate selects", () => {
     const disk = createFaultyDisk(
       createSimulatedDisk(),
       { code: "ENOSPC", at: ({ method, path }) => method === "write" && path === "/full" },
@@ -45,7 +45,7 @@ describe("faulty disk", () => {
     expect(() => disk.create("/one-more", 0o600)).toThrow("EMFILE");
   });
 
-  it("leaves half of a failed write, and closes on a failed close", () => {
+  it("writes half of a failed write, and closes on a failed close", () => {
     const inner = createSimulatedDisk();
     const disk = createFaultyDisk(
       inner,

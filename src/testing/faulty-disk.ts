@@ -1,6 +1,6 @@
-// Wraps any Disk and makes chosen calls fail with the errors that real disks give: full, broken, read-only, too many
-// open files. A failed call leaves what the real one would: half of a write arrives, a failed close has closed.
-// Every call is recorded, so that a test can first count them and then fail each in turn.
+// Wraps a Disk and fails chosen calls with the errors of real disks: full, broken, read-only, too many open files. A
+// failed call has the side effects of a real one: half of a write arrives, a failed close has closed the file. All calls
+// are recorded, so that a test can first count them and then fail each in turn.
 import type { Disk, FilePath } from "../platform/disk.ts";
 import { createSystemError } from "./system-error.ts";
 
@@ -12,7 +12,7 @@ export interface DiskCall {
   /** 1 for the first call on this disk. */
   readonly number: number;
   readonly method: keyof Disk;
-  /** What it acts on; for calls on an open file, the path it was opened with. */
+  /** Its path; for calls on an open file, the path it was opened with. */
   readonly path: string;
   readonly dest?: string;
 }
@@ -20,7 +20,7 @@ export interface DiskCall {
 /** A disk call to fail, and how. */
 export interface Fault {
   readonly code: FaultCode;
-  /** Which calls fail: the nth one, or those for which this says so. */
+  /** Which calls fail: the nth one, or those that the predicate selects. */
   readonly at: number | ((call: DiskCall) => boolean);
 }
 
@@ -43,7 +43,7 @@ const SYSCALLS: Readonly<Record<keyof Disk, string>> = {
   fsyncDirectory: "fsync",
 };
 
-/** Calls on an open file: their errors name no path. */
+/** Calls on an open file; their errors have no path. */
 const ON_OPEN_FILE: ReadonlySet<keyof Disk> = new Set([
   "write",
   "lastByte",
@@ -57,7 +57,7 @@ export function createFaultyDisk(disk: Disk, ...faults: readonly Fault[]): Fault
   const calls: DiskCall[] = [];
   const paths = new Map<number, string>();
 
-  /** Records the call, and throws when it is one that fails. `sideEffect` is what a failing one does all the same. */
+  /** Records the call, and throws if it is to fail. `sideEffect` is what a failing call still does. */
   const begin = (method: keyof Disk, path: string, dest?: string, sideEffect?: () => void): void => {
     const call: DiskCall = {
       number: calls.length + 1,

@@ -1,6 +1,6 @@
-// lazarus/testing: what one needs to replay a race, a crash or a power loss from a seed (INV-9). For tests of
-// Lazarus and of agents built on it; production code never imports from here.
-// arm-crash-point.ts is not re-exported: importing it arms this process. Load it through `node --import`.
+// `lazarus/testing`: replays races, crashes and power losses from a seed (INV-9), for tests of Lazarus and of agents built
+// on it. Production code never imports it. arm-crash-point.ts is not exported: importing it arms the process, so load it
+// with `node --import`.
 export { type CrashPoint, listCrashPoints } from "./crash-points.ts";
 export {
   createFaultyDisk,

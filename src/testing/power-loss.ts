@@ -1,4 +1,4 @@
-// What a power loss leaves of a simulated disk's tree (INV-1). Pure but for the random source that it is handed.
+// Computes what a power loss leaves of a simulated disk (INV-1). Pure except for the random source it is given.
 import {
   applyChange,
   applyWrite,
@@ -12,8 +12,8 @@ import {
 import type { Random } from "./seeded-ids.ts";
 
 /**
- * What one power loss leaves of a tree. Everything that has no fsync behind it is decided by `random`, one thing at a
- * time: later changes can survive earlier ones, since POSIX orders nothing. A rename within one directory is
+ * What one power loss leaves of a tree. Each change without an fsync survives or not by `random`, independently: later
+ * changes can survive when earlier ones do not, since POSIX guarantees no order. A rename within one directory is
  * atomic; one across two directories is decided as a whole as long as neither directory has been synced since.
  */
 export function survivor(root: DirectoryNode, random: Random): DirectoryNode {
@@ -38,7 +38,7 @@ export function survivor(root: DirectoryNode, random: Random): DirectoryNode {
     return { ...createDirectory(directory.mode), names: survived, synced: new Map(survived) };
   };
   const survive = (node: Node): Node => {
-    // A file with two names is one file afterwards, too.
+    // A hard-linked file stays one file.
     const before = done.get(node);
     if (before !== undefined) return before;
     const after = node.kind === "file" ? surviveFile(node) : surviveDirectory(node);
@@ -61,7 +61,7 @@ function surviveWrite(content: Buffer, write: PendingWrite, random: Random): Buf
         : applyWrite(content, { offset, data: data.subarray(0, random.int(0, data.length - 1)) });
     case "garbled":
       return applyWrite(content, { offset, data: Buffer.from(random.bytes(data.length)) });
-    // The length reached the disk and the blocks did not: what ext4 and XFS really leave.
+    // The new length reached the disk, the blocks did not: ext4 and XFS really leave this.
     case "zeroed":
       return applyWrite(content, { offset, data: Buffer.alloc(data.length) });
   }

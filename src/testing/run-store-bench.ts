@@ -1,5 +1,5 @@
-// What the suite of run stores works with: a place that is opened as many processes would, on a simulated machine, and
-// short words for runs, messages and effects.
+// Fixtures of the run store suite: a location that several simulated processes open, and builders for runs, messages and
+// effects.
 import assert from "node:assert/strict";
 import { systemDisk } from "../platform/disk.ts";
 import type { Effect, Lease, RunInfo, TranscriptEntry } from "../run/model/types.ts";
@@ -11,13 +11,13 @@ import { createSimulatedProcesses, type SimulatedProcesses } from "./simulated-p
 
 export type { Effect, TranscriptEntry } from "../run/model/types.ts";
 
-/** A place for runs that can be opened many times, as many processes would. */
+/** A location for runs that can be opened several times, as by several processes. */
 export interface RunStorePlace {
   open(options: RunStoreOptions): Promise<RunStore>;
   dispose(): Promise<void>;
 }
 
-/** How a part of the suite declares its tests; each gets a bench of its own. */
+/** Declares a test; each test gets its own bench. */
 export interface Declare {
   describe(name: string, body: () => void): void;
   test(title: string, body: (bench: Bench) => Promise<void>): void;
@@ -31,7 +31,7 @@ export interface Bench {
   readonly store: RunStore;
   readonly clock: SimulatedClock;
   readonly processes: SimulatedProcesses;
-  /** The same place as another process on another host sees it. */
+  /** The same location, opened by a process on another host. */
   another(): Promise<RunStore>;
   open(options: RunStoreOptions): Promise<RunStore>;
   dispose(): Promise<void>;

@@ -1,5 +1,5 @@
-// The suite that every run store passes: memory, SQLite, PostgreSQL, and yours. It reads like the contract in
-// src/run/store/store.ts. It brings no test runner: hand in `describe` and `test` of the one you use.
+// The conformance suite of run stores: memory, SQLite, PostgreSQL, and custom ones. It checks the contract in
+// src/run/store/store.ts. Pass `describe` and `test` of your test runner.
 import { createBench, type Declare, type RunStorePlace } from "./run-store-bench.ts";
 import { declareForks } from "./run-store-forks.ts";
 import { declareOwners } from "./run-store-owners.ts";
@@ -13,7 +13,7 @@ export interface SuiteRunner {
   test(name: string, body: () => Promise<void>): void;
 }
 
-/** Declares the suite for one kind of store; `createPlace` makes an empty place for each test. */
+/** Declares the suite for one kind of store; `createPlace` creates an empty location for each test. */
 export function runStoreConformance(
   runner: SuiteRunner,
   name: string,

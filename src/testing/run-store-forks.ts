@@ -1,4 +1,4 @@
-// What a run store lets go, and what forks share. A part of the suite in run-store-conformance.ts.
+// Retention and forks: a part of the suite in run-store-conformance.ts.
 import assert from "node:assert/strict";
 import {
   assistant,
@@ -15,7 +15,7 @@ import {
 
 export function declareForks({ describe, test }: Declare): void {
   describe("forks and retention", () => {
-    test("a fork shares the past and has its own future", async ({ store }) => {
+    test("a fork shares earlier messages and continues on its own", async ({ store }) => {
       const lease = await longRun(store, "r1", 5);
       const fork = await store.fork("r1", 3);
       const mine = await store.claim(fork.runId);
@@ -49,7 +49,7 @@ export function declareForks({ describe, test }: Declare): void {
       await rejects(store.fork("r1", 99), "RUN_STEP_UNKNOWN");
       await rejects(store.fork("none", 1), "RUN_UNKNOWN");
     });
-    test("prune takes ended runs and keeps what kept heads need", async ({ store, clock }) => {
+    test("prune removes ended runs but keeps messages that forks share", async ({ store, clock }) => {
       const lease = await longRun(store, "r1", 5);
       const fork = await store.fork("r1", 2);
       const deeper = await store.fork(fork.runId, 1);
@@ -68,8 +68,8 @@ export function declareForks({ describe, test }: Declare): void {
       assert.equal(await store.delete(deeper.runId), true);
       assert.deepEqual(await store.list(), []);
     });
-    test("a fork that is made while its run is pruned either loads whole or is refused", async ({ open }) => {
-      // Two stores on one place, as two processes: neither knows what the other is about to do.
+    test("a fork made during a prune either loads completely or is refused", async ({ open }) => {
+      // Two stores on one location, as in two processes.
       const [store, other] = [await open({}), await open({})];
       for (let i = 0; i < 10; i += 1) {
         const lease = await longRun(store, `p${i}`, 3);
@@ -99,7 +99,7 @@ export function declareForks({ describe, test }: Declare): void {
         assert.equal((await store.head(`d${i}`)) !== undefined, lease !== undefined);
       }
     });
-    test("prune spares the open, the parked, the young and the newest", async ({ store, clock }) => {
+    test("prune keeps open, parked, recent and the newest runs", async ({ store, clock }) => {
       await store.begin(info("open"), []);
       const parked = await store.begin(info("parked"), []);
       const unknown: Effect = { ...effect("parked", 1, 0), state: "unknown" };

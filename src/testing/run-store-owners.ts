@@ -1,4 +1,4 @@
-// Who may write to a run, and what its ledger says. A part of the suite in run-store-conformance.ts.
+// Leases and the ledger: a part of the suite in run-store-conformance.ts.
 import assert from "node:assert/strict";
 import {
   assistant,
@@ -14,18 +14,14 @@ import {
 
 export function declareOwners({ describe, test }: Declare): void {
   describe("leases", () => {
-    test("a run that is worked on is not interrupted and cannot be claimed", async ({ store, another }) => {
+    test("an owned run is not interrupted and cannot be claimed", async ({ store, another }) => {
       await store.begin(info("r1"), []);
       const other = await another();
       assert.deepEqual(await other.listInterrupted(), []);
       assert.equal(await other.claim("r1"), undefined);
       await rejects(other.delete("r1"), "RUN_BUSY");
     });
-    test("a lease ends with time, and the old owner can write nothing more", async ({
-      store,
-      clock,
-      another,
-    }) => {
+    test("a lease expires, and the old owner can no longer write", async ({ store, clock, another }) => {
       const old = await store.begin(info("r1"), [user("a")]);
       await clock.advance(LEASE_MS + 1);
       const other = await another();
@@ -42,11 +38,7 @@ export function declareOwners({ describe, test }: Declare): void {
       await other.save(lease!, change(1, [assistant(1, "mine")]));
       assert.deepEqual((await other.load("r1"))?.transcript, [user("a"), assistant(1, "mine")]);
     });
-    test("a clock that went back by days keeps no run from being taken up", async ({
-      store,
-      clock,
-      another,
-    }) => {
+    test("a run can be claimed after the clock was set back by days", async ({ store, clock, another }) => {
       const old = await store.begin(info("r1"), [user("a")]);
       clock.jumpWallClock(-3 * 24 * 3600_000);
       const other = await another();
@@ -57,21 +49,21 @@ export function declareOwners({ describe, test }: Declare): void {
       await other.save(lease!, change(1, [assistant(1, "mine")]));
       assert.equal(await store.claim("r1"), undefined);
     });
-    test("a dead owner on this host is noticed at once", async ({ store, processes, another }) => {
+    test("a dead owner on this host is detected at once", async ({ store, processes, another }) => {
       await store.begin(info("r1"), []);
       const other = await another();
       processes.reboot();
       assert.equal((await other.listInterrupted()).length, 1);
       assert.equal((await other.claim("r1"))?.epoch, 2);
     });
-    test("of many who claim, one wins", async ({ store, clock, another }) => {
+    test("one of many claims wins", async ({ store, clock, another }) => {
       await store.begin(info("r1"), []);
       await clock.advance(LEASE_MS + 1);
       const others = await Promise.all(Array.from({ length: 8 }, () => another()));
       const leases = await Promise.all(others.map((other) => other.claim("r1")));
       assert.equal(leases.filter((lease) => lease !== undefined).length, 1);
     });
-    test("a save and a renewal prolong it, a release ends it", async ({ store, clock, another }) => {
+    test("a save or renewal extends a lease, a release ends it", async ({ store, clock, another }) => {
       const lease = await store.begin(info("r1"), []);
       const other = await another();
       await clock.advance(LEASE_MS - 1);
@@ -83,11 +75,7 @@ export function declareOwners({ describe, test }: Declare): void {
       await store.release(lease);
       assert.equal((await other.claim("r1"))?.epoch, 2);
     });
-    test("it is counted how often a run was taken up and got no further", async ({
-      store,
-      clock,
-      another,
-    }) => {
+    test("claims without progress are counted", async ({ store, clock, another }) => {
       const deaths = async () => (await store.head("r1"))?.deaths;
       await store.begin(info("r1"), [user("a")]);
       assert.equal(await deaths(), 0);
@@ -97,7 +85,7 @@ export function declareOwners({ describe, test }: Declare): void {
       await clock.advance(LEASE_MS + 1);
       const lease = await other.claim("r1");
       assert.equal(await deaths(), 2);
-      // To start something is not yet to get on.
+      // Starting an effect does not count as progress.
       await other.save(lease!, { ...change(1, []), effects: [effect("r1", 1, 0)] });
       assert.equal(await deaths(), 2);
       await other.save(lease!, change(1, [assistant(1, "x")]));
@@ -108,7 +96,7 @@ export function declareOwners({ describe, test }: Declare): void {
       await store.release(last!);
       assert.equal(await deaths(), 0);
     });
-    test("a run that is given back keeps its record", async ({ store }) => {
+    test("a released run keeps its record", async ({ store }) => {
       const lease = await store.begin(info("r1"), [user("a")]);
       await store.close(lease, change(1, [assistant(1, "x")]), { status: "interrupted" });
       assert.deepEqual(
@@ -120,7 +108,7 @@ export function declareOwners({ describe, test }: Declare): void {
   });
 
   describe("ledger", () => {
-    test("an effect moves on in the same save as its message", async ({ store }) => {
+    test("an effect is saved together with its message", async ({ store }) => {
       const lease = await store.begin(info("r1"), [user("a")]);
       const prepared = effect("r1", 1, 0);
       await store.save(lease, {
@@ -134,7 +122,7 @@ export function declareOwners({ describe, test }: Declare): void {
       assert.deepEqual(await store.effects("r1"), [done, effect("r1", 1, 1)]);
       assert.deepEqual((await store.load("r1"))?.effects, await store.effects("r1"));
     });
-    test("a stale owner cannot touch the ledger", async ({ store, clock, another }) => {
+    test("a stale owner cannot change the ledger", async ({ store, clock, another }) => {
       const old = await store.begin(info("r1"), [user("a")]);
       await store.save(old, { ...change(1, []), effects: [effect("r1", 1, 0)] });
       await clock.advance(LEASE_MS + 1);
@@ -143,7 +131,7 @@ export function declareOwners({ describe, test }: Declare): void {
       await rejects(store.save(old, { ...change(1, []), effects: [done] }), "RUN_STALE_LEASE");
       assert.equal((await store.effects("r1"))[0]?.state, "prepared");
     });
-    test("a parked run waits for a human, then can be resumed", async ({ store }) => {
+    test("a parked run can be resumed after a human resolved its effect", async ({ store }) => {
       const lease = await store.begin(info("r1"), [user("a")]);
       const unknown = [0, 1, 2].map(
         (call): Effect => ({ ...effect("r1", 1, call), state: "unknown", attempts: 1 }),
@@ -162,7 +150,7 @@ export function declareOwners({ describe, test }: Declare): void {
       assert.notEqual(await store.claim("r1"), undefined);
       await rejects(store.save(lease, change(1, [assistant(1, "z")])), "RUN_STALE_LEASE");
     });
-    test("only an open question can be resolved", async ({ store }) => {
+    test("only an effect with an unknown outcome can be resolved", async ({ store }) => {
       const lease = await store.begin(info("r1"), []);
       await store.save(lease, { ...change(0, []), effects: [{ ...effect("r1", 1, 0), state: "unknown" }] });
       await rejects(store.resolve("r1.1.0", { outcome: "done" }), "RUN_BUSY");

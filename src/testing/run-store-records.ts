@@ -1,4 +1,4 @@
-// What a run store keeps: records, what readers see meanwhile, and secrets. A part of the suite in run-store-conformance.ts.
+// Records, concurrent readers and secrets: a part of the suite in run-store-conformance.ts.
 import assert from "node:assert/strict";
 import {
   assistant,
@@ -15,13 +15,13 @@ import {
 
 export function declareRecords({ describe, test }: Declare): void {
   describe("saving and loading", () => {
-    test("nothing found is not an error", async ({ store }) => {
+    test("an unknown run is not an error", async ({ store }) => {
       assert.equal(await store.load("no-such-run"), undefined);
       assert.equal(await store.head("no-such-run"), undefined);
       assert.equal(await store.delete("no-such-run"), false);
       assert.deepEqual(await store.list(), []);
     });
-    test("a run comes back as it was saved", async ({ store, clock }) => {
+    test("a run loads as it was saved", async ({ store, clock }) => {
       const lease = await store.begin(info("r1"), [user("hello")]);
       const answer = assistant(1, "hi");
       await store.save(lease, change(1, [answer], { usage: { inputTokens: 3, outputTokens: 2 } }));
@@ -33,7 +33,7 @@ export function declareRecords({ describe, test }: Declare): void {
       assert.deepEqual(record.head.usage, { inputTokens: 3, outputTokens: 2 });
       assert.equal(record.head.updatedAtMs, clock.nowMs());
     });
-    test("a save appends and touches nothing that was there", async ({ store }) => {
+    test("a save appends and changes nothing else", async ({ store }) => {
       const lease = await store.begin(info("r1"), [user("go")]);
       for (let step = 1; step <= 20; step += 1)
         await store.save(lease, change(step, [assistant(step, `s${step}`)]));
@@ -45,14 +45,14 @@ export function declareRecords({ describe, test }: Declare): void {
       await rejects(store.begin(info("r1"), [user("b")]), "RUN_ID_TAKEN");
       assert.deepEqual((await store.load("r1"))?.transcript, [user("a")]);
     });
-    test("a save at the wrong place is refused and writes nothing", async ({ store }) => {
+    test("a save at the wrong position is refused and writes nothing", async ({ store }) => {
       const lease = await store.begin(info("r1"), [user("a")]);
       await store.save(lease, change(1, [assistant(1, "x")]));
       await rejects(store.save(lease, change(1, [assistant(1, "other")])), "RUN_OUT_OF_ORDER");
       await rejects(store.save(lease, change(7, [assistant(2, "gap")])), "RUN_OUT_OF_ORDER");
       assert.equal((await store.load("r1"))?.transcript.length, 2);
     });
-    test("a save that is repeated because its answer was lost counts once", async ({ store }) => {
+    test("a save that is repeated because its reply was lost is applied once", async ({ store }) => {
       const lease = await store.begin(info("r1"), [user("a")]);
       const again = change(1, [assistant(1, "x")]);
       await store.save(lease, again);
@@ -63,14 +63,14 @@ export function declareRecords({ describe, test }: Declare): void {
       await store.close(lease, end, closing);
       assert.equal((await store.load("r1"))?.transcript.length, 3);
     });
-    test("bytes, emoji, long and empty texts come back equal", async ({ store }) => {
+    test("bytes, emoji, long and empty texts round-trip", async ({ store }) => {
       const file = { type: "file" as const, data: new Uint8Array([0, 255, 7]), mediaType: "image/png" };
       const odd: TranscriptEntry = { step: 0, phase: 0, message: { role: "user", content: [file] } };
       const long = user(`${"é🙂\u0000".repeat(30_000)}`);
       await store.begin(info("r1"), [odd, long, user("")]);
       assert.deepEqual((await store.load("r1"))?.transcript, [odd, long, user("")]);
     });
-    test("endings keep their status, output and error", async ({ store }) => {
+    test("ended runs keep status, output and error", async ({ store }) => {
       for (const status of ["completed", "failed", "cancelled", "timeout", "killed"] as const) {
         const lease = await store.begin(info(status), [user("a")]);
         const error = status === "completed" ? null : { code: "INTERNAL", message: "why", hint: null };
@@ -111,8 +111,8 @@ export function declareRecords({ describe, test }: Declare): void {
     });
   });
 
-  describe("reading while others write", () => {
-    test("a run that is being saved is never called damaged", async ({ open }) => {
+  describe("concurrent reads", () => {
+    test("a run is never reported as damaged while it is being saved", async ({ open }) => {
       const [store, other] = [await open({}), await open({})];
       const lease = await store.begin(info("r1"), [user("go")]);
       let busy = true;
@@ -136,7 +136,7 @@ export function declareRecords({ describe, test }: Declare): void {
 
   describe("secrets", () => {
     const token = `ghp_${"1234567890abcdefghijklmnopqrstuvwx12"}`;
-    test("are redacted on the way in, with a count", async ({ store }) => {
+    test("are redacted before they are stored, and counted", async ({ store }) => {
       const lease = await store.begin(info("r1"), [user(`my token is ${token}`)]);
       assert.equal(lease.redactions, 1);
       const call = assistant(1, `use ${token} and ${token}`);
@@ -148,7 +148,7 @@ export function declareRecords({ describe, test }: Declare): void {
       assert.equal(record?.head.redactions, 3);
       assert.equal(record?.effects[0]?.inputRedacted, true);
     });
-    test("with a key, everything said is sealed and bound to its place", async ({ open }) => {
+    test("with a key, content is encrypted and bound to its row", async ({ open }) => {
       const encryptionKey = new Uint8Array(32).fill(7);
       const sealed = await open({ encryptionKey });
       const lease = await sealed.begin(info("r1"), [user("the launch code is 1234")]);
@@ -166,7 +166,7 @@ export function declareRecords({ describe, test }: Declare): void {
       await plain.begin(info("r2"), [user("planted")]);
       await rejects(sealed.load("r2"), "RUN_PLAINTEXT");
     });
-    test("a word without the key, which would make a sealed run unreadable, is refused", async ({ open }) => {
+    test("an effect of an encrypted run cannot be resolved without the key", async ({ open }) => {
       const encryptionKey = new Uint8Array(32).fill(7);
       const sealed = await open({ encryptionKey });
       const lease = await sealed.begin(info("r1"), [user("a")]);

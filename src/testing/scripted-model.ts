@@ -1,8 +1,8 @@
-// A model that needs no key and no network, for tests, demos and first steps. It answers from a script, by how many
-// answers of its own it sees in the conversation: a resumed run therefore gets the line it would have got.
+// A model without key or network, for tests and demos. It picks its line of the script by the number of its own answers
+// in the conversation, so that a resumed run gets the same line as an uninterrupted one.
 import type { LanguageModel } from "ai";
 
-/** A text is the last word; anything else is one call of a tool. */
+/** A string is a final answer; anything else is one tool call. */
 export type ScriptLine = string | { readonly tool: string; readonly input: object };
 
 type Model = Exclude<LanguageModel, string>;

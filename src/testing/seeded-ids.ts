@@ -1,11 +1,11 @@
-// Randomness from a seed (INV-9): the same seed gives the same run, so a failure that prints its seed can be replayed.
-// For tests only: predictable by design, never a source of ids in production.
+// Seeded randomness (INV-9), so that a failure that prints its seed can be replayed. For tests only: predictable by
+// design.
 import type { IdSource } from "../platform/ids.ts";
 
 /** A seeded source of random numbers. */
 export interface Random {
   readonly seed: number;
-  /** A whole number from `min` to `max`, both included. */
+  /** An integer from `min` to `max`, inclusive. */
   int(min: number, max: number): number;
   pick<T>(items: readonly T[]): T;
   /** True with probability `p`. */
@@ -28,7 +28,7 @@ function mulberry32(seed: number): () => number {
 export function createRandom(seed: number): Random {
   const next = mulberry32(seed);
   const int = (min: number, max: number) => {
-    if (!(max >= min)) throw new RangeError(`no whole number from ${min} to ${max}`);
+    if (!(max >= min)) throw new RangeError(`no integer from ${min} to ${max}`);
     return min + Math.floor((next() / 2 ** 32) * (max - min + 1));
   };
   return {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { createSimulatedClock, SIMULATED_START_MS } from "./simulated-clock.ts";
 
 describe("simulated clock", () => {
-  it("stands still until told", async () => {
+  it("stands still until advanced", async () => {
     const clock = createSimulatedClock();
     const before = clock.nowMs();
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -12,7 +12,7 @@ describe("simulated clock", () => {
     expect([clock.nowMs() - before, clock.monotonicMs()]).toEqual([1500, 1500]);
   });
 
-  it("wakes sleepers in order of their deadlines, each at its own moment", async () => {
+  it("wakes sleepers in the order of their deadlines, each at its own time", async () => {
     const clock = createSimulatedClock();
     const woken: string[] = [];
     const sleep = async (name: string, ms: number) => {
@@ -45,7 +45,7 @@ describe("simulated clock", () => {
     expect(beats).toBe(10);
   });
 
-  it("does not wake anyone when only the wall clock jumps", async () => {
+  it("wakes no sleeper when only the wall clock jumps", async () => {
     const clock = createSimulatedClock();
     let awake = false;
     clock.sleep(10).then(() => {
@@ -59,7 +59,7 @@ describe("simulated clock", () => {
     expect(awake).toBe(true);
   });
 
-  it("lets an aborted sleeper go at once", async () => {
+  it("wakes an aborted sleeper at once", async () => {
     const clock = createSimulatedClock();
     const controller = new AbortController();
     const sleeping = clock.sleep(1000, controller.signal);
@@ -69,7 +69,7 @@ describe("simulated clock", () => {
     expect([clock.sleepers, clock.monotonicMs()]).toEqual([0, 0]);
   });
 
-  it("refuses to go back", async () => {
+  it("refuses a negative duration", async () => {
     await expect(createSimulatedClock().advance(-1)).rejects.toThrow("time does not go back");
   });
 });

@@ -1,15 +1,15 @@
-// A clock that moves only when a test says so (INV-9). Wall clock and monotonic clock move together in `advance`;
-// `jumpWallClock` moves the wall clock alone, as NTP or a person does. Never looks at the machine's own time.
+// A clock that a test advances (INV-9). `advance` moves wall clock and monotonic clock together; `jumpWallClock` moves only
+// the wall clock, as NTP or an administrator does. Never reads the machine's time.
 import type { Clock } from "../platform/clock.ts";
 
 /** A clock that a test advances. */
 export interface SimulatedClock extends Clock {
   /**
-   * Moves time forward by `ms`. Sleepers wake in the order of their deadlines, each at its own moment, and what
-   * they do next runs before the following one wakes: a loop that sleeps again is woken again within one call.
+   * Moves time forward by `ms`. Sleepers wake in the order of their deadlines, each at its own time, and run before the
+   * next one wakes: a loop that sleeps again is woken again within one call.
    */
   advance(ms: number): Promise<void>;
-  /** Moves only the wall clock, forward or back. Nobody wakes: sleeping is monotonic. */
+  /** Moves only the wall clock, forward or back. Wakes no sleeper: sleeps are monotonic. */
   jumpWallClock(ms: number): void;
   /** How many sleepers are waiting. */
   readonly sleepers: number;
@@ -20,14 +20,14 @@ interface Sleeper {
   wake(): void;
 }
 
-/** 2026-11-15T23:53:01Z, as good a moment as any. */
+/** 2026-11-15T23:53:01Z, an arbitrary time. */
 export const SIMULATED_START_MS = Date.UTC(2026, 10, 15, 23, 53, 1);
 
 /** Creates a clock that stands still until a test advances it. */
 export function createSimulatedClock(startMs: number = SIMULATED_START_MS): SimulatedClock {
   let wallOffsetMs = startMs;
   let elapsedMs = 0;
-  // Kept in order of deadline; equals stay in the order in which they fell asleep.
+  // Sorted by deadline; equal deadlines in the order of their sleeps.
   const sleepers: Sleeper[] = [];
 
   return {
@@ -71,7 +71,7 @@ export function createSimulatedClock(startMs: number = SIMULATED_START_MS): Simu
   };
 }
 
-/** Lets every promise that is ready run, so that code under test falls asleep again before time moves on. */
+/** Runs all pending promise callbacks, so that code under test sleeps again before time advances. */
 function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

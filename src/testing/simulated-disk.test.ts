@@ -31,13 +31,13 @@ function put(disk: Disk, path: string, text: string, sync: { content?: boolean; 
 }
 
 describe("power loss", () => {
-  it("takes the name of a file whose content was synced", () => {
+  it("can lose the name of a file whose content was synced", () => {
     const disk = createSimulatedDisk();
     put(disk, "/f", "text", { content: true });
     expect(outcomes(disk, "/f")).toEqual(new Set(["text", "undefined"]));
   });
 
-  it("keeps, drops, cuts or garbles content that was not synced, though its name was", () => {
+  it("keeps, drops, truncates or garbles unsynced content of a synced name", () => {
     const disk = createSimulatedDisk();
     put(disk, "/f", "text", { name: true });
     const seen = outcomes(disk, "/f");
@@ -46,7 +46,7 @@ describe("power loss", () => {
     expect([...seen].some((text) => text.length === 4 && !/^(text|\0+)$/.test(text))).toBe(true);
   });
 
-  it("takes nothing that was synced, name and content", () => {
+  it("keeps synced names and content", () => {
     const disk = createSimulatedDisk();
     put(disk, "/f", "text", { content: true, name: true });
     expect(outcomes(disk, "/f")).toEqual(new Set(["text"]));
@@ -85,7 +85,7 @@ describe("power loss", () => {
     expect(outcomes(disk, "/b/f")).toEqual(new Set(["text"]));
   });
 
-  it("takes a whole tree whose top name was not synced", () => {
+  it("can lose a whole tree whose top name was not synced", () => {
     const disk = createSimulatedDisk();
     disk.mkdir("/d", 0o700);
     put(disk, "/d/f", "text", { content: true });
@@ -95,7 +95,7 @@ describe("power loss", () => {
     expect(outcomes(disk, "/d/f")).toEqual(new Set(["text"]));
   });
 
-  it("brings an unlinked file back unless the directory was synced", () => {
+  it("can bring an unlinked file back unless the directory was synced", () => {
     const disk = createSimulatedDisk();
     put(disk, "/f", "text", { content: true, name: true });
     disk.unlink("/f");
@@ -104,7 +104,7 @@ describe("power loss", () => {
     expect(outcomes(disk, "/f")).toEqual(new Set(["undefined"]));
   });
 
-  it("leaves the two names of one file with one content", () => {
+  it("keeps hard links to one file", () => {
     const disk = createSimulatedDisk();
     put(disk, "/f", "text");
     disk.link("/f", "/g");
@@ -115,7 +115,7 @@ describe("power loss", () => {
     }
   });
 
-  it("is the same for the same seed, and does not touch the disk it was asked of", () => {
+  it("is reproducible for a seed, and does not change the original disk", () => {
     const disk = createSimulatedDisk();
     put(disk, "/f", "some longer text");
     const left = (seed: number) => {
@@ -126,7 +126,7 @@ describe("power loss", () => {
     expect(disk.readFile("/f").toString()).toBe("some longer text");
   });
 
-  it("in the midst of a program stops every later call", () => {
+  it("fails every later call", () => {
     const disk = createSimulatedDisk();
     disk.cutPowerAfter(2);
     const fd = disk.create("/f", 0o600);
@@ -219,7 +219,7 @@ describe("errors", () => {
     }
   });
 
-  it("keeps names apart that are not UTF-8", () => {
+  it("distinguishes names that are not UTF-8", () => {
     const disk = createSimulatedDisk();
     disk.close(disk.create(Buffer.from([0x2f, 0xff]), 0o600));
     disk.close(disk.create(Buffer.from([0x2f, 0xfe]), 0o600));

@@ -1,7 +1,6 @@
-// An in-memory Disk that can lose power (INV-1, INV-9). It promises what POSIX promises and nothing more: fsync of a
-// file saves its content, only fsync of a directory saves the names in it, and a new directory is itself a name in
-// its parent. `crash` yields a disk as it may look afterwards; what was synced is always there, unchanged.
-// Never touches the real file system. Its reading side is for assertions, and for looking at what a crash left.
+// An in-memory Disk that can lose power (INV-1, INV-9). It guarantees only what POSIX does: fsync of a file saves its
+// content, fsync of a directory saves the names in it, and a new directory is a name in its parent. `crash` returns a
+// disk as it may look afterwards; what was synced is always present and unchanged. The read methods are for assertions.
 import { posix } from "node:path";
 import type { Disk, FilePath } from "../platform/disk.ts";
 import {
@@ -19,18 +18,18 @@ import { createSystemError } from "./system-error.ts";
 
 /** A disk in memory that can lose power. */
 export interface SimulatedDisk extends Disk {
-  /** The disk as it may look after power loss now. This one stays as it is and can lose power again. */
+  /** The disk as it may look after a power loss now. This disk is not changed. */
   crash(random: Random): SimulatedDisk;
-  /** Lets `calls` more calls through; every one after that fails with EIO and does nothing: the power is off. */
+  /** After `calls` more calls, every call fails with EIO and does nothing. */
   cutPowerAfter(calls: number): void;
-  /** Power is back: for a process that was killed while the machine went on. Open files are closed. */
+  /** Ends the failures and closes all open files, as when a process was killed but the machine kept running. */
   restorePower(): void;
-  /** How many calls have been made so far, failed ones included. */
+  /** Number of calls so far, including failed ones. */
   readonly calls: number;
   readFile(path: FilePath): Buffer;
   /** Names in a directory, sorted. */
   list(path: FilePath): string[];
-  /** What is there now: undefined when nothing. */
+  /** The type of a path; undefined when it does not exist. */
   kindOf(path: FilePath): "file" | "directory" | undefined;
   modeOf(path: FilePath): number;
 }
@@ -233,7 +232,7 @@ function diskOver(root: DirectoryNode): SimulatedDisk {
   };
 }
 
-/** Names are bytes, so keys hold one character per byte: names that are not UTF-8 stay apart. */
+/** One character per byte, so that names that are not UTF-8 stay distinct. */
 function keyOf(path: FilePath): string {
   const bytes = typeof path === "string" ? Buffer.from(path) : path;
   return posix.resolve("/", bytes.toString("latin1"));

@@ -1,5 +1,5 @@
-// A whole machine from one seed: simulated time, ids and processes. The disk is the caller's choice, since code
-// that reads through node:fs needs a real one, and only durable writes can be tested on a simulated one.
+// A machine from one seed: simulated time, ids and processes. The caller chooses the disk: code that reads through node:fs
+// needs a real one, and only durable writes can be tested on a simulated one.
 import type { Disk } from "../platform/disk.ts";
 import type { Machine } from "../platform/machine.ts";
 import { createSeededIds } from "./seeded-ids.ts";

@@ -1,16 +1,16 @@
-// A process table that a test can edit: start, end, reuse a pid, reboot (INV-9). Signals nothing and asks the
-// machine nothing. Start times begin again at every boot, so only the boot id tells two boots' processes apart.
+// A process table that a test edits: start, end, reuse a pid, reboot (INV-9). Start times restart at every boot, so only
+// the boot id distinguishes processes of two boots.
 import type { Processes, ProcessIdentity } from "../platform/process-identity.ts";
 
 /** A process table that a test edits. */
 export interface SimulatedProcesses extends Processes {
-  /** Starts a process, with the next free pid unless told; throws when the pid is taken. */
+  /** Starts a process, default with the next free pid; throws when the pid is taken. */
   start(pid?: number): ProcessIdentity;
-  /** Ends a process. Ending one that is not there is an error of the test. */
+  /** Ends a process; throws when there is none with this pid. */
   end(pid: number): void;
-  /** Ends whoever has this pid and starts another process with it. */
+  /** Ends the process with this pid and starts another one with it. */
   reuse(pid: number): ProcessIdentity;
-  /** Ends everyone and boots again. This code's own process is started anew with its old pid. */
+  /** Ends all processes and reboots. The process that runs this code restarts with its old pid. */
   reboot(): void;
 }
 

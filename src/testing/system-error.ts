@@ -1,5 +1,4 @@
-// Errors shaped like those that node:fs throws, for disks that only pretend to fail. Message, code, errno and
-// syscall are Node's own, so that code under test cannot tell the difference.
+// Errors as node:fs throws them, with the same message, code, errno and syscall.
 import { constants } from "node:os";
 import { getSystemErrorMap } from "node:util";
 
@@ -15,7 +14,7 @@ export interface SystemError extends Error {
 /** The system call and paths of an error. */
 export interface SystemErrorPlace {
   readonly syscall: string;
-  /** Absent for calls on an open file: Node does not know the path there either. */
+  /** Absent for calls on an open file, as in Node. */
   readonly path?: string | undefined;
   readonly dest?: string | undefined;
 }
@@ -35,7 +34,7 @@ export function createSystemError(code: string, { syscall, path, dest }: SystemE
 
 function describe(code: string): { errno: number; name: string; text: string } {
   for (const [errno, [name, text]] of getSystemErrorMap()) if (name === code) return { errno, name, text };
-  // Errors that the kernel has and libuv has not, such as EDQUOT: Node shows them under this name.
+  // Errors that libuv does not know, such as EDQUOT, have this name in Node.
   const number: number | undefined = (constants.errno as Record<string, number>)[code];
   if (number === undefined) throw new RangeError(`${code} is not a system error of this platform`);
   const name = `Unknown system error -${number}`;
