@@ -1,4 +1,4 @@
-// What the tests of the kernel share: a scripted model, a store in memory, and a second process on the same store.
+// Fixtures of the kernel tests: a scripted model, a store in memory, and a second process on the same store.
 import { jsonSchema } from "ai";
 import { systemDisk } from "../../src/platform/disk.ts";
 import {
@@ -28,7 +28,7 @@ export function tool(
   return { description: "d", inputSchema: anything, ...(effect ? { effect } : {}), execute, ...more };
 }
 
-/** A tool that is at work from its call on until the test answers for it. */
+/** A tool whose call stays pending until the test answers it. */
 export function openTool(effect: DurableTool["effect"]) {
   const called = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<unknown>();
@@ -39,7 +39,7 @@ export function openTool(effect: DurableTool["effect"]) {
   return { tool: tool(effect, execute), called: called.promise, answer: answer.resolve };
 }
 
-/** Something that never comes, and the moment from which on it is waited for. */
+/** A promise that never resolves, and when it is first awaited. */
 export function never<T>() {
   const awaited = Promise.withResolvers<void>();
   const wait = () => {
@@ -49,7 +49,7 @@ export function never<T>() {
   return { wait, awaited: awaited.promise };
 }
 
-/** Lets simulated time pass until the work ends by it; to be begun when nothing but time is waited for. */
+/** Advances simulated time until `work` settles; call it when only time is being waited for. */
 export async function passTime<T>(clock: SimulatedClock, work: Promise<T>): Promise<T> {
   let over = false;
   const ended = work.finally(() => {

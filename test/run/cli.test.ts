@@ -1,4 +1,4 @@
-// `lazarus runs …` on a cell with a parked run, from the list to the resume.
+// `lazarus runs` on a cell with a parked run, from the list to the resume.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -65,15 +65,15 @@ async function parkedRun(options: RunStoreOptions = {}) {
   return await executor.run(agent, "send the mail \u001b[2J", { runId: "r1" });
 }
 
-describe.each(["read", "idempotent"])("a run whose %s tool takes the process down", (effect) => {
-  const boot = (state: "deadly" | "mended") => {
+describe.each(["read", "idempotent"])("a run whose %s tool kills the process", (effect) => {
+  const boot = (state: "deadly" | "fixed") => {
     const cell = join(home, "missions", "m1");
     const { signal, stdout } = spawnSync(process.execPath, [DEADLY, cell, effect, state], {
       encoding: "utf8",
     });
     return { signal, recovered: stdout === "" ? [] : JSON.parse(stdout) };
   };
-  test("is left alone after five times, until a person gives it another chance", async () => {
+  test("is skipped after five attempts until `runs retry`", async () => {
     mkdirSync(join(home, "missions", "m1", "state"), { recursive: true });
     for (let life = 0; life < 6; life += 1) expect(boot("deadly").signal, `life ${life}`).toBe("SIGKILL");
     const [skipped] = boot("deadly").recovered;
@@ -84,16 +84,16 @@ describe.each(["read", "idempotent"])("a run whose %s tool takes the process dow
     expect(shown.out).toContain("started 5 times since its last step");
     expect(shown.err).toContain("lazarus runs retry r1");
     expect(await lazarus("runs retry r1")).toMatchObject({ exit: 0, out: "r1\n" });
-    expect(boot("mended").recovered).toMatchObject([{ how: "resumed", status: "completed" }]);
+    expect(boot("fixed").recovered).toMatchObject([{ how: "resumed", status: "completed" }]);
     expect((await lazarus("runs retry r1")).err).toContain("run r1 is completed: there is nothing to retry");
   });
 });
 
 describe("lazarus runs", () => {
-  test("without runs says so", async () => {
+  test("says that there are no runs", async () => {
     expect(await lazarus("runs")).toMatchObject({ exit: 0, out: "no runs\n" });
   });
-  test("lists, shows, resolves, and the run goes on", async () => {
+  test("lists, shows and resolves; then the run is resumed", async () => {
     expect(await parkedRun()).toMatchObject({ status: "needs-human" });
     const list = await lazarus("runs --check");
     expect(list.exit).toBe(4);
@@ -142,7 +142,7 @@ describe("lazarus runs", () => {
     expect(await lazarus("runs --mission nope")).toMatchObject({ exit: 6 });
     expect(await lazarus("runs --store nope.db")).toMatchObject({ exit: 6 });
   });
-  test("a run beyond those that are listed is found by its id, and the list says that it was cut", async () => {
+  test("finds a run beyond the listed ones by id, and says that the list is truncated", async () => {
     const cell = join(home, "missions", "m1");
     {
       await using store = openCellRunStore(cell, { keepSecrets: true });
@@ -152,7 +152,7 @@ describe("lazarus runs", () => {
       });
       const ids = Array.from({ length: 1005 }, (_, i) => `n${String(i).padStart(4, "0")}`);
       await Promise.all(ids.map((runId) => executor.run({ id: "a" }, "go", { runId })));
-      // Ended long before all others.
+      // Ended long before the others.
       const { DatabaseSync } = await import("node:sqlite");
       const database = new DatabaseSync(join(cell, "state", "runs.db"));
       database.exec("UPDATE head SET updated_ms = 1 WHERE key = (SELECT key FROM run WHERE id = 'n0000')");
@@ -170,7 +170,7 @@ describe("lazarus runs", () => {
       });
     }
   });
-  test("a store that cannot be read is named, and hides no other", async () => {
+  test("names an unreadable store and lists the others", async () => {
     await parkedRun();
     const broken = join(home, "missions", "m2", "state");
     mkdirSync(broken, { recursive: true });
@@ -209,7 +209,7 @@ describe("lazarus runs", () => {
     ["runs --mission ../../etc", 2, /mission/],
     ["runs prune --days -1", 2, /0 or more/],
     ["runs prune --keep many", 2, /--keep/],
-  ])("`lazarus %s` is refused in words, and changes nothing", async (words, exit, says) => {
+  ])("`lazarus %s` is refused and changes nothing", async (words, exit, says) => {
     await parkedRun();
     const refused = await lazarus(words);
     expect(refused.err).toMatch(says);
@@ -218,7 +218,7 @@ describe("lazarus runs", () => {
     expect(await store.list()).toMatchObject([{ runId: "r1", status: "needs-human" }]);
     expect(await store.effects("r1")).toMatchObject([{ state: "unknown", attempts: 1 }]);
   });
-  test("a key that is none is refused with the way to make one", async () => {
+  test("an invalid key is refused, with the command that creates one", async () => {
     await parkedRun({ encryptionKey: new Uint8Array(32).fill(3) });
     for (const key of ["short", "!!!!", Buffer.alloc(33).toString("base64")]) {
       const refused = await lazarus("runs show r1", { LAZARUS_RUN_KEY: key });
@@ -227,7 +227,7 @@ describe("lazarus runs", () => {
     const none = await lazarus("runs resolve r1.1.0 --retry");
     expect(none).toMatchObject({ exit: 78, err: expect.stringContaining("LAZARUS_RUN_KEY") });
   });
-  test("an encrypted store lists without its key and shows with it", async () => {
+  test("an encrypted store lists runs without its key and shows them with it", async () => {
     const encryptionKey = new Uint8Array(32).fill(3);
     await parkedRun({ encryptionKey });
     expect((await lazarus("runs")).out).toContain("needs-human");

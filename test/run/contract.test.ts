@@ -1,5 +1,5 @@
-// Sentences of the contract that no other test says: what a run knows of itself, which model it asks, how phases are
-// bounded, what a watchdog can do to it, and how many bytes it takes.
+// Parts of the contract that no other test covers: run info, model tiers, limits of phases, the watchdog's controls, and
+// storage size.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { bench, call, never, passTime, tool } from "./bench.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
 
 describe("a run", () => {
-  test("knows who asked whom for what", async () => {
+  test("records caller, agent and prompt in its info", async () => {
     const { executor, store, machine } = bench([call("look"), "end"]);
     let seen: unknown;
     const look = tool("read", (_, { info }) => {
@@ -33,7 +33,7 @@ describe("a run", () => {
     expect((await store.head("r"))?.parentRunId).toBe("above");
   });
 
-  test("without an id gets one of its own, however many begin in one second", async () => {
+  test("without an id gets a unique one, also among many in one second", async () => {
     const machine = createSimulatedMachine({ disk: systemDisk });
     const executor = createExecutor({ model: createScriptedModel(["x"]), machine });
     const results = await Promise.all(Array.from({ length: 2000 }, () => executor.run({ id: "a" }, "go")));
@@ -42,7 +42,7 @@ describe("a run", () => {
     for (const id of ids) expect(id).toMatch(/^\d{8}-\d{6}-[0-9a-z]{12}$/);
   });
 
-  test("that its factory does not want durable is not, without a warning", async () => {
+  test("is not durable and does not warn when its factory returns nothing", async () => {
     const checkpointer = { begin: async () => undefined, resume: () => Promise.reject(new Error("never")) };
     const executor = createExecutor({ model: createScriptedModel(["x"]), ports: { checkpointer } });
     expect(await executor.run({ id: "a" }, "go")).toMatchObject({
@@ -52,7 +52,7 @@ describe("a run", () => {
     });
   });
 
-  test("asks the model of its tier, and the default for a tier that nobody has", async () => {
+  test("uses the model of its tier, or the default model", async () => {
     const models = { fast: createScriptedModel(["fast"]), deep: createScriptedModel(["deep"]) };
     const executor = createExecutor({ model: createScriptedModel(["default"]), models });
     const say = async (agent: Agent, modelTier?: string) =>
@@ -66,7 +66,7 @@ describe("a run", () => {
     expect(none.error).toMatchObject({ code: "RUN_AGENT_INVALID", hint: "this executor has: fast, deep" });
   });
 
-  test("takes at most one and a half times the bytes of its transcript", async () => {
+  test("takes at most 1.5 times the bytes of its transcript", async () => {
     const directory = mkdtempSync(join(tmpdir(), "lazarus-bytes-"));
     let said = 0;
     {
@@ -105,7 +105,7 @@ describe("a run", () => {
 });
 
 describe("phases", () => {
-  test("have tools and limits of their own", async () => {
+  test("have their own tools and limits", async () => {
     const ran: string[] = [];
     const { executor, store } = bench([call("look"), call("look"), call("look"), "end"]);
     const look = (name: string) => tool("read", () => void ran.push(name));
@@ -149,7 +149,7 @@ describe("a watchdog", () => {
     return { ...first, executor };
   }
 
-  test("ends a silent run as killed, for good", async () => {
+  test("kills an idle run, and it is not resumed", async () => {
     const answer = never<string>();
     const { executor, store, machine } = watched([answer.wait], undefined);
     const running = executor.run({ id: "a" }, "go", { runId: "r" });
@@ -162,7 +162,7 @@ describe("a watchdog", () => {
     expect(await recoverInterrupted(executor, { agentFor: () => ({ id: "a" }) })).toEqual([]);
   });
 
-  test("can nudge the model and give it more steps", async () => {
+  test("can nudge the model and raise its step limit", async () => {
     const asked = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<string>();
     const slow = () => {
@@ -170,7 +170,7 @@ describe("a watchdog", () => {
       return answer.promise;
     };
     const { executor, store, machine } = watched([slow, "a second answer"], () => {
-      // In a later turn, when what is decided here is in force.
+      // In a later turn, after the answer was applied.
       setImmediate(() => answer.resolve("a first answer"));
       return { nudge: "are you there?", raiseStepsBy: 1 };
     });

@@ -1,5 +1,5 @@
-// An agent that the kill loop starts, kills and starts again: two steps, each with one effect of a class, then an end.
-// It takes up what was interrupted, or begins; prints how it ended. Configured by its arguments alone.
+// The agent of the kill loop: two steps with one effect each, then a final answer. It resumes an interrupted run or begins
+// one, and prints how it ended. Configured by its arguments.
 import { jsonSchema } from "ai";
 import {
   type Agent,
@@ -45,7 +45,7 @@ const executor = createExecutor({
   checkpoint: { required: true },
 });
 if ((await store.head(RUN_ID)) === undefined) await executor.run(agent, "go", { runId: RUN_ID });
-// The kill loop may well hit the same step ten times in a row.
+// The kill loop may hit the same step ten times in a row.
 else await recoverInterrupted(executor, { agentFor: () => agent, maxDeaths: Number.POSITIVE_INFINITY });
 const record = await store.load(RUN_ID);
 process.stdout.write(

@@ -1,5 +1,5 @@
-// `npm run test:crash`: kills an agent at every crash point × store × class of tool, counts in another process what
-// happened to the outside world, and writes the table into docs/runs.md. Exit 1 when a promise is broken.
+// `npm run test:crash`: kills an agent at every crash point × store × effect class, counts its effects in another process,
+// and writes the table into docs/runs.md. Exits with 1 when an effect happened too often or too rarely.
 import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
@@ -62,7 +62,7 @@ function formatMatrix(all: readonly CellResult[]): string {
 ${all.length} cells, ${kills} kills, ${broken.length} broken promises.\n`;
 }
 
-/** How often the two effects happened; ⏸ when a human was asked first. */
+/** How often the two effects happened; ⏸ when a human had to decide. */
 function formatCell({ kills, after, parked, status }: CellResult): string {
   if (kills === 0) return "–";
   return `${after.join(" + ")}${parked ? " ⏸" : ""}${status === "completed" ? "" : ` **${status}**`}`;

@@ -1,5 +1,5 @@
-// The part of the kill matrix that every test run repeats: SQLite, the class with the most to lose, every crash point;
-// the other classes at the points around the effect. `npm run test:crash` does all of it, on PostgreSQL too.
+// The part of the kill matrix in every test run: SQLite with `once` tools at every crash point, and the other classes at
+// the points around the effect. `npm run test:crash` runs all of it, also on PostgreSQL.
 import { describe, expect, test } from "vitest";
 import { brokenPromise, type Class, crashPointsFor, killAt } from "./kill-loop.ts";
 
@@ -11,7 +11,7 @@ const cells: [string, Class][] = [
 
 describe("killed with SIGKILL", () => {
   test.concurrent.each(cells)(
-    "at %s with a %s tool, the run ends and its promise holds",
+    "at %s with a %s tool, the run ends and its effects happen as often as allowed",
     async (point, each) => {
       const result = await killAt({ point, store: "sqlite", class: each }, undefined);
       expect(brokenPromise(result)).toBeUndefined();

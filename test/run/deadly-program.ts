@@ -1,5 +1,5 @@
-// A host whose agent has a tool that takes the process down, until it is told that the tool is mended. It begins the run
-// or resumes it, and prints what became of it, if it lives.
+// A host whose agent has a tool that kills the process until it is told that the tool is fixed. It begins or resumes the
+// run and prints the result.
 import { jsonSchema } from "ai";
 import {
   type Agent,
@@ -18,7 +18,7 @@ const agent: Agent = {
       inputSchema: jsonSchema<object>({ type: "object" }),
       effect: effect as EffectClass,
       execute() {
-        if (state !== "mended") process.kill(process.pid, "SIGKILL");
+        if (state !== "fixed") process.kill(process.pid, "SIGKILL");
         return "acted";
       },
     },

@@ -1,4 +1,4 @@
-// The outside world, in a process of its own: counts what is done to it, by effect id, and survives every agent.
+// Counts effects by id in a process of its own, which survives every kill of the agent.
 import { createServer } from "node:http";
 
 const counts = new Map<string, number>();

@@ -1,5 +1,5 @@
-// Every example, killed at every crash point it passes, and started again until it is finished. At the first of them it
-// runs as it is, at the others in one file, which starts faster.
+// Kills every example at the crash points it passes, and restarts it until it finishes. The first kill uses the source, the
+// others a bundle, which starts faster.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** The examples in one file each, from the second time on. */
+/** Bundles of the examples, used from the second kill on. */
 const programs = new Map<string, string>();
 
 async function programOf(example: string): Promise<string> {
@@ -44,7 +44,7 @@ function start(program: string, cell: string, crashAt?: string) {
   return { killed: signal === "SIGKILL", status, stdout };
 }
 
-/** Kills it at the point, then starts it until it ends well; `help` is what a human does in between. */
+/** Kills it at the point, then restarts it until it exits with 0; `help` is what a human does in between. */
 async function survive(example: string, point: string, help?: (cell: string) => Promise<void>) {
   const cell = mkdtempSync(join(directory, "cell-"));
   const program = await programOf(example);
@@ -101,7 +101,7 @@ describe("examples", () => {
     },
   );
   test.each([...points("langgraph."), "langgraph.put.after#3"])(
-    "the graph killed at %s says everything once",
+    "the graph killed at %s has every message once",
     async (point) => {
       const { stdout, killed } = await survive("langgraph-graph.ts", point);
       expect(killed).toBe(true);

@@ -1,5 +1,5 @@
-// What can go wrong around a store: a full disk, rows of a newer version, damage, two hosts that boot at once. Each ends
-// in clear words, and nothing is overwritten or done twice, on every store that it can happen to.
+// Faults of a store: full disk, rows of a newer version, damage, two hosts that boot at once. Each ends in a clear error,
+// and nothing is overwritten or done twice.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -25,10 +25,10 @@ import { createScriptedModel, type Line } from "./scripted-model.ts";
 
 const PROGRAM = join(import.meta.dirname, "recover-program.ts");
 
-/** One empty place for runs, and a way to lay hands on its rows. */
+/** An empty store, and access to its rows. */
 interface Place {
   readonly name: string;
-  /** What the booting host is told. */
+  /** Path or connection string, for the booting host. */
   readonly address: string;
   open(options?: RunStoreOptions): Promise<RunStore>;
   change(sql: string): Promise<void>;
@@ -156,18 +156,18 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
 
   test.each([
     ["a message that is not JSON", "UPDATE message SET body = '{oops'"],
-    ["a message that is no message", "UPDATE message SET body = '7'"],
+    ["a message of the wrong type", "UPDATE message SET body = '7'"],
     ["a message of an unknown role", `UPDATE message SET body = '{"role":"king","content":"x"}'`],
     ["a message without content", `UPDATE message SET body = '{"role":"user"}'`],
-    ["a message with parts that are none", `UPDATE message SET body = '{"role":"user","content":[null]}'`],
-    ["a message that is missing", "DELETE FROM message"],
+    ["a message with invalid parts", `UPDATE message SET body = '{"role":"user","content":[null]}'`],
+    ["a missing message", "DELETE FROM message"],
     ["info that is not JSON", "UPDATE run SET info = ''"],
-    ["info that is another run's", `UPDATE run SET info = '{"runId":"other"}'`],
-    ["an effect in a state that does not exist", "UPDATE effect SET state = 'maybe'"],
-    ["an effect of a class that does not exist", "UPDATE effect SET class = 'twice'"],
-    ["a phase that is no output", "UPDATE phase SET body = '7'"],
+    ["info of another run", `UPDATE run SET info = '{"runId":"other"}'`],
+    ["an effect in an unknown state", "UPDATE effect SET state = 'maybe'"],
+    ["an effect of an unknown class", "UPDATE effect SET class = 'twice'"],
+    ["an invalid phase output", "UPDATE phase SET body = '7'"],
     ["a run that is forked from itself", "UPDATE run SET fork_of = id, fork_seq = 1"],
-  ])("%s is called damage, the lease is given back, and nothing is written", async (_, sql) => {
+  ])("%s is reported as damage, the lease is released, and nothing is written", async (_, sql) => {
     await using store = await place.open();
     const info = {
       ...{ runId: "r0", agentId: "a", agentName: "a", callerId: null, channelId: null, guildId: null },
@@ -200,7 +200,7 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
     expect((await store.listInterrupted()).length).toBe(1);
   });
 
-  test("rows that were swapped or planted do not pass the seal", async () => {
+  test("swapped rows are refused by the seal", async () => {
     const encryptionKey = new Uint8Array(32).fill(1);
     await using store = await place.open({ encryptionKey });
     const executor = executorOn(store, ["secret answer"]);
@@ -213,7 +213,7 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
     await expect(store.load("r0")).rejects.toMatchObject({ code: "RUN_KEY_WRONG" });
   });
 
-  test("a key that was changed is named, and the runs of the old one are left as they are", async () => {
+  test("a wrong key is reported, and runs of the old key are not changed", async () => {
     const old = new Uint8Array(32).fill(1);
     {
       await using store = await place.open({ encryptionKey: old });
@@ -271,13 +271,13 @@ describe.each(["SQLite", "PostgreSQL"])("faults on %s", (kind) => {
   });
 });
 
-test("a full disk under SQLite ends in words, and the run goes on when there is room", async () => {
+test("a full disk under SQLite is reported, and the run is resumed when there is space", async () => {
   const place = sqlitePlace();
   {
     await using store = await place.open();
     await interruptedRuns(store, 1);
   }
-  // No file may grow past 256 KB: the answer does not fit.
+  // ulimit: no file may grow past 256 KB, so the answer does not fit.
   const [full] = await boot(place.address, "*600000", "trap '' XFSZ; ulimit -f 256; ");
   expect(full?.status).toBe("failed");
   expect(full?.warnings?.join()).toMatch(/not recorded.*(disk|full|I\/O)/);
@@ -287,10 +287,10 @@ test("a full disk under SQLite ends in words, and the run goes on when there is 
   expect((await store.load("r0"))?.output?.length).toBe(600_000);
 });
 
-test("a full disk under PostgreSQL ends in words before the effect, and the run goes on when there is room", async () => {
+test("a full disk under PostgreSQL is reported before the effect, and the run is resumed when there is space", async () => {
   const place = await postgresPlace();
   await using store = await place.open();
-  // The server says what it says when its disk is full.
+  // The error that PostgreSQL reports for a full disk.
   const full = `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$;
     CREATE TRIGGER full_disk BEFORE INSERT ON message FOR EACH ROW EXECUTE FUNCTION full_disk();`;
@@ -311,7 +311,7 @@ test("a full disk under PostgreSQL ends in words before the effect, and the run 
 });
 
 describe.each(["memory", "SQLite", "PostgreSQL"])("a run of a newer version on %s", (kind) => {
-  test("is named, left alone, and holds up no other", async () => {
+  test("is reported, not changed, and does not block the others", async () => {
     const place = kind === "PostgreSQL" ? await postgresPlace() : sqlitePlace();
     const backend = createMemoryBackend();
     await using store = kind === "memory" ? createRunStore(backend) : await place.open();

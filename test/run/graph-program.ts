@@ -1,5 +1,5 @@
-// A graph of three nodes on a saver in PostgreSQL, which the tests kill and start again: goes on at the node where it
-// stopped, and prints all that was said.
+// A graph of three nodes on a saver in PostgreSQL, which tests kill and restart: continues at the node where it stopped and
+// prints all messages.
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { END, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { openPostgresSaver } from "../../src/integrations/langgraph/index.ts";

@@ -1,5 +1,5 @@
-// Tools, models and hosts that do their worst. Whatever they throw, return or never answer, the run ends in words, its
-// record is closed, and the host lives on.
+// Misbehaving tools, models and hosts: whatever they throw or return, and if they never answer, the run ends with a clear
+// error, its record is closed, and the host keeps running.
 import { jsonSchema } from "ai";
 import { MockLanguageModelV4 } from "ai/test";
 import { describe, expect, test } from "vitest";
@@ -19,7 +19,7 @@ import { createScriptedModel, type Line } from "./scripted-model.ts";
 
 const TOKEN = `ghp_${"1234567890abcdefghijklmnopqrstuvwx12"}`;
 const bare = Object.create(null) as object;
-const talkative = Object.defineProperty(new Error("x"), "message", {
+const throwingMessage = Object.defineProperty(new Error("x"), "message", {
   get: () => {
     throw new Error("no message either");
   },
@@ -30,10 +30,10 @@ circular.self = circular;
 describe("tools at their worst", () => {
   test.each([
     ["an object without a prototype", bare],
-    ["an error whose message throws", talkative],
+    ["an error whose message throws", throwingMessage],
     ["a symbol", Symbol("s")],
     ["null", null],
-    ["an error without words", new TypeError()],
+    ["an error without a message", new TypeError()],
   ])("one that throws %s is reported to the model", async (_, thrown) => {
     const { executor, store } = bench([call("send"), "I see"]);
     const send = tool("once", () => {
@@ -46,7 +46,7 @@ describe("tools at their worst", () => {
   });
 
   test.each([
-    ["a circle", circular, /The call succeeded; its result is not JSON/],
+    ["a circular object", circular, /The call succeeded; its result is not JSON/],
     ["a big integer", { id: 2n ** 70n }, /1180591620717411303424/],
     [
       "something whose toJSON throws",
@@ -60,7 +60,7 @@ describe("tools at their worst", () => {
     ["nothing", undefined, /null/],
     ["a function", () => 1, /null/],
     ["five megabytes", "x".repeat(5_000_000), /x{5000}/],
-  ])("one that returns %s did its work, and the run goes on", async (_, value, says) => {
+  ])("one that returns %s counts as done, and the run continues", async (_, value, says) => {
     let ran = 0;
     const { executor, store } = bench([call("send"), "fine"]);
     const send = tool("once", () => {
@@ -74,7 +74,7 @@ describe("tools at their worst", () => {
     expect(JSON.stringify((await store.history("r"))[2])).toMatch(says);
   });
 
-  test("one that changes its input changes neither the transcript nor the next try", async () => {
+  test("one that mutates its input changes neither the transcript nor the next attempt", async () => {
     const seen: unknown[] = [];
     const { executor, store } = bench([call("put", 7), "ok"], { throttleMs: 60_000 });
     const put = tool("idempotent", (input) => {
@@ -88,10 +88,10 @@ describe("tools at their worst", () => {
     expect(JSON.stringify(await store.history("r"))).not.toContain("changed");
   });
 
-  test("one that is stopped before it was called is not left as an open question", async () => {
+  test("one that is stopped before its call has no unknown outcome", async () => {
     const first = bench([call("send"), "end"]);
     const stop = new AbortController();
-    // The stop comes while `started` is being written: the tool has not been called yet.
+    // The stop arrives while `started` is being written, before the tool is called.
     const save = first.store.save;
     first.store.save = async (lease, change) => {
       const receipt = await save(lease, change);
@@ -110,7 +110,7 @@ describe("tools at their worst", () => {
     expect(sent).toBe(1);
   });
 
-  test("one whose start cannot be recorded is not called, and the ledger does not say that it may have been", async () => {
+  test("one whose start cannot be recorded is not called, and stays prepared in the ledger", async () => {
     const { executor, store } = bench([call("send"), "end"]);
     const save = store.save;
     store.save = async (lease, change) => {
@@ -125,7 +125,7 @@ describe("tools at their worst", () => {
     expect(await store.effects("r")).toMatchObject([{ state: "prepared" }]);
   });
 
-  test("one that never ends is left at the run's time limit, and nobody knows what it did", async () => {
+  test("one that never ends is abandoned at the run's timeout with an unknown outcome", async () => {
     const { executor, machine, store } = bench([call("send"), "end"]);
     const send = openTool("once");
     const agent: Agent = { id: "a", tools: { send: send.tool }, timeoutMs: 1000 };
@@ -138,7 +138,7 @@ describe("tools at their worst", () => {
     expect((await store.head("r"))?.status).toBe("timeout");
   });
 
-  test("a reconcile function that throws at once leaves the question to a human", async () => {
+  test("a reconcile function that throws parks the run", async () => {
     const first = bench([call("act"), "end"]);
     const stop = new AbortController();
     const stopped = Promise.withResolvers<void>();
@@ -165,12 +165,12 @@ describe("tools at their worst", () => {
   });
 });
 
-describe("models at their worst", () => {
+describe("misbehaving models", () => {
   test.each([
     ["an object without a prototype", bare],
-    ["an error whose message throws", talkative],
+    ["an error whose message throws", throwingMessage],
     ["undefined", undefined],
-  ])("one that throws %s ends the run and its record", async (_, thrown) => {
+  ])("one that throws %s fails the run and closes its record", async (_, thrown) => {
     const { executor, store } = bench([() => Promise.reject(thrown)]);
     const result = await executor.run({ id: "a" }, "go", { runId: "r" });
     expect(result).toMatchObject({ status: "failed", error: { code: "RUN_MODEL_FAILED" } });
@@ -191,7 +191,7 @@ describe("models at their worst", () => {
         usage: { inputTokens: { total: 1.5 }, outputTokens: { total: Number.NaN } },
       },
     ],
-    ["says nothing at all", { content: [], finishReason: stop, usage }],
+    ["returns no content", { content: [], finishReason: stop, usage }],
     [
       "calls without an id",
       { content: [{ type: "tool-call", toolName: "look", input: '{"n":1}' }], finishReason: stop, usage },
@@ -208,9 +208,9 @@ describe("models at their worst", () => {
         usage,
       },
     ],
-    ["answers with a part of no known kind", { content: [{ type: "dance" }], finishReason: stop, usage }],
-    ["answers with nothing of an answer", {}],
-    ["answers null", null as never],
+    ["returns a part of an unknown type", { content: [{ type: "dance" }], finishReason: stop, usage }],
+    ["returns an empty object", {}],
+    ["returns null", null as never],
   ])("one that %s leaves a closed record", async (_, answer) => {
     const machine = createSimulatedMachine({ disk: systemDisk });
     const store = createMemoryRunStore({ machine });
@@ -236,7 +236,7 @@ describe("models at their worst", () => {
       (delta: string) => ({ type: "tool-input-delta", id: "1", delta }),
       "tool-input-start",
     ],
-  ])("one that %s for ever is cut off, and the watchdog hears it", async (_, part, start) => {
+  ])("one that %s endlessly is aborted, and the watchdog sees activity", async (_, part, start) => {
     const chunk = "x".repeat(100_000);
     async function* forever() {
       yield { type: "stream-start", warnings: [] };
@@ -258,7 +258,7 @@ describe("models at their worst", () => {
     expect(heard).toBeGreaterThan(10);
   });
 
-  test("one that begins to stream and falls silent is timed out", async () => {
+  test("one that stops in the middle of a stream times out", async () => {
     const more = never();
     async function* silent() {
       yield { type: "stream-start", warnings: [] };
@@ -280,8 +280,8 @@ describe("models at their worst", () => {
   });
 });
 
-describe("hosts at their worst", () => {
-  test("ports that throw later do not end the process", async () => {
+describe("misbehaving hosts", () => {
+  test("ports that reject later do not end the process", async () => {
     const later = async () => {
       throw bare;
     };
@@ -306,7 +306,7 @@ describe("hosts at their worst", () => {
     let sent = 0;
     const agent: Agent = { id: "a", tools: { send: tool("once", () => ++sent) } };
     const result = await executor.run(agent, "go", { runId: "r" });
-    // A promise that nobody caught would end the process in this turn.
+    // An unhandled rejection would end the process in this turn.
     await new Promise((resolve) => setImmediate(resolve));
     expect(result).toMatchObject({ status: "completed", output: "fine" });
     expect(sent).toBe(1);
@@ -314,7 +314,7 @@ describe("hosts at their worst", () => {
     expect((await store.head("r"))?.status).toBe("completed");
   });
 
-  test("an audit log that never answers costs a moment and a warning", async () => {
+  test("an audit log that never answers costs the grace period and a warning", async () => {
     const end = never<void>();
     const record: NonNullable<RunPorts["audit"]>["record"] = (_, { kind }) =>
       kind === "end" ? end.wait() : new Promise<void>(() => {});
@@ -326,7 +326,7 @@ describe("hosts at their worst", () => {
     expect(result.warnings.join()).toContain("did not take");
   });
 
-  test("a budget that never answers does not outlive the run's time", async () => {
+  test("a budget that never answers is bounded by the run's timeout", async () => {
     const word = never<undefined>();
     const ports: RunPorts = { budget: { check: word.wait, commit: () => {} } };
     const { executor, machine, store } = bench(["fine"], { ports });
@@ -336,7 +336,7 @@ describe("hosts at their worst", () => {
     expect((await store.head("r"))?.status).toBe("timeout");
   });
 
-  test("a budget that cannot be asked ends the run, and no fallback hides it", async () => {
+  test("a failing budget check ends the run, also with a fallback", async () => {
     const ports: RunPorts = {
       budget: {
         check: () => {
@@ -353,7 +353,7 @@ describe("hosts at their worst", () => {
   });
 
   test.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
-    "a limit of %s steps bounds nothing and is refused",
+    "a limit of %s steps is refused",
     async (maxIterations) => {
       const { executor, model } = bench(["x"]);
       await expect(executor.run({ id: "a" }, "go", { maxIterations })).rejects.toMatchObject({
@@ -368,7 +368,7 @@ describe("hosts at their worst", () => {
     },
   );
 
-  test.each(["timeoutMs", "stepTimeoutMs"])("a %s that is no time is refused", async (name) => {
+  test.each(["timeoutMs", "stepTimeoutMs"])("an invalid %s is refused", async (name) => {
     const { executor } = bench(["x"]);
     for (const limit of [0, -5, Number.NaN]) {
       expect(await executor.run({ id: "a", [name]: limit }, "go")).toMatchObject({
@@ -377,7 +377,7 @@ describe("hosts at their worst", () => {
     }
   });
 
-  test("a watchdog that raises the steps by nonsense raises nothing", async () => {
+  test("an invalid raise of the step limit is ignored", async () => {
     const silent = { activity: () => {}, toolStarted: () => {}, toolEnded: () => {}, stop: () => {} };
     const watchdog: RunPorts["watchdog"] = {
       watch: (_, { raiseStepsBy }) => ({
@@ -395,7 +395,7 @@ describe("hosts at their worst", () => {
     expect(result.steps).toBeLessThan(9);
   });
 
-  test("a resume takes no new input, and says so", async () => {
+  test("a resume with a new input is refused", async () => {
     const { executor, store } = bench(["x"]);
     const down = bench(["x"]);
     await down.executor.shutdown();
@@ -408,7 +408,7 @@ describe("hosts at their worst", () => {
     });
   });
 
-  test("an agentFor that throws the unspeakable costs that run alone", async () => {
+  test("an agentFor that throws skips only its run", async () => {
     const { executor, store } = bench(["x"]);
     await executor.shutdown();
     for (const runId of ["r1", "r2"]) await executor.run({ id: "a" }, "go", { runId });
@@ -426,7 +426,7 @@ describe("hosts at their worst", () => {
   });
 
   test.each([0, -1, Number.NaN, 2.5, Number.POSITIVE_INFINITY])(
-    "a recovery %s wide resumes all",
+    "a recovery with concurrency %s resumes all runs",
     async (concurrency) => {
       const { executor, store, machine } = bench(["x"]);
       await executor.shutdown();
@@ -438,7 +438,7 @@ describe("hosts at their worst", () => {
     },
   );
 
-  test("a lease or a throttle that is no time is refused at once", () => {
+  test("an invalid lease or throttle is refused", () => {
     for (const leaseMs of [0, -1, Number.NaN, Number.POSITIVE_INFINITY]) {
       expect(() => createMemoryRunStore({ leaseMs })).toThrow(/leaseMs/);
     }
@@ -449,7 +449,7 @@ describe("hosts at their worst", () => {
     }
   });
 
-  test("a quiet run keeps its lease, however short the store's leases are", async () => {
+  test("a run without saves keeps its lease, however short it is", async () => {
     const machine = createSimulatedMachine({ disk: systemDisk });
     const store = createMemoryRunStore({ machine, leaseMs: 3000 });
     const executor = createExecutor({ model: createScriptedModel([call("look"), "end"]), machine, store });
@@ -464,7 +464,7 @@ describe("hosts at their worst", () => {
     expect(await running).toMatchObject({ status: "completed" });
   });
 
-  test("a failed save does not move the throttle's clock", async () => {
+  test("a failed save does not advance the throttle's clock", async () => {
     const script = [call("look"), call("look"), "end"];
     const { executor, store } = bench(script, { throttleMs: 60_000 });
     const save = store.save;
@@ -476,7 +476,7 @@ describe("hosts at their worst", () => {
     };
     const look = tool("read", () => 1);
     const result = await executor.run({ id: "a", tools: { look } }, "go", { runId: "r" });
-    // The first try failed, so the next boundary tries again at once; only then the throttle holds back.
+    // The first save failed, so the next step saves again; only then does the throttle apply.
     expect(tries).toBe(2);
     expect(result).toMatchObject({ status: "completed" });
     expect(result.warnings).toEqual(["a step was not saved yet: not now"]);
@@ -484,7 +484,7 @@ describe("hosts at their worst", () => {
   });
 });
 
-describe("a human's word", () => {
+describe("resolved effects", () => {
   async function parked(inputHasSecret = false) {
     const input = inputHasSecret ? { n: 1, note: TOKEN } : { n: 1 };
     const line: Line = { calls: [{ tool: "send", input }] };
@@ -499,14 +499,14 @@ describe("a human's word", () => {
     expect(await first.executor.run(agent, "go", { runId: "r" })).toMatchObject({ status: "needs-human" });
     return { ...first, agent };
   }
-  test("`retry` for a tool that is gone tells the model, and asks nobody again", async () => {
+  test("`retry` for a tool that is gone returns an error to the model", async () => {
     const { store, executor } = await parked();
     await store.resolve("r.1.0", { outcome: "retry" });
     const [resumed] = await recoverInterrupted(executor, { agentFor: () => ({ id: "a" }) });
     expect(resumed).toMatchObject({ result: { status: "completed" } });
     expect(JSON.stringify(await store.history("r"))).toContain("no such tool");
   });
-  test("`retry` for a call whose input is not stored tells the model, and asks nobody again", async () => {
+  test("`retry` for a call with a redacted input returns an error to the model", async () => {
     const { store, executor, agent } = await parked(true);
     await store.resolve("r.1.0", { outcome: "retry" });
     const [resumed] = await recoverInterrupted(executor, { agentFor: () => agent });

@@ -1,4 +1,4 @@
-// The kernel: what a run does, how it ends, and what it leaves behind.
+// The kernel: how a run executes, how it ends, and what it records.
 import { MockLanguageModelV4, simulateReadableStream } from "ai/test";
 import { describe, expect, test } from "vitest";
 import { systemDisk } from "../../src/platform/disk.ts";
@@ -17,7 +17,7 @@ import { bench, call, never, openTool, passTime, reborn, tool } from "./bench.ts
 import { createScriptedModel, type Line } from "./scripted-model.ts";
 
 describe("a run", () => {
-  test("without ports ends in memory", async () => {
+  test("without a store runs in memory", async () => {
     const executor = createExecutor({ model: createScriptedModel(["hello"]) });
     const result = await executor.run({ id: "a" }, "hi");
     expect(result).toMatchObject({
@@ -55,7 +55,7 @@ describe("a run", () => {
     expect(record?.output).toBe("done");
   });
 
-  test("reads in a row run together, effects alone and in order", async () => {
+  test("consecutive reads run concurrently, effects alone and in order", async () => {
     let together = 0;
     let most = 0;
     const order: string[] = [];
@@ -77,7 +77,7 @@ describe("a run", () => {
     expect(order).toEqual(["look0", "look1", "write2", "write3", "look4"]);
   });
 
-  test("is bounded in steps", async () => {
+  test("is limited in steps", async () => {
     const { executor, store } = bench(Array.from({ length: 9 }, () => call("look")));
     const agent: Agent = { id: "a", maxIterations: 3, tools: { look: tool("read", () => 1) } };
     const result = await executor.run(agent, "go", { runId: "r" });
@@ -85,7 +85,7 @@ describe("a run", () => {
     expect((await store.head("r"))?.status).toBe("failed");
   });
 
-  test("that cannot be made durable says so and goes on, unless that is forbidden", async () => {
+  test("that cannot be made durable warns and continues, unless durability is required", async () => {
     const broken = {
       begin: () => Promise.reject(new Error("no disk")),
       resume: () => Promise.reject(new Error("x")),
@@ -127,7 +127,7 @@ describe("a run", () => {
     });
   });
 
-  test("a mistake in the agent ends the record too", async () => {
+  test("an invalid agent fails the run and closes the record", async () => {
     const { executor, store } = bench(["x"]);
     const agent: Agent = { id: "a", tools: { bad: tool("reconcile", () => 1) } };
     expect(await executor.run(agent, "go", { runId: "r" })).toMatchObject({
@@ -138,14 +138,14 @@ describe("a run", () => {
   });
 });
 
-describe("models that misbehave", () => {
+describe("failing models", () => {
   test("one that throws fails the run", async () => {
     const { executor, store } = bench([() => Promise.reject(new Error("503"))]);
     const result = await executor.run({ id: "a" }, "go", { runId: "r" });
     expect(result).toMatchObject({ status: "failed", error: { code: "RUN_MODEL_FAILED" } });
     expect((await store.load("r"))?.error?.message).toContain("503");
   });
-  test("one that hangs is timed out", async () => {
+  test("one that hangs times out", async () => {
     const answer = never<string>();
     const { executor, store, machine } = bench([answer.wait]);
     const running = executor.run({ id: "a", stepTimeoutMs: 1000 }, "go", { runId: "r" });
@@ -169,14 +169,14 @@ describe("models that misbehave", () => {
     const answered = (await store.history("r")).filter(({ message }) => message.role === "tool");
     expect(JSON.stringify(answered)).toContain("error");
   });
-  test("two calls of one step with the same id both get their result", async () => {
+  test("two calls of one step with the same id both get a result", async () => {
     const ran: number[] = [];
     const calls = [1, 2].map((n) => ({ tool: "send", input: { n }, id: "same" }));
     const { executor } = bench([{ calls }, "ok"]);
     await executor.run({ id: "a", tools: { send: tool("once", ({ n }) => ran.push(n)) } }, "go");
     expect(ran.length).toBe(2);
   });
-  test("one that streams for ever is cut off", async () => {
+  test("one that streams endlessly is aborted", async () => {
     const chunk = "x".repeat(100_000);
     async function* forever() {
       yield { type: "stream-start", warnings: [] };
@@ -189,7 +189,7 @@ describe("models that misbehave", () => {
     const result = await createExecutor({ model }).run({ id: "a", stream: true }, "go");
     expect(result).toMatchObject({ status: "failed", error: { code: "RUN_MODEL_ENDLESS" } });
   });
-  test("one that streams is heard piece by piece", async () => {
+  test("one that streams passes each piece of text to the host", async () => {
     const chunks = [
       { type: "stream-start", warnings: [] },
       { type: "text-start", id: "1" },
@@ -215,7 +215,7 @@ describe("models that misbehave", () => {
   });
 });
 
-describe("tools that misbehave", () => {
+describe("failing tools", () => {
   test.each([
     ["an error", new Error("no route"), "no route"],
     ["undefined", undefined, "undefined"],
@@ -231,7 +231,7 @@ describe("tools that misbehave", () => {
       { state: "failed", error: expect.stringContaining(text) },
     ]);
   });
-  test("a once tool that does not know parks the run, and a human frees it", async () => {
+  test("a once tool with an unknown outcome parks the run until a human resolves it", async () => {
     const first = bench([call("send"), "sent"]);
     const send = tool("once", () => {
       throw new UnknownOutcomeError("timed out after the request went out");
@@ -246,7 +246,7 @@ describe("tools that misbehave", () => {
     expect(resumed).toMatchObject({ how: "resumed", result: { status: "completed", output: "sent" } });
     expect(JSON.stringify(await first.store.history("r"))).toContain("it went through");
   });
-  test("an idempotent tool that does not know is asked again with the same key", async () => {
+  test("an idempotent tool with an unknown outcome is called again with the same id", async () => {
     const keys: string[] = [];
     const { executor } = bench([call("put"), "ok"]);
     const put = tool("idempotent", (_, { effectId }) => {
@@ -277,7 +277,7 @@ describe("endings", () => {
     expect(await running).toMatchObject({ status });
     expect((await store.head("r"))?.status).toBe(recorded);
   });
-  test("time runs out", async () => {
+  test("the timeout ends it", async () => {
     const { executor, store, machine } = bench([call("hang"), "end"]);
     const hang = openTool("read");
     const agent: Agent = { id: "a", tools: { hang: hang.tool }, timeoutMs: 5000 };
@@ -286,7 +286,7 @@ describe("endings", () => {
     expect(await passTime(machine.clock, running)).toMatchObject({ status: "timeout" });
     expect((await store.head("r"))?.status).toBe("timeout");
   });
-  test("a stopped run waits a moment for an effect in flight, and else says that nobody knows", async () => {
+  test("a stopped run waits for an effect in flight; after the grace period its outcome is unknown", async () => {
     const first = bench([call("send"), "end"]);
     const stop = new AbortController();
     const send = openTool("once");
@@ -300,7 +300,7 @@ describe("endings", () => {
     expect(result).toMatchObject({ status: "cancelled", unknownEffects: [{ id: "r.1.0" }] });
     expect(await first.store.effects("r")).toMatchObject([{ state: "unknown" }]);
   });
-  test("an effect that ends within the grace is known", async () => {
+  test("an effect that ends within the grace period has a known outcome", async () => {
     const first = bench([call("send"), "end"]);
     const send = openTool("once");
     const running = first.executor.run({ id: "a", tools: { send: send.tool } }, "go", { runId: "r" });
@@ -346,7 +346,7 @@ describe("resume", () => {
     await passTime(first.machine.clock, running);
     return reborn(first, script);
   }
-  test("goes on with no new input and without asking the model again", async () => {
+  test("continues without new input and without repeating model calls", async () => {
     let ran = 0;
     const second = await interrupted("idempotent", () => ++ran);
     const agent: Agent = {
@@ -369,7 +369,7 @@ describe("resume", () => {
     expect(resumed).toMatchObject({ result: { status: "needs-human", unknownEffects: [{ id: "r.1.0" }] } });
     expect((await second.store.head("r"))?.status).toBe("needs-human");
   });
-  test("a tool that was once stays once, whatever a newer agent declares", async () => {
+  test("a once call stays once, whatever a newer agent declares", async () => {
     const second = await interrupted("once", () => {});
     const agent: Agent = { id: "a", tools: { act: tool("read", () => expect.unreachable()) } };
     const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
@@ -388,14 +388,14 @@ describe("resume", () => {
     expect(resumed).toMatchObject({ result: { status } });
     expect(ran).toBe(runs);
   });
-  test("a tool that is gone leaves the question to a human", async () => {
+  test("an unknown outcome of a removed tool parks the run", async () => {
     const second = await interrupted("idempotent", () => {});
     const [resumed] = await recoverInterrupted(second.executor, {
       agentFor: () => ({ id: "a" }),
     });
     expect(resumed).toMatchObject({ result: { status: "needs-human" } });
   });
-  test("a run without an agent here, or too old, is left with a reason", async () => {
+  test("a run without an agent here, or too old, is skipped with a reason", async () => {
     const second = await interrupted("read", () => {});
     const none = await recoverInterrupted(second.executor, { agentFor: () => undefined });
     expect(none).toMatchObject([{ how: "skipped", reason: "this host has no agent a" }]);
@@ -407,7 +407,7 @@ describe("resume", () => {
     expect(old).toMatchObject([{ how: "skipped" }]);
     expect((await second.store.listInterrupted()).length).toBe(1);
   });
-  test("two recoveries at once resume every run once", async () => {
+  test("two concurrent recoveries resume every run once", async () => {
     const machine = createSimulatedMachine({ disk: systemDisk });
     const store = createMemoryRunStore({ machine });
     const down = createExecutor({ model: createScriptedModel(["end"]), machine, store });
@@ -423,7 +423,7 @@ describe("resume", () => {
     expect(resumed.length).toBe(30);
     expect(new Set(resumed).size).toBe(30);
   });
-  test("an owner that lost its lease writes nothing more and says so", async () => {
+  test("an owner that lost its lease stops writing and reports it", async () => {
     const first = bench([call("look"), "end"]);
     const look = openTool("read");
     const running = first.executor.run({ id: "a", tools: { look: look.tool } }, "go", { runId: "r" });
@@ -438,8 +438,8 @@ describe("resume", () => {
   });
 });
 
-describe("hosts that misbehave", () => {
-  test("a listener that throws is told nothing more, and the run goes on", async () => {
+describe("failing hosts", () => {
+  test("a listener that throws is not called again, and the run continues", async () => {
     const chunks = [
       { type: "text-start", id: "1" },
       { type: "text-delta", id: "1", delta: "a" },
@@ -459,7 +459,7 @@ describe("hosts that misbehave", () => {
     expect(result).toMatchObject({ status: "completed", output: "ab" });
     expect([told, result.warnings.length]).toEqual([1, 1]);
   });
-  test("the audit log has everything when the result is there", async () => {
+  test("the audit log is complete when the result is returned", async () => {
     const kinds: string[] = [];
     const record = async (_: unknown, { kind }: { kind: string }) => {
       await new Promise((resolve) => setTimeout(resolve, 5));
@@ -469,7 +469,7 @@ describe("hosts that misbehave", () => {
     await executor.run({ id: "a" }, "go");
     expect(kinds).toEqual(["begin", "step", "end"]);
   });
-  test("a run is not finished by an agent with fewer phases than it had", async () => {
+  test("an agent with fewer phases than the run is refused", async () => {
     const first = bench(["out"]);
     const down = new AbortController();
     const stopAtSecond = ({ outputs }: { outputs: readonly unknown[] }) => {
@@ -487,7 +487,7 @@ describe("hosts that misbehave", () => {
 });
 
 describe("throttled saves", () => {
-  test("hold back steps without effects, and go out at the end", async () => {
+  test("defer steps without effects to the end", async () => {
     const script = [call("look"), call("look"), call("look"), "end"];
     const { executor, store, machine } = bench(script, { throttleMs: 60_000 });
     const counts: number[] = [];
@@ -500,7 +500,7 @@ describe("throttled saves", () => {
     expect(counts).toEqual([2, 2, 2]);
     expect((await store.load("r"))?.transcript.length).toBe(8);
   });
-  test("never hold back what an effect depends on", async () => {
+  test("never defer a save before an effect", async () => {
     const { executor, store } = bench([call("look"), call("send"), "end"], { throttleMs: 60_000 });
     const send = tool("once", async (_, { info }) => (await store.head(info.runId))!.messageCount);
     await executor.run({ id: "a", tools: { look: tool("read", () => 1), send } }, "go", { runId: "r" });
@@ -517,7 +517,7 @@ describe("phases", () => {
       prompt: ({ outputs }: { outputs: readonly { output: string }[] }) => `second after ${outputs.length}`,
     },
   ];
-  test("each has its own conversation and hands on its output", async () => {
+  test("each has its own conversation and passes its output on", async () => {
     const { executor, store } = bench(["out"]);
     const result = await executor.run({ id: "a", phases }, "the input", { runId: "r" });
     expect(result).toMatchObject({ status: "completed", output: "out", steps: 3 });
@@ -532,7 +532,7 @@ describe("phases", () => {
       .map(({ message }) => message.content);
     expect(prompts).toEqual(["the input", "make a plan", "first\n\n## plan\nout", "second after 2"]);
   });
-  test("one that may fail has a fallback", async () => {
+  test("a failed phase with a fallback uses it", async () => {
     const first = bench([() => Promise.reject(new Error("down"))]);
     const agent: Agent = { id: "a", phases: [{ name: "try", prompt: "p", fallback: "without it" }] };
     expect(await first.executor.run(agent, "go")).toMatchObject({
@@ -540,7 +540,7 @@ describe("phases", () => {
       output: "without it",
     });
   });
-  test("a resume skips what is done by position and goes on inside the phase it was in", async () => {
+  test("a resume skips completed phases by position and continues within the interrupted one", async () => {
     const down = new AbortController();
     const first = bench([call("look"), "out"]);
     let looked = 0;
@@ -557,7 +557,7 @@ describe("phases", () => {
     const second = reborn(first, [call("look"), "out"]);
     const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed", steps: 6 } });
-    // The read that the shutdown cut short is asked again.
+    // The read that the shutdown interrupted is repeated.
     expect(looked).toBe(4);
     expect((await second.store.load("r"))?.phases.length).toBe(3);
   });

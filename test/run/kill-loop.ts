@@ -1,5 +1,5 @@
-// The kill loop: SIGKILL at a crash point, start again until the run ends, and count in another process what was done
-// to the outside world. A point that only a resume passes is armed in the resume.
+// The kill loop: SIGKILL at a crash point, restart until the run ends, and count the effects in another process. A point
+// that only a resume passes is armed in the resume.
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,13 +11,13 @@ import { bundleProgram } from "../bundle.ts";
 const HERE = import.meta.dirname;
 const ARM = join(HERE, "..", "..", "src", "testing", "arm-crash-point.ts");
 const MOST_STARTS = 5;
-/** Leaves a started effect behind, so that the next start resumes with a question. */
+/** Leaves a started effect behind, whose outcome is unknown to the next start. */
 const INTERRUPTION = "run.effect.happened";
 
 export const CLASSES = ["read", "idempotent", "once", "reconcile"] as const;
 export type Class = (typeof CLASSES)[number];
 
-/** All crash points of the kernel; those of one store only concern that store. */
+/** All crash points of the kernel and of the given store. */
 export function crashPointsFor(store: "sqlite" | "postgres"): string[] {
   return listCrashPoints(join(HERE, "..", "..", "src"))
     .map(({ name }) => name)
@@ -53,11 +53,11 @@ export interface Cell {
 }
 
 export interface CellResult extends Cell {
-  /** How often the process was killed. 0 when nothing of this class passes the point. */
+  /** How often the process was killed; 0 when this class never passes the point. */
   readonly kills: number;
-  /** Whether a human had to say what became of an effect. */
+  /** Whether a human had to resolve an effect. */
   readonly parked: boolean;
-  /** How often each of the two effects happened, before any human's word. */
+  /** How often each of the two effects happened before a human resolved one. */
   readonly before: readonly number[];
   /** The same at the end. */
   readonly after: readonly number[];
@@ -80,7 +80,7 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
     let kills = 0;
     let last = await start(cell.point);
     if (!last.killed) {
-      // Nothing passed it: begin anew, interrupt, and arm it in the resume.
+      // Not reached: start over, interrupt, and arm it in the resume.
       await forget(cell.store, place, schema);
       await fetch(world.url, { method: "DELETE" });
       kills += (await start(INTERRUPTION)).killed ? 1 : 0;
@@ -104,7 +104,7 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
   }
 }
 
-/** What each class promises; a sentence when it is broken. */
+/** Checks how often effects of a class may happen; returns the violation, if any. */
 export function brokenPromise(result: CellResult): string | undefined {
   const { status, before, after, kills } = result;
   if (status !== "completed") return `the run ended as ${status}`;
@@ -160,7 +160,7 @@ function openStore(store: Cell["store"], place: string, schema: string) {
     : openPostgresRunStore(place, { schema, maxConnections: 1 });
 }
 
-/** What a person does with `lazarus runs resolve`: looks at the world, then says what happened. */
+/** What a human does with `lazarus runs resolve`: checks whether the effect happened, then reports it. */
 async function resolveByLooking(
   kind: Cell["store"],
   place: string,

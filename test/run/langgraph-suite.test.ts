@@ -1,4 +1,4 @@
-// The makers' own suite, whole: 718 of validate and 8 of deltaChannelHistoryTests, on both databases.
+// LangGraph's own conformance suite: 718 tests of validate and 8 of deltaChannelHistoryTests, on both databases.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import {
 } from "../../src/integrations/langgraph/index.ts";
 import { type PostgresServer, startPostgres } from "./postgres-server.ts";
 
-// The suite is written for Vitest's globals.
+// The suite uses Vitest's globals.
 Object.assign(globalThis, vitest);
 
 let directory: string;

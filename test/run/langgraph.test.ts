@@ -1,4 +1,4 @@
-// What the makers' suite lacks: branches that keep their own state, many writers, and growth that is linear.
+// What LangGraph's suite does not cover: state of forked branches, concurrent writers, kills, and linear growth.
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -36,7 +36,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** A graph that says one thing per step, `steps` times. */
+/** A graph that adds one message per step, `steps` times. */
 function chatter(saver: LazarusSaver, steps: number, text: (n: number) => string) {
   return new StateGraph(MessagesAnnotation)
     .addNode("talk", ({ messages }) => ({ messages: [new AIMessage(text(messages.length))] }))
@@ -68,7 +68,7 @@ describe.each(Object.entries(places))("saver on %s", (_, createPlace) => {
     const fork = history.find(({ values }) => values.messages?.length === 2)!.config;
     const left = await graph.updateState(fork, { messages: [new AIMessage("left")] });
     const right = await graph.updateState(fork, { messages: [new AIMessage("right")] });
-    // As another process reads it, with nothing remembered.
+    // Opened again, with an empty cache.
     await using fresh = await open();
     const again = chatter(fresh, 3, (n) => `said ${n}`);
     const words = async (config: typeof left) =>
@@ -78,7 +78,7 @@ describe.each(Object.entries(places))("saver on %s", (_, createPlace) => {
     expect(await words(history[0]!.config)).toEqual(["go", "said 1", "said 2", "said 3"]);
   });
 
-  test("twenty writers at once lose nothing", async () => {
+  test("twenty concurrent writers lose nothing", async () => {
     const open = await createPlace();
     const savers = await Promise.all(Array.from({ length: 4 }, open));
     const run = (i: number) =>
@@ -96,7 +96,7 @@ describe.each(Object.entries(places))("saver on %s", (_, createPlace) => {
     for (const saver of savers) await saver[Symbol.asyncDispose]();
   });
 
-  test("a deleted thread leaves the others alone", async () => {
+  test("deleting a thread does not affect the others", async () => {
     const open = await createPlace();
     await using saver = await open();
     for (const thread_id of ["a", "b"]) {
@@ -113,7 +113,7 @@ describe.each(Object.entries(places))("saver on %s", (_, createPlace) => {
   });
 });
 
-describe("saver on a server", () => {
+describe("saver on PostgreSQL", () => {
   const start = (connection: string, crashAt?: string) =>
     new Promise<{ killed: boolean; said: string }>((resolve) => {
       const arm = crashAt === undefined ? [] : ["--import", ARM];
@@ -133,7 +133,7 @@ describe("saver on a server", () => {
     .filter((name) => name.startsWith("langgraph.") && !name.endsWith(".uncommitted"));
 
   test.each([...points, "langgraph.put.after#3"])(
-    "killed at %s, the graph says everything once",
+    "killed at %s, the graph has every message once",
     async (point) => {
       const connection = await server.createDatabase();
       expect(await start(connection, point)).toMatchObject({ killed: true });
@@ -141,7 +141,7 @@ describe("saver on a server", () => {
     },
   );
 
-  test("of a newer schema is not touched", async () => {
+  test("refuses a newer schema", async () => {
     const connection = await server.createDatabase();
     await (await openPostgresSaver(connection))[Symbol.asyncDispose]();
     const client = new pg.Client(connection);
@@ -151,14 +151,14 @@ describe("saver on a server", () => {
     await expect(openPostgresSaver(connection)).rejects.toMatchObject({ code: "RUN_STORE_NEWER" });
   });
 
-  test("that stops and starts in the middle of a graph costs time and nothing else", async () => {
+  test("continues after the server restarts in the middle of a graph", async () => {
     await using saver = await openPostgresSaver(await server.createDatabase());
     let back: Promise<void> | undefined;
     const graph = chatter(saver, 4, (n) => `said ${n}`);
     const stopping = new StateGraph(MessagesAnnotation)
       .addNode("stop", async () => {
         await server.stop();
-        // Not before the saver has found nobody there.
+        // Not before the saver has noticed that the server is gone.
         back = systemClock.sleep(300).then(() => server.start());
         return { messages: [new AIMessage("stopped")] };
       })
@@ -181,8 +181,8 @@ describe("saver on a server", () => {
   });
 });
 
-describe("saver in a file", () => {
-  // Nothing that packs into a short body.
+describe("saver on SQLite", () => {
+  // Incompressible, so that it is stored as a long body.
   const LONG = randomBytes(1500).toString("base64");
   const thread = (thread_id: string) => ({ configurable: { thread_id } });
   const go = { messages: [new HumanMessage("go")] };
@@ -194,7 +194,7 @@ describe("saver in a file", () => {
     return n;
   };
 
-  test("of the first schema is read, and goes on", async () => {
+  test("reads and migrates the first schema", async () => {
     const path = fresh();
     {
       await using saver = openSqliteSaver(path);
@@ -218,7 +218,7 @@ describe("saver in a file", () => {
     expect(values.messages).toHaveLength(9);
   });
 
-  test("leaves nothing of a deleted thread, nor of a step that is put twice", async () => {
+  test("removes all rows of a deleted thread and of a replaced write", async () => {
     const path = fresh();
     await using saver = openSqliteSaver(path);
     await chatter(saver, 4, () => LONG).invoke(go, thread("t"));
@@ -236,10 +236,10 @@ describe("saver in a file", () => {
   test.each([
     ["lost its bodies", "DELETE FROM long_body"],
     ["lost a link of a chain", "DELETE FROM blob WHERE depth = 1"],
-    ["has a chain that bites its tail", "UPDATE blob SET base = version WHERE depth > 0"],
-    ["has bytes that do not unpack", "UPDATE long_body SET body = x'01ffffff'"],
-    ["has a checkpoint that is no JSON", "UPDATE checkpoint SET body = x'007b6f6f7073'"],
-  ])("that %s says so", async (_, sql) => {
+    ["has a circular chain", "UPDATE blob SET base = version WHERE depth > 0"],
+    ["has bytes that cannot be decompressed", "UPDATE long_body SET body = x'01ffffff'"],
+    ["has a checkpoint that is not JSON", "UPDATE checkpoint SET body = x'007b6f6f7073'"],
+  ])("reports a file that %s", async (_, sql) => {
     const path = fresh();
     {
       await using saver = openSqliteSaver(path);
@@ -255,7 +255,7 @@ describe("saver in a file", () => {
     });
   });
 
-  test("of a newer schema, or packed in a newer way, is not touched", async () => {
+  test("refuses a newer schema or encoding", async () => {
     const path = fresh();
     {
       await using saver = openSqliteSaver(path);
@@ -277,7 +277,7 @@ describe("saver in a file", () => {
     expect(readFileSync(path).equals(bytes)).toBe(true);
   });
 
-  test("that need only survive a kill is seen by another process at once", async () => {
+  test("with survives: kill, another process sees a step at once", async () => {
     const path = fresh();
     await using saver = openSqliteSaver(path, { survives: "kill" });
     await chatter(saver, 3, (n) => `said ${n}`).invoke(go, thread("t"));
@@ -286,10 +286,10 @@ describe("saver in a file", () => {
   });
 });
 
-test("400 steps of 2 KB are at most 3 MB, and every step of them can be read", async () => {
+test("400 steps of 2 KB take at most 3 MB, and every step can be read", async () => {
   const path = join(mkdtempSync(join(directory, "s-")), "graph.db");
   const saver = openSqliteSaver(path);
-  // Text that packs no better than prose does.
+  // Text that compresses like prose.
   let seed = 7;
   const word = () => {
     seed = (seed * 1103515245 + 12345) % 2 ** 31;

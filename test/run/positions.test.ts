@@ -1,5 +1,4 @@
-// Files and conversation go back together: what a cell's checkpoint needs to know of its runs, and that a runs.db that
-// is put back resumes at the step it was taken at.
+// Positions of a cell's runs, which checkpoints record, and that a restored runs.db resumes at the step of its checkpoint.
 import {
   chmodSync,
   copyFileSync,
@@ -27,7 +26,7 @@ afterEach(() => rmSync(cell, { recursive: true, force: true }));
 
 const step: Line = { calls: [{ tool: "look", input: {} }] };
 
-/** An agent that counts its looks in a file of the cell, and is stopped after `stopAfter` of them. */
+/** An agent that counts its calls in a file of the cell, and is stopped after `stopAfter` of them. */
 function agentOf(looks: number[], stop: AbortController, stopAfter: number) {
   const look = {
     inputSchema: jsonSchema<object>({ type: "object" }),
@@ -58,7 +57,7 @@ async function workUntil(stopAfter: number, looks: number[]) {
 }
 
 describe("positions of a cell's runs", () => {
-  test("no store, a foreign or a broken one have none, and nothing is made", () => {
+  test("a missing, foreign or damaged store has none, and no file is created", () => {
     expect(readRunPositions(cell)).toEqual([]);
     expect(readdirSync(cell)).toEqual([]);
     mkdirSync(join(cell, "state"));
@@ -66,7 +65,7 @@ describe("positions of a cell's runs", () => {
     expect(readRunPositions(cell)).toEqual([]);
     expect(readdirSync(join(cell, "state"))).toEqual(["runs.db"]);
   });
-  test("are read while the store is open, closed, or was killed with a log beside it", async () => {
+  test("are read while the store is open, closed, or left with a log by a kill", async () => {
     await workUntil(2, []);
     const position = {
       runId: "r1",
@@ -83,7 +82,7 @@ describe("positions of a cell's runs", () => {
     await using store = openCellRunStore(cell);
     await store.claim("r1");
     expect(readRunPositions(cell)).toMatchObject([position]);
-    // As a copy of the files of a killed process has it: a log without its index.
+    // As in a copy of a killed process's files: a write-ahead log without its index.
     const copy = mkdtempSync(join(tmpdir(), "lazarus-positions-"));
     mkdirSync(join(copy, "state"));
     for (const name of ["runs.db", "runs.db-wal"]) {
@@ -93,13 +92,13 @@ describe("positions of a cell's runs", () => {
     expect(readdirSync(join(copy, "state")).sort()).toEqual(["runs.db", "runs.db-wal"]);
     rmSync(copy, { recursive: true });
   });
-  test("are read from a cell that cannot be written", async () => {
+  test("are read from a read-only cell", async () => {
     await workUntil(2, []);
     chmodSync(join(cell, "state"), 0o500);
     expect(readRunPositions(cell).length).toBe(1);
     chmodSync(join(cell, "state"), 0o700);
   });
-  test("files and conversation that are put back together resume at the same step", async () => {
+  test("restored files and conversation resume at the same step", async () => {
     const looks: number[] = [];
     await workUntil(2, looks);
     const saved = mkdtempSync(join(tmpdir(), "lazarus-positions-"));
@@ -121,7 +120,7 @@ describe("positions of a cell's runs", () => {
     expect(again.length).toBe(6);
     expect(existsSync(join(cell, "notes.txt"))).toBe(true);
   });
-  test("the sentence about a restore says what came back, went, or moved", () => {
+  test("the description of a restore names restored, removed and moved runs", () => {
     const run = (runId: string, at: number, status: RunPosition["status"] = "running"): RunPosition => ({
       ...{
         store: "state/runs.db",

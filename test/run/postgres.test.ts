@@ -1,4 +1,4 @@
-// PostgreSQL: the exported suite on a real server, and what only a server can do: stop in the middle.
+// PostgreSQL: the conformance suite on a real server, and server restarts in the middle of a run.
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { jsonSchema } from "ai";
@@ -38,26 +38,26 @@ describe("PostgreSQL run store", () => {
     expect(await stores[0]!.list()).toEqual([]);
     for (const store of stores) await store[Symbol.asyncDispose]();
   });
-  test("a server that cannot be reached is named without its password", async () => {
+  test("an unreachable server is named without its password", async () => {
     const failed = openPostgresRunStore("postgres://u:topsecret@127.0.0.1:1/x", { reconnectMs: 50 });
     await expect(failed).rejects.toMatchObject({ code: "RUN_STORE_UNREACHABLE" });
     await expect(failed).rejects.not.toThrow(/topsecret/);
   });
-  test("a database that is not there is named with the way to make it", async () => {
+  test("a missing database is named, with the command that creates it", async () => {
     const elsewhere = (await server.createDatabase()).replace(/[^/]*$/, "nowhere");
     await expect(openPostgresRunStore(elsewhere)).rejects.toMatchObject({
       code: "NOT_FOUND",
       hint: expect.stringMatching(/^createdb .* nowhere$/),
     });
   });
-  test("a server that freezes is not waited for without end, and its run goes on when it is back", async () => {
+  test("a frozen server times out, and the run continues when it is back", async () => {
     const connection = await server.createDatabase();
     await using wire = await openWire(connection);
     await using store = await openPostgresRunStore(wire.connection, { maxConnections: 2 });
     const model = createScriptedModel([
       async () => {
         wire.freeze();
-        // From here on a minute takes no time, and no slow machine is taken for a frozen server.
+        // Fake timers from here on, so that timeouts do not depend on the speed of the machine.
         vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
         return "an answer that cannot be saved";
       },
@@ -78,7 +78,7 @@ describe("PostgreSQL run store", () => {
     wire.thaw();
     expect(await store.head("r")).toMatchObject({ status: "running" });
   });
-  test("a server that stops and starts in the middle of a run costs time and nothing else", async () => {
+  test("a run continues after the server restarts in the middle of it", async () => {
     const connection = await server.createDatabase();
     await using store = await openPostgresRunStore(connection);
     let sent = 0;
@@ -89,7 +89,7 @@ describe("PostgreSQL run store", () => {
       execute: async () => {
         sent += 1;
         await server.stop();
-        // Not before the store has found nobody there.
+        // Not before the store has noticed that the server is gone.
         back = systemClock.sleep(300).then(() => server.start());
         return "sent";
       },
@@ -103,7 +103,7 @@ describe("PostgreSQL run store", () => {
     expect((await store.load("r"))?.transcript.length).toBe(4);
     expect(await store.effects("r")).toMatchObject([{ state: "done", attempts: 1 }]);
   });
-  test("a server that stops between two statements of a transaction ends neither it nor the process", async () => {
+  test("a server that stops within a transaction ends neither the transaction nor the process", async () => {
     const spec = { what: "a test", component: "test", migrations: [] };
     await using pool = await openPostgresPool(systemClock, await server.createDatabase(), spec);
     let tries = 0;
@@ -122,7 +122,7 @@ describe("PostgreSQL run store", () => {
   });
 });
 
-/** A wire to a server that can fall silent without being cut, as a frozen server or a lost network does. */
+/** A proxy to the server that can stop forwarding without closing, as a frozen server or a lost network does. */
 async function openWire(connection: string) {
   const to = new URL(connection);
   const sockets = new Set<Socket>();

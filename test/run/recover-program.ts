@@ -1,4 +1,4 @@
-// A host that boots: resumes what was interrupted in a store and prints which runs were its own.
+// A booting host: resumes the interrupted runs of a store and prints the results.
 import {
   createExecutor,
   openPostgresRunStore,

@@ -1,5 +1,5 @@
-// A model that follows a script, by the number of answers it can see in the prompt: a process that was killed and
-// started again is given the line that follows, as a real model would.
+// A scripted model that picks its line by the number of its answers in the prompt, so that a restarted process gets the
+// next line, as with a real model.
 import { MockLanguageModelV4 } from "ai/test";
 
 export type Line =
@@ -9,7 +9,7 @@ export type Line =
   | (() => Promise<string> | string);
 
 export interface ScriptedModel extends MockLanguageModelV4 {
-  /** How many times the model was asked. */
+  /** How many times the model was called. */
   readonly asked: number;
 }
 

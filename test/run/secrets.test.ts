@@ -1,4 +1,4 @@
-// Secrets in a run: the tool gets them, the record does not, and the count says how many were taken out.
+// Secrets in a run: the tool receives them, the record does not, and the number removed is reported.
 import { jsonSchema } from "ai";
 import { describe, expect, test } from "vitest";
 import { type Agent, recoverInterrupted, ShutdownError } from "../../src/run/index.ts";
@@ -10,7 +10,7 @@ const open = { inputSchema: jsonSchema<Record<string, unknown>>({ type: "object"
 const push: Line = { calls: [{ tool: "push", input: { token: TOKEN } }] };
 
 describe("secrets", () => {
-  test("in the input of a call reach the tool, once, and not the record", async () => {
+  test("in the input of a call reach the tool but not the record", async () => {
     const got: unknown[] = [];
     const { executor, store } = bench([push, "pushed"]);
     const agent: Agent = {
@@ -25,7 +25,7 @@ describe("secrets", () => {
     expect(result.redactions).toBe(1);
   });
 
-  test("in the input are not made up after a resume: the model is told to make the call again", async () => {
+  test("in the input of a call are not replayed after a resume; the model is asked to repeat the call", async () => {
     const first = bench([push, "pushed"]);
     const stop = new AbortController();
     const save = first.store.save;
@@ -51,7 +51,7 @@ describe("secrets", () => {
     expect(resumed).toMatchObject({ result: { redactions: head?.redactions } });
   });
 
-  test("that a tool answered do not keep the other calls of the step from being made again", async () => {
+  test("in a tool's result do not prevent other calls of the step from being repeated", async () => {
     const calls: Line = {
       calls: [
         { tool: "look", input: {} },
@@ -90,8 +90,8 @@ describe("secrets", () => {
 
   test.each([
     ["the prompt", ["x"], `use ${TOKEN}`],
-    ["what the model says", [`it is ${TOKEN}`], "go"],
-    ["what the model throws", [() => Promise.reject(new Error(`401 for ${TOKEN}`))], "go"],
+    ["the model's answer", [`it is ${TOKEN}`], "go"],
+    ["the model's error", [() => Promise.reject(new Error(`401 for ${TOKEN}`))], "go"],
   ] as [string, Line[], string][])("in %s are taken out and counted", async (_, script, input) => {
     const { executor, store } = bench(script);
     const result = await executor.run({ id: "a" }, input, { runId: "r" });
@@ -101,7 +101,7 @@ describe("secrets", () => {
     expect(result.redactions).toBe(record?.head.redactions);
   });
 
-  test("are not cut in half by the first words that lists show", async () => {
+  test("are not cut in half by the excerpt that lists show", async () => {
     for (let before = 150; before <= 210; before += 5) {
       const { executor, store } = bench(["x"]);
       await executor.run({ id: "a" }, `${"word ".repeat(60).slice(0, before)} ${TOKEN} and more`, {
@@ -113,7 +113,7 @@ describe("secrets", () => {
     }
   });
 
-  test("in what a tool throws, and in names of fields, are taken out and counted", async () => {
+  test("in thrown errors and field names are removed and counted", async () => {
     const line: Line = { calls: [{ tool: "act", input: { [TOKEN]: 1 } }] };
     const { executor, store } = bench([line, "end"]);
     const act = tool(

@@ -1,4 +1,4 @@
-// Every store passes the exported suite.
+// Every store passes the conformance suite.
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -29,7 +29,7 @@ runStoreConformance({ describe, test }, "SQLite", async () => {
 });
 
 test.each(["memory", "SQLite", "PostgreSQL"])(
-  "%s takes no fork of a run that is gone or too short",
+  "%s refuses a fork of a run that is gone or too short",
   async (kind) => {
     const directory = mkdtempSync(join(tmpdir(), "lazarus-runs-"));
     await using server = kind === "PostgreSQL" ? await startPostgres() : undefined;
@@ -76,7 +76,7 @@ test.each(["memory", "SQLite", "PostgreSQL"])(
   },
 );
 
-test("a step on SQLite writes two pages: the one of its message and the one of its run's head", async () => {
+test("a step on SQLite writes two pages, one for the message and one for the run's head", async () => {
   const directory = mkdtempSync(join(tmpdir(), "lazarus-runs-"));
   const path = join(directory, "runs.db");
   {

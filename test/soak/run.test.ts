@@ -1,4 +1,4 @@
-// Long loops over runs: every passage of every save, not only the first; many runs at once; random schedules of kills.
+// Long loops: kills at every pass of every save, and many runs with random shutdowns.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { createScriptedModel } from "../run/scripted-model.ts";
 
 const PASSAGES = [2, 3, 4, 5, 6, 7, 8];
 
-describe("runs, for long", () => {
+describe("runs", () => {
   const repeated = crashPointsFor("sqlite").filter((point) =>
     /^run\.(save|effect|model|sqlite)\./.test(point),
   );
@@ -22,7 +22,7 @@ describe("runs, for long", () => {
     expect(brokenPromise(result)).toBeUndefined();
   });
 
-  test("a thousand runs at once, stopped at random and resumed until all are done", {
+  test("1,000 concurrent runs, stopped at random and resumed until all are done", {
     timeout: 300_000,
   }, async () => {
     const directory = mkdtempSync(join(tmpdir(), "lazarus-soak-"));
