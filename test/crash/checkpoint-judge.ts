@@ -1,5 +1,5 @@
-// What must hold after a checkpoint was killed: what was acknowledged is there, every byte of the vault is in order, at
-// most one checkpoint more is listed, and the next one works as if nothing had happened (INV-1, INV-2).
+// What must hold after a checkpoint was killed: acknowledged checkpoints exist, the vault passes a deep verification, at
+// most one further checkpoint is listed, and the next one succeeds (INV-1, INV-2).
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -20,7 +20,7 @@ export interface Victim {
   readonly first?: number;
   /** Name of a crash point, with #nth. */
   readonly crashAt?: string;
-  /** Killed this long after it began to work. */
+  /** Killed this long after it started to work. */
   readonly killAfterMs?: number;
 }
 

@@ -1,7 +1,7 @@
-// The settings that the victim and its judge share. In a file of its own, since the judge brings Vitest along, which takes
-// a victim longer to load than everything else.
+// Settings shared by the victim and its judge. A separate file, because the judge imports Vitest, which would slow down the
+// start of the victim.
 
-/** Small, so that pruning joins in. */
+/** Small, so that pruning takes place. */
 export const CRASH_DOCUMENT = {
   retention: { keep_last: 8, keep_hourly: 0, keep_daily: 0, keep_weekly: 0, keep_within_seconds: 0 },
 };

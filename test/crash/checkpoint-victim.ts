@@ -1,5 +1,5 @@
-// The victim of the kill loops around checkpoints: edits its cell and saves it, round after round, and says on stdout what
-// is saved, after it is. Run with LAZARUS_CRASH_AT or killed from outside; never by hand, and never by production.
+// The victim of the checkpoint kill loops: edits its cell and takes a checkpoint, round after round, and prints each
+// checkpoint once it is taken. Runs with LAZARUS_CRASH_AT or is killed from outside.
 import fs from "node:fs";
 import { join } from "node:path";
 import { createLab } from "../snapshot/lab.ts";

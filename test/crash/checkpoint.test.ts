@@ -10,7 +10,7 @@ import { CRASH_DOCUMENT } from "./checkpoint-settings.ts";
 const points = listCrashPoints(SOURCES)
   .map(({ name }) => name)
   .filter((name) => /^snapshot\.(capture|layer|publish|compact)\./.test(name));
-/** Enough for layers to be merged; the first passage, and one when there is something to lose. */
+/** The first passage of a crash point, and one that is late enough for compaction and for earlier checkpoints to be lost. */
 const ROUNDS = 12;
 const RANDOM_KILLS = 5;
 
@@ -18,7 +18,7 @@ describe.concurrent("a checkpoint killed with SIGKILL", () => {
   for (const point of points) {
     const passages = point.startsWith("snapshot.compact.") ? [1] : [1, 9];
     for (const passage of passages) {
-      it(`at ${point}, passage ${passage}, is there whole or not at all`, async () => {
+      it(`at ${point}, passage ${passage}, exists completely or not at all`, async () => {
         using lab = createLab({ document: CRASH_DOCUMENT });
         const ending = await runVictim({ home: lab.home, rounds: ROUNDS, crashAt: `${point}#${passage}` });
         expect(ending.signal, `${point} is never passed: teach checkpoint-victim.ts to pass it`).toBe(

@@ -1,4 +1,4 @@
-// A writer that never rests: transactions of two rows each, as fast as it can, until its parent ends it. Every committed
+// A busy writer: transactions of two rows each, as fast as possible, until its parent kills it. Every committed
 // state holds an even number of rows, and as many as the counter says.
 import { writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";

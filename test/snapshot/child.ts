@@ -1,4 +1,4 @@
-// Helper processes of tests: started, awaited until they say "ready", and ended with the test.
+// Helper processes of tests: started, awaited until they print "ready", and killed when the test ends.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 
@@ -6,7 +6,7 @@ export interface Child extends AsyncDisposable {
   readonly pid: number;
 }
 
-/** Runs a TypeScript file beside this one. */
+/** Runs a TypeScript file next to this one. */
 export function startChild(file: string, ...args: readonly string[]): Promise<Child> {
   const child = spawn(process.execPath, [join(import.meta.dirname, file), ...args], {
     stdio: ["ignore", "pipe", "pipe"],

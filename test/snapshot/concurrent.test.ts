@@ -1,4 +1,4 @@
-// Checkpoints of a cell that does not hold still, and beside others who work on the same vault or repository.
+// Checkpoints of a cell that changes during the capture, and next to other operations on the same vault or repository.
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
@@ -12,8 +12,8 @@ import { createLab, type Lab, listTree, removeTree, vaultFiles } from "./lab.ts"
 
 const kept = { document: { retention: { auto: false } } };
 
-describe("what is unchanged", () => {
-  it("adds nothing to the vault but a line of its index", async () => {
+describe("an unchanged cell", () => {
+  it("adds only an index entry to the vault", async () => {
     using lab = createLab(kept);
     for (let i = 0; i < 30; i += 1) fs.writeFileSync(join(lab.worktree, `f${i}`), `content ${i}`);
     await lab.checkpoint();
@@ -26,7 +26,7 @@ describe("what is unchanged", () => {
     expect(changed).toEqual(["index.json"]);
   });
 
-  it("is not what was rewritten in the same millisecond as the scan, with the same size", async () => {
+  it("does not include a file rewritten in the millisecond of the scan with the same size", async () => {
     using lab = createLab({ aheadMs: 0 });
     const file = join(lab.worktree, "f");
     for (let i = 0; i < 10; i += 1) {
@@ -44,7 +44,7 @@ describe("what is unchanged", () => {
     }
   });
 
-  it("is not what was rewritten and touched back to its old time", async () => {
+  it("does not include a file rewritten and touched back to its old time", async () => {
     using lab = createLab();
     const file = join(lab.worktree, "f");
     fs.writeFileSync(file, "before");
@@ -56,7 +56,7 @@ describe("what is unchanged", () => {
     expect(lab.text("worktree/f")).toBe("after!");
   });
 
-  it("is stored once, when only its time of change moved", async () => {
+  it("is not stored again when only a ctime changed", async () => {
     using lab = createLab();
     const file = join(lab.worktree, "f");
     fs.writeFileSync(file, "x");
@@ -69,7 +69,7 @@ describe("what is unchanged", () => {
 
 describe("a file that is written while it is read", () => {
   for (const size of [60_000, 5 << 20]) {
-    it(`is whole when each version is put in its place by a rename (${size} bytes)`, async () => {
+    it(`is consistent when each version is renamed into place (${size} bytes)`, async () => {
       using lab = createLab({ ...kept, aheadMs: 0 });
       const file = join(lab.worktree, "restless");
       await using _writer = await startChild("restless-writer.ts", "replace", file, String(size));
@@ -84,9 +84,9 @@ describe("a file that is written while it is read", () => {
       await lab.verify();
     });
 
-    // A single write that the scheduler stops in its middle shows in no stat, however often one looks. So the promise for
-    // files that are rewritten in place is: flagged when it shows, and right in the next checkpoint in any case.
-    it(`in place is right in the next checkpoint (${size} bytes)`, async () => {
+    // A single write that the scheduler interrupts may not show in any stat. So the guarantee for files that are rewritten
+    // in place is: flagged when the stat shows it, and correct in the next checkpoint in any case.
+    it(`in place is correct in the next checkpoint (${size} bytes)`, async () => {
       using lab = createLab({ ...kept, aheadMs: 0 });
       const file = join(lab.worktree, "restless");
       for (let i = 0; i < 2; i += 1) {
@@ -105,7 +105,7 @@ describe("a file that is written while it is read", () => {
       await lab.verify();
     });
 
-    it(`in place is flagged when it shows (${size} bytes)`, async () => {
+    it(`in place is flagged as torn when its stat shows it (${size} bytes)`, async () => {
       using lab = createLab({ ...kept, aheadMs: 0 });
       const file = join(lab.worktree, "restless");
       fs.writeFileSync(file, "x".repeat(size));
@@ -123,7 +123,7 @@ describe("a file that is written while it is read", () => {
     });
   }
 
-  it("is kept up to where it reached, when it grows", async () => {
+  it("is captured up to the size it had, when it grows", async () => {
     using lab = createLab(kept);
     await using _writer = await startChild("restless-writer.ts", "append", join(lab.worktree, "log"), "1000");
     for (let i = 0; i < 10; i += 1) {
@@ -133,7 +133,7 @@ describe("a file that is written while it is read", () => {
     await lab.verify();
   });
 
-  it("may vanish, small or large, alone or with its directory, without harm", async () => {
+  it("may vanish, small or large, alone or with its directory", async () => {
     using lab = createLab({ ...kept, aheadMs: 0 });
     await using _small = await startChild("restless-writer.ts", "vanish", join(lab.worktree, "small"), "500");
     await using _large = await startChild(
@@ -156,7 +156,7 @@ describe("a file that is written while it is read", () => {
     expect(fs.existsSync(join(restored, "worktree"))).toBe(true);
   });
 
-  it("does not leave stale names behind when its directory is removed under our hands", async () => {
+  it("leaves no stale names when its directory is removed during the capture", async () => {
     using lab = createLab(kept);
     const build = join(lab.worktree, "build");
     {
@@ -170,8 +170,8 @@ describe("a file that is written while it is read", () => {
   });
 });
 
-describe("what cannot be captured is named", () => {
-  it("sockets and devices are skipped, each time; a FIFO is kept and not waited for", async () => {
+describe("paths that cannot be captured are reported", () => {
+  it("sockets and devices are skipped every time; a FIFO is captured without blocking", async () => {
     using lab = createLab();
     const bind = "import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])";
     execFileSync("python3", ["-c", bind, join(lab.worktree, "s")]);
@@ -190,7 +190,7 @@ describe("what cannot be captured is named", () => {
     expect(lab.listing().has("worktree/s")).toBe(false);
   });
 
-  it("names that were excluded come in when they no longer are", async () => {
+  it("paths are captured once they are no longer excluded", async () => {
     using lab = createLab({ document: { snapshot: { exclude: ["cache/"] } } });
     fs.mkdirSync(join(lab.worktree, "cache"));
     fs.writeFileSync(join(lab.worktree, "cache/x"), "x");
@@ -204,7 +204,7 @@ describe("what cannot be captured is named", () => {
     expect(lab.listing().has("worktree/cache")).toBe(false);
   });
 
-  it("hard links outlive the first of their names", async () => {
+  it("hard links survive the removal of their first name", async () => {
     using lab = createLab();
     const content = "x".repeat(5 << 20);
     for (const name of ["a-large", "a-small"]) {
@@ -224,7 +224,7 @@ describe("what cannot be captured is named", () => {
   });
 });
 
-describe("beside others", () => {
+describe("concurrent operations", () => {
   it("two checkpoints of one cell both succeed, one after the other", async () => {
     using lab = createLab(kept);
     const other = lab.with({});
@@ -245,7 +245,7 @@ describe("beside others", () => {
     await lab.verify();
   });
 
-  it("two missions at once do not see each other", async () => {
+  it("two missions at once do not affect each other", async () => {
     using lab = createLab(kept);
     const other = createLab({ ...kept, mission: "other", home: lab.home });
     fs.mkdirSync(other.worktree, { recursive: true });
@@ -257,7 +257,7 @@ describe("beside others", () => {
     await other.verify();
   });
 
-  it("a prune takes nothing that a checkpoint needs", async () => {
+  it("a prune removes nothing that a checkpoint needs", async () => {
     using lab = createLab(kept);
     const policy = {
       keep_last: 3,
@@ -284,7 +284,7 @@ describe("beside others", () => {
     expect(lab.text("worktree/f4")).toBe("content 19");
   });
 
-  it("git gc and an agent that commits do not spoil it", async () => {
+  it("git gc and commits of the agent do no harm", async () => {
     using lab = createLab(kept);
     execFileSync("git", ["init", "-q", lab.worktree]);
     fs.writeFileSync(join(lab.worktree, "f"), "0");
@@ -313,7 +313,7 @@ describe("beside others", () => {
   });
 });
 
-/** Lets someone act whenever content of the file has been read. */
+/** Calls back whenever content of the file has been read. */
 async function afterEachRead<T>(file: string, use: () => Promise<T>, act: () => void): Promise<T> {
   const original = fs.readSync;
   const { ino } = fs.statSync(file);

@@ -42,7 +42,7 @@ describe("a disk that fails at any one call", () => {
     ["EROFS", 5],
     ["EMFILE", 5],
   ] as const satisfies [FaultCode, number][]) {
-    it(`with ${code} ends in words, and costs nothing that was saved`, async () => {
+    it(`with ${code} is reported, and nothing saved is lost`, async () => {
       using lab = createLab(kept);
       prepare(lab);
       await lab.checkpoint();
@@ -107,7 +107,7 @@ function mountSmall(path: string, megabytes: number): Mount | undefined {
 }
 
 describe("a real small file system", () => {
-  it("that is full, or read-only, is named, and the vault stays in order", async ({ skip }) => {
+  it("that is full or read-only is reported, and the vault stays valid", async ({ skip }) => {
     using lab = createLab(kept);
     using mount = isRoot ? mountSmall(lab.context.config.vault_root, 4) : undefined;
     if (mount === undefined) skip("mounting a tmpfs needs root and the right to mount");
@@ -138,7 +138,7 @@ describe("a real small file system", () => {
     await lab.verify();
   });
 
-  it("that is full where the cache lies costs time only", async ({ skip }) => {
+  it("that is full in the cache directory only costs time", async ({ skip }) => {
     using lab = createLab(kept);
     using mount = isRoot ? mountSmall(lab.context.config.run_dir, 1) : undefined;
     if (mount === undefined) skip("mounting a tmpfs needs root and the right to mount");
@@ -157,7 +157,7 @@ describe("a real small file system", () => {
 });
 
 describe("a process that runs out of descriptors", () => {
-  it("says so, instead of saving half a cell", async () => {
+  it("reports it instead of saving half a cell", async () => {
     using lab = createLab(kept);
     prepare(lab);
     fs.mkdirSync(join(lab.worktree, "a/b/c"), { recursive: true });
@@ -186,7 +186,7 @@ describe("a process that runs out of descriptors", () => {
 });
 
 describe("a damaged vault", () => {
-  it("does not keep the next checkpoint from being taken: it is complete, and says why", async () => {
+  it("does not prevent the next checkpoint, which is complete and says why", async () => {
     using lab = createLab(kept);
     prepare(lab);
     const first = await lab.checkpoint();
@@ -212,7 +212,7 @@ describe("a damaged vault", () => {
     }
   });
 
-  it("that lost its index takes no checkpoint and no prune until it is mended: nothing else is lost", async () => {
+  it("without an index accepts no checkpoint or prune until it is repaired; nothing else is lost", async () => {
     using lab = createLab(kept);
     prepare(lab);
     const { vault, machine, config } = lab.context;
@@ -240,7 +240,7 @@ describe("a damaged vault", () => {
 });
 
 describe("the command line", () => {
-  it("exits with 5 and names what was skipped", () => {
+  it("exits with 5 and lists skipped paths", () => {
     using lab = createLab();
     fs.mkdirSync(join(lab.cell, "state"), { recursive: true });
     execFileSync("python3", [

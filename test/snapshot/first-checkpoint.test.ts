@@ -78,7 +78,7 @@ it("stores every path once, each in the right layer", async () => {
 it("is a layer from which plain tar restores directories with their times", async () => {
   using lab = createLab();
   fill(lab);
-  // A directory that tar is done with and comes back to would have another time.
+  // If tar returned to a directory that it has finished, the directory's time would change.
   execFileSync("find", [lab.cell, "-type", "d", "-exec", "touch", "-t", "202001010000", "{}", "+"]);
   const { checkpoint } = await lab.checkpoint();
   const unpacked = join(lab.directory, "unpacked");

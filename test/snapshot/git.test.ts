@@ -1,5 +1,5 @@
-// The git commit of a checkpoint in every awkward repository: it holds what `git add -A` would hold, and nothing of the
-// user's is touched.
+// The git commit of a checkpoint in unusual repositories: it holds what `git add -A` would add, and nothing of the user's
+// is changed.
 import { type ExecFileSyncOptions, execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import fs from "node:fs";
@@ -18,7 +18,7 @@ interface Repository extends Lab {
   write(path: string, content: string): void;
   /** What belongs to the user: HEAD, refs, reflogs, index bytes, stash, hooks, state of rebase and merge. */
   belongings(): Record<string, string>;
-  /** The tree that `git add -A` makes, in an index of its own. */
+  /** The tree that `git add -A` makes, in a separate index. */
   wantedTree(...without: string[]): string;
 }
 
@@ -40,7 +40,7 @@ function createRepository(options: LabOptions = {}, init = true): Repository {
         GIT_CONFIG_COUNT: "2",
         GIT_CONFIG_KEY_0: "protocol.file.allow",
         GIT_CONFIG_VALUE_0: "always",
-        // From git 2.47 on a commit leaves someone behind who holds a lock file for a while.
+        // Since git 2.47 a commit leaves a maintenance process behind, which holds a lock file for a while.
         GIT_CONFIG_KEY_1: "maintenance.auto",
         GIT_CONFIG_VALUE_1: "false",
         ...extra.env,
@@ -89,7 +89,7 @@ function createRepository(options: LabOptions = {}, init = true): Repository {
       const index = join(lab.directory, `wanted-${Math.random()}`);
       const own = git("rev-parse", "--path-format=absolute", "--git-path", "index");
       if (fs.existsSync(own)) fs.copyFileSync(own, index);
-      // Long ago, so that git believes no stat and hashes everything.
+      // An old time, so that git trusts no stat and hashes everything.
       if (fs.existsSync(own)) fs.utimesSync(index, 1, 1);
       const env = { GIT_INDEX_FILE: index };
       run(["add", "-A", "--", ".", ...without.map((path) => `:(exclude)${path}`)], { env });
@@ -103,7 +103,7 @@ function treeOf(lab: Repository, { checkpoint }: CheckpointResult): string {
   return lab.git("rev-parse", `${commit}^{tree}`);
 }
 
-/** Takes a checkpoint and checks the three promises: nothing touched, the right tree, under the right ref. */
+/** Takes a checkpoint and checks that nothing was touched and that the tree and the ref are right. */
 async function proveCommit(lab: Repository, ...without: string[]): Promise<CheckpointResult> {
   const wanted = lab.wantedTree(...without);
   const before = lab.belongings();
@@ -214,7 +214,7 @@ describe("the commit of a checkpoint", () => {
     const { checkpoint } = await proveCommit(lab, "empty");
     expect(checkpoint.metadata.git.note).toContain("empty");
     expect([...lab.listing().keys()]).toContain("worktree/empty/file");
-    // The nested one moves on; then it stops being a repository.
+    // The nested repository gets a commit; then it stops being a repository.
     fs.writeFileSync(join(lab.worktree, "nested/more"), "more");
     lab.git("-C", "nested", "add", "-A");
     lab.git("-C", "nested", "-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "more");
@@ -226,7 +226,7 @@ describe("the commit of a checkpoint", () => {
     await proveCommit(lab);
   });
 
-  it("holds names that are no text", async () => {
+  it("holds names that are not UTF-8", async () => {
     using lab = createRepository();
     const odd = Buffer.concat([Buffer.from(`${lab.worktree}/`), Buffer.from([0x66, 0xff, 0x0a, 0x20])]);
     lab.write(".gitignore", "*.hidden\n");
@@ -241,7 +241,7 @@ describe("the commit of a checkpoint", () => {
     await proveCommit(lab);
   });
 
-  it("follows rules that are edited in between", async () => {
+  it("follows ignore rules that change between checkpoints", async () => {
     using lab = createRepository();
     lab.write("a.tmp", "x");
     await proveCommit(lab);
@@ -261,7 +261,7 @@ describe("the commit of a checkpoint", () => {
     await proveCommit(lab);
   });
 
-  it("is right when the user's index is younger than a change of the same size", async () => {
+  it("is correct when the user's index is newer than a change of the same size", async () => {
     using lab = createRepository();
     for (let i = 0; i < 5; i += 1) {
       lab.write("racy.txt", `${i}aaaa\n`);
@@ -272,7 +272,7 @@ describe("the commit of a checkpoint", () => {
     }
   });
 
-  it("leaves a lock of the user's index alone, and needs none", async () => {
+  it("ignores a lock of the user's index", async () => {
     using lab = createRepository();
     const lock = join(lab.worktree, ".git/index.lock");
     fs.writeFileSync(lock, "");
@@ -313,7 +313,7 @@ describe("the commit of a checkpoint", () => {
     expect(fs.existsSync(ran)).toBe(false);
   });
 
-  it("takes no repository of a directory above, and nothing from the caller's environment", async () => {
+  it("uses no repository of a parent directory and no git variables of the caller", async () => {
     using lab = createRepository(
       {
         environment: {
@@ -336,7 +336,7 @@ describe("the commit of a checkpoint", () => {
     expect(fs.readdirSync(join(above.directory, ".git/refs"))).toEqual(["heads", "tags"]);
   });
 
-  it("says so where there is no repository, or a broken one", async () => {
+  it("reports a missing or broken repository", async () => {
     using lab = createLab();
     const none = await lab.checkpoint();
     expect(none.checkpoint.metadata.git).toMatchObject({ status: "none", commit: null });
@@ -350,7 +350,7 @@ describe("the commit of a checkpoint", () => {
     expect((await lab.checkpoint()).checkpoint.metadata.git.status).toBe("degraded");
   });
 
-  it("is not made through a worktree that is a link: that is said, and the repository behind it left alone", async () => {
+  it("is not made through a worktree that is a link: this is reported, and the target is not touched", async () => {
     using lab = createRepository();
     const elsewhere = join(lab.directory, "elsewhere");
     fs.renameSync(lab.worktree, elsewhere);
@@ -362,7 +362,7 @@ describe("the commit of a checkpoint", () => {
         {
           path: "worktree",
           kind: "degraded",
-          reason: expect.stringContaining("what it leads to is not saved"),
+          reason: expect.stringContaining("its target is not saved"),
         },
       ]);
       expect(checkpoint.metadata.git).toMatchObject({ status: "none", commit: null });
@@ -370,7 +370,7 @@ describe("the commit of a checkpoint", () => {
     expect(lab.git("for-each-ref", "refs/lazarus")).toBe("");
   });
 
-  it("works with SHA-256 objects, a shallow clone, borrowed objects and a sparse checkout", async () => {
+  it("works with SHA-256 objects, a shallow clone, alternates and a sparse checkout", async () => {
     using sha256 = createRepository({}, false);
     sha256.git("init", "-q", "--object-format=sha256");
     sha256.write("a", "one");
@@ -399,7 +399,7 @@ describe("the commit of a checkpoint", () => {
     );
   });
 
-  it("is degraded, and the files saved all the same, when a filter fails, git is absent or its cache is no directory", async () => {
+  it("is degraded, with all files saved, when a filter fails, git is missing or its cache is not a directory", async () => {
     using lab = createRepository();
     lab.git("config", "filter.bad.clean", "exit 1");
     lab.git("config", "filter.bad.required", "true");
@@ -425,13 +425,13 @@ describe("the commit of a checkpoint", () => {
     await proveCommit(lab);
   });
 
-  it("ends a filter that hangs", async () => {
+  it("kills a filter that hangs", async () => {
     using lab = createRepository();
     const pidFile = join(lab.directory, "pid");
     lab.git("config", "filter.slow.clean", `sh -c 'echo $$ > ${pidFile}; sleep 300'`);
     lab.write(".gitattributes", "*.slow filter=slow\n");
     lab.write("x.slow", "x");
-    // Time passes when the filter is at work, and not while a busy machine starts one git after the other.
+    // The clock advances while the filter runs, and not while a busy machine starts one git after another.
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => void vi.useRealTimers());
     const position = commitWorktree({
@@ -448,7 +448,7 @@ describe("the commit of a checkpoint", () => {
       timeoutMs: 700,
     });
     const pidText = () => (fs.existsSync(pidFile) ? fs.readFileSync(pidFile, "utf8") : "");
-    // Not expect.poll, which moves the clock of the test along.
+    // Not expect.poll, which advances the fake clock.
     while (!pidText().endsWith("\n")) await pause(10);
     const pid = Number(pidText());
     vi.advanceTimersByTime(699);
@@ -458,7 +458,7 @@ describe("the commit of a checkpoint", () => {
     while (!isGone(pid)) await pause(10);
   });
 
-  it("is refused by git in a repository of another user, and that is said", async ({ skip }) => {
+  it("reports that git refuses a repository of another user", async ({ skip }) => {
     if (!isRoot) skip("only root can give a repository to another user");
     using lab = createRepository();
     execFileSync("chown", ["-R", "1000:1000", lab.worktree]);
@@ -469,7 +469,7 @@ describe("the commit of a checkpoint", () => {
     });
   });
 
-  it("is made anew when its ref was deleted", async () => {
+  it("is made again when its ref was deleted", async () => {
     using lab = createRepository();
     const first = await proveCommit(lab);
     lab.git("update-ref", "-d", first.checkpoint.metadata.git.ref!);
@@ -489,7 +489,7 @@ describe("the commit of a checkpoint", () => {
     expect(third.checkpoint.metadata.git.commit).toBe(first.checkpoint.metadata.git.commit);
   });
 
-  it("does not mind checkpoints that another cache directory took part in", async () => {
+  it("is correct after checkpoints with another cache directory", async () => {
     using lab = createRepository();
     lab.write("goes", "x");
     await proveCommit(lab);
@@ -497,7 +497,7 @@ describe("the commit of a checkpoint", () => {
     fs.cpSync(cache, `${cache}-mine`, { recursive: true, preserveTimestamps: true });
     fs.rmSync(join(lab.worktree, "goes"));
     await proveCommit(lab);
-    // Back to a private index that has not seen the removal.
+    // Back to a private index without the removal.
     fs.rmSync(cache, { recursive: true });
     fs.renameSync(`${cache}-mine`, cache);
     lab.write("comes", "x");
@@ -505,8 +505,8 @@ describe("the commit of a checkpoint", () => {
   });
 });
 
-describe("few changes are committed quickly, and to the same tree", () => {
-  // In the second an ignored file becomes a link.
+describe("an incremental commit has the same tree as a full one", () => {
+  // With the second seed an ignored file becomes a link.
   it.each([SEED, 847_040])("over random edits (seed %d)", async (seed) => {
     const random = createRandom(seed);
     using lab = createRepository();

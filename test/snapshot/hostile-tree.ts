@@ -1,5 +1,4 @@
-// Trees that a file system allows and a backup fears, and edits that try to go unnoticed, all from a seed. Names are
-// bytes throughout.
+// Random trees that are hard to back up, and edits that are hard to detect, from a seed. Names are bytes.
 import fs from "node:fs";
 import { posixSupport } from "../../src/platform/posix.ts";
 import type { Random } from "../../src/testing/index.ts";
@@ -19,7 +18,7 @@ export interface Garden {
 export interface GardenOptions {
   /** Largest file in bytes. */
   readonly most?: number;
-  /** Names that match the deny-list of secrets. */
+  /** Names that match secret patterns. */
   readonly secrets?: boolean;
 }
 
@@ -87,7 +86,7 @@ export function createGarden(root: string, random: Random, options: GardenOption
     const chosen = pick((stat) => stat.isDirectory());
     return chosen === undefined || random.chance(0.2) ? Buffer.from(root) : chosen;
   };
-  /** A free place, or undefined where paths get too long to be used. */
+  /** An unused path, or undefined where paths get too long. */
   const place = (): Buffer | undefined => {
     const path = join(directory(), newName());
     return path.length > 3500 || fs.lstatSync(path, { throwIfNoEntry: false }) ? undefined : path;
@@ -115,7 +114,7 @@ export function createGarden(root: string, random: Random, options: GardenOption
     return seconds * 1_000_000_000n + BigInt(random.pick([0, 1, 999_999_999, random.int(0, 999_999_999)]));
   };
   const touch = (path: Buffer) => posix.setTimes(path, someTime(), someTime());
-  /** Read-only files are edited, too; for anyone but root that takes a moment of being writable. */
+  /** Read-only files are edited too; without root they are made writable for a moment. */
   const writable = (path: Buffer, work: () => void) => {
     const mode = fs.lstatSync(path).mode & 0o7777;
     if (!isRoot) fs.chmodSync(path, mode | 0o200);
@@ -137,7 +136,7 @@ export function createGarden(root: string, random: Random, options: GardenOption
       try {
         posix.setXattr(path, attribute.name, attribute.value);
       } catch {
-        // Not every file system has them, and not every type of file.
+        // Not supported by every file system and file type.
       }
     });
   };
@@ -200,7 +199,7 @@ export function createGarden(root: string, random: Random, options: GardenOption
       const path = place();
       if (path !== undefined) make(path);
     },
-    // In place, keeping size and time: only ctime tells.
+    // In place, with the same size and time: only ctime changes.
     onFile((path) => {
       const { size: length, mtimeNs, atimeNs } = fs.lstatSync(path, { bigint: true });
       writable(path, () => rewrite(path, content(Math.min(Number(length), 300_000))));
@@ -221,7 +220,7 @@ export function createGarden(root: string, random: Random, options: GardenOption
     }),
     onAny(remove),
     onFile(remove),
-    // Anything becomes anything else under the same name.
+    // A path changes its type.
     onAny((path) => {
       remove(path);
       make(path);
@@ -232,7 +231,7 @@ export function createGarden(root: string, random: Random, options: GardenOption
         return;
       fs.renameSync(path, target);
     }),
-    // Two names change places.
+    // Two names are swapped.
     () => {
       const [a, b] = [pick(isFile), pick(isFile)];
       if (a === undefined || b === undefined || a.equals(b)) return;
@@ -243,7 +242,7 @@ export function createGarden(root: string, random: Random, options: GardenOption
     },
     onAny((path) => dress(path, fs.lstatSync(path))),
     onAny(touch),
-    // Hard links are tied anew.
+    // Hard links are replaced.
     () => {
       const [a, b] = [pick(isFile), pick(isFile)];
       if (a === undefined || b === undefined || a.equals(b)) return;

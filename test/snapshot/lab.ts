@@ -1,4 +1,4 @@
-// A cell and its vault in a directory of their own, for tests of checkpoints on the real disk. Trees are compared by
+// A cell and its vault in a temporary directory, for tests of checkpoints on the real disk. Trees are compared by
 // list_tree.py, which shares no code with Lazarus.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
@@ -31,7 +31,7 @@ export interface LabOptions {
    */
   readonly aheadMs?: number;
   readonly environment?: Record<string, string | undefined>;
-  /** An existing laboratory whose home this one shares. */
+  /** The home of an existing lab to share. */
   readonly home?: string;
 }
 
@@ -41,16 +41,16 @@ export interface Lab extends Disposable {
   readonly context: MissionContext;
   readonly cell: string;
   readonly worktree: string;
-  /** The same place with other settings. */
+  /** The same lab with other settings. */
   with(options: LabOptions): Lab;
   checkpoint(options?: Partial<CheckpointOptions>): Promise<CheckpointResult>;
   /** Restores a checkpoint into a new directory and returns it. */
   restored(id: string): Promise<string>;
-  /** Opens a checkpoint to read it: `latest` unless told. */
+  /** Opens a checkpoint for reading; default `latest`. */
   open(id?: string): Contents;
   listing(id?: string): Map<string, Entry>;
   text(path: string, id?: string): string;
-  /** Fails unless every byte of the vault is in order. */
+  /** Fails unless the vault passes `verify --deep`. */
   verify(): Promise<void>;
 }
 
@@ -129,7 +129,7 @@ export function removeTree(directory: string): void {
   rmSync(directory, { recursive: true, force: true });
 }
 
-/** The tree as list_tree.py sees it, a line a path. */
+/** The tree as list_tree.py sees it, one line per path. */
 export function listTree(directory: string, ...skip: string[]): string[] {
   const text = execFileSync(PYTHON, [LISTER, directory, ...skip], { encoding: "utf8", maxBuffer: 2 ** 28 });
   return text.trimEnd().split("\n");

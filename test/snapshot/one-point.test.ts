@@ -1,4 +1,4 @@
-// One recovery point for files and steps, what it costs, and what the policy lets go after it.
+// One checkpoint for files and flows, its size, and the pruning after it.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
@@ -12,7 +12,7 @@ import { createLab, type Lab, vaultFiles } from "./lab.ts";
 const bytesOf = (lab: Lab) =>
   [...vaultFiles(lab.context.vault.root).values()].reduce((sum, size) => sum + size, 0);
 
-describe("where flows stand", () => {
+describe("positions of flows", () => {
   const writeFlow = (lab: Lab, step: string) => {
     const directory = join(lab.worktree, "memory/checkpoints");
     fs.mkdirSync(directory, { recursive: true });
@@ -20,7 +20,7 @@ describe("where flows stand", () => {
     fs.writeFileSync(join(directory, "letters.json"), formatExact(document));
   };
 
-  it("is in the checkpoint, and a restore says from where to where it moves", async () => {
+  it("are in the checkpoint, and a restore reports how they change", async () => {
     using lab = createLab();
     writeFlow(lab, "fetch");
     const { checkpoint, ref } = await lab.checkpoint();
@@ -29,14 +29,14 @@ describe("where flows stand", () => {
     const { moves } = await restoreCell(lab.context, { checkpoint: ref.id });
     expect(moves.join("\n")).toContain("letters");
     expect(moves.join("\n")).toContain("fetch");
-    // A part of the cell takes no flow along.
+    // Restoring a part of the cell does not move flows.
     const part = await restoreCell(lab.context, { checkpoint: ref.id, paths: ["worktree/memory"] });
     expect(part.moves).toEqual([]);
   });
 });
 
-describe("what a checkpoint adds to the vault", () => {
-  it("grows with the change, not with the cell", async () => {
+describe("the size of a checkpoint", () => {
+  it("grows with the changes, not with the cell", async () => {
     const added: number[] = [];
     for (const files of [50, 3000]) {
       using lab = createLab();
@@ -52,8 +52,8 @@ describe("what a checkpoint adds to the vault", () => {
   });
 });
 
-describe("the policy in the config", () => {
-  it("is applied after each checkpoint, and the git refs of what went go with it", async () => {
+describe("the configured retention policy", () => {
+  it("is applied after each checkpoint, and removes the git refs of pruned checkpoints", async () => {
     const keepTwo = {
       keep_last: 2,
       keep_hourly: 0,

@@ -1,11 +1,11 @@
-// Takes a checkpoint with only so many file descriptors left. Says on stdout how it ended.
+// Takes a checkpoint with a limited number of file descriptors. Prints the outcome.
 import fs from "node:fs";
 import { LazarusError } from "../../src/platform/errors.ts";
 import { createLab } from "./lab.ts";
 
 const [home = "", left = "0"] = process.argv.slice(2);
 const lab = createLab({ home });
-// Whatever is loaded at first use is loaded now.
+// Load now what is loaded lazily.
 await lab.checkpoint();
 fs.writeFileSync(`${lab.worktree}/new`, "x");
 const taken: number[] = [];

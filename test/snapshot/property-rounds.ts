@@ -1,5 +1,5 @@
 // One run of the property "restoring a checkpoint gives the tree that was there", from a seed: grow a hostile tree, save,
-// edit, save again, and at the end restore every checkpoint and compare it by an eye that is not ours.
+// edit, save again, and at the end restore every checkpoint and compare it with an independent lister.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ export interface Profile {
   readonly editsPerRound: number;
   /** The worktree is a git repository with another one inside. */
   readonly git?: boolean;
-  /** What befalls the stat cache between checkpoints. */
+  /** Damages the stat cache between checkpoints. */
   readonly hurtCache?: boolean;
 }
 
@@ -52,7 +52,7 @@ export async function runProperty(seed: number, profile: Profile): Promise<void>
     if (profile.hurtCache) hurtCache(lab, random, caches);
     const before = listTree(lab.cell, "worktree/.git");
     const { ref, flaws } = await lab.checkpoint();
-    // Edits reach into the nested repository, too: git may find it broken.
+    // Edits also hit the nested repository: git may find it broken.
     const unexpected = flaws.filter(({ path, reason }) => path !== "worktree" || !reason.startsWith("git "));
     expect(unexpected, `seed ${seed}, round ${round}`).toEqual([]);
     expect(listTree(lab.cell, "worktree/.git"), `seed ${seed}: the checkpoint changed the cell`).toEqual(
@@ -82,7 +82,7 @@ function difference(wanted: readonly string[], got: readonly string[]): string[]
 }
 
 function plantRepositories(lab: Lab): void {
-  // Without maintenance, which git leaves running behind a commit, with a lock file that comes and goes.
+  // Without background maintenance, which creates and removes a lock file after a commit.
   const words = ["user.name=t", "user.email=t@t", "maintenance.auto=false"];
   const settings = words.flatMap((each) => ["-c", each]);
   const git = (directory: string, ...args: string[]) =>

@@ -1,5 +1,4 @@
-// Restoring any checkpoint gives the tree it was taken of, whatever the tree and whatever happened in between. The long
-// loop over many seeds is in test/soak.
+// Restoring any checkpoint gives the tree that was captured. The long loop over many seeds is in test/soak.
 import { describe, it } from "vitest";
 import { SEED } from "../seed.ts";
 import { PROFILES, runProperty } from "./property-rounds.ts";

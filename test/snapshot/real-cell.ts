@@ -1,4 +1,4 @@
-// A small real cell with every kind of thing in it, and changes of every kind, for tests that look from outside.
+// A small realistic cell with every type of file, and every kind of change, for black-box tests.
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -29,7 +29,7 @@ export interface ListedPath {
   readonly [field: string]: unknown;
 }
 
-/** What the independent lister sees below a directory. */
+/** The listing of a directory by the independent lister. */
 export function listTree(root: string, ...skip: string[]): ListedPath[] {
   const text = execFileSync("python3", [LISTER, root, ...skip], { encoding: "utf8", maxBuffer: 1 << 28 });
   return text
@@ -98,7 +98,7 @@ export function makeHoles(file: string, islands: readonly (readonly [number, str
   closeSync(fd);
 }
 
-/** Rounds of change; each is followed by a checkpoint. */
+/** Rounds of changes; each is followed by a checkpoint. */
 export const CHANGES: readonly ((worktree: string) => void)[] = [
   (worktree) => {
     const at = (...parts: string[]) => join(worktree, ...parts);

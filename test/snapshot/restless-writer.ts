@@ -1,5 +1,5 @@
-// Never lets a file rest: rewrites it in place with one letter after the other, replaces it, appends to it, or makes
-// and removes directories, until its parent ends it.
+// Changes files all the time: rewrites one in place, replaces it, appends to it, or creates and removes directories, until
+// its parent kills it.
 import fs from "node:fs";
 
 const [what = "", path = "", size = "0"] = process.argv.slice(2);

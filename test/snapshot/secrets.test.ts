@@ -1,5 +1,5 @@
-// Secrets stay home (INV-7): files on the deny-list go to local-only layers, and neither their bytes nor the removal of
-// their names reach a layer that could be pushed, whatever happens to them and however layers are merged.
+// Secrets stay local (INV-7): secret files go to local-only layers, and neither their content nor their names reach a
+// layer that could be pushed, whatever happens to them and however layers are merged.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { dirname, join } from "node:path";
@@ -79,8 +79,8 @@ function objects(lab: Lab): string {
 
 const kept: LabOptions = { document: { retention: { auto: false } } };
 
-describe("files on the deny-list", () => {
-  it("are saved, and only in layers that no push takes", async () => {
+describe("secret files", () => {
+  it("are stored only in local-only layers", async () => {
     using lab = createLab(kept);
     execFileSync("git", ["init", "-q", lab.worktree]);
     for (const path of SECRETS) plant(lab, path, `${MARK} ${path}`);
@@ -109,7 +109,7 @@ describe("files on the deny-list", () => {
     expect(objects(lab)).toContain("ordinary");
   });
 
-  it("stay out of git when something else had their name before", async () => {
+  it("stay out of git when an ordinary file had their name before", async () => {
     using lab = createLab(kept);
     execFileSync("git", ["init", "-q", lab.worktree]);
     fs.symlinkSync("nowhere", join(lab.worktree, ".env"));
@@ -125,7 +125,7 @@ describe("files on the deny-list", () => {
     expect(show(lab, false).raw).not.toContain(MARK);
   });
 
-  it("stay there through edits, removals, renames and merged layers", async () => {
+  it("stay there after edits, removals, renames and compaction", async () => {
     using lab = createLab(kept);
     execFileSync("git", ["init", "-q", lab.worktree]);
     for (let i = 0; i < 14; i += 1) {
@@ -145,7 +145,7 @@ describe("files on the deny-list", () => {
     await lab.verify();
   });
 
-  it("stay there under another name of the same file, and not under a name of their own", async () => {
+  it("stay there under every name of the same file", async () => {
     using lab = createLab(kept);
     execFileSync("git", ["init", "-q", lab.worktree]);
     plant(lab, ".env", MARK);
@@ -156,7 +156,7 @@ describe("files on the deny-list", () => {
     expect(objects(lab)).not.toContain(MARK);
   });
 
-  it("may become directories, and back", async () => {
+  it("may become directories and back", async () => {
     using lab = createLab(kept);
     plant(lab, ".env", MARK);
     await lab.checkpoint();
@@ -177,7 +177,7 @@ describe("files on the deny-list", () => {
     expect(show(lab, false).raw).not.toContain(MARK);
   });
 
-  it("can be named by the user, a whole directory with one word", async () => {
+  it("can be configured, including whole directories by name", async () => {
     using lab = createLab({
       document: { secrets: { patterns: ["private/", "worktree/top.txt"] }, retention: { auto: false } },
     });
@@ -191,7 +191,7 @@ describe("files on the deny-list", () => {
     expect(show(lab, false).names).toContain("worktree/.env");
   });
 
-  it("leave the ordinary layers as soon as they are on the list, and are kept as they are where git tracks them", async () => {
+  it("leave the ordinary layers once a pattern matches them, and stay in git if it tracks them", async () => {
     using lab = createLab({ document: { secrets: { patterns: [] }, retention: { auto: false } } });
     const git = (...args: string[]) =>
       execFileSync("git", ["-C", lab.worktree, "-c", "user.name=u", "-c", "user.email=u", ...args], {

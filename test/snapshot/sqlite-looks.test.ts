@@ -1,4 +1,4 @@
-// A transaction that begins while SQLite opens the database looks like one whose writer died.
+// A transaction that starts while SQLite opens the database looks like one whose writer died.
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Databases in use with several names, or in the directory that is captured last: what the log holds is not lost (INV-6).
+// Databases in use with several names, or in git's own directory: the content of the log is captured (INV-6).
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ function sumIn(lab: Lab, path: string): unknown {
   return database.prepare("SELECT sum(x) AS sum FROM t").get()!["sum"];
 }
 
-it("a name that comes before the one with the log has the same content", async () => {
+it("every name of a database gets the content of the log next to one of them", async () => {
   using lab = createLab();
   const file = join(lab.worktree, "m.db");
   using database = openWithLog(file);
@@ -34,7 +34,7 @@ it("a name that comes before the one with the log has the same content", async (
   expect(["worktree/m.db", "worktree/a.db"].map((path) => sumIn(lab, path))).toEqual([7, 7]);
 });
 
-it("a log of several names is folded in as well", async () => {
+it("a log with several names is part of the copy", async () => {
   using lab = createLab();
   const at = (name: string) => join(lab.worktree, name);
   using _ = openWithLog(at("m.db"));
@@ -46,12 +46,12 @@ it("a log of several names is folded in as well", async () => {
   expect(names.map((path) => sumIn(lab, path))).toEqual([3, 3]);
 });
 
-it("one whose log is new is captured, though nothing was written to the file of several names itself", async () => {
+it("a database with a new log is captured although its own file did not change", async () => {
   using lab = createLab();
   const file = join(lab.worktree, "m.db");
   {
     using database = openWithLog(file);
-    // Nothing is left to do when it is opened next.
+    // Nothing is left to recover when it is opened.
     database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   }
   fs.linkSync(file, join(lab.worktree, "n.db"));
@@ -62,8 +62,8 @@ it("one whose log is new is captured, though nothing was written to the file of 
   expect(["worktree/m.db", "worktree/n.db"].map((path) => sumIn(lab, path))).toEqual([7, 7]);
 });
 
-it("one in git's directory is copied when it turns out to be in use", async () => {
-  // The walk does not see the log, as if it came later.
+it("a database in git's directory is copied when it is in use", async () => {
+  // The walk does not see the log, as if it were created later.
   using lab = createLab({ document: { snapshot: { exclude: ["*-wal", "*-shm"] } } });
   execFileSync("git", ["-C", lab.worktree, "init", "-q"]);
   using _ = openWithLog(join(lab.worktree, ".git/tool.db"));
@@ -71,7 +71,7 @@ it("one in git's directory is copied when it turns out to be in use", async () =
   expect(sumIn(lab, "worktree/.git/tool.db")).toBe(3);
 });
 
-it("a copy that is made again leaves the others alone", async () => {
+it("a repeated copy replaces only its own file", async () => {
   using lab = createLab();
   const scratch = fs.mkdtempSync(join(lab.directory, "scratch-"));
   const sources = new Map<string, string>();

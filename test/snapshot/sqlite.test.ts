@@ -1,4 +1,4 @@
-// Databases in use: every checkpoint of a busy one restores to a whole database in which no transaction is cut.
+// Databases in use: every checkpoint restores to a consistent database without partial transactions.
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { startChild } from "./child.ts";
 import { createLab, type Lab, listTree } from "./lab.ts";
 
-/** Restores the database alone; checks it; says how many transactions it holds. */
+/** Restores only the database, checks it, and returns how many transactions it holds. */
 async function transactions(lab: Lab, id: string, journal: string): Promise<number> {
   const names = [...lab.listing(id).keys()].filter((path) => path.includes("busy"));
   expect(names, `sidecars are folded in (${journal})`).toEqual(["state/busy.db"]);
@@ -37,7 +37,7 @@ describe("a database with a busy writer", () => {
     ["TRUNCATE", 10],
     ["PERSIST", 10],
   ] as const) {
-    it(`is whole in each of ${rounds} checkpoints, in journal mode ${journal}`, async () => {
+    it(`is consistent in each of ${rounds} checkpoints, in journal mode ${journal}`, async () => {
       using lab = createLab({ document: { retention: { auto: false } } });
       fs.mkdirSync(join(lab.cell, "state"));
       const file = join(lab.cell, "state/busy.db");
@@ -46,7 +46,7 @@ describe("a database with a busy writer", () => {
         await using _writer = await startChild("busy-database.ts", file, journal);
         let first: number | undefined;
         let last = 0;
-        // A writer that the machine holds up is waited for: it is to be caught at work.
+        // Wait until the writer makes progress: the checkpoint must be taken while it writes.
         for (let i = 0; i < rounds || last === first; i += 1) {
           const { ref, flaws } = await lab.checkpoint();
           expect(flaws.filter(({ path }) => path.endsWith("busy.db"))).toEqual([]);
@@ -63,7 +63,7 @@ describe("a database with a busy writer", () => {
     });
   }
 
-  // A journal in memory stands for one that came and went between two looks: no file says that a transaction is under way.
+  // A journal in memory is like one that existed only briefly: no file shows that a transaction is active.
   it.each([
     ["small", 0],
     ["large", 3 << 20],
@@ -76,7 +76,7 @@ describe("a database with a busy writer", () => {
     await lab.verify();
   });
 
-  it("is left as it is: neither its file nor its log is written by us", async () => {
+  it("is not modified: neither its file nor its log is written", async () => {
     using lab = createLab();
     const file = join(lab.worktree, "a.db");
     const database = new DatabaseSync(file);
@@ -90,17 +90,17 @@ describe("a database with a busy writer", () => {
     expect(first.checkpoint.metadata.counts.files).toBe(1);
     const second = await lab.checkpoint();
     expect(second.outcome).toBe("unchanged");
-    // Only the log grows; the file's own stat stays as it was.
+    // Only the log grows; the stat of the database file does not change.
     database.exec("INSERT INTO t VALUES (2)");
     expect((await lab.checkpoint()).outcome).toBe("captured");
     expect(fs.readdirSync(lab.context.vault.scratch), "copies are not left behind").toEqual([]);
-    // Closed: the log is folded in by SQLite itself.
+    // Closed: SQLite checkpoints the log into the database.
     database.close();
     expect((await lab.checkpoint()).outcome).toBe("captured");
     expect(lab.text("worktree/a.db")).toBe(fs.readFileSync(file, "latin1"));
   });
 
-  it("that was captured with its log is looked at again when the log is gone", async () => {
+  it("that was captured with its log is captured again when the log is gone", async () => {
     using lab = createLab();
     const file = join(lab.worktree, "a.db");
     const database = new DatabaseSync(file);
@@ -116,7 +116,7 @@ describe("a database with a busy writer", () => {
   });
 });
 
-describe("a database that SQLite cannot copy is captured as plain files, and that is said", () => {
+describe("a database that SQLite cannot copy is captured as plain files and reported", () => {
   it("when its writer was killed in a transaction", async () => {
     using lab = createLab();
     const file = join(lab.worktree, "a.db");
@@ -153,7 +153,7 @@ describe("a database that SQLite cannot copy is captured as plain files, and tha
     expect(lab.text("worktree/a.db-wal")).toBe("no log at all");
   });
 
-  it("when someone keeps it locked", async () => {
+  it("when another process keeps it locked", async () => {
     using lab = createLab();
     const database = new DatabaseSync(join(lab.worktree, "a.db"));
     database.exec("CREATE TABLE t (x); INSERT INTO t VALUES (1); BEGIN EXCLUSIVE; INSERT INTO t VALUES (2)");

@@ -16,7 +16,7 @@ const names = (a: Listing, b: Listing) =>
   compareListings(a, b).map(({ path, kind, aspects }) => [path, kind, aspects.join()]);
 
 describe("the difference of two listings", () => {
-  it("names what was added, changed, removed, changed type, or only in its metadata", () => {
+  it("lists added, changed and removed paths, changed types and changed metadata", () => {
     const before = listing(
       { path: ".", type: "directory" },
       { path: "same", content: "x" },
@@ -67,7 +67,7 @@ describe("the difference of two listings", () => {
     ).toEqual(["."]);
   });
 
-  it("sees a hard link cut or tied, whatever the groups are called", () => {
+  it("detects added and removed hard links, whatever the names of the groups", () => {
     const tied = (group: string) =>
       listing({ path: "a", content: "x", group }, { path: "b", content: "x", group });
     const cut = listing({ path: "a", content: "x" }, { path: "b", content: "x" });
@@ -78,7 +78,7 @@ describe("the difference of two listings", () => {
     ]);
   });
 
-  it("shows text, and says why it shows none", () => {
+  it("shows text, or says why there is none", () => {
     const read = (text: string) => () => Buffer.from(text);
     const [change] = compareListings(
       listing({ path: "f", content: "a\nb\n" }),
@@ -118,7 +118,7 @@ describe("a unified diff", () => {
     return [...out, ...lines.slice(at)];
   };
 
-  it("turns one text into the other", () => {
+  it("transforms one text into the other", () => {
     fc.assert(
       fc.property(fc.array(line, { maxLength: 60 }), fc.array(line, { maxLength: 60 }), (a, b) => {
         expect(apply(a, unifiedDiff(a.join(""), b.join("")))).toEqual(b);
@@ -126,14 +126,14 @@ describe("a unified diff", () => {
     );
   });
 
-  it("stays right, if not short, when everything differs", () => {
+  it("is correct when everything differs", () => {
     const a = Array.from({ length: 5000 }, (_, i) => `a${i}\n`).join("");
     const b = Array.from({ length: 5000 }, (_, i) => `b${i}\n`).join("");
     expect(unifiedDiff(a, b)).toMatch(/^@@ -1,5000 \+1,5000 @@\n/);
   });
 
   const patch = isHere("patch", "diffs in the hands of patch");
-  it.skipIf(!patch)("is taken by patch(1)", () => {
+  it.skipIf(!patch)("is accepted by patch(1)", () => {
     const directory = mkdtempSync(join(tmpdir(), "lazarus-diff-"));
     try {
       const file = join(directory, "f");

@@ -43,20 +43,20 @@ function failure(text: string, refs = REFS): LazarusError {
 }
 
 describe("findCheckpoint", () => {
-  it("takes an id, a unique beginning of one, and latest", () => {
+  it("accepts an id, a unique prefix, and latest", () => {
     expect(find("20261115-110000-bbbbbb")).toBe("bbbbbb");
     expect(find("20261115-11")).toBe("bbbbbb");
     expect(find("latest")).toBe("cccccc");
     expect(find(undefined)).toBe("cccccc");
   });
 
-  it("reaches a safety checkpoint by id only, unless there is nothing else", () => {
+  it("finds a safety checkpoint only by id, unless there is no other", () => {
     expect(find("20261115-120001")).toBe("dddddd");
     expect(find("now")).toBe("cccccc");
     expect(find("latest", [REFS[3]!])).toBe("dddddd");
   });
 
-  it("takes times: the newest checkpoint at that time or before", () => {
+  it("accepts times: the newest checkpoint at or before that time", () => {
     expect(find("2h ago")).toBe("bbbbbb");
     expect(find("61 minutes ago")).toBe("bbbbbb");
     expect(find("1 hour ago")).toBe("cccccc");
@@ -72,7 +72,7 @@ describe("findCheckpoint", () => {
     }
   });
 
-  it("names the nearest ones when there is none, or several", () => {
+  it("suggests the nearest checkpoints when none or several match", () => {
     expect(failure("20261115-12").message).toContain("a prefix of 2 checkpoints");
     expect(failure("20261115-12").message).toContain("20261115-120000-cccccc");
     const typo = failure("20261115-110000-bbbxxx");
@@ -88,7 +88,7 @@ describe("findCheckpoint", () => {
     expect(failure("").code).toBe("CHECKPOINT_UNKNOWN");
   });
 
-  it("finds every checkpoint by every beginning that is its own", () => {
+  it("finds every checkpoint by every unique prefix", () => {
     const id = fc.stringMatching(/^[0-9a-z]{4,8}$/);
     fc.assert(
       fc.property(
@@ -112,7 +112,7 @@ describe("findCheckpoint", () => {
 });
 
 describe("parseMoment", () => {
-  it("covers what was typed to its end", () => {
+  it("returns the end of the given span", () => {
     expect(parseMoment("2026-11-15", 0)).toBe(Date.UTC(2026, 10, 16) - 1);
     expect(parseMoment("2026-11-15 10:00", 0)).toBe(Date.UTC(2026, 10, 15, 10, 1) - 1);
     expect(parseMoment("2026-11-15T10:00:05Z", 0)).toBe(Date.UTC(2026, 10, 15, 10, 0, 6) - 1);
@@ -126,7 +126,7 @@ describe("parseMoment", () => {
     expect(parseMoment("yesterday", NOON)).toBe(NOON - 24 * HOUR_MS);
   });
 
-  it("knows nothing of other words", () => {
+  it("returns undefined for other words", () => {
     for (const text of [
       "soon",
       "2 fortnights ago",

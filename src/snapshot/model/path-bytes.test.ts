@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { comparePaths, decodePath, encodePath, joinPath, parentPath, systemPath } from "./path-bytes.ts";
 
-describe("names are bytes", () => {
-  it("any bytes come back as they were", () => {
+describe("encoding of names", () => {
+  it("round-trips any bytes", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
         expect(encodePath(decodePath(bytes)).equals(Buffer.from(bytes))).toBe(true);
@@ -11,7 +11,7 @@ describe("names are bytes", () => {
     );
   });
 
-  it("through JSON as well", () => {
+  it("also through JSON", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), (bytes) => {
         const path = decodePath(bytes);
@@ -21,7 +21,7 @@ describe("names are bytes", () => {
     );
   });
 
-  it("text stands for itself", () => {
+  it("leaves valid text unchanged", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), (text) => {
         fc.pre(text.isWellFormed());
@@ -46,7 +46,7 @@ describe("names are bytes", () => {
   });
 });
 
-it("paths are put together, taken apart and ordered with parents first", () => {
+it("paths are joined, split and sorted with parents first", () => {
   expect([joinPath(".", "a"), joinPath("a", "b"), parentPath("a/b"), parentPath("a")]).toEqual([
     "a",
     "a/b",

@@ -1,4 +1,4 @@
-// One task on files that are not what the walk saw: each ends as captured or missed, with a reason, and the task goes on.
+// A task on files that changed since the walk: each is captured or missed with a reason, and the task continues.
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,8 +27,8 @@ function pack(...items: CaptureItem[]): TaskResult {
 const missed = (result: TaskResult) => result.missed.map(({ path, why }) => [path, why]);
 const captured = (result: TaskResult) => result.captured.map(({ entry }) => entry.path);
 
-describe("a path that is no longer what the walk saw", () => {
-  it("is missed, whatever it became, and never taken for the other", () => {
+describe("a path that changed since the walk", () => {
+  it("is missed when its type changed", () => {
     fs.writeFileSync(at("file"), "x");
     fs.mkdirSync(at("directory"));
     fs.symlinkSync("nowhere", at("symlink"));
@@ -52,7 +52,7 @@ describe("a path that is no longer what the walk saw", () => {
     ]);
   });
 
-  it("has vanished when it is not there, and the rest of the task is not harmed", () => {
+  it("is reported as vanished, and the other items are packed", () => {
     fs.writeFileSync(at("b"), "content");
     const result = pack(item("a"), item("b"), item("c"));
     expect(missed(result)).toEqual([
@@ -63,7 +63,7 @@ describe("a path that is no longer what the walk saw", () => {
     expect(Buffer.from(result.member!.raw).toString("latin1", b!.at!, b!.at! + b!.stored!)).toBe("content");
   });
 
-  it("is read to the end it has now, when it grew or shrank since", () => {
+  it("is read to its present end when it grew or shrank", () => {
     fs.writeFileSync(at("f"), "x".repeat(100_000));
     expect(pack(item("f", { size: 3 })).captured[0]!.entry.size).toBe(100_000);
     fs.writeFileSync(at("f"), "");
@@ -72,7 +72,7 @@ describe("a path that is no longer what the walk saw", () => {
 });
 
 describe("names of one file", () => {
-  it("are a file and links to it; when the first is gone, the next takes its place", () => {
+  it("are packed as a file and links; if the first is gone, the next takes its place", () => {
     fs.writeFileSync(at("b"), "content");
     fs.linkSync(at("b"), at("c"));
     const group = [
@@ -104,7 +104,7 @@ describe("a large file", () => {
       suffixLength: 24,
     });
 
-  it("that is gone, or something else, gives zeros and says that it is short", () => {
+  it("that is gone or changed type yields zeros and is marked short", () => {
     fs.mkdirSync(at("directory"));
     for (const name of ["nowhere", "directory"]) {
       const { member, short, signature } = piece(at(name), 0);
@@ -115,7 +115,7 @@ describe("a large file", () => {
     }
   });
 
-  it("that shrank gives what it has, then zeros", () => {
+  it("that shrank yields its bytes, then zeros", () => {
     fs.writeFileSync(at("f"), "y".repeat(1500));
     expect(piece(at("f"), 0).short).toBe(false);
     const { member, short } = piece(at("f"), 1000);
@@ -125,7 +125,7 @@ describe("a large file", () => {
 });
 
 describe("a database", () => {
-  it("is refused while a transaction is under way, unless it comes from a copy", () => {
+  it("is refused during a transaction unless it is read from a copy", () => {
     fs.writeFileSync(at("a.db"), Buffer.concat([Buffer.from("SQLite format 3\0"), Buffer.alloc(200)]));
     expect(captured(pack(item("a.db")))).toEqual(["a.db"]);
     fs.writeFileSync(at("a.db-journal"), "");

@@ -20,7 +20,7 @@ const entry = (path: string, given: Partial<Entry> = {}): Entry => ({
 describe("sameEntry", () => {
   const a = entry("a", { xattrs: [["user.x", "eA=="]], extents: [[0, 1]], group: "g" });
 
-  it("does not ask where the bytes lie, nor under which name", () => {
+  it("ignores location and path", () => {
     expect(sameEntry(a, { ...a, path: "b", location: { layer: "l", at: 1, length: 1 } } as Entry)).toBe(true);
     expect(sameEntry(entry("a"), { ...entry("a"), xattrs: [], extents: [] })).toBe(true);
   });
@@ -60,7 +60,7 @@ describe("sortSuspects", () => {
       groupPrefix: "id",
     });
 
-  it("keeps the names of one file together, the first of them leading", () => {
+  it("groups the names of one file under the first", () => {
     const { certain, certainGroups } = sort([
       found("z", { nlink: 3, inode: "1:7" }),
       found("a", { nlink: 3, inode: "1:7" }),
@@ -73,7 +73,7 @@ describe("sortSuspects", () => {
     ]);
   });
 
-  it("doubts what has the size it had, and is certain of the rest", () => {
+  it("hashes files of the same size, and stores the rest at once", () => {
     const listing = new Map(
       [entry(".", { type: "directory" }), entry("same"), entry("grown")].map((each) => [each.path, each]),
     );
@@ -87,7 +87,7 @@ describe("sortSuspects", () => {
   });
 });
 
-it("goneFromRows names every path of a lost row, and what was a directory", () => {
+it("goneFromRows returns every path below a removed row, and whether it was a directory", () => {
   const listing = new Map(
     [entry(".", { type: "directory" }), entry("d", { type: "directory" }), entry("d/f"), entry("e")].map(
       (each) => [each.path, each],

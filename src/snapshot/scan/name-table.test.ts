@@ -14,12 +14,12 @@ function tableOf(given: readonly string[]): NameTable {
 
 const all = (table: NameTable) => Array.from(table.nameEnds, (_, row) => nameAt(table, row));
 
-it("gives back what was added, and what was copied from others, however they are spelled", () => {
+it("returns added and copied names in every encoding", () => {
   fc.assert(
     fc.property(fc.array(fc.record({ given: names, copied: fc.boolean() }), { maxLength: 5 }), (parts) => {
       const writer = createNameWriter();
       for (const { given, copied } of parts) {
-        // One before and one after, which are not asked for.
+        // With one name before and one after the copied range.
         if (copied) writer.copy(tableOf(["x", ...given, "y"]), 1, given.length);
         else for (const name of given) writer.add(name);
       }
@@ -28,6 +28,6 @@ it("gives back what was added, and what was copied from others, however they are
   );
 });
 
-it("takes two bytes a character only where one does not do", () => {
+it("uses two bytes per character only if necessary", () => {
   expect([tableOf(["é", "a"]).spelling, tableOf(["é", "漢"]).spelling]).toEqual(["latin1", "utf16le"]);
 });

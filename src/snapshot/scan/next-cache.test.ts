@@ -1,4 +1,4 @@
-// The cache that follows another must say what one made from nothing says, whatever happened in between.
+// A cache updated from its predecessor must equal one built from scratch, whatever changed in between.
 import { hash } from "node:crypto";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,7 +17,7 @@ import { cachedEntry, decodeStatCache, encodeStatCache, type StatCache } from ".
 import { allFound } from "./unchanged-rows.ts";
 import { createWalker } from "./walk.ts";
 
-/** Two changes within one tick of the kernel's clock cannot be told apart by stat; the product doubts such files. */
+/** Two changes within one tick of the kernel's clock have the same stat; such files are treated as racy. */
 const TICK_MS = 11;
 
 type Deed =
@@ -59,11 +59,11 @@ function perform(root: string, given: Deed): void {
     else if (given.do === "second") fs.linkSync(at, join(root, given.to));
     else if (given.do === "move") fs.renameSync(at, join(root, given.to));
   } catch {
-    // What cannot be done here is not done.
+    // Not every edit applies to every tree.
   }
 }
 
-/** One checkpoint as far as the cache goes: what looks changed is read, but for what is missed. */
+/** One checkpoint as far as the cache is concerned: changed paths are read, except missed ones. */
 function next(root: string, cache: StatCache | undefined, excluded: string[], missed: readonly string[]) {
   const rules = hash("sha256", JSON.stringify(excluded));
   const isExcluded = createMatcher(excluded);
@@ -104,7 +104,7 @@ function shared(cache: StatCache): StatCache {
   return decodeStatCache(memory)!;
 }
 
-/** Every path that the cache leads to from its root, and what it says of it. */
+/** Every path that is reachable from the root of the cache, with its entry. */
 function listing(cache: StatCache): Map<string, unknown> {
   const paths = new Map<string, unknown>();
   const visit = (row: number, path: string) => {
@@ -118,7 +118,7 @@ function listing(cache: StatCache): Map<string, unknown> {
   return paths;
 }
 
-it("says what a cache made from nothing says", () => {
+it("an updated cache equals one built from scratch", () => {
   fc.assert(
     fc.property(fc.array(round, { minLength: 2, maxLength: 5 }), (rounds) => {
       const root = fs.mkdtempSync(join(tmpdir(), "lazarus-next-cache-"));
@@ -128,11 +128,11 @@ it("says what a cache made from nothing says", () => {
           for (const each of deeds) perform(root, each);
           Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TICK_MS);
           const seen = next(root, cache, excluded, missed);
-          const anew = next(root, undefined, excluded, []);
-          expect(seen.all.map(({ path }) => path).sort()).toEqual(anew.all.map(({ path }) => path).sort());
+          const fresh = next(root, undefined, excluded, []);
+          expect(seen.all.map(({ path }) => path).sort()).toEqual(fresh.all.map(({ path }) => path).sort());
           const isLost = (path: string) =>
             seen.unread.some((lost) => lost.path === path || path.startsWith(`${lost.path}/`));
-          const wanted = [...listing(anew.next)].filter(([path]) => !isLost(path));
+          const wanted = [...listing(fresh.next)].filter(([path]) => !isLost(path));
           const given = listing(seen.next);
           expect(Object.fromEntries(given)).toEqual(Object.fromEntries(wanted));
           expect(seen.next.count, "no row that nothing leads to").toBe(given.size);

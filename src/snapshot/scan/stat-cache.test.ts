@@ -21,7 +21,7 @@ function decode(bytes: Uint8Array): StatCache | undefined {
   try {
     return decodeStatCache(share(bytes));
   } catch {
-    // readStatCache takes this for no cache, too.
+    // readStatCache treats this as no cache, too.
     return undefined;
   }
 }
@@ -55,7 +55,7 @@ function build(): StatCache {
 }
 
 describe("the stat cache", () => {
-  it("comes back from its file as it was", () => {
+  it("round-trips through its file", () => {
     const cache = decode(encodeStatCache(build()))!;
     expect(cache).toMatchObject({ manifest: "sha256:abc", count: 5 });
     expect(NAMES.map((_, i) => nameAt(cache, i))).toEqual(NAMES);
@@ -72,7 +72,7 @@ describe("the stat cache", () => {
     expect(cachedEntry(builder.finish("m"), 0, NAMES[2]!)).toEqual(seen(NAMES[2]!, 2));
   });
 
-  it("is nothing when a bit of it flipped, or a part is missing: never something else", () => {
+  it("is rejected when a bit is flipped or a part is missing", () => {
     const whole = encodeStatCache(build());
     const random = createRandom(7);
     const content = (cache: StatCache) => NAMES.map((_, i) => cachedEntry(cache, i, nameAt(cache, i)));
@@ -81,7 +81,7 @@ describe("the stat cache", () => {
       const hurt = Buffer.from(whole);
       hurt[random.int(0, hurt.length - 1)]! ^= 1 << random.int(0, 7);
       const cache = decode(hurt);
-      // A flip in the name of its checkpoint makes it the cache of another one, and a flip in white space nothing.
+      // A flip in the manifest digest makes it another checkpoint's cache; a flip in white space changes nothing.
       if (cache !== undefined) expect(JSON.stringify(content(cache))).toBe(wanted);
     }
     for (let length = 0; length < whole.length; length += 7)

@@ -18,12 +18,12 @@ beforeEach(() => {
 afterEach(() => fs.rmSync(root, { recursive: true }));
 
 const at = (name: string) => join(root, name);
-/** Whether every row is asked first, so that what is unchanged is still and no object. */
-let isAsking = false;
+/** Whether rows are probed first, so that unchanged paths are only marked. */
+let isProbed = false;
 const walk = (cache?: StatCache, exclude: string[] = [], defer: string[] = []) =>
   createWalker({
     root,
-    cache: isAsking && cache !== undefined ? shared(cache) : cache,
+    cache: isProbed && cache !== undefined ? shared(cache) : cache,
     isExcluded: createMatcher(exclude),
     rules: JSON.stringify(exclude),
     defer: new Set(defer),
@@ -39,7 +39,7 @@ const changed = ({ found }: Walk) =>
     .map(({ path }) => path)
     .sort();
 
-/** As it is when it was read from its file. */
+/** The cache as if it was read from its file. */
 function shared(cache: StatCache): StatCache {
   const bytes = encodeStatCache(cache);
   const memory = new SharedArrayBuffer(bytes.length);
@@ -47,7 +47,7 @@ function shared(cache: StatCache): StatCache {
   return decodeStatCache(memory)!;
 }
 
-/** The cache of a checkpoint that captured all that the walk found, except these. */
+/** The cache of a checkpoint that captured everything the walk found, with these exceptions. */
 function remember(
   seen: Walk,
   { removed = [] as string[], missed = [] as string[], exclude = [] as string[] } = {},
@@ -71,12 +71,12 @@ function remember(
   return buildCache(found, freshItems(found, new Map(captured.map((item) => [item.entry.path, item]))), "m");
 }
 
-describe.each([false, true])("a walk with a cache (rows asked first: %s)", (asking) => {
+describe.each([false, true])("a walk with a cache (probed: %s)", (probed) => {
   beforeEach(() => {
-    isAsking = asking;
+    isProbed = probed;
   });
 
-  it("finds what changed, and what is gone with all below it", () => {
+  it("finds changed paths, and removed ones with everything below", () => {
     fs.mkdirSync(at("d/e"), { recursive: true });
     for (const name of ["a", "d/b", "d/e/c"]) fs.writeFileSync(at(name), name);
     const cache = remember(walk().walk());
@@ -89,7 +89,7 @@ describe.each([false, true])("a walk with a cache (rows asked first: %s)", (aski
     expect(second.gone.map((row) => nameAt(cache, row)).sort()).toEqual(["c", "e"]);
   });
 
-  it("reads a directory again whose names it did not all keep", () => {
+  it("reads a directory again if some of its names have no row", () => {
     fs.mkdirSync(at("d"));
     fs.writeFileSync(at("d/kept"), "x");
     fs.writeFileSync(at("d/missed"), "x");
@@ -99,7 +99,7 @@ describe.each([false, true])("a walk with a cache (rows asked first: %s)", (aski
     expect(second.found.find(({ path }) => path === "d")!.unchanged).toBe(true);
   });
 
-  it("reads a directory again from which a pattern kept something out", () => {
+  it("reads a directory again if a pattern excluded something in it", () => {
     fs.mkdirSync(at("d"));
     fs.writeFileSync(at("d/hidden"), "x");
     const cache = remember(walk(undefined, ["hidden"]).walk(), { exclude: ["hidden"] });
@@ -107,7 +107,7 @@ describe.each([false, true])("a walk with a cache (rows asked first: %s)", (aski
     expect(paths(walk(cache).walk(), cache)).toEqual([".", "d", "d/hidden"]);
   });
 
-  it("forgets what lies below a directory that could not be kept", () => {
+  it("forgets everything below a directory that could not be captured", () => {
     fs.mkdirSync(at("d"));
     fs.writeFileSync(at("d/f"), "x");
     const cache = remember(walk().walk(), { missed: ["d"] });
@@ -115,7 +115,7 @@ describe.each([false, true])("a walk with a cache (rows asked first: %s)", (aski
     expect(changed(walk(cache).walk())).toEqual(["d", "d/f"]);
   });
 
-  it("forgets what was taken out of the checkpoint, however unchanged it is", () => {
+  it("forgets unchanged paths that were removed from the checkpoint", () => {
     fs.writeFileSync(at("a.db-wal"), "x");
     const first = remember(walk().walk());
     const seen = walk(first).walk();
@@ -139,7 +139,7 @@ describe.each([false, true])("a walk with a cache (rows asked first: %s)", (aski
     expect(changed(walk(second).walk())).toEqual(["a.db-wal"]);
   });
 
-  it("tells names of one file from files", () => {
+  it("distinguishes hard links from separate files", () => {
     fs.writeFileSync(at("a"), "x");
     fs.linkSync(at("a"), at("b"));
     fs.writeFileSync(at("c"), "x");
@@ -154,12 +154,12 @@ describe.each([false, true])("a walk with a cache (rows asked first: %s)", (aski
   });
 });
 
-describe.each([false, true])("a directory that is put off (rows asked first: %s)", (asking) => {
+describe.each([false, true])("a deferred directory (probed: %s)", (probed) => {
   beforeEach(() => {
-    isAsking = asking;
+    isProbed = probed;
   });
 
-  it("is walked when it is asked for, as it is then", () => {
+  it("is walked by resume, in its state at that time", () => {
     fs.mkdirSync(at(".git"));
     fs.writeFileSync(at(".git/old"), "x");
     const walker = walk(undefined, [], [".git"]);
@@ -168,7 +168,7 @@ describe.each([false, true])("a directory that is put off (rows asked first: %s)
     expect(paths(walker.resume(".git"))).toEqual([".", ".git", ".git/new", ".git/old"]);
   });
 
-  it("may be gone by then", () => {
+  it("may be gone when it is resumed", () => {
     fs.mkdirSync(at(".git/objects"), { recursive: true });
     const cache = remember(walk().walk());
     const walker = walk(cache, [], [".git"]);

@@ -1,4 +1,4 @@
-// The bytes of headers, read by Python's tarfile, which shares no code with ours.
+// Headers are read by Python's tarfile, which shares no code with Lazarus.
 import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { describe, expect, it } from "vitest";
@@ -6,7 +6,7 @@ import type { Entry } from "../model/entry.ts";
 import { encodePath } from "../model/path-bytes.ts";
 import { BLOCK, encodeHeader, encodeSparseMap, encodeWhiteout, padding } from "./header.ts";
 
-/** The system's own, where there is one: shims of version managers take a second to start. */
+/** The system's Python if there is one: shims of version managers take a second to start. */
 const PYTHON = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
 const READ = `
 import io, json, sys, tarfile
@@ -140,7 +140,7 @@ describe("a header is read by Python's tarfile", () => {
 });
 
 describe("a whiteout", () => {
-  it("stands beside the name that it removes, and escapes look-alikes at every depth", () => {
+  it("is next to the name it removes, and names that look like whiteouts are escaped at every depth", () => {
     const tar = Buffer.concat(["a/b", "top", ".wh.dir/.wh.file", "\udcff"].map(encodeWhiteout));
     const escaped = (name: string) =>
       readWithPython(encodeHeader(entry({ path: name }), { storedSize: 0 }))[0]!.name;

@@ -68,7 +68,7 @@ function member(entry: Entry, content = "", linkTo?: string): Buffer {
 const END = Buffer.alloc(1024);
 
 describe("reading a tar stream", () => {
-  it("gives back what the writer was given, however the bytes are cut", () => {
+  it("returns what was written, for any chunking", () => {
     const name = fc
       .string({ minLength: 1, maxLength: 150 })
       // No file is called "." or "..": those are directories.
@@ -158,7 +158,7 @@ describe("reading a tar stream", () => {
     ]);
   });
 
-  it("takes an archive without its two empty blocks, and refuses one that is cut", () => {
+  it("accepts an archive without the two empty blocks and refuses a truncated one", () => {
     const archive = member({ ...plain, size: 600 }, "x".repeat(600));
     expect(readAll(archive)).toHaveLength(1);
     for (const length of [1, 511, 513, 900, 1112]) {
@@ -199,7 +199,7 @@ describe("reading a tar stream", () => {
     });
   }
 
-  it("meets flipped bytes with a TarError or with entries, never with anything else", () => {
+  it("returns entries or throws a TarError for flipped bytes, never anything else", () => {
     const archive = Buffer.concat([
       member({ ...plain, path: "é".repeat(80), mtimeNs: 5, xattrs: [["user.a", "aGk="]] }, "content"),
       member(
@@ -259,7 +259,7 @@ describe.skipIf(!gnuTar)("archives of GNU tar", () => {
           symlinkSync("t".repeat(sparse ? 140 : 90), join(directory, "tree", "s"));
         if (sparse) {
           const fd = openSync(join(directory, "tree", "holes"), "w");
-          // Six islands: more than the four that an old GNU header holds; the file ends in a hole.
+          // Six extents: more than the four that fit into an old GNU header; the file ends in a hole.
           for (let i = 0; i < 30; i += 1) writeSync(fd, `island ${i}`, i * 1_000_000);
           ftruncateSync(fd, 40_000_000);
           closeSync(fd);
@@ -314,7 +314,7 @@ function mendSum(bytes: Buffer, at: number): void {
 }
 
 describe("names that look like whiteouts", () => {
-  it("travel under an escape that no other name has, and come back", () => {
+  it("are escaped uniquely and decoded exactly", () => {
     const part = fc.constantFrom(".wh.", ".lazarus", ".wh..opq", "a", ".", "wh.");
     const name = fc.array(part, { minLength: 1, maxLength: 5 }).map((parts) => parts.join(""));
     fc.assert(
