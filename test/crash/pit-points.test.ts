@@ -1,5 +1,5 @@
-// The pit is killed at each of its own crash points while it deals with a death. The next pit goes on from there: the
-// agent comes back, once, and the scene of its crash is kept.
+// The pit is killed at each of its crash points while it handles a death. The next pit continues from there: one revival,
+// one agent, a crash checkpoint.
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ test("finds crash points", () => {
 test.each(POINTS)("killed at %s", async (point) => {
   world.run(["run", "m1", "-d", "--revive", "yes", "--", "sleep", "600"]);
   process.kill(world.life("m1").agent.pid, "SIGKILL");
-  await world.until("its end", () => world.state("m1") === "ending");
+  await world.until("the end", () => world.state("m1") === "ending");
   const armed = spawn(process.execPath, ["--import", ARM, LAUNCHER, "pit"], {
     cwd: world.cwd,
     env: { ...world.env, LAZARUS_CRASH_AT: point },
@@ -34,7 +34,7 @@ test.each(POINTS)("killed at %s", async (point) => {
   await world.until(`its death at ${point}`, () => armed.signalCode === "SIGKILL");
   await world.openPit();
   await world.until(
-    "a life that goes on",
+    "a running life",
     () => world.state("m1") === "running" && world.life("m1").epoch === world.record("m1").life.epoch,
   );
   expect(world.life("m1").epoch).toBeGreaterThan(1);

@@ -1,4 +1,4 @@
-// Running agents from the command line, without a pit: everything a person does to one agent.
+// Agents from the command line, without a pit.
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,13 +15,13 @@ afterEach(() => world.close());
 const sh = (script: string) => ["--", "sh", "-c", script];
 
 describe("an agent in the foreground", () => {
-  it("has the caller's output and gives its exit code", () => {
+  it("uses the caller's output, and its exit code becomes the caller's", () => {
     const { exit, stdout, stderr } = world.run(["run", "m1", ...sh("echo hello; echo oh >&2; exit 3")]);
     expect({ exit, stdout }).toEqual({ exit: 3, stdout: "hello\n" });
     expect(stderr).toMatch(/^oh\nm1: exited with code 3; crash checkpoint \S+\n {2}ask: /);
   });
 
-  it("reads the caller's input and gets its signals", async () => {
+  it("reads the caller's input and receives its signals", async () => {
     const script = "trap 'echo asked; exit 9' TERM; read line; echo got $line; while :; do sleep 0.1; done";
     const child = spawn(process.execPath, [LAUNCHER, "run", "m1", ...sh(script)], {
       cwd: world.cwd,
@@ -34,13 +34,13 @@ describe("an agent in the foreground", () => {
     child.stdin.write("a word\n");
     await world.until("its answer", () => out.includes("got a word"));
     child.kill("SIGTERM");
-    // Not `exit`, which may come before the last of the output.
+    // Not `exit`, which may come before the end of the output.
     const exit = await new Promise((resolve) => child.once("close", (code) => resolve(code)));
     expect({ exit, out }).toEqual({ exit: 9, out: "got a word\nasked\n" });
     expect(world.state("m1")).toBe("asking");
   });
 
-  it("is told who it is", () => {
+  it("knows its mission, epoch and cell", () => {
     const { stdout } = world.run([
       "run",
       "m1",
@@ -50,11 +50,11 @@ describe("an agent in the foreground", () => {
     expect(stdout).toBe(`m1 1\n${cell}/worktree\n${cell} ${cell}/state/heartbeat.json\n`);
   });
 
-  it("that is killed counts as 128 + the signal", () => {
+  it("exits with 128 + n when killed by signal n", () => {
     expect(world.run(["run", "m1", ...sh("kill -9 $$")]).exit).toBe(137);
   });
 
-  it("that finishes leaves a checkpoint and is finished", () => {
+  it("is finished after exit code 0, with a checkpoint", () => {
     expect(world.run(["run", "m1", ...sh("echo done > file")]).exit).toBe(0);
     expect(world.state("m1")).toBe("finished");
     expect(world.checkpoints("m1").map(({ reason }) => reason)).toEqual(["departure"]);
@@ -62,7 +62,7 @@ describe("an agent in the foreground", () => {
 });
 
 describe("a detached agent", () => {
-  it("prints into its log, is seen, and stays stopped", async () => {
+  it("prints to its log and stays stopped after a stop", async () => {
     expect(world.run(["run", "m1", "-d", ...sh("echo begun; exec sleep 600")]).exit).toBe(0);
     await world.until("its output", () => world.log("m1") === "begun\n");
     expect(world.run(["logs", "m1"]).stdout).toBe("begun\n");
@@ -74,7 +74,7 @@ describe("a detached agent", () => {
     expect(world.processes()).toEqual([]);
   });
 
-  it("has default signals, no stray files, and its own session", async () => {
+  it("has default signal handlers and no descriptors of the keeper", async () => {
     world.run(["run", "m1", "-d", ...sh("grep SigIgn /proc/self/status; ls -l /proc/self/fd; cat")]);
     await world.until("its end", () => world.state("m1") === "ending");
     expect(world.log("m1")).toContain("SigIgn:\t0000000000000000\n");
@@ -82,14 +82,14 @@ describe("a detached agent", () => {
     expect(world.log("m1").match(/agent\.log/g)).toHaveLength(2);
   });
 
-  it("is refused a twin", () => {
+  it("cannot be started twice", () => {
     world.run(["run", "m1", "-d", ...sh("sleep 600")]);
-    const twin = world.run(["run", "m1", "-d", ...sh("sleep 600")]);
-    expect(twin.exit).toBe(10);
-    expect(twin.stderr).toMatch(/an agent of m1 is already running \(process \d+\)/);
+    const second = world.run(["run", "m1", "-d", ...sh("sleep 600")]);
+    expect(second.exit).toBe(10);
+    expect(second.stderr).toMatch(/an agent of m1 is already running \(process \d+\)/);
   });
 
-  it("goes on after a pause, and comes back after a rest", async () => {
+  it("continues after a pause and is revived after a rest", async () => {
     world.run(["run", "m1", "-d", ...sh("while :; do echo tick; sleep 0.05; done")]);
     await world.until("ticks", () => world.log("m1").length > 20);
     world.run(["pause", "m1"]);
@@ -105,32 +105,32 @@ describe("a detached agent", () => {
     expect(world.state("m1")).toBe("running");
   });
 
-  it("that is paused can be stopped", () => {
+  it("can be stopped while paused", () => {
     world.run(["run", "m1", "-d", ...sh("sleep 600")]);
     world.run(["pause", "m1"]);
     expect(world.run(["stop", "m1", "--no-checkpoint"]).exit).toBe(0);
     expect(world.processes()).toEqual([]);
   });
 
-  it("that ignores SIGTERM is ended by SIGKILL after the grace", async () => {
+  it("is killed after the grace period when it ignores SIGTERM", async () => {
     world.run(["run", "m1", "-d", ...sh("trap '' TERM; echo deaf; while :; do sleep 0.1; done")]);
-    await world.until("its deafness", () => world.log("m1") === "deaf\n");
+    await world.until("the trap", () => world.log("m1") === "deaf\n");
     const stop = world.run(["stop", "m1", "--grace", "0.3"]);
     expect(stop.stderr).toMatch(/SIGKILL was needed/);
     expect(world.processes()).toEqual([]);
   });
 
-  it("that daemonises and forks hundreds leaves nobody behind", async () => {
+  it("leaves no process behind after daemonizing and forking hundreds", async () => {
     const script =
       "for i in $(seq 300); do sleep 600 & done; setsid sh -c 'setsid sleep 600 & sleep 600' & exit 0";
     world.run(["run", "m1", "-d", ...sh(script)]);
-    await world.until("the end of them all", () => world.processes().length === 0);
+    await world.until("the end of all processes", () => world.processes().length === 0);
     expect(
       JSON.parse(readFileSync(join(world.home, "run", "agents", "m1", "exit.json"), "utf8")).leftovers,
     ).toBeGreaterThan(299);
   });
 
-  it("whose command is not there says so", async () => {
+  it("reports a missing command", async () => {
     world.run(["run", "m1", "-d", "--", "no-such-command"]);
     await world.until("its end", () => world.state("m1") === "ending");
     world.run(["revive", "m1"]);
@@ -138,7 +138,7 @@ describe("a detached agent", () => {
     expect(world.record("m1").end.evidence[0].kind).toBe("not-found");
   });
 
-  it("of an earlier life can write nothing more", async () => {
+  it("is fenced: an earlier life cannot send heartbeats", async () => {
     world.run(["run", "m1", "-d", ...sh("sleep 600")]);
     world.run(["stop", "m1", "--no-checkpoint"]);
     world.run(["revive", "m1"]);
@@ -147,7 +147,7 @@ describe("a detached agent", () => {
     expect(world.run(["heartbeat", "m1"], { env: { ...old, LAZARUS_EPOCH: "2" } }).exit).toBe(0);
   });
 
-  it("that floods its output stays within bounds", async () => {
+  it("cannot grow its log beyond the limit", async () => {
     writeFileSync(
       join(world.home, "config.json"),
       JSON.stringify({ pit: { log_limit_bytes: 100_000, log_count: 2 }, heartbeat_interval_seconds: 1 }),
@@ -159,18 +159,18 @@ describe("a detached agent", () => {
       ...sh("while :; do head -c 20000 /dev/zero | tr '\\0' x; echo; sleep 0.02; done"),
     ]);
     const logs = join(world.missions, "m1", "logs");
-    // Between the rename of the first to the second and the copy that follows there is a moment without a first.
+    // agent.log.1 is missing for a moment between its rename and the next copy.
     await world.until("a second rotation", () =>
       ["agent.log.1", "agent.log.2"].every((name) => existsSync(join(logs, name))),
     );
-    // How much it writes between two looks is a matter of time; once it is silent nothing is over the limit.
+    // The size between two checks depends on timing; once the agent is paused, nothing exceeds the limit.
     world.run(["pause", "m1"]);
     const names = () => readdirSync(logs).filter((name) => name.startsWith("agent.log"));
     await world.until("bounds", () => names().every((name) => statSync(join(logs, name)).size <= 100_000));
     expect(names().sort()).toEqual(["agent.log", "agent.log.1", "agent.log.2"]);
   });
 
-  it("keeps its heartbeat going, with fields of others and without hiding its own", async () => {
+  it("has a heartbeat from its keeper, which keeps other fields", async () => {
     writeFileSync(join(world.home, "config.json"), JSON.stringify({ heartbeat_interval_seconds: 1 }));
     world.run(["init", "m1"]);
     const file = join(world.missions, "m1", "state", "heartbeat.json");
@@ -187,7 +187,7 @@ describe("a detached agent", () => {
     await world.until("another", () => beat().timestamp > first.timestamp);
   });
 
-  it("whose cell is deleted under it is asked about, and comes back after a restore", async () => {
+  it("whose cell was deleted needs approval and a restore", async () => {
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("echo work > file; exec sleep 600")]);
     await world.until("its work", () => existsSync(join(world.missions, "m1", "worktree", "file")));
     world.run(["checkpoint", "m1"]);
@@ -202,8 +202,8 @@ describe("a detached agent", () => {
   });
 });
 
-describe("commands about agents", () => {
-  it("say what is missing", () => {
+describe("agent commands", () => {
+  it("report what is missing", () => {
     world.run(["init", "m1"]);
     expect(world.show("stop m1")).toContain("error: m1 never had an agent\n  try: lazarus run m1 -- COMMAND");
     expect(world.show("why nobody")).toContain("there is no mission nobody");
@@ -217,7 +217,7 @@ describe("commands about agents", () => {
     for (const line of world.run(["status"]).stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
   });
 
-  it("tell how it ended before anyone has dealt with it, and change nothing", async () => {
+  it("explain an end that is not handled yet, without changing anything", async () => {
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("echo cannot connect; exit 3")]);
     await world.until("its end", () => world.state("m1") === "ending");
     const before = readFileSync(join(world.home, "run", "agents", "m1", "record.json"), "utf8");
@@ -232,7 +232,7 @@ describe("commands about agents", () => {
     expect(world.checkpoints("m1")).toEqual([]);
   });
 
-  it("show what the policy would do, without doing it", () => {
+  it("preview the policy's decision", () => {
     world.run(["run", "m1", "--revive", "yes", ...sh("exit 78")]);
     const { stderr } = world.run(["revive", "m1", "--dry-run"]);
     expect(stderr).toContain("the policy would decide: tombstone: exit code 78 is configured as permanent");

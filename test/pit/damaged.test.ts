@@ -1,5 +1,5 @@
-// What lies on disk is not what anybody wrote: records cut or edited, files of keepers gone, a registry that is none,
-// settings that make no sense. The pit goes on with the rest, says what is wrong and what to do, and says it once.
+// Damaged files: truncated or edited records, missing keeper files, a broken registry, invalid settings. The pit continues
+// with everything else, and reports once what is wrong and what to do.
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -23,26 +23,29 @@ const edit = (file: string, change: (value: Record<string, unknown>) => object) 
 const startSleeper = () => world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
 const killAgent = () => process.kill(world.life("m1").agent.pid, "SIGKILL");
 
-/** A pit whose words are kept. */
-function openTalkingPit(): { pit: ChildProcess; said(): string } {
-  let said = "";
+/** A pit whose stderr is collected. */
+function openLoggingPit(): { pit: ChildProcess; output(): string } {
+  let output = "";
   const pit = spawn(process.execPath, [LAUNCHER, "pit"], {
     cwd: world.cwd,
     env: world.env,
     stdio: ["ignore", "ignore", "pipe"],
   });
   pit.stderr!.on("data", (chunk) => {
-    said += chunk;
+    output += chunk;
   });
-  return { pit, said: () => said };
+  return { pit, output: () => output };
 }
 
 describe("a record", () => {
   it.each<[string, () => void]>([
-    ["cut off", () => writeFileSync(agents("record.json"), '{"format": 1, "mission": "m1"')],
-    ["without its parts", () => writeFileSync(agents("record.json"), '{"format": 1}')],
-    ["with a life that is none", () => edit("record.json", (record) => ({ ...record, life: "yes" }))],
-    ["with a wish nobody knows", () => edit("record.json", (record) => ({ ...record, wish: "immortality" }))],
+    ["that is truncated", () => writeFileSync(agents("record.json"), '{"format": 1, "mission": "m1"')],
+    ["without required fields", () => writeFileSync(agents("record.json"), '{"format": 1}')],
+    ["with an invalid life", () => edit("record.json", (record) => ({ ...record, life: "yes" }))],
+    [
+      "with an unknown desired state",
+      () => edit("record.json", (record) => ({ ...record, wish: "immortality" })),
+    ],
     ["of a later version", () => edit("record.json", (record) => ({ ...record, format: 2 }))],
     [
       "that is a directory",
@@ -51,7 +54,7 @@ describe("a record", () => {
         mkdirSync(agents("record.json"));
       },
     ],
-  ])("%s is named by status and why, and leads to a new start", (_, damage) => {
+  ])("%s is reported by status and why, and a new start works", (_, damage) => {
     world.run(["run", "m1", ...sh("exit 1")]);
     damage();
     const why = world.run(["why", "m1"]);
@@ -63,32 +66,32 @@ describe("a record", () => {
     expect(world.record("m1").life.epoch).toBe(2);
   });
 
-  it("that is damaged keeps the pit from nobody else's agent, and is said once", async () => {
+  it("that is damaged does not affect other agents, and is reported once", async () => {
     configure({ pit: { backoff_seconds: [0] } });
     startSleeper();
     mkdirSync(agents("", "m0"), { recursive: true });
     writeFileSync(agents("record.json", "m0"), "not JSON");
-    const { pit, said } = openTalkingPit();
+    const { pit, output } = openLoggingPit();
     try {
-      await world.until("its complaint", () => said().includes("m0: cannot read the agent record"));
-      expect(said()).toContain("try: mv");
+      await world.until("the report", () => output().includes("m0: cannot read the agent record"));
+      expect(output()).toContain("try: mv");
       killAgent();
       await world.until("life 2", () => world.life("m1").epoch === 2);
-      expect(said().match(/m0: /g)).toHaveLength(1);
+      expect(output().match(/m0: /g)).toHaveLength(1);
     } finally {
       pit.kill("SIGKILL");
     }
   });
 
-  it("that is gone under a live agent: it is seen, ended, and started anew; never twinned", () => {
+  it("that is missing while the agent runs: stop works, no second agent starts", () => {
     startSleeper();
     rmSync(agents("record.json"));
     expect(world.run(["why", "m1"]).stdout).toMatch(
       /an agent is running, but its record is missing\nnext\n {2}lazarus stop m1/,
     );
-    const twin = world.run(["run", "m1", "-d", ...sh("sleep 600")]);
-    expect(twin.exit).toBe(10);
-    expect(twin.stderr).toContain("lazarus stop m1");
+    const second = world.run(["run", "m1", "-d", ...sh("sleep 600")]);
+    expect(second.exit).toBe(10);
+    expect(second.stderr).toContain("lazarus stop m1");
     expect(world.run(["stop", "m1", "--no-checkpoint"]).exit).toBe(0);
     expect(world.processes()).toEqual([]);
     const revive = world.run(["revive", "m1"]);
@@ -98,22 +101,19 @@ describe("a record", () => {
   });
 });
 
-describe("what the keeper wrote", () => {
-  it.each(["life.json", "exit.json"])(
-    "a %s that is garbage or gone is a keeper that vanished, and no more",
-    async (file) => {
-      configure({ pit: { backoff_seconds: [0] } });
-      startSleeper();
-      killAgent();
-      await world.until("its end", () => world.state("m1") === "ending");
-      writeFileSync(agents(file), '{"epoch": "one"}');
-      await world.openPit();
-      await world.until("life 2", () => world.life("m1").epoch === 2 && world.state("m1") === "running");
-      expect(world.record("m1").end.kind).toBe("crash");
-    },
-  );
+describe("the keeper's files", () => {
+  it.each(["life.json", "exit.json"])("an invalid %s counts as a lost keeper", async (file) => {
+    configure({ pit: { backoff_seconds: [0] } });
+    startSleeper();
+    killAgent();
+    await world.until("its end", () => world.state("m1") === "ending");
+    writeFileSync(agents(file), '{"epoch": "one"}');
+    await world.openPit();
+    await world.until("life 2", () => world.life("m1").epoch === 2 && world.state("m1") === "running");
+    expect(world.record("m1").end.kind).toBe("crash");
+  });
 
-  it("a live agent whose life.json is gone can be stopped", () => {
+  it("an agent without life.json can be stopped", () => {
     startSleeper();
     rmSync(agents("life.json"));
     const stop = world.run(["stop", "m1", "--no-checkpoint"]);
@@ -122,7 +122,7 @@ describe("what the keeper wrote", () => {
     expect(world.processes()).toEqual([]);
   });
 
-  it("a pid that is a stranger's now is never signalled", () => {
+  it("a reused pid is never signaled", () => {
     startSleeper();
     const { keeper, agent } = world.life("m1");
     for (const pid of [keeper.pid, agent.pid]) end(pid);
@@ -142,7 +142,7 @@ describe("what the keeper wrote", () => {
     }
   });
 
-  it("an epoch file that is garbage does not let the number fall", () => {
+  it("an invalid epoch file does not lower the epoch", () => {
     world.run(["run", "m1", ...sh("exit 1")]);
     world.run(["run", "m1", ...sh("exit 1")]);
     writeFileSync(agents("epoch"), "many\n");
@@ -151,8 +151,8 @@ describe("what the keeper wrote", () => {
   });
 });
 
-describe("time", () => {
-  it("a wait does not grow when the clock is set back", async () => {
+describe("the clock", () => {
+  it("does not lengthen a wait when it is set back", async () => {
     configure({ pit: { backoff_seconds: [600] } });
     const pit = await world.openPit();
     startSleeper();
@@ -171,7 +171,7 @@ describe("time", () => {
     await world.until("life 2", () => world.life("m1").epoch === 2);
   });
 
-  it("a revival that was decided days ago and never came is asked about", async () => {
+  it("makes an overdue revival from days ago need approval", async () => {
     configure({ pit: { backoff_seconds: [600] } });
     const pit = await world.openPit();
     startSleeper();
@@ -193,21 +193,21 @@ describe("time", () => {
 });
 
 describe("the registry", () => {
-  it("that is none costs the events, said once, and no revival", async () => {
+  it("that is not a database costs events, is reported once, and delays no revival", async () => {
     configure({ pit: { backoff_seconds: [0] }, alerts: { command: "true" } });
     writeFileSync(
       join(world.home, "registry.db"),
-      "this is no database, however long one looks at it".repeat(100),
+      "this is not a database, no matter how long it is".repeat(100),
     );
     startSleeper();
-    const { pit, said } = openTalkingPit();
+    const { pit, output } = openLoggingPit();
     try {
-      await world.until("its complaint", () => said().includes("lazarus registry rebuild"));
+      await world.until("the report", () => output().includes("lazarus registry rebuild"));
       for (const epoch of [2, 3]) {
         killAgent();
         await world.until(`life ${epoch}`, () => world.life("m1").epoch === epoch);
       }
-      expect(said().match(/cannot open the registry/g)).toHaveLength(1);
+      expect(output().match(/cannot open the registry/g)).toHaveLength(1);
     } finally {
       pit.kill("SIGKILL");
     }
@@ -226,21 +226,21 @@ describe("settings", () => {
     [{ pit: { http_port: "80" } }, "pit.http_port is not a port number"],
     [{ pit: { gitea: {} } }, "pit.gitea.secret_file is not a path"],
     [{ alerts: { on: ["doom"] } }, "alerts.on is not a list of kinds of events"],
-  ])("%j are refused before the pit opens, by file and key", (document, says) => {
+  ])("%j are refused before the pit starts, with file and key", (document, message) => {
     configure(document);
     const { exit, stderr } = world.run(["pit"]);
     expect(exit).toBe(78);
-    expect(stderr).toContain(`${join(world.home, "config.json")}: ${says}`);
+    expect(stderr).toContain(`${join(world.home, "config.json")}: ${message}`);
     expect(stderr).toContain("try: edit it, then: lazarus config");
   });
 
-  it("with a key that nobody knows are used, and the key is named", async () => {
+  it("with an unknown key are used, and the key is reported", async () => {
     configure({ pit: { stall_second: 5, agents: { claude: { revife: "no" } } } });
-    const { pit, said } = openTalkingPit();
+    const { pit, output } = openLoggingPit();
     try {
-      await world.until("its talk", () => said().includes("pit started for"));
-      expect(said()).toContain('pit: unknown key "stall_second" is not used');
-      expect(said()).toContain('pit.agents.claude: unknown key "revife" is not used');
+      await world.until("the start", () => output().includes("pit started for"));
+      expect(output()).toContain('pit: unknown key "stall_second" is not used');
+      expect(output()).toContain('pit.agents.claude: unknown key "revife" is not used');
     } finally {
       pit.kill("SIGKILL");
     }
@@ -248,41 +248,38 @@ describe("settings", () => {
 
   it.each([
     ["garbage", "{"],
-    ["a mode nobody knows", '{"pit": {"revive": "always"}}'],
-  ])(
-    "of the cell that are %s neither revive it unasked nor keep a human from stopping it",
-    async (_, text) => {
-      configure({ pit: { revive: "yes", backoff_seconds: [0] } });
-      await world.openPit();
-      const file = join(world.missions, "m1", "config", "cell.json");
-      world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
-      writeFileSync(file, text);
-      killAgent();
-      await world.until("the question", () => world.state("m1") === "asking");
-      world.run(["revive", "m1"]);
-      const stop = world.run(["stop", "m1", "--no-checkpoint"]);
-      expect(stop.exit).toBe(0);
-      expect(stop.stderr).toContain(`${file}: `);
-      expect(world.processes()).toHaveLength(1);
-    },
-  );
+    ["an unknown mode", '{"pit": {"revive": "always"}}'],
+  ])("of the cell that are %s neither revive the agent nor prevent a stop", async (_, text) => {
+    configure({ pit: { revive: "yes", backoff_seconds: [0] } });
+    await world.openPit();
+    const file = join(world.missions, "m1", "config", "cell.json");
+    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    writeFileSync(file, text);
+    killAgent();
+    await world.until("the question", () => world.state("m1") === "asking");
+    world.run(["revive", "m1"]);
+    const stop = world.run(["stop", "m1", "--no-checkpoint"]);
+    expect(stop.exit).toBe(0);
+    expect(stop.stderr).toContain(`${file}: `);
+    expect(world.processes()).toHaveLength(1);
+  });
 });
 
 describe("pits", () => {
-  it("two at the same moment: one wins, the other says who", async () => {
-    const pits = [openTalkingPit(), openTalkingPit(), openTalkingPit()];
+  it("started concurrently: one wins, the others name it", async () => {
+    const pits = [openLoggingPit(), openLoggingPit(), openLoggingPit()];
     try {
-      const open = () => pits.filter(({ said }) => said().includes("pit started for"));
+      const running = () => pits.filter(({ output }) => output().includes("pit started for"));
       const refused = () => pits.filter(({ pit }) => pit.exitCode === 10);
-      await world.until("a winner", () => open().length === 1 && refused().length === 2);
-      for (const { said } of refused())
-        await world.until("its words", () => said().includes(`process ${open()[0]!.pit.pid}`));
+      await world.until("a winner", () => running().length === 1 && refused().length === 2);
+      for (const { output } of refused())
+        await world.until("the message", () => output().includes(`process ${running()[0]!.pit.pid}`));
     } finally {
       for (const { pit } of pits) pit.kill("SIGKILL");
     }
   });
 
-  it("that were killed are not taken for open, also when another process has their pid", () => {
+  it("that were killed do not count as running, even if their pid was reused", () => {
     mkdirSync(join(world.home, "run"), { recursive: true });
     const owner = { pid: process.pid, host: hostname(), purpose: "pit", since: 1 };
     writeFileSync(join(world.home, "run", "pit.lock"), JSON.stringify(owner));
@@ -290,7 +287,7 @@ describe("pits", () => {
     expect(world.run(["status"]).stdout).toContain("no pit is running");
   });
 
-  it("of a new version adopt the agents of the old one, and know records of before", async () => {
+  it("of a new version adopt the old one's agents and read its records", async () => {
     startSleeper();
     const [script] = world.shell(`ls ${world.home}/run/keeper-*.sh`).stdout.trim().split("\n");
     renameSync(script!, join(world.home, "run", "keeper-000000000000.sh"));

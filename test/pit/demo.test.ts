@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => world.close());
 
-it("kills an agent, brings it back, and counts each effect once", () => {
+it("kills an agent, revives it, and counts each effect once", () => {
   const tmp = join(world.directory, "user");
   const { exit, stdout, stderr } = world.run(["demo"], {
     env: { TMPDIR: tmp, LAZARUS_HOME: undefined, npm_lifecycle_event: "start" },
@@ -29,7 +29,7 @@ it("kills an agent, brings it back, and counts each effect once", () => {
   expect(world.processes()).toEqual([]);
 }, 300_000);
 
-it("finds itself wherever it is installed", () => {
+it("finds its own launcher in any directory", () => {
   const node = world.write("it's here/node", '#!/bin/sh\necho "$@"\n');
   chmodSync(node, 0o755);
   const script = agentScript(node, "/a b/$x")

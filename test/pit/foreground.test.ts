@@ -1,5 +1,4 @@
-// Whoever accompanies an agent of the foreground waits for that life, and for no later one.
-
+// A caller that runs an agent in the foreground waits for that life only, not for a revival.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { reviveMission, startMission, stopMission } from "../../src/pit/actions.ts";
@@ -12,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-it("a pit that was faster has begun the next life already: the first one's status is told at once", async () => {
+it("returns the status of the first life when a pit has already started the next one", async () => {
   const { pitContext } = server;
   const mission = parseMissionId("m1");
   const first = await startMission(pitContext, {
@@ -26,7 +25,7 @@ it("a pit that was faster has begun the next life already: the first one's statu
     stall_seconds: null,
   });
   await first.ended;
-  // Stands for the pit.
+  // In place of a pit.
   const next = await reviveMission(pitContext, mission);
   expect(next.outcome).toBe("started");
   try {

@@ -1,5 +1,5 @@
-// Agents as they should not be: what they do to their keeper, their files and themselves. Nobody is left behind, nothing
-// grows without bound, and a human's word still counts.
+// Hostile agents: what they do to their keeper, their files and themselves. No process is left behind, nothing grows without
+// bound, and the user's commands still work.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -20,8 +20,8 @@ const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const beat = () =>
   JSON.parse(readFileSync(join(world.missions, "m1", "state", "heartbeat.json"), "utf8")).timestamp;
 
-describe("an agent's surroundings", () => {
-  it("are its own: variables, search path and umask are not the keeper's", () => {
+describe("an agent's environment", () => {
+  it("is its own: variables, PATH and umask are not the keeper's", () => {
     const names = ["log", "dir", "n", "status", "PATH"];
     const given = names.flatMap((name) => ["--env", `${name}=/mine/${name}`]);
     const script = `${names.map((name) => `echo ${name}=$${name}`).join("; ")}; umask`;
@@ -34,7 +34,7 @@ describe("an agent's surroundings", () => {
     expect(world.record("m1").end).toMatchObject({ kind: "departure", exit_code: 0 });
   });
 
-  it("hold an address for heartbeats over HTTP, which needs nothing else", async () => {
+  it("has all that heartbeats over HTTP need", async () => {
     await world.openPit();
     await world.until("the API", () => existsSync(join(world.home, "run", "pit.sock")));
     const beat = `
@@ -50,8 +50,8 @@ describe("an agent's surroundings", () => {
   });
 });
 
-describe("words and places that mean something to a shell", () => {
-  it("mean nothing: a home, a command and its arguments come through unchanged, also in a revival", async () => {
+describe("shell metacharacters", () => {
+  it("in home, command and arguments have no effect, also in a revival", async () => {
     const home = join(world.directory, "a b $HOME `id` 'q' \"d\" % * \\ \u00e9");
     const env = { LAZARUS_HOME: home };
     const words = ["", "a b", "$HOME", "`id`", "*", "'\"", "two\nlines", "-n", "\\", "{epoch}"];
@@ -59,7 +59,7 @@ describe("words and places that mean something to a shell", () => {
     const log = join(home, "missions", "m1", "logs", "agent.log");
     const once = `${words.map((word) => `<${word}>`).join("")}${join(home, "missions", "m1")}\n`;
     expect(world.run(["run", "m1", "-d", "--", "sh", "-c", script, "sh", ...words], { env }).exit).toBe(0);
-    await world.until("its words", () => readFileSync(log, "utf8") === once);
+    await world.until("its arguments", () => readFileSync(log, "utf8") === once);
     const life = JSON.parse(readFileSync(join(home, "run", "agents", "m1", "life.json"), "utf8"));
     process.kill(life.agent.pid, "SIGKILL");
     await world.until("its end", () => world.run(["status"], { env }).stdout.includes("ending"));
@@ -80,7 +80,7 @@ describe.each([
   [200, "crash", 200, null],
   [255, "crash", 255, null],
 ])("exit %i", (code, kind, exitCode, signal) => {
-  it(`is a ${kind} and passed on`, () => {
+  it(`is a ${kind} and becomes the caller's exit code`, () => {
     expect(world.run(["run", "m1", "--revive", "no", ...sh(`exit ${code}`)]).exit).toBe(code);
     expect(world.record("m1").end).toMatchObject({ kind, exit_code: exitCode, signal });
   });
@@ -97,7 +97,7 @@ describe("an agent that signals", () => {
     await world.until("a later beat", () => beat() > then + 1);
   });
 
-  it("its whole process group with SIGKILL is gone with its keeper, and is known for that", async () => {
+  it("its whole process group with SIGKILL kills its keeper, which is recorded", async () => {
     await world.openPit();
     world.run(["run", "m1", "-d", ...sh("sleep 600 & sleep 0.3; kill -9 0")]);
     await world.until("the question", () => world.state("m1") === "asking");
@@ -105,7 +105,7 @@ describe("an agent that signals", () => {
     expect(world.processes()).toHaveLength(1);
   });
 
-  it("itself with SIGSTOP is revived when a limit is set", async () => {
+  it("itself with SIGSTOP is revived when a stall limit is set", async () => {
     configure({ pit: { backoff_seconds: [0], grace_seconds: 1 } });
     await world.openPit();
     const script = 'echo life $LAZARUS_EPOCH; [ "$LAZARUS_EPOCH" = 1 ] && kill -STOP $$; exec sleep 600';
@@ -121,7 +121,7 @@ describe("an agent that signals", () => {
     expect(world.run(["stop", "m1", "--no-checkpoint"]).stderr).toMatch(/^m1 is stopped; saved as/);
   });
 
-  it("its keeper with SIGSTOP can be ended all the same", async () => {
+  it("its keeper with SIGSTOP can still be stopped", async () => {
     configure({ pit: { leftover_grace_seconds: 0.2 } });
     world.run(["run", "m1", "-d", ...sh("kill -STOP $PPID; exec sleep 600")]);
     const { keeper } = world.life("m1");
@@ -133,8 +133,8 @@ describe("an agent that signals", () => {
   });
 });
 
-describe("an agent that daemonises", () => {
-  it("is paused with all that it started, and goes on", async () => {
+describe("an agent that daemonizes", () => {
+  it("is paused and continued with all its processes", async () => {
     const daemon = "setsid sh -c 'while :; do echo tick; sleep 0.05; done' &";
     world.run(["run", "m1", "-d", ...sh(`(${daemon}); exec sleep 600`)]);
     await world.until("ticks", () => world.log("m1").length > 20);
@@ -155,29 +155,29 @@ describe("the log", () => {
   beforeEach(() =>
     configure({ pit: { log_limit_bytes: LIMIT, log_count: 2 }, heartbeat_interval_seconds: 1 }),
   );
-  /** In one write, so that nobody looks at half of it. */
+  /** One write, so that no check sees half of it. */
   const flood = () => `dd if=${world.write("flood", "x".repeat(250_000))} bs=250000 count=1 2>/dev/null`;
 
-  it("of a flood that ends is kept", async () => {
+  it("is rotated once after a flood that ends", async () => {
     world.run(["run", "m1", "-d", ...sh(`${flood()}; exec sleep 600`)]);
     await world.until("the rotation", () => statSync(logs("agent.log.1")).size === LIMIT);
-    // A look at the log goes before each beat.
-    for (let looks = 0; looks < 3; looks += 1) {
+    // The log is checked before each heartbeat.
+    for (let checks = 0; checks < 3; checks += 1) {
       const last = beat();
-      await world.until("another look", () => beat() > last);
+      await world.until("another heartbeat", () => beat() > last);
     }
     expect(existsSync(logs("agent.log.2"))).toBe(false);
     expect(statSync(logs("agent.log.1")).size).toBe(LIMIT);
   });
 
-  it("that the agent deleted is bounded, too", async () => {
+  it("is bounded even after the agent deleted it", async () => {
     world.run(["run", "m1", "-d", ...sh(`rm ${logs("agent.log")}; ${flood()}; exec sleep 600`)]);
     const open = `/proc/${world.life("m1").agent.pid}/fd/1`;
     await world.until("the flood", () => statSync(logs("agent.log.1")).size === LIMIT);
     await world.until("its end", () => statSync(open).size === 0);
   });
 
-  it("that is a FIFO, a directory or not to be made keeps no agent from its work", async () => {
+  it("does not block the agent when it is a FIFO, a directory or cannot be created", async () => {
     world.run(["init", "m1"]);
     for (const spoil of [
       () => world.shell(`mkfifo ${logs("agent.log")}`),
@@ -197,8 +197,8 @@ describe("the log", () => {
   });
 });
 
-describe("places that are gone", () => {
-  it("a worktree: it is asked about, nothing is started, and a restore brings it back", async () => {
+describe("deleted directories", () => {
+  it("a worktree: nothing is started until a restore brings it back", async () => {
     await world.openPit();
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("echo work > file; exec sleep 600")]);
     await world.until("its work", () => existsSync(join(world.missions, "m1", "worktree", "file")));
@@ -219,27 +219,27 @@ describe("places that are gone", () => {
     expect(world.state("m1")).toBe("running");
   });
 
-  it("all that is known of it, locks included: it is never twinned, and can be stopped", async () => {
+  it("the agent's record, locks included: no second agent starts, and stop works", async () => {
     const script = `rm -rf ${agents().replace(/\/$/, "")}; echo gone; exec sleep 600`;
     world.run(["run", "m1", "-d", ...sh(script)]);
-    await world.until("the deed", () => world.log("m1") === "gone\n");
-    const twin = world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
-    expect(twin.exit).toBe(10);
-    expect(twin.stderr).toContain("lazarus stop m1");
+    await world.until("the deletion", () => world.log("m1") === "gone\n");
+    const second = world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    expect(second.exit).toBe(10);
+    expect(second.stderr).toContain("lazarus stop m1");
     expect(world.run(["stop", "m1", "--no-checkpoint"]).exit).toBe(0);
     expect(world.processes()).toEqual([]);
     expect(world.run(["run", "m1", ...sh("exit 0")]).exit).toBe(0);
   });
 
-  it("a directory given with --cwd that is a file is refused before anything is made", () => {
+  it("a file given as --cwd is refused before anything is created", () => {
     const run = world.run(["run", "m1", "--cwd", process.execPath, ...sh("true")]);
     expect(run.exit).toBe(6);
     expect(existsSync(agents())).toBe(false);
   });
 });
 
-describe("half-written files", () => {
-  it("of killed keepers are swept away by the next life", async () => {
+describe("temporary files", () => {
+  it("of killed keepers are deleted by the next life", async () => {
     configure({ pit: { backoff_seconds: [0], max_revivals_per_hour: 100, alike_crashes_per_step: 100 } });
     await world.openPit();
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
@@ -248,22 +248,22 @@ describe("half-written files", () => {
       await world.until("the next life", () => world.life("m1").epoch === epoch + 1);
     }
     await world.until(
-      "one room for the exit",
+      "a single temporary file",
       () => readdirSync(agents()).filter((name) => name.startsWith(".")).length === 1,
     );
   });
 });
 
-describe("what cannot be meant", () => {
+describe("invalid options", () => {
   it.each([
     [["--stall", "0", ...sh("true")], "--stall needs a number of seconds above 0"],
     [["--revive", "substitute", "--substitute", "  ", ...sh("true")], "--substitute COMMAND"],
     [["--env", "1x=2", ...sh("true")], "invalid variable name"],
     [["--env", "NOT_SET_ANYWHERE", ...sh("true")], "NOT_SET_ANYWHERE: the variable is not set"],
-  ])("run %j is a usage error and makes nothing", (words, says) => {
-    const { exit, stderr } = world.run(["run", "m1", ...words]);
+  ])("run %j is a usage error and creates nothing", (args, message) => {
+    const { exit, stderr } = world.run(["run", "m1", ...args]);
     expect(exit).toBe(2);
-    expect(stderr).toContain(says);
+    expect(stderr).toContain(message);
     expect(existsSync(agents())).toBe(false);
   });
 });

@@ -1,5 +1,5 @@
-// Kills agent, keeper and pit, alone and in pairs, at random moments, and counts what came of it. The agent itself writes
-// its births and deaths into a log outside of everything that Lazarus touches: that log is the judge.
+// Kills agent, keeper and pit, alone and in pairs, at random times, and counts the results. The agent itself logs that it is
+// alive, outside of everything that Lazarus touches, so that overlapping lives show.
 import type { ChildProcess } from "node:child_process";
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,22 +11,22 @@ export interface Tally {
   readonly rounds: number;
   readonly crashes: number;
   readonly pitKills: number;
-  /** Lives after the first, as the agent itself wrote them down. */
+  /** Lives after the first, as the agent itself logged them. */
   readonly lives: number;
-  /** Those that the diary tells of. A pit that is killed right after a start has not entered it. */
+  /** Revivals in the event log; a pit that is killed right after a start has not recorded it. */
   readonly revivals: number;
   readonly checkpoints: number;
-  /** Pairs of lives that were alive at the same time. */
-  readonly doubles: string[];
+  /** Lives that overlapped. */
+  readonly overlaps: string[];
   readonly orphans: number[];
-  /** Lives that ended in a crash without a checkpoint of the scene. */
-  readonly unkept: number[];
+  /** Lives that crashed without a crash checkpoint. */
+  readonly missingCheckpoints: number[];
   readonly slowestMs: number;
 }
 
 const VICTIMS = ["agent", "keeper", "pit", "agent+keeper", "agent+pit", "keeper+pit"] as const;
 
-/** Says that it lives, every few milliseconds, with its epoch; ends only by force. */
+/** Logs its epoch every few milliseconds until it is killed. */
 const AGENT = `
 const fs = require("node:fs");
 const [log] = process.argv.slice(1);
@@ -38,15 +38,15 @@ setInterval(beat, 5);
 export async function killRounds(rounds: number, seed: number): Promise<Tally> {
   const world = createPitWorld();
   const random = createRandom(seed);
-  const log = join(world.directory, "births.log");
+  const log = join(world.directory, "lives.log");
   writeFileSync(log, "");
-  const pit_ = {
+  const settings = {
     backoff_seconds: [0],
     max_revivals_per_hour: 100_000,
     alike_crashes_per_step: 100_000,
     leftover_grace_seconds: 0.2,
   };
-  writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit: pit_ }));
+  writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit: settings }));
   try {
     let pit: ChildProcess = await world.openPit();
     const start = world.run(["run", "m1", "-d", "--revive", "yes", "--", process.execPath, "-e", AGENT, log]);
@@ -64,38 +64,38 @@ export async function killRounds(rounds: number, seed: number): Promise<Tally> {
       if (victims.includes("pit")) pit.kill("SIGKILL");
       if (victims.includes("agent")) end(agent.pid);
       if (victims.includes("keeper")) end(keeper.pid);
-      const mortal = victims !== "pit";
-      if (mortal) crashes += 1;
+      const ends = victims !== "pit";
+      if (ends) crashes += 1;
       if (victims.includes("pit")) {
         pitKills += 1;
         await world.until("the pit's end", () => pit.signalCode !== null || pit.exitCode !== null);
         pit = await world.openPit();
       }
-      // Killed in the middle of a start, a life may be skipped: what counts is that a later one lives.
+      // A kill during a start may skip a life: what counts is that a later one runs.
       await world.until(`a life after ${epoch} (seed ${seed}, round ${round}: ${victims})`, () => {
         const now = world.life("m1");
         return (
-          (!mortal || now.epoch > epoch) &&
+          (!ends || now.epoch > epoch) &&
           lastBeatEpoch(log) >= now.epoch &&
           existsSync(`/proc/${now.agent.pid}`)
         );
       });
-      if (mortal) slowestMs = Math.max(slowestMs, performance.now() - killedMs);
+      if (ends) slowestMs = Math.max(slowestMs, performance.now() - killedMs);
     }
     world.run(["stop", "m1", "--no-checkpoint", "--grace", "0"]);
     pit.kill("SIGTERM");
-    await world.until("the end of all", () => pit.exitCode !== null || pit.signalCode !== null);
-    await world.until("nobody left", () => world.processes().length === 0).catch(() => {});
+    await world.until("the pit's exit", () => pit.exitCode !== null || pit.signalCode !== null);
+    await world.until("no process left", () => world.processes().length === 0).catch(() => {});
     const events = world
       .run(["events", "m1", "--json", "-n", "0"])
       .stdout.trim()
       .split("\n")
       .map((line) => JSON.parse(line));
-    const scenes = new Set<number>();
+    const checkpointed = new Set<number>();
     let dead: number | undefined;
     for (const { kind, data } of events) {
       if (kind === "death" || kind === "departure") dead = data.epoch;
-      if (kind === "checkpoint" && dead !== undefined) scenes.add(dead);
+      if (kind === "checkpoint" && dead !== undefined) checkpointed.add(dead);
     }
     const deaths: number[] = events.filter(({ kind }) => kind === "death").map(({ data }) => data.epoch);
     return {
@@ -103,7 +103,7 @@ export async function killRounds(rounds: number, seed: number): Promise<Tally> {
       rounds,
       crashes,
       pitKills,
-      // The first may have been killed before it could write a word.
+      // The first may have been killed before it logged anything.
       lives: new Set(
         readFileSync(log, "utf8")
           .match(/^\d+(?= )/gm)
@@ -111,9 +111,9 @@ export async function killRounds(rounds: number, seed: number): Promise<Tally> {
       ).size,
       revivals: events.filter(({ kind }) => kind === "revival").length,
       checkpoints: world.checkpoints("m1").filter(({ reason }) => reason === "crash").length,
-      doubles: findDoubles(readFileSync(log, "utf8")),
+      overlaps: findOverlaps(readFileSync(log, "utf8")),
       orphans: world.processes(),
-      unkept: deaths.filter((epoch) => !scenes.has(epoch)),
+      missingCheckpoints: deaths.filter((epoch) => !checkpointed.has(epoch)),
       slowestMs,
     };
   } finally {
@@ -125,14 +125,14 @@ function lastBeatEpoch(log: string): number {
   return Number(readFileSync(log, "utf8").trimEnd().split("\n").at(-1)?.split(" ")[0]);
 }
 
-/** Two lives overlap when an older one still wrote after a newer one had begun. */
-export function findDoubles(text: string): string[] {
+/** Two lives overlap when the older one wrote after the newer one had started. */
+export function findOverlaps(text: string): string[] {
   const found: string[] = [];
   let newest = 0;
   for (const line of text.split("\n")) {
     const epoch = Number(line.split(" ")[0]);
     if (line === "" || !(epoch > 0)) continue;
-    if (epoch < newest) found.push(`${epoch} wrote after ${newest} had begun`);
+    if (epoch < newest) found.push(`${epoch} wrote after ${newest} had started`);
     newest = Math.max(newest, epoch);
   }
   return found;

@@ -1,5 +1,5 @@
-// A world with agents in it: the real command line, a real pit as a process of its own, and a list of every process that
-// was started, so that a test can say "nothing is left". Ends what it started, by pid.
+// A home with agents: the real command line, a real pit in its own process, and the list of all processes that were
+// started, so that a test can check that none is left. Kills what it started, by pid.
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { openVault } from "../../src/snapshot/vault/vault.ts";
 import { createWorld, LAUNCHER, type World } from "../cli/hermetic.ts";
 
 export interface PitWorld extends World {
-  /** Starts a pit and waits until it is open. */
+  /** Starts a pit and waits until it runs. */
   openPit(): Promise<ChildProcess>;
   life(mission: string): { epoch: number; keeper: { pid: number }; agent: { pid: number } };
   // biome-ignore lint/suspicious/noExplicitAny: tests look into it as into JSON.
@@ -19,9 +19,9 @@ export interface PitWorld extends World {
   state(mission: string): string;
   log(mission: string): string;
   checkpoints(mission: string): { reason: string; checkpoint_id: string }[];
-  /** Live processes that belong to a cell of this world, by environment or command line. */
+  /** Running processes of this home, by environment or command line. */
   processes(): number[];
-  /** The kernel's word for what a process does: S sleeps, T is stopped. */
+  /** As in ps: S sleeping, T stopped. */
   processState(pid: number): string | undefined;
   until(what: string, test: () => unknown, waitMs?: number): Promise<void>;
   close(): Promise<void>;
@@ -46,7 +46,7 @@ export function createPitWorld(): PitWorld {
       pit.stderr!.on("data", (chunk) => {
         said += chunk;
       });
-      await pitWorld.until("a pit that opens", () => {
+      await pitWorld.until("the pit to start", () => {
         if (pit.exitCode !== null) throw new Error(`the pit ended with ${pit.exitCode}: ${said}`);
         return said.includes("pit started for");
       });
@@ -55,7 +55,7 @@ export function createPitWorld(): PitWorld {
     life: (mission) => read(agents(mission, "life.json")),
     record: (mission) => read(agents(mission, "record.json")),
     state(mission) {
-      // In this process: a test that waits for a state would start a command fifty times a second.
+      // In this process: a waiting test would start fifty commands a second otherwise.
       const { config } = loadConfig({ env: world.env, cwd: world.cwd, isRoot: false });
       return viewMission({ machine: systemMachine, config }, parseMissionId(mission))?.state ?? "absent";
     },
@@ -75,18 +75,18 @@ export function createPitWorld(): PitWorld {
         if (quietly(test)) return;
         if (performance.now() > deadline) {
           test();
-          throw new Error(`waited ${waitMs} ms in vain for ${what}`);
+          throw new Error(`timed out after ${waitMs} ms waiting for ${what}`);
         }
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     },
     async close() {
       for (const pit of pits) pit.kill("SIGKILL");
-      // Until none is left: one may have forked since it was looked for, and none may write into what is removed.
+      // Until none is left: one may have forked since, and none may write into the directory that is removed.
       await pitWorld.until("the end of every process", () => {
         const living = livingIn(world.directory);
         for (const pid of living) end(pid);
-        // A pit's threads may outlive what /proc shows of it; its exit is told when they are gone, too.
+        // Threads of a pit may outlive its entry in /proc; its exit event comes when they are gone.
         return living.length === 0 && pits.size === 0;
       });
       world[Symbol.dispose]();
@@ -95,7 +95,7 @@ export function createPitWorld(): PitWorld {
   return pitWorld;
 }
 
-/** Ends a process; one that went by itself in the meantime, say because another one's end took it along, has ended too. */
+/** Kills a process; it may have ended in the meantime. */
 export function end(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
@@ -104,7 +104,7 @@ export function end(pid: number): void {
   }
 }
 
-/** A wait swallows what is not there yet; an error that stays is thrown at the end. */
+/** While waiting, errors mean "not yet"; the last one is thrown at the timeout. */
 function quietly(test: () => unknown): unknown {
   try {
     return test();
@@ -114,7 +114,7 @@ function quietly(test: () => unknown): unknown {
   }
 }
 
-/** Every live process that has its home here or below, or names it when called; the test's own is not among them. */
+/** Running processes whose LAZARUS_HOME or command line names this directory, without the test's own. */
 export function livingIn(home: string): number[] {
   const isHome = (entry: string) =>
     entry === `LAZARUS_HOME=${home}` || entry.startsWith(`LAZARUS_HOME=${home}/`);

@@ -1,4 +1,4 @@
-// The pit as a process of its own, and what it does about every kind of end.
+// The pit in its own process, and how it handles every kind of end.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,8 +26,8 @@ const kinds = (mission: string) =>
     .stdout.trim()
     .split("\n")
     .map((line) => JSON.parse(line).kind);
-/** The diary is written after the record. */
-const told = (mission: string, kind: string) =>
+/** Events are recorded after the record is written. */
+const waitForEvent = (mission: string, kind: string) =>
   world.until(`the event ${kind}`, () => kinds(mission).includes(kind));
 const inLife = (mission: string, epoch: number) => () =>
   world.life(mission).epoch === epoch && world.record(mission).life.epoch === epoch;
@@ -35,13 +35,13 @@ const epochOf = (pid: number) => {
   try {
     return /LAZARUS_EPOCH=(\d+)/.exec(readFileSync(`/proc/${pid}/environ`, "latin1"))?.[1];
   } catch {
-    // Ended between the two looks.
+    // Ended in the meantime.
     return undefined;
   }
 };
 
 describe("the pit", () => {
-  it("brings an agent back after SIGKILL, with the scene kept and a note of where it was", async () => {
+  it("revives an agent after SIGKILL, with a crash checkpoint and a resume note", async () => {
     await world.openPit();
     world.run([
       "run",
@@ -54,7 +54,7 @@ describe("the pit", () => {
     process.kill(world.life("m1").agent.pid, "SIGKILL");
     await world.until("life 2", inLife("m1", 2));
     await world.until("its output", () => world.log("m1").includes("life 2"));
-    await told("m1", "revival");
+    await waitForEvent("m1", "revival");
     expect(kinds("m1")).toEqual(["init", "start", "death", "checkpoint", "revival"]);
     expect(world.checkpoints("m1").map(({ reason }) => reason)).toEqual(["crash"]);
     const resume = JSON.parse(readFileSync(join(world.missions, "m1", "state", "resume.json"), "utf8"));
@@ -70,14 +70,14 @@ describe("the pit", () => {
     );
   });
 
-  it("is one of its kind", async () => {
+  it("is refused while another one runs", async () => {
     const pit = await world.openPit();
     const second = world.run(["pit"]);
     expect(second.exit).toBe(10);
     expect(second.stderr).toContain(`process ${pit.pid}`);
   });
 
-  it("that is killed leaves its agents at work, and the next one adopts them", async () => {
+  it("leaves its agents running when killed, and the next one adopts them", async () => {
     const pit = await world.openPit();
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
     const { agent } = world.life("m1");
@@ -90,7 +90,7 @@ describe("the pit", () => {
     await world.until("life 2", inLife("m1", 2));
   });
 
-  it("brings back an agent of the foreground without its terminal, and the caller gets the exit code", async () => {
+  it("revives a foreground agent without its terminal, and the caller gets the exit code", async () => {
     await world.openPit();
     const script = 'echo life $LAZARUS_EPOCH; [ "$LAZARUS_EPOCH" = 1 ] && exit 5; exec sleep 600';
     const { exit, stdout } = world.run(["run", "m1", "--revive", "yes", ...sh(script)]);
@@ -98,7 +98,7 @@ describe("the pit", () => {
     await world.until("life 2", () => world.log("m1") === "life 2\n");
   });
 
-  it("deals with what happened while it was closed", async () => {
+  it("handles what happened while no pit was running", async () => {
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
     process.kill(world.life("m1").agent.pid, "SIGKILL");
     await world.until("its end", () => existsSync(join(world.home, "run", "agents", "m1", "exit.json")));
@@ -106,7 +106,7 @@ describe("the pit", () => {
     await world.until("life 2", inLife("m1", 2));
   });
 
-  it("ends the orphan of a killed keeper before it starts another", async () => {
+  it("kills the orphans of a killed keeper before it starts the next life", async () => {
     await world.openPit();
     world.run([
       "run",
@@ -124,19 +124,19 @@ describe("the pit", () => {
       "keeper-vanished",
     );
     const epochs = () => new Set(world.processes().map(epochOf));
-    // It says who it is before it becomes its command.
+    // It writes life.json before it execs its command.
     await world.until("its command", () => epochs().has("2"));
     expect(epochs()).not.toContain("1");
   });
 
-  it("takes checkpoints on schedule and at its end, and beats its own heart", async () => {
+  it("takes checkpoints on schedule and at shutdown, and sends its own heartbeat", async () => {
     configure({ checkpoint_every_seconds: 0.5 }, { heartbeat_interval_seconds: 1 });
     const pit = await world.openPit();
     world.run(["run", "m1", "-d", ...sh("while :; do date +%N > file; sleep 0.1; done")]);
     await world.until("a scheduled one", () =>
       world.checkpoints("m1").some(({ reason }) => reason === "scheduled"),
     );
-    await world.until("a fresh pulse", () => world.run(["job", "check", "lazarus_pit"]).exit === 0);
+    await world.until("a heartbeat", () => world.run(["job", "check", "lazarus_pit"]).exit === 0);
     pit.kill("SIGTERM");
     await world.until("its end", () => pit.exitCode === 0);
     expect(world.checkpoints("m1").at(-1)!.reason).toBe("shutdown");
@@ -144,17 +144,17 @@ describe("the pit", () => {
   });
 });
 
-describe("about an end, it", () => {
+describe("on the end of an agent, the pit", () => {
   const ended = (state: string) => () => world.state("m1") === state;
 
   it("asks by default", async () => {
     await world.openPit();
     world.run(["run", "m1", "-d", ...sh("exit 1")]);
     await world.until("the question", ended("asking"));
-    await told("m1", "alert");
+    await waitForEvent("m1", "alert");
   });
 
-  it("leaves a human's stop alone, also after its own restart", async () => {
+  it("respects a stop, even after its own restart", async () => {
     const pit = await world.openPit();
     for (const mission of ["m1", "m2"])
       world.run(["run", mission, "-d", "--revive", "yes", ...sh("exec sleep 600")]);
@@ -163,21 +163,21 @@ describe("about an end, it", () => {
     await world.until("the pit's end", () => pit.signalCode !== null);
     process.kill(world.life("m2").agent.pid, "SIGKILL");
     await world.openPit();
-    // It looks at m1 before it looks at m2, and every few seconds again.
-    await world.until("the other's revival", inLife("m2", 2));
+    // It attends to m1 before m2, and again every few seconds.
+    await world.until("the revival of m2", inLife("m2", 2));
     expect(world.state("m1")).toBe("stopped");
     expect(world.life("m1").epoch).toBe(1);
     expect(kinds("m1")).not.toContain("revival");
   });
 
-  it("never retries exit 78", async () => {
+  it("never retries exit code 78", async () => {
     await world.openPit();
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exit 78")]);
     await world.until("the tombstone", ended("tombstone"));
-    await told("m1", "tombstone");
+    await waitForEvent("m1", "tombstone");
   });
 
-  it("sleeps until a quota comes back", async () => {
+  it("waits until a quota resets", async () => {
     await world.openPit();
     world.run([
       "run",
@@ -201,7 +201,7 @@ describe("about an end, it", () => {
       "sh -c 'echo other {epoch}; exec sleep 600'",
     ];
     world.run(["run", "m1", "-d", ...substitute, ...sh("exit 1")]);
-    await world.until("the other", () => world.log("m1").includes("other 2"));
+    await world.until("the substitute", () => world.log("m1").includes("other 2"));
   });
 
   it("resumes with the cell's own command", async () => {
@@ -226,7 +226,7 @@ describe("about an end, it", () => {
     await world.until("the resume", () => world.log("m1").includes("resumed abc-123 m1 2"));
   });
 
-  it("steps back to an older checkpoint when the same crash repeats, and keeps the failed scene", async () => {
+  it("steps back to an older checkpoint when the same crash repeats, after a checkpoint of the failed state", async () => {
     configure({ max_revivals_per_hour: 20, alike_crashes_per_step: 2 });
     const file = join(world.missions, "m1", "worktree", "state");
     world.run(["init", "m1"]);
@@ -257,7 +257,7 @@ describe("about an end, it", () => {
     expect(listCheckpoints(registry, { mission: "m1" }).map(({ id }) => id)).toContain(safety);
   });
 
-  it("ends in a tombstone when nothing helps", async () => {
+  it("ends in a tombstone at the revival limit", async () => {
     configure({ max_revivals_per_hour: 2, alike_crashes_per_step: 99 });
     await world.openPit();
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exit 1")]);
@@ -268,7 +268,7 @@ describe("about an end, it", () => {
     );
   });
 
-  it("ends an agent that has stalled, and revives it", async () => {
+  it("kills a stalled agent and revives it", async () => {
     configure({ grace_seconds: 1 });
     await world.openPit();
     world.run([
@@ -281,13 +281,13 @@ describe("about an end, it", () => {
       "1",
       ...sh("echo life $LAZARUS_EPOCH; exec sleep 600"),
     ]);
-    // Its next life stalls as well, and is over as soon.
+    // The next life stalls as well.
     await world.until("life 2", () => world.log("m1").includes("life 2"));
     expect(world.record("m1").end).toMatchObject({ kind: "stall" });
     expect(kinds("m1")).toContain("stall");
   });
 
-  it("sees that nothing gets on although there is output, when a limit for that is set", async () => {
+  it("kills an agent that prints but makes no progress, when a limit is set", async () => {
     configure({ grace_seconds: 1, progress_seconds: 1 });
     await world.openPit();
     world.run(["run", "m1", "-d", ...sh("while :; do echo busy; sleep 0.1; done")]);
@@ -297,7 +297,7 @@ describe("about an end, it", () => {
     );
   });
 
-  it("knows a reboot when it sees one", async () => {
+  it("recognizes a reboot", async () => {
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
     const { keeper } = world.life("m1");
     const life = join(world.home, "run", "agents", "m1", "life.json");
@@ -312,11 +312,11 @@ describe("about an end, it", () => {
     expect(world.record("m1").end.evidence[0].kind).toBe("reboot");
   });
 
-  it("waits with a full disk until the scene can be kept", async ({ skip }) => {
+  it("waits on a full disk until the checkpoint succeeds", async ({ skip }) => {
     const small = join(world.directory, "small");
     mkdirSync(small);
     const mount = spawnSync("mount", ["-t", "tmpfs", "-o", "size=3m", "none", small], { encoding: "utf8" });
-    if (mount.status !== 0) skip(`a tmpfs cannot be mounted here: ${mount.stderr?.trim() ?? mount.error}`);
+    if (mount.status !== 0) skip(`cannot mount a tmpfs: ${mount.stderr?.trim() ?? mount.error}`);
     try {
       const env = { LAZARUS_HOME: small };
       world.run(["run", "m1", "-d", "--revive", "yes", ...sh("cat /dev/zero > fill; exit 1")], { env });

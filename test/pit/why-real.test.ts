@@ -1,5 +1,4 @@
-// `why` for deaths that really happened, a dozen at a time under one pit: whole outputs, only times, pids and ids are
-// named instead of shown.
+// The whole output of `why` for real deaths under one pit; times, pids and ids are replaced by names.
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -9,7 +8,7 @@ interface Death {
   readonly mission: string;
   readonly command: readonly string[];
   readonly options?: readonly string[];
-  /** What is done to it once it runs. */
+  /** What happens to it once it runs. */
   readonly kill?: (world: PitWorld, mission: string) => void;
   readonly state: string;
 }
@@ -53,7 +52,7 @@ const DEATHS: readonly Death[] = [
   },
 ];
 
-describe("why, of an agent that was", () => {
+describe("why", () => {
   let world: PitWorld;
   beforeAll(async () => {
     world = createPitWorld();

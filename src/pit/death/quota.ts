@@ -1,5 +1,5 @@
-// A quota that is used up, read from an agent's last words: which line says so, and when it comes back. Pure. The words
-// are those of Claude Code, Codex and the common HTTP clients; a config adds others (`pit.quota_patterns`).
+// Finds an exhausted quota in an agent's log tail: which line reports it, and when it resets. Pure. Knows the messages of
+// Claude Code, Codex and common HTTP clients; the setting `pit.quota_patterns` adds others.
 import type { QuotaPattern } from "../settings.ts";
 
 export interface QuotaStop {
@@ -7,27 +7,27 @@ export interface QuotaStop {
   readonly resetMs: number;
 }
 
-/** Lines that speak of a limit. Which of them also say until when, `parseReset` finds out. */
-const LIMIT_WORDS = [
+/** Lines that report a limit, with or without a reset time. */
+const LIMIT_PATTERNS = [
   /\b(?:usage|session|weekly|daily|hourly|rate|request|token|message|opus|sonnet|5-hour)s?[ -]limit\b/i,
   /\bhit your (?:\w+ )*limit\b/i,
   /\b(?:quota|credits?)\b.*\b(?:exceeded|exhausted|used up|depleted|reached)\b/i,
   /\b(?:exceeded|exhausted|reached)\b.*\bquota\b/i,
   /\b(?:too many requests|resource_exhausted|insufficient_quota)\b/i,
-  // A number alone may be a line or a count.
+  // 429 alone may be a line number or a count.
   /\b(?:http\S*|status|code|error)\b\W{0,3}(?:code\W{0,3})?429\b/i,
   /\bretry-after\b/i,
 ] as const;
 
-/** Without a word on when, the next look is after so long. */
+/** Retry interval when the line has no reset time. */
 const UNKNOWN_RESET_MS = 15 * 60_000;
-const MOST_RESET_MS = 8 * 24 * 3_600_000;
+const MAX_RESET_MS = 8 * 24 * 3_600_000;
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** The newest line that speaks of a used-up quota; undefined when none does. */
+/** The newest line that reports an exhausted quota. */
 export function findQuotaStop(
   lines: readonly string[],
   nowMs: number,
@@ -38,7 +38,7 @@ export function findQuotaStop(
       const match = new RegExp(pattern, "i").exec(line);
       if (match !== null) return { line, resetMs: bounded(parseReset(match[1] ?? line, nowMs), nowMs) };
     }
-    if (LIMIT_WORDS.some((words) => words.test(line)))
+    if (LIMIT_PATTERNS.some((pattern) => pattern.test(line)))
       return { line, resetMs: bounded(parseReset(line, nowMs), nowMs) };
   }
   return undefined;
@@ -46,10 +46,10 @@ export function findQuotaStop(
 
 function bounded(resetMs: number | undefined, nowMs: number): number {
   if (resetMs === undefined) return nowMs + UNKNOWN_RESET_MS;
-  return Math.min(Math.max(resetMs, nowMs), nowMs + MOST_RESET_MS);
+  return Math.min(Math.max(resetMs, nowMs), nowMs + MAX_RESET_MS);
 }
 
-/** When a line says that things go on; undefined when it does not say. Times without a zone are UTC. */
+/** The reset time that a line names; undefined when it names none. Times without a zone are UTC. */
 export function parseReset(text: string, nowMs: number): number | undefined {
   return (
     parseRetryAfter(text, nowMs) ??
@@ -109,7 +109,7 @@ function parseDuration(text: string, nowMs: number): number | undefined {
 
 const MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/** "resets 3pm (UTC)", "resets at 15:30", "reset at Nov 18, 9am", "resets 4:10am (Europe/Berlin)": the next such moment. */
+/** "resets 3pm (UTC)", "resets at 15:30", "reset at Nov 18, 9am", "resets 4:10am (Europe/Berlin)": the next such time. */
 function parseClock(text: string, nowMs: number): number | undefined {
   const match =
     /(?:resets?|again|until|available)\b[^\d\n]*?(?:(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.? (\d{1,2}),?(?: at)? )?\b(\d{1,2})(?::(\d\d))?\s*([ap]m)?\b(?:\s*\(?([A-Za-z]+(?:\/[A-Za-z_]+)?)\)?)?/i.exec(
@@ -136,7 +136,7 @@ function parseClock(text: string, nowMs: number): number | undefined {
   return atMs > now.getTime() || month !== undefined ? atMs : atMs + DAY_MS;
 }
 
-/** How far a named zone is ahead of UTC at that moment; 0 for UTC and for names that nobody knows. */
+/** The offset of a named zone from UTC at that time; 0 for UTC and unknown names. */
 function zoneOffsetMs(zone: string | undefined, atMs: number): number {
   if (zone === undefined || !zone.includes("/")) return 0;
   try {
@@ -151,8 +151,8 @@ function zoneOffsetMs(zone: string | undefined, atMs: number): number {
       second: "numeric",
     }).formatToParts(atMs);
     const of = (type: string) => Number(parts.find((part) => part.type === type)?.value);
-    const there = Date.UTC(of("year"), of("month") - 1, of("day"), of("hour"), of("minute"), of("second"));
-    return there - Math.floor(atMs / SECOND_MS) * SECOND_MS;
+    const localMs = Date.UTC(of("year"), of("month") - 1, of("day"), of("hour"), of("minute"), of("second"));
+    return localMs - Math.floor(atMs / SECOND_MS) * SECOND_MS;
   } catch {
     return 0;
   }

@@ -1,11 +1,10 @@
-// What the kernel's out-of-memory killer did here: the counter of our control group, and the kernel's log where it may be
-// read. Only reads; where neither can be read there is no evidence.
+// Traces of the kernel's OOM killer: the counter of our control group, and the kernel log where it is readable.
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** How often it struck in the control group of this process and below; null when nobody can say. */
+/** OOM kills in the control group of this process and below; null when the counter cannot be read. */
 export function countOomKills(): number | null {
-  const groups = quietly(() => readFileSync("/proc/self/cgroup", "latin1"));
+  const groups = ignoreErrors(() => readFileSync("/proc/self/cgroup", "latin1"));
   if (groups === undefined) return null;
   for (const line of groups.split("\n")) {
     const [, controllers = "", path = ""] = line.split(":");
@@ -15,7 +14,7 @@ export function countOomKills(): number | null {
         : controllers.split(",").includes("memory")
           ? `/sys/fs/cgroup/memory${path}/memory.oom_control`
           : undefined;
-    const text = file === undefined ? undefined : quietly(() => readFileSync(file, "latin1"));
+    const text = file === undefined ? undefined : ignoreErrors(() => readFileSync(file, "latin1"));
     const count = /^oom_kill (\d+)/m.exec(text ?? "")?.[1];
     if (count !== undefined) return Number(count);
   }
@@ -24,7 +23,7 @@ export function countOomKills(): number | null {
 
 const LOG_WAIT_MS = 1000;
 
-/** The line of the kernel's log that says it ended this process; undefined when there is none or it may not be read. */
+/** The kernel log's line about this process; undefined when there is none or the log is not readable. */
 export function findOomLine(pid: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const options = {
@@ -43,9 +42,9 @@ export function pickOomLine(log: string, pid: number): string | undefined {
     ?.trim();
 }
 
-function quietly<T>(look: () => T): T | undefined {
+function ignoreErrors<T>(read: () => T): T | undefined {
   try {
-    return look();
+    return read();
   } catch {
     return undefined;
   }
