@@ -53,222 +53,258 @@ const SET_ID = 0o6000;
 const HARMLESS_XATTR = /^(?:user\.|system\.posix_acl_)/;
 const NS = 1_000_000_000n;
 
-export function createUnpacker(firstRoot: string, first: UnpackOptions): Unpacker {
-  let root = firstRoot;
-  let options = first;
-  const support = posixSupport();
-  const posix: Posix | undefined = support.ok ? support.posix : undefined;
+/** The state of one unpacking. */
+interface Unpacking {
+  root: string;
+  options: UnpackOptions;
+  readonly posix: Posix | undefined;
   /** Directories made here; nothing is written anywhere else. */
-  const directories = new Map<string, TarEntry | undefined>([[".", undefined]]);
+  readonly directories: Map<string, TarEntry | undefined>;
   /** Paths made by this layer: an opaque whiteout hides only those of lower layers. */
-  let madeByLayer = new Set<string>();
-  const flaws: Flaw[] = [];
-  let entries = 0;
-  let open: { fd: number; path: string; entry: TarEntry; extent: number; done: number } | undefined;
+  madeByLayer: Set<string>;
+  readonly flaws: Flaw[];
+  entries: number;
+  open: { fd: number; path: string; entry: TarEntry; extent: number; done: number } | undefined;
+}
 
-  const at = (path: string) => systemPath(path === "." ? root : `${root}/${path}`);
-
-  const enterParent = (path: string) => {
-    const parent = parentPath(path);
-    if (directories.has(parent)) return;
-    enterParent(parent);
-    const found = lstatSync(at(parent), { throwIfNoEntry: false });
-    if (found !== undefined)
-      throw hostile(path, `would be written through ${parent}, which is not a directory`);
-    mkdirSync(at(parent), { mode: 0o700 });
-    directories.set(parent, undefined);
+export function createUnpacker(root: string, options: UnpackOptions): Unpacker {
+  const support = posixSupport();
+  const state: Unpacking = {
+    root,
+    options,
+    posix: support.ok ? support.posix : undefined,
+    directories: new Map([[".", undefined]]),
+    madeByLayer: new Set(),
+    flaws: [],
+    entries: 0,
+    open: undefined,
   };
-
-  /** Removes an earlier entry: the last entry of a name wins, as with tar. */
-  const clear = (path: string) => {
-    if (path === ".") throw hostile(path, "the archive replaces its own root");
-    if (directories.has(path)) {
-      for (const known of directories.keys())
-        if (known === path || known.startsWith(`${path}/`)) directories.delete(known);
-    }
-    rmSync(at(path), { recursive: true, force: true });
-  };
-
-  const make = (path: string, work: () => void) => {
-    try {
-      work();
-    } catch (error) {
-      if (systemErrorCode(error) !== "EEXIST") throw error;
-      clear(path);
-      work();
-    }
-    madeByLayer.add(path);
-  };
-
-  const setXattrs = (path: string, entry: TarEntry) => {
-    for (const [name, value] of entry.xattrs ?? []) {
-      if (!options.trusted && !HARMLESS_XATTR.test(name)) {
-        flaws.push({ path, kind: "degraded", reason: `the privileged attribute ${name} was dropped` });
-        continue;
-      }
-      try {
-        if (posix === undefined) throw new Error("no xattrs here");
-        posix.setXattr(at(path), name, Buffer.from(value, "base64"));
-      } catch (error) {
-        const why = systemErrorCode(error) ?? "not supported";
-        flaws.push({ path, kind: "degraded", reason: `the attribute ${name} could not be set (${why})` });
-      }
-    }
-  };
-
-  const setTimes = (path: string, entry: TarEntry) => {
-    const ns = BigInt(entry.mtimeSec) * NS + BigInt(entry.mtimeNs);
-    posix?.setTimes(at(path), ns, ns);
-  };
-
-  const modeOf = (path: string, entry: TarEntry) => {
-    if (options.trusted || entry.type === "directory" || (entry.mode & SET_ID) === 0) return entry.mode;
-    flaws.push({ path, kind: "degraded", reason: "its setuid or setgid bit was dropped" });
-    return entry.mode & ~SET_ID;
-  };
-
-  const begin = (entry: TarEntry) => {
-    const path = cleanPath(entry.path);
-    if (options.layer !== undefined && isWhiteout(path)) return applyWhiteout(path);
-    const real = options.layer === undefined ? path : unescapePath(path, options.layer.unescape);
-    if (entry.type === "device") {
-      flaws.push({ path: real, kind: "skipped", reason: "a device" });
-      return;
-    }
-    if (real === "." && entry.type !== "directory") throw hostile(real, "the archive replaces its own root");
-    enterParent(real);
-    switch (entry.type) {
-      case "directory":
-        if (!directories.has(real)) make(real, () => mkdirSync(at(real), { mode: 0o700 }));
-        directories.set(real, entry);
-        return;
-      case "file":
-        make(real, () => {
-          open = { fd: openSync(at(real), CREATE, 0o600), path: real, entry, extent: 0, done: 0 };
-        });
-        return;
-      case "symlink":
-        if (entry.target === undefined || entry.target === "")
-          throw hostile(real, "is a symlink without a target");
-        make(real, () => symlinkSync(encodePath(entry.target!), at(real)));
-        break;
-      case "fifo":
-        if (posix === undefined) {
-          flaws.push({ path: real, kind: "skipped", reason: "a FIFO, which cannot be made here" });
-          return;
-        }
-        make(real, () => posix.makeFifo(at(real), 0o600));
-        break;
-      case "link":
-        makeLink(real, entry);
-        return;
-    }
-    if (options.owners) lchownSync(at(real), entry.uid, entry.gid);
-    setXattrs(real, entry);
-    if (entry.type === "fifo") chmodSync(at(real), modeOf(real, entry));
-    setTimes(real, entry);
-  };
-
-  const makeLink = (path: string, entry: TarEntry) => {
-    const layer = options.layer;
-    const named = cleanPath(entry.target ?? "");
-    const target = layer === undefined ? named : unescapePath(named, layer.unescape);
-    const found = directories.has(parentPath(target))
-      ? lstatSync(at(target), { throwIfNoEntry: false })
-      : undefined;
-    if (found === undefined || found.isDirectory())
-      throw hostile(path, `is a hard link to ${target}, which is not a file of this archive`);
-    if (target === path) return;
-    // link(2) follows symlinks on some systems, so a second symlink is made instead.
-    if (found.isSymbolicLink())
-      make(path, () => symlinkSync(readlinkSync(at(target), { encoding: "buffer" }), at(path)));
-    else make(path, () => linkSync(at(target), at(path)));
-  };
-
-  const applyWhiteout = (path: string) => {
-    const parent = parentPath(path);
-    const name = path.slice(path.lastIndexOf("/") + 1);
-    if (!directories.has(parent)) return;
-    if (name === OPAQUE) {
-      const below = parent === "." ? "" : `${parent}/`;
-      for (const known of listBelow(at(parent))) if (!madeByLayer.has(below + known)) clear(below + known);
-      return;
-    }
-    const hidden = options.layer!.unescape(name.slice(WHITEOUT.length));
-    clear(cleanPath(parent === "." ? hidden : `${parent}/${hidden}`));
-  };
-
-  /** Directories that the archive describes, children before their parents: a parent may be closed to us afterwards. */
-  const bottomUp = () =>
-    [...directories].filter(described).sort(([a], [b]) => (a === "." || (b !== "." && a < b) ? 1 : -1));
-
-  const writeData = (chunk: Buffer) => {
-    if (open === undefined) return;
-    const { extents } = open.entry;
-    let rest = chunk;
-    while (rest.length > 0) {
-      const [offset, length] = extents?.[open.extent] ?? [0, open.entry.size];
-      const part = rest.subarray(0, length - open.done);
-      for (let written = 0; written < part.length; )
-        written += writeSync(open.fd, part, written, part.length - written, offset + open.done + written);
-      open.done += part.length;
-      rest = rest.subarray(part.length);
-      if (extents !== undefined && open.done === length) {
-        open.extent += 1;
-        open.done = 0;
-      }
-    }
-  };
-
-  const closeFile = () => {
-    if (open === undefined) return;
-    const { fd, path, entry } = open;
-    open = undefined;
-    try {
-      if (entry.extents !== undefined) ftruncateSync(fd, entry.size);
-      if (options.owners) fchownSync(fd, entry.uid, entry.gid);
-      // Before the mode: only root can set attributes of a read-only file.
-      setXattrs(path, entry);
-      fchmodSync(fd, modeOf(path, entry));
-    } finally {
-      closeSync(fd);
-    }
-    setTimes(path, entry);
-  };
-
   return {
     entry(entry) {
-      entries += 1;
-      if (entries > options.maxEntries)
-        throw new LazarusError("LAYER_HOSTILE", `the archive has more than ${options.maxEntries} entries`, {
+      state.entries += 1;
+      const { maxEntries } = state.options;
+      if (state.entries > maxEntries)
+        throw new LazarusError("LAYER_HOSTILE", `the archive has more than ${maxEntries} entries`, {
           hint: "split the archive, and import each part as a mission of its own",
         });
-      guarded(entry.path, () => begin(entry));
+      guarded(entry.path, () => begin(state, entry));
     },
-    data: writeData,
-    close: () => guarded(open?.path ?? "", closeFile),
+    data: (chunk) => writeData(state, chunk),
+    close: () => guarded(state.open?.path ?? "", () => closeFile(state)),
     withOptions(next) {
-      options = next;
-      madeByLayer = new Set();
+      state.options = next;
+      state.madeByLayer = new Set();
     },
     finish() {
-      for (const [path, entry] of bottomUp()) {
-        if (options.owners) lchownSync(at(path), entry.uid, entry.gid);
-        setTimes(path, entry);
+      for (const [path, entry] of bottomUp(state)) {
+        if (state.options.owners) lchownSync(at(state, path), entry.uid, entry.gid);
+        setTimes(state, path, entry);
       }
     },
     setDirectoryModes(currentRoot) {
-      root = currentRoot;
-      for (const [path, entry] of bottomUp()) {
-        setXattrs(path, entry);
-        chmodSync(at(path), entry.mode);
+      state.root = currentRoot;
+      for (const [path, entry] of bottomUp(state)) {
+        setXattrs(state, path, entry);
+        chmodSync(at(state, path), entry.mode);
       }
     },
     get entries() {
-      return entries;
+      return state.entries;
     },
-    flaws,
+    flaws: state.flaws,
   };
+}
+
+function at({ root }: Unpacking, path: string): string | Buffer {
+  return systemPath(path === "." ? root : `${root}/${path}`);
+}
+
+function enterParent(state: Unpacking, path: string): void {
+  const parent = parentPath(path);
+  if (state.directories.has(parent)) return;
+  enterParent(state, parent);
+  const found = lstatSync(at(state, parent), { throwIfNoEntry: false });
+  if (found !== undefined)
+    throw hostile(path, `would be written through ${parent}, which is not a directory`);
+  mkdirSync(at(state, parent), { mode: 0o700 });
+  state.directories.set(parent, undefined);
+}
+
+/** Removes an earlier entry: the last entry of a name wins, as with tar. */
+function clear(state: Unpacking, path: string): void {
+  if (path === ".") throw hostile(path, "the archive replaces its own root");
+  if (state.directories.has(path)) {
+    for (const known of state.directories.keys())
+      if (known === path || known.startsWith(`${path}/`)) state.directories.delete(known);
+  }
+  rmSync(at(state, path), { recursive: true, force: true });
+}
+
+function make(state: Unpacking, path: string, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    if (systemErrorCode(error) !== "EEXIST") throw error;
+    clear(state, path);
+    work();
+  }
+  state.madeByLayer.add(path);
+}
+
+function setXattrs(state: Unpacking, path: string, entry: TarEntry): void {
+  for (const [name, value] of entry.xattrs ?? []) {
+    if (!state.options.trusted && !HARMLESS_XATTR.test(name)) {
+      state.flaws.push({ path, kind: "degraded", reason: `the privileged attribute ${name} was dropped` });
+      continue;
+    }
+    try {
+      if (state.posix === undefined) throw new Error("xattrs are not supported");
+      state.posix.setXattr(at(state, path), name, Buffer.from(value, "base64"));
+    } catch (error) {
+      const reason = systemErrorCode(error) ?? "not supported";
+      state.flaws.push({
+        path,
+        kind: "degraded",
+        reason: `the attribute ${name} could not be set (${reason})`,
+      });
+    }
+  }
+}
+
+function setTimes(state: Unpacking, path: string, entry: TarEntry): void {
+  const ns = BigInt(entry.mtimeSec) * NS + BigInt(entry.mtimeNs);
+  state.posix?.setTimes(at(state, path), ns, ns);
+}
+
+function modeOf(state: Unpacking, path: string, entry: TarEntry): number {
+  if (state.options.trusted || entry.type === "directory" || (entry.mode & SET_ID) === 0) return entry.mode;
+  state.flaws.push({ path, kind: "degraded", reason: "its setuid or setgid bit was dropped" });
+  return entry.mode & ~SET_ID;
+}
+
+function begin(state: Unpacking, entry: TarEntry): void {
+  const path = cleanPath(entry.path);
+  const { posix, options } = state;
+  if (options.layer !== undefined && isWhiteout(path)) {
+    applyWhiteout(state, path);
+    return;
+  }
+  const real = options.layer === undefined ? path : unescapePath(path, options.layer.unescape);
+  if (entry.type === "device") {
+    state.flaws.push({ path: real, kind: "skipped", reason: "a device" });
+    return;
+  }
+  if (real === "." && entry.type !== "directory") throw hostile(real, "the archive replaces its own root");
+  enterParent(state, real);
+  switch (entry.type) {
+    case "directory":
+      if (!state.directories.has(real)) make(state, real, () => mkdirSync(at(state, real), { mode: 0o700 }));
+      state.directories.set(real, entry);
+      return;
+    case "file":
+      make(state, real, () => {
+        state.open = { fd: openSync(at(state, real), CREATE, 0o600), path: real, entry, extent: 0, done: 0 };
+      });
+      return;
+    case "symlink":
+      if (entry.target === undefined || entry.target === "")
+        throw hostile(real, "is a symlink without a target");
+      make(state, real, () => symlinkSync(encodePath(entry.target!), at(state, real)));
+      break;
+    case "fifo":
+      if (posix === undefined) {
+        state.flaws.push({ path: real, kind: "skipped", reason: "a FIFO, which this machine cannot create" });
+        return;
+      }
+      make(state, real, () => posix.makeFifo(at(state, real), 0o600));
+      break;
+    case "link":
+      makeLink(state, real, entry);
+      return;
+  }
+  if (options.owners) lchownSync(at(state, real), entry.uid, entry.gid);
+  setXattrs(state, real, entry);
+  if (entry.type === "fifo") chmodSync(at(state, real), modeOf(state, real, entry));
+  setTimes(state, real, entry);
+}
+
+function makeLink(state: Unpacking, path: string, entry: TarEntry): void {
+  const layer = state.options.layer;
+  const named = cleanPath(entry.target ?? "");
+  const target = layer === undefined ? named : unescapePath(named, layer.unescape);
+  const found = state.directories.has(parentPath(target))
+    ? lstatSync(at(state, target), { throwIfNoEntry: false })
+    : undefined;
+  if (found === undefined || found.isDirectory())
+    throw hostile(path, `is a hard link to ${target}, which is not a file of this archive`);
+  if (target === path) return;
+  // link(2) follows symlinks on some systems, so a second symlink is made instead.
+  if (found.isSymbolicLink())
+    make(state, path, () =>
+      symlinkSync(readlinkSync(at(state, target), { encoding: "buffer" }), at(state, path)),
+    );
+  else make(state, path, () => linkSync(at(state, target), at(state, path)));
+}
+
+function applyWhiteout(state: Unpacking, path: string): void {
+  const parent = parentPath(path);
+  const name = path.slice(path.lastIndexOf("/") + 1);
+  if (!state.directories.has(parent)) return;
+  if (name === OPAQUE) {
+    const below = parent === "." ? "" : `${parent}/`;
+    for (const known of listBelow(at(state, parent)))
+      if (!state.madeByLayer.has(below + known)) clear(state, below + known);
+    return;
+  }
+  const hidden = state.options.layer!.unescape(name.slice(WHITEOUT.length));
+  clear(state, cleanPath(parent === "." ? hidden : `${parent}/${hidden}`));
+}
+
+/** Directories that the archive describes, children before their parents: a parent may be closed to us afterwards. */
+function bottomUp(state: Unpacking): [string, TarEntry][] {
+  return [...state.directories]
+    .filter(described)
+    .sort(([a], [b]) => (a === "." || (b !== "." && a < b) ? 1 : -1));
+}
+
+function writeData(state: Unpacking, chunk: Buffer): void {
+  if (state.open === undefined) return;
+  const { extents } = state.open.entry;
+  let rest = chunk;
+  while (rest.length > 0) {
+    const [offset, length] = extents?.[state.open.extent] ?? [0, state.open.entry.size];
+    const part = rest.subarray(0, length - state.open.done);
+    for (let written = 0; written < part.length; )
+      written += writeSync(
+        state.open.fd,
+        part,
+        written,
+        part.length - written,
+        offset + state.open.done + written,
+      );
+    state.open.done += part.length;
+    rest = rest.subarray(part.length);
+    if (extents !== undefined && state.open.done === length) {
+      state.open.extent += 1;
+      state.open.done = 0;
+    }
+  }
+}
+
+function closeFile(state: Unpacking): void {
+  if (state.open === undefined) return;
+  const { fd, path, entry } = state.open;
+  state.open = undefined;
+  try {
+    if (entry.extents !== undefined) ftruncateSync(fd, entry.size);
+    if (state.options.owners) fchownSync(fd, entry.uid, entry.gid);
+    // Before the mode: only root can set attributes of a read-only file.
+    setXattrs(state, path, entry);
+    fchmodSync(fd, modeOf(state, path, entry));
+  } finally {
+    closeSync(fd);
+  }
+  setTimes(state, path, entry);
 }
 
 /** The path relative to the root; refused when it leads elsewhere. */

@@ -1,6 +1,6 @@
-// Keeps the chain of layers short: merges the newest small layers into one, or everything into a new base when the
-// deltas outgrow it. Members whose entries are all still current are copied as they are, without recompressing. Old
-// checkpoints keep their own layers until they are pruned; a crash here leaves only scratch.
+// Keeps the chain of layers short: merges the newest small layers into one, or all layers into a new base when the deltas
+// outgrow it. Members whose entries are all current are copied without recompressing them. Old checkpoints keep their
+// layers until they are pruned; a crash leaves only scratch files.
 import { crashPoint } from "../../platform/crash-point.ts";
 import type { MissionContext } from "../mission-context.ts";
 import { comparePaths } from "../model/path-bytes.ts";
@@ -51,7 +51,7 @@ export function compactLayers(
   const opened = merged.map((ref) => openLayerOf(context.vault, ref));
   try {
     const live = new Map<string, TocEntry>();
-    // Each removed path, and whether its removal may be told (INV-7): names of secrets stay in local-only layers.
+    // Each removed path, and whether it belongs to a local-only layer: names of secrets stay there (INV-7).
     const removed = new Map<string, boolean>();
     for (const [i, { toc }] of opened.entries()) {
       for (const path of toc.removed) {
@@ -102,7 +102,7 @@ function mergeInto(context: MissionContext, codec: Codec, localOnly: boolean, me
   }
 }
 
-/** Copies what is still current of one layer: whole members where possible, entry by entry where not. */
+/** Copies the current entries of one layer: complete members where possible, otherwise entry by entry. */
 function copyLayer(
   layer: Layer,
   codec: Codec,
@@ -119,7 +119,7 @@ function copyLayer(
     next += member.entries;
     const start = rawStart;
     rawStart += member.raw;
-    // Members without a header continue the large file before them; those were handled with it.
+    // Members without a header continue a large file and were handled with it.
     if (inside.length === 0) continue;
     let end = index + 1;
     while (members[end]?.entries === 0 && reaches(inside, rawStart)) {
@@ -151,13 +151,13 @@ function copyLayer(
   rewriter.flush();
 }
 
-/** Whether the data of the last entry goes on beyond this point of the raw stream. */
+/** Whether the data of an entry continues beyond this offset of the raw stream. */
 function reaches(inside: readonly TocEntry[], rawEnd: number): boolean {
   return inside.some((entry) => entry.at !== undefined && entry.at + (entry.length ?? 0) > rawEnd);
 }
 
 interface Rewriter {
-  /** Writes an entry anew from the table of contents and its bytes. */
+  /** Writes an entry from its table row and its bytes. */
   write(entry: TocEntry): void;
   /** An entry that was copied: further links of its group point at it. */
   placed(entry: TocEntry): void;
@@ -205,7 +205,7 @@ function createRewriter(layer: Layer, writer: LayerWriter): Rewriter {
       });
     }
     add(Buffer.alloc(padding(length)));
-    // Nothing may share a member with the rest of a file that began in another: `reaches` finds whole files by that.
+    // A member that continues a file must not hold anything else: `reaches` relies on it.
     if (cut) flush();
     const moved = entry.at === undefined ? entry : { ...entry, at };
     writer.enter([moved]);

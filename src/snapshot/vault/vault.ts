@@ -109,28 +109,7 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
       }
     },
     read(digest) {
-      let bytes: Buffer;
-      try {
-        bytes = readFileSync(blobPath(digest));
-      } catch (error) {
-        throw new LazarusError("VAULT_DAMAGED", `blob ${digest} is missing from the vault ${root}`, {
-          hint: `lazarus verify ${mission}`,
-          details: { blob: digest },
-          cause: error,
-        });
-      }
-      const found = createHash("sha256").update(bytes).digest("hex");
-      if (`sha256:${found}` !== digest) {
-        throw new LazarusError(
-          "VAULT_DAMAGED",
-          `blob ${digest} in the vault ${root} is damaged: it hashes to sha256:${found}`,
-          {
-            hint: `lazarus verify ${mission}`,
-            details: { blob: digest },
-          },
-        );
-      }
-      return bytes;
+      return readBlob(blobPath(digest), digest, root, mission);
     },
     blobs() {
       return blobNames().map((name) => ({
@@ -164,4 +143,19 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
       return lock;
     },
   };
+}
+
+function readBlob(path: string, digest: string, root: string, mission: string): Buffer {
+  const options = { hint: `lazarus verify ${mission}`, details: { blob: digest } };
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    const message = `blob ${digest} is missing from the vault ${root}`;
+    throw new LazarusError("VAULT_DAMAGED", message, { ...options, cause: error });
+  }
+  const found = `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+  if (found === digest) return bytes;
+  const message = `blob ${digest} in the vault ${root} is damaged: it hashes to ${found}`;
+  throw new LazarusError("VAULT_DAMAGED", message, options);
 }
