@@ -6,7 +6,7 @@ import { EVENT_KINDS } from "../registry/registry.ts";
 import type { AlertRules, AlertTarget } from "./plan.ts";
 
 const DEFAULT_MAX_AGE_SECONDS = 3600;
-/** The kind that the pit itself uses: a mission that waits for an answer, a tombstone, work that it cannot do. */
+/** Raised by the pit itself: a mission waits for permission, was given up, or the pit cannot do its work. */
 const DEFAULT_KINDS = ["alert"] as const;
 const ADDRESS = "an http or https address";
 

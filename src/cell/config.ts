@@ -34,9 +34,9 @@ export interface EffectiveConfig {
   readonly origins: Readonly<Record<ConfigKey, string>>;
   /** The file that was read, if any. */
   readonly file: string | undefined;
-  /** Keys that no room knows; shown, never dropped in silence. */
+  /** Unknown keys; reported, never silently dropped. */
   readonly warnings: readonly string[];
-  /** The whole file, for rooms that keep sections of their own in it. */
+  /** The whole file, for modules that have their own sections in it. */
   readonly document: JsonObject;
 }
 
@@ -61,7 +61,7 @@ const KEYS: Readonly<Record<ConfigKey, "path" | "name" | "seconds" | "names" | "
   run_dir: "path",
 };
 
-/** Sections that other rooms own; they check them themselves. */
+/** Sections that other modules own and check. */
 const SECTIONS = new Set(["retention", "secrets", "snapshot", "pit", "alerts", "flow", "remote", "$schema"]);
 
 /** Finds, reads and checks the configuration. `explicitFile` is the value of `--config`. */

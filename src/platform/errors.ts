@@ -42,7 +42,7 @@ export const ERROR_KINDS: Readonly<Record<ErrorKind, KindTraits>> = {
   conflict: { exit: 7, http: 409, retry: false, meaning: "refused: it would undo or repeat something" },
   damaged: { exit: 8, http: 500, retry: false, meaning: "stored data is damaged" },
   machine: { exit: 9, http: 507, retry: true, meaning: "disk full, read-only, no permission, I/O error" },
-  busy: { exit: 10, http: 423, retry: true, meaning: "someone else holds it right now" },
+  busy: { exit: 10, http: 423, retry: true, meaning: "another process holds it" },
   unsupported: { exit: 11, http: 501, retry: false, meaning: "this machine or version cannot do it" },
   config: { exit: 78, http: 500, retry: false, meaning: "broken configuration" },
   interrupted: { exit: 130, http: 499, retry: true, meaning: "stopped by a signal" },

@@ -56,7 +56,7 @@ let cachedSelf: Owner | undefined;
 
 /** This process as an owner. */
 export function selfOwner(processes: Processes, givenName: string | null = null): Owner {
-  // An empty name, for example from an unset variable, would make everyone the same owner.
+  // An empty name, for example from an unset variable, would make all callers the same owner.
   const name = givenName || null;
   // Cached: asking the kernel again would take a tenth of the time of an update through the library.
   if (processes === systemProcesses && cachedSelf !== undefined) return { ...cachedSelf, name };
