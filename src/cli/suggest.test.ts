@@ -1,10 +1,10 @@
-// The nearest known word, when it is near enough to be meant.
+// Suggestions for mistyped words.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { CATALOGUE } from "./catalogue.ts";
 import { editDistance, nearest } from "./suggest.ts";
 
-describe("a typo", () => {
+describe("nearest", () => {
   it.each([
     ["scna", "scan"],
     ["sacn", "scan"],
@@ -22,7 +22,7 @@ describe("a typo", () => {
     ["a letter", "x"],
     ["another word", "frobnicate"],
     ["something endless", "a".repeat(10_000)],
-  ])("is not %s: that is no word we know", (_, typed) => {
+  ])("has no suggestion for %s", (_, typed) => {
     expect(nearest(typed, Object.keys(CATALOGUE))).toBeUndefined();
   });
 });

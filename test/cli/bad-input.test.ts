@@ -50,7 +50,7 @@ describe("a hostile mission id", () => {
     "nul\u0001",
   ];
 
-  it("is refused by every command that takes one, with exit 2, and no path is built from it", () => {
+  it("is refused by every command with exit 2, and no path is created", () => {
     for (const [number, id] of hostile.entries()) {
       const command = ["init", "heartbeat", "events"][number % 3]!;
       const { exit, stdout, stderr } = world.run([command, "--", id]);
@@ -63,7 +63,7 @@ describe("a hostile mission id", () => {
     expect(readdirSync(world.cwd)).toEqual([]);
   });
 
-  it("that is a link out of the root is refused, with exit 7, and nothing is written behind it", () => {
+  it("that is a symlink out of the root is refused with exit 7, and nothing is written through it", () => {
     mkdirSync(world.missions);
     mkdirSync(world.path("outside"));
     symlinkSync(world.path("outside"), join(world.missions, "m1"));
@@ -75,7 +75,7 @@ describe("a hostile mission id", () => {
     expect(readdirSync(world.path("outside"))).toEqual([]);
   });
 
-  it("that is a broken link is refused, and ends", () => {
+  it("that is a broken symlink is refused", () => {
     mkdirSync(world.missions);
     symlinkSync(world.path("nothing"), join(world.missions, "m1"));
     expect(world.run(["init", "m1"])).toMatchObject({ exit: 7 });
@@ -99,7 +99,7 @@ describe("a config with wrong types", () => {
     ],
     ["[1]", "JSON, but not an object; expected a JSON object"],
     ["{", "not JSON; expected a JSON object"],
-  ])("%s ends with exit 78, and file, key and expected type", (content, words) => {
+  ])("%s exits 78 and names file, key and expected type", (content, words) => {
     const file = world.write("cwd/lazarus.json", content);
     for (const line of ["scan", "config", "heartbeat m1", "init m1", "job check"]) {
       const { exit, stdout, stderr } = world.run(line.split(" "));
@@ -112,7 +112,7 @@ describe("a config with wrong types", () => {
     });
   });
 
-  it("that was named and is not there ends with exit 78", () => {
+  it("that is given explicitly but missing exits 78", () => {
     expect(world.show("scan --config none.json")).toMatchInlineSnapshot(`
       "exit 78
       ── stderr
@@ -136,27 +136,27 @@ describe("unreadable directories", () => {
     spawnSync("chmod", ["-R", "u+rwx", world.directory]);
   });
 
-  it("one such cell is incomplete and says why, the rest is scanned", () => {
+  it("an unreadable cell is incomplete with a reason; the others are scanned", () => {
     chmodSync(join(world.missions, "bad"), 0);
     const report = JSON.parse(asUser(["scan", "--json"]).stdout);
     expect(report.summary).toMatchObject({ total_cells: 2, healthy: 1, incomplete: 1 });
     expect(report.cells[0]).toMatchObject({ mission_id: "bad", reason: "the cell cannot be read (EACCES)" });
   });
 
-  it("a heartbeat that may not be read is uninitialized", () => {
+  it("a cell with an unreadable heartbeat is uninitialized", () => {
     chmodSync(heartbeat("bad"), 0);
     const report = JSON.parse(asUser(["scan", "--json"]).stdout);
     expect(report.cells[0]).toMatchObject({ status: "uninitialized", reason: "heartbeat: EACCES" });
   });
 
-  it("the root itself is an error with exit 9 that names it", () => {
+  it("an unreadable missions root exits 9 and names it", () => {
     chmodSync(world.missions, 0);
     const { exit, stderr } = asUser(["scan"]);
     expect(exit).toBe(9);
     expect(stderr).toContain(`error: reading the missions root ${world.missions}: permission denied`);
   });
 
-  it("a state that may not be written ends a heartbeat with exit 9, and the old one stays", () => {
+  it("a read-only state directory fails a heartbeat with exit 9 and keeps the old one", () => {
     const before = readFileSync(heartbeat("bad"), "utf8");
     chmodSync(join(world.missions, "bad/state"), 0o500);
     const { exit, stderr } = asUser(["heartbeat", "bad"]);
@@ -165,7 +165,7 @@ describe("unreadable directories", () => {
     expect(readFileSync(heartbeat("bad"), "utf8")).toBe(before);
   });
 
-  it("a home that may not be written ends init with exit 9; a registry that may not costs a warning", () => {
+  it("a read-only home fails init with exit 9; a read-only registry is a warning", () => {
     chmodSync(world.missions, 0o500);
     expect(asUser(["init", "new"]).exit).toBe(9);
     chmodSync(world.missions, 0o700);
@@ -180,7 +180,7 @@ describe("unreadable directories", () => {
   });
 });
 
-describe("a heartbeat that is none", () => {
+describe("an invalid heartbeat file", () => {
   const spoiled: [string, () => void][] = [
     ["a binary file", () => writeFileSync(heartbeat(), Buffer.from([0, 159, 146, 150]))],
     ["2 GB", () => truncateSync(heartbeat(), 2 ** 31)],
@@ -201,7 +201,7 @@ describe("a heartbeat that is none", () => {
     ],
   ];
 
-  it.each(spoiled)("but %s is uninitialized, at once, and a beat replaces it with a warning", (_, spoil) => {
+  it.each(spoiled)("(%s) is uninitialized, and the next heartbeat replaces it with a warning", (_, spoil) => {
     world.run(["init", "m1"]);
     world.run(["init", "m2"]);
     spoil();
@@ -214,7 +214,7 @@ describe("a heartbeat that is none", () => {
     if (existsSync(world.path("precious"))) expect(world.read("precious")).toBe('{"timestamp": 9e9}');
   });
 
-  it("but a directory is uninitialized, and a beat is refused with exit 8", () => {
+  it("(a directory) is uninitialized, and a heartbeat is refused with exit 8", () => {
     world.run(["init", "m1"]);
     rmSync(heartbeat());
     mkdirSync(heartbeat());
@@ -224,7 +224,7 @@ describe("a heartbeat that is none", () => {
     expect(readFileSync(join(heartbeat(), "inside"), "utf8")).toBe("kept");
   });
 
-  it("since state is a link out of the cell: a beat is refused with exit 8", () => {
+  it("(state is a symlink out of the cell): a heartbeat is refused with exit 8", () => {
     world.run(["init", "m1"]);
     renameSync(join(world.missions, "m1/state"), world.path("outside"));
     symlinkSync(world.path("outside"), join(world.missions, "m1/state"));
@@ -235,7 +235,7 @@ describe("a heartbeat that is none", () => {
   });
 });
 
-it("cells that come and go during scans never break one", async () => {
+it("scan works while cells are created and removed", async () => {
   world.run(["init", "steady"]);
   const enough = world.path("enough");
   const churn = spawn(
@@ -261,7 +261,7 @@ it("cells that come and go during scans never break one", async () => {
 });
 
 describe("clock skew", () => {
-  it("a heartbeat in the future is healthy and shown with its skew", () => {
+  it("a heartbeat in the future is healthy and reported with its skew", () => {
     world.run(["init", "m1"]);
     writeFileSync(heartbeat(), JSON.stringify({ timestamp: Date.now() / 1000 + 86_400 * 2 + 60 }));
     expect(world.run(["scan"]).stdout).toMatch(/^m1 +healthy +0s {2}heartbeat is 2d in the future$/m);
@@ -297,7 +297,7 @@ describe("a disk", () => {
     mounted = false;
   });
 
-  it("that is full ends with exit 9 and words, and what was there stays whole", (context) => {
+  it("that is full exits 9 with a message, and existing files stay intact", (context) => {
     if (!mountable || !mount("-t", "tmpfs", "-o", "size=512k", "tmpfs"))
       context.skip("needs root that may mount a tmpfs");
     expect(onDisk(["init", "m1"]).exit).toBe(0);
@@ -318,7 +318,7 @@ describe("a disk", () => {
     expect(readdirSync(join(disk, "missions/m1/state"))).toEqual(["heartbeat.json"]);
   });
 
-  it("that is read-only ends writes with exit 9, and can still be scanned", (context) => {
+  it("that is read-only fails writes with exit 9 and can still be scanned", (context) => {
     if (!mountable || !mount("-t", "tmpfs", "-o", "size=4m", "tmpfs"))
       context.skip("needs root that may mount a tmpfs");
     onDisk(["init", "m1"]);
@@ -340,7 +340,7 @@ describe("a disk", () => {
   });
 });
 
-it("twenty inits at once all succeed, each file has one author, and a scan is content", async () => {
+it("twenty concurrent inits all succeed, each file has one author, and scan reports a healthy cell", async () => {
   const children = Array.from({ length: 20 }, () => {
     const child = spawn(process.execPath, [LAUNCHER, "init", "m1", "--json"], {
       cwd: world.cwd,

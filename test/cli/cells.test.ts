@@ -27,7 +27,7 @@ function steady(text: string): string {
 }
 
 describe("init", () => {
-  it("makes a cell, and a second time finds it complete", () => {
+  it("creates a cell; a second run finds it complete", () => {
     expect(world.show("init tidy-inbox")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
@@ -47,7 +47,7 @@ describe("init", () => {
     `);
   });
 
-  it("--json gives one document", () => {
+  it("--json prints one document", () => {
     expect(world.show("init tidy-inbox --json")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
@@ -56,7 +56,7 @@ describe("init", () => {
     `);
   });
 
-  it("--quiet says only where the cell is", () => {
+  it("--quiet prints only the path of the cell", () => {
     expect(world.show("init tidy-inbox -q")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
@@ -65,7 +65,7 @@ describe("init", () => {
     `);
   });
 
-  it("--repo fills the worktree from a repository; a second time there is something to lose", () => {
+  it("--repo clones into the worktree, and refuses to do so twice", () => {
     const repo = world.path("repo");
     execFileSync("git", ["init", "--quiet", repo]);
     execFileSync("git", [
@@ -96,7 +96,7 @@ describe("init", () => {
     expect(world.json("events --json").data).toMatchObject({ repo });
   });
 
-  it("--repo that cannot be cloned leaves a cell with an empty worktree, and says why", () => {
+  it("--repo that cannot be cloned leaves a cell with an empty worktree and reports why", () => {
     expect(world.show("init fix-login --repo ./nowhere --quiet")).toMatchInlineSnapshot(`
       "exit 9
       ── stderr
@@ -110,7 +110,7 @@ describe("init", () => {
 });
 
 describe("heartbeat", () => {
-  it("says nothing when all is well", () => {
+  it("prints nothing on success", () => {
     world.run(["init", "m1"]);
     expect(world.show("heartbeat m1 --status sorting")).toMatchInlineSnapshot(`
       "exit 0
@@ -121,7 +121,7 @@ describe("heartbeat", () => {
     });
   });
 
-  it("--json gives the heartbeat with its path", () => {
+  it("--json prints the heartbeat with its path", () => {
     world.run(["init", "m1"]);
     expect(world.show("heartbeat m1 --json")).toMatchInlineSnapshot(`
       "exit 0
@@ -131,7 +131,7 @@ describe("heartbeat", () => {
     `);
   });
 
-  it("of a mission without a cell says how to make one", () => {
+  it("of a mission without a cell suggests init", () => {
     expect(world.show("heartbeat m1")).toMatchInlineSnapshot(`
       "exit 6
       ── stderr
@@ -147,7 +147,7 @@ describe("heartbeat", () => {
     `);
   });
 
-  it("after a long silence enters the gap in the log", () => {
+  it("after a long silence records a gap event", () => {
     world.run(["init", "m1"]);
     beatAgo("m1", 500.5);
     expect(world.show("heartbeat m1")).toMatchInlineSnapshot(`
@@ -164,7 +164,7 @@ describe("heartbeat", () => {
 });
 
 describe("scan", () => {
-  it("without cells says what to do", () => {
+  it("without cells suggests init", () => {
     expect(world.show("scan")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
@@ -180,7 +180,7 @@ describe("scan", () => {
     `);
   });
 
-  it("shows every state in one line per cell, and a summary line", () => {
+  it("prints one line per cell and a summary", () => {
     for (const mission of ["fresh", "old", "partial", "unborn", "ahead"]) world.run(["init", mission]);
     beatAgo("fresh", 5);
     // Almost a minute away from other words.
@@ -212,7 +212,7 @@ describe("scan", () => {
       expect(line.length).toBeLessThanOrEqual(80);
   });
 
-  it("--json gives the report", () => {
+  it("--json prints the report", () => {
     world.run(["init", "m1"]);
     expect(steady(world.show("scan --json"))).toMatchInlineSnapshot(`
       "exit 0
@@ -222,12 +222,12 @@ describe("scan", () => {
     `);
   });
 
-  it("--check is content when every cell is healthy", () => {
+  it("--check exits 0 if every cell is healthy", () => {
     world.run(["init", "m1"]);
     expect(world.run(["scan", "--check"]).exit).toBe(0);
   });
 
-  it("--watch scans again until it is interrupted", () => {
+  it("--watch scans until interrupted", () => {
     world.run(["init", "m1"]);
     const { stdout, exit } = world.shell(
       "lazarus scan --watch --interval 0.05 --json > out & pid=$!; until [ $(wc -l < out) -ge 2 ]; do sleep 0.05; done; kill -INT $pid; wait $pid; code=$?; cat out; exit $code",
@@ -244,7 +244,7 @@ describe("scan", () => {
 });
 
 describe("job", () => {
-  it("beat writes a pulse of the caller, and check finds it fresh", () => {
+  it("beat records the caller, and check finds it fresh", () => {
     expect(world.show("job beat nightly-backup --interval 3600 --status done")).toMatchInlineSnapshot(`
       "exit 0
       "
@@ -277,7 +277,7 @@ describe("job", () => {
     `);
   });
 
-  it("check lists stale and unreadable jobs, and says so with exit 3", () => {
+  it("check lists stale and unreadable jobs and exits 3", () => {
     world.write(
       "home/heartbeats/old.last",
       JSON.stringify({ timestamp: Date.now() / 1000 - 130, interval_seconds: 60 }),
@@ -300,7 +300,7 @@ describe("job", () => {
     });
   });
 
-  it("beat never breaks its caller: what is wrong is a warning, and the exit is 0", () => {
+  it("beat never fails its caller: problems are warnings and the exit code is 0", () => {
     world.write("home/heartbeats", "a file");
     expect(world.show("job beat j1")).toMatchInlineSnapshot(`
       "exit 0
@@ -325,7 +325,7 @@ describe("job", () => {
     `);
   });
 
-  it("refuses names that are none", () => {
+  it("refuses invalid names", () => {
     expect(world.show("job beat ../x")).toMatchInlineSnapshot(`
       "exit 2
       ── stderr

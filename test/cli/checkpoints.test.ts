@@ -31,7 +31,7 @@ beforeAll(() => {
 afterAll(() => world[Symbol.dispose]());
 
 describe("checkpoints", () => {
-  it("lists them in a table that fits 80 columns", () => {
+  it("are listed in a table of at most 80 columns", () => {
     const lines = must("checkpoints inbox").trimEnd().split("\n");
     expect(lines[0]).toMatch(/^CHECKPOINT +AGE +REASON +SIZE +STORED +MARKS +MESSAGE$/);
     expect(lines).toHaveLength(4);
@@ -41,13 +41,13 @@ describe("checkpoints", () => {
     expect(world.run(["checkpoints", "inbox", "-n", "0"])).toMatchObject({ exit: 0, stdout: "", stderr: "" });
   });
 
-  it("ends with 6 for a mission that nobody knows", () => {
+  it("exits 6 for an unknown mission", () => {
     expect(world.run(["checkpoints", "nobody"])).toMatchObject({ exit: 6, stdout: "" });
     expect(existsSync(join(world.home, "vault", "nobody"))).toBe(false);
   });
 });
 
-describe("a mission that is not there", () => {
+describe("an unknown mission", () => {
   it.each(["restore", "undo", "diff", "show", "verify", "prune", "pin", "unpin", "drill", "export", "fork"])(
     "%s: ends with 6, asks whether another was meant, and makes nothing",
     (name) => {
@@ -58,7 +58,7 @@ describe("a mission that is not there", () => {
     },
   );
 
-  it("a vault that is gone is not a mission without checkpoints: the registry remembers", () => {
+  it("a missing vault is an error, because the registry lists its checkpoints", () => {
     const away = join(world.home, "away");
     renameSync(vault(), away);
     for (const line of ["restore inbox", "checkpoints inbox", "show inbox", "prune inbox"]) {
@@ -83,7 +83,7 @@ describe("a mission that is not there", () => {
 });
 
 describe("show", () => {
-  it("tells what a checkpoint holds, and whose content it shares", () => {
+  it("prints what a checkpoint holds and which one has the same content", () => {
     expect(must(`show inbox ${ids[0]}`)).toMatch(/message +first/);
     expect(must("show inbox")).toContain(`unchanged since ${ids[1]}`);
     expect(world.json(`show inbox ${ids[0]} --json`)).toMatchObject({
@@ -95,7 +95,7 @@ describe("show", () => {
 });
 
 describe("diff", () => {
-  it("names changes, and shows their lines when asked", () => {
+  it("lists changes, and prints changed lines with --content", () => {
     const names = must(`diff inbox ${ids[0]} ${ids[1]}`);
     expect(names).toContain("M worktree/notes.txt\n");
     expect(names).toContain("A worktree/\\u{1b}[31mred\n");
@@ -104,7 +104,7 @@ describe("diff", () => {
     );
   });
 
-  it("takes paths as restore does: inside the cell, and known", () => {
+  it("accepts the same paths as restore: inside the cell, and known", () => {
     const absolute = join(world.home, "missions/inbox/worktree/notes.txt");
     expect(must(`diff inbox ${ids[0]} ${ids[1]} --path ${absolute}`)).toBe("M worktree/notes.txt\n");
     expect(world.run(["diff", "inbox", "--path", "/etc"])).toMatchObject({ exit: 2, stdout: "" });
@@ -113,7 +113,7 @@ describe("diff", () => {
     expect(unknown.stderr).toContain('similar: "worktree/notes.txt"');
   });
 
-  it("compares with the cell as it is now", () => {
+  it("compares with the current cell", () => {
     expect(must("diff inbox")).toBe("");
     const file = world.write("home/missions/inbox/worktree/later", "x");
     expect(must("diff inbox")).toBe("A worktree/later\n");
@@ -124,7 +124,7 @@ describe("diff", () => {
 describe("pin and prune", () => {
   const keepOne = "--keep-last 1 --keep-hourly 0 --keep-daily 0 --keep-weekly 0 --keep-within 0";
 
-  it("a dry run names what would go, and why the rest stays", () => {
+  it("a dry run lists what would be removed and why the rest is kept", () => {
     must(`pin inbox ${ids[0]}`);
     const before = readFileSync(join(vault(), "index.json"), "utf8");
     const text = must(`prune inbox --dry-run ${keepOne}`);
@@ -136,7 +136,7 @@ describe("pin and prune", () => {
 });
 
 describe("export and import", () => {
-  it("brings a cell to another name, whole", () => {
+  it("round-trips a cell under another name", () => {
     must(`export inbox ${ids[1]} -o inbox.tar.gz`);
     const file = join(world.cwd, "inbox.tar.gz");
     expect(statSync(file).mode & 0o777).toBe(0o600);
@@ -156,7 +156,7 @@ describe("export and import", () => {
 });
 
 describe("verify and registry rebuild", () => {
-  it("says good, then names the damage with exit code 8, then repairs what can be repaired", () => {
+  it("verify reports damage with exit code 8, and rebuild repairs the index", () => {
     expect(must("verify --deep")).toMatch(/^good {2}first-again/m);
     const index = join(vault(), "index.json");
     const whole = readFileSync(index, "utf8");
@@ -172,7 +172,7 @@ describe("verify and registry rebuild", () => {
     expect(must("verify inbox --deep")).toMatch(/^good/);
   });
 
-  it("a damaged layer is named with the checkpoints that it hurts", () => {
+  it("verify names a damaged layer and the checkpoints it affects", () => {
     const { layers } = world.json(`show inbox ${ids[1]} --json`) as { layers: { digest: string }[] };
     const blob = join(vault(), "blobs", "sha256", layers.at(-1)!.digest.slice(7));
     const bytes = readFileSync(blob);
@@ -186,7 +186,7 @@ describe("verify and registry rebuild", () => {
     writeFileSync(blob, bytes);
   });
 
-  it("leaves no litter", () => {
+  it("leaves no temporary files", () => {
     expect(readdirSync(world.missions).sort()).toEqual(["first-again", "inbox", "outbox"]);
     const litter = readdirSync(world.home, { recursive: true, encoding: "utf8" }).filter((name) =>
       name.endsWith(".tmp"),
@@ -195,7 +195,7 @@ describe("verify and registry rebuild", () => {
   });
 });
 
-it("works for someone who stands in the cell that was deleted under them", () => {
+it("works in a current directory that was deleted with its cell", () => {
   const { exit, stdout, stderr } = world.shell(`
     lazarus init lost >/dev/null 2>&1 && cd ${world.missions}/lost/worktree && echo kept > file
     lazarus checkpoint lost >/dev/null 2>&1 && rm -rf ${world.missions}/lost

@@ -1,17 +1,17 @@
-// A world of its own for the real command line: own HOME, LAZARUS_HOME, working directory, time zone and no colours.
-// Output is compared whole; only what differs from run to run (paths of this world, times, pids) gets a name instead.
+// A hermetic environment for the real command line: its own HOME, LAZARUS_HOME, working directory and time zone, and no
+// colors. Output is compared as a whole; only paths, times and pids are replaced by placeholders.
 import { type SpawnSyncOptions, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { plainNode, plainUser, publicCopy } from "../plain-user.ts";
 
-/** The built checkout that is tested: the copy that the global set-up made. */
+/** The built checkout under test: the copy made by the global setup. */
 export const BUILT = process.env.LAZARUS_TEST_COPY ?? join(import.meta.dirname, "..", "..");
 export const LAUNCHER = join(BUILT, "bin", "lazarus.js");
 const PLAIN_LAUNCHER = join(publicCopy() ?? BUILT, "bin", "lazarus.js");
 
-/** Compiled code is kept in one place for all worlds: a cache in each world's own home would be cold each time. */
+/** One compile cache for all worlds; a cache in each world's home would always be cold. */
 export const COMPILE_CACHE: Readonly<Record<string, string>> =
   process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
 
@@ -22,7 +22,7 @@ export interface Ending {
 }
 
 export interface RunOptions extends Pick<SpawnSyncOptions, "timeout"> {
-  /** As someone to whom permissions apply; `giveToPlainUser` makes the world theirs. */
+  /** Run as an unprivileged user; `giveToPlainUser` gives them the world. */
   readonly asPlainUser?: boolean;
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
@@ -36,7 +36,7 @@ export interface World extends Disposable {
   readonly missions: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Runs a command line to its end; output untouched. */
+  /** Runs a command line; returns its output unchanged. */
   run(words: readonly string[], options?: RunOptions): Ending;
   /** The whole result as one text, for snapshots: `world.show("scan --json")`. */
   show(line: string, options?: RunOptions): string;
@@ -54,7 +54,7 @@ export function createWorld(): World {
   const cwd = join(directory, "cwd");
   const bin = join(directory, "bin");
   for (const path of [home, cwd, bin, join(directory, "user")]) mkdirSync(path);
-  // For shells: the same Node and launcher under the command's own name.
+  // For shells: a `lazarus` command with the same Node and launcher.
   writeFileSync(join(bin, "lazarus"), `#!/bin/sh\nexec "${process.execPath}" "${LAUNCHER}" "$@"\n`, {
     mode: 0o755,
   });

@@ -33,21 +33,21 @@ describe.skipIf(older === undefined)(
   () => {
     const onOlder = (words: string[], env = {}) => world.run(words, { node: older!, env });
 
-    it("runs on the Node that npm installed", () => {
+    it("uses the Node that npm installed", () => {
       expect(onOlder(["init", "m1"])).toMatchObject({ exit: 0, stdout: `${join(world.missions, "m1")}\n` });
       expect(onOlder(["doctor"]).stdout).toContain(`Node ${process.versions.node}`);
     });
 
-    it("passes exit codes and output on", () => {
+    it("passes through exit codes and output", () => {
       expect(onOlder(["scna"])).toEqual(world.run(["scna"]));
     });
 
-    it("names the caller of a job, not itself", () => {
+    it("records the caller of a job, not the launcher", () => {
       onOlder(["job", "beat", "j1"]);
       expect(JSON.parse(world.read("home/heartbeats/j1.last")).pid).toBe(process.pid);
     });
 
-    it("passes signals on and ends as its child ended", async () => {
+    it("forwards signals and exits like its child", async () => {
       world.run(["init", "m1"]);
       const child = spawn(older!, [LAUNCHER, "scan", "--watch", "--interval", "0.05"], {
         cwd: world.cwd,
@@ -82,7 +82,7 @@ describe.skipIf(older === undefined)(
 );
 
 describe("on a Node that is new enough", () => {
-  it("says that a checkout has not been built", () => {
+  it("reports that a checkout has not been built", () => {
     const launcher = bareCheckout("bare", "bin", "package.json");
     expect(world.shell(`"${process.execPath}" "${launcher}" scan`)).toEqual({
       exit: 1,
@@ -91,20 +91,20 @@ describe("on a Node that is new enough", () => {
     });
   });
 
-  it("works through a link, as npm installs it", () => {
+  it("works through a symlink, as npm installs it", () => {
     symlinkSync(LAUNCHER, world.path("bin", "linked"));
     const onThisNode = `PATH="${dirname(process.execPath)}:$PATH"`;
     expect(world.shell(`${onThisNode} linked --version`)).toEqual(world.shell("lazarus --version"));
   });
 
-  it("keeps its compile cache in the user's cache directory, and lives without one", () => {
+  it("keeps its compile cache in the user's cache directory, and works without one", () => {
     world.run(["scan"], { env: { NODE_COMPILE_CACHE: undefined } });
     expect(existsSync(world.path("user/.cache/lazarus/compile"))).toBe(true);
     for (const HOME of [undefined, world.write("file", "")])
       expect(world.run(["scan"], { env: { HOME, NODE_COMPILE_CACHE: undefined } }).exit).toBe(0);
   });
 
-  it("tells its children nothing of the relay", () => {
+  it("does not pass its own variables to its children", () => {
     chmodSync(world.write("bin/git", '#!/bin/sh\nenv > "$HOME/seen"\n'), 0o755);
     world.run(["doctor"], { env: { LAZARUS_CALLER_PID: "1" } });
     expect(world.read("user/seen")).toContain("LAZARUS_HOME=");

@@ -12,8 +12,8 @@ afterEach(() => world[Symbol.dispose]());
 
 const bash = (script: string) => world.shell(script, "/bin/bash");
 
-describe("a reader that goes away", () => {
-  it("ends the command in peace: no error, no stack", () => {
+describe("a closed stdout", () => {
+  it("ends the command without an error or a stack trace", () => {
     for (const mission of ["a", "b", "c"]) world.run(["init", mission]);
     for (const line of ["scan", "scan --json", "events", "config", "--help", "completion bash"]) {
       const { stdout, stderr, exit } = bash(
@@ -33,7 +33,7 @@ describe("a reader that goes away", () => {
     }
   });
 
-  it("ends a watch, which would go on for ever", () => {
+  it("ends a watch", () => {
     world.run(["init", "m1"]);
     expect(
       bash(
@@ -45,13 +45,13 @@ describe("a reader that goes away", () => {
     });
   });
 
-  it("does not change how a failure ends, even when nobody hears of it", () => {
+  it("does not change the exit code of a failure", () => {
     expect(bash("{ lazarus nosuch --json; echo $? >&2; } | true").stderr).toBe("2\n");
     expect(bash("exec 3>&1; { lazarus nosuch; echo $? >&3; } 2>&1 | true").stdout).toBe("2\n");
     expect(bash("lazarus scan >&-; echo $?").stderr).not.toContain("at ");
   });
 
-  it("that is slow gets everything", () => {
+  it("a slow reader gets the whole output", () => {
     for (let n = 0; n < 3; n += 1) world.run(["init", `m${n}`]);
     const { stdout } = bash(
       "for i in $(seq 40); do cp -r ../home/missions/m0 ../home/missions/n$i; done; lazarus scan --json | { sleep 0.3; cat; }",
@@ -60,8 +60,8 @@ describe("a reader that goes away", () => {
   });
 });
 
-describe("colour", () => {
-  it("is absent in a pipe, forced with FORCE_COLOR, and silenced by NO_COLOR", () => {
+describe("color", () => {
+  it("is off in a pipe, on with FORCE_COLOR, and off with NO_COLOR", () => {
     world.run(["init", "m1"]);
     const scan = (env: Record<string, string | undefined>) =>
       world.run(["scan"], { env }).stdout.includes("\x1b[");
@@ -70,7 +70,7 @@ describe("colour", () => {
     expect(scan({ NO_COLOR: "1", FORCE_COLOR: "1" })).toBe(false);
   });
 
-  it("on a terminal follows the stream: a redirected stderr has none", (context) => {
+  it("is decided per stream: a redirected stderr has none", (context) => {
     const script = "/usr/bin/script";
     if (!existsSync(script)) context.skip("script(1), which makes a terminal, is not installed");
     world.run(["init", "m1"]);
@@ -98,7 +98,7 @@ describe("completions", () => {
     return stdout.split("\n").filter((word) => word !== "");
   };
 
-  it("in bash offer commands, sub-commands, options and the missions of this machine", () => {
+  it("in bash offer commands, subcommands, options and missions", () => {
     world.run(["init", "tidy-inbox"]);
     world.run(["init", "fix-login"]);
     expect(offered("")).toEqual(
@@ -115,14 +115,14 @@ describe("completions", () => {
     expect(offered("nosuch", "")).toEqual([]);
   });
 
-  it("never offer the hidden command, nor fail on a broken config", () => {
+  it("do not offer hidden commands and work with a broken config", () => {
     expect(offered("comp")).toEqual(["completion"]);
     world.write("cwd/lazarus.json", "{");
     expect(offered("sc")).toEqual(["scan"]);
     expect(offered("heartbeat", "x")).toEqual([]);
   });
 
-  it("are there for bash, zsh and fish, and as a document", () => {
+  it("exist for bash, zsh and fish, and as JSON", () => {
     for (const shell of ["bash", "zsh", "fish"]) {
       expect(world.run(["completion", shell]).stdout).toContain("lazarus complete --");
       expect(world.json(`completion ${shell} --json`)).toMatchObject({
@@ -139,7 +139,7 @@ describe("completions", () => {
 });
 
 describe("every command", () => {
-  it("with --json writes one document with a schema on stdout, whatever happens", () => {
+  it("with --json prints one document with a schema on stdout, also on failure", () => {
     for (const line of [
       "init m1",
       "heartbeat m1",

@@ -12,7 +12,7 @@ beforeEach(() => {
 afterEach(() => world[Symbol.dispose]());
 
 describe("config", () => {
-  it("shows defaults and what LAZARUS_HOME moved", () => {
+  it("prints the defaults and what LAZARUS_HOME moved", () => {
     // Columns depend on how long the path of this world is.
     expect(world.show("config").replaceAll(/ {2,}/g, "  ")).toMatchInlineSnapshot(`
       "exit 0
@@ -123,7 +123,7 @@ describe("config", () => {
     `);
   });
 
-  it("shows what a file decided, and warns of what it cannot", () => {
+  it("prints values from a file, and warns about unused keys", () => {
     world.write("cwd/lazarus.json", '{"stale_after_seconds": 9, "missions_root": "/x", "stale_afer": 1}');
     expect(world.show("config --json").replace(/,"settings":\[.*\]/, "")).toMatchInlineSnapshot(`
       "exit 0
@@ -137,7 +137,7 @@ describe("config", () => {
     expect(world.run(["config"]).stderr).toContain("warning: ");
   });
 
-  it("without LAZARUS_HOME has the user's own places", () => {
+  it("without LAZARUS_HOME uses the user's directories", () => {
     const env = { LAZARUS_HOME: undefined, XDG_DATA_HOME: "/data" };
     const { values } = JSON.parse(world.run(["config", "--json"], { env }).stdout);
     expect(values.missions_root).toBe(isRoot ? "/var/missions" : "/data/lazarus/missions");
@@ -145,7 +145,7 @@ describe("config", () => {
 });
 
 describe("doctor", () => {
-  it("tries everything, says so, and leaves nothing behind", () => {
+  it("runs every check and leaves nothing behind", () => {
     const said = world
       .show("doctor")
       .replace(/^warning {2}.*\n\s+try:.*\n/gm, "")
@@ -171,7 +171,7 @@ describe("doctor", () => {
     expect(readdirSync(world.home)).toEqual([]);
   });
 
-  it("finds a registry that is damaged, and exits 3", () => {
+  it("reports a damaged registry and exits 3", () => {
     world.write("home/registry.db", "x".repeat(5000));
     const { exit, stdout } = world.run(["doctor", "--json"]);
     const { schema, healthy, findings } = JSON.parse(stdout);
@@ -181,14 +181,14 @@ describe("doctor", () => {
     });
   });
 
-  it("says which place cannot be written", () => {
+  it("names the directory that cannot be written", () => {
     world.write("home/missions", "a file");
     expect(world.run(["doctor"]).stdout).toMatch(/failed {3}missions root: writing in .*missions/);
   });
 });
 
 describe("events", () => {
-  it("before anything happened says so", () => {
+  it("prints a hint when there are no events", () => {
     expect(world.show("events")).toMatchInlineSnapshot(`
       "exit 0
       ── stderr
@@ -201,7 +201,7 @@ describe("events", () => {
     `);
   });
 
-  it("tells what happened, of all missions or of one", () => {
+  it("prints the events of all missions or of one", () => {
     world.run(["init", "m1"]);
     world.run(["init", "m2"]);
     expect(world.show("events")).toMatchInlineSnapshot(`
@@ -220,7 +220,7 @@ describe("events", () => {
     expect(world.run(["events", "--last", "1"]).stdout).toContain("m2");
   });
 
-  it("--follow waits for more until it is interrupted", () => {
+  it("--follow waits for events until interrupted", () => {
     const { stdout } = world.shell(
       "lazarus events --follow --json > out & pid=$!; lazarus init m1 -q > /dev/null; until [ -s out ]; do sleep 0.05; done; kill -INT $pid; wait $pid; cat out",
       "/bin/bash",
@@ -228,7 +228,7 @@ describe("events", () => {
     expect(JSON.parse(stdout)).toMatchObject({ schema: "lazarus.event/1", seq: 1, mission: "m1" });
   });
 
-  it("of a registry of a newer Lazarus are refused in plain words", () => {
+  it("refuses a registry written by a newer Lazarus", () => {
     world.run(["init", "m1"]);
     world.shell(
       `"${process.execPath}" -e 'new (require("node:sqlite").DatabaseSync)("../home/registry.db").exec("PRAGMA user_version = 99")'`,
@@ -265,7 +265,7 @@ describe("demo", () => {
     world.shell(`rm -r "${home}"`);
   });
 
-  it("that cannot make its home says where it tried", () => {
+  it("that cannot create its home names the directory", () => {
     expect(world.show("demo", { env: { TMPDIR: "/nowhere" } })).toMatchInlineSnapshot(`
       "exit 6
       ── stderr
@@ -278,7 +278,7 @@ describe("demo", () => {
 });
 
 describe("version and help", () => {
-  it("have short ways", () => {
+  it("have short forms", () => {
     const version = world.run(["--version"]).stdout;
     expect(version).toMatch(/^\d+\.\d+\.\d+\n$/);
     expect(world.run(["-V"]).stdout).toBe(version);
@@ -294,7 +294,7 @@ describe("version and help", () => {
     `);
   });
 
-  it("of a command shows arguments, options, examples and exit codes", () => {
+  it("of a command lists arguments, options, examples and exit codes", () => {
     expect(world.show("heartbeat --help")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
@@ -337,13 +337,13 @@ describe("version and help", () => {
     `);
   });
 
-  it("need no readable config", () => {
+  it("work with an unreadable config", () => {
     world.write("cwd/lazarus.json", "{");
     expect(world.run(["scan", "--help"]).exit).toBe(0);
   });
 });
 
-describe("a typo", () => {
+describe("a usage error", () => {
   it.each([
     ["scna", 'unknown command "scna"; did you mean scan?', "lazarus --help"],
     ["frobnicate", 'unknown command "frobnicate"', "lazarus --help"],

@@ -25,7 +25,7 @@ const post = async (path: string, body: unknown = {}) => {
 };
 
 describe("missions", () => {
-  it("are listed, and shown one by one", async () => {
+  it("are listed and returned one by one", async () => {
     const list = shapes.missionList.parse(await get("/v1/missions"));
     expect(list.missions.map(({ mission_id: id, cell }) => [id, cell])).toEqual([
       ["m1", "healthy"],
@@ -35,7 +35,7 @@ describe("missions", () => {
     expect(one).toMatchObject({ mission_id: "m1", state: "none", agent: null });
   });
 
-  it("by the dozen hold up nobody: others have their turn in between", async () => {
+  it("yield to other work while many are read", async () => {
     await using crowd = await startTestServer({ missions: Array.from({ length: 40 }, (_, n) => `m${n}`) });
     let turns = 0;
     const timer = setInterval(() => {
@@ -47,7 +47,7 @@ describe("missions", () => {
     expect(turns).toBeGreaterThanOrEqual(3);
   });
 
-  it("that are not there are 404, in the error's one shape", async () => {
+  it("that do not exist are 404 with the error schema", async () => {
     const response = await server.ask("/v1/missions/nobody");
     expect(response.status).toBe(404);
     expect(shapes.errorBody.parse(await response.json())).toMatchObject({
@@ -91,7 +91,7 @@ describe("heartbeats", () => {
 });
 
 describe("checkpoints and events", () => {
-  it("a checkpoint is taken, listed and told of", async () => {
+  it("a checkpoint is taken, listed and recorded as an event", async () => {
     const { status, answer } = await post("/v1/missions/m1/checkpoints", { message: "before lunch" });
     expect(status).toBe(200);
     expect(shapes.actionAnswer.parse(answer)).toMatchObject({
@@ -122,7 +122,7 @@ describe("actions", () => {
     },
   );
 
-  it("start to end: pause, go on, stop; what the agent was started with stays secret", async () => {
+  it("pause, continue and stop an agent; its environment is not exposed", async () => {
     await startMission(server.pitContext, {
       mission: "m1",
       agent: "sleeper",
@@ -150,7 +150,7 @@ describe("actions", () => {
 });
 
 describe("metrics", () => {
-  it("are text that Prometheus reads", async () => {
+  it("are in Prometheus format", async () => {
     const response = await server.ask("/metrics");
     expect(response.headers.get("content-type")).toContain("version=0.0.4");
     const text = await response.text();
@@ -178,7 +178,7 @@ describe("metrics", () => {
 });
 
 describe("the OpenAPI document", () => {
-  it("is valid, and describes exactly the routes that are served", async () => {
+  it("is valid and describes exactly the served routes", async () => {
     const document = (await get("/openapi.json")) as { paths: Record<string, Record<string, unknown>> };
     const validation = await new Validator().validate(structuredClone(document));
     expect(validation.errors ?? []).toEqual([]);
@@ -189,7 +189,7 @@ describe("the OpenAPI document", () => {
     expect(described.sort()).toEqual(served.map(({ method, path }) => `${method} ${path}`).sort());
   });
 
-  it("names a shape for every body and every JSON answer, each defined", () => {
+  it("has a defined schema for every body and JSON response", () => {
     const text = JSON.stringify(describeApi(ROUTES, "1"));
     const { components } = JSON.parse(text) as { components: { schemas: Record<string, unknown> } };
     const used = [...text.matchAll(/"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name!);

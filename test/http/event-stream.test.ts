@@ -37,7 +37,7 @@ async function listen(
 }
 
 describe("the stream of events", () => {
-  it("replays what came after Last-Event-ID and goes on live, each event once and in order", async () => {
+  it("replays events after Last-Event-ID and continues live, each event once and in order", async () => {
     for (let n = 1; n <= 250; n += 1) tell(n);
     const live = setInterval(() => tell(++extra), 20);
     let extra = 250;
@@ -48,7 +48,7 @@ describe("the stream of events", () => {
     expect(numbers).toEqual(numbers.map((_, i) => i + 4));
   });
 
-  it("begins now without a number, at a number given in the query, and keeps to one mission when asked", async () => {
+  it("starts now by default, after a number given in the query, and can be limited to one mission", async () => {
     const now = await listen(
       "/v1/events",
       {},
@@ -60,7 +60,7 @@ describe("the stream of events", () => {
     expect(new Set(odd.map(({ mission }) => mission))).toEqual(new Set(["odd"]));
   });
 
-  it("tells what other processes entered, too", async () => {
+  it("includes events of other processes", async () => {
     using other = openRegistry(systemMachine, server.config.registry_file);
     const heard = await listen(
       "/v1/events",
@@ -71,11 +71,11 @@ describe("the stream of events", () => {
     expect(heard).toHaveLength(1);
   });
 
-  it("refuses a Last-Event-ID that is no number", async () => {
+  it("refuses a Last-Event-ID that is not a number", async () => {
     expect((await server.ask("/v1/events", { headers: { "last-event-id": "x" } })).status).toBe(400);
   });
 
-  it("comments keep it open", async () => {
+  it("sends comments to keep the connection open", async () => {
     const leave = new AbortController();
     const response = await server.ask("/v1/events", { signal: leave.signal });
     let text = "";
@@ -89,7 +89,7 @@ describe("the stream of events", () => {
 });
 
 describe("a client that never reads", () => {
-  it("is cut off, while the others hear everything and nothing piles up for it", async () => {
+  it("is disconnected; other clients get all events and no memory is used for it", async () => {
     // What the stalled clients' streams take out of the log; the listening one asks for a mission.
     let takenBytes = 0;
     const { events } = server.port;
@@ -154,7 +154,7 @@ describe("a client that never reads", () => {
     expect((await fetch(`${server.url}/health`)).status).toBe(200);
   });
 
-  it("is one at the fifth look: while the pit itself stands still, nobody can read", async () => {
+  it("is detected by the number of checks, not by time: a suspended pit disconnects nobody", async () => {
     const wakes: (() => void)[] = [];
     let nowMs = 0;
     let dropped = 0;
@@ -183,7 +183,7 @@ describe("a client that never reads", () => {
     await stream.cancel();
   });
 
-  it("is told to its connection, once", async () => {
+  it("closes its connection once", async () => {
     let dropped = 0;
     let unsubscribed = 0;
     const events = [{ seq: 1, time_ms: 0, mission: null, kind: "start" as const, data: {} }];

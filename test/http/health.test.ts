@@ -30,7 +30,7 @@ const beat = (init: RequestInit = {}, mission = "m1") =>
   new Request(`http://gateway/v1/missions/${mission}/heartbeat`, { method: "POST", ...init });
 
 describe("createHealthHandler", () => {
-  it("answers its own paths and leaves the others to the gateway", async () => {
+  it("handles its own paths and leaves the others to the host server", async () => {
     const handler = createHealthHandler({ missionsRoot, token: "t", version: "9" });
     const answer = await handler(new Request("http://gateway/health"));
     expect(shapes.health.parse(await answer!.json()).version).toBe("9");
@@ -41,7 +41,7 @@ describe("createHealthHandler", () => {
     expect((await based(new Request("http://gateway/lazarus/health")))?.status).toBe(200);
   });
 
-  it("takes heartbeats with the token, or when told that the gateway checks by itself; else none", async () => {
+  it("accepts heartbeats with the token, or with token: false; otherwise refuses them", async () => {
     const code = async (options: { token?: string | false }, headers: Record<string, string> = {}) => {
       const response = await createHealthHandler({ missionsRoot, ...options })(
         beat({ headers, body: '{"status":"busy","durable":true}' }),
@@ -74,7 +74,7 @@ describe("createHealthHandler", () => {
 });
 
 describe.each(["node-http", "hono", "express"])("examples/health/%s.ts", (example) => {
-  it("serves health, heartbeats and its own page", async () => {
+  it("serves health, heartbeats and pages of the host", async () => {
     const file = join(import.meta.dirname, "..", "..", "examples", "health", `${example}.ts`);
     const child = spawn(
       process.execPath,

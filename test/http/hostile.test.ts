@@ -46,7 +46,7 @@ const statuses = (answer: string) =>
   [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
 
 describe("a request line", () => {
-  it("with a whole address of elsewhere is judged by its Host, and served for its path alone", async () => {
+  it("with an absolute URL is checked by its Host header and served by its path", async () => {
     const foreign = await exchange([
       `GET http://evil.example/v1/missions HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n`,
     ]);
@@ -66,14 +66,14 @@ describe("a request line", () => {
     "OPTIONS * HTTP/1.1",
     "CONNECT localhost:22 HTTP/1.1",
     "PROPFIND /v1/missions HTTP/1.1",
-  ])("%s without a token learns nothing", async (line) => {
+  ])("%s without a token reveals nothing", async (line) => {
     const answer = await exchange([`${line}\r\nHost: localhost\r\nConnection: close\r\n\r\n`]);
     if (line.includes("health")) return expect(answer).not.toContain("missions_root");
     expect(statuses(answer)[0] ?? 400).toBeGreaterThanOrEqual(400);
     expect(answer).not.toContain(server.directory);
   });
 
-  it("of another protocol, or none at all, is closed", async () => {
+  it("of another protocol, or garbage, closes the connection", async () => {
     for (const bytes of [
       "\x16\x03\x01\x02\x00\x01\x00",
       "SSH-2.0-x\r\n",
@@ -104,7 +104,7 @@ describe("headers", () => {
       ).toBeGreaterThanOrEqual(400);
   });
 
-  it("by the thousand are refused", async () => {
+  it("in thousands are refused", async () => {
     const many = Array.from({ length: 3000 }, (_, n) => `X-${n}: ${n}\r\n`).join("");
     expect(statuses(await exchange([`GET /health HTTP/1.1\r\nHost: localhost\r\n${many}\r\n`]))).toEqual([
       431,
@@ -121,7 +121,7 @@ describe("headers", () => {
     },
   );
 
-  it("of a browser's question before the question get no leave", async () => {
+  it("of a CORS preflight are refused", async () => {
     const answer = await exchange([
       "OPTIONS /v1/missions/m1/stop HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\nAccess-Control-Request-Method: POST\r\nConnection: close\r\n\r\n",
     ]);
@@ -148,7 +148,7 @@ describe("bodies", () => {
     }
   });
 
-  it("in chunks with endless extensions, endless chunks or a chunk that is none are bounded", async () => {
+  it("with endless chunk extensions, endless chunks or invalid chunks are limited", async () => {
     const chunked = post("Transfer-Encoding: chunked\r\n");
     const extended = await exchange([chunked, `1;${"x".repeat(200_000)}\r\n`]);
     expect(statuses(extended)[0] ?? 413).toBeGreaterThanOrEqual(400);
@@ -158,7 +158,7 @@ describe("bodies", () => {
     expect(statuses(await exchange([chunked, "zz\r\n{}\r\n0\r\n\r\n"]))).toEqual([400]);
   });
 
-  it("that trickle in are cut off, and many of them keep nobody out", async () => {
+  it("that arrive slowly are cut off, and many of them do not block other clients", async () => {
     const trickles = Array.from({ length: 20 }, () =>
       exchange(
         [post("Content-Length: 1000\r\n", hasty), ...Array.from({ length: 40 }, () => "x")],
@@ -170,7 +170,7 @@ describe("bodies", () => {
     for (const answer of await Promise.all(trickles)) expect(statuses(answer)[0] ?? 408).toBe(408);
   });
 
-  it("deep as a well, or with the names of the prototype, are only data", async () => {
+  it("that are deeply nested, or use prototype names, are plain data", async () => {
     const deep = `${'{"a":'.repeat(5000)}1${"}".repeat(5000)}`;
     for (const body of [
       deep,
@@ -185,12 +185,12 @@ describe("bodies", () => {
 });
 
 describe("connections", () => {
-  it("beyond the most are closed, and there is room again when they are", async () => {
+  it("above the limit are closed, and new ones are accepted afterwards", async () => {
     const idle = Array.from({ length: 60 }, () => exchange([], 0, hasty));
     await Promise.all(idle);
   });
 
-  it("with many requests at once are answered in order", async () => {
+  it("with pipelined requests are answered in order", async () => {
     const one = `GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n`;
     const last = `GET /v1/missions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`;
     expect(statuses(await exchange([one.repeat(50) + last]))).toEqual([

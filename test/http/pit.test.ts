@@ -32,7 +32,7 @@ describe("lazarus pit", () => {
   });
   const addressFile = () => join(world.home, "run", "http.json");
 
-  it("serves its API, tells of a death, and takes everything away when it ends", async () => {
+  it("serves its API, reports a death, and cleans up on exit", async () => {
     await expect.poll(() => existsSync(addressFile()), { timeout: 45_000 }).toBe(true);
     const { url, socket } = JSON.parse(readFileSync(addressFile(), "utf8"));
     expect((await fetch(`${url}/health`)).status).toBe(200);

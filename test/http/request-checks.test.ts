@@ -1,4 +1,4 @@
-// Who may ask, and how much they may send: everything else is refused with its own code, before any handler runs.
+// Who may call the API, and how much they may send: everything else is refused with its own code, before any handler runs.
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -42,7 +42,7 @@ describe("the Host header", () => {
     expect(() => refuseForeignHost(host)).toThrowError(expect.objectContaining({ code: "HOST_REFUSED" }));
   });
 
-  it("is checked on every route, /health and webhooks included", async () => {
+  it("is checked on every route, including /health and webhooks", async () => {
     for (const [method, path] of [
       ["GET", "/health"],
       ["GET", "/v1/missions"],
@@ -68,7 +68,7 @@ describe("the Origin header", () => {
       expect(() => refuseForeignOrigin(origin, "localhost:7433")).toThrow(LazarusError);
   });
 
-  it("is refused from a page elsewhere, even with the token", async () => {
+  it("of another site is refused, even with the token", async () => {
     const { status, body } = await askRaw({
       url: server.url,
       path: "/v1/missions/m1/stop",
@@ -80,7 +80,7 @@ describe("the Origin header", () => {
 });
 
 describe("the token", () => {
-  it("is not needed for /health, which says little", async () => {
+  it("is not required for /health", async () => {
     const answer = await (await fetch(`${server.url}/health`)).json();
     expect(answer).toEqual({
       status: "ok",
@@ -102,7 +102,7 @@ describe("the token", () => {
     },
   );
 
-  it("lies in a file of its owner, is the same after a restart, and never shows", async () => {
+  it("is stored in a private file, survives a restart, and is never printed", async () => {
     const path = join(server.config.run_dir, "token");
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(server.token).toMatch(/^[\w-]{43}$/);
@@ -111,7 +111,7 @@ describe("the token", () => {
     expect(await response.text()).not.toContain(server.token);
   });
 
-  it("comes from the randomness handed in; a cut file is replaced, an open one refused", () => {
+  it("comes from the injected random source; a truncated file is replaced, a readable one refused", () => {
     const { config } = createPlace();
     const machine = { ...systemMachine, ids: createSeededIds(7) };
     const token = ensureToken(machine, config.run_dir);
@@ -125,14 +125,14 @@ describe("the token", () => {
     );
   });
 
-  it("is compared whole", () => {
+  it("is compared in full", () => {
     expect(sameText("abc", "abc")).toBe(true);
     for (const other of ["abd", "ab", "abcd", ""]) expect(sameText("abc", other)).toBe(false);
   });
 });
 
 describe("the unix socket", () => {
-  it("is the owner's alone and therefore needs no token", async () => {
+  it("is private to its owner and needs no token", async () => {
     const { socket } = server.http;
     expect(statSync(socket!).mode & 0o777).toBe(0o600);
     const { status } = await askRaw({
@@ -143,7 +143,7 @@ describe("the unix socket", () => {
     expect(status).toBe(200);
   });
 
-  it("asks for the token once someone opens it wider", async () => {
+  it("requires the token if its mode is widened", async () => {
     const { socket } = server.http;
     chmodSync(socket!, 0o666);
     const asked = { socketPath: socket, path: "/v1/missions", headers: { host: "localhost" } };
@@ -152,7 +152,7 @@ describe("the unix socket", () => {
     expect((await askRaw(asked)).status).toBe(200);
   });
 
-  it("is not taken from a pit that answers, and is from a dead one", async () => {
+  it("is not taken from a running pit, but from a dead one", async () => {
     await using first = await startTestServer();
     await using second = await startTestServer({ runDir: first.config.run_dir });
     expect(second.http.socket).toBeUndefined();
@@ -166,7 +166,7 @@ describe("the unix socket", () => {
 });
 
 describe("the TCP port", () => {
-  it("is the config's: a number, 0, or none", () => {
+  it("is set in the config: a number, 0, or none", () => {
     expect(httpSettings({}, undefined)).toEqual({ tcpPort: 7433, chosen: false });
     expect(httpSettings({ pit: { http_port: 8123 } }, "c")).toEqual({ tcpPort: 8123, chosen: true });
     expect(httpSettings({ pit: { http_port: null } }, "c")).toEqual({ tcpPort: null, chosen: true });
@@ -176,7 +176,7 @@ describe("the TCP port", () => {
       );
   });
 
-  it("gives way when nobody chose it, and is an error when someone did", async () => {
+  it("falls back to a free port by default, and is an error if it was set", async () => {
     const tcpPort = Number(new URL(server.url).port);
     await using other = await startTestServer({ settings: { tcpPort, chosen: false } });
     expect(other.url).not.toBe(server.url);
@@ -188,7 +188,7 @@ describe("the TCP port", () => {
     expect(none.http.url).toBeUndefined();
   });
 
-  it("is written down for other programs while the pit runs", async () => {
+  it("is written to http.json while the pit runs", async () => {
     const address = JSON.parse(readFileSync(join(server.config.run_dir, "http.json"), "utf8"));
     expect(address).toMatchObject({ url: server.url, socket: server.http.socket });
   });
@@ -199,7 +199,7 @@ describe("bodies", () => {
     ["/v1/missions/m1/heartbeat", 64 * 1024],
     ["/v1/missions/m1/checkpoints", 1024 * 1024],
     ["/v1/webhooks/gitea", 1024 * 1024],
-  ])("of %s above %i bytes are refused, announced or not", async (path, limit) => {
+  ])("of %s above %i bytes are refused, with or without Content-Length", async (path, limit) => {
     const body = "x".repeat(limit + 1);
     const announced = await server.ask(path, { method: "POST", body });
     expect([announced.status, await codeIn(announced)]).toEqual([413, "BODY_TOO_LARGE"]);
@@ -221,7 +221,7 @@ describe("bodies", () => {
     '{"status":"a\\u001b[31m"}',
     '{"epoch":-1}',
     "\u0000",
-  ])("that are not what they should be (%s) are refused", async (body) => {
+  ])("that are invalid (%s) are refused", async (body) => {
     const response = await server.ask("/v1/missions/m1/heartbeat", { method: "POST", body });
     expect([response.status, await codeIn(response)]).toEqual([400, "BODY_INVALID"]);
   });
@@ -265,7 +265,7 @@ describe("requests that never end", () => {
 });
 
 describe("paths and methods", () => {
-  it("that are not there say so", async () => {
+  it("that do not exist are reported", async () => {
     for (const path of ["/", "/v1", "/v1/missions/m1/explode", "/v2/missions"]) {
       const response = await server.ask(path);
       expect([path, response.status, await codeIn(response)]).toEqual([path, 404, "ROUTE_UNKNOWN"]);

@@ -62,7 +62,7 @@ const codeOf = (act: () => unknown): string | undefined => {
 };
 
 describe("the form", () => {
-  it("is YAML that the forges read: a title, and a label and an id for every field", () => {
+  it("is valid YAML with a title, and a label and an id for every field", () => {
     const form = parse(proposalTemplate('ok "now"'));
     expect(form).toMatchObject({ name: "Mission proposal", about: expect.any(String) });
     const fields = form.body.filter(({ type }: { type: string }) => type !== "markdown");
@@ -77,7 +77,7 @@ describe("the form", () => {
     expect(form.body[0].attributes.value).toContain('"ok "now""');
   });
 
-  it("gives back what was answered", () => {
+  it("is parsed back into its answers", () => {
     expect(readProposal(answersText(GOOD))).toEqual(GOOD);
     expect(readProposal(answersText(GOOD).replaceAll("\n", "\r\n"))).toEqual(GOOD);
     expect(readProposal(`Hello!\n\n${answersText(GOOD)}\n\n`)).toEqual(GOOD);
@@ -100,7 +100,7 @@ describe("the form", () => {
     );
   });
 
-  it("treats any text as data: it either comes back clean or is refused", () => {
+  it("treats any text as data: it is cleaned or refused", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: "binary", maxLength: 300 }),
@@ -119,9 +119,9 @@ describe("the form", () => {
   });
 });
 
-describe("what a delivery means", () => {
+describe("classifyDelivery", () => {
   const body = answersText(GOOD);
-  it("an approval, of Gitea, Forgejo or a namesake", () => {
+  it("accepts approvals from Gitea and Forgejo", () => {
     for (const [event, action] of [
       ["issues", "label_updated"],
       ["issue_label", "label_updated"],
@@ -151,7 +151,7 @@ describe("what a delivery means", () => {
     });
   });
 
-  it("only named repositories and approvers count, when they are named", () => {
+  it("respects the lists of repositories and approvers", () => {
     const of = (more: object) => classifyDelivery("issues", payloadOf(body), { ...RULES, ...more }).act;
     expect(of({ repositories: ["o/r"], approvers: ["bob"] })).toBe("create");
     expect(of({ repositories: ["o/other"] })).toBe("ignore");
@@ -165,7 +165,7 @@ describe("the signature", () => {
   const of = (headers: Record<string, string>, bytes: Uint8Array = body) =>
     codeOf(() => refuseUnsigned(new Headers(headers), bytes, SECRET));
 
-  it("of either forge is good", () => {
+  it("of either forge is accepted", () => {
     expect(of({ "x-gitea-signature": right })).toBeUndefined();
     expect(of({ "x-forgejo-signature": right.toUpperCase() })).toBeUndefined();
     expect(of({ "x-hub-signature-256": `sha256=${right}`, "x-gitea-signature": right })).toBeUndefined();
@@ -187,13 +187,13 @@ describe("the signature", () => {
     expect(of(headers)).toBe("SIGNATURE_REFUSED");
   });
 
-  it("is over the raw bytes: a space more is another body", () => {
+  it("covers the raw bytes: one more space is another body", () => {
     expect(of({ "x-gitea-signature": right }, Buffer.from('{"a": 1}'))).toBe("SIGNATURE_REFUSED");
   });
 });
 
 describe("the settings", () => {
-  it("are off without the section, and wrong ones are named", () => {
+  it("are undefined without the section, and wrong values are named", () => {
     expect(giteaSettings({}, undefined)).toBeUndefined();
     expect(giteaSettings({ pit: { gitea: { secret_file: "/s" } } }, "c")).toMatchObject({
       label: "mission-approved",
@@ -252,7 +252,7 @@ describe("the webhook over HTTP", () => {
   const cell = () => join(server.config.missions_root, "tidy-inbox");
   const proposal = () => JSON.parse(readFileSync(join(cell(), "meta", "proposal.json"), "utf8"));
 
-  it("makes the cell of an approved proposal, with its answers as data, and starts nothing", async () => {
+  it("creates the cell of an approved proposal with its answers, and starts no agent", async () => {
     const { status, answer } = await deliver(payloadOf(answersText(GOOD)));
     expect(status).toBe(200);
     expect(shapes.webhookAnswer.parse(answer)).toMatchObject({
@@ -271,7 +271,7 @@ describe("the webhook over HTTP", () => {
     expect(existsSync(join(server.config.run_dir, "agents", "tidy-inbox"))).toBe(false);
   });
 
-  it("refuses a repetition, also under another id, also when the cell was removed since", async () => {
+  it("refuses a repeated delivery, also with another id and after the cell was removed", async () => {
     const payload = payloadOf(answersText(GOOD));
     await deliver(payload);
     const refused = { status: 409, code: "DELIVERY_REPEATED" };
@@ -295,7 +295,7 @@ describe("the webhook over HTTP", () => {
     });
   });
 
-  it("of two at once, one makes it", async () => {
+  it("creates one cell for two concurrent deliveries", async () => {
     const payload = payloadOf(answersText(GOOD));
     const both = await Promise.all([
       deliver(payload, { "x-gitea-delivery": "a" }),
@@ -304,7 +304,7 @@ describe("the webhook over HTTP", () => {
     expect(both.map(({ status }) => status).sort()).toEqual([200, 409]);
   });
 
-  it("goes on where a killed one stopped", async () => {
+  it("finishes what a killed delivery started", async () => {
     const payload = payloadOf(answersText(GOOD));
     await deliver(payload);
     const directory = join(server.config.run_dir, "webhooks");
@@ -318,7 +318,7 @@ describe("the webhook over HTTP", () => {
     expect(await deliver(payload)).toMatchObject({ status: 409 });
   });
 
-  it("does not touch a cell that is there for another reason", async () => {
+  it("does not touch an existing cell of another origin", async () => {
     mkdirSync(join(cell(), "worktree"), { recursive: true });
     writeFileSync(join(cell(), "worktree", "work"), "mine");
     expect(await deliver(payloadOf(answersText(GOOD)))).toMatchObject({
@@ -342,13 +342,13 @@ describe("the webhook over HTTP", () => {
       "MISSION_ID_INVALID",
     ],
     ["a body too large", "x".repeat(1024 * 1024 + 1), {}, 413, "BODY_TOO_LARGE"],
-  ])("refuses %s and makes nothing", async (_, payload, headers, status, code) => {
+  ])("refuses %s and creates nothing", async (_, payload, headers, status, code) => {
     expect(await deliver(payload, headers)).toMatchObject({ status, code });
     expect(existsSync(join(server.config.run_dir, "webhooks"))).toBe(false);
     expect(existsSync(cell())).toBe(false);
   });
 
-  it("is shut when the secret is missing, short, or can be read by others", async () => {
+  it("is refused if the secret is missing, short, or readable by others", async () => {
     chmodSync(secretFile, 0o644);
     expect((await deliver(payloadOf("x"))).code).toBe("TOKEN_EXPOSED");
     chmodSync(secretFile, 0o600);
@@ -359,7 +359,7 @@ describe("the webhook over HTTP", () => {
     writeFileSync(secretFile, SECRET, { mode: 0o600 });
   });
 
-  it("another webhook, or a name from the prototype, is off", async () => {
+  it("another webhook, or a prototype name, is not configured", async () => {
     for (const name of ["github", "constructor", "__proto__"]) {
       const response = await fetch(`${server.url}/v1/webhooks/${name}`, { method: "POST", body: "{}" });
       expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([
@@ -371,7 +371,7 @@ describe("the webhook over HTTP", () => {
 });
 
 describe("gitea install-template", () => {
-  it("writes the form once, refreshes its own and leaves another's alone", () => {
+  it("writes the form, updates its own file, and leaves a foreign file alone", () => {
     using world = createWorld();
     const install = (...words: string[]) => world.run(["gitea", "install-template", ".", ...words]);
     expect(install("--dry-run").stdout).toContain("would write");
