@@ -187,7 +187,7 @@ const any: fc.Arbitrary<Situation> = fc.record({
 });
 
 describe("for every situation", () => {
-  test("there is a decision with a reason, never in the past", () => {
+  test("the decision has a reason and is never in the past", () => {
     fc.assert(
       fc.property(any, (given) => {
         const decision = decideRevival(given);
@@ -208,7 +208,7 @@ describe("for every situation", () => {
     );
   });
 
-  test("nothing is started beyond the intensity, nor in modes no and ask, nor after a departure", () => {
+  test("nothing starts beyond the hourly limit, in modes no and ask, or after a departure", () => {
     fc.assert(
       fc.property(any, (given) => {
         const { action } = decideRevival(given);

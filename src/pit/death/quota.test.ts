@@ -28,7 +28,7 @@ const LINES: [line: string, resetMs: number][] = [
   ["the server answered with status code 429", NOW + 15 * MINUTE],
 ];
 
-describe("a used-up quota", () => {
+describe("an exhausted quota", () => {
   test.each(LINES)("%s", (line, resetMs) => {
     expect(findQuotaStop(["working …", line], NOW)?.resetMs).toBe(resetMs);
   });
@@ -46,12 +46,12 @@ describe("a used-up quota", () => {
     expect(findQuotaStop([line], NOW)).toBeUndefined();
   });
 
-  test("the newest word counts", () => {
+  test("the newest line counts", () => {
     const lines = ["usage limit reached, try again in 5 hours", "usage limit reached, try again in 1 hour"];
     expect(findQuotaStop(lines, NOW)?.resetMs).toBe(NOW + 60 * MINUTE);
   });
 
-  test("a pattern of the config is tried first, its group says when", () => {
+  test("a configured pattern is tried first, and its group is the reset time", () => {
     const extra = [{ pattern: "budget is spent, back at (.*)" }];
     expect(findQuotaStop(["budget is spent, back at 2026-11-16 02:00"], NOW, extra)).toEqual({
       line: "budget is spent, back at 2026-11-16 02:00",
@@ -59,13 +59,13 @@ describe("a used-up quota", () => {
     });
   });
 
-  test("no reset lies in the past, and none further than eight days off", () => {
+  test("a reset is never in the past or more than eight days ahead", () => {
     expect(findQuotaStop(["usage limit reached, resets at 2020-01-01T00:00:00Z"], NOW)?.resetMs).toBe(NOW);
     const far = findQuotaStop(["usage limit reached, try again in 900 days"], NOW)?.resetMs;
     expect(far).toBe(NOW + 8 * 24 * 60 * MINUTE);
   });
 
-  test("a line without a time says nothing", () => {
+  test("a line without a time has no reset", () => {
     expect(parseReset("usage limit reached", NOW)).toBeUndefined();
   });
 });

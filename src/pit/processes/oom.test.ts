@@ -8,17 +8,17 @@ const LOG = `[1] Out of memory: Killed process 11 (old) total-vm:1kB
 [5] Memory cgroup out of memory: Killed process 47110 (other) total-vm:1kB`;
 
 describe("the kernel's log", () => {
-  test("names the process that was ended for want of memory, the newest line of it", () => {
+  test("yields the newest line about an OOM kill of the process", () => {
     expect(pickOomLine(LOG, 4711)).toMatch(/^\[4\] Memory cgroup/);
   });
-  test("says nothing of others, nor of other things with the same number", () => {
+  test("yields nothing for other processes or other uses of the number", () => {
     expect(pickOomLine(LOG, 471)).toBeUndefined();
     expect(pickOomLine("[2] usb 1-1: new device number 4711", 4711)).toBeUndefined();
     expect(pickOomLine("", 1)).toBeUndefined();
   });
 });
 
-test("the counter is a number, or nobody can say", () => {
+test("the counter is a number or null", () => {
   const count = countOomKills();
   expect(count === null || (Number.isSafeInteger(count) && count >= 0)).toBe(true);
 });

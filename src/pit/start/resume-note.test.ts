@@ -74,7 +74,7 @@ const facts: ResumeFacts = {
 };
 
 describe("state/resume.json", () => {
-  test("says why it died, which checkpoint, what is next, which effects are unknown, what differs", () => {
+  test("contains cause, checkpoint, next steps, unknown effects and changes", () => {
     expect(resumeDocument(facts)).toMatchObject({
       format: 1,
       mission_id: "m1",
