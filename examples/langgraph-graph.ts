@@ -1,5 +1,5 @@
-// A LangGraph graph on the Lazarus saver: three nodes that add a line each. Killed anywhere, it goes on at the node
-// where it stopped. The saver stores what is new at each step and not the whole state again.
+// A LangGraph graph on the Lazarus saver: three nodes that add one message each. Killed anywhere, it continues at the node
+// where it stopped. The saver stores only the changes of each step.
 //
 //   node examples/langgraph-graph.ts ./my-cell
 import { mkdirSync } from "node:fs";
@@ -25,11 +25,11 @@ const graph = new StateGraph(MessagesAnnotation)
 
 const config = { configurable: { thread_id: "one" }, durability: "sync" as const };
 const before = await graph.getState(config);
-const begun = before.createdAt !== undefined;
-// No input means: go on from the last checkpoint. A node may have spoken without its step being over: then `next` is
-// empty already, but its task is still there.
-if (!begun || before.tasks.length > 0) {
-  await graph.invoke(begun ? null : { messages: [new HumanMessage("hello")] }, config);
+const started = before.createdAt !== undefined;
+// Without input the graph continues from its last checkpoint. A node may have finished while its step has not: then `next`
+// is empty, but its task is still listed.
+if (!started || before.tasks.length > 0) {
+  await graph.invoke(started ? null : { messages: [new HumanMessage("hello")] }, config);
 }
 const { values } = await graph.getState(config);
 process.stdout.write(`${values.messages.map(({ content }: { content: string }) => content).join(", ")}\n`);

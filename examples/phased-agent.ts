@@ -1,13 +1,13 @@
-// An agent in three phases: plan, write, review. Each has its own task and conversation and hands on its output; the
-// review may fail, and then its fallback stands in. Killed in the middle, it skips the phases that are done and goes on
-// inside the one it was in.
+// An agent with three phases: plan, write, review. Each has its own prompt and conversation and passes its output on; if the
+// review fails, its fallback is used. Killed in the middle, it skips completed phases and continues within the interrupted
+// one.
 //
 //   node examples/phased-agent.ts ./my-cell
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { jsonSchema } from "ai";
 import { createExecutor, openCellRunStore, recoverInterrupted } from "lazarus/run";
-import { pretendModel } from "./pretend-model.ts";
+import { createScriptedModel } from "lazarus/testing";
 
 const cell = process.argv[2] ?? "phased-cell";
 mkdirSync(cell, { recursive: true });
@@ -32,13 +32,14 @@ const agent = {
   phases: [
     { name: "plan", prompt: "Plan two chapters." },
     { name: "write", prompt: "Write them." },
-    { name: "review", prompt: "Review what was written.", fallback: "Nobody reviewed it." },
+    { name: "review", prompt: "Review what was written.", fallback: "Not reviewed." },
   ],
 };
 
 await using store = openCellRunStore(cell);
 const executor = createExecutor({
-  model: pretendModel([
+  // Replace it by a real model, such as anthropic("claude-sonnet-4-5") of @ai-sdk/anthropic.
+  model: createScriptedModel([
     { tool: "write_file", input: { name: "chapter", text: "It was a dark night." } },
     "Done.",
   ]),

@@ -1,15 +1,15 @@
-// A research agent: it searches twice (reads), then mails its report, which must happen once. Kill it anywhere and
-// start it again with the same directory; it goes on at the step where it stopped.
+// A research agent: it searches twice (reads), then mails its report, which must happen once. Kill it anywhere and restart
+// it with the same directory; it continues at the step where it stopped.
 //
 //   node examples/research-agent.ts ./my-cell
 //
-// Killed while the mail was going out, it does not guess: it waits until you looked into outbox.jsonl and said what
-// happened with `lazarus runs resolve <effect> --done | --retry --store my-cell/state/runs.db`.
+// Killed while sending the mail, it stops and waits for you: check outbox.jsonl, then report what happened with
+// `lazarus runs resolve <effect> --done | --retry --store my-cell/state/runs.db`.
 import { appendFileSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { jsonSchema } from "ai";
 import { createExecutor, openCellRunStore, recoverInterrupted } from "lazarus/run";
-import { pretendModel } from "./pretend-model.ts";
+import { createScriptedModel } from "lazarus/testing";
 
 const cell = process.argv[2] ?? "research-cell";
 mkdirSync(cell, { recursive: true });
@@ -45,7 +45,8 @@ const agent = {
 
 await using store = openCellRunStore(cell);
 const executor = createExecutor({
-  model: pretendModel([
+  // Replace it by a real model, such as anthropic("claude-sonnet-4-5") of @ai-sdk/anthropic.
+  model: createScriptedModel([
     { tool: "search", input: { query: "durable agents" } },
     { tool: "search", input: { query: "effect ledgers" } },
     { tool: "mail_report", input: { report: "Both are a good idea." } },
@@ -58,7 +59,7 @@ const executor = createExecutor({
 const recovered = await recoverInterrupted(executor, { agentFor: () => agent });
 const [before] = await store.list({ limit: 1 });
 if (before === undefined) await executor.run(agent, "What is known about durable agents?");
-for (const each of recovered) process.stderr.write(`took up run ${each.runId}\n`);
+for (const each of recovered) process.stderr.write(`resumed run ${each.runId}\n`);
 const [head] = await store.list({ limit: 1 });
 process.stdout.write(`${head!.runId} ${head!.status}\n`);
 process.exitCode = head!.status === "completed" ? 0 : 4;

@@ -1,4 +1,4 @@
-// lazarus/run: an agent loop that survives its process. Every part is optional; zero ports give a bounded run in memory.
+// `lazarus/run`: an agent loop that survives its process. Without a store, runs are bounded and kept in memory.
 
 export type { PostgresOptions } from "../platform/postgres.ts";
 export {

@@ -20,7 +20,7 @@ const SAVER_DATABASE: DatabaseSpec = {
   applicationId: 0x4c415a47,
   migrations: [
     `
-    -- The names are long and the rows many: a number stands for them.
+    -- The names are long and the rows many, so names are stored as numbers.
     CREATE TABLE thread (
       key  INTEGER PRIMARY KEY,
       name TEXT NOT NULL,

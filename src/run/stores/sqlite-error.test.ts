@@ -18,7 +18,7 @@ describe("what SQLite says", () => {
     expect(error).toMatchObject({ code, hint: expect.stringContaining("/x") });
     expect(error.message).toContain("/x/runs.db");
   });
-  test("a lock that passes leaves the record for whoever resumes it", () => {
+  test("a lock that was released leaves the record for the next resume", () => {
     const error = databaseError(said(5), "/x/runs.db", RUNS_DATABASE);
     expect(decideOutcome({ kind: "threw", error }, "r")).toMatchObject({
       status: "failed",
