@@ -1,4 +1,5 @@
 // How a life ended and what a mission's agent does now, in words, for status, why, resume notes and alerts. Pure.
+import { describeDuration } from "../platform/duration.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { MissionRecord, RecordedEnd } from "./record/record.ts";
 
@@ -89,20 +90,7 @@ export function describeError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The two largest units: "1 h 54 min". */
+/** "1 h 54 min". */
 export function formatDuration(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1000));
-  if (seconds < 1) return "less than a second";
-  const units: [number, string][] = [
-    [Math.floor(seconds / 86_400), "d"],
-    [Math.floor(seconds / 3600) % 24, "h"],
-    [Math.floor(seconds / 60) % 60, "min"],
-    [seconds % 60, "s"],
-  ];
-  const first = units.findIndex(([value]) => value > 0);
-  return units
-    .slice(first, first + 2)
-    .filter(([value]) => value > 0)
-    .map(([value, unit]) => `${value} ${unit}`)
-    .join(" ");
+  return describeDuration(ms / 1000);
 }

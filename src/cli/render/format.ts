@@ -1,5 +1,7 @@
 // Formats times, sizes and counts for people.
 
+export { formatDuration } from "../../platform/duration.ts";
+
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
 
 /** 1536 → "1.5 KiB" */
@@ -16,24 +18,6 @@ export function formatBytes(bytes: number): string {
 /** 1, "checkpoint" → "1 checkpoint"; 2 → "2 checkpoints". */
 export function formatCount(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
-}
-
-/** 3725 → "1h 2m"; the two largest units that matter. */
-export function formatDuration(seconds: number): string {
-  const whole = Math.max(0, Math.floor(seconds));
-  const parts: [number, string][] = [
-    [Math.floor(whole / 86_400), "d"],
-    [Math.floor(whole / 3600) % 24, "h"],
-    [Math.floor(whole / 60) % 60, "m"],
-    [whole % 60, "s"],
-  ];
-  const first = parts.findIndex(([value]) => value > 0);
-  if (first < 0) return "0s";
-  return parts
-    .slice(first, first + 2)
-    .filter(([value]) => value > 0)
-    .map(([value, unit]) => `${value}${unit}`)
-    .join(" ");
 }
 
 /** UTC to the second: "2026-11-15 23:53:01Z". */
