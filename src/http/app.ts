@@ -112,10 +112,17 @@ export function createApp(pit: PitPort, options: AppOptions): App {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1");
     app.on(route.method.toUpperCase(), path, (context) => serve(route, context));
   }
+  mountRefusals(app, options.token);
+  app.onError((error) => errorResponse(error));
+  return app;
+}
+
+/** Unknown paths and methods. */
+function mountRefusals(app: App, token: string): void {
   for (const path of new Set(ROUTES.map((route) => route.path))) {
     app.all(path.replaceAll(/\{(\w+)\}/g, ":$1"), (context) => {
       const methods = ROUTES.filter((route) => route.path === path).map(({ method }) => method.toUpperCase());
-      const answer = refuse(context, options.token, () => {
+      const answer = refuse(context, token, () => {
         throw new LazarusError("METHOD_REFUSED", `${path} supports only ${methods.join(" and ")}`, {
           hint: "see GET /openapi.json",
         });
@@ -125,12 +132,10 @@ export function createApp(pit: PitPort, options: AppOptions): App {
     });
   }
   app.notFound((context) =>
-    refuse(context, options.token, () => {
+    refuse(context, token, () => {
       throw new LazarusError("ROUTE_UNKNOWN", "no such route", { hint: "see GET /openapi.json" });
     }),
   );
-  app.onError((error) => errorResponse(error));
-  return app;
 }
 
 function checkRequest(

@@ -1,7 +1,6 @@
 // Output shared by `restore` and `undo`: the changes, the positions of flows and runs, and what could not be restored
 // exactly.
 import { ERROR_KINDS } from "../../../platform/errors.ts";
-import type { EventKind } from "../../../registry/registry.ts";
 import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import type { CheckpointRef, Flaw } from "../../../snapshot/model/entry.ts";
 import type { RestoreResult } from "../../../snapshot/operations/restore.ts";
