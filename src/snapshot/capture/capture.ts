@@ -119,7 +119,7 @@ function publish(
     const manifest = { digest: head.ref.manifest, size: head.ref.manifestSize };
     const ref = makeRef(options, identity, head.ref.id, manifest);
     context.vault.publish([...context.vault.list(), ref]);
-    // The cache of the head still holds, unless files were hashed in vain.
+    // The stat cache is current, unless files were hashed whose content had not changed.
     if (survey.changed.length + survey.refreshed.size > 0)
       saveCache(context, survey, fresh, head.ref.manifest);
     return { ref, checkpoint: { ...head, ref }, outcome: "unchanged", flaws };

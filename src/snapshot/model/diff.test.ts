@@ -132,7 +132,7 @@ describe("a unified diff", () => {
     expect(unifiedDiff(a, b)).toMatch(/^@@ -1,5000 \+1,5000 @@\n/);
   });
 
-  const patch = isHere("patch", "diffs in the hands of patch");
+  const patch = isHere("patch", "diffs applied by patch");
   it.skipIf(!patch)("is accepted by patch(1)", () => {
     const directory = mkdtempSync(join(tmpdir(), "lazarus-diff-"));
     try {

@@ -108,7 +108,7 @@ function shared(cache: StatCache): StatCache {
 function listing(cache: StatCache): Map<string, unknown> {
   const paths = new Map<string, unknown>();
   const visit = (row: number, path: string) => {
-    expect(paths.has(path), `${path} stands there once`).toBe(false);
+    expect(paths.has(path), `${path} appears once`).toBe(false);
     paths.set(path, { ...cachedEntry(cache, row, path), special: cache.special[row] });
     const first = cache.firstChild[row]!;
     for (let child = first; child < first + cache.childCount[row]!; child += 1)

@@ -68,12 +68,12 @@ test("untouched paths are unchanged, on any number of threads", () => {
 const TAKEN = 1;
 
 /** A thread that takes the first chunk of rows and then hangs. */
-function stoppedThread(says: boolean): Probers & { task?: ProbeTask } {
+function hungThread(marks: boolean): Probers & { task?: ProbeTask } {
   return {
     give(task) {
       this.task = task;
       const chunk = Atomics.add(new Int32Array(task.chunks, 0, 1), 0, 1);
-      if (says) Atomics.store(new Int32Array(task.chunks, 4), chunk, TAKEN);
+      if (marks) Atomics.store(new Int32Array(task.chunks, 4), chunk, TAKEN);
     },
     [Symbol.dispose]() {},
   };
@@ -82,9 +82,9 @@ function stoppedThread(says: boolean): Probers & { task?: ProbeTask } {
 test.each([
   ["before it marked its chunk", false],
   ["while checking", true],
-])("the main thread checks the rows of a thread that hung %s", (_, says) => {
+])("the main thread checks the rows of a thread that hung %s", (_, marks) => {
   const { cache, paths } = cacheOf((path) => path === "d1");
-  const thread = stoppedThread(says);
+  const thread = hungThread(marks);
   const verdicts = probeRows(root, cache, { probers: thread, skip: ["d2"] })!;
   expect(suspects(paths, verdicts).filter((path) => !/^d2(\/|$)/.test(path))).toEqual(["d1"]);
   // What the thread writes later does not change the verdicts.

@@ -219,10 +219,10 @@ describe("reading a tar stream", () => {
     ]);
     const flip = fc.tuple(fc.nat(archive.length - 1), fc.integer({ min: 1, max: 255 }));
     fc.assert(
-      fc.property(fc.array(flip, { minLength: 1, maxLength: 4 }), fc.boolean(), (flips, mend) => {
+      fc.property(fc.array(flip, { minLength: 1, maxLength: 4 }), fc.boolean(), (flips, fixChecksums) => {
         const bytes = Buffer.from(archive);
         for (const [at, mask] of flips) bytes[at]! ^= mask;
-        if (mend) for (let at = 0; at + 512 <= bytes.length; at += 512) mendSum(bytes, at);
+        if (fixChecksums) for (let at = 0; at + 512 <= bytes.length; at += 512) fixChecksum(bytes, at);
         try {
           for (const entry of readAll(bytes)) expect(entry.data.length).toBeLessThanOrEqual(bytes.length);
         } catch (error) {
@@ -293,7 +293,7 @@ function withPax(body: Buffer): Buffer {
     archive.subarray(1024),
   ]);
   bytes.write(`${body.length.toString(8).padStart(11, "0")}\0`, 124, "latin1");
-  mendSum(bytes, 0);
+  fixChecksum(bytes, 0);
   return bytes;
 }
 
@@ -301,11 +301,11 @@ function huge(flag: string): Buffer {
   const bytes = Buffer.from(member(plain).subarray(0, 512));
   bytes.write(flag, 156, "latin1");
   bytes.write("40000000000\0", 124, "latin1");
-  mendSum(bytes, 0);
+  fixChecksum(bytes, 0);
   return bytes;
 }
 
-function mendSum(bytes: Buffer, at: number): void {
+function fixChecksum(bytes: Buffer, at: number): void {
   const block = bytes.subarray(at, at + 512);
   if (block.length < 512 || block.toString("latin1", 257, 262) !== "ustar") return;
   block.fill(0x20, 148, 156);
