@@ -12,9 +12,10 @@ import {
 } from "../../../test/snapshot/hand-made.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
+import { findIntact } from "../vault/check-blobs.ts";
 import { zstdCodec } from "../vault/codec.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
-import { newestGood, verifyVault } from "./verify.ts";
+import { verifyVault } from "./verify.ts";
 
 let home: string;
 let context: MissionContext;
@@ -74,7 +75,9 @@ describe("verify", () => {
       { object: `layer ${layerOf(2, 0)}`, problem: "is missing", hurts: [refs[2]!.id] },
     ]);
     expect(found.newestGood).toBe(refs[1]!.id);
-    expect((await newestGood(context.vault))?.id).toBe(refs[1]!.id);
+    expect((await findIntact(context.vault, context.vault.list().toReversed(), { deep: false }))?.id).toBe(
+      refs[1]!.id,
+    );
   });
 
   it("reports every checkpoint that needs a damaged shared layer", async () => {
@@ -90,7 +93,7 @@ describe("verify", () => {
     const { findings } = await verifyVault(context.vault, { deep: true });
     expect(findings.length).toBeGreaterThan(0);
     expect(findings.some(({ problem }) => problem.includes("hashes to sha256:"))).toBe(true);
-    expect((await newestGood(context.vault, { deep: true, except: refs[2]!.id }))?.id).toBeUndefined();
+    expect((await findIntact(context.vault, refs.slice(0, 2).reverse(), { deep: true }))?.id).toBeUndefined();
   });
 
   it("quick: finds a flipped bit in the table of contents, the footer, a manifest and a config", async () => {

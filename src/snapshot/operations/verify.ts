@@ -50,19 +50,6 @@ export async function verifyVault(vault: Vault, options: VerifyOptions = {}): Pr
   }
 }
 
-/** The newest intact checkpoint. */
-export async function newestGood(
-  vault: Vault,
-  options: { readonly deep?: boolean; readonly except?: string } = {},
-): Promise<CheckpointRef | undefined> {
-  const { refs } = readIndex(vault);
-  const checker = createChecker(vault, { deep: options.deep ?? false });
-  for (const ref of refs.toReversed()) {
-    if (ref.id !== options.except && (await checker.check(ref)).length === 0) return ref;
-  }
-  return undefined;
-}
-
 interface IndexReading {
   readonly text: string | undefined;
   readonly refs: readonly CheckpointRef[];

@@ -1,7 +1,7 @@
 // When a checkpoint is damaged, the error names the newest intact one: every byte of it was just verified.
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { CheckpointRef } from "../model/entry.ts";
-import { createChecker } from "../vault/check-blobs.ts";
+import { findIntact } from "../vault/check-blobs.ts";
 import type { Vault } from "../vault/vault.ts";
 
 /** Rethrows damage found by `work` with the newest intact checkpoint in message and hint. */
@@ -47,15 +47,12 @@ export function withConsequence(
 }
 
 /** Safety checkpoints come last: they hold the state that the user wants to leave. */
-async function findNewestGood(vault: Vault, target: CheckpointRef): Promise<CheckpointRef | undefined> {
+function findNewestGood(vault: Vault, target: CheckpointRef): Promise<CheckpointRef | undefined> {
   const others = vault
     .list()
     .filter((ref) => ref.manifest !== target.manifest)
     .reverse();
-  const safety = (ref: CheckpointRef) => ref.reason === "pre-restore";
-  const checker = createChecker(vault, { deep: true });
-  for (const ref of [...others.filter((each) => !safety(each)), ...others.filter(safety)]) {
-    if ((await checker.check(ref)).length === 0) return ref;
-  }
-  return undefined;
+  const isSafety = (ref: CheckpointRef) => ref.reason === "pre-restore";
+  const ordered = [...others.filter((ref) => !isSafety(ref)), ...others.filter(isSafety)];
+  return findIntact(vault, ordered, { deep: true });
 }

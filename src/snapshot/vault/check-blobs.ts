@@ -112,6 +112,17 @@ export function createChecker(vault: Vault, options: CheckOptions): Checker {
   };
 }
 
+/** The first intact checkpoint of `refs`. */
+export async function findIntact(
+  vault: Vault,
+  refs: readonly CheckpointRef[],
+  options: CheckOptions,
+): Promise<CheckpointRef | undefined> {
+  const checker = createChecker(vault, options);
+  for (const ref of refs) if ((await checker.check(ref)).length === 0) return ref;
+  return undefined;
+}
+
 async function readDeep(
   vault: Vault,
   ref: LayerRef,
