@@ -1,6 +1,16 @@
 // Runs in memory: the reference that the other backends are tested against. It follows every rule they follow, but its
 // runs end with the process.
-import type { EffectRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../store/backend.ts";
+import type {
+  EffectRow,
+  LineageRow,
+  MessageRow,
+  PhaseRow,
+  PrunePlan,
+  RunBackend,
+  RunRow,
+  StepWrite,
+  WriteVerdict,
+} from "../store/backend.ts";
 import { unloadable } from "../store/prune.ts";
 import { diagnoseWrite } from "../store/verdict.ts";
 
@@ -14,36 +24,10 @@ interface Entry {
 /** Creates an empty backend in memory. */
 export function createMemoryBackend(): RunBackend {
   const entries = new Map<string, Entry>();
-  const messagesOf = (runId: string): MessageRow[] => {
-    const entry = entries.get(runId);
-    if (entry === undefined) return [];
-    const { forkOf, forkSeq } = entry.row;
-    const inherited = forkOf === null ? [] : messagesOf(forkOf).filter(({ seq }) => seq < forkSeq);
-    return [...inherited, ...entry.messages.filter(({ seq }) => seq < entry.row.seq)];
-  };
-  const unknownEffects = (entry: Entry) =>
-    [...entry.effects.values()].filter(({ state }) => state === "unknown").length;
-
   const isForkable = ({ forkOf, forkSeq }: RunRow) => {
-    const above = forkOf === null ? undefined : entries.get(forkOf)?.row;
-    return forkOf === null || (above !== undefined && above.status !== "stub" && above.seq >= forkSeq);
+    const parent = forkOf === null ? undefined : entries.get(forkOf)?.row;
+    return forkOf === null || (parent !== undefined && parent.status !== "stub" && parent.seq >= forkSeq);
   };
-  const listLineage = () =>
-    [...entries.values()].map((entry) => {
-      const { id, status, epoch, seq, updatedAtMs, forkOf, forkSeq, format } = entry.row;
-      return {
-        id,
-        status,
-        epoch,
-        seq,
-        updatedAtMs,
-        forkOf,
-        forkSeq,
-        format,
-        unknownEffects: unknownEffects(entry),
-      };
-    });
-
   return {
     kind: "memory",
     place: "memory",
@@ -58,42 +42,12 @@ export function createMemoryBackend(): RunBackend {
       });
       return true;
     },
-    async write(write) {
-      const entry = entries.get(write.runId);
-      const row = entry?.row;
-      const fits =
-        row !== undefined &&
-        row.epoch === write.epoch &&
-        row.seq === write.fromSeq &&
-        row.status === "running";
-      if (!fits || entry === undefined) {
-        const last = write.messages.at(-1);
-        return diagnoseWrite(row, write, entry?.messages.find(({ seq }) => seq === last?.seq)?.body);
-      }
-      entry.messages.push(...write.messages);
-      for (const effect of write.effects) {
-        const name = `${effect.step}.${effect.call}`;
-        const inputRedacted = entry.effects.get(name)?.inputRedacted ?? effect.inputRedacted;
-        entry.effects.set(name, { ...effect, inputRedacted });
-      }
-      for (const phase of write.phases) entry.phases.set(phase.position, phase);
-      const { status, step, phase, leaseUntilMs, output, error, inputTokens, outputTokens } = write;
-      entry.row = {
-        ...entry.row,
-        ...{ status, step, phase, leaseUntilMs, output, error, inputTokens, outputTokens },
-        seq: write.fromSeq + write.messages.length,
-        owner: leaseUntilMs === 0 ? null : entry.row.owner,
-        deaths: write.messages.length > 0 || leaseUntilMs === 0 ? 0 : entry.row.deaths,
-        redactions: entry.row.redactions + write.redactions,
-        updatedAtMs: write.nowMs,
-      };
-      return "written";
-    },
+    write: async (write) => writeStep(entries.get(write.runId), write),
     async readRun(runId) {
       return entries.get(runId)?.row;
     },
     async readMessages(runId) {
-      return messagesOf(runId);
+      return messagesOf(entries, runId);
     },
     async readEffects(runId) {
       const rows = [...(entries.get(runId)?.effects.values() ?? [])];
@@ -138,31 +92,14 @@ export function createMemoryBackend(): RunBackend {
       const endedAtMs = state === "prepared" ? null : nowMs;
       entry.effects.set(`${step}.${call}`, { ...effect, state, output, error, endedAtMs });
       entry.row = { ...entry.row, epoch: seenEpoch + 1, updatedAtMs: nowMs, deaths: 0 };
-      if (entry.row.status === "needs-human" && unknownEffects(entry) === 0) {
+      if (entry.row.status === "needs-human" && countUnknown(entry) === 0) {
         entry.row = { ...entry.row, status: "running", owner: null, leaseUntilMs: 0 };
       }
       return true;
     },
     async prune(decide) {
-      const plan = decide(listLineage());
-      const before = new Map([...entries].map(([id, entry]) => [id, { ...entry }]));
-      for (const { runId, keepSeq } of plan.stub) {
-        const entry = entries.get(runId)!;
-        entries.set(runId, {
-          row: { ...entry.row, status: "stub", owner: null, leaseUntilMs: 0, epoch: entry.row.epoch + 1 },
-          messages: entry.messages.filter(({ seq }) => seq < keepSeq),
-          effects: new Map(),
-          phases: new Map(),
-        });
-      }
-      for (const { runId } of plan.remove) entries.delete(runId);
-      for (const { runId, seq } of plan.prove) {
-        const found = messagesOf(runId).length;
-        if (found === seq) continue;
-        entries.clear();
-        for (const [id, entry] of before) entries.set(id, entry);
-        throw unloadable(runId, found, seq);
-      }
+      const plan = decide([...entries.values()].map(lineageOf));
+      applyPrune(entries, plan);
       return plan;
     },
     async sizeBytes() {
@@ -172,4 +109,71 @@ export function createMemoryBackend(): RunBackend {
       entries.clear();
     },
   };
+}
+
+function writeStep(entry: Entry | undefined, write: StepWrite): WriteVerdict {
+  const row = entry?.row;
+  const fits =
+    row !== undefined && row.epoch === write.epoch && row.seq === write.fromSeq && row.status === "running";
+  if (!fits || entry === undefined) {
+    const last = write.messages.at(-1);
+    return diagnoseWrite(row, write, entry?.messages.find(({ seq }) => seq === last?.seq)?.body);
+  }
+  entry.messages.push(...write.messages);
+  for (const effect of write.effects) {
+    const name = `${effect.step}.${effect.call}`;
+    const inputRedacted = entry.effects.get(name)?.inputRedacted ?? effect.inputRedacted;
+    entry.effects.set(name, { ...effect, inputRedacted });
+  }
+  for (const phase of write.phases) entry.phases.set(phase.position, phase);
+  const { status, step, phase, leaseUntilMs, output, error, inputTokens, outputTokens } = write;
+  entry.row = {
+    ...entry.row,
+    ...{ status, step, phase, leaseUntilMs, output, error, inputTokens, outputTokens },
+    seq: write.fromSeq + write.messages.length,
+    owner: leaseUntilMs === 0 ? null : entry.row.owner,
+    deaths: write.messages.length > 0 || leaseUntilMs === 0 ? 0 : entry.row.deaths,
+    redactions: entry.row.redactions + write.redactions,
+    updatedAtMs: write.nowMs,
+  };
+  return "written";
+}
+
+function applyPrune(entries: Map<string, Entry>, plan: PrunePlan): void {
+  const before = new Map([...entries].map(([id, entry]) => [id, { ...entry }]));
+  for (const { runId, keepSeq } of plan.stub) {
+    const entry = entries.get(runId)!;
+    entries.set(runId, {
+      row: { ...entry.row, status: "stub", owner: null, leaseUntilMs: 0, epoch: entry.row.epoch + 1 },
+      messages: entry.messages.filter(({ seq }) => seq < keepSeq),
+      effects: new Map(),
+      phases: new Map(),
+    });
+  }
+  for (const { runId } of plan.remove) entries.delete(runId);
+  for (const { runId, seq } of plan.prove) {
+    const found = messagesOf(entries, runId).length;
+    if (found === seq) continue;
+    entries.clear();
+    for (const [id, entry] of before) entries.set(id, entry);
+    throw unloadable(runId, found, seq);
+  }
+}
+
+function messagesOf(entries: ReadonlyMap<string, Entry>, runId: string): MessageRow[] {
+  const entry = entries.get(runId);
+  if (entry === undefined) return [];
+  const { forkOf, forkSeq } = entry.row;
+  const inherited = forkOf === null ? [] : messagesOf(entries, forkOf).filter(({ seq }) => seq < forkSeq);
+  return [...inherited, ...entry.messages.filter(({ seq }) => seq < entry.row.seq)];
+}
+
+function lineageOf(entry: Entry): LineageRow {
+  const { id, status, epoch, seq, updatedAtMs, forkOf, forkSeq, format } = entry.row;
+  const unknownEffects = countUnknown(entry);
+  return { id, status, epoch, seq, updatedAtMs, forkOf, forkSeq, format, unknownEffects };
+}
+
+function countUnknown({ effects }: Entry): number {
+  return [...effects.values()].filter(({ state }) => state === "unknown").length;
 }
