@@ -11,6 +11,7 @@ import { createScope, requireKnown } from "../restore/scope.ts";
 import { createTableReader, openSource } from "../restore/source.ts";
 import { findTarget, openTarget } from "./restore-target.ts";
 
+/** Which checkpoint and paths to restore into another directory. */
 export interface RestoreToOptions {
   readonly directory: string;
   /** Id, prefix of an id, `latest`, or a time; default `latest`. */
@@ -20,11 +21,13 @@ export interface RestoreToOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** What was restored into the directory. */
 export type RestoreToResult = FillResult & {
   readonly target: CheckpointRef;
   readonly directory: string;
 };
 
+/** Restores a checkpoint into another directory; the cell does not change. */
 export async function restoreTo(
   context: MissionContext,
   options: RestoreToOptions,
