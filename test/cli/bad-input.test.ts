@@ -50,10 +50,10 @@ describe("a hostile mission id", () => {
     "nul\u0001",
   ];
 
-  it("is refused by every command with exit 2, and no path is created", () => {
+  it("is refused by every command with exit 2, and no path is created", async () => {
     for (const [number, id] of hostile.entries()) {
       const command = ["init", "heartbeat", "events"][number % 3]!;
-      const { exit, stdout, stderr } = world.run([command, "--", id]);
+      const { exit, stdout, stderr } = await world.call([command, "--", id]);
       expect({ id: id.slice(0, 20), exit, stdout }).toEqual({ id: id.slice(0, 20), exit: 2, stdout: "" });
       expect(stderr).toContain("is not a valid mission id");
       expect(stderr.length).toBeLessThan(500);

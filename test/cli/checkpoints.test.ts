@@ -49,9 +49,13 @@ describe("checkpoints", () => {
 
 describe("an unknown mission", () => {
   it.each(["restore", "undo", "diff", "show", "verify", "prune", "pin", "unpin", "drill", "export", "fork"])(
-    "%s: ends with 6, asks whether another was meant, and makes nothing",
-    (name) => {
-      const { exit, stdout, stderr } = world.run([name, "inbux", ...(name === "fork" ? ["other"] : [])]);
+    "%s: exits 6, suggests a similar mission, and creates nothing",
+    async (name) => {
+      const { exit, stdout, stderr } = await world.call([
+        name,
+        "inbux",
+        ...(name === "fork" ? ["other"] : []),
+      ]);
       expect([exit, stdout]).toEqual([6, ""]);
       expect(stderr).toBe("error: there is no mission inbux\n  try: did you mean inbox?\n");
       expect(existsSync(join(world.home, "vault", "inbux"))).toBe(false);

@@ -4,6 +4,8 @@ import { type SpawnSyncOptions, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { runLine } from "../../src/cli/dispatch.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
 import { plainNode, plainUser, publicCopy } from "../plain-user.ts";
 
 /** The built checkout under test: the copy made by the global setup. */
@@ -38,6 +40,8 @@ export interface World extends Disposable {
   readonly env: Readonly<Record<string, string>>;
   /** Runs a command line; returns its output unchanged. */
   run(words: readonly string[], options?: RunOptions): Ending;
+  /** Runs a command line in this process, with the same environment: for commands whose process does not matter. */
+  call(words: readonly string[]): Promise<Ending>;
   /** The whole result as one text, for snapshots: `world.show("scan --json")`. */
   show(line: string, options?: RunOptions): string;
   /** Runs a shell script in which `lazarus` is our command. */
@@ -93,6 +97,28 @@ export function createWorld(): World {
     cwd,
     env,
     run,
+    async call(words) {
+      const output = { stdout: "", stderr: "" };
+      const exit = await runLine(words, {
+        machine: systemMachine,
+        callerPid: process.pid,
+        surroundings: { env, cwd, isRoot: process.getuid?.() === 0 },
+        terminal: {
+          out: (text) => {
+            output.stdout += typeof text === "string" ? text : Buffer.from(text).toString();
+          },
+          err: (text) => {
+            output.stderr += typeof text === "string" ? text : Buffer.from(text).toString();
+          },
+          isInteractive: false,
+          outIsTerminal: false,
+          errIsTerminal: false,
+          columns: 80,
+        },
+        signal: () => new AbortController().signal,
+      });
+      return { exit, ...output };
+    },
     show(line, options) {
       const { exit, stdout, stderr } = run(split(line), options);
       const parts = [`exit ${exit}`];

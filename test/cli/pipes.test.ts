@@ -139,7 +139,7 @@ describe("completions", () => {
 });
 
 describe("every command", () => {
-  it("with --json prints one document with a schema on stdout, also on failure", () => {
+  it("with --json prints one document with a schema on stdout, also on failure", async () => {
     for (const line of [
       "init m1",
       "heartbeat m1",
@@ -155,7 +155,7 @@ describe("every command", () => {
       "scan --nosuch",
       "init ../x",
     ]) {
-      const { stdout } = world.run([...line.split(" "), "--json"]);
+      const { stdout } = await world.call([...line.split(" "), "--json"]);
       expect(stdout.match(/\n/g), line).toHaveLength(1);
       expect(JSON.parse(stdout).schema, line).toMatch(/^lazarus\.[a-z-]+\/\d+$/);
     }

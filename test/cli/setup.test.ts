@@ -357,8 +357,12 @@ describe("a usage error", () => {
     ["help nothing", 'unknown command "nothing"', "lazarus --help"],
     ["events --last 1.5", "--last takes a whole number", "lazarus events --last 20"],
     ["completion tcsh", 'unknown shell "tcsh"; expected bash, zsh or fish', "lazarus completion --help"],
-  ])("%s", (line, error, hint) => {
-    expect(world.show(line)).toBe(`exit 2\n── stderr\nerror: ${error}\n  try: ${hint}\n`);
+  ])("%s", async (line, error, hint) => {
+    expect(await world.call(line.split(" "))).toEqual({
+      exit: 2,
+      stdout: "",
+      stderr: `error: ${error}\n  try: ${hint}\n`,
+    });
   });
 
   it("with --json is one document on stdout and nothing on stderr", () => {
