@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { listFlows } from "../../src/flow/index.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
-import { createScene, type Ended, runLine, type Scene } from "./scene.ts";
+import { createFixture, type Ended, type Fixture, runLine } from "./fixture.ts";
 
 const SOURCES = join(import.meta.dirname, "..", "..", "src", "flow");
 const POINTS = listCrashPoints(SOURCES).map(({ name }) => name);
@@ -14,43 +14,43 @@ const POINTS = listCrashPoints(SOURCES).map(({ name }) => name);
 interface Scenario {
   /** Command lines that must have happened before. */
   readonly before?: readonly string[];
-  prepare?(scene: Scene): void;
+  prepare?(fixture: Fixture): void;
   /** The line that is killed, and that is run again until it ends. */
   readonly line: string;
   /** Exit codes that the second run may end with. */
   readonly ends?: readonly number[];
-  judge?(scene: Scene, second: Ended): void;
+  judge?(fixture: Fixture, second: Ended): void;
 }
 
 const OWNED = "--owner tester";
 const start = `flow start -w report --agent anna --idempotency k1 --step fetch --remaining fetch send ${OWNED}`;
-const log = (scene: Scene) =>
-  existsSync(join(scene.root, "log")) ? readFileSync(join(scene.root, "log"), "utf8") : "";
+const log = (fixture: Fixture) =>
+  existsSync(join(fixture.root, "log")) ? readFileSync(join(fixture.root, "log"), "utf8") : "";
 
 const SCENARIOS: Record<string, Scenario> = {
   start: {
     line: start,
     // The first run may have written the file before it died: then it is there, and says so.
     ends: [0, 7],
-    judge: (scene) => expect(scene.read("report").currentStep).toBe("fetch"),
+    judge: (fixture) => expect(fixture.read("report").currentStep).toBe("fetch"),
   },
   "start after done work": {
     before: [start, `flow complete -w report ${OWNED}`],
     line: start.replace("k1", "k2"),
     ends: [0, 7],
-    judge: (scene) => expect(scene.read("report").idempotencyKey).toBe("k2"),
+    judge: (fixture) => expect(fixture.read("report").idempotencyKey).toBe("k2"),
   },
   update: {
     before: [start],
     line: `flow update -w report --complete fetch ${OWNED}`,
-    judge: (scene) => expect(scene.read("report").completedSteps).toEqual(["fetch"]),
+    judge: (fixture) => expect(fixture.read("report").completedSteps).toEqual(["fetch"]),
   },
   complete: {
     before: [start, `flow resume ${OWNED}`],
     line: `flow complete -w report ${OWNED}`,
-    judge(scene) {
-      expect(scene.read("report").status).toBe("done");
-      expect(existsSync(join(scene.root, "memory/checkpoints/report.lock"))).toBe(false);
+    judge(fixture) {
+      expect(fixture.read("report").status).toBe("done");
+      expect(existsSync(join(fixture.root, "memory/checkpoints/report.lock"))).toBe(false);
     },
   },
   release: { before: [start, `flow resume ${OWNED}`], line: `flow release -w report ${OWNED}` },
@@ -62,28 +62,31 @@ const SCENARIOS: Record<string, Scenario> = {
   "take-over": {
     before: [start, "flow resume --owner someone"],
     line: `flow resume -w report --steal-lock ${OWNED}`,
-    judge: (scene) =>
-      expect(readFileSync(join(scene.root, "memory/checkpoints/report.lock"), "utf8")).toContain("tester"),
+    judge: (fixture) =>
+      expect(readFileSync(join(fixture.root, "memory/checkpoints/report.lock"), "utf8")).toContain("tester"),
   },
   quarantine: {
     before: [start],
-    prepare: (scene) => writeFileSync(scene.file("bad"), "junk"),
+    prepare: (fixture) => writeFileSync(fixture.file("bad"), "junk"),
     line: `flow resume ${OWNED}`,
-    judge(scene, { stdout }) {
+    judge(fixture, { stdout }) {
       expect(JSON.parse(stdout).workflowId).toBe("report");
-      expect(listFlows(scene.root).bad).toMatchObject([
+      expect(listFlows(fixture.root).bad).toMatchObject([
         { workflowId: "bad", quarantined: true, reason: "is not JSON" },
       ]);
     },
   },
   "accept-edit": {
     before: [start],
-    prepare: (scene) =>
-      writeFileSync(scene.file("report"), readFileSync(scene.file("report"), "utf8").replace("anna", "ben")),
+    prepare: (fixture) =>
+      writeFileSync(
+        fixture.file("report"),
+        readFileSync(fixture.file("report"), "utf8").replace("anna", "ben"),
+      ),
     line: "flow accept-edit -w report",
     // It was accepted before the process died: nothing is left to accept.
     ends: [0, 6],
-    judge: (scene) => expect(scene.read("report").agentId).toBe("ben"),
+    judge: (fixture) => expect(fixture.read("report").agentId).toBe("ben"),
   },
   once: {
     before: [start],
@@ -95,20 +98,20 @@ const SCENARIOS: Record<string, Scenario> = {
   prune: {
     before: [start, `flow complete -w report ${OWNED}`],
     line: `flow prune --keep-days 0 ${OWNED}`,
-    judge(scene) {
-      expect(listFlows(scene.root).flows).toEqual([]);
+    judge(fixture) {
+      expect(listFlows(fixture.root).flows).toEqual([]);
       expect(
-        readFileSync(join(scene.root, "memory/checkpoints/.lazarus/tombstones.jsonl"), "utf8"),
+        readFileSync(join(fixture.root, "memory/checkpoints/.lazarus/tombstones.jsonl"), "utf8"),
       ).toContain('"k1"');
     },
   },
   audit: {
     before: [start],
-    prepare: (scene) =>
-      scene.write("memory/checkpoints/.lazarus/audit.jsonl", `${"x".repeat(1024 * 1024)}\n`),
+    prepare: (fixture) =>
+      fixture.write("memory/checkpoints/.lazarus/audit.jsonl", `${"x".repeat(1024 * 1024)}\n`),
     line: "flow selfcheck",
-    judge(scene) {
-      const files = readdirSync(join(scene.root, "memory/checkpoints/.lazarus")).filter((name) =>
+    judge(fixture) {
+      const files = readdirSync(join(fixture.root, "memory/checkpoints/.lazarus")).filter((name) =>
         name.startsWith("audit"),
       );
       expect(files.length).toBeGreaterThanOrEqual(2);
@@ -118,21 +121,21 @@ const SCENARIOS: Record<string, Scenario> = {
     before: [start],
     line: "flow selfcheck --stale-min 0 --alert-command ./alert",
     ends: [3],
-    judge: (scene) => expect(log(scene)).toMatch(/^(alert\n){1,2}$/),
+    judge: (fixture) => expect(log(fixture)).toMatch(/^(alert\n){1,2}$/),
   },
   "update over a killed one": {
     before: [start],
     line: `flow update -w report --complete fetch ${OWNED}`,
-    judge: (scene) => expect(scene.read("report").completedSteps).toEqual(["fetch"]),
+    judge: (fixture) => expect(fixture.read("report").completedSteps).toEqual(["fetch"]),
   },
 };
 
 /** Every effect once; or missing or there, and reported unknown by exit code 4. */
 function judgeEffects(names: readonly string[]): NonNullable<Scenario["judge"]> {
-  return (scene, { code }) => {
+  return (fixture, { code }) => {
     const counts = names.map(
       (name) =>
-        log(scene)
+        log(fixture)
           .split("\n")
           .filter((line) => line === name).length,
     );
@@ -143,36 +146,38 @@ function judgeEffects(names: readonly string[]): NonNullable<Scenario["judge"]> 
 
 const words = (line: string) => line.split(" ");
 
-async function prepare(scenario: Scenario): Promise<Scene> {
-  const scene = createScene();
-  writeFileSync(join(scene.root, "effect"), '#!/bin/sh\necho "$1" >> log\n', { mode: 0o755 });
-  writeFileSync(join(scene.root, "alert"), "#!/bin/sh\ncat >/dev/null; echo alert >> log\n", { mode: 0o755 });
+async function prepare(scenario: Scenario): Promise<Fixture> {
+  const fixture = createFixture();
+  writeFileSync(join(fixture.root, "effect"), '#!/bin/sh\necho "$1" >> log\n', { mode: 0o755 });
+  writeFileSync(join(fixture.root, "alert"), "#!/bin/sh\ncat >/dev/null; echo alert >> log\n", {
+    mode: 0o755,
+  });
   const plan = "workflow: nightly\nsteps:\n  - {key: a, run: ./effect a}\n  - {key: b, run: ./effect b}\n";
-  writeFileSync(join(scene.root, "plan.yaml"), plan);
+  writeFileSync(join(fixture.root, "plan.yaml"), plan);
   for (const line of scenario.before ?? []) {
-    const { code, stderr } = await runLine(words(line), { cwd: scene.root });
+    const { code, stderr } = await runLine(words(line), { cwd: fixture.root });
     expect(code, stderr).toBe(0);
   }
-  scenario.prepare?.(scene);
-  return scene;
+  scenario.prepare?.(fixture);
+  return fixture;
 }
 
 /** Kills the scenario's line at a point. False when it does not pass there. */
 async function killAndRecover(scenario: Scenario, point: string): Promise<boolean> {
-  using scene = await prepare(scenario);
-  const first = await runLine(words(scenario.line), { cwd: scene.root, crashAt: point });
+  using fixture = await prepare(scenario);
+  const first = await runLine(words(scenario.line), { cwd: fixture.root, crashAt: point });
   if (first.signal !== "SIGKILL") return false;
   // Whole or not there, at every moment.
   expect(
-    listFlows(scene.root).bad.filter(
+    listFlows(fixture.root).bad.filter(
       ({ workflowId }) => workflowId === "report" && scenario !== SCENARIOS["accept-edit"],
     ),
   ).toEqual([]);
-  const second = await again(scenario, scene);
+  const second = await again(scenario, fixture);
   expect(scenario.ends ?? [0], `${point}: ${second.stderr}`).toContain(second.code);
-  scenario.judge?.(scene, second);
-  await runLine(words(`flow prune ${OWNED}`), { cwd: scene.root });
-  const left = readdirSync(join(scene.root, "memory/checkpoints")).filter((name) =>
+  scenario.judge?.(fixture, second);
+  await runLine(words(`flow prune ${OWNED}`), { cwd: fixture.root });
+  const left = readdirSync(join(fixture.root, "memory/checkpoints")).filter((name) =>
     /\.(guard|tmp)$/.test(name),
   );
   expect(left, "what a prune does not clear").toEqual([]);
@@ -180,9 +185,9 @@ async function killAndRecover(scenario: Scenario, point: string): Promise<boolea
 }
 
 /** A command that the killed run had started may still be at work. */
-async function again(scenario: Scenario, scene: Scene): Promise<Ended> {
+async function again(scenario: Scenario, fixture: Fixture): Promise<Ended> {
   for (;;) {
-    const ended = await runLine(words(scenario.line), { cwd: scene.root });
+    const ended = await runLine(words(scenario.line), { cwd: fixture.root });
     if (ended.code !== 10) return ended;
   }
 }
@@ -211,13 +216,13 @@ describe("SIGKILL at every crash point of flows", () => {
 
   it("flow.mutex.dead-found: killed while removing the mutex of a killed process", async () => {
     const scenario = SCENARIOS["update over a killed one"]!;
-    using scene = await prepare(scenario);
+    using fixture = await prepare(scenario);
     for (const point of ["flow.mutex.taken", "flow.mutex.dead-found"]) {
-      const { signal } = await runLine(words(scenario.line), { cwd: scene.root, crashAt: point });
+      const { signal } = await runLine(words(scenario.line), { cwd: fixture.root, crashAt: point });
       expect(signal, point).toBe("SIGKILL");
     }
-    const { code } = await runLine(words(scenario.line), { cwd: scene.root });
+    const { code } = await runLine(words(scenario.line), { cwd: fixture.root });
     expect(code).toBe(0);
-    expect(scene.read("report").completedSteps).toEqual(["fetch"]);
+    expect(fixture.read("report").completedSteps).toEqual(["fetch"]);
   });
 });

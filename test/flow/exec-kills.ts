@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createRandom } from "../../src/testing/index.ts";
-import { createScene, runLine } from "./scene.ts";
+import { createFixture, runLine } from "./fixture.ts";
 
 export interface Tally {
   readonly kills: number;
@@ -41,11 +41,11 @@ async function onePlan(
   seed: number,
   wholeRunMs: number,
 ): Promise<void> {
-  using scene = createScene();
-  const log = join(scene.root, "log");
+  using fixture = createFixture();
+  const log = join(fixture.root, "log");
   const keys = Array.from({ length: STEPS }, (_, i) => `step-${i}`);
   const steps = keys.map((key) => `  - key: ${key}\n    run: sleep 0.01; echo ${key} >> log; sleep 0.01\n`);
-  writeFileSync(join(scene.root, "plan.yaml"), `workflow: kills\nsteps:\n${steps.join("")}`);
+  writeFileSync(join(fixture.root, "plan.yaml"), `workflow: kills\nsteps:\n${steps.join("")}`);
   writeFileSync(log, "");
   const logged = () => readFileSync(log, "utf8").split("\n");
   const count = (key: string) => logged().filter((line) => line === key).length;
@@ -57,7 +57,7 @@ async function onePlan(
     // From the first tenth to a little past the end.
     const killAfterMs = wanted ? Math.round((wholeRunMs * random.int(10, 105)) / 100) : undefined;
     const { code, signal, stdout, stderr } = await runLine(exec(...retry), {
-      cwd: scene.root,
+      cwd: fixture.root,
       ...(killAfterMs === undefined ? {} : { killAfterMs }),
     });
     const fail = (why: string): never => {
@@ -72,7 +72,7 @@ async function onePlan(
       // What a person does: look, and say what one saw. While the killed command lives, the code is 10.
       const key = (JSON.parse(stdout) as { details: { key: string } }).details.key;
       if (count(key) === 0) retry = ["--retry-unknown", key];
-      else await runLine(["flow", "update", "-w", "kills", "--complete", key], { cwd: scene.root });
+      else await runLine(["flow", "update", "-w", "kills", "--complete", key], { cwd: fixture.root });
     } else if (code === 0) {
       for (const key of keys) if (count(key) !== 1) fail(`${key} is missing`);
       return;

@@ -13,43 +13,43 @@ import type { Owner } from "../../src/flow/locking/owner.ts";
 import { systemDisk } from "../../src/platform/disk.ts";
 import { LazarusError } from "../../src/platform/errors.ts";
 import { createFaultyDisk, type FaultCode } from "../../src/testing/index.ts";
-import { createScene, REPORT, type Scene } from "./scene.ts";
+import { createFixture, type Fixture, REPORT } from "./fixture.ts";
 
 const CODES: readonly FaultCode[] = ["ENOSPC", "EIO", "EROFS"];
 
 interface Operation {
-  prepare(scene: Scene, me: Owner): Promise<unknown>;
+  prepare(fixture: Fixture, me: Owner): Promise<unknown>;
   run(workspace: Workspace, me: Owner): Promise<unknown>;
   /** Whether the flow is in one of its two lawful states. */
-  judge(scene: Scene): void;
+  judge(fixture: Fixture): void;
 }
 
 const OPERATIONS: Record<string, Operation> = {
   start: {
     prepare: async () => undefined,
     run: (workspace, me) => startFlow(workspace, REPORT, { me }),
-    judge: (scene) => expect(listFlows(scene.root).flows.length).toBeLessThanOrEqual(1),
+    judge: (fixture) => expect(listFlows(fixture.root).flows.length).toBeLessThanOrEqual(1),
   },
   update: {
-    prepare: (scene, me) => startFlow(scene.workspace, REPORT, { me }),
+    prepare: (fixture, me) => startFlow(fixture.workspace, REPORT, { me }),
     run: (workspace, me) => changeFlow(workspace, REPORT, { complete: ["fetch"] }, me),
-    judge: (scene) => expect([[], ["fetch"]]).toContainEqual(scene.read("report").completedSteps),
+    judge: (fixture) => expect([[], ["fetch"]]).toContainEqual(fixture.read("report").completedSteps),
   },
   resume: {
-    prepare: (scene, me) => startFlow(scene.workspace, REPORT, { me }),
+    prepare: (fixture, me) => startFlow(fixture.workspace, REPORT, { me }),
     run: (workspace, me) => resumeFlow(workspace, { workflow: "report", me }),
-    judge: (scene) => expect(scene.read("report").status).toBe("in_progress"),
+    judge: (fixture) => expect(fixture.read("report").status).toBe("in_progress"),
   },
   prune: {
-    async prepare(scene, me) {
-      await startFlow(scene.workspace, REPORT, { me });
-      await changeFlow(scene.workspace, REPORT, { status: "done" }, me);
-      await scene.machine.clock.advance(1);
+    async prepare(fixture, me) {
+      await startFlow(fixture.workspace, REPORT, { me });
+      await changeFlow(fixture.workspace, REPORT, { status: "done" }, me);
+      await fixture.machine.clock.advance(1);
     },
     run: (workspace, me) => pruneFlows(workspace, { me, keepDays: 0, dryRun: false }),
-    async judge(scene) {
-      if (listFlows(scene.root).flows.length === 0) {
-        await expect(startFlow(scene.workspace, REPORT, { me: scene.owner() })).rejects.toThrow(
+    async judge(fixture) {
+      if (listFlows(fixture.root).flows.length === 0) {
+        await expect(startFlow(fixture.workspace, REPORT, { me: fixture.owner() })).rejects.toThrow(
           "already done",
         );
       }
@@ -60,12 +60,12 @@ const OPERATIONS: Record<string, Operation> = {
 describe.for(Object.entries(OPERATIONS))("%s on a failing disk", ([, operation]) => {
   it.for(CODES)("%s at every call", async (code) => {
     for (let at = 1; ; at += 1) {
-      using scene = createScene();
-      const me = scene.owner();
-      await operation.prepare(scene, me);
+      using fixture = createFixture();
+      const me = fixture.owner();
+      await operation.prepare(fixture, me);
       const disk = createFaultyDisk(systemDisk, { code, at });
       const ended = await operation
-        .run({ root: scene.root, machine: { ...scene.machine, disk } }, me)
+        .run({ root: fixture.root, machine: { ...fixture.machine, disk } }, me)
         .catch((error) => error);
       if (disk.calls.length < at) break;
       if (ended instanceof Error) {
@@ -73,9 +73,9 @@ describe.for(Object.entries(OPERATIONS))("%s on a failing disk", ([, operation])
         expect(["machine", "conflict"]).toContain((ended as LazarusError).kind);
         expect((ended as LazarusError).hint).toBeTruthy();
       }
-      expect(listFlows(scene.root).bad).toEqual([]);
-      await operation.judge(scene);
-      const again = await operation.run(scene.workspace, me).catch((error) => error);
+      expect(listFlows(fixture.root).bad).toEqual([]);
+      await operation.judge(fixture);
+      const again = await operation.run(fixture.workspace, me).catch((error) => error);
       // A start whose file had arrived says so; everything else succeeds.
       if (again instanceof Error)
         expect((again as LazarusError).code).toMatch(/^FLOW_(EXISTS|ALREADY_DONE)$/);

@@ -17,12 +17,12 @@ import { type Disk, systemDisk } from "../../src/platform/disk.ts";
 import { systemProcesses } from "../../src/platform/process-identity.ts";
 import { createFaultyDisk } from "../../src/testing/index.ts";
 import { createWorld } from "../cli/hermetic.ts";
-import { createScene, REPORT, type Scene } from "./scene.ts";
+import { createFixture, type Fixture, REPORT } from "./fixture.ts";
 
 const SECRET = `ghp_${"a1B2".repeat(9)}`;
 
 async function started(): Promise<{
-  scene: Scene;
+  fixture: Fixture;
   once: (
     key: string,
     line: string,
@@ -30,17 +30,17 @@ async function started(): Promise<{
     workspace?: Workspace,
   ) => ReturnType<typeof runOnce>;
 }> {
-  const scene = createScene();
-  const me = scene.owner();
-  await startFlow(scene.workspace, REPORT, { me });
+  const fixture = createFixture();
+  const me = fixture.owner();
+  await startFlow(fixture.workspace, REPORT, { me });
   return {
-    scene,
-    once: (key, line, more, workspace = scene.workspace) =>
+    fixture,
+    once: (key, line, more, workspace = fixture.workspace) =>
       runOnce(workspace, {
         workflow: "report",
         key,
         command: ["/bin/sh", "-c", line],
-        cwd: scene.root,
+        cwd: fixture.root,
         env: {},
         me,
         ...more,
@@ -50,8 +50,8 @@ async function started(): Promise<{
 
 describe("a command killed by a signal", () => {
   it("has an unknown outcome and is run again only on request", async () => {
-    const { scene, once } = await started();
-    using _ = scene;
+    const { fixture, once } = await started();
+    using _ = fixture;
     const line = "echo begun >> log; kill -KILL $$";
     expect(await once("send", line)).toMatchObject({ outcome: "ran", exitCode: 137, signal: "SIGKILL" });
     for (const more of [{}, { retryFailed: true }]) {
@@ -61,7 +61,7 @@ describe("a command killed by a signal", () => {
         hint: expect.stringContaining("--retry-unknown"),
       });
     }
-    expect(readFileSync(join(scene.root, "log"), "utf8")).toBe("begun\n");
+    expect(readFileSync(join(fixture.root, "log"), "utf8")).toBe("begun\n");
     expect(await once("send", "true", { retryUnknown: true })).toMatchObject({ outcome: "ran", attempt: 2 });
     expect(await once("send", line)).toMatchObject({ outcome: "replayed", exitCode: 0 });
   });
@@ -95,8 +95,8 @@ describe("a command killed by a signal", () => {
 
 describe("a command whose end cannot be recorded", () => {
   it("reports the exit code once; afterwards the outcome is unknown", async () => {
-    const { scene, once } = await started();
-    using _ = scene;
+    const { fixture, once } = await started();
+    using _ = fixture;
     // The record of the start is the first file that is written, the record of the end the second.
     const nth = (wanted: number) => {
       let writes = 0;
@@ -105,33 +105,33 @@ describe("a command whose end cannot be recorded", () => {
         at: ({ method }) => method === "write" && ++writes === wanted,
       });
     };
-    const full = { root: scene.root, machine: { ...scene.machine, disk: nth(2) } };
+    const full = { root: fixture.root, machine: { ...fixture.machine, disk: nth(2) } };
     await expect(once("send", "echo sent >> log; exit 3", {}, full)).rejects.toMatchObject({
       code: "DISK_FULL",
       message: '"send" ran and exited with 3, which could not be recorded: the disk is full',
       hint: expect.stringContaining("--retry-unknown"),
       details: { exitCode: 3 },
     });
-    expect(readFileSync(join(scene.root, "log"), "utf8")).toBe("sent\n");
-    const unstarted = { root: scene.root, machine: { ...scene.machine, disk: nth(1) } };
+    expect(readFileSync(join(fixture.root, "log"), "utf8")).toBe("sent\n");
+    const unstarted = { root: fixture.root, machine: { ...fixture.machine, disk: nth(1) } };
     await expect(once("other", "echo other >> log", {}, unstarted)).rejects.toMatchObject({
       code: "DISK_FULL",
     });
-    expect(readFileSync(join(scene.root, "log"), "utf8")).toBe("sent\n");
+    expect(readFileSync(join(fixture.root, "log"), "utf8")).toBe("sent\n");
   });
 });
 
 describe("a flow with a running command", () => {
   it("is not pruned, expired or done", async () => {
-    const { scene, once } = await started();
-    using _ = scene;
-    const [begun, go] = [join(scene.root, "begun"), join(scene.root, "go")];
+    const { fixture, once } = await started();
+    using _ = fixture;
+    const [begun, go] = [join(fixture.root, "begun"), join(fixture.root, "go")];
     const running = once("send", `touch '${begun}'; until [ -e '${go}' ]; do sleep 0.05; done; echo sent`);
     while (!existsSync(begun)) await new Promise((resolve) => setTimeout(resolve, 10));
-    const me = scene.owner();
-    await changeFlow(scene.workspace, REPORT, { status: "done" }, me);
-    await scene.machine.clock.advance(1);
-    const prune = () => pruneFlows(scene.workspace, { me, keepDays: 0, dryRun: false });
+    const me = fixture.owner();
+    await changeFlow(fixture.workspace, REPORT, { status: "done" }, me);
+    await fixture.machine.clock.advance(1);
+    const prune = () => pruneFlows(fixture.workspace, { me, keepDays: 0, dryRun: false });
     expect(await prune()).toMatchObject({ removed: [], held: [{ workflowId: "report" }] });
     writeFileSync(go, "");
     expect(await running).toMatchObject({ outcome: "ran", exitCode: 0 });
@@ -149,8 +149,8 @@ describe("secrets in what a command prints", () => {
     ],
     ["across the middle of an output", `head -c 131060 /dev/zero | tr '\\0' ' '; echo; echo ${SECRET}`],
   ])("are not recorded: %s", async ([, line]) => {
-    const { scene, once } = await started();
-    using _ = scene;
+    const { fixture, once } = await started();
+    using _ = fixture;
     const { stdout, remarks, recordFile } = await once("leak", line!);
     expect(remarks).toEqual(["redacted 1 secret in the recorded output"]);
     const recorded = JSON.parse(readFileSync(recordFile, "utf8"));
@@ -165,8 +165,8 @@ describe("secrets in what a command prints", () => {
   });
 
   it("do not change other bytes", async () => {
-    const { scene, once } = await started();
-    using _ = scene;
+    const { fixture, once } = await started();
+    using _ = fixture;
     const { stdout } = await once("leak", `printf '\\377\\000 %s \\376' ${SECRET}`);
     expect(replayBytes(stdout)).toEqual(Buffer.from("\xff\0 [redacted: github] \xfe", "latin1"));
   });
@@ -190,9 +190,9 @@ describe("a command whose pid file cannot be written", () => {
   });
 
   it("has no outcome; the same call runs it after the disk recovers", async () => {
-    const { scene, once } = await started();
-    using _ = scene;
-    const mark = join(scene.root, "ran");
+    const { fixture, once } = await started();
+    using _ = fixture;
+    const mark = join(fixture.root, "ran");
     /** Makes the pid file in the moment after the claim, empty as on a full disk. */
     const disk = {
       ...systemDisk,
@@ -202,7 +202,7 @@ describe("a command whose pid file cannot be written", () => {
         for (const name of readdirSync(path)) writeFileSync(join(path, name.replace("json", "1.pid")), "");
       },
     } as Disk;
-    const full = { root: scene.root, machine: { ...scene.machine, disk } };
+    const full = { root: fixture.root, machine: { ...fixture.machine, disk } };
     await expect(once("k", `touch '${mark}'`, {}, full)).rejects.toMatchObject({
       code: "DISK_IO",
       message: expect.stringContaining('"k" was not started: its pid file cannot be written'),
@@ -215,11 +215,11 @@ describe("a command whose pid file cannot be written", () => {
 
 describe("a command whose caller was suspended when it ended", () => {
   it("is recorded with its whole output", async () => {
-    using scene = createScene();
-    const path = (name: string) => join(scene.root, name);
+    using fixture = createFixture();
+    const path = (name: string) => join(fixture.root, name);
     const run = (name: string, line: string, onStdout: () => void = () => {}) =>
       runCommand({
-        ...{ command: ["/bin/sh", "-c", line], cwd: scene.root, env: {}, pidFile: path(name) },
+        ...{ command: ["/bin/sh", "-c", line], cwd: fixture.root, env: {}, pidFile: path(name) },
         ...{ stdin: "ignore", onStdout },
       });
     const stand = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);

@@ -14,20 +14,20 @@ import {
   startFlow,
 } from "../../src/flow/index.ts";
 import type { LazarusError } from "../../src/platform/errors.ts";
-import { createScene, REPORT, type Scene } from "./scene.ts";
+import { createFixture, type Fixture, REPORT } from "./fixture.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
 describe("the four promised checks", () => {
   it("resume after a mid-work restart continues at the last completed step", async () => {
-    using scene = createScene();
-    const first = scene.owner();
-    await startFlow(scene.workspace, REPORT, { me: first });
-    await resumeFlow(scene.workspace, { me: first });
-    await changeFlow(scene.workspace, REPORT, { complete: ["fetch"] }, first);
-    scene.machine.processes.reboot();
-    const { found } = await resumeFlow(scene.workspace, { me: scene.owner() });
+    using fixture = createFixture();
+    const first = fixture.owner();
+    await startFlow(fixture.workspace, REPORT, { me: first });
+    await resumeFlow(fixture.workspace, { me: first });
+    await changeFlow(fixture.workspace, REPORT, { complete: ["fetch"] }, first);
+    fixture.machine.processes.reboot();
+    const { found } = await resumeFlow(fixture.workspace, { me: fixture.owner() });
     expect(found?.document).toMatchObject({
       completedSteps: ["fetch"],
       currentStep: "write",
@@ -37,34 +37,34 @@ describe("the four promised checks", () => {
   });
 
   it("no duplicate side effect", async () => {
-    using scene = createScene();
-    const me = scene.owner();
-    await startFlow(scene.workspace, REPORT, { me });
-    const log = join(scene.root, "log");
+    using fixture = createFixture();
+    const me = fixture.owner();
+    await startFlow(fixture.workspace, REPORT, { me });
+    const log = join(fixture.root, "log");
     const once = () =>
-      runOnce(scene.workspace, {
+      runOnce(fixture.workspace, {
         workflow: "report",
         key: "send",
         command: ["/bin/sh", "-c", `echo sent | tee -a '${log}'`],
-        cwd: scene.root,
+        cwd: fixture.root,
         env: {},
         me,
       });
     expect(await once()).toMatchObject({ outcome: "ran", exitCode: 0, stdout: { head: "sent\n" } });
     expect(await once()).toMatchObject({ outcome: "replayed", exitCode: 0, stdout: { head: "sent\n" } });
-    await changeFlow(scene.workspace, REPORT, { status: "done" }, me);
+    await changeFlow(fixture.workspace, REPORT, { status: "done" }, me);
     expect(await once()).toMatchObject({ outcome: "replayed" });
     expect(readFileSync(log, "utf8")).toBe("sent\n");
-    await expect(startFlow(scene.workspace, REPORT, { me, force: true })).rejects.toMatchObject({
+    await expect(startFlow(fixture.workspace, REPORT, { me, force: true })).rejects.toMatchObject({
       code: "FLOW_ALREADY_DONE",
     });
   });
 
   it("the stale check alerts only past its threshold", async () => {
-    using scene = createScene();
-    const { clock } = scene.machine;
-    await startFlow(scene.workspace, REPORT, { me: scene.owner() });
-    const check = () => checkFlows(scene.root, clock.nowMs(), 10);
+    using fixture = createFixture();
+    const { clock } = fixture.machine;
+    await startFlow(fixture.workspace, REPORT, { me: fixture.owner() });
+    const check = () => checkFlows(fixture.root, clock.nowMs(), 10);
     expect(check()).toMatchObject({ status: "ok", count: 0 });
     await clock.advance(10 * MINUTE_MS);
     expect(check()).toMatchObject({ status: "ok", count: 0 });
@@ -72,62 +72,64 @@ describe("the four promised checks", () => {
     expect(check()).toMatchObject({
       status: "alert",
       count: 1,
-      findings: [{ workflowId: "report", agentId: "anna", file: scene.file("report"), ageMinutes: 10 }],
+      findings: [{ workflowId: "report", agentId: "anna", file: fixture.file("report"), ageMinutes: 10 }],
     });
-    await changeFlow(scene.workspace, REPORT, { complete: ["fetch"] }, scene.owner());
+    await changeFlow(fixture.workspace, REPORT, { complete: ["fetch"] }, fixture.owner());
     expect(check().status).toBe("ok");
     await clock.advance(11 * MINUTE_MS);
-    await changeFlow(scene.workspace, REPORT, { status: "done" }, scene.owner());
+    await changeFlow(fixture.workspace, REPORT, { status: "done" }, fixture.owner());
     expect(check().status).toBe("ok");
   });
 
   it("old checkpoints expire", async () => {
-    using scene = createScene();
-    const { clock } = scene.machine;
-    const me = scene.owner();
-    await startFlow(scene.workspace, { ...REPORT, ttlDays: 7 }, { me });
+    using fixture = createFixture();
+    const { clock } = fixture.machine;
+    const me = fixture.owner();
+    await startFlow(fixture.workspace, { ...REPORT, ttlDays: 7 }, { me });
     await clock.advance(7 * DAY_MS - 1);
-    expect((await resumeFlow(scene.workspace, { me })).found).toBeDefined();
-    await releaseFlow(scene.workspace, REPORT, me);
+    expect((await resumeFlow(fixture.workspace, { me })).found).toBeDefined();
+    await releaseFlow(fixture.workspace, REPORT, me);
     await clock.advance(1);
-    const { found, passedOver } = await resumeFlow(scene.workspace, { me });
+    const { found, passedOver } = await resumeFlow(fixture.workspace, { me });
     expect(found).toBeUndefined();
     expect(passedOver).toMatchObject([{ workflowId: "report", why: "expired" }]);
-    expect(checkFlows(scene.root, clock.nowMs(), 10).status).toBe("ok");
-    expect((await prune(scene)).removed).toMatchObject([{ workflowId: "report", why: "expired" }]);
-    expect(listFlows(scene.root).flows).toEqual([]);
-    await expect(startFlow(scene.workspace, REPORT, { me })).rejects.toMatchObject({ code: "FLOW_EXISTS" });
+    expect(checkFlows(fixture.root, clock.nowMs(), 10).status).toBe("ok");
+    expect((await prune(fixture)).removed).toMatchObject([{ workflowId: "report", why: "expired" }]);
+    expect(listFlows(fixture.root).flows).toEqual([]);
+    await expect(startFlow(fixture.workspace, REPORT, { me })).rejects.toMatchObject({ code: "FLOW_EXISTS" });
   });
 });
 
-const prune = (scene: Scene, keepDays = 30) =>
-  pruneFlows(scene.workspace, { me: scene.owner(), keepDays, dryRun: false });
+const prune = (fixture: Fixture, keepDays = 30) =>
+  pruneFlows(fixture.workspace, { me: fixture.owner(), keepDays, dryRun: false });
 
 describe("used keys", () => {
   it("survive prune", async () => {
-    using scene = createScene();
-    const me = scene.owner();
-    await startFlow(scene.workspace, REPORT, { me });
-    await changeFlow(scene.workspace, REPORT, { status: "done" }, me);
-    await scene.machine.clock.advance(8 * DAY_MS);
-    expect((await prune(scene)).removed).toHaveLength(1);
-    await expect(startFlow(scene.workspace, { ...REPORT, workflow: "again" }, { me })).rejects.toMatchObject({
+    using fixture = createFixture();
+    const me = fixture.owner();
+    await startFlow(fixture.workspace, REPORT, { me });
+    await changeFlow(fixture.workspace, REPORT, { status: "done" }, me);
+    await fixture.machine.clock.advance(8 * DAY_MS);
+    expect((await prune(fixture)).removed).toHaveLength(1);
+    await expect(
+      startFlow(fixture.workspace, { ...REPORT, workflow: "again" }, { me }),
+    ).rejects.toMatchObject({
       code: "FLOW_ALREADY_DONE",
       message: expect.stringContaining("report"),
     });
-    await startFlow(scene.workspace, { ...REPORT, idempotency: "report-2" }, { me });
+    await startFlow(fixture.workspace, { ...REPORT, idempotency: "report-2" }, { me });
   });
 
   it("include the whole document of unfinished work, which the hint shows", async () => {
-    using scene = createScene();
-    const me = scene.owner();
-    await startFlow(scene.workspace, { ...REPORT, notes: "see \u009b31m" }, { me });
-    await changeFlow(scene.workspace, REPORT, { complete: ["fetch"] }, me);
-    const before = scene.read("report");
+    using fixture = createFixture();
+    const me = fixture.owner();
+    await startFlow(fixture.workspace, { ...REPORT, notes: "see \u009b31m" }, { me });
+    await changeFlow(fixture.workspace, REPORT, { complete: ["fetch"] }, me);
+    const before = fixture.read("report");
     // A clock that is wrong for once, and a prune from cron in that moment.
-    await scene.machine.clock.advance(20 * 365 * DAY_MS);
-    expect((await prune(scene)).removed).toHaveLength(1);
-    const refused = await startFlow(scene.workspace, REPORT, { me }).catch((error: LazarusError) => error);
+    await fixture.machine.clock.advance(20 * 365 * DAY_MS);
+    expect((await prune(fixture)).removed).toHaveLength(1);
+    const refused = await startFlow(fixture.workspace, REPORT, { me }).catch((error: LazarusError) => error);
     const command = /^see what it had done: (.+); then start over with --force$/.exec(
       (refused as LazarusError).hint!,
     )![1]!;
@@ -137,28 +139,28 @@ describe("used keys", () => {
   });
 
   it("survive a new run of the same name", async () => {
-    using scene = createScene();
-    const me = scene.owner();
-    await startFlow(scene.workspace, REPORT, { me });
-    await changeFlow(scene.workspace, REPORT, { status: "done" }, me);
-    await startFlow(scene.workspace, { ...REPORT, idempotency: "report-2" }, { me });
-    await expect(startFlow(scene.workspace, { ...REPORT, workflow: "x" }, { me })).rejects.toMatchObject({
+    using fixture = createFixture();
+    const me = fixture.owner();
+    await startFlow(fixture.workspace, REPORT, { me });
+    await changeFlow(fixture.workspace, REPORT, { status: "done" }, me);
+    await startFlow(fixture.workspace, { ...REPORT, idempotency: "report-2" }, { me });
+    await expect(startFlow(fixture.workspace, { ...REPORT, workflow: "x" }, { me })).rejects.toMatchObject({
       code: "FLOW_ALREADY_DONE",
     });
   });
 
   it("are read despite a torn line in the file", async () => {
-    using scene = createScene();
-    const me = scene.owner();
-    await startFlow(scene.workspace, REPORT, { me });
-    await changeFlow(scene.workspace, REPORT, { status: "done" }, me);
-    await prune(scene, 0);
-    await scene.machine.clock.advance(1);
-    await prune(scene, 0);
-    const book = join(scene.root, "memory/checkpoints/.lazarus/tombstones.jsonl");
+    using fixture = createFixture();
+    const me = fixture.owner();
+    await startFlow(fixture.workspace, REPORT, { me });
+    await changeFlow(fixture.workspace, REPORT, { status: "done" }, me);
+    await prune(fixture, 0);
+    await fixture.machine.clock.advance(1);
+    await prune(fixture, 0);
+    const book = join(fixture.root, "memory/checkpoints/.lazarus/tombstones.jsonl");
     writeFileSync(book, `${readFileSync(book, "utf8")}{"key":"ha`);
-    await startFlow(scene.workspace, { ...REPORT, idempotency: "k2" }, { me });
-    await expect(startFlow(scene.workspace, { ...REPORT, workflow: "x" }, { me })).rejects.toThrow(
+    await startFlow(fixture.workspace, { ...REPORT, idempotency: "k2" }, { me });
+    await expect(startFlow(fixture.workspace, { ...REPORT, workflow: "x" }, { me })).rejects.toThrow(
       "already done",
     );
   });
@@ -166,45 +168,45 @@ describe("used keys", () => {
 
 describe("the resume lock", () => {
   it("prevents changes by others until it is released, also by complete and fail", async () => {
-    using scene = createScene();
-    const [me, other] = [scene.owner(), scene.owner()];
-    await startFlow(scene.workspace, REPORT, { me });
+    using fixture = createFixture();
+    const [me, other] = [fixture.owner(), fixture.owner()];
+    await startFlow(fixture.workspace, REPORT, { me });
     for (const end of ["released", "failed", "done"] as const) {
-      await resumeFlow(scene.workspace, { workflow: "report", me });
-      const change = changeFlow(scene.workspace, REPORT, { complete: ["fetch"] }, other);
+      await resumeFlow(fixture.workspace, { workflow: "report", me });
+      const change = changeFlow(fixture.workspace, REPORT, { complete: ["fetch"] }, other);
       await expect(change).rejects.toMatchObject({
         code: "FLOW_LOCKED",
         hint: expect.stringContaining("--steal-lock"),
       });
-      await expect(resumeFlow(scene.workspace, { workflow: "report", me: other })).rejects.toMatchObject({
+      await expect(resumeFlow(fixture.workspace, { workflow: "report", me: other })).rejects.toMatchObject({
         code: "FLOW_LOCKED",
       });
-      await expect(releaseFlow(scene.workspace, REPORT, other)).rejects.toMatchObject({
+      await expect(releaseFlow(fixture.workspace, REPORT, other)).rejects.toMatchObject({
         code: "FLOW_LOCKED",
       });
-      if (end === "released") await releaseFlow(scene.workspace, REPORT, me);
-      else await changeFlow(scene.workspace, REPORT, { status: end }, me);
-      if (end !== "done") await changeFlow(scene.workspace, REPORT, { status: "in_progress" }, other);
+      if (end === "released") await releaseFlow(fixture.workspace, REPORT, me);
+      else await changeFlow(fixture.workspace, REPORT, { status: end }, me);
+      if (end !== "done") await changeFlow(fixture.workspace, REPORT, { status: "in_progress" }, other);
     }
   });
 
   it("can be stolen from a live owner, who is then locked out", async () => {
-    using scene = createScene();
-    const [me, thief] = [scene.owner(), scene.owner()];
-    await startFlow(scene.workspace, REPORT, { me });
-    await resumeFlow(scene.workspace, { me });
-    const { found } = await resumeFlow(scene.workspace, { me: thief, stealLock: true });
+    using fixture = createFixture();
+    const [me, thief] = [fixture.owner(), fixture.owner()];
+    await startFlow(fixture.workspace, REPORT, { me });
+    await resumeFlow(fixture.workspace, { me });
+    const { found } = await resumeFlow(fixture.workspace, { me: thief, stealLock: true });
     expect(found?.lock.verdict).toBe("held");
-    await expect(changeFlow(scene.workspace, REPORT, { step: "x" }, me)).rejects.toMatchObject({
+    await expect(changeFlow(fixture.workspace, REPORT, { step: "x" }, me)).rejects.toMatchObject({
       code: "FLOW_LOCKED",
     });
   });
 
   it("is found by agent and by handoff", async () => {
-    using scene = createScene();
-    const me = scene.owner();
-    await startFlow(scene.workspace, { ...REPORT, handoff: "ben" }, { me });
-    const by = (agent: string) => resumeFlow(scene.workspace, { agent, me });
+    using fixture = createFixture();
+    const me = fixture.owner();
+    await startFlow(fixture.workspace, { ...REPORT, handoff: "ben" }, { me });
+    const by = (agent: string) => resumeFlow(fixture.workspace, { agent, me });
     expect((await by("carl")).found).toBeUndefined();
     expect((await by("ben")).found?.document.workflowId).toBe("report");
     expect((await by("anna")).found?.document.workflowId).toBe("report");
@@ -213,16 +215,16 @@ describe("the resume lock", () => {
 
 describe("flows of several agents", () => {
   it("are in separate directories and are selected by --agent", async () => {
-    using scene = createScene();
-    const me = scene.owner();
-    await startFlow(scene.workspace, REPORT, { me });
+    using fixture = createFixture();
+    const me = fixture.owner();
+    await startFlow(fixture.workspace, REPORT, { me });
     const theirs = { ...REPORT, agent: "ben", idempotency: "b" };
-    const { place } = await startFlow(scene.workspace, theirs, { me, perAgent: true });
-    expect(place.file).toBe(join(scene.root, "agents/ben/memory/checkpoints/report.json"));
+    const { place } = await startFlow(fixture.workspace, theirs, { me, perAgent: true });
+    expect(place.file).toBe(join(fixture.root, "agents/ben/memory/checkpoints/report.json"));
     const change = (agent?: string) =>
-      changeFlow(scene.workspace, { workflow: "report", agent }, { step: "x" }, me);
+      changeFlow(fixture.workspace, { workflow: "report", agent }, { step: "x" }, me);
     await expect(change()).rejects.toMatchObject({ code: "FLOW_AMBIGUOUS" });
     expect((await change("ben")).place.file).toBe(place.file);
-    expect(listFlows(scene.root).flows).toHaveLength(2);
+    expect(listFlows(fixture.root).flows).toHaveLength(2);
   });
 });

@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import { parseExact, pythonJson } from "../../src/flow/document/python-json.ts";
 import { changeFlow, listFlows, resumeFlow, startFlow } from "../../src/flow/index.ts";
 import { sha256Hex } from "../../src/platform/sha256.ts";
-import { createScene, REPORT } from "./scene.ts";
+import { createFixture, REPORT } from "./fixture.ts";
 
 const SCRIPT = join(import.meta.dirname, "python_flows.py");
 const FIXTURES = join(import.meta.dirname, "fixtures", "from-python");
@@ -23,9 +23,9 @@ const inFixtures = (directory: string) => readdirSync(directory).filter((name) =
 
 describe("files of the Python tool", () => {
   it("can be opened unchanged, with valid hashes", () => {
-    using scene = createScene();
-    cpSync(FIXTURES, join(scene.root, "memory", "checkpoints"), { recursive: true });
-    const { flows, bad } = listFlows(scene.root);
+    using fixture = createFixture();
+    cpSync(FIXTURES, join(fixture.root, "memory", "checkpoints"), { recursive: true });
+    const { flows, bad } = listFlows(fixture.root);
     expect(bad).toEqual([]);
     expect(flows.map(({ place }) => place.stem)).toEqual(
       inFixtures(FIXTURES)
@@ -37,31 +37,31 @@ describe("files of the Python tool", () => {
   it.for(inFixtures(FIXTURES).filter((name) => !name.startsWith("done")))(
     "%s keeps what Lazarus does not know, digit by digit, through an update",
     async (name) => {
-      using scene = createScene();
-      cpSync(FIXTURES, join(scene.root, "memory", "checkpoints"), { recursive: true });
+      using fixture = createFixture();
+      cpSync(FIXTURES, join(fixture.root, "memory", "checkpoints"), { recursive: true });
       const workflow = name.slice(0, -5);
-      const before = parseExact(readFileSync(scene.file(workflow), "utf8")) as Record<string, unknown>;
-      await changeFlow(scene.workspace, { workflow }, { complete: ["fetch"] }, scene.owner());
-      const after = parseExact(readFileSync(scene.file(workflow), "utf8")) as Record<string, unknown>;
+      const before = parseExact(readFileSync(fixture.file(workflow), "utf8")) as Record<string, unknown>;
+      await changeFlow(fixture.workspace, { workflow }, { complete: ["fetch"] }, fixture.owner());
+      const after = parseExact(readFileSync(fixture.file(workflow), "utf8")) as Record<string, unknown>;
       expect(Object.keys(after).sort()).toEqual(
         [...new Set([...Object.keys(before), "checkpointHash"])].sort(),
       );
       for (const key of ["custom", "extension", "zzz", "notes", "idempotencyKey", "expiresAt"]) {
         expect(JSON.stringify(after[key])).toBe(JSON.stringify(before[key]));
       }
-      if (hasPython) expect(python("check", scene.file(workflow))).toBe("ok\n");
+      if (hasPython) expect(python("check", fixture.file(workflow))).toBe("ok\n");
     },
   );
 
   it("may have a lock without an owner, which only --steal-lock takes", async () => {
-    using scene = createScene();
-    cpSync(join(FIXTURES, "plain.json"), scene.file("plain"), { recursive: true });
-    scene.write("memory/checkpoints/plain.lock", "2026-11-15T23:53:01.123456+00:00");
-    const request = { me: scene.owner() };
-    const passed = await resumeFlow(scene.workspace, request);
+    using fixture = createFixture();
+    cpSync(join(FIXTURES, "plain.json"), fixture.file("plain"), { recursive: true });
+    fixture.write("memory/checkpoints/plain.lock", "2026-11-15T23:53:01.123456+00:00");
+    const request = { me: fixture.owner() };
+    const passed = await resumeFlow(fixture.workspace, request);
     expect(passed.found).toBeUndefined();
     expect(passed.passedOver[0]).toMatchObject({ workflowId: "plain", why: "locked" });
-    const stolen = await resumeFlow(scene.workspace, { ...request, stealLock: true });
+    const stolen = await resumeFlow(fixture.workspace, { ...request, stealLock: true });
     expect(stolen.found?.document.workflowId).toBe("plain");
   });
 });
@@ -76,14 +76,14 @@ describe("files of Lazarus", () => {
         .split("\n")
         .every((line) => line === "ok"),
     ).toBe(true);
-    using scene = createScene();
-    const me = scene.owner();
-    await startFlow(scene.workspace, { ...REPORT, notes: "Grüße 😀 \u007f \u2028" }, { me });
-    expect(python("check", scene.file("report"))).toBe("ok\n");
-    await changeFlow(scene.workspace, REPORT, { complete: ["fetch"] }, me);
-    expect(python("check", scene.file("report"))).toBe("ok\n");
-    python("update", scene.file("report"), "write");
-    const { found } = await resumeFlow(scene.workspace, { me });
+    using fixture = createFixture();
+    const me = fixture.owner();
+    await startFlow(fixture.workspace, { ...REPORT, notes: "Grüße 😀 \u007f \u2028" }, { me });
+    expect(python("check", fixture.file("report"))).toBe("ok\n");
+    await changeFlow(fixture.workspace, REPORT, { complete: ["fetch"] }, me);
+    expect(python("check", fixture.file("report"))).toBe("ok\n");
+    python("update", fixture.file("report"), "write");
+    const { found } = await resumeFlow(fixture.workspace, { me });
     expect(found?.document.completedSteps).toEqual(["fetch", "write"]);
   });
 

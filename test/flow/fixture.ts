@@ -9,7 +9,7 @@ import { systemDisk } from "../../src/platform/disk.ts";
 import { createSimulatedMachine, type SimulatedMachine } from "../../src/testing/index.ts";
 import { COMPILE_CACHE, LAUNCHER } from "../cli/hermetic.ts";
 
-export interface Scene extends Disposable {
+export interface Fixture extends Disposable {
   readonly machine: SimulatedMachine;
   readonly workspace: Workspace;
   readonly root: string;
@@ -20,7 +20,7 @@ export interface Scene extends Disposable {
   write(path: string, text: string): string;
 }
 
-export function createScene(): Scene {
+export function createFixture(): Fixture {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "lazarus-flow-")));
   const machine = createSimulatedMachine({ disk: systemDisk });
   const file = (workflow: string) => join(root, "memory", "checkpoints", `${workflow}.json`);
