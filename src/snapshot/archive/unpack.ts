@@ -267,26 +267,20 @@ function bottomUp(state: Unpacking): [string, TarEntry][] {
     .sort(([a], [b]) => (a === "." || (b !== "." && a < b) ? 1 : -1));
 }
 
-function writeData(state: Unpacking, chunk: Buffer): void {
-  if (state.open === undefined) return;
-  const { extents } = state.open.entry;
+function writeData({ open }: Unpacking, chunk: Buffer): void {
+  if (open === undefined) return;
+  const { extents } = open.entry;
   let rest = chunk;
   while (rest.length > 0) {
-    const [offset, length] = extents?.[state.open.extent] ?? [0, state.open.entry.size];
-    const part = rest.subarray(0, length - state.open.done);
+    const [offset, length] = extents?.[open.extent] ?? [0, open.entry.size];
+    const part = rest.subarray(0, length - open.done);
     for (let written = 0; written < part.length; )
-      written += writeSync(
-        state.open.fd,
-        part,
-        written,
-        part.length - written,
-        offset + state.open.done + written,
-      );
-    state.open.done += part.length;
+      written += writeSync(open.fd, part, written, part.length - written, offset + open.done + written);
+    open.done += part.length;
     rest = rest.subarray(part.length);
-    if (extents !== undefined && state.open.done === length) {
-      state.open.extent += 1;
-      state.open.done = 0;
+    if (extents !== undefined && open.done === length) {
+      open.extent += 1;
+      open.done = 0;
     }
   }
 }
