@@ -34,6 +34,12 @@ const EMPTY = "empty";
 /** A version made by `getNextVersion`, which is unique. Only then does the cached value equal the stored one. */
 const UNIQUE_VERSION = /^\d{10,}\.[0-9a-z]{8}$/;
 
+interface ParentCheckpoint {
+  readonly thread: string;
+  readonly ns: string;
+  readonly parentId: string | undefined;
+}
+
 /** A LangGraph checkpoint saver; create it with `openSqliteSaver` or `openPostgresSaver`. */
 export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable {
   readonly #rows: SaverRows;
@@ -101,7 +107,7 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
     const { channel_values: values, ...body } = checkpoint;
     const blobs: BlobRow[] = [];
     for (const [channel, version] of Object.entries(newVersions)) {
-      blobs.push(await this.#blobRow(thread, ns, parentId, channel, String(version), values));
+      blobs.push(await this.#blobRow({ thread, ns, parentId }, channel, String(version), values));
     }
     const row: CheckpointRow = {
       ...{ thread, ns, id: checkpoint.id, parentId: parentId ?? null },
@@ -163,9 +169,7 @@ export class LazarusSaver extends BaseCheckpointSaver implements AsyncDisposable
 
   /** A channel's new value, as a delta against the parent checkpoint's value if that is shorter. */
   async #blobRow(
-    thread: string,
-    ns: string,
-    parentId: string | undefined,
+    { thread, ns, parentId }: ParentCheckpoint,
     channel: string,
     version: string,
     values: Readonly<Record<string, unknown>>,

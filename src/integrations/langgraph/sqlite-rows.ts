@@ -7,6 +7,7 @@ import type { Machine } from "../../platform/machine.ts";
 import {
   createGroupCommit,
   type DatabaseSpec,
+  type DatabaseSync,
   databaseError,
   openDatabase,
   type StatementSync,
@@ -90,11 +91,8 @@ const bodyOf = (table: string) =>
   `CASE WHEN ${table}.long_id IS NULL THEN ${table}.body
         ELSE (SELECT long_body.body FROM long_body WHERE long_body.id = ${table}.long_id) END AS body`;
 
-/** Opens the saver's file; creates it if needed. */
-export function openSqliteRows(machine: Machine, path: string, survives: Survives = "power-loss"): SaverRows {
-  const database = openDatabase(machine, path, SAVER_DATABASE);
-  if (survives === "kill") database.exec("PRAGMA synchronous = NORMAL");
-  const sql = {
+function prepareStatements(database: DatabaseSync) {
+  return {
     nextLong: database.prepare("SELECT coalesce(max(id), 0) + 1 AS id FROM long_body"),
     putLong: database.prepare("INSERT INTO long_body (id, body) VALUES (?, ?)"),
     removeLong: database.prepare(`
@@ -136,6 +134,13 @@ export function openSqliteRows(machine: Machine, path: string, survives: Survive
       SELECT task_id AS taskId, "index", channel, type, ${bodyOf("pending")} FROM pending
       WHERE thread = ? AND checkpoint = ? ORDER BY task_id, "index"`),
   };
+}
+
+/** Opens the saver's file; creates it if needed. */
+export function openSqliteRows(machine: Machine, path: string, survives: Survives = "power-loss"): SaverRows {
+  const database = openDatabase(machine, path, SAVER_DATABASE);
+  if (survives === "kill") database.exec("PRAGMA synchronous = NORMAL");
+  const sql = prepareStatements(database);
   /** Inserts a row; a large body goes to the table of bodies.  */
   const putRow = (put: StatementSync, row: Record<string, SQLInputValue> & { readonly body: Uint8Array }) => {
     if (row.body.length <= LONGEST_INLINE) {

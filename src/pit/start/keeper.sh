@@ -37,7 +37,7 @@ myself() {
     set -- ${_stat##*) }
     _parent=$2 _start=${20}
   else
-    _pid=$(exec sh -c 'echo $PPID') _start= _parent=
+    _pid=$(exec sh -c 'echo $PPID') _start='' _parent=''
   fi
 }
 # The write offset is cheap to read but stays after a truncation, so a large one is checked against the file.
@@ -120,7 +120,7 @@ reap() {
   while children; do
     _alive=0
     for _kid in $_kids; do
-      _stat= _line=
+      _stat='' _line=''
       read -r _stat </proc/$_kid/stat
       case ${_stat##*) } in Z* | X*) continue ;; esac
       read -r _line </proc/$_kid/cmdline

@@ -1,7 +1,7 @@
 // Runs in PostgreSQL, for many hosts. Every save is one statement and one commit, which also checks the epoch (INV-4).
 // While the server is unreachable, calls wait and retry; a repeated write is applied once.
 import { type Machine, systemMachine } from "../../platform/machine.ts";
-import { openPostgresPool, type PostgresOptions } from "../../platform/postgres.ts";
+import { openPostgresPool, type PostgresOptions, type PostgresPool } from "../../platform/postgres.ts";
 import type { EffectRow, LineageRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../store/backend.ts";
 import { changedMeanwhile, unloadable } from "../store/prune.ts";
 import { createRunStore, type RunStoreOptions } from "../store/run-store.ts";
@@ -102,28 +102,29 @@ export async function openPostgresBackend(
     releaseLease: async (runId, epoch) => (await ask("releaseLease", runId, epoch)).count === 1,
     settleEffect: async ({ runId, seenEpoch, step, call, state, output, error, nowMs }) =>
       (await ask("settleEffect", runId, seenEpoch, step, call, state, output, error, nowMs)).count === 1,
-    prune: (decide) =>
-      pool.inTransaction(async (client) => {
-        const run = (name: keyof typeof PG_SQL, ...values: readonly unknown[]) =>
-          client.query(PG_SQL[name].replaceAll("%.", `${pool.schema}.`), [...values]);
-        await run("lockRuns");
-        const plan = decide((await run("listLineage")).rows as LineageRow[]);
-        for (const { runId, keepSeq, epoch } of plan.stub) {
-          if ((await run("stub", runId, keepSeq, epoch)).rowCount !== 1)
-            throw changedMeanwhile(runId, "pruned");
-        }
-        for (const { runId, epoch } of plan.remove) {
-          if ((await run("removeContent", runId, epoch)).rowCount !== 1)
-            throw changedMeanwhile(runId, "pruned");
-          await run("removeRun", runId);
-        }
-        for (const { runId, seq } of plan.prove) {
-          const found: number = (await run("countMessages", runId)).rows[0].n;
-          if (found !== seq) throw unloadable(runId, found, seq);
-        }
-        return plan;
-      }),
+    prune: (decide) => pruneRuns(pool, decide),
     sizeBytes: async () => (await ask<{ n: number }>("sizeBytes", pool.schema)).rows[0]!.n,
     [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
   };
+}
+
+function pruneRuns(pool: PostgresPool, decide: Parameters<RunBackend["prune"]>[0]) {
+  return pool.inTransaction(async (client) => {
+    const run = (name: keyof typeof PG_SQL, ...values: readonly unknown[]) =>
+      client.query(PG_SQL[name].replaceAll("%.", `${pool.schema}.`), [...values]);
+    await run("lockRuns");
+    const plan = decide((await run("listLineage")).rows as LineageRow[]);
+    for (const { runId, keepSeq, epoch } of plan.stub) {
+      if ((await run("stub", runId, keepSeq, epoch)).rowCount !== 1) throw changedMeanwhile(runId, "pruned");
+    }
+    for (const { runId, epoch } of plan.remove) {
+      if ((await run("removeContent", runId, epoch)).rowCount !== 1) throw changedMeanwhile(runId, "pruned");
+      await run("removeRun", runId);
+    }
+    for (const { runId, seq } of plan.prove) {
+      const found: number = (await run("countMessages", runId)).rows[0].n;
+      if (found !== seq) throw unloadable(runId, found, seq);
+    }
+    return plan;
+  });
 }

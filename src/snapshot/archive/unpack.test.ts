@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { removeTree } from "../../platform/remove-tree.ts";
 import type { TarEntry } from "../tar/read.ts";
-import { cleanPath, createUnpacker, type Unpacker, type UnpackOptions } from "./unpack.ts";
+import { cleanPath } from "./archive-path.ts";
+import { createUnpacker, type Unpacker, type UnpackOptions } from "./unpack.ts";
 
 let home: string;
 let root: string;

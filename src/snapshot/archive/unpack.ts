@@ -24,6 +24,7 @@ import { type Posix, posixSupport } from "../../platform/posix.ts";
 import type { Flaw } from "../model/entry.ts";
 import { decodePath, encodePath, parentPath, systemPath } from "../model/path-bytes.ts";
 import type { TarEntry, TarSink } from "../tar/read.ts";
+import { cleanPath, guarded, hostile, isWhiteout, unescapePath, WHITEOUT } from "./archive-path.ts";
 
 export interface UnpackOptions {
   /** Set the owners that the archive names; requires root. */
@@ -47,7 +48,6 @@ export interface Unpacker extends TarSink {
 }
 
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-const WHITEOUT = ".wh.";
 const OPAQUE = ".wh..wh..opq";
 const SET_ID = 0o6000;
 const HARMLESS_XATTR = /^(?:user\.|system\.posix_acl_)/;
@@ -301,46 +301,10 @@ function closeFile(state: Unpacking): void {
   setTimes(state, path, entry);
 }
 
-/** The path relative to the root; refused when it leads elsewhere. */
-export function cleanPath(path: string): string {
-  if (path.startsWith("/")) throw hostile(path, "is absolute");
-  const names = path.split("/").filter((name) => name !== "" && name !== ".");
-  if (names.includes("..")) throw hostile(path, "contains ..");
-  if (path === "" || path.includes("\0")) throw hostile(path, "is not a file name");
-  return names.length === 0 ? "." : names.join("/");
-}
-
 function described(directory: [string, TarEntry | undefined]): directory is [string, TarEntry] {
   return directory[1] !== undefined;
 }
 
-function isWhiteout(path: string): boolean {
-  return path.slice(path.lastIndexOf("/") + 1).startsWith(WHITEOUT);
-}
-
-function unescapePath(path: string, spell: (name: string) => string): string {
-  return path.split("/").map(spell).join("/");
-}
-
 function listBelow(directory: string | Buffer): string[] {
   return readdirSync(directory, { encoding: "buffer" }).map(decodePath);
-}
-
-function guarded(path: string, work: () => void): void {
-  try {
-    work();
-  } catch (error) {
-    const code = systemErrorCode(error);
-    if (code === "ENAMETOOLONG" || code === "EILSEQ" || code === "EFBIG" || code === "EINVAL")
-      throw hostile(path, `cannot exist on this file system (${code})`);
-    throw error;
-  }
-}
-
-function hostile(path: string, problem: string): LazarusError {
-  const shown = JSON.stringify(path.length > 200 ? `${path.slice(0, 200)}…` : path);
-  return new LazarusError("LAYER_HOSTILE", `the archive was refused: ${shown} ${problem}`, {
-    hint: "list it with tar tvf; nothing was imported",
-    details: { path },
-  });
 }
