@@ -19,8 +19,8 @@ const server = createServer(async (incoming, outgoing) => {
     ...(hasBody ? { body: Readable.toWeb(incoming) as ReadableStream, duplex: "half" } : {}),
   });
   const response = await health(request);
-  if (response === undefined) return outgoing.writeHead(200).end("the gateway's own page\n");
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers)).end(await response.text());
+  if (response === undefined) outgoing.writeHead(200).end("the gateway's own page\n");
+  else outgoing.writeHead(response.status, Object.fromEntries(response.headers)).end(await response.text());
 });
 server.listen(Number(port), "127.0.0.1", () => {
   const address = server.address();

@@ -28,23 +28,23 @@ interface KindTraits {
 
 /** Exit code, HTTP status and retry advice of each kind of error. */
 export const ERROR_KINDS: Readonly<Record<ErrorKind, KindTraits>> = {
-  internal: { exit: 1, http: 500, retry: false, meaning: "failed for a reason Lazarus did not expect" },
+  internal: { exit: 1, http: 500, retry: false, meaning: "unexpected failure; please report it" },
   usage: { exit: 2, http: 400, retry: false, meaning: "wrong command line or request" },
-  alert: { exit: 3, http: 200, retry: false, meaning: "the check ran and found something" },
+  alert: { exit: 3, http: 200, retry: false, meaning: "the check ran and found a problem" },
   "unknown-outcome": { exit: 4, http: 409, retry: false, meaning: "an effect has an unknown outcome" },
   degraded: {
     exit: 5,
     http: 200,
     retry: false,
-    meaning: "done, but part of it is skipped, torn or degraded",
+    meaning: "done, but some paths were skipped, torn or degraded",
   },
   missing: { exit: 6, http: 404, retry: false, meaning: "no such mission, checkpoint, flow, run or file" },
   conflict: { exit: 7, http: 409, retry: false, meaning: "refused: it would undo or repeat something" },
   damaged: { exit: 8, http: 500, retry: false, meaning: "stored data is damaged" },
   machine: { exit: 9, http: 507, retry: true, meaning: "disk full, read-only, no permission, I/O error" },
-  busy: { exit: 10, http: 423, retry: true, meaning: "another process holds it" },
-  unsupported: { exit: 11, http: 501, retry: false, meaning: "this machine or version cannot do it" },
-  config: { exit: 78, http: 500, retry: false, meaning: "broken configuration" },
+  busy: { exit: 10, http: 423, retry: true, meaning: "another process holds a lock or lease" },
+  unsupported: { exit: 11, http: 501, retry: false, meaning: "not supported by this machine or version" },
+  config: { exit: 78, http: 500, retry: false, meaning: "invalid configuration" },
   interrupted: { exit: 130, http: 499, retry: true, meaning: "stopped by a signal" },
 };
 

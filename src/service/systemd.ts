@@ -42,7 +42,7 @@ NotifyAccess=main
 ExecStart=${systemdCommand(unit.command)}
 ${settings.map((line) => `${line}\n`).join("")}Restart=always
 RestartSec=2
-# 78 is a broken configuration: a restart would fail again.
+# 78 means an invalid configuration: a restart would fail again.
 RestartPreventExitStatus=78
 WatchdogSec=${WATCHDOG_SECONDS}
 TimeoutStopSec=${STOP_SECONDS}

@@ -326,13 +326,13 @@ describe("version and help", () => {
 
       Exit codes:
         0                       success
-        1                       failed for a reason Lazarus did not expect
+        1                       unexpected failure; please report it
         2                       wrong command line or request
         6                       no such mission, checkpoint, flow, run or file
         7                       refused: it would undo or repeat something
         8                       stored data is damaged
         9                       disk full, read-only, no permission, I/O error
-        78                      broken configuration
+        78                      invalid configuration
       "
     `);
   });

@@ -1,4 +1,4 @@
-// The script that installs skopeo and umoci: silent when they are installed, a reason on stderr when it cannot install
+// The script that installs tools for the tests: silent when they are installed, a reason on stderr when it cannot install
 // them, and always exit code 0. Every program that it calls is a stub.
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 const SCRIPT = join(import.meta.dirname, "../../scripts/install-tools.sh");
+const TOOLS = ["skopeo", "umoci", "busybox", "shellcheck"];
 let bin: string;
 beforeEach(() => {
   bin = fs.mkdtempSync(join(tmpdir(), "lazarus-tools-"));
@@ -30,28 +31,28 @@ function standApt(code: number): void {
 }
 
 describe("install-tools", () => {
-  it("does nothing and prints nothing when both are installed", () => {
-    for (const name of ["skopeo", "umoci"]) stand(name, "");
+  it("does nothing and prints nothing when all are installed", () => {
+    for (const name of TOOLS) stand(name, "");
     expect(run()).toEqual({ status: 0, stderr: "", calls: [] });
   });
 
   it("explains what is missing without root and without apt-get", () => {
-    stand("skopeo", "");
+    for (const name of TOOLS.slice(1)) stand(name, "");
     stand("id", "echo 1000");
-    expect(run()).toMatchObject({ status: 0, stderr: "tools: umoci not installed: that needs root\n" });
+    expect(run()).toMatchObject({ status: 0, stderr: "tools: skopeo not installed: needs root\n" });
     stand("id", "echo 0");
-    expect(run()).toMatchObject({ status: 0, stderr: "tools: umoci not installed: there is no apt-get\n" });
+    expect(run()).toMatchObject({ status: 0, stderr: "tools: skopeo not installed: needs apt-get\n" });
   });
 
   it("installs what is missing, runs an update only when that fails, and explains a failure", () => {
     stand("id", "echo 0");
     standApt(0);
-    expect(run()).toEqual({ status: 0, stderr: "", calls: ["umoci"] });
+    expect(run()).toEqual({ status: 0, stderr: "", calls: [TOOLS.at(-1)] });
     standApt(1);
     expect(run()).toEqual({
       status: 0,
-      stderr: "tools: skopeo umoci not installed: apt-get could not\n",
-      calls: ["umoci", "umoci", "update"],
+      stderr: `tools: ${TOOLS.join(" ")} not installed: apt-get failed\n`,
+      calls: [TOOLS.at(-1), TOOLS.at(-1), "update"],
     });
   });
 });
