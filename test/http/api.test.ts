@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Validator } from "@seriousme/openapi-schema-validator";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { describeApi } from "../../src/http/openapi.ts";
 import { ROUTES } from "../../src/http/routes.ts";
 import * as shapes from "../../src/http/schemas.ts";
@@ -137,6 +137,10 @@ describe("actions", () => {
     expect(JSON.parse(whole)).toMatchObject({ state: "running", agent: "sleeper", command: ["sleep", "60"] });
     expect(whole).toContain("API_KEY");
     expect(whole).not.toContain("very-secret");
+    // Before its command it is a shell that runs mv, which would count as a second process.
+    const { pid } = JSON.parse(whole);
+    const isSleep = () => readFileSync(`/proc/${pid}/cmdline`, "latin1").startsWith("sleep\0");
+    await vi.waitUntil(isSleep, { timeout: 300_000 });
     expect(await post("/v1/missions/m1/pause")).toMatchObject({ status: 200, answer: { processes: 1 } });
     expect(await get("/v1/missions/m1")).toMatchObject({ state: "paused" });
     expect(await post("/v1/missions/m1/revive")).toMatchObject({ answer: { outcome: "continued" } });
