@@ -133,19 +133,19 @@ async function measureGraph(fresh: (name: string) => string): Promise<Score[]> {
   const added = (times: readonly number[]) => median(times.map((ms, i) => ms - bare[i]!));
   return [
     score(
-      "what a saver adds to a step of a graph, outliving a kill",
+      "what a saver adds to a step of a graph, surviving a kill",
       ['LazarusSaver, survives: "kill"', added(oursKill)],
       ["SqliteSaver", added(theirs)],
       0.333,
     ),
     score(
-      "the same, outliving a power cut",
+      "the same, surviving a power cut",
       ["LazarusSaver", added(ours)],
       ["SqliteSaver, synchronous=FULL", added(theirsSynced)],
       0.333,
     ),
     score(
-      "the same, ours outliving a power cut and theirs a kill",
+      "the same, ours surviving a power cut and theirs a kill",
       ["LazarusSaver", added(ours)],
       ["SqliteSaver", added(theirs)],
       0.333,

@@ -7,7 +7,7 @@ export class SkippedReporter implements Reporter {
     const tests = modules.flatMap((module) => [...module.children.allTests("skipped")]);
     const skipped = tests.flatMap((test) => {
       const result = test.result();
-      // Without a note it was filtered out, or `saySkipped` has said why.
+      // Without a note it was filtered out, or `reportSkipped` has said why.
       if (result.state !== "skipped" || result.note === undefined) return [];
       const [reason = ""] = result.note.split("\n");
       return [{ reason, name: `${relative(process.cwd(), test.module.moduleId)} > ${test.fullName}` }];

@@ -1,5 +1,5 @@
-// Settings shared by the victim and its judge. A separate file, because the judge imports Vitest, which would slow down the
-// start of the victim.
+// Settings shared by the killed process and the test. A separate file, because the test imports Vitest, which would slow
+// down the start of the process.
 
 /** Small, so that pruning takes place. */
 export const CRASH_DOCUMENT = {

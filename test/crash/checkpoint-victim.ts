@@ -1,5 +1,5 @@
-// The victim of the checkpoint kill loops: edits its cell and takes a checkpoint, round after round, and prints each
-// checkpoint once it is taken. Runs with LAZARUS_CRASH_AT or is killed from outside.
+// Edits its cell and takes a checkpoint, round after round, and prints the id of each. The checkpoint kill loops run it
+// with LAZARUS_CRASH_AT, or kill it from outside.
 import fs from "node:fs";
 import { join } from "node:path";
 import { createLab } from "../snapshot/lab.ts";

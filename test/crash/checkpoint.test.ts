@@ -4,27 +4,27 @@ import { describe, expect, it } from "vitest";
 import { createRandom, listCrashPoints } from "../../src/testing/index.ts";
 import { SEED } from "../seed.ts";
 import { createLab } from "../snapshot/lab.ts";
-import { judgeVault, runVictim, SOURCES } from "./checkpoint-judge.ts";
+import { checkVault, runVictim, SOURCES } from "./checkpoint-kill.ts";
 import { CRASH_DOCUMENT } from "./checkpoint-settings.ts";
 
 const points = listCrashPoints(SOURCES)
   .map(({ name }) => name)
   .filter((name) => /^snapshot\.(capture|layer|publish|compact)\./.test(name));
-/** The first passage of a crash point, and one that is late enough for compaction and for earlier checkpoints to be lost. */
+/** Enough for compaction and pruning to take place. */
 const ROUNDS = 12;
 const RANDOM_KILLS = 5;
 
 describe.concurrent("a checkpoint killed with SIGKILL", () => {
   for (const point of points) {
-    const passages = point.startsWith("snapshot.compact.") ? [1] : [1, 9];
-    for (const passage of passages) {
-      it(`at ${point}, passage ${passage}, exists completely or not at all`, async () => {
+    const passes = point.startsWith("snapshot.compact.") ? [1] : [1, 9];
+    for (const pass of passes) {
+      it(`at ${point}, pass ${pass}, exists completely or not at all`, async () => {
         using lab = createLab({ document: CRASH_DOCUMENT });
-        const ending = await runVictim({ home: lab.home, rounds: ROUNDS, crashAt: `${point}#${passage}` });
-        expect(ending.signal, `${point} is never passed: teach checkpoint-victim.ts to pass it`).toBe(
+        const ending = await runVictim({ home: lab.home, rounds: ROUNDS, crashAt: `${point}#${pass}` });
+        expect(ending.signal, `${point} is never reached: make checkpoint-victim.ts reach it`).toBe(
           "SIGKILL",
         );
-        await judgeVault(lab, [], ending);
+        await checkVault(lab, [], ending);
       });
     }
   }
@@ -42,7 +42,7 @@ it(`${RANDOM_KILLS} random kills of one cell's checkpoints lose nothing (seed ${
       killAfterMs: random.int(0, 250),
     });
     expect(ending.signal).toBe("SIGKILL");
-    await judgeVault(lab, before, ending);
+    await checkVault(lab, before, ending);
   }
 });
 

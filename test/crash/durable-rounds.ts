@@ -1,8 +1,8 @@
-// What the durable writer writes in each round, known to the writer and to the test that judges it.
+// What durable-writer.ts writes in each round; shared with the test that checks it.
 
 export const ROUNDS = 4;
 
-/** Long enough that a torn write shows, and different from first to last byte between rounds. */
+/** Long enough that a torn write shows, and different in each round. */
 export function contentOfRound(round: number): string {
   return `round ${round} `.repeat(20_000);
 }

@@ -1,5 +1,5 @@
-// INV-1 on a real process: SIGKILL at every durable.* crash point, at its first and at a later passage. What was
-// acknowledged is there, what is there is whole, and the next process works on as if nothing had happened.
+// INV-1 on a real process: SIGKILL at every durable.* crash point, at its first and at a later pass. Acknowledged
+// writes survive, every file is complete, and the next process works normally.
 import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -22,7 +22,7 @@ const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const points = listCrashPoints(here("../../src/platform"))
   .map(({ name }) => name)
   .filter((name) => name.startsWith("durable."));
-const PASSAGES = [1, 3];
+const PASSES = [1, 3];
 
 interface Ending {
   readonly signal: string | null;
@@ -46,7 +46,7 @@ function runWriter(directory: string, crashAt: string): Promise<Ending> {
   });
 }
 
-/** The highest round acknowledged for each kind of write; 0 when none was. */
+/** The highest round acknowledged for each kind of write; 0 if there is none. */
 function acknowledged(stdout: string): (what: string) => number {
   const rounds = new Map<string, number>();
   for (const [, what = "", round] of stdout.matchAll(/^saved (\w+) (\d+)$/gm))
@@ -54,7 +54,7 @@ function acknowledged(stdout: string): (what: string) => number {
   return (what) => rounds.get(what) ?? 0;
 }
 
-function judge(directory: string, stdout: string): void {
+function check(directory: string, stdout: string): void {
   const path = (name: string) => join(directory, name);
   const last = acknowledged(stdout);
 
@@ -70,7 +70,7 @@ function judge(directory: string, stdout: string): void {
 
   for (let round = 1; round <= ROUNDS; round++) {
     const name = `created-${round}`;
-    // While its removal is under way a file may be there or not.
+    // During its removal, the file may or may not exist.
     const removing = round === last("removed") + 1 && round < last("created");
     if (round <= last("removed")) expect(existsSync(path(name)), `${name} was removed`).toBe(false);
     else if (round <= last("created") && !removing)
@@ -84,8 +84,8 @@ function judge(directory: string, stdout: string): void {
   for (let round = 1; round <= last("appended"); round++) expect(log).toContain(`line ${round}`);
 }
 
-/** The next process: sweeps, then writes everything again. */
-function workOn(directory: string): void {
+/** What the next process does: sweeps, then writes everything again. */
+function writeAgain(directory: string): void {
   const path = (name: string) => join(directory, name);
   const leftovers = readdirSync(directory).filter((name) => name.endsWith(".tmp"));
   expect(leftovers.length, "a killed writer leaves at most one temporary").toBeLessThanOrEqual(1);
@@ -99,18 +99,16 @@ function workOn(directory: string): void {
   expect(statSync(path("made-1/below")).isDirectory()).toBe(true);
 }
 
-describe.concurrent("a writer killed with SIGKILL", () => {
+describe.concurrent("a durable writer killed with SIGKILL", () => {
   for (const point of points) {
-    for (const passage of PASSAGES) {
-      it(`at ${point}, passage ${passage}, loses nothing it acknowledged`, async () => {
+    for (const pass of PASSES) {
+      it(`at ${point}, pass ${pass}, loses nothing it acknowledged`, async () => {
         const directory = mkdtempSync(join(tmpdir(), "lazarus-kill-"));
         try {
-          const ending = await runWriter(directory, `${point}#${passage}`);
-          expect(ending.signal, `${point} is never passed: teach durable-writer.ts to pass it`).toBe(
-            "SIGKILL",
-          );
-          judge(directory, ending.stdout);
-          workOn(directory);
+          const ending = await runWriter(directory, `${point}#${pass}`);
+          expect(ending.signal, `${point} is never reached: make durable-writer.ts reach it`).toBe("SIGKILL");
+          check(directory, ending.stdout);
+          writeAgain(directory);
         } finally {
           rmSync(directory, { recursive: true, force: true });
         }
@@ -118,13 +116,13 @@ describe.concurrent("a writer killed with SIGKILL", () => {
     }
   }
 
-  it("at no point at all finishes, and the judge agrees", async () => {
+  it("finishes, and passes the same checks, when it is not killed", async () => {
     const directory = mkdtempSync(join(tmpdir(), "lazarus-kill-"));
     try {
       const ending = await runWriter(directory, "durable.never");
       expect(ending).toMatchObject({ code: 0, signal: null });
       expect(ending.stdout).toContain("finished");
-      judge(directory, ending.stdout);
+      check(directory, ending.stdout);
       expect(readdirSync(directory).sort()).toEqual(
         ["created-4", "log", "made-1", "made-2", "made-3", "made-4", "replaced"].sort(),
       );

@@ -69,7 +69,7 @@ describe.concurrent("an import killed with SIGKILL", () => {
     it(`at ${point} leaves all or nothing, and can be repeated`, async () => {
       await withCopy(join(home, "lazarus"), async (copy) => {
         const ending = await runVictim(["import", copy, archive], point);
-        expect(ending.signal, `${point} is never passed: ${ending.stderr}`).toBe("SIGKILL");
+        expect(ending.signal, `${point} is never reached: ${ending.stderr}`).toBe("SIGKILL");
         await finish(copy);
       });
     });

@@ -14,11 +14,11 @@ export interface Ending {
   readonly stderr: string;
 }
 
-export function runVictim(words: readonly string[], crashAt: string): Promise<Ending> {
+export function runVictim(args: readonly string[], crashAt: string): Promise<Ending> {
   return new Promise((resolve, reject) => {
     const child = spawn(
       process.execPath,
-      ["--import", here("../../src/testing/arm-crash-point.ts"), here("victim.ts"), ...words],
+      ["--import", here("../../src/testing/arm-crash-point.ts"), here("victim.ts"), ...args],
       { env: { ...process.env, LAZARUS_CRASH_AT: crashAt }, stdio: ["ignore", "pipe", "pipe"] },
     );
     let stdout = "";
@@ -34,7 +34,7 @@ export function runVictim(words: readonly string[], crashAt: string): Promise<En
   });
 }
 
-/** A copy of a home that is gone afterwards. */
+/** Runs `work` on a temporary copy of a home. */
 export async function withCopy<T>(home: string, work: (copy: string) => Promise<T>): Promise<T> {
   const copy = mkdtempSync(join(tmpdir(), "lazarus-kill-"));
   try {

@@ -12,10 +12,10 @@ import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import {
   BASE,
   fixtureContext,
-  handMachine,
   makeLayer,
   publishCheckpoint,
   readyContext,
+  seededMachine,
 } from "../snapshot/hand-made.ts";
 import { runVictim, withCopy } from "./kill.ts";
 
@@ -28,7 +28,7 @@ const POLICY = {
   max_bytes: 0,
 };
 const names = listCrashPoints(fileURLToPath(new URL("../../src", import.meta.url))).map(({ name }) => name);
-/** Where the index is written, and what prune itself passes. */
+/** The crash points of prune itself, and those of writing the index. */
 const points = [
   ...names.filter((name) => name.startsWith("snapshot.prune.") || name.startsWith("snapshot.publish.")),
   "durable.temporary.written",
@@ -43,23 +43,23 @@ let blobsAfter: string[];
 
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-prune-kill-"));
-  const machine = handMachine();
+  const machine = seededMachine();
   const context = await readyContext(machine, home);
   const base = makeLayer(context, BASE);
   const delta = makeLayer(context, [{ path: "worktree/a.txt", content: "2" }]);
   const rebase = makeLayer(context, [...BASE, { path: "worktree/z", content: "z" }]);
-  const keeper = makeLayer(context, [{ path: "worktree/pinned", content: "p" }]);
-  publishCheckpoint(context, [keeper], { pinned: true });
+  const pinned = makeLayer(context, [{ path: "worktree/pinned", content: "p" }]);
+  publishCheckpoint(context, [pinned], { pinned: true });
   for (const layers of [[base], [base, delta], [rebase]]) {
     await machine.clock.advance(60_000);
     publishCheckpoint(context, layers);
   }
   before = context.vault.list().map(({ id }) => id);
   await withCopy(home, async (copy) => {
-    const twin = fixtureContext(systemMachine, copy);
-    await prune(twin, { policy: POLICY });
-    after = twin.vault.list().map(({ id }) => id);
-    blobsAfter = twin.vault
+    const context = fixtureContext(systemMachine, copy);
+    await prune(context, { policy: POLICY });
+    after = context.vault.list().map(({ id }) => id);
+    blobsAfter = context.vault
       .blobs()
       .map(({ digest }) => digest)
       .sort();
@@ -73,7 +73,7 @@ describe.concurrent("a prune killed with SIGKILL", () => {
     it(`at ${point} leaves an intact vault, and the next prune completes it`, async () => {
       await withCopy(home, async (copy) => {
         const ending = await runVictim(["prune", copy, JSON.stringify(POLICY)], point);
-        expect(ending.signal, `${point} is never passed: ${ending.stderr}`).toBe("SIGKILL");
+        expect(ending.signal, `${point} is never reached: ${ending.stderr}`).toBe("SIGKILL");
         const context = fixtureContext(systemMachine, copy);
         const now = context.vault.list().map(({ id }) => id);
         expect([before, after]).toContainEqual(now);
@@ -87,10 +87,10 @@ describe.concurrent("a prune killed with SIGKILL", () => {
             .sort(),
         ).toEqual(blobsAfter);
         expect((await verifyVault(context.vault, { deep: true })).findings).toEqual([]);
-        const litter = readdirSync(context.vault.root, { recursive: true, encoding: "utf8" }).filter((name) =>
-          name.endsWith(".tmp"),
+        const temporaries = readdirSync(context.vault.root, { recursive: true, encoding: "utf8" }).filter(
+          (name) => name.endsWith(".tmp"),
         );
-        expect(litter).toEqual([]);
+        expect(temporaries).toEqual([]);
       });
     });
   }

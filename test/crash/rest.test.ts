@@ -11,10 +11,10 @@ import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import {
   BASE,
   fixtureContext,
-  handMachine,
   makeLayer,
   publishCheckpoint,
   readyContext,
+  seededMachine,
 } from "../snapshot/hand-made.ts";
 import { runVictim, withCopy } from "./kill.ts";
 
@@ -28,7 +28,7 @@ let ids: string[];
 
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-rest-kill-"));
-  const machine = handMachine();
+  const machine = seededMachine();
   const context = await readyContext(machine, home);
   const base = makeLayer(context, BASE);
   publishCheckpoint(context, [base], { pinned: true });
@@ -38,11 +38,11 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-/** Kills the victim at the point, then runs the same words again to their end. */
-async function killAndRepeat(copy: string, point: string, words: readonly string[]): Promise<void> {
-  const killed = await runVictim(words, `${point}#1`);
-  expect(killed.signal, `${point} is never passed: ${killed.stderr}`).toBe("SIGKILL");
-  const again = await runVictim(words, "nowhere");
+/** Kills the operation at the point, then runs it again to completion. */
+async function killAndRepeat(copy: string, point: string, args: readonly string[]): Promise<void> {
+  const killed = await runVictim(args, `${point}#1`);
+  expect(killed.signal, `${point} is never reached: ${killed.stderr}`).toBe("SIGKILL");
+  const again = await runVictim(args, "nowhere");
   expect(again, again.stderr).toMatchObject({ code: 0, stdout: "done\n" });
   const { vault } = fixtureContext(systemMachine, copy);
   expect((await verifyVault(vault, { deep: true })).findings).toEqual([]);

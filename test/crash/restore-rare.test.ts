@@ -5,7 +5,7 @@ import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
-import { createWorld, differences, lookAt, openMission, type World } from "../snapshot/restore-world.ts";
+import { createWorld, differences, openMission, recordTree, type World } from "../snapshot/restore-world.ts";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 let world: World;
@@ -19,7 +19,7 @@ afterEach(() => {
   world[Symbol.dispose]();
 });
 
-/** Restores in a process of its own that is killed at `point`. */
+/** Restores in a child process that is killed at `point`. */
 function killAt(point: string, id: string): Promise<string | null> {
   return new Promise((resolve, reject) => {
     const child = spawn(
@@ -43,19 +43,19 @@ it("killed while it moves new writes of an agent aside: they are kept, and the r
   world.write("worktree/a", "then");
   world.write("worktree/b", "then");
   const { ref } = await world.checkpoint();
-  const after = lookAt(world.cell);
+  const after = recordTree(world.cell);
   world.write("worktree/a", "now");
   world.write("worktree/b", "now");
   expect(await killAt("snapshot.restore.journalled", ref.id)).toBe("SIGKILL");
   for (const name of ["a", "b"]) {
     world.write(`worktree/${name}`, `${name}: in no checkpoint`);
-    // Later than the safety checkpoint, whatever the clock of the file system says.
+    // Later than the safety checkpoint, whatever the file system's clock.
     fs.utimesSync(world.path(`worktree/${name}`), 2e9, 2e9);
   }
   expect(await killAt("snapshot.restore.set-aside", ref.id)).toBe("SIGKILL");
   await takeCheckpoint(openMission(world.directory, "m"), { reason: "manual" });
-  expect(differences(after, lookAt(world.cell))).toEqual([]);
-  const [aside] = world.beside();
+  expect(differences(after, recordTree(world.cell))).toEqual([]);
+  const [aside] = world.siblings();
   const kept = fs.globSync("**/worktree/?", { cwd: `${world.cell}/../${aside}` }).sort();
   const texts = kept.map((name) => fs.readFileSync(`${world.cell}/../${aside}/${name}`, "utf8"));
   expect(texts).toEqual(["a: in no checkpoint", "b: in no checkpoint"]);
@@ -74,10 +74,10 @@ it("killed while it copies to another file system in the cell: the restore is co
   }
   for (const name of ["a", "b", "c"]) world.write(`worktree/mounted/${name}`, `${name} of then`);
   const { ref } = await world.checkpoint();
-  const after = lookAt(world.cell);
+  const after = recordTree(world.cell);
   for (const name of ["a", "b", "c"]) world.write(`worktree/mounted/${name}`, `${name} of now, longer`);
   expect(await killAt("snapshot.restore.copied-across#2", ref.id)).toBe("SIGKILL");
   await takeCheckpoint(openMission(world.directory, "m"), { reason: "manual" });
-  expect(differences(after, lookAt(world.cell))).toEqual([]);
+  expect(differences(after, recordTree(world.cell))).toEqual([]);
   expect(fs.readdirSync(place).sort()).toEqual(["a", "b", "c"]);
 });

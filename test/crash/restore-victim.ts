@@ -1,5 +1,5 @@
-// The victim of the restore kill loops: runs one operation on the mission in the given home, and prints when it is done.
-// Run with LAZARUS_CRASH_AT by tests only.
+// Runs one operation on the mission in the given home, and prints "done" when it succeeds. The kill loops of restore run
+// it with LAZARUS_CRASH_AT.
 import { writeSync } from "node:fs";
 import { drill } from "../../src/snapshot/operations/drill.ts";
 import { forkMission } from "../../src/snapshot/operations/fork.ts";
@@ -16,5 +16,5 @@ else if (action === "undo") await undoRestore(context);
 else if (action === "to") await restoreTo(context, { checkpoint, directory: `${home}/to` });
 else if (action === "fork") await forkMission(context, openMission(home, "forked"), { at: checkpoint });
 else if (action === "drill") await drill(context, { checkpoint });
-else throw new Error(`no action ${action}`);
+else throw new Error(`unknown action ${action}`);
 writeSync(1, "done\n");

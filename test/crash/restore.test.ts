@@ -15,13 +15,13 @@ import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
-import { createWorld, differences, lookAt, openMission } from "../snapshot/restore-world.ts";
+import { createWorld, differences, openMission, recordTree } from "../snapshot/restore-world.ts";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const points = listCrashPoints(here("../../src/snapshot")).map(({ name }) => name);
 const withPrefix = (prefix: string) => points.filter((name) => name.startsWith(prefix));
 
-/** Points that a plain restore does not pass: they are below or in restore-rare.test.ts. */
+/** Points that a plain restore does not reach; they are tested below or in restore-rare.test.ts. */
 const ELSEWHERE = new Set([
   "snapshot.restore.rebuilt",
   "snapshot.restore.put-back",
@@ -29,7 +29,7 @@ const ELSEWHERE = new Set([
   "snapshot.restore.copied-across",
   ...withPrefix("snapshot.restore.to-"),
 ]);
-/** Passed once for each path: cut in the middle, too. */
+/** Passed once for each path, so killed at the second pass, too. */
 const REPEATED = /\.(placed|removed|cleared|directory-made|directory-finished|adjusted)$/;
 
 let template: string;
@@ -74,13 +74,13 @@ beforeAll(async () => {
   fs.chmodSync(world.path("worktree/mode"), 0o600);
   fs.utimesSync(world.path("worktree/time"), 1, 1);
   leaveBusyDatabase(world.path("state/db"), 5);
-  before = lookAt(world.cell);
-  // What it is to become, told by a restore that nobody kills.
+  before = recordTree(world.cell);
+  // The expected result, from a restore that is not killed.
   const home = copyOfTemplate();
   try {
     const context = openMission(home, "m");
     expect((await restoreCell(context, { checkpoint: first })).flaws).toEqual([]);
-    after = lookAt(context.cellRoot);
+    after = recordTree(context.cellRoot);
     expect(after.has("state/db-wal")).toBe(false);
     expect(countRows(join(context.cellRoot, "state/db"))).toBe(3);
   } finally {
@@ -90,7 +90,7 @@ beforeAll(async () => {
 
 afterAll(() => fs.rmSync(template, { recursive: true, force: true }));
 
-/** The same to the nanosecond, hard links included. */
+/** A copy with exact times and hard links. */
 function copyOfTemplate(): string {
   const home = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "lazarus-kill-")));
   execFileSync("cp", ["-a", `${template}/.`, home]);
@@ -113,20 +113,20 @@ function runVictim(crashAt: string, ...args: string[]): Promise<{ signal: string
   });
 }
 
-/** Kills `action` at `point` in a copy of the template, then lets `judge` look at what is left. */
+/** Kills an operation at `point` in a copy of the template, then calls `check` on that copy. */
 async function kill(
   point: string,
   args: readonly string[],
-  judge: (home: string) => Promise<void>,
+  check: (home: string) => Promise<void>,
   prepare?: (home: string) => Promise<void>,
 ) {
   const home = copyOfTemplate();
   try {
     await prepare?.(home);
     const { signal, stdout } = await runVictim(point, home, ...args);
-    expect(signal, `${point} is never passed: teach this test to pass it`).toBe("SIGKILL");
+    expect(signal, `${point} is never reached: make this test reach it`).toBe("SIGKILL");
     expect(stdout).toBe("");
-    await judge(home);
+    await check(home);
     for (const mission of fs.readdirSync(join(home, "vault"))) {
       const { findings } = await verifyVault(openMission(home, mission).vault, { deep: true });
       expect(findings).toEqual([]);
@@ -136,14 +136,14 @@ async function kill(
   }
 }
 
-const beside = (home: string) =>
+const siblings = (home: string) =>
   fs.readdirSync(join(home, "missions")).filter((name) => name.startsWith("."));
-const passages = (point: string) => (REPEATED.test(point) ? [1, 2] : [1]);
+const passes = (point: string) => (REPEATED.test(point) ? [1, 2] : [1]);
 
-/** Old or new, nothing between: the state of the cell after the next command, whatever that is. */
-function judgeCell(home: string): "old" | "new" {
-  const seen = lookAt(openMission(home, "m").cellRoot);
-  // SQLite makes its index of the log anew whenever someone reads the database.
+/** Fails unless the cell is exactly in the old or the new state, and returns which. */
+function checkCell(home: string): "old" | "new" {
+  const seen = recordTree(openMission(home, "m").cellRoot);
+  // SQLite rebuilds the -shm file whenever the database is read.
   const fromOld = differences(before, seen).filter((line) => !/^state(\/db-shm)?:/.test(line));
   const fromNew = differences(after, seen);
   if (fromOld.length > 0) expect(fromNew).toEqual([]);
@@ -152,15 +152,15 @@ function judgeCell(home: string): "old" | "new" {
 
 describe.concurrent("a restore killed with SIGKILL", () => {
   for (const point of withPrefix("snapshot.restore.").filter((name) => !ELSEWHERE.has(name))) {
-    for (const passage of passages(point)) {
-      it(`at ${point}, passage ${passage}: the next checkpoint captures the old or the new cell`, async () => {
-        await kill(`${point}#${passage}`, ["restore", first], async (home) => {
+    for (const pass of passes(point)) {
+      it(`at ${point}, pass ${pass}: the next checkpoint captures the old or the new cell`, async () => {
+        await kill(`${point}#${pass}`, ["restore", first], async (home) => {
           const journalled = fs.existsSync(openMission(home, "m").vault.journalFile);
           const { flaws } = await takeCheckpoint(openMission(home, "m"), { reason: "manual" });
           expect(flaws).toEqual([]);
-          const found = judgeCell(home);
+          const found = checkCell(home);
           if (journalled) expect(found).toBe("new");
-          expect(beside(home)).toEqual([]);
+          expect(siblings(home)).toEqual([]);
           expect(fs.existsSync(openMission(home, "m").vault.journalFile)).toBe(false);
           if (found === "old") return;
           await undoRestore(openMission(home, "m"));
@@ -175,7 +175,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
       const result = await restoreCell(openMission(home, "m"), { checkpoint: first });
       expect(result.finished?.target).toBe(first);
       expect(result.finished?.flaws).toEqual([]);
-      expect(judgeCell(home)).toBe("new");
+      expect(checkCell(home)).toBe("new");
     });
   });
 
@@ -184,7 +184,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
       fs.rmSync(join(home, "missions/.lazarus-restore-m"), { recursive: true });
       const { finished } = await restoreCell(openMission(home, "m"), { checkpoint: first });
       expect(finished?.flaws).toEqual([]);
-      expect(judgeCell(home)).toBe("new");
+      expect(checkCell(home)).toBe("new");
     });
   });
 
@@ -194,7 +194,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
       fs.truncateSync(context.vault.journalFile, fs.statSync(context.vault.journalFile).size - 10);
       const result = await restoreCell(context, { checkpoint: first });
       expect(result.finished?.flaws[0]?.reason).toContain("was moved to");
-      expect(judgeCell(home)).toBe("new");
+      expect(checkCell(home)).toBe("new");
     });
   });
 
@@ -206,7 +206,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
       expect(finished?.flaws.map(({ path }) => path)).toEqual(["worktree/c"]);
       const place = finished!.flaws[0]!.reason.split(" was moved to ")[1]!;
       expect(fs.readFileSync(place, "utf8")).toBe("written after the crash");
-      expect(judgeCell(home)).toBe("new");
+      expect(checkCell(home)).toBe("new");
     });
   });
 
@@ -214,7 +214,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
     await kill("snapshot.restore.placed#2", ["restore", first], async (home) => {
       fs.rmSync(openMission(home, "m").cellRoot, { recursive: true });
       await restoreCell(openMission(home, "m"), { checkpoint: first });
-      expect(judgeCell(home)).toBe("new");
+      expect(checkCell(home)).toBe("new");
     });
   });
 });
@@ -232,8 +232,8 @@ describe.concurrent("a restore of a missing cell killed with SIGKILL", () => {
         ["restore", first],
         async (home) => {
           await restoreCell(openMission(home, "m"), { checkpoint: first });
-          expect(judgeCell(home)).toBe("new");
-          expect(beside(home)).toEqual([]);
+          expect(checkCell(home)).toBe("new");
+          expect(siblings(home)).toEqual([]);
         },
         remove,
       );
@@ -248,8 +248,8 @@ describe.concurrent("a restore into a directory killed with SIGKILL", () => {
         const directory = join(home, "to");
         const finished = point.endsWith(".to-done");
         if (!finished) await restoreTo(openMission(home, "m"), { checkpoint: first, directory });
-        expect(differences(after, lookAt(directory))).toEqual([]);
-        expect(judgeCell(home)).toBe("old");
+        expect(differences(after, recordTree(directory))).toEqual([]);
+        expect(checkCell(home)).toBe("old");
       });
     });
   }
@@ -270,7 +270,7 @@ describe.concurrent("an undo killed with SIGKILL", () => {
         ["undo"],
         async (home) => {
           await takeCheckpoint(openMission(home, "m"), { reason: "manual" });
-          const seen = lookAt(openMission(home, "m").cellRoot);
+          const seen = recordTree(openMission(home, "m").cellRoot);
           const done = differences(after, seen).length > 0;
           const database = join(openMission(home, "m").cellRoot, "state/db");
           expect(countRows(database)).toBe(done ? 5 : 3);
@@ -294,8 +294,8 @@ describe.concurrent("a fork killed with SIGKILL", () => {
             "already exists",
           );
         } else await forkMission(openMission(home, "m"), fork(), { at: first });
-        expect(judgeCell(home)).toBe("old");
-        const strangers = differences(after, lookAt(fork().cellRoot)).map((line) => line.split(":")[0]!);
+        expect(checkCell(home)).toBe("old");
+        const changed = differences(after, recordTree(fork().cellRoot)).map((line) => line.split(":")[0]!);
         const own = [
           ".",
           "config",
@@ -305,7 +305,7 @@ describe.concurrent("a fork killed with SIGKILL", () => {
           "state",
           "state/heartbeat.json",
         ];
-        expect(strangers.filter((name) => !own.includes(name))).toEqual([]);
+        expect(changed.filter((name) => !own.includes(name))).toEqual([]);
         expect(
           fork()
             .vault.list()
@@ -331,8 +331,8 @@ describe.concurrent("a drill killed with SIGKILL", () => {
             .vault.list()
             .map(({ provenAtMs }) => provenAtMs !== null),
         ).toEqual([true]);
-        expect(beside(home)).toEqual([]);
-        expect(judgeCell(home)).toBe("old");
+        expect(siblings(home)).toEqual([]);
+        expect(checkCell(home)).toBe("old");
       });
     });
   }

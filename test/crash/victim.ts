@@ -1,5 +1,5 @@
 // Runs one snapshot operation in a child process that is killed at a crash point. Prints "done" when it succeeds.
-// Run by the kill loops with LAZARUS_CRASH_AT; never by hand, and never by production.
+// Run by the kill loops with LAZARUS_CRASH_AT.
 import { writeSync } from "node:fs";
 import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
@@ -23,5 +23,5 @@ else if (operation === "import") await importCell(context, { source: argument, o
 else if (operation === "export") await exportToFile(context, context.vault.list().at(-1)!, argument);
 else if (operation === "repair") await repairIndex(systemMachine, context.vault);
 else if (operation === "pin") await setPin(context, "latest", true);
-else throw new Error(`no operation ${operation}`);
+else throw new Error(`unknown operation ${operation}`);
 writeSync(1, "done\n");

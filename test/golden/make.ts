@@ -1,4 +1,4 @@
-// Makes the golden vaults of the current format version. Run once when a version is fixed, never to make a test pass:
+// Creates the golden vaults of the current format version. Run once when a version is fixed, never to make a test pass:
 //   node test/golden/make.ts test/golden/v1
 // A later version that changes the format adds a directory and leaves the old ones alone.
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -12,10 +12,10 @@ import { setPin } from "../../src/snapshot/operations/pin.ts";
 import { openMissionContext } from "../../src/snapshot/mission-context.ts";
 import { CHANGES, listTree, makeRealCell } from "../snapshot/real-cell.ts";
 
-/** Fixtures say nothing about the machine that made them. */
+/** Fixtures must not depend on the machine that created them. */
 const machine = { ...systemMachine, processes: { ...systemMachine.processes, hostName: () => "golden" } };
 const target = process.argv[2];
-if (target === undefined) throw new Error("which directory?");
+if (target === undefined) throw new Error("usage: node test/golden/make.ts DIRECTORY");
 const home = mkdtempSync(join(tmpdir(), "lazarus-golden-"));
 try {
   for (const compression of ["gzip", "zstd"] as const) {

@@ -1,7 +1,7 @@
-// An agent in three places at once: each step writes a chapter (files), advances a flow (steps) and is a tool call of a
-// durable run (conversation); its effect is a line in a log outside of the cell. It goes on until it is told to finish.
+// An agent with files, a flow and a run: each step is a tool call of the run that writes a chapter and advances the flow.
+// Its effect is a line in a log outside the cell. It continues until the finish file exists.
 //
-//   node agent.ts <log of effects> <file that says: finish>
+//   node agent.ts <log of effects> <finish file>
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { jsonSchema, type LanguageModel } from "ai";
@@ -63,7 +63,7 @@ if ((await store.list()).length === 0) {
 const [head] = await store.list();
 process.exitCode = head?.status === "completed" ? 0 : 1;
 
-/** Room for a kill between any two of the three places. */
+/** Leaves time for a kill between any two of the writes. */
 function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 3));
 }

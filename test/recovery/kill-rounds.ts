@@ -1,5 +1,5 @@
-// Kills an agent that lives in three places at random moments, lets the pit bring it back, and looks at every scene: do
-// files, flow and run agree?
+// Kills an agent with files, a flow and a run at random moments, lets the pit revive it, and checks in every crash
+// checkpoint that the three agree.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readFlowPositions } from "../../src/flow/operations/positions.ts";
@@ -8,8 +8,8 @@ import { createRandom } from "../../src/testing/seeded-ids.ts";
 import { bundleProgram } from "../bundle.ts";
 import { createPitWorld, type PitWorld } from "../pit/pit-world.ts";
 
-/** How far each of the three places is, in steps. */
-export interface Place {
+/** How far files, flow and run are, in steps. */
+export interface Positions {
   readonly files: number;
   readonly flow: number;
   readonly run: number;
@@ -18,17 +18,17 @@ export interface Place {
 export interface Recovery {
   readonly seed: number;
   readonly kills: number;
-  readonly scenes: readonly Place[];
-  /** Scenes in which the three are further apart than one step under way. */
-  readonly silent: readonly Place[];
+  readonly crashStates: readonly Positions[];
+  /** Crash states in which the three are more than one unfinished step apart. */
+  readonly disagreements: readonly Positions[];
   readonly effects: number;
-  readonly twice: readonly string[];
-  readonly end: Place;
-  /** At an older checkpoint, after `undo`, and what the two commands said. */
-  readonly restored: Place;
-  readonly wanted: Place;
-  readonly undone: Place;
-  readonly said: string;
+  readonly repeated: readonly string[];
+  readonly end: Positions;
+  /** After restoring an older checkpoint, as that checkpoint had it, after `undo`, and the output of both commands. */
+  readonly restored: Positions;
+  readonly wanted: Positions;
+  readonly undone: Positions;
+  readonly output: string;
 }
 
 const AGENT = join(import.meta.dirname, "agent.ts");
@@ -55,7 +55,7 @@ export async function killAndCompare(kills: number, seed: number): Promise<Recov
     for (let kill = 0; kill < kills; kill += 1) {
       const { epoch, agent } = world.life("book");
       const before = lines(log).length;
-      // Most lives get some work done; some are killed while they wake up.
+      // Most lives do some work; some are killed while they start.
       if (random.int(0, 4) > 0) await world.until("work", () => lines(log).length > before);
       await new Promise((resolve) => setTimeout(resolve, random.int(0, 60)));
       process.kill(agent.pid, "SIGKILL");
@@ -67,34 +67,34 @@ export async function killAndCompare(kills: number, seed: number): Promise<Recov
     pit.kill("SIGTERM");
     await world.until("the pit's end", () => pit.exitCode !== null);
 
-    const scenes = [];
+    const crashStates = [];
     const crashes = world.checkpoints("book").filter(({ reason }) => reason === "crash");
     for (const { checkpoint_id: id } of crashes) {
-      const to = join(world.directory, `scene-${scenes.length}`);
+      const to = join(world.directory, `crash-${crashStates.length}`);
       expectDone(world.run(["restore", "book", id, "--to", to]));
-      scenes.push({ id, place: lookAt(to) });
+      crashStates.push({ id, positions: readPositions(to) });
     }
-    const end = lookAt(cell);
-    const older = scenes[Math.floor(scenes.length / 2)]!;
+    const end = readPositions(cell);
+    const older = crashStates[Math.floor(crashStates.length / 2)]!;
     const back = expectDone(world.run(["restore", "book", older.id]));
-    const restored = lookAt(cell);
+    const restored = readPositions(cell);
     const forth = expectDone(world.run(["undo", "book"]));
     const effects = lines(log);
     return {
       seed,
       kills,
-      scenes: scenes.map(({ place }) => place),
-      silent: scenes.map(({ place }) => place).filter((place) => !agrees(place)),
+      crashStates: crashStates.map(({ positions }) => positions),
+      disagreements: crashStates.map(({ positions }) => positions).filter((positions) => !agrees(positions)),
       effects: effects.length,
-      twice: effects.filter((effect, i) => effects.indexOf(effect) !== i),
+      repeated: effects.filter((effect, i) => effects.indexOf(effect) !== i),
       end,
       restored,
-      wanted: older.place,
-      undone: lookAt(cell),
-      said: `${back}${forth}`,
+      wanted: older.positions,
+      undone: readPositions(cell),
+      output: `${back}${forth}`,
     };
   } catch (error) {
-    // Whoever reads this wants to know what the agent said, and how to see it again.
+    // Includes the agent's log and the seed to replay.
     throw new Error(`seed ${seed}, ${world.state("book")}: ${world.log("book").slice(-2000)}`, {
       cause: error,
     });
@@ -104,14 +104,14 @@ export async function killAndCompare(kills: number, seed: number): Promise<Recov
 }
 
 /**
- * A step begins in the transcript (the model's call), then in the files, then in the flow: between two steps all three
- * are equal, and within one nobody is more than that step apart. The run's record says which one is under way.
+ * A step first shows in the run (the model's call), then in the files, then in the flow. Between two steps all three are
+ * equal, and within a step they differ by at most one. The run's ledger names the unfinished step.
  */
-function agrees({ files, flow, run }: Place): boolean {
+function agrees({ files, flow, run }: Positions): boolean {
   return flow <= files && files <= run && run <= flow + 1;
 }
 
-function lookAt(cell: string): Place {
+function readPositions(cell: string): Positions {
   const worktree = join(cell, "worktree");
   const [flow] = readFlowPositions(cell);
   const [run] = readRunPositions(cell);

@@ -7,8 +7,8 @@ test("files, flow and run of a killed agent agree, and a restore moves all three
   timeout: 600_000,
 }, async () => {
   const recovery = await killAndCompare(3, seed);
-  expect(recovery).toMatchObject({ silent: [], twice: [] });
-  expect(recovery.scenes.length).toBeGreaterThan(0);
+  expect(recovery).toMatchObject({ disagreements: [], repeated: [] });
+  expect(recovery.crashStates.length).toBeGreaterThan(0);
   expect(recovery.restored).toEqual(recovery.wanted);
   expect(recovery.undone).toEqual(recovery.end);
 });

@@ -1,6 +1,6 @@
 // What the built command line loads. An agent calls `heartbeat`, `job beat` and the flow commands between its steps, so
 // they must start about as fast as Node itself: every chunk costs half a millisecond, every builtin such as node:crypto
-// several. `npm run bench -- cell flow` measures it; this test says which file is to blame when it gets slower.
+// several. `npm run bench -- cell flow` measures it; this test names the file that makes it slower.
 import { type OutputChunk, rolldown } from "rolldown";
 import { beforeAll, describe, expect, it } from "vitest";
 import config from "../../rolldown.config.ts";
@@ -9,13 +9,14 @@ import { ROOT } from "./files.ts";
 let chunks: Map<string, OutputChunk>;
 
 beforeAll(async () => {
-  if (Array.isArray(config) || Array.isArray(config.output)) throw new Error("one build, one output");
+  if (Array.isArray(config) || Array.isArray(config.output))
+    throw new Error("expected one build with one output");
   await using bundle = await rolldown({ ...config, cwd: ROOT, logLevel: "silent" });
   const { output } = await bundle.generate(config.output);
   chunks = new Map(output.filter((each) => each.type === "chunk").map((chunk) => [chunk.fileName, chunk]));
 });
 
-/** The chunks that are loaded with one, itself included, without dynamic imports. */
+/** A chunk and all chunks that it imports statically. */
 function closure(fileName: string, seen = new Set<string>()): Set<string> {
   const chunk = chunks.get(fileName);
   if (chunk === undefined || seen.has(fileName)) return seen;

@@ -32,15 +32,15 @@ describe("every file", () => {
     expect(scripts.flatMap(checkName)).toEqual([]);
   });
 
-  it("of tests runs all of them, or says why not", () => {
+  it("of tests explains skipped tests", () => {
     expect(scripts.filter(({ path }) => path.endsWith(".test.ts")).flatMap(checkSkips)).toEqual([]);
   });
 
-  it("is installed from whatever registry npm is set to: the lock file has no addresses", () => {
+  it("package-lock.json names no registry, so that npm uses the configured one", () => {
     expect(readSource("package-lock.json").text).not.toMatch(/"resolved"\s*:/);
   });
 
-  it("is free of paths of one machine", () => {
+  it("contains no path of a particular machine", () => {
     expect([...scripts, ...documents].flatMap((file) => checkMachinePaths(file, ROOT))).toEqual([]);
   });
 });
@@ -83,7 +83,7 @@ describe("a rule rejects", () => {
     },
   );
 
-  it("tests that are switched off without a reason", () => {
+  it("tests that are skipped without a reason", () => {
     // Assembled here, so that a search for skipped tests does not find these samples.
     const [only, skip, todo] = ["on" + "ly", "sk" + "ip", "to" + "do"];
     expect(checkSkips(file(`it.${only}("x", f);`))).toHaveLength(1);
@@ -94,7 +94,7 @@ describe("a rule rejects", () => {
     );
   });
 
-  it("a path of one machine", () => {
+  it("a path of a particular machine", () => {
     const found = (text: string) => checkMachinePaths(file(text), "/srv/checkout").length;
     const [home, users, root] = ["home", "Users", "root"];
     expect(found(`see /${home}/bob/src`)).toBe(1);

@@ -14,7 +14,7 @@ export function readSource(path: string): SourceFile {
   return { path, text: readFileSync(join(ROOT, path), "utf8") };
 }
 
-/** The files below a directory whose path matches, without stored fixtures and scratch directories. */
+/** The files below a directory whose path matches, except fixtures and scratch directories. */
 export function listSources(directory: string, pattern: RegExp): SourceFile[] {
   return readdirSync(join(ROOT, directory), { recursive: true, encoding: "utf8" })
     .map((name) => `${directory}/${name}`)

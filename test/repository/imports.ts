@@ -58,7 +58,7 @@ export function kernelImports(imports: readonly Import[]): string[] {
     .map(({ from, to }) => `${from} imports ${to}: the kernel takes it as a port`);
 }
 
-/** Cycles between the sub-folders of a module. Files directly in a module's folder are left to the check of files. */
+/** Cycles between the sub-folders of a module. Files directly in a module's folder are covered by Biome. */
 export function folderCycles(imports: readonly Import[]): string[] {
   const graph = new Map<string, Set<string>>();
   for (const { from, to } of imports) {

@@ -1,5 +1,5 @@
-// Rules about single files that no linter has: headers, length, names, skipped tests, paths of somebody's machine.
-// Pure: a file in, one line per offence out.
+// Rules about single files that no linter has: headers, length, names, skipped tests, machine-specific paths. Pure: each
+// takes a file and returns one line per violation.
 import { posix } from "node:path";
 import type { SourceFile } from "./files.ts";
 
@@ -10,7 +10,7 @@ export function checkHeader({ path, text }: SourceFile): string[] {
   const exempt = path.startsWith("src/cli/commands/");
   return exempt || /^(?:#!.*\n)?(?:\/\/|\/\*)/.test(text)
     ? []
-    : [`${path} has no header comment: say what the file owns and what it never does`];
+    : [`${path} has no header comment: describe what the file does`];
 }
 
 export function checkLength({ path, text }: SourceFile): string[] {
@@ -54,5 +54,5 @@ export function checkMachinePaths({ path, text }: SourceFile, checkout: string):
     /(?<![\w.<>])\/(?:home|Users)\/(?!(?:user|you|me|alice|runner)\b)[a-z][\w.-]*\/|\/root\/[\w.-]+/g;
   const found = [...text.matchAll(home)].map(([place]) => place);
   if (text.includes(`${checkout}/`)) found.push(checkout);
-  return found.map((place) => `${path} names ${place}, a path of one machine`);
+  return found.map((place) => `${path} names ${place}, a path of a particular machine`);
 }

@@ -52,9 +52,9 @@ it("covers everything that the commands do", async () => {
     expect(paths(compareListings(before.listing, after.listing))).toEqual(["worktree/file"]);
     expect(paths(compareListings(after.listing, (await listCurrent(context)).listing))).toEqual([]);
 
-    const beside = join(home, "beside");
-    await restoreTo(context, { checkpoint: first.id, directory: beside });
-    expect(fs.readFileSync(join(beside, "worktree/file"), "utf8")).toBe("then");
+    const copy = join(home, "restored");
+    await restoreTo(context, { checkpoint: first.id, directory: copy });
+    expect(fs.readFileSync(join(copy, "worktree/file"), "utf8")).toBe("then");
     expect((await drill(context, { checkpoint: first.id })).differences).toEqual([]);
     await setPin(context, first.id, true);
     await forkMission(context, open("fork"), { at: first.id });

@@ -10,11 +10,11 @@ import { isRoot } from "../plain-user.ts";
 import { startChild } from "./child.ts";
 import { createLab, type Lab, listTree, removeTree, vaultFiles } from "./lab.ts";
 
-const kept = { document: { retention: { auto: false } } };
+const noPruning = { document: { retention: { auto: false } } };
 
-describe("an unchanged cell", () => {
-  it("adds only an index entry to the vault", async () => {
-    using lab = createLab(kept);
+describe("change detection", () => {
+  it("an unchanged cell adds only an index entry to the vault", async () => {
+    using lab = createLab(noPruning);
     for (let i = 0; i < 30; i += 1) fs.writeFileSync(join(lab.worktree, `f${i}`), `content ${i}`);
     await lab.checkpoint();
     await lab.checkpoint();
@@ -26,7 +26,7 @@ describe("an unchanged cell", () => {
     expect(changed).toEqual(["index.json"]);
   });
 
-  it("does not include a file rewritten in the millisecond of the scan with the same size", async () => {
+  it("a file rewritten with the same size in the millisecond of the scan is stored again", async () => {
     using lab = createLab({ aheadMs: 0 });
     const file = join(lab.worktree, "f");
     for (let i = 0; i < 10; i += 1) {
@@ -44,7 +44,7 @@ describe("an unchanged cell", () => {
     }
   });
 
-  it("does not include a file rewritten and touched back to its old time", async () => {
+  it("a file rewritten and touched back to its old time is stored again", async () => {
     using lab = createLab();
     const file = join(lab.worktree, "f");
     fs.writeFileSync(file, "before");
@@ -56,7 +56,7 @@ describe("an unchanged cell", () => {
     expect(lab.text("worktree/f")).toBe("after!");
   });
 
-  it("is not stored again when only a ctime changed", async () => {
+  it("a file of which only the ctime changed is not stored again", async () => {
     using lab = createLab();
     const file = join(lab.worktree, "f");
     fs.writeFileSync(file, "x");
@@ -70,7 +70,7 @@ describe("an unchanged cell", () => {
 describe("a file that is written while it is read", () => {
   for (const size of [60_000, 5 << 20]) {
     it(`is consistent when each version is renamed into place (${size} bytes)`, async () => {
-      using lab = createLab({ ...kept, aheadMs: 0 });
+      using lab = createLab({ ...noPruning, aheadMs: 0 });
       const file = join(lab.worktree, "restless");
       await using _writer = await startChild("restless-writer.ts", "replace", file, String(size));
       for (let i = 0; i < (size > 1 << 20 ? 5 : 20); i += 1) {
@@ -87,7 +87,7 @@ describe("a file that is written while it is read", () => {
     // A single write that the scheduler interrupts may not show in any stat. So the guarantee for files that are rewritten
     // in place is: flagged when the stat shows it, and correct in the next checkpoint in any case.
     it(`in place is correct in the next checkpoint (${size} bytes)`, async () => {
-      using lab = createLab({ ...kept, aheadMs: 0 });
+      using lab = createLab({ ...noPruning, aheadMs: 0 });
       const file = join(lab.worktree, "restless");
       for (let i = 0; i < 2; i += 1) {
         {
@@ -106,7 +106,7 @@ describe("a file that is written while it is read", () => {
     });
 
     it(`in place is flagged as torn when its stat shows it (${size} bytes)`, async () => {
-      using lab = createLab({ ...kept, aheadMs: 0 });
+      using lab = createLab({ ...noPruning, aheadMs: 0 });
       const file = join(lab.worktree, "restless");
       fs.writeFileSync(file, "x".repeat(size));
       let writes = 0;
@@ -124,7 +124,7 @@ describe("a file that is written while it is read", () => {
   }
 
   it("is captured up to the size it had, when it grows", async () => {
-    using lab = createLab(kept);
+    using lab = createLab(noPruning);
     await using _writer = await startChild("restless-writer.ts", "append", join(lab.worktree, "log"), "1000");
     for (let i = 0; i < 10; i += 1) {
       await lab.checkpoint();
@@ -134,7 +134,7 @@ describe("a file that is written while it is read", () => {
   });
 
   it("may vanish, small or large, alone or with its directory", async () => {
-    using lab = createLab({ ...kept, aheadMs: 0 });
+    using lab = createLab({ ...noPruning, aheadMs: 0 });
     await using _small = await startChild("restless-writer.ts", "vanish", join(lab.worktree, "small"), "500");
     await using _large = await startChild(
       "restless-writer.ts",
@@ -157,7 +157,7 @@ describe("a file that is written while it is read", () => {
   });
 
   it("leaves no stale names when its directory is removed during the capture", async () => {
-    using lab = createLab(kept);
+    using lab = createLab(noPruning);
     const build = join(lab.worktree, "build");
     {
       await using _build = await startChild("restless-writer.ts", "rebuild", build);
@@ -170,7 +170,7 @@ describe("a file that is written while it is read", () => {
   });
 });
 
-describe("paths that cannot be captured are reported", () => {
+describe("special paths", () => {
   it("sockets and devices are skipped every time; a FIFO is captured without blocking", async () => {
     using lab = createLab();
     const bind = "import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])";
@@ -226,7 +226,7 @@ describe("paths that cannot be captured are reported", () => {
 
 describe("concurrent operations", () => {
   it("two checkpoints of one cell both succeed, one after the other", async () => {
-    using lab = createLab(kept);
+    using lab = createLab(noPruning);
     const other = lab.with({});
     fs.writeFileSync(join(lab.worktree, "f"), "x");
     const results = await Promise.all([
@@ -246,8 +246,8 @@ describe("concurrent operations", () => {
   });
 
   it("two missions at once do not affect each other", async () => {
-    using lab = createLab(kept);
-    const other = createLab({ ...kept, mission: "other", home: lab.home });
+    using lab = createLab(noPruning);
+    const other = createLab({ ...noPruning, mission: "other", home: lab.home });
     fs.mkdirSync(other.worktree, { recursive: true });
     fs.writeFileSync(join(lab.worktree, "mine"), "x".repeat(9 << 20));
     fs.writeFileSync(join(other.worktree, "theirs"), "x".repeat(9 << 20));
@@ -258,7 +258,7 @@ describe("concurrent operations", () => {
   });
 
   it("a prune removes nothing that a checkpoint needs", async () => {
-    using lab = createLab(kept);
+    using lab = createLab(noPruning);
     const policy = {
       keep_last: 3,
       keep_hourly: 0,
@@ -284,8 +284,8 @@ describe("concurrent operations", () => {
     expect(lab.text("worktree/f4")).toBe("content 19");
   });
 
-  it("git gc and commits of the agent do no harm", async () => {
-    using lab = createLab(kept);
+  it("the agent's commits and git gc do not break checkpoints", async () => {
+    using lab = createLab(noPruning);
     execFileSync("git", ["init", "-q", lab.worktree]);
     fs.writeFileSync(join(lab.worktree, "f"), "0");
     const script = `i=0; while :; do i=$((i+1)); echo $i > f; git add -A; git -c user.name=a -c user.email=a commit -qm $i; git gc -q --prune=now; done`;
@@ -306,14 +306,14 @@ describe("concurrent operations", () => {
     await lab.verify();
     const last = await lab.checkpoint();
     expect(
-      treeIsWhole(lab, last.checkpoint.metadata.git.commit),
+      isTreeComplete(lab, last.checkpoint.metadata.git.commit),
       last.checkpoint.metadata.git.note ?? "",
     ).toBe(true);
     removeTree(join(lab.worktree, ".git"));
   });
 });
 
-/** Calls back whenever content of the file has been read. */
+/** Runs `use`, and calls `act` after every read of the file. */
 async function afterEachRead<T>(file: string, use: () => Promise<T>, act: () => void): Promise<T> {
   const original = fs.readSync;
   const { ino } = fs.statSync(file);
@@ -331,7 +331,7 @@ async function afterEachRead<T>(file: string, use: () => Promise<T>, act: () => 
   }
 }
 
-function treeIsWhole(lab: Lab, commit: string | null): boolean {
+function isTreeComplete(lab: Lab, commit: string | null): boolean {
   if (commit === null) return false;
   execFileSync("git", ["-C", lab.worktree, "rev-list", "--objects", `${commit}^{tree}`], { stdio: "ignore" });
   return true;

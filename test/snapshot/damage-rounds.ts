@@ -21,7 +21,7 @@ import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { createRandom, type Random } from "../../src/testing/index.ts";
-import { fixtureContext, handMachine } from "./hand-made.ts";
+import { fixtureContext, seededMachine } from "./hand-made.ts";
 
 export interface Pristine extends Disposable {
   readonly home: string;
@@ -35,10 +35,10 @@ type Tree = Readonly<Record<string, string>>;
 const MISSION = "m";
 const SETTINGS = { retention: { auto: false } };
 
-/** A cell in three checkpoints: a base, and two deltas of which the second stores everything again. */
+/** A cell with three checkpoints: a base and two deltas, the second of which changes every file. */
 export async function makePristine(): Promise<Pristine> {
   const home = mkdtempSync(join(tmpdir(), "lazarus-pristine-"));
-  const machine = handMachine();
+  const machine = seededMachine();
   const context = fixtureContext(machine, home, MISSION, SETTINGS);
   initCell(machine, context.config, context.mission);
   const worktree = join(context.cellRoot, "worktree");
@@ -60,20 +60,20 @@ export async function makePristine(): Promise<Pristine> {
   for (const name of readdirSync(worktree))
     writeFileSync(join(worktree, name), `all new ${name}\n`.repeat(30));
   await save();
-  // What is there now differs from all of them: every file would have to be restored.
+  // Now the cell differs from every checkpoint, so that a restore has to write every file.
   for (const name of readdirSync(worktree)) writeFileSync(join(worktree, name), `now ${name}\n`);
   return { home, refs, trees, [Symbol.dispose]: () => rmSync(home, { recursive: true, force: true }) };
 }
 
-/** The cell and vault of a pristine home, copied with the stat cache that goes with them. */
-export async function withTwin<T>(
+/** Runs `work` on a copy of the pristine home, including its stat cache. */
+export async function withCopy<T>(
   pristine: Pristine,
   work: (context: MissionContext) => Promise<T>,
 ): Promise<T> {
-  const home = mkdtempSync(join(tmpdir(), "lazarus-twin-"));
+  const home = mkdtempSync(join(tmpdir(), "lazarus-copy-"));
   try {
     cpSync(pristine.home, home, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
-    return await work(fixtureContext(handMachine(2), home, MISSION, SETTINGS));
+    return await work(fixtureContext(seededMachine(2), home, MISSION, SETTINGS));
   } finally {
     rmSync(home, { recursive: true, force: true });
   }
@@ -82,7 +82,7 @@ export async function withTwin<T>(
 export interface Damage {
   readonly file: string;
   readonly what: string;
-  /** False for what nobody can miss: the newline at the end of a JSON file. */
+  /** False if no data is lost: the newline at the end of a JSON file. */
   readonly matters: boolean;
 }
 
@@ -91,38 +91,38 @@ export async function damageRound(pristine: Pristine, seed: number): Promise<Dam
   const home = mkdtempSync(join(tmpdir(), "lazarus-damage-"));
   try {
     cpSync(pristine.home, home, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
-    const context = fixtureContext(handMachine(seed), home, MISSION, SETTINGS);
-    // As after a crash of the disk: the next checkpoint must look at the vault itself.
+    const context = fixtureContext(seededMachine(seed), home, MISSION, SETTINGS);
+    // Without the stat cache, the next checkpoint must read the vault itself.
     rmSync(context.cacheDirectory, { recursive: true, force: true });
     const worktree = join(context.cellRoot, "worktree");
-    const damage = spoil(random, context.vault.root);
-    const said = `seed ${seed}: ${damage.what}`;
+    const damage = damageVault(random, context.vault.root);
+    const label = `seed ${seed}: ${damage.what}`;
 
     const { findings, hurt, newestGood } = await verifyVault(context.vault, { deep: true });
     expect(
       findings.length > 0,
-      `${said}; verify --deep ${findings.length > 0 ? "cries wolf" : "finds nothing"}`,
+      `${label}; verify --deep ${findings.length > 0 ? "reports harmless damage" : "finds nothing"}`,
     ).toBe(damage.matters);
 
     const target = random.pick(pristine.refs);
     const before = readTree(worktree);
     try {
       await restoreCell(context, { checkpoint: target.id });
-      // Bytes that this checkpoint does not need may be damaged: then what comes back must be exact.
-      expect(readTree(worktree), said).toEqual(pristine.trees.get(target.id));
+      // The damage may be in bytes that this checkpoint does not need; then the restore must be exact.
+      expect(readTree(worktree), label).toEqual(pristine.trees.get(target.id));
     } catch (error) {
       if (!(error instanceof LazarusError)) throw error;
-      expect(error.kind, `${said}: ${error.message}`).toBe("damaged");
+      expect(error.kind, `${label}: ${error.message}`).toBe("damaged");
       const indexHit = damage.file.endsWith("index.json");
-      // Damage elsewhere, in the newest checkpoint above all, is no reason to refuse a good one.
+      // Damage elsewhere, especially in the newest checkpoint, is no reason to refuse a good one.
       expect(
         indexHit || hurt.includes(target.id),
-        `${said}: ${target.id} is good and was refused: ${error.message}`,
+        `${label}: ${target.id} is good and was refused: ${error.message}`,
       ).toBe(true);
-      expect(readTree(worktree), `${said}: refused, but the cell was touched`).toEqual(before);
+      expect(readTree(worktree), `${label}: refused, but the cell was touched`).toEqual(before);
       if (hurt.length > 0 && newestGood !== null && !indexHit) {
-        const told = `${error.message} ${error.hint} ${JSON.stringify(error.details)}`;
-        expect(told, `${said}: the newest good one is not named`).toContain(newestGood);
+        const text = `${error.message} ${error.hint} ${JSON.stringify(error.details)}`;
+        expect(text, `${label}: the newest good one is not named`).toContain(newestGood);
       }
     }
     return damage;
@@ -131,13 +131,13 @@ export async function damageRound(pristine: Pristine, seed: number): Promise<Dam
   }
 }
 
-/** Every byte of the vault is as likely as any other. */
-function spoil(random: Random, root: string): Damage {
+/** Flips a bit or truncates a file at a random place of the vault. */
+function damageVault(random: Random, root: string): Damage {
   const files = readdirSync(root, { recursive: true, encoding: "utf8" })
     .filter((name) => !name.startsWith("lazarus") && statSync(join(root, name)).isFile())
     .sort()
     .map((name) => ({ name, file: join(root, name), size: statSync(join(root, name)).size }));
-  // Small files count for more than their bytes, or the index would hardly ever be hit.
+  // Small files have extra weight; otherwise the index would hardly ever be hit.
   const weight = ({ size }: { size: number }) => size + 600;
   const tickets = files.flatMap((each, i) => Array.from({ length: Math.ceil(weight(each) / 100) }, () => i));
   const chosen = files[random.pick(tickets)]!;

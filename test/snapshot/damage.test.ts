@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
-import { damageRound, makePristine, type Pristine, withTwin } from "./damage-rounds.ts";
+import { damageRound, makePristine, type Pristine, withCopy } from "./damage-rounds.ts";
 
 const ROUNDS = 100;
 let pristine: Pristine;
@@ -25,9 +25,9 @@ it(`finds damage at each of ${ROUNDS} random offsets and never restores damaged 
   expect(hit.size).toBeGreaterThan(5);
 });
 
-/** Flips a bit in the table of contents of the newest checkpoint's top layer; its size stays what it was. */
+/** Flips a bit in the table of contents of the newest checkpoint's top layer, then takes another checkpoint. */
 async function checkpointOnDamagedTable(): Promise<{ good: readonly string[]; made: string }> {
-  return await withTwin(pristine, async (context) => {
+  return await withCopy(pristine, async (context) => {
     const top = readCheckpoint(context.vault, context.vault.list().at(-1)!).layers.at(-1)!;
     const file = context.vault.blobPath(top.digest);
     const bytes = readFileSync(file);

@@ -16,7 +16,7 @@ import { COMPILE_CACHE } from "../cli/hermetic.ts";
 import { isRoot } from "../plain-user.ts";
 import { createLab, type Lab, vaultFiles } from "./lab.ts";
 
-const kept = { document: { retention: { auto: false } } };
+const noPruning = { document: { retention: { auto: false } } };
 const CODES: Readonly<Record<string, string>> = {
   ENOSPC: "DISK_FULL",
   EIO: "DISK_IO",
@@ -43,7 +43,7 @@ describe("a disk that fails at any one call", () => {
     ["EMFILE", 5],
   ] as const satisfies [FaultCode, number][]) {
     it(`with ${code} is reported, and nothing saved is lost`, async () => {
-      using lab = createLab(kept);
+      using lab = createLab(noPruning);
       prepare(lab);
       await lab.checkpoint();
       change(lab, 0);
@@ -108,7 +108,7 @@ function mountSmall(path: string, megabytes: number): Mount | undefined {
 
 describe("a real small file system", () => {
   it("that is full or read-only is reported, and the vault stays valid", async ({ skip }) => {
-    using lab = createLab(kept);
+    using lab = createLab(noPruning);
     using mount = isRoot ? mountSmall(lab.context.config.vault_root, 4) : undefined;
     if (mount === undefined) skip("mounting a tmpfs needs root and the right to mount");
     prepare(lab);
@@ -139,7 +139,7 @@ describe("a real small file system", () => {
   });
 
   it("that is full in the cache directory only costs time", async ({ skip }) => {
-    using lab = createLab(kept);
+    using lab = createLab(noPruning);
     using mount = isRoot ? mountSmall(lab.context.config.run_dir, 1) : undefined;
     if (mount === undefined) skip("mounting a tmpfs needs root and the right to mount");
     prepare(lab);
@@ -158,7 +158,7 @@ describe("a real small file system", () => {
 
 describe("a process that runs out of descriptors", () => {
   it("reports it instead of saving half a cell", async () => {
-    using lab = createLab(kept);
+    using lab = createLab(noPruning);
     prepare(lab);
     fs.mkdirSync(join(lab.worktree, "a/b/c"), { recursive: true });
     const endings = new Set<string>();
@@ -187,16 +187,16 @@ describe("a process that runs out of descriptors", () => {
 
 describe("a damaged vault", () => {
   it("does not prevent the next checkpoint, which is complete and says why", async () => {
-    using lab = createLab(kept);
+    using lab = createLab(noPruning);
     prepare(lab);
     const first = await lab.checkpoint();
     const [layer] = first.checkpoint.layers;
-    const wounds = [
+    const damages = [
       () => fs.rmSync(lab.context.vault.blobPath(layer!.digest)),
       () => fs.truncateSync(lab.context.vault.blobPath(lab.context.vault.list().at(-1)!.manifest), 10),
     ];
-    for (const [i, wound] of wounds.entries()) {
-      wound();
+    for (const [i, damage] of damages.entries()) {
+      damage();
       change(lab, i);
       const next = await lab.checkpoint();
       expect(next.flaws).toEqual([
@@ -213,7 +213,7 @@ describe("a damaged vault", () => {
   });
 
   it("without an index accepts no checkpoint or prune until it is repaired; nothing else is lost", async () => {
-    using lab = createLab(kept);
+    using lab = createLab(noPruning);
     prepare(lab);
     const { vault, machine, config } = lab.context;
     await lab.checkpoint();

@@ -16,9 +16,9 @@ import { createLab, type Lab, type LabOptions } from "./lab.ts";
 interface Repository extends Lab {
   git(...args: string[]): string;
   write(path: string, content: string): void;
-  /** What belongs to the user: HEAD, refs, reflogs, index bytes, stash, hooks, state of rebase and merge. */
-  belongings(): Record<string, string>;
-  /** The tree that `git add -A` makes, in a separate index. */
+  /** Everything that belongs to the user: HEAD, refs, reflogs, index bytes, stash, hooks, state of rebase and merge. */
+  userState(): Record<string, string>;
+  /** The tree that `git add -A` creates, using a separate index. */
   wantedTree(...without: string[]): string;
 }
 
@@ -62,7 +62,7 @@ function createRepository(options: LabOptions = {}, init = true): Repository {
     ...lab,
     git,
     write,
-    belongings() {
+    userState() {
       const directory = git("rev-parse", "--absolute-git-dir");
       const common = git("rev-parse", "--path-format=absolute", "--git-common-dir");
       const found: Record<string, string> = {
@@ -103,12 +103,12 @@ function treeOf(lab: Repository, { checkpoint }: CheckpointResult): string {
   return lab.git("rev-parse", `${commit}^{tree}`);
 }
 
-/** Takes a checkpoint and checks that nothing was touched and that the tree and the ref are right. */
-async function proveCommit(lab: Repository, ...without: string[]): Promise<CheckpointResult> {
+/** Takes a checkpoint and checks that the user's state is unchanged and that the tree and the ref are right. */
+async function checkCommit(lab: Repository, ...without: string[]): Promise<CheckpointResult> {
   const wanted = lab.wantedTree(...without);
-  const before = lab.belongings();
+  const before = lab.userState();
   const result = await lab.checkpoint();
-  expect(lab.belongings()).toEqual(before);
+  expect(lab.userState()).toEqual(before);
   const { git } = result.checkpoint.metadata;
   expect(git.status, git.note ?? "").toMatch(/^(committed|unchanged)$/);
   expect(treeOf(lab, result)).toBe(wanted);
@@ -126,7 +126,7 @@ describe("the commit of a checkpoint", () => {
     lab.write("new file", "new");
     lab.write("tracked.txt", "changed\n");
     fs.rmSync(join(lab.worktree, "dir/also.txt"));
-    const { checkpoint } = await proveCommit(lab);
+    const { checkpoint } = await checkCommit(lab);
     const { head, branch, commit } = checkpoint.metadata.git;
     expect({ head, branch }).toEqual({ head: lab.git("rev-parse", "HEAD"), branch: "main" });
     expect(lab.git("rev-parse", `${commit}^`)).toBe(head);
@@ -142,7 +142,7 @@ describe("the commit of a checkpoint", () => {
     using lab = createRepository({}, false);
     lab.git("init", "-q", "-b", "main");
     lab.write("a", "a");
-    const { checkpoint } = await proveCommit(lab);
+    const { checkpoint } = await checkCommit(lab);
     expect(checkpoint.metadata.git).toMatchObject({ head: null, branch: "main" });
     expect(lab.git("rev-list", "--count", checkpoint.metadata.git.commit!)).toBe("1");
   });
@@ -157,7 +157,7 @@ describe("the commit of a checkpoint", () => {
     lab.write("staged.txt", "edited after staging\n");
     lab.write("intended.txt", "x\n");
     lab.git("add", "-N", "intended.txt");
-    const { checkpoint } = await proveCommit(lab);
+    const { checkpoint } = await checkCommit(lab);
     expect(checkpoint.metadata.git.branch).toBe(null);
     expect(lab.git("stash", "list")).toContain("stash@{0}");
     expect(lab.git("status", "--porcelain")).toBe("A intended.txt\nAM staged.txt");
@@ -177,9 +177,9 @@ describe("the commit of a checkpoint", () => {
     ] as const) {
       expect(() => lab.git(...command)).toThrow();
       expect(lab.git("status", "--porcelain")).toBe("UU tracked.txt");
-      await proveCommit(lab);
+      await checkCommit(lab);
       lab.write("during.txt", command[0]);
-      await proveCommit(lab);
+      await checkCommit(lab);
       expect(lab.git("status", "--porcelain")).toContain("UU tracked.txt");
       lab.git(command[0], "--abort");
       fs.rmSync(join(lab.worktree, "during.txt"));
@@ -192,10 +192,10 @@ describe("the commit of a checkpoint", () => {
     fs.mkdirSync(linked.cell, { recursive: true });
     lab.git("worktree", "add", "-q", "-b", "side", linked.worktree);
     fs.writeFileSync(join(linked.worktree, "only here"), "x");
-    const before = lab.belongings();
+    const before = lab.userState();
     const { checkpoint, flaws } = await linked.checkpoint();
     expect(flaws).toEqual([]);
-    expect(lab.belongings()).toEqual(before);
+    expect(lab.userState()).toEqual(before);
     expect(checkpoint.metadata.git).toMatchObject({ status: "committed", branch: "side" });
     expect(lab.git("ls-tree", "-r", "--name-only", checkpoint.metadata.git.commit!)).toContain("only here");
   });
@@ -211,54 +211,54 @@ describe("the commit of a checkpoint", () => {
     lab.git("clone", "-q", module, "nested");
     lab.git("init", "-q", "empty");
     lab.write("empty/file", "x");
-    const { checkpoint } = await proveCommit(lab, "empty");
+    const { checkpoint } = await checkCommit(lab, "empty");
     expect(checkpoint.metadata.git.note).toContain("empty");
     expect([...lab.listing().keys()]).toContain("worktree/empty/file");
     // The nested repository gets a commit; then it stops being a repository.
     fs.writeFileSync(join(lab.worktree, "nested/more"), "more");
     lab.git("-C", "nested", "add", "-A");
     lab.git("-C", "nested", "-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "more");
-    await proveCommit(lab, "empty");
+    await checkCommit(lab, "empty");
     fs.rmSync(join(lab.worktree, "nested/.git"), { recursive: true });
     fs.rmSync(join(lab.worktree, "empty/.git"), { recursive: true });
-    await proveCommit(lab);
+    await checkCommit(lab);
     fs.rmSync(join(lab.worktree, "sub"), { recursive: true });
-    await proveCommit(lab);
+    await checkCommit(lab);
   });
 
   it("holds names that are not UTF-8", async () => {
     using lab = createRepository();
     const odd = Buffer.concat([Buffer.from(`${lab.worktree}/`), Buffer.from([0x66, 0xff, 0x0a, 0x20])]);
     lab.write(".gitignore", "*.hidden\n");
-    await proveCommit(lab);
+    await checkCommit(lab);
     fs.writeFileSync(odd, "odd");
     fs.writeFileSync(Buffer.concat([odd, Buffer.from(".hidden")]), "odd and ignored");
     lab.write("new\nline", "x");
     lab.write("sp ace", "x");
     lab.write(":(exclude)magic", "x");
-    await proveCommit(lab);
+    await checkCommit(lab);
     fs.rmSync(odd);
-    await proveCommit(lab);
+    await checkCommit(lab);
   });
 
   it("follows ignore rules that change between checkpoints", async () => {
     using lab = createRepository();
     lab.write("a.tmp", "x");
-    await proveCommit(lab);
+    await checkCommit(lab);
     lab.write(".gitignore", "*.tmp\n");
-    await proveCommit(lab);
+    await checkCommit(lab);
     fs.appendFileSync(join(lab.worktree, ".git/info/exclude"), "b.*\n");
     lab.write("b.txt", "x");
-    await proveCommit(lab);
+    await checkCommit(lab);
     lab.git("config", "core.excludesFile", join(lab.directory, "mine"));
     fs.writeFileSync(join(lab.directory, "mine"), "c.*\n");
     lab.write("c.txt", "x");
-    await proveCommit(lab);
+    await checkCommit(lab);
     fs.rmSync(join(lab.worktree, ".gitignore"));
-    await proveCommit(lab);
+    await checkCommit(lab);
     lab.write(".gitattributes", "*.txt text eol=crlf\n");
     lab.write("tracked.txt", "one\r\n");
-    await proveCommit(lab);
+    await checkCommit(lab);
   });
 
   it("is correct when the user's index is newer than a change of the same size", async () => {
@@ -268,7 +268,7 @@ describe("the commit of a checkpoint", () => {
       lab.git("add", "racy.txt");
       lab.write("racy.txt", `${i}bbbb\n`);
       fs.rmSync(lab.context.cacheDirectory, { recursive: true, force: true });
-      await proveCommit(lab);
+      await checkCommit(lab);
     }
   });
 
@@ -326,7 +326,7 @@ describe("the commit of a checkpoint", () => {
       true,
     );
     lab.write("x", "x");
-    await proveCommit(lab);
+    await checkCommit(lab);
     using above = createLab();
     execFileSync("git", ["init", "-q", above.directory]);
     fs.mkdirSync(join(above.worktree, ".git"));
@@ -350,7 +350,7 @@ describe("the commit of a checkpoint", () => {
     expect((await lab.checkpoint()).checkpoint.metadata.git.status).toBe("degraded");
   });
 
-  it("is not made through a worktree that is a link: this is reported, and the target is not touched", async () => {
+  it("is not created through a worktree that is a symlink: this is reported, and the target is not touched", async () => {
     using lab = createRepository();
     const elsewhere = join(lab.directory, "elsewhere");
     fs.renameSync(lab.worktree, elsewhere);
@@ -377,23 +377,23 @@ describe("the commit of a checkpoint", () => {
     sha256.git("add", "-A");
     sha256.git("commit", "-qm", "first");
     sha256.write("a", "two");
-    expect((await proveCommit(sha256)).checkpoint.metadata.git.commit).toHaveLength(64);
+    expect((await checkCommit(sha256)).checkpoint.metadata.git.commit).toHaveLength(64);
     using source = createRepository();
     source.git("commit", "-q", "--allow-empty", "-m", "second");
     for (const how of [["--depth=1"], ["--shared"]]) {
       using clone = createRepository({}, false);
       clone.git("clone", "-q", ...how, `file://${source.worktree}`.slice(how[0] === "--shared" ? 7 : 0), ".");
       clone.write("untracked", "x");
-      await proveCommit(clone);
+      await checkCommit(clone);
       clone.write("untracked", "xy");
-      await proveCommit(clone);
+      await checkCommit(clone);
     }
     source.git("sparse-checkout", "set", "nothing-else");
     expect(fs.existsSync(join(source.worktree, "dir"))).toBe(false);
     source.write("untracked", "x");
-    await proveCommit(source);
+    await checkCommit(source);
     source.write("untracked", "xy");
-    const sparse = await proveCommit(source);
+    const sparse = await checkCommit(source);
     expect(source.git("ls-tree", "-r", "--name-only", sparse.checkpoint.metadata.git.commit!)).toContain(
       "dir/also.txt",
     );
@@ -405,13 +405,13 @@ describe("the commit of a checkpoint", () => {
     lab.git("config", "filter.bad.required", "true");
     lab.write(".gitattributes", "*.bad filter=bad\n");
     lab.write("x.bad", "x");
-    const before = lab.belongings();
+    const before = lab.userState();
     const failed = await lab.checkpoint();
     expect(failed.checkpoint.metadata.git).toMatchObject({ status: "degraded", branch: "main" });
     expect(failed.flaws).toEqual([expect.objectContaining({ path: "worktree", kind: "degraded" })]);
     expect(failed.flaws[0]!.reason).not.toContain("\n");
     expect(lab.text("worktree/x.bad")).toBe("x");
-    expect(lab.belongings()).toEqual(before);
+    expect(lab.userState()).toEqual(before);
     fs.rmSync(join(lab.worktree, "x.bad"));
     const bare = lab.with({ environment: { PATH: "/nowhere" } });
     expect((await bare.checkpoint()).checkpoint.metadata.git).toMatchObject({
@@ -422,7 +422,7 @@ describe("the commit of a checkpoint", () => {
     fs.writeFileSync(lab.context.cacheDirectory, "not a directory");
     expect((await lab.checkpoint()).checkpoint.metadata.git.status).toBe("degraded");
     fs.rmSync(lab.context.cacheDirectory);
-    await proveCommit(lab);
+    await checkCommit(lab);
   });
 
   it("kills a filter that hangs", async () => {
@@ -431,7 +431,7 @@ describe("the commit of a checkpoint", () => {
     lab.git("config", "filter.slow.clean", `sh -c 'echo $$ > ${pidFile}; sleep 300'`);
     lab.write(".gitattributes", "*.slow filter=slow\n");
     lab.write("x.slow", "x");
-    // The clock advances while the filter runs, and not while a busy machine starts one git after another.
+    // With fake timers, the timeout cannot expire while a busy machine is still starting git.
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => void vi.useRealTimers());
     const position = commitWorktree({
@@ -452,7 +452,7 @@ describe("the commit of a checkpoint", () => {
     while (!pidText().endsWith("\n")) await pause(10);
     const pid = Number(pidText());
     vi.advanceTimersByTime(699);
-    expect(vi.getTimerCount(), "it is still waited for").toBe(1);
+    expect(vi.getTimerCount(), "still waiting").toBe(1);
     vi.advanceTimersByTime(1);
     expect(await position).toMatchObject({ status: "degraded", note: "git add: no answer within 0.7 s" });
     while (!isGone(pid)) await pause(10);
@@ -469,39 +469,39 @@ describe("the commit of a checkpoint", () => {
     });
   });
 
-  it("is made again when its ref was deleted", async () => {
+  it("is created again when its ref was deleted", async () => {
     using lab = createRepository();
-    const first = await proveCommit(lab);
+    const first = await checkCommit(lab);
     lab.git("update-ref", "-d", first.checkpoint.metadata.git.ref!);
-    const second = await proveCommit(lab);
+    const second = await checkCommit(lab);
     expect(second.checkpoint.metadata.git.ref).not.toBe(first.checkpoint.metadata.git.ref);
   });
 
   it("is the same when nothing changed, and shares its ref", async () => {
     using lab = createRepository();
-    const first = await proveCommit(lab);
+    const first = await checkCommit(lab);
     const second = await lab.checkpoint();
     expect(second.outcome).toBe("unchanged");
     expect(second.checkpoint.metadata.git.ref).toBe(first.checkpoint.metadata.git.ref);
-    // Elsewhere in the cell.
+    // A change elsewhere in the cell.
     fs.writeFileSync(join(lab.cell, "note"), "x");
-    const third = await proveCommit(lab);
+    const third = await checkCommit(lab);
     expect(third.checkpoint.metadata.git.commit).toBe(first.checkpoint.metadata.git.commit);
   });
 
   it("is correct after checkpoints with another cache directory", async () => {
     using lab = createRepository();
     lab.write("goes", "x");
-    await proveCommit(lab);
+    await checkCommit(lab);
     const cache = lab.context.cacheDirectory;
     fs.cpSync(cache, `${cache}-mine`, { recursive: true, preserveTimestamps: true });
     fs.rmSync(join(lab.worktree, "goes"));
-    await proveCommit(lab);
+    await checkCommit(lab);
     // Back to a private index without the removal.
     fs.rmSync(cache, { recursive: true });
     fs.renameSync(`${cache}-mine`, cache);
     lab.write("comes", "x");
-    await proveCommit(lab);
+    await checkCommit(lab);
   });
 });
 
@@ -534,7 +534,7 @@ describe("an incremental commit has the same tree as a full one", () => {
     for (let round = 0; round < 25; round += 1) {
       for (let i = random.int(1, 4); i > 0; i -= 1) edit();
       if (random.chance(0.1)) lab.git("commit", "-qam", "user", "--allow-empty");
-      await proveCommit(lab);
+      await checkCommit(lab);
     }
   });
 });

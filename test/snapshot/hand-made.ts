@@ -16,12 +16,12 @@ import type { TocEntry } from "../../src/snapshot/vault/toc-row.ts";
 import type { Vault } from "../../src/snapshot/vault/vault.ts";
 import { createSeededIds, createSimulatedClock, type SimulatedClock } from "../../src/testing/index.ts";
 
-export interface HandMachine extends Machine {
+export interface SeededMachine extends Machine {
   readonly clock: SimulatedClock;
 }
 
-/** Real files and locks; time and ids from a seed. */
-export function handMachine(seed = 1): HandMachine {
+/** Real files and locks; simulated time, and ids from a seed. */
+export function seededMachine(seed = 1): SeededMachine {
   return { ...systemMachine, clock: createSimulatedClock(), ids: createSeededIds(seed) };
 }
 
@@ -116,15 +116,15 @@ export function makeLayer(
   return writer.finish(removed);
 }
 
-export interface HandCheckpoint extends Partial<Omit<CheckpointRef, "manifest">> {
+export interface CheckpointDraft extends Partial<Omit<CheckpointRef, "manifest">> {
   readonly metadata?: Partial<CheckpointMetadata>;
 }
 
-/** Publishes one more checkpoint made of these layers. Takes no lock: the caller holds it, or nobody else is there. */
+/** Publishes one more checkpoint made of these layers. Takes no lock: the caller holds it, or no other process uses the vault. */
 export function publishCheckpoint(
   context: Pick<MissionContext, "machine" | "vault">,
   layers: readonly LayerRef[],
-  given: HandCheckpoint = {},
+  given: CheckpointDraft = {},
 ): CheckpointRef {
   const { machine, vault } = context;
   const { metadata, ...extra } = given;
@@ -133,7 +133,7 @@ export function publishCheckpoint(
   const { digest, size } = putCheckpoint(
     vault,
     {
-      ...handMetadata(vault, id, createdAtMs),
+      ...defaultMetadata(vault, id, createdAtMs),
       reason: given.reason ?? "manual",
       message: given.message ?? null,
       parent: given.parent ?? null,
@@ -158,7 +158,7 @@ export function publishCheckpoint(
   return ref;
 }
 
-function handMetadata(vault: Vault, id: string, createdAtMs: number): CheckpointMetadata {
+function defaultMetadata(vault: Vault, id: string, createdAtMs: number): CheckpointMetadata {
   return {
     format: 1,
     checkpoint_id: id,

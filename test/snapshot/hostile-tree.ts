@@ -8,16 +8,16 @@ const support = posixSupport();
 if (!support.ok) throw new Error(`these tests need libc: ${support.reason}`);
 const { posix } = support;
 
-export interface Garden {
-  /** One more path, of a random kind. */
-  grow(): void;
-  /** One random edit. */
+export interface HostileTree {
+  /** Adds a path of a random kind. */
+  add(): void;
+  /** Makes one random edit. */
   edit(): void;
 }
 
-export interface GardenOptions {
+export interface HostileTreeOptions {
   /** Largest file in bytes. */
-  readonly most?: number;
+  readonly maxBytes?: number;
   /** Names that match secret patterns. */
   readonly secrets?: boolean;
 }
@@ -51,7 +51,11 @@ const NAMES: readonly (string | Buffer)[] = [
 const SECRET_NAMES = [".env", "id_rsa", "server.pem", ".ssh"];
 const SIZES = [0, 1, 511, 512, 513, 4096, 5000, 70_000, 300_000];
 
-export function createGarden(root: string, random: Random, options: GardenOptions = {}): Garden {
+export function createHostileTree(
+  root: string,
+  random: Random,
+  options: HostileTreeOptions = {},
+): HostileTree {
   const names = options.secrets ? [...NAMES, ...SECRET_NAMES, ...SECRET_NAMES] : NAMES;
   let serial = 0;
 
@@ -86,7 +90,7 @@ export function createGarden(root: string, random: Random, options: GardenOption
     const chosen = pick((stat) => stat.isDirectory());
     return chosen === undefined || random.chance(0.2) ? Buffer.from(root) : chosen;
   };
-  /** An unused path, or undefined where paths get too long. */
+  /** An unused path, or undefined if it exists or is too long. */
   const place = (): Buffer | undefined => {
     const path = join(directory(), newName());
     return path.length > 3500 || fs.lstatSync(path, { throwIfNoEntry: false }) ? undefined : path;
@@ -98,9 +102,9 @@ export function createGarden(root: string, random: Random, options: GardenOption
     return Buffer.alloc(size, block.length === 0 ? 0 : block);
   };
   const size = () => {
-    const most = options.most ?? 300_000;
-    if (most > 1 << 20 && random.chance(0.15)) return random.int(1 << 20, most);
-    return Math.min(most, random.pick(SIZES));
+    const maxBytes = options.maxBytes ?? 300_000;
+    if (maxBytes > 1 << 20 && random.chance(0.15)) return random.int(1 << 20, maxBytes);
+    return Math.min(maxBytes, random.pick(SIZES));
   };
   const someTime = (): bigint => {
     const seconds = random.pick([
@@ -114,14 +118,14 @@ export function createGarden(root: string, random: Random, options: GardenOption
     return seconds * 1_000_000_000n + BigInt(random.pick([0, 1, 999_999_999, random.int(0, 999_999_999)]));
   };
   const touch = (path: Buffer) => posix.setTimes(path, someTime(), someTime());
-  /** Read-only files are edited too; without root they are made writable for a moment. */
+  /** Runs `work` on a file that may be read-only; without root, it is made writable meanwhile. */
   const writable = (path: Buffer, work: () => void) => {
     const mode = fs.lstatSync(path).mode & 0o7777;
     if (!isRoot) fs.chmodSync(path, mode | 0o200);
     work();
     if (!isRoot) fs.chmodSync(path, mode);
   };
-  const dress = (path: Buffer, stat: fs.Stats) => {
+  const changeAttributes = (path: Buffer, stat: fs.Stats) => {
     if (stat.isSymbolicLink()) return;
     const bits = random.chance(0.2) ? 0o7777 : random.int(0, 0o7777);
     if (isRoot && random.chance(0.3)) {
@@ -144,7 +148,7 @@ export function createGarden(root: string, random: Random, options: GardenOption
   const makeSparse = (path: Buffer) => {
     const fd = fs.openSync(path, "w");
     try {
-      const length = random.int(1, options.most ?? 300_000) + 100_000;
+      const length = random.int(1, options.maxBytes ?? 300_000) + 100_000;
       fs.ftruncateSync(fd, length);
       for (let i = random.int(0, 3); i > 0; i -= 1) {
         const at = random.int(0, length - 1);
@@ -173,7 +177,7 @@ export function createGarden(root: string, random: Random, options: GardenOption
     random.pick(kinds)(path);
     const stat = fs.lstatSync(path, { throwIfNoEntry: false });
     if (stat === undefined) return;
-    if (random.chance(0.5)) dress(path, stat);
+    if (random.chance(0.5)) changeAttributes(path, stat);
     if (random.chance(0.5)) touch(path);
   };
   const remove = (path: Buffer) => fs.rmSync(path, { recursive: true, force: true });
@@ -240,7 +244,7 @@ export function createGarden(root: string, random: Random, options: GardenOption
       fs.renameSync(b, a);
       fs.renameSync(between, b);
     },
-    onAny((path) => dress(path, fs.lstatSync(path))),
+    onAny((path) => changeAttributes(path, fs.lstatSync(path))),
     onAny(touch),
     // Hard links are replaced.
     () => {
@@ -252,7 +256,7 @@ export function createGarden(root: string, random: Random, options: GardenOption
   ];
 
   return {
-    grow() {
+    add() {
       const path = place();
       if (path !== undefined) make(path);
     },

@@ -24,7 +24,7 @@ import { type ImportOptions, importCell } from "../../src/snapshot/operations/im
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { encodeHeader, encodeSparseMap, padding } from "../../src/snapshot/tar/header.ts";
 import { isRoot } from "../plain-user.ts";
-import { type Draft, draftEntry, fixtureContext, handMachine } from "./hand-made.ts";
+import { type Draft, draftEntry, fixtureContext, seededMachine } from "./hand-made.ts";
 import { removeTree } from "./lab.ts";
 
 let home: string;
@@ -36,7 +36,7 @@ beforeEach(() => {
   outside = join(home, "outside");
   mkdirSync(outside);
   writeFileSync(join(outside, "precious"), "do not touch");
-  context = fixtureContext(handMachine(), join(home, "lazarus"));
+  context = fixtureContext(seededMachine(), join(home, "lazarus"));
 });
 
 afterEach(() => removeTree(home));
@@ -70,12 +70,12 @@ function archive(...members: (Draft | Buffer)[]): string {
   return file;
 }
 
-const take = (source: string, options: Partial<ImportOptions> = {}) =>
+const importArchive = (source: string, options: Partial<ImportOptions> = {}) =>
   importCell(context, { source, owners: isRoot, ...options });
 
 async function refused(source: string, options: Partial<ImportOptions> = {}): Promise<LazarusError> {
-  const error = await take(source, options).then(
-    () => expect.unreachable("it was taken"),
+  const error = await importArchive(source, options).then(
+    () => expect.unreachable("the import succeeded"),
     (reason) => reason,
   );
   expect(error).toBeInstanceOf(LazarusError);
@@ -99,28 +99,28 @@ describe("an import refuses", () => {
     [".. in the middle", () => [{ path: "a/../../../escaped", content: "x" }]],
     [".. that stays inside", () => [{ path: "a/../b", content: "x" }]],
     ["an absolute name", () => [{ path: join(outside, "evil"), content: "x" }]],
-    ["a name of nothing but slashes", () => [{ path: "///", content: "x" }]],
+    ["a name that is only slashes", () => [{ path: "///", content: "x" }]],
     ["a directory above", () => [{ path: "..", type: "directory" }]],
     [
       "a file written through a symbolic link",
       () => [
-        { path: "door", type: "symlink", target: outside },
-        { path: "door/evil", content: "x" },
+        { path: "link", type: "symlink", target: outside },
+        { path: "link/evil", content: "x" },
       ],
     ],
     [
       "a file written through a relative link",
       () => [
         { path: "d", type: "directory" },
-        { path: "d/door", type: "symlink", target: "../../../outside" },
-        { path: "d/door/evil", content: "x" },
+        { path: "d/link", type: "symlink", target: "../../../outside" },
+        { path: "d/link/evil", content: "x" },
       ],
     ],
     [
       "a directory made through a link",
       () => [
-        { path: "door", type: "symlink", target: outside },
-        { path: "door/evil", type: "directory" },
+        { path: "link", type: "symlink", target: outside },
+        { path: "link/evil", type: "directory" },
       ],
     ],
     [
@@ -137,11 +137,11 @@ describe("an import refuses", () => {
     [
       "a hard link through a symbolic link",
       () => [
-        { path: "door", type: "symlink", target: outside },
-        { path: "h", linkTo: "door/precious" },
+        { path: "link", type: "symlink", target: outside },
+        { path: "h", linkTo: "link/precious" },
       ],
     ],
-    ["a hard link to nothing", () => [{ path: "h", linkTo: "nowhere" }]],
+    ["a hard link to a missing file", () => [{ path: "h", linkTo: "nowhere" }]],
     [
       "a hard link to a directory",
       () => [
@@ -149,8 +149,8 @@ describe("an import refuses", () => {
         { path: "h", linkTo: "d" },
       ],
     ],
-    ["a link as its root", () => [{ path: ".", type: "symlink", target: outside }]],
-    ["a name longer than any file system takes", () => [{ path: "n".repeat(300), content: "x" }]],
+    ["a symbolic link as the root", () => [{ path: ".", type: "symlink", target: outside }]],
+    ["a name longer than any file system allows", () => [{ path: "n".repeat(300), content: "x" }]],
     [
       "a sparse file of four exabytes",
       () => [{ path: "big", content: "ab", size: 2 ** 52, extents: [[0, 2]] }],
@@ -162,14 +162,14 @@ describe("an import refuses", () => {
         { path: "meta/mission.json", content: "{}" },
       ],
     ],
-    ["nothing at all", () => []],
-    ["what is no tar", () => [Buffer.from("Hello, I am no tar archive. ".repeat(100))]],
+    ["an empty archive", () => []],
+    ["a file that is not a tar archive", () => [Buffer.from("This is not a tar archive. ".repeat(100))]],
   ];
   for (const [what, members] of escapes) {
     it(what, async () => {
       if (what === "a sparse file of four exabytes") {
-        // Some file systems do take such a file: then it is contained, and costs nothing.
-        await take(archive(...members())).catch((error) => expect(error.code).toBe("LAYER_HOSTILE"));
+        // Some file systems allow such a file; then it is imported and takes no space.
+        await importArchive(archive(...members())).catch((error) => expect(error.code).toBe("LAYER_HOSTILE"));
         return;
       }
       await refused(archive(...members()));
@@ -208,7 +208,7 @@ describe("an import refuses", () => {
     const group = gzipSync(headers, { level: 9 });
     const file = join(home, "many.tar.gz");
     writeFileSync(file, Buffer.concat(Array.from({ length: 5000 }, () => group)));
-    // The default is two million; a smaller one here, since every entry before the limit is really made.
+    // The default is two million; smaller here, because every entry before the limit is created.
     expect((await refused(file, { limits: { maxRatio: 0, maxEntries: 5000 } })).message).toContain(
       "more than 5000 entries",
     );
@@ -234,11 +234,11 @@ describe("an import refuses", () => {
   });
 });
 
-describe("an import contains", () => {
+describe("an import", () => {
   const worktree = (...parts: string[]) => join(context.cellRoot, "worktree", ...parts);
 
-  it("devices, which become flaws", async () => {
-    const { lost } = await take(
+  it("skips devices and lists them as flaws", async () => {
+    const { lost } = await importArchive(
       archive({ path: "ok", content: "1" }, ofType({ path: "disk" }, "4"), ofType({ path: "tty" }, "3")),
     );
     expect(lost).toEqual([
@@ -248,18 +248,18 @@ describe("an import contains", () => {
     expect(readdirSync(worktree())).toEqual(["ok"]);
   });
 
-  it("symlinks that point outside, which are kept and never followed", async () => {
-    await take(
+  it("keeps symlinks that point outside and never follows them", async () => {
+    await importArchive(
       archive(
-        { path: "door", type: "symlink", target: outside },
+        { path: "link", type: "symlink", target: outside },
         { path: "up", type: "symlink", target: "../../../.." },
       ),
     );
-    expect(lstatSync(worktree("door")).isSymbolicLink()).toBe(true);
+    expect(lstatSync(worktree("link")).isSymbolicLink()).toBe(true);
   });
 
-  it("duplicate names: the last one wins", async () => {
-    await take(
+  it("keeps the last of duplicate names", async () => {
+    await importArchive(
       archive(
         { path: "a", content: "first" },
         { path: "a", content: "second" },
@@ -275,8 +275,8 @@ describe("an import contains", () => {
     expect(readFileSync(worktree("s"), "utf8")).toBe("written to the name, not through it");
   });
 
-  it("names that are not UTF-8, exactly", async () => {
-    await take(
+  it("keeps names that are not UTF-8", async () => {
+    await importArchive(
       archive({ path: "caf\udce9/\udcff", content: "1" }, { path: "\u001b[31mred\nname", content: "2" }),
     );
     const names = readdirSync(worktree(), { encoding: "buffer" }).map((name) => name.toString("latin1"));
@@ -289,17 +289,17 @@ describe("an import contains", () => {
     ).toBe("1");
   });
 
-  it("setuid bits and privileged attributes, which are dropped unless trusted", async () => {
+  it("drops setuid bits and privileged attributes unless trusted", async () => {
     const drafts: Draft[] = [
       { path: "tool", content: "1", mode: 0o4755, xattrs: [["security.capability", "AQAAAg=="]] },
     ];
-    const { lost } = await take(archive(...drafts));
+    const { lost } = await importArchive(archive(...drafts));
     expect(statSync(worktree("tool")).mode & 0o7777).toBe(0o755);
     expect(lost.map(({ kind, path }) => [kind, path])).toEqual([
       ["degraded", "tool"],
       ["degraded", "tool"],
     ]);
-    const again = fixtureContext(handMachine(2), join(home, "lazarus"), "mine");
+    const again = fixtureContext(seededMachine(2), join(home, "lazarus"), "mine");
     await importCell(again, {
       source: archive({ path: "tool", content: "1", mode: 0o4755 }),
       owners: false,
@@ -308,9 +308,9 @@ describe("an import contains", () => {
     expect(statSync(join(again.cellRoot, "worktree", "tool")).mode & 0o7777).toBe(0o4755);
   });
 
-  it("a repository whose config names programs, without running git", async () => {
+  it("does not run git in a repository whose config names programs", async () => {
     const trap = join(home, "evil");
-    await take(
+    await importArchive(
       archive(
         { path: ".git", type: "directory" },
         { path: ".git/HEAD", content: "ref: refs/heads/main\n" },
@@ -328,7 +328,7 @@ describe("an import contains", () => {
   });
 
   it("leaves a vault that verifies, with one checkpoint of reason import", async () => {
-    const { ref } = await take(
+    const { ref } = await importArchive(
       archive({ path: "d", type: "directory", mode: 0o000 }, { path: "d/f", content: "1" }),
     );
     expect(context.vault.list()).toMatchObject([{ id: ref.id, reason: "import" }]);
@@ -337,7 +337,7 @@ describe("an import contains", () => {
   });
 
   it("accepts an archive whose top directory is closed to its owner", async () => {
-    const { as, lost } = await take(
+    const { as, lost } = await importArchive(
       archive({ path: ".", type: "directory", mode: 0o000 }, { path: "-f", content: "1" }),
     );
     expect({ as, lost }).toEqual({ as: "worktree", lost: [] });
@@ -347,7 +347,7 @@ describe("an import contains", () => {
   });
 
   it("accepts a cell of read-only directories that it must write to", async () => {
-    const { as, lost } = await take(
+    const { as, lost } = await importArchive(
       archive(
         { path: "c", type: "directory", mode: 0o555 },
         { path: "c/meta", type: "directory", mode: 0o555 },
@@ -368,8 +368,8 @@ describe("an import contains", () => {
   });
 
   it("refuses an existing mission and leaves it unchanged", async () => {
-    await take(archive({ path: "f", content: "1" }));
-    await expect(take(archive({ path: "f", content: "2" }))).rejects.toMatchObject({
+    await importArchive(archive({ path: "f", content: "1" }));
+    await expect(importArchive(archive({ path: "f", content: "2" }))).rejects.toMatchObject({
       code: "TARGET_NOT_EMPTY",
     });
     expect(readFileSync(worktree("f"), "utf8")).toBe("1");

@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => fs.rmSync(bin, { recursive: true }));
 
-const stand = (name: string, body: string) =>
+const stub = (name: string, body: string) =>
   fs.writeFileSync(join(bin, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
 
 function run(): { status: number | null; stderr: string; calls: string[] } {
@@ -24,31 +24,31 @@ function run(): { status: number | null; stderr: string; calls: string[] } {
   return { status, stderr, calls };
 }
 
-/** An apt-get that notes what it is asked, and answers with this code. */
-function standApt(code: number): void {
-  stand("timeout", 'shift; exec "$@"');
-  stand("apt-get", `for word; do last="$word"; done; echo "$last" >> "${join(bin, "calls")}"; exit ${code}`);
+/** An apt-get that logs its last argument and exits with this code. */
+function stubApt(code: number): void {
+  stub("timeout", 'shift; exec "$@"');
+  stub("apt-get", `for word; do last="$word"; done; echo "$last" >> "${join(bin, "calls")}"; exit ${code}`);
 }
 
 describe("install-tools", () => {
   it("does nothing and prints nothing when all are installed", () => {
-    for (const name of TOOLS) stand(name, "");
+    for (const name of TOOLS) stub(name, "");
     expect(run()).toEqual({ status: 0, stderr: "", calls: [] });
   });
 
   it("explains what is missing without root and without apt-get", () => {
-    for (const name of TOOLS.slice(1)) stand(name, "");
-    stand("id", "echo 1000");
+    for (const name of TOOLS.slice(1)) stub(name, "");
+    stub("id", "echo 1000");
     expect(run()).toMatchObject({ status: 0, stderr: "tools: skopeo not installed: needs root\n" });
-    stand("id", "echo 0");
+    stub("id", "echo 0");
     expect(run()).toMatchObject({ status: 0, stderr: "tools: skopeo not installed: needs apt-get\n" });
   });
 
   it("installs what is missing, runs an update only when that fails, and explains a failure", () => {
-    stand("id", "echo 0");
-    standApt(0);
+    stub("id", "echo 0");
+    stubApt(0);
     expect(run()).toEqual({ status: 0, stderr: "", calls: [TOOLS.at(-1)] });
-    standApt(1);
+    stubApt(1);
     expect(run()).toEqual({
       status: 0,
       stderr: `tools: ${TOOLS.join(" ")} not installed: apt-get failed\n`,

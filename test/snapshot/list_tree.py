@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Lists a tree exactly, for comparison: one JSON line per path, in byte order.
 
-Written apart from Lazarus on purpose: it shares no code with what it judges. Bytes that are not ASCII are shown as
-percent escapes. Fields: path, type, mode, uid, gid, mtime_ns (text: JSON readers round it), size, sha256, links (paths of the same inode), xattrs,
-target, holes (whether the file occupies less than its size).
+Deliberately independent: it shares no code with Lazarus. Bytes that are not printable ASCII are percent-escaped. Fields:
+path, type, mode, uid, gid, mtime_ns (a string, because JSON readers round it), size, sha256, links (paths of the same
+inode), xattrs, target, holes (whether the file occupies less than its size).
 """
 import hashlib
 import json

@@ -17,13 +17,13 @@ import { importCell } from "../../src/snapshot/operations/import.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { isRoot } from "../plain-user.ts";
 import { CHANGES, canList, type ListedPath, listTree, makeRealCell } from "./real-cell.ts";
-import { isHere } from "./tools.ts";
+import { isInstalled } from "./tools.ts";
 import { unpackWithUmoci, withRecordedOwner } from "./umoci.ts";
 
 const has = {
-  skopeo: isHere("skopeo", "our vault in the hands of skopeo"),
-  umoci: isHere("umoci", "our vault in the hands of umoci"),
-  tar: isHere("tar", "our layers and archives in the hands of tar"),
+  skopeo: isInstalled("skopeo", "vaults read by skopeo"),
+  umoci: isInstalled("umoci", "vaults unpacked by umoci"),
+  tar: isInstalled("tar", "layers and archives read by tar"),
 };
 
 describe.skipIf(!canList())("a vault after several deltas", () => {
@@ -107,7 +107,7 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
   it("can be imported from an archive and from the layout itself, gzip and zstd", async () => {
     const [last] = states.slice(-1);
     const zstd = openMission("z", "zstd");
-    // Seed files say the mission's own name: everything else must be the same.
+    // The seed files contain the mission's name; everything else must be the same.
     const seeds = ["meta", "config", "state"];
     const same = (mission: MissionContext, tree: string) =>
       expect(listTree(mission.cellRoot, ...seeds)).toEqual(listTree(tree, ...seeds));
@@ -130,12 +130,12 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
   });
 });
 
-/** In a layer a real name that looks like a whiteout travels under an escape. */
+/** In a layer, real names that look like whiteouts are escaped. */
 function escapeWhiteouts(row: ListedPath): ListedPath {
   return { ...row, path: row.path.replace(/(^|\/)((?:\.lazarus)*\.wh\.)/g, "$1.lazarus$2") };
 }
 
-/** umoci writes holes as zeros and knows neither groups of links by name: the rest must be equal. */
+/** umoci writes holes as zeros; everything else must be equal. */
 function forUmoci(tree: readonly ListedPath[]): unknown[] {
   return tree.map(({ holes: _, ...row }) => row).sort((a, b) => (a.path < b.path ? -1 : 1));
 }

@@ -1,4 +1,4 @@
-// One checkpoint for files and flows, its size, and the pruning after it.
+// What a checkpoint records about flows, how much it stores, and the prune after it.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";

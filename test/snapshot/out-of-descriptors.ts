@@ -5,7 +5,7 @@ import { createLab } from "./lab.ts";
 
 const [home = "", left = "0"] = process.argv.slice(2);
 const lab = createLab({ home });
-// Load now what is loaded lazily.
+// The first checkpoint loads everything that is loaded lazily.
 await lab.checkpoint();
 fs.writeFileSync(`${lab.worktree}/new`, "x");
 const taken: number[] = [];

@@ -14,11 +14,11 @@ beforeEach(() => {
 });
 afterEach(() => removeTree(home));
 
-/** Runs `body` with `world`, `fs` and the rooms' functions at hand; what it returns comes back. */
+/** Runs `body` with `world`, `fs` and the operations in scope, and returns its result. */
 function asPlainUser(body: string): unknown {
   const script = `
     const fs = await import("node:fs");
-    const { createWorld, openMission, lookAt, differences } = await import("./test/snapshot/restore-world.ts");
+    const { createWorld, openMission, recordTree, differences } = await import("./test/snapshot/restore-world.ts");
     const { restoreCell } = await import("./src/snapshot/operations/restore.ts");
     const { restoreTo } = await import("./src/snapshot/operations/restore-into.ts");
     const { undoRestore } = await import("./src/snapshot/operations/undo.ts");
@@ -47,22 +47,22 @@ describe("directories that are closed to their owner", () => {
       await world.checkpoint();
       const proofs = [];
       for (let i = 0; i < 2; i += 1) proofs.push((await drill(world.context)).differences);
-      return { proofs, beside: world.beside() };`);
-    expect(result).toEqual({ proofs: [[], []], beside: [] });
+      return { proofs, siblings: world.siblings() };`);
+    expect(result).toEqual({ proofs: [[], []], siblings: [] });
   });
 
   it("are opened for a restore and closed again", () => {
     const result = asPlainUser(`
       world.write("worktree/closed/file", "then");
       fs.chmodSync(world.path("worktree/closed"), 0o500);
-      const before = lookAt(world.cell);
+      const before = recordTree(world.cell);
       const { ref } = await world.checkpoint();
       fs.chmodSync(world.path("worktree/closed"), 0o700);
       world.write("worktree/closed/file", "now, longer");
       world.write("worktree/closed/more", "now");
       fs.chmodSync(world.path("worktree/closed"), 0o500);
       const { flaws } = await restoreCell(world.context, { checkpoint: ref.id });
-      return { flaws, differences: differences(before, lookAt(world.cell)) };`);
+      return { flaws, differences: differences(before, recordTree(world.cell)) };`);
     expect(result).toEqual({ flaws: [], differences: [] });
   });
 
@@ -76,7 +76,7 @@ describe("directories that are closed to their owner", () => {
       }
       await forkMission(world.context, openMission(world.directory, "other"), {});
       await drill(world.context);
-      return world.beside();`);
+      return world.siblings();`);
     expect(result).toEqual(["other"]);
   });
 });

@@ -1,27 +1,27 @@
-// One run of the property "restoring a checkpoint gives the tree that was there", from a seed: grow a hostile tree, save,
-// edit, save again, and at the end restore every checkpoint and compare it with an independent lister.
+// One run of the property "restoring a checkpoint gives the captured tree", from a seed: create a hostile tree, then edit
+// it and take checkpoints in turns; at the end restore every checkpoint and compare it using an independent lister.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import { createRandom, type Random } from "../../src/testing/index.ts";
-import { createGarden, type GardenOptions } from "./hostile-tree.ts";
+import { createHostileTree, type HostileTreeOptions } from "./hostile-tree.ts";
 import { createLab, type Lab, type LabOptions, listTree, OLD_MS, removeTree } from "./lab.ts";
 
 export interface Profile {
   readonly lab?: LabOptions;
-  readonly garden?: GardenOptions;
+  readonly tree?: HostileTreeOptions;
   readonly size: number;
   readonly rounds: number;
   readonly editsPerRound: number;
   /** The worktree is a git repository with another one inside. */
   readonly git?: boolean;
   /** Damages the stat cache between checkpoints. */
-  readonly hurtCache?: boolean;
+  readonly damageCache?: boolean;
 }
 
 export const PROFILES: Readonly<Record<string, Profile>> = {
-  "when only stat tells what changed": { size: 60, rounds: 4, editsPerRound: 25, lab: { aheadMs: OLD_MS } },
+  "when only stat shows what changed": { size: 60, rounds: 4, editsPerRound: 25, lab: { aheadMs: OLD_MS } },
   "when every file is too young to trust its stat": {
     size: 40,
     rounds: 4,
@@ -32,27 +32,27 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     size: 15,
     rounds: 13,
     editsPerRound: 3,
-    garden: { secrets: true, most: 5000 },
+    tree: { secrets: true, maxBytes: 5000 },
   },
-  "when the stat cache is lost, torn or stale": { size: 30, rounds: 6, editsPerRound: 8, hurtCache: true },
-  "with large files and workers": { size: 40, rounds: 3, editsPerRound: 15, garden: { most: 7 << 20 } },
-  "with repositories in it": { size: 25, rounds: 4, editsPerRound: 10, git: true },
+  "when the stat cache is lost, torn or stale": { size: 30, rounds: 6, editsPerRound: 8, damageCache: true },
+  "with large files and workers": { size: 40, rounds: 3, editsPerRound: 15, tree: { maxBytes: 7 << 20 } },
+  "with git repositories": { size: 25, rounds: 4, editsPerRound: 10, git: true },
 };
 
 export async function runProperty(seed: number, profile: Profile): Promise<void> {
   const random = createRandom(seed);
   using lab = createLab({ ...profile.lab });
-  if (profile.git) plantRepositories(lab);
-  const garden = createGarden(lab.worktree, random, profile.garden);
-  for (let i = 0; i < profile.size; i += 1) garden.grow();
+  if (profile.git) createRepositories(lab);
+  const tree = createHostileTree(lab.worktree, random, profile.tree);
+  for (let i = 0; i < profile.size; i += 1) tree.add();
   const expected: { id: string; tree: string[] }[] = [];
   const caches: Buffer[] = [];
   for (let round = 0; round < profile.rounds; round += 1) {
-    if (round > 0) for (let i = 0; i < profile.editsPerRound; i += 1) garden.edit();
-    if (profile.hurtCache) hurtCache(lab, random, caches);
+    if (round > 0) for (let i = 0; i < profile.editsPerRound; i += 1) tree.edit();
+    if (profile.damageCache) damageCache(lab, random, caches);
     const before = listTree(lab.cell, "worktree/.git");
     const { ref, flaws } = await lab.checkpoint();
-    // Edits also hit the nested repository: git may find it broken.
+    // Edits also hit the nested repository, so git may report it as broken.
     const unexpected = flaws.filter(({ path, reason }) => path !== "worktree" || !reason.startsWith("git "));
     expect(unexpected, `seed ${seed}, round ${round}`).toEqual([]);
     expect(listTree(lab.cell, "worktree/.git"), `seed ${seed}: the checkpoint changed the cell`).toEqual(
@@ -64,10 +64,9 @@ export async function runProperty(seed: number, profile: Profile): Promise<void>
   for (const [round, { id, tree }] of expected.entries()) {
     const directory = await lab.restored(id);
     const got = listTree(directory);
-    expect(
-      difference(tree, got),
-      `seed ${seed}: checkpoint ${round} is not the tree it was taken of`,
-    ).toEqual([]);
+    expect(difference(tree, got), `seed ${seed}: checkpoint ${round} differs from the captured tree`).toEqual(
+      [],
+    );
     removeTree(directory);
   }
   await lab.verify();
@@ -81,10 +80,10 @@ function difference(wanted: readonly string[], got: readonly string[]): string[]
   ];
 }
 
-function plantRepositories(lab: Lab): void {
+function createRepositories(lab: Lab): void {
   // Without background maintenance, which creates and removes a lock file after a commit.
-  const words = ["user.name=t", "user.email=t@t", "maintenance.auto=false"];
-  const settings = words.flatMap((each) => ["-c", each]);
+  const options = ["user.name=t", "user.email=t@t", "maintenance.auto=false"];
+  const settings = options.flatMap((each) => ["-c", each]);
   const git = (directory: string, ...args: string[]) =>
     execFileSync("git", [...settings, ...args], { cwd: directory, stdio: "ignore" });
   const nested = join(lab.worktree, "nested");
@@ -97,7 +96,7 @@ function plantRepositories(lab: Lab): void {
   git(nested, "commit", "-qm", "one");
 }
 
-function hurtCache(lab: Lab, random: Random, caches: Buffer[]): void {
+function damageCache(lab: Lab, random: Random, caches: Buffer[]): void {
   const file = join(lab.context.cacheDirectory, "stat-cache");
   if (!fs.existsSync(file)) return;
   const bytes = fs.readFileSync(file);

@@ -19,7 +19,7 @@ import { join } from "node:path";
 import { initCell } from "../../src/cell/init.ts";
 import { posixSupport } from "../../src/platform/posix.ts";
 import type { MissionContext } from "../../src/snapshot/mission-context.ts";
-import { isHere } from "./tools.ts";
+import { isInstalled } from "./tools.ts";
 
 const LISTER = join(import.meta.dirname, "list_tree.py");
 
@@ -29,7 +29,7 @@ export interface ListedPath {
   readonly [field: string]: unknown;
 }
 
-/** The listing of a directory by the independent lister. */
+/** Lists a directory with list_tree.py, which shares no code with Lazarus. */
 export function listTree(root: string, ...skip: string[]): ListedPath[] {
   const text = execFileSync("python3", [LISTER, root, ...skip], { encoding: "utf8", maxBuffer: 1 << 28 });
   return text
@@ -39,7 +39,7 @@ export function listTree(root: string, ...skip: string[]): ListedPath[] {
 }
 
 export function canList(): boolean {
-  return isHere("python3", "trees as an independent Python script lists them");
+  return isInstalled("python3", "trees listed by an independent Python script");
 }
 
 export function makeRealCell(context: MissionContext): string {

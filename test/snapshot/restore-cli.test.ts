@@ -20,7 +20,7 @@ const file = () => world.read("home/missions/m/worktree/a");
 const ids = (text: string) => text.replaceAll(/\d{8}-\d{6}-[0-9a-z]{6}/g, "<id>");
 
 describe("restore", () => {
-  it("previews, restores, and tells how to undo and redo", () => {
+  it("previews, restores, and prints how to undo and redo", () => {
     expect(ids(world.show("restore m --dry-run"))).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
@@ -121,7 +121,7 @@ describe("fork and drill", () => {
     `);
     expect(world.read("home/missions/other/worktree/a")).toBe("then\n");
     expect(world.run(["fork", "m", "other"])).toMatchObject({ exit: 7 });
-    // Times of day have more digits or fewer, and so have the files that hold them.
+    // Sizes vary with the number of digits in the timestamps that the files contain.
     const drilled = ids(world.show("drill other")).replace(/\d+ B/, "<size>");
     expect(drilled).toMatchInlineSnapshot(`
       "exit 0

@@ -9,7 +9,7 @@ import { posixSupport } from "../../src/platform/posix.ts";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { previewRestore, restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
-import { createWorld, differences, lookAt, openMission, type World } from "./restore-world.ts";
+import { createWorld, differences, openMission, recordTree, type World } from "./restore-world.ts";
 
 let world: World;
 beforeEach(() => {
@@ -35,7 +35,7 @@ describe("a restore in place", () => {
       fs.mkdirSync(at(name));
       fs.writeFileSync(Buffer.concat([at(name), Buffer.from("/"), name]), "then");
     }
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     await world.checkpoint();
     for (const name of names.slice(0, 4)) fs.rmSync(at(name), { recursive: true });
     for (const name of names.slice(4)) {
@@ -44,7 +44,7 @@ describe("a restore in place", () => {
     }
     const { flaws } = await restoreCell(world.context, {});
     expect(flaws).toEqual([]);
-    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(differences(before, recordTree(world.cell))).toEqual([]);
   });
 
   it("replaces every type by every other, and back", async () => {
@@ -60,18 +60,18 @@ describe("a restore in place", () => {
     };
     const pairs = Object.keys(make).flatMap((from) => Object.keys(make).map((to) => [from, to] as const));
     for (const [from, to] of pairs) make[from]!(world.path(`worktree/${from}-${to}`));
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     const { ref } = await world.checkpoint();
     for (const [from, to] of pairs) {
       fs.rmSync(world.path(`worktree/${from}-${to}`), { recursive: true });
       make[to]!(world.path(`worktree/${from}-${to}`));
     }
-    const after = lookAt(world.cell);
+    const after = recordTree(world.cell);
     expect((await restoreCell(world.context, { checkpoint: ref.id })).flaws).toEqual([]);
-    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(differences(before, recordTree(world.cell))).toEqual([]);
     await undoRestore(world.context);
-    expect(differences(after, lookAt(world.cell))).toEqual([]);
-    expect(world.beside()).toEqual([]);
+    expect(differences(after, recordTree(world.cell))).toEqual([]);
+    expect(world.siblings()).toEqual([]);
   });
 
   it("changes a mode or a time without staging content", async () => {
@@ -97,12 +97,12 @@ describe("a restore in place", () => {
     } catch {
       context.skip("this file system has no user attributes");
     }
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     const blocks = fs.statSync(file).blocks;
     await world.checkpoint();
     fs.rmSync(file);
     expect((await restoreCell(world.context, {})).flaws).toEqual([]);
-    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(differences(before, recordTree(world.cell))).toEqual([]);
     expect(fs.statSync(file).blocks).toBeLessThanOrEqual(blocks + 16);
     expect(posix.listXattrs(file)).toEqual([{ name: "user.note", value: Buffer.from([0, 255, 10]) }]);
   });
@@ -147,7 +147,7 @@ describe("a restore in place", () => {
     expect(read("worktree/other/file")).toBe("then");
     expect(fs.readFileSync(join(outside, "file"), "utf8")).toBe("precious");
     expect(fs.readdirSync(outside)).toEqual(["file"]);
-    // And back again: the undo removes and makes links without following them.
+    // The undo removes and creates links without following them.
     await undoRestore(world.context);
     expect(fs.readlinkSync(world.path("worktree/dir"))).toBe(outside);
     expect(fs.readFileSync(join(outside, "file"), "utf8")).toBe("precious");
@@ -156,14 +156,14 @@ describe("a restore in place", () => {
   it("keeps paths excluded from the checkpoint, and paths excluded now", async () => {
     world.write("worktree/log/a.log", "1");
     world.write("worktree/cache/x", "of then");
-    const leaving = (...exclude: string[]) =>
+    const excluding = (...exclude: string[]) =>
       openMission(world.directory, "m", { document: { snapshot: { exclude } } });
-    const { ref } = await takeCheckpoint(leaving("*.log"), { reason: "manual" });
+    const { ref } = await takeCheckpoint(excluding("*.log"), { reason: "manual" });
     world.write("worktree/log/b.log", "2");
     world.write("worktree/log/c.txt", "2");
     world.write("worktree/more/d.log", "2");
     world.write("worktree/cache/x", "of now, with no second copy");
-    const { changes } = await restoreCell(leaving("cache"), { checkpoint: ref.id });
+    const { changes } = await restoreCell(excluding("cache"), { checkpoint: ref.id });
     expect(fs.readdirSync(world.path("worktree/log"))).toEqual(["a.log", "b.log"]);
     expect(fs.readdirSync(world.path("worktree/more"))).toEqual(["d.log"]);
     expect(read("worktree/cache/x")).toBe("of now, with no second copy");
@@ -177,15 +177,15 @@ describe("a restore in place", () => {
     fs.symlinkSync("real", world.cell);
     const context = openMission(world.directory, "m");
     fs.writeFileSync(join(place, "worktree/a"), "then");
-    const before = lookAt(place);
+    const before = recordTree(place);
     const { flaws } = await takeCheckpoint(context, { reason: "manual" });
     expect(flaws).toEqual([]);
     fs.writeFileSync(join(place, "worktree/a"), "now, and longer");
     fs.chmodSync(place, 0o755);
     await restoreCell(context, {});
-    expect(differences(before, lookAt(place))).toEqual([]);
+    expect(differences(before, recordTree(place))).toEqual([]);
     expect(fs.readlinkSync(world.cell)).toBe("real");
-    expect(world.beside()).toEqual(["real"]);
+    expect(world.siblings()).toEqual(["real"]);
   });
 
   it("leaves sockets alone", async () => {
@@ -232,10 +232,10 @@ describe("a restore in place", () => {
     await world.checkpoint();
     world.write("worktree/a", "2");
     world.write("worktree/b", "2");
-    const before = lookAt(world.directory);
+    const before = recordTree(world.directory);
     const { changes } = await previewRestore(world.context, {});
     expect(changes).toMatchObject({ changed: ["worktree/a"], removed: ["worktree/b"] });
-    expect(differences(before, lookAt(world.directory))).toEqual([]);
+    expect(differences(before, recordTree(world.directory))).toEqual([]);
   });
 
   it("reports that an agent may be running, and restores a missing cell", async () => {
@@ -243,13 +243,13 @@ describe("a restore in place", () => {
       "state/heartbeat.json",
       JSON.stringify({ mission_id: "m", timestamp: Date.now() / 1000, status: "working" }),
     );
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     await world.checkpoint();
     expect((await restoreCell(world.context, {})).alive).toMatchObject({ status: "working" });
     fs.rmSync(world.cell, { recursive: true });
     const { safety, flaws } = await restoreCell(world.context, {});
     expect([safety, flaws]).toEqual([null, []]);
-    expect(differences(before, lookAt(world.cell))).toEqual([]);
-    expect(world.beside()).toEqual([]);
+    expect(differences(before, recordTree(world.cell))).toEqual([]);
+    expect(world.siblings()).toEqual([]);
   });
 });

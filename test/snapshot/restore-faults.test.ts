@@ -11,7 +11,7 @@ import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { decodeJournal, encodeJournal, type Journal } from "../../src/snapshot/restore/journal.ts";
 import { createFaultyDisk, createRandom } from "../../src/testing/index.ts";
-import { createWorld, differences, lookAt, openMission, type World } from "./restore-world.ts";
+import { createWorld, differences, openMission, recordTree, type World } from "./restore-world.ts";
 
 let world: World;
 beforeEach(() => {
@@ -24,7 +24,7 @@ afterEach(() => {
 
 const mounted: string[] = [];
 
-/** A small file system of its own at `place`; skips the test, with the reason, where that is not allowed. */
+/** Mounts a small tmpfs at `place`, or skips the test with the reason. */
 function mount(context: TestContext, place: string, size: string): void {
   try {
     execFileSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "tmpfs", place], {
@@ -62,15 +62,15 @@ describe("a damaged vault", () => {
     fs.writeSync(fd, "damage", 15_000);
     fs.closeSync(fd);
     world.write("worktree/a", "now");
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     const error = await failure(restoreCell(world.context, { checkpoint: bad.ref.id }));
     expect(error.exitCode).toBe(8);
-    // The newest one stands on the damaged layer, too.
+    // The newest checkpoint uses the damaged layer, too.
     expect(error.details["newest_good"]).toBe(good.ref.id);
     expect(error.message).toContain(`the newest checkpoint that is still good is ${good.ref.id}`);
     expect(error.hint).toBe(`lazarus restore m ${good.ref.id}`);
-    expect(differences(before, lookAt(world.cell))).toEqual([]);
-    expect(world.beside()).toEqual([]);
+    expect(differences(before, recordTree(world.cell))).toEqual([]);
+    expect(world.siblings()).toEqual([]);
     // Nothing was restored, so there is nothing to undo; and the good one can be restored.
     expect(world.context.vault.list().filter((ref) => ref.beforeRestoreOf !== null)).toEqual([]);
     await restoreCell(world.context, { checkpoint: good.ref.id });
@@ -83,26 +83,26 @@ describe("a damaged vault", () => {
     const { ref, checkpoint } = await world.checkpoint();
     for (let i = 0; i < 6; i += 1) world.write(`worktree/${i}`, "now");
     await world.checkpoint();
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     const blob = world.context.vault.blobPath(checkpoint.layers[0]!.digest);
     const whole = fs.readFileSync(blob);
-    const harm: [string, () => void][] = [
+    const damages: [string, () => void][] = [
       ["gone", () => fs.rmSync(blob)],
       ["cut", () => fs.truncateSync(blob, random.int(1, whole.length - 1))],
       ["empty", () => fs.truncateSync(blob, 0)],
     ];
     for (let i = 0; i < 25; i += 1) {
       const at = random.int(0, whole.length - 1);
-      harm.push([
+      damages.push([
         `flipped at ${at}`,
         () => fs.writeFileSync(blob, Buffer.from(whole.map((byte, n) => (n === at ? byte ^ 4 : byte)))),
       ]);
     }
-    for (const [what, damage] of harm) {
+    for (const [what, damage] of damages) {
       damage();
       try {
         const { changes, flaws } = await restoreCell(world.context, { checkpoint: ref.id });
-        // A flip in a gzip header or in padding hurts nobody: then all is as it should be.
+        // A flipped bit in a gzip header or in padding does no damage; then the restore must be exact.
         expect([what, changes.changed.length, flaws]).toEqual([what, 6, []]);
         for (let i = 0; i < 6; i += 1)
           expect(fs.readFileSync(world.path(`worktree/${i}`))).toEqual(Buffer.from(incompressible(i, 2_000)));
@@ -111,7 +111,7 @@ describe("a damaged vault", () => {
       } catch (error) {
         expect(error instanceof LazarusError && error.kind, `${what}: ${error}`).toBe("damaged");
       }
-      expect(differences(before, lookAt(world.cell)), what).toEqual([]);
+      expect(differences(before, recordTree(world.cell)), what).toEqual([]);
       fs.writeFileSync(blob, whole);
     }
   });
@@ -132,13 +132,13 @@ describe("a disk that fails", () => {
     const filler = join(home, "filler");
     const free = fs.statfsSync(home);
     fs.writeFileSync(filler, Buffer.alloc(free.bavail * free.bsize - 600_000));
-    const before = lookAt(small.cell);
+    const before = recordTree(small.cell);
     const error = await failure(restoreCell(small.context, { checkpoint: ref.id }));
     expect(error.code).toBe("DISK_FULL");
     expect(error.message).toContain("the cell was not touched");
     expect(error.hint).toContain("df -h");
-    expect(differences(before, lookAt(small.cell))).toEqual([]);
-    expect(small.beside()).toEqual([]);
+    expect(differences(before, recordTree(small.cell))).toEqual([]);
+    expect(small.siblings()).toEqual([]);
     fs.rmSync(filler);
     await restoreCell(small.context, { checkpoint: ref.id });
     expect(fs.readFileSync(small.path("worktree/small"), "utf8")).toBe("then");
@@ -159,15 +159,15 @@ describe("a disk that fails", () => {
     world.write("worktree/a", "then");
     const { ref } = await world.checkpoint();
     world.write("worktree/a", "now, longer");
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     for (const code of ["ENOSPC", "EROFS"] as const) {
       const disk = createFaultyDisk(systemDisk, { code, at: ({ path }) => path.includes("blobs/sha256/") });
       const context = openMission(world.directory, "m", { machine: { ...systemMachine, disk } });
       const error = await failure(restoreCell(context, { checkpoint: ref.id }));
       expect(error.message).toContain("the cell was not touched");
       expect(error.hint).toContain(`lazarus restore m ${ref.id} --to DIR`);
-      expect(differences(before, lookAt(world.cell))).toEqual([]);
-      const directory = join(world.directory, `beside-${code}`);
+      expect(differences(before, recordTree(world.cell))).toEqual([]);
+      const directory = join(world.directory, `restored-${code}`);
       expect((await restoreTo(context, { checkpoint: ref.id, directory })).flaws).toEqual([]);
     }
   });
@@ -175,9 +175,9 @@ describe("a disk that fails", () => {
   it("failing at any write of the journal: the cell is unchanged, or the next command completes the restore", async () => {
     world.write("worktree/a", "then");
     const { ref } = await world.checkpoint();
-    const after = lookAt(world.cell);
+    const after = recordTree(world.cell);
     world.write("worktree/a", "now, longer");
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     for (const code of ["ENOSPC", "EIO", "EROFS"] as const) {
       for (const method of ["create", "write", "fsync", "rename", "fsyncDirectory"] as const) {
         const journal = (path: string) => path.includes("restore-journal");
@@ -192,13 +192,13 @@ describe("a disk that fails", () => {
         const error = await failure(restoreCell(context, { checkpoint: ref.id }));
         expect(error.kind, `${code} at ${method}`).toBe("machine");
         await world.checkpoint();
-        const seen = lookAt(world.cell);
+        const seen = recordTree(world.cell);
         const old = differences(before, seen);
         if (old.length > 0) expect(differences(after, seen)).toEqual([]);
-        expect(world.beside()).toEqual([]);
+        expect(world.siblings()).toEqual([]);
         world.write("worktree/a", "now, longer");
         fs.utimesSync(world.path("worktree/a"), 5, 5);
-        const again = lookAt(world.cell);
+        const again = recordTree(world.cell);
         before.clear();
         for (const [name, facts] of again) before.set(name, facts);
       }
@@ -218,7 +218,7 @@ describe("another file system inside the cell", () => {
     fs.linkSync(world.path("worktree/mounted/file"), world.path("worktree/mounted/hard"));
     const sparse = world.write("worktree/mounted/sparse", "");
     fs.truncateSync(sparse, 1 << 20);
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     const { ref } = await world.checkpoint();
     world.write("worktree/mounted/file", "now, longer");
     fs.rmSync(world.path("worktree/mounted/sub"), { recursive: true });
@@ -227,7 +227,7 @@ describe("another file system inside the cell", () => {
     world.write("worktree/mounted/later", "now");
     const { flaws } = await restoreCell(world.context, { checkpoint: ref.id });
     expect(flaws).toEqual([]);
-    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(differences(before, recordTree(world.cell))).toEqual([]);
     expect(fs.readdirSync(place).filter((name) => name.startsWith("."))).toEqual([]);
   });
 });

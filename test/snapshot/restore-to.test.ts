@@ -12,7 +12,7 @@ import { detectCapabilities } from "../../src/snapshot/restore/make-path.ts";
 import { refuseHostile } from "../../src/snapshot/restore/source.ts";
 import { openContents } from "../../src/snapshot/vault/contents.ts";
 import { createRandom } from "../../src/testing/index.ts";
-import { createWorld, differences, lookAt, openMission, type World } from "./restore-world.ts";
+import { createWorld, differences, openMission, recordTree, type World } from "./restore-world.ts";
 
 let world: World;
 let directory: string;
@@ -34,13 +34,13 @@ describe("a restore into a directory", () => {
     fs.mkdirSync(world.path("worktree/closed"), 0o500);
     await world.checkpoint();
     for (let i = 0; i < 1500; i += 150) world.write(`worktree/${i % 40}/${i}`, "changed");
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     await world.checkpoint();
     const { files, flaws } = await restoreTo(world.context, { directory });
-    expect(differences(before, lookAt(directory))).toEqual([]);
+    expect(differences(before, recordTree(directory))).toEqual([]);
     expect(flaws).toEqual([]);
     expect(files).toBeGreaterThan(1500);
-    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(differences(before, recordTree(world.cell))).toEqual([]);
   });
 
   it("leaves the directory empty and the cell untouched when interrupted", async () => {
@@ -53,14 +53,14 @@ describe("a restore into a directory", () => {
     await expect(restoreTo(context, { directory, signal: interrupt.signal })).rejects.toMatchObject(failed);
     expect(fs.readdirSync(directory)).toEqual([]);
     for (let i = 0; i < 40; i += 1) world.write(`worktree/${i}`, "now");
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     const untouched = { code: "INTERRUPTED", message: "interrupted by a signal; the cell was not touched" };
     const { id } = world.context.vault.list()[0]!;
     await expect(
       restoreCell(world.context, { checkpoint: id, signal: interrupt.signal }),
     ).rejects.toMatchObject(untouched);
-    expect(differences(before, lookAt(world.cell))).toEqual([]);
-    expect(world.beside()).toEqual([]);
+    expect(differences(before, recordTree(world.cell))).toEqual([]);
+    expect(world.siblings()).toEqual([]);
   });
 
   it("restores selected paths with their parent directories", async () => {
@@ -68,7 +68,7 @@ describe("a restore into a directory", () => {
     world.write("worktree/a/d", "1");
     await world.checkpoint();
     await restoreTo(world.context, { directory, paths: [world.path("worktree/a/b")] });
-    expect([...lookAt(directory).keys()]).toEqual([
+    expect([...recordTree(directory).keys()]).toEqual([
       ".",
       "worktree",
       "worktree/a",
@@ -123,7 +123,7 @@ describe("a restore into a directory", () => {
     const long = `${parent}/${"e".repeat(4090 - world.path(parent).length - 1)}`;
     world.write(long, "far away");
     world.write(`${parent}/near`, "near");
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     await world.checkpoint();
     const longer = join(world.directory, "a-directory-with-a-long-name", "x".repeat(30));
     const { flaws } = await restoreTo(world.context, { directory: longer });
@@ -131,7 +131,7 @@ describe("a restore into a directory", () => {
     fs.rmSync(world.cell, { recursive: true });
     expect((await restoreCell(world.context, {})).flaws).toMatchObject([{ path: long, kind: "skipped" }]);
     expect((await restoreCell(world.context, {})).flaws).toEqual([]);
-    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(differences(before, recordTree(world.cell))).toEqual([]);
   });
 
   it("refuses an entry below a symlink", () => {
@@ -152,7 +152,7 @@ describe("a fork", () => {
     const { ref } = await world.checkpoint();
     world.write("worktree/a", "now");
     await world.checkpoint();
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     const fork = openMission(world.directory, "other");
     const { from, capture, flaws } = await forkMission(world.context, fork, { at: ref.id });
     expect([from.id, capture.ref.reason, flaws]).toEqual([ref.id, "fork", []]);
@@ -167,8 +167,8 @@ describe("a fork", () => {
       mission_id: "other",
       forked_from: { mission_id: "m", checkpoint_id: ref.id },
     });
-    expect(differences(before, lookAt(world.cell))).toEqual([]);
-    // The bytes are shared, and each vault stands alone.
+    expect(differences(before, recordTree(world.cell))).toEqual([]);
+    // The vaults share bytes through hard links, and neither needs the other.
     const shared = capture.checkpoint.layers[0]!.digest;
     expect(fs.statSync(fork.vault.blobPath(shared)).nlink).toBe(2);
     fs.rmSync(world.context.vault.root, { recursive: true });
@@ -196,7 +196,7 @@ describe("a drill", () => {
     const result = await drill(world.context, { checkpoint: ref.id });
     expect(result.differences).toEqual([]);
     expect(world.context.vault.list().every(({ provenAtMs }) => provenAtMs !== null)).toBe(true);
-    expect(world.beside()).toEqual([]);
+    expect(world.siblings()).toEqual([]);
   });
 
   it("detects every kind of difference", async () => {
@@ -207,10 +207,10 @@ describe("a drill", () => {
     const { checkpoint } = await world.checkpoint();
     using contents = openContents(world.context.vault, checkpoint.layers);
     const { owners, posix } = detectCapabilities();
-    const look = () =>
+    const compare = () =>
       compareTree(directory, contents.listing, { owners, posix }).map(({ path, what }) => `${path} ${what}`);
     await restoreTo(world.context, { directory });
-    expect(look()).toEqual([]);
+    expect(compare()).toEqual([]);
     const at = (name: string) => join(directory, "worktree", name);
     const { atime, mtime } = fs.statSync(join(directory, "worktree"));
     fs.writeFileSync(at("extra"), "");
@@ -222,7 +222,7 @@ describe("a drill", () => {
     fs.appendFileSync(at("time"), "2");
     fs.rmSync(join(directory, "logs/daemon.log"));
     fs.utimesSync(join(directory, "worktree"), atime, mtime);
-    const seen = look().join("\n");
+    const seen = compare().join("\n");
     for (const sign of [
       "worktree/extra should not be there",
       "worktree/b is not linked",

@@ -22,8 +22,8 @@ export function openMission(
   mission: string,
   options: MissionContextOptions = {},
 ): MissionContext {
-  const surroundings = { env: { LAZARUS_HOME: home, HOME: home }, cwd: home, isRoot: false };
-  const effective = resolveConfig(surroundings, undefined, options.document ?? {});
+  const environment = { env: { LAZARUS_HOME: home, HOME: home }, cwd: home, isRoot: false };
+  const effective = resolveConfig(environment, undefined, options.document ?? {});
   return openMissionContext(options.machine ?? systemMachine, effective, parseMissionId(mission), {
     version: "test",
     environment: { PATH: process.env.PATH, HOME: home },
@@ -37,8 +37,8 @@ export interface World extends Disposable {
   checkpoint(message?: string): Promise<CheckpointResult>;
   path(name: string): string;
   write(name: string, content: string | Uint8Array): string;
-  /** Names next to the cell: leftovers of unfinished work, or files moved aside. */
-  beside(): string[];
+  /** Names next to the cell: leftovers of unfinished work, files moved aside, or other missions. */
+  siblings(): string[];
 }
 
 const MISSION = "m";
@@ -60,7 +60,7 @@ export function createWorld(home?: string): World {
       fs.writeFileSync(path(name), content);
       return path(name);
     },
-    beside: () => fs.readdirSync(join(context.cellRoot, "..")).filter((name) => name !== MISSION),
+    siblings: () => fs.readdirSync(join(context.cellRoot, "..")).filter((name) => name !== MISSION),
     [Symbol.dispose]() {
       fs.rmSync(directory, { recursive: true, force: true });
     },
@@ -68,7 +68,7 @@ export function createWorld(home?: string): World {
 }
 
 /** Every path below `root` with lstat, link target and digest; names as latin1, so that bytes stay distinct. */
-export function lookAt(root: string): Map<string, string> {
+export function recordTree(root: string): Map<string, string> {
   const found = new Map<string, string>();
   const inodes = new Map<bigint, string>();
   const visit = (path: Buffer, name: string) => {
@@ -97,7 +97,7 @@ export function lookAt(root: string): Map<string, string> {
   return found;
 }
 
-/** Paths in which two looks differ, with both sides. */
+/** Paths in which two recorded trees differ, with both sides. */
 export function differences(a: Map<string, string>, b: Map<string, string>): string[] {
   const names = new Set([...a.keys(), ...b.keys()]);
   return [...names]

@@ -1,9 +1,9 @@
-// Restore in place on a real file system: afterwards the cell is the captured one, compared by independent code.
+// Restore in place on a real file system: afterwards the cell equals the captured one, compared by independent code.
 import fs from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
-import { createWorld, differences, lookAt, type World } from "./restore-world.ts";
+import { createWorld, differences, recordTree, type World } from "./restore-world.ts";
 
 let world: World;
 beforeEach(() => {
@@ -22,7 +22,7 @@ describe("restore in place", () => {
     fs.symlinkSync("a.txt", world.path("worktree/link"));
     fs.linkSync(world.path("worktree/a.txt"), world.path("worktree/hard"));
     fs.mkdirSync(world.path("worktree/empty"));
-    const before = lookAt(world.cell);
+    const before = recordTree(world.cell);
     const { ref } = await world.checkpoint();
 
     world.write("worktree/a.txt", "second, longer");
@@ -31,23 +31,23 @@ describe("restore in place", () => {
     fs.rmdirSync(world.path("worktree/empty"));
     world.write("worktree/new/deep/file", "later");
     fs.chmodSync(world.path("worktree/sub/b.txt"), 0o600);
-    const changed = lookAt(world.cell);
+    const changed = recordTree(world.cell);
 
     const result = await restoreCell(world.context, { checkpoint: ref.id });
-    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(differences(before, recordTree(world.cell))).toEqual([]);
     expect(result.flaws).toEqual([]);
     expect(result.changes.added).toEqual(["worktree/empty", "worktree/hard", "worktree/link"]);
     expect(result.changes.changed).toEqual(["worktree/a.txt"]);
     expect(result.changes.removed).toEqual(["worktree/new", "worktree/new/deep", "worktree/new/deep/file"]);
     expect(result.changes.metadata).toContain("worktree/sub/b.txt");
-    expect(world.beside()).toEqual([]);
+    expect(world.siblings()).toEqual([]);
 
     const undone = await undoRestore(world.context);
     expect(undone.target.id).toBe(result.safety!.id);
     expect(undone.undone).toBe(ref.id);
-    expect(differences(changed, lookAt(world.cell))).toEqual([]);
+    expect(differences(changed, recordTree(world.cell))).toEqual([]);
     await undoRestore(world.context);
-    expect(differences(before, lookAt(world.cell))).toEqual([]);
+    expect(differences(before, recordTree(world.cell))).toEqual([]);
   });
 
   it("does not touch paths that do not differ", async () => {

@@ -38,20 +38,20 @@ const SECRETS = [
   "home/.kube/config",
 ];
 
-function plant(lab: Lab, path: string, content: string): void {
+function write(lab: Lab, path: string, content: string): void {
   fs.mkdirSync(dirname(join(lab.worktree, path)), { recursive: true });
   fs.writeFileSync(join(lab.worktree, path), content);
 }
 
-interface Shown {
+interface LayerContents {
   /** Raw tar bytes of all layers of one kind, of all checkpoints. */
   readonly raw: string;
   readonly names: Set<string>;
   readonly removed: Set<string>;
 }
 
-function show(lab: Lab, local: boolean): Shown {
-  const shown = { raw: "", names: new Set<string>(), removed: new Set<string>() };
+function readLayers(lab: Lab, local: boolean): LayerContents {
+  const contents = { raw: "", names: new Set<string>(), removed: new Set<string>() };
   const seen = new Set<string>();
   for (const ref of lab.context.vault.list()) {
     for (const layer of readCheckpoint(lab.context.vault, ref).layers) {
@@ -60,13 +60,13 @@ function show(lab: Lab, local: boolean): Shown {
       using open = openLayerOf(lab.context.vault, layer);
       const length = open.toc.members.reduce((sum, member) => sum + member.raw, 0);
       open.read(0, length, (chunk) => {
-        shown.raw += chunk.toString("latin1");
+        contents.raw += chunk.toString("latin1");
       });
-      for (const { path } of open.toc.entries) shown.names.add(path);
-      for (const path of open.toc.removed) shown.removed.add(path);
+      for (const { path } of open.toc.entries) contents.names.add(path);
+      for (const path of open.toc.removed) contents.removed.add(path);
     }
   }
-  return shown;
+  return contents;
 }
 
 /** All objects of the repository, inflated. */
@@ -77,20 +77,20 @@ function objects(lab: Lab): string {
   });
 }
 
-const kept: LabOptions = { document: { retention: { auto: false } } };
+const noPruning: LabOptions = { document: { retention: { auto: false } } };
 
 describe("secret files", () => {
   it("are stored only in local-only layers", async () => {
-    using lab = createLab(kept);
+    using lab = createLab(noPruning);
     execFileSync("git", ["init", "-q", lab.worktree]);
-    for (const path of SECRETS) plant(lab, path, `${MARK} ${path}`);
-    plant(lab, "ordinary.txt", "ordinary");
+    for (const path of SECRETS) write(lab, path, `${MARK} ${path}`);
+    write(lab, "ordinary.txt", "ordinary");
     const { checkpoint, flaws, ref } = await lab.checkpoint();
     expect(flaws).toEqual([]);
     for (const path of SECRETS) expect(lab.text(`worktree/${path}`, ref.id)).toBe(`${MARK} ${path}`);
-    const open = show(lab, false);
+    const open = readLayers(lab, false);
     expect(open.raw).not.toContain(MARK);
-    expect([...show(lab, true).names].sort()).toEqual(SECRETS.map((path) => `worktree/${path}`).sort());
+    expect([...readLayers(lab, true).names].sort()).toEqual(SECRETS.map((path) => `worktree/${path}`).sort());
     const manifest = JSON.parse(lab.context.vault.read(ref.manifest).toString());
     expect(
       manifest.layers.map((layer: { mediaType: string; annotations: object }) => [
@@ -110,58 +110,58 @@ describe("secret files", () => {
   });
 
   it("stay out of git when an ordinary file had their name before", async () => {
-    using lab = createLab(kept);
+    using lab = createLab(noPruning);
     execFileSync("git", ["init", "-q", lab.worktree]);
     fs.symlinkSync("nowhere", join(lab.worktree, ".env"));
     fs.mkdirSync(join(lab.worktree, "server.pem"));
-    plant(lab, "server.pem/inner", "not a secret");
+    write(lab, "server.pem/inner", "not a secret");
     await lab.checkpoint();
     for (const path of [".env", "server.pem"]) {
       fs.rmSync(join(lab.worktree, path), { recursive: true });
-      plant(lab, path, `${MARK} ${path}`);
+      write(lab, path, `${MARK} ${path}`);
     }
     await lab.checkpoint();
     expect(objects(lab)).not.toContain(MARK);
-    expect(show(lab, false).raw).not.toContain(MARK);
+    expect(readLayers(lab, false).raw).not.toContain(MARK);
   });
 
   it("stay there after edits, removals, renames and compaction", async () => {
-    using lab = createLab(kept);
+    using lab = createLab(noPruning);
     execFileSync("git", ["init", "-q", lab.worktree]);
     for (let i = 0; i < 14; i += 1) {
-      plant(lab, ".env", `${MARK} ${i}`);
-      plant(lab, `dir${i % 4}/server.pem`, `${MARK} ${i}`);
-      plant(lab, `dir${i % 4}/open`, `open ${i}`);
+      write(lab, ".env", `${MARK} ${i}`);
+      write(lab, `dir${i % 4}/server.pem`, `${MARK} ${i}`);
+      write(lab, `dir${i % 4}/open`, `open ${i}`);
       if (i % 4 === 3) fs.rmSync(join(lab.worktree, "dir1"), { recursive: true, force: true });
       if (i % 5 === 4) fs.rmSync(join(lab.worktree, "dir2/server.pem"), { force: true });
       await lab.checkpoint();
     }
-    const open = show(lab, false);
+    const open = readLayers(lab, false);
     expect(open.raw).not.toContain(MARK);
     expect([...open.names, ...open.removed].filter((path) => /\.env|pem/.test(path))).toEqual([]);
     expect(open.raw).not.toContain(".wh.server.pem");
-    expect(show(lab, true).removed).toContain("worktree/dir2/server.pem");
+    expect(readLayers(lab, true).removed).toContain("worktree/dir2/server.pem");
     expect(objects(lab)).not.toContain(MARK);
     await lab.verify();
   });
 
   it("stay there under every name of the same file", async () => {
-    using lab = createLab(kept);
+    using lab = createLab(noPruning);
     execFileSync("git", ["init", "-q", lab.worktree]);
-    plant(lab, ".env", MARK);
+    write(lab, ".env", MARK);
     fs.linkSync(join(lab.worktree, ".env"), join(lab.worktree, "harmless"));
     await lab.checkpoint();
-    expect(show(lab, false).raw).not.toContain(MARK);
+    expect(readLayers(lab, false).raw).not.toContain(MARK);
     expect(lab.text("worktree/harmless")).toBe(MARK);
     expect(objects(lab)).not.toContain(MARK);
   });
 
   it("may become directories and back", async () => {
-    using lab = createLab(kept);
-    plant(lab, ".env", MARK);
+    using lab = createLab(noPruning);
+    write(lab, ".env", MARK);
     await lab.checkpoint();
     fs.rmSync(join(lab.worktree, ".env"));
-    plant(lab, ".env/lib/module", `${MARK} below`);
+    write(lab, ".env/lib/module", `${MARK} below`);
     const second = await lab.checkpoint();
     expect([...lab.listing().keys()].filter((path) => path.includes(".env"))).toEqual([
       "worktree/.env",
@@ -169,26 +169,26 @@ describe("secret files", () => {
       "worktree/.env/lib/module",
     ]);
     fs.rmSync(join(lab.worktree, ".env"), { recursive: true });
-    plant(lab, ".env", `${MARK} again`);
+    write(lab, ".env", `${MARK} again`);
     const third = await lab.checkpoint();
     expect(lab.text("worktree/.env/lib/module", second.ref.id)).toBe(`${MARK} below`);
     expect(lab.text("worktree/.env", third.ref.id)).toBe(`${MARK} again`);
     expect([...lab.listing().keys()]).not.toContain("worktree/.env/lib");
-    expect(show(lab, false).raw).not.toContain(MARK);
+    expect(readLayers(lab, false).raw).not.toContain(MARK);
   });
 
   it("can be configured, including whole directories by name", async () => {
     using lab = createLab({
       document: { secrets: { patterns: ["private/", "worktree/top.txt"] }, retention: { auto: false } },
     });
-    plant(lab, "private/deep/er/x", MARK);
-    plant(lab, "top.txt", MARK);
-    plant(lab, "sub/top.txt", "ordinary");
-    plant(lab, ".env", "not a secret any more");
+    write(lab, "private/deep/er/x", MARK);
+    write(lab, "top.txt", MARK);
+    write(lab, "sub/top.txt", "ordinary");
+    write(lab, ".env", "not a secret any more");
     await lab.checkpoint();
-    expect(show(lab, false).raw).not.toContain(MARK);
-    expect(show(lab, false).names).toContain("worktree/sub/top.txt");
-    expect(show(lab, false).names).toContain("worktree/.env");
+    expect(readLayers(lab, false).raw).not.toContain(MARK);
+    expect(readLayers(lab, false).names).toContain("worktree/sub/top.txt");
+    expect(readLayers(lab, false).names).toContain("worktree/.env");
   });
 
   it("leave the ordinary layers once a pattern matches them, and stay in git if it tracks them", async () => {
@@ -199,17 +199,17 @@ describe("secret files", () => {
         stdio: ["ignore", "pipe", "ignore"],
       });
     git("init", "-q");
-    plant(lab, ".env", "tracked by choice");
+    write(lab, ".env", "tracked by choice");
     git("add", "-A");
     git("commit", "-qm", "x");
     await lab.checkpoint();
     const strict = lab.with({ document: { retention: { auto: false } } });
-    plant(lab, ".env", "changed, and still tracked");
+    write(lab, ".env", "changed, and still tracked");
     const { checkpoint } = await strict.checkpoint();
     expect(git("show", `${checkpoint.metadata.git.commit}:.env`)).toBe("changed, and still tracked");
-    expect(show(lab, true).names).toContain("worktree/.env");
+    expect(readLayers(lab, true).names).toContain("worktree/.env");
     git("rm", "-q", "--cached", ".env");
-    plant(lab, ".env", MARK);
+    write(lab, ".env", MARK);
     const untracked = await strict.checkpoint();
     expect(() => git("show", `${untracked.checkpoint.metadata.git.commit}:.env`)).toThrow();
     expect(objects(lab)).not.toContain(MARK);

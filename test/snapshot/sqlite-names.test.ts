@@ -63,7 +63,7 @@ it("a database with a new log is captured although its own file did not change",
 });
 
 it("a database in git's directory is copied when it is in use", async () => {
-  // The walk does not see the log, as if it were created later.
+  // Excluded from the walk, the log is not seen, as if it were created later.
   using lab = createLab({ document: { snapshot: { exclude: ["*-wal", "*-shm"] } } });
   execFileSync("git", ["-C", lab.worktree, "init", "-q"]);
   using _ = openWithLog(join(lab.worktree, ".git/tool.db"));

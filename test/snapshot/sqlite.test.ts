@@ -10,7 +10,7 @@ import { createLab, type Lab, listTree } from "./lab.ts";
 /** Restores only the database, checks it, and returns how many transactions it holds. */
 async function transactions(lab: Lab, id: string, journal: string): Promise<number> {
   const names = [...lab.listing(id).keys()].filter((path) => path.includes("busy"));
-  expect(names, `sidecars are folded in (${journal})`).toEqual(["state/busy.db"]);
+  expect(names, `sidecars are not captured (${journal})`).toEqual(["state/busy.db"]);
   const file = join(lab.directory, `${id}.db`);
   fs.writeFileSync(file, Buffer.from(lab.text("state/busy.db", id), "latin1"));
   const database = new DatabaseSync(file);
@@ -67,7 +67,7 @@ describe("a database with a busy writer", () => {
   it.each([
     ["small", 0],
     ["large", 3 << 20],
-  ])("is copied through SQLite when it is seen to move, %s", async (_, ballast) => {
+  ])("is copied through SQLite when it changes during the capture, %s", async (_, ballast) => {
     using lab = createLab({ document: { retention: { auto: false } } });
     fs.mkdirSync(join(lab.cell, "state"));
     const file = join(lab.cell, "state/busy.db");

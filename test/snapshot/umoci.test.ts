@@ -6,10 +6,10 @@ import { tarPath } from "../../src/snapshot/tar/header.ts";
 import { createRandom } from "../../src/testing/index.ts";
 import { isRoot } from "../plain-user.ts";
 import { SEED } from "../seed.ts";
-import { createGarden } from "./hostile-tree.ts";
+import { createHostileTree } from "./hostile-tree.ts";
 import { createLab, listTree, removeTree } from "./lab.ts";
 import type { ListedPath } from "./real-cell.ts";
-import { isHere } from "./tools.ts";
+import { isInstalled } from "./tools.ts";
 import { unpackWithUmoci, withRecordedOwner } from "./umoci.ts";
 
 const ROUNDS = Number(process.env.LAZARUS_ROUNDS ?? 11);
@@ -19,12 +19,12 @@ interface UmociRow extends ListedPath {
   readonly links?: string[];
 }
 
-const canUnpack = isHere("umoci", "hostile trees in the hands of umoci");
+const canUnpack = isInstalled("umoci", "hostile trees unpacked by umoci");
 
 /**
  * umoci writes holes as zeros, and does not set the time of a directory from which a later layer removed something.
- * Rootless it sets attributes after the mode, which fails on what its owner may not write. PAX cannot say that an
- * attribute is there and empty.
+ * Rootless, it sets attributes after the mode, which fails for files that their owner may not write. PAX cannot express
+ * an empty attribute.
  */
 function comparable(line: string): string {
   const { holes: _, links, xattrs = {}, mtime_ns, ...row } = withRecordedOwner(JSON.parse(line)) as UmociRow;
@@ -42,8 +42,8 @@ function escaped(line: string): string {
 it.skipIf(!canUnpack)(`umoci unpacks every checkpoint to its tree (seed ${SEED})`, async () => {
   const random = createRandom(SEED);
   using lab = createLab({ document: { retention: { auto: false } } });
-  const garden = createGarden(lab.worktree, random, { most: 5000, secrets: true });
-  for (let i = 0; i < 25; i += 1) garden.grow();
+  const hostile = createHostileTree(lab.worktree, random, { maxBytes: 5000, secrets: true });
+  for (let i = 0; i < 25; i += 1) hostile.add();
   for (let round = 0; round < ROUNDS; round += 1) {
     const tree = listTree(lab.cell);
     const { ref } = await lab.checkpoint();
@@ -53,6 +53,6 @@ it.skipIf(!canUnpack)(`umoci unpacks every checkpoint to its tree (seed ${SEED})
     expect(unpacked.map(comparable).sort(), `seed ${SEED}, round ${round}`).toEqual(
       tree.map(escaped).map(comparable).sort(),
     );
-    for (let i = 0; i < 4; i += 1) garden.edit();
+    for (let i = 0; i < 4; i += 1) hostile.edit();
   }
 });

@@ -1,5 +1,5 @@
-// Unpacks checkpoints with umoci, as root or rootless. Without root it cannot give files to their owners, so it records
-// them in an attribute; `withRecordedOwner` puts them back where the lister would show them.
+// Unpacks checkpoints with umoci, as root or rootless. Without root, umoci cannot set owners and records them in an
+// attribute; `withRecordedOwner` moves them to the uid and gid of a listed path.
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { isRoot } from "../plain-user.ts";
@@ -14,7 +14,7 @@ export function unpackWithUmoci(image: string, bundle: string): string {
   return join(bundle, "rootfs");
 }
 
-/** Symbolic links have no user attributes: theirs is the user who unpacked. */
+/** Replaces uid and gid by the recorded ones. Symbolic links have no user attributes and keep theirs. */
 export function withRecordedOwner(row: ListedPath): ListedPath {
   if (isRoot) return row;
   const { [OWNER]: owner, ...rest } = (row.xattrs ?? {}) as Record<string, string>;

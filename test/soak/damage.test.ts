@@ -1,4 +1,4 @@
-// A thousand random places of damage in a vault; the normal suite does a hundred. Seeds are fixed: a failure can be replayed.
+// Damage at a thousand random places of a vault; the normal suite does a hundred. Seeds are fixed, so failures repeat.
 import { afterAll, beforeAll, it } from "vitest";
 import { damageRound, makePristine, type Pristine } from "../snapshot/damage-rounds.ts";
 
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => pristine[Symbol.dispose]());
 
-it(`finds damage at each of ${LAST - FIRST + 1} random places, and restores nothing wrong`, {
+it(`finds damage at each of ${LAST - FIRST + 1} random places, and never restores damaged data`, {
   timeout: 600_000,
 }, async () => {
   for (let seed = FIRST; seed <= LAST; seed += 1) await damageRound(pristine, seed);

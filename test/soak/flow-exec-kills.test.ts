@@ -1,5 +1,5 @@
 // 1,000 SIGKILLs of `flow exec` at random moments. After the last re-run every step is in the external log exactly
-// once, or was reported unknown; never twice in silence, never missing. Failures print their seed.
+// once or was reported as unknown; none is missing or silently repeated. Failures print their seed.
 import { expect, it } from "vitest";
 import { killAtRandom } from "../flow/exec-kills.ts";
 

@@ -1,5 +1,5 @@
 // Restores killed at random moments, hundreds of times in a row on the same mission: after each, the next command finds
-// one of the two states whole. LAZARUS_SOAK_SEED and LAZARUS_KILLS replay and lengthen it.
+// the cell completely in one of the two states. LAZARUS_SEED and LAZARUS_KILLS replay and lengthen it.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -8,13 +8,13 @@ import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { setPin } from "../../src/snapshot/operations/pin.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { createRandom } from "../../src/testing/index.ts";
-import { createWorld, differences, lookAt, openMission } from "../snapshot/restore-world.ts";
+import { createWorld, differences, openMission, recordTree } from "../snapshot/restore-world.ts";
 
-const seed = Number(process.env.LAZARUS_SOAK_SEED ?? 1);
+const seed = Number(process.env.LAZARUS_SEED ?? 1);
 const kills = Number(process.env.LAZARUS_KILLS ?? 500);
 const victim = fileURLToPath(new URL("../crash/restore-victim.ts", import.meta.url));
 
-/** How long it took to its end; undefined when it was killed. */
+/** How long the operation took, or undefined if it was killed. */
 function runAndKill(args: readonly string[], afterMs: number): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const startMs = performance.now();
@@ -41,27 +41,27 @@ it(`${kills} random kills, seed ${seed}`, async () => {
     fs.symlinkSync(name, world.path("worktree/link"));
     const { ref } = await world.checkpoint(name);
     await setPin(world.context, ref.id, true);
-    states.push({ id: ref.id, tree: lookAt(world.cell) });
+    states.push({ id: ref.id, tree: recordTree(world.cell) });
   }
   let killed = 0;
   let round = 0;
-  // As long as a restore takes on this machine, loaded as it is: kills fall into all of it.
-  let wholeMs = (await runAndKill([world.directory, "restore", states[0]!.id], 60_000)) ?? 1000;
+  // How long a restore takes on this machine, so that kills are spread over all of it.
+  let durationMs = (await runAndKill([world.directory, "restore", states[0]!.id], 60_000)) ?? 1000;
   for (; killed < kills; round += 1) {
     const target = states[round % 2]!;
     const action = random.chance(0.1) ? ["undo"] : ["restore", target.id];
-    const tookMs = await runAndKill([world.directory, ...action], random.int(0, Math.ceil(wholeMs * 1.1)));
+    const tookMs = await runAndKill([world.directory, ...action], random.int(0, Math.ceil(durationMs * 1.1)));
     if (tookMs === undefined) killed += 1;
-    else wholeMs = (wholeMs + tookMs) / 2;
+    else durationMs = (durationMs + tookMs) / 2;
     const { flaws } = await takeCheckpoint(openMission(world.directory, "m"), { reason: "manual" });
     expect(flaws, `seed ${seed}, round ${round}`).toEqual([]);
-    const seen = lookAt(world.cell);
+    const seen = recordTree(world.cell);
     const distances = states.map(({ tree }) => differences(tree, seen));
     expect(
       Math.min(...distances.map(({ length }) => length)),
       `seed ${seed}, round ${round}: ${distances[0]}`,
     ).toBe(0);
-    expect(world.beside()).toEqual([]);
+    expect(world.siblings()).toEqual([]);
     if (round % 20 === 0) {
       const { findings } = await verifyVault(world.context.vault, { deep: true });
       expect(findings, `seed ${seed}, round ${round}`).toEqual([]);

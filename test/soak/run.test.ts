@@ -1,4 +1,4 @@
-// Long loops: kills at every pass of every save, and many runs with random shutdowns.
+// Long loops: kills at later passes of the crash points, and many runs with random shutdowns.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,14 +8,14 @@ import { createRandom } from "../../src/testing/seeded-ids.ts";
 import { brokenPromise, CLASSES, crashPointsFor, killAt } from "../run/kill-loop.ts";
 import { createScriptedModel } from "../run/scripted-model.ts";
 
-const PASSAGES = [2, 3, 4, 5, 6, 7, 8];
+const PASSES = [2, 3, 4, 5, 6, 7, 8];
 
 describe("runs", () => {
   const repeated = crashPointsFor("sqlite").filter((point) =>
     /^run\.(save|effect|model|sqlite)\./.test(point),
   );
   const cells = repeated.flatMap((point) =>
-    PASSAGES.flatMap((nth) => CLASSES.map((each) => [`${point}#${nth}`, each] as const)),
+    PASSES.flatMap((nth) => CLASSES.map((each) => [`${point}#${nth}`, each] as const)),
   );
   test.concurrent.each(cells)("killed at %s with a %s tool", { timeout: 120_000 }, async (point, each) => {
     const result = await killAt({ point, store: "sqlite", class: each }, undefined);

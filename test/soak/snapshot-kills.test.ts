@@ -1,7 +1,7 @@
-// 500 random kills of one cell's checkpoints, one after the other, with merging and pruning under way.
+// 500 random kills of one cell's checkpoints, one after the other, with merging and pruning.
 import { expect, it } from "vitest";
 import { createRandom } from "../../src/testing/index.ts";
-import { judgeVault, runVictim } from "../crash/checkpoint-judge.ts";
+import { checkVault, runVictim } from "../crash/checkpoint-kill.ts";
 import { CRASH_DOCUMENT } from "../crash/checkpoint-settings.ts";
 import { createLab } from "../snapshot/lab.ts";
 
@@ -17,7 +17,7 @@ it(`${KILLS} random kills lose nothing (seed ${SEED})`, { timeout: 3_600_000 }, 
     const killAfterMs = random.int(0, random.pick([20, 100, 600]));
     const ending = await runVictim({ home: lab.home, rounds: 1000, first: kill * 1000, killAfterMs });
     expect(ending.signal, `kill ${kill}`).toBe("SIGKILL");
-    await judgeVault(lab, before, ending);
+    await checkVault(lab, before, ending);
     saved += ending.saved.length;
   }
   process.stderr.write(`${saved} checkpoints were acknowledged between ${KILLS} kills\n`);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Draft, draftEntry } from "../../../test/snapshot/hand-made.ts";
-import { isHere } from "../../../test/snapshot/tools.ts";
+import { isInstalled } from "../../../test/snapshot/tools.ts";
 import { compareListings, diffContent, isOnlyDirectoryTime } from "./diff.ts";
 import type { Entry, Listing } from "./entry.ts";
 import { unifiedDiff } from "./text-diff.ts";
@@ -132,7 +132,7 @@ describe("a unified diff", () => {
     expect(unifiedDiff(a, b)).toMatch(/^@@ -1,5000 \+1,5000 @@\n/);
   });
 
-  const patch = isHere("patch", "diffs applied by patch");
+  const patch = isInstalled("patch", "diffs applied by patch");
   it.skipIf(!patch)("is accepted by patch(1)", () => {
     const directory = mkdtempSync(join(tmpdir(), "lazarus-diff-"));
     try {

@@ -5,10 +5,10 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   BASE,
   blobFile,
-  handMachine,
   makeLayer,
   publishCheckpoint,
   readyContext,
+  seededMachine,
 } from "../../../test/snapshot/hand-made.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
@@ -34,7 +34,7 @@ let refs: CheckpointRef[];
 
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-prune-"));
-  const machine = handMachine();
+  const machine = seededMachine();
   context = await readyContext(machine, home);
   const base = makeLayer(context, BASE);
   const one = makeLayer(context, [{ path: "worktree/a.txt", content: "alpha 2\n" }]);

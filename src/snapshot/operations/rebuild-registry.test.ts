@@ -5,11 +5,11 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   BASE,
-  type HandMachine,
-  handMachine,
   makeLayer,
   publishCheckpoint,
   readyContext,
+  type SeededMachine,
+  seededMachine,
 } from "../../../test/snapshot/hand-made.ts";
 import { forgetCheckpoints, indexCheckpoint, listCheckpoints } from "../../registry/checkpoints.ts";
 import { openRegistry } from "../../registry/registry.ts";
@@ -23,11 +23,11 @@ import { checkpointRow } from "./record.ts";
 let home: string;
 let context: MissionContext;
 let refs: CheckpointRef[];
-let machine: HandMachine;
+let machine: SeededMachine;
 
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-rebuild-"));
-  machine = handMachine();
+  machine = seededMachine();
   context = await readyContext(machine, home, "deploy-42");
   const base = makeLayer(context, BASE);
   const delta = makeLayer(context, [{ path: "worktree/a.txt", content: "2" }]);

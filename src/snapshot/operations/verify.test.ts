@@ -5,10 +5,10 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   BASE,
   blobFile,
-  handMachine,
   makeLayer,
   publishCheckpoint,
   readyContext,
+  seededMachine,
 } from "../../../test/snapshot/hand-made.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
@@ -23,7 +23,7 @@ let refs: CheckpointRef[];
 
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-verify-"));
-  const machine = handMachine();
+  const machine = seededMachine();
   context = await readyContext(machine, home);
   const base = makeLayer(context, BASE);
   const delta = makeLayer(

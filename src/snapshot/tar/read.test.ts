@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { saySkipped } from "../../../test/snapshot/tools.ts";
+import { reportSkipped } from "../../../test/snapshot/tools.ts";
 import type { Entry } from "../model/entry.ts";
 import { encodeHeader, encodeSparseMap, fromTarName, padding, tarPath } from "./header.ts";
 import { createTarReader, type TarEntry, TarError } from "./read.ts";
@@ -236,7 +236,7 @@ describe("reading a tar stream", () => {
 
 const gnuTar = spawnSync("tar", ["--version"], { encoding: "utf8" }).stdout?.includes("GNU tar") ?? false;
 
-if (!gnuTar) saySkipped("archives of GNU tar", "tar is not GNU tar");
+if (!gnuTar) reportSkipped("archives of GNU tar", "tar is not GNU tar");
 
 describe.skipIf(!gnuTar)("archives of GNU tar", () => {
   const formats = [

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { isHere } from "../../../test/snapshot/tools.ts";
+import { isInstalled } from "../../../test/snapshot/tools.ts";
 import { CODECS, codecOf, gzipCodec, isLocalOnly, looksIncompressible } from "./codec.ts";
 
 const SIZES = [1, 100, 65_530, 65_531, 65_532, 200_000];
@@ -41,7 +41,7 @@ describe.each(CODECS.map((codec) => [codec.name, codec] as const))("%s", (name, 
     }
   });
 
-  it.skipIf(!isHere(name, `members in the hands of ${name}`))(
+  it.skipIf(!isInstalled(name, `members decompressed by ${name}`))(
     "is read by the system's own tool, which skips what is hidden",
     () => {
       const parts = [Buffer.from("first "), Buffer.alloc(100_000, "x"), randomBytes(50_000)];

@@ -6,10 +6,10 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import {
   BASE,
-  handMachine,
   makeLayer,
   publishCheckpoint,
   readyContext,
+  seededMachine,
 } from "../../../test/snapshot/hand-made.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import type { MissionContext } from "../mission-context.ts";
@@ -22,7 +22,7 @@ let ref: CheckpointRef;
 
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), "lazarus-manifest-"));
-  context = await readyContext(handMachine(), home);
+  context = await readyContext(seededMachine(), home);
   ref = publishCheckpoint(context, [makeLayer(context, BASE)]);
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));

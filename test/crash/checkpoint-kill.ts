@@ -1,4 +1,4 @@
-// What must hold after a checkpoint was killed: acknowledged checkpoints exist, the vault passes a deep verification, at
+// Runs checkpoints in a process that is killed, and checks what must hold afterwards: acknowledged checkpoints exist, the vault passes a deep verification, at
 // most one further checkpoint is listed, and the next one succeeds (INV-1, INV-2).
 import { spawn } from "node:child_process";
 import { join } from "node:path";
@@ -63,14 +63,15 @@ export function runVictim(victim: Victim): Promise<Ending> {
   });
 }
 
-export async function judgeVault(lab: Lab, before: readonly string[], { saved }: Ending): Promise<void> {
+export async function checkVault(lab: Lab, before: readonly string[], { saved }: Ending): Promise<void> {
   const listed = lab.context.vault.list().map(({ id }) => id);
   const known = [...before, ...saved];
   const expected = known.slice(-CRASH_DOCUMENT.retention.keep_last + 1);
   expect(listed).toEqual(expect.arrayContaining(expected));
-  expect(listed.filter((id) => !known.includes(id)).length, "at most the one under way").toBeLessThanOrEqual(
-    1,
-  );
+  expect(
+    listed.filter((id) => !known.includes(id)).length,
+    "at most the one in progress",
+  ).toBeLessThanOrEqual(1);
   await lab.verify();
   const { ref, flaws } = await lab.checkpoint();
   expect(flaws).toEqual([]);

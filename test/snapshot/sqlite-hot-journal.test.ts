@@ -1,4 +1,5 @@
-// A transaction that starts while SQLite opens the database looks like one whose writer died.
+// Copying a database with a rollback journal: a transaction that starts while SQLite opens the database looks like one
+// whose writer died.
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +9,7 @@ import { backupDatabase } from "../../src/snapshot/pack/sqlite-backup.ts";
 
 let directory: string;
 beforeEach(() => {
-  directory = fs.mkdtempSync(join(tmpdir(), "lazarus-looks-"));
+  directory = fs.mkdtempSync(join(tmpdir(), "lazarus-journal-"));
   using database = new DatabaseSync(join(directory, "a.db"));
   database.exec("CREATE TABLE t (x); INSERT INTO t VALUES ('kept')");
 });
