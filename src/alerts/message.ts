@@ -64,7 +64,7 @@ export function describeAlert({ kind, mission, data }: Event): string {
 }
 
 const DESCRIPTIONS: Readonly<Record<string, string>> = {
-  ask: "the agent died and waits for permission to be revived",
+  ask: "the agent died and needs your approval to be revived",
   tombstone: "given up",
   trouble: "the pit cannot do its work",
   death: "the agent died",

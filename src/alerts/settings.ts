@@ -6,7 +6,7 @@ import { EVENT_KINDS } from "../registry/registry.ts";
 import type { AlertRules, AlertTarget } from "./plan.ts";
 
 const DEFAULT_MAX_AGE_SECONDS = 3600;
-/** Raised by the pit itself: a mission waits for permission, was given up, or the pit cannot do its work. */
+/** Raised by the pit itself: a mission waits for approval or was given up, or the pit cannot do its work. */
 const DEFAULT_KINDS = ["alert"] as const;
 const ADDRESS = "an http or https address";
 
@@ -14,7 +14,7 @@ export const ALERT_SETTINGS = {
   command: setting({
     type: (z) => z.string().min(1),
     default: undefined,
-    allowed: "a text",
+    allowed: "text",
     description: "command line for /bin/sh; receives the alert as JSON on standard input",
   }),
   webhook: setting({
@@ -27,7 +27,7 @@ export const ALERT_SETTINGS = {
   webhook_file: setting({
     type: (z) => z.string().min(1),
     default: undefined,
-    allowed: "a text",
+    allowed: "a path",
     description: "file that holds the webhook URL, if the URL itself is a secret",
   }),
   ntfy: setting({
@@ -40,7 +40,7 @@ export const ALERT_SETTINGS = {
   ntfy_token_file: setting({
     type: (z) => z.string().min(1),
     default: undefined,
-    allowed: "a text",
+    allowed: "a path",
     description: "file that holds the access token for ntfy",
   }),
   on: setting({
@@ -53,7 +53,7 @@ export const ALERT_SETTINGS = {
     type: (z) => z.number().positive(),
     default: DEFAULT_MAX_AGE_SECONDS,
     allowed: "a number above 0",
-    description: "drop alerts that could not be delivered for this long",
+    description: "do not send events that were already older than this when first seen",
   }),
 };
 

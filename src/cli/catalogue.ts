@@ -56,13 +56,13 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   pause: {
     group: "agents",
     rare: true,
-    summary: "suspend an agent until revive",
+    summary: "suspend an agent until it is revived",
     load: () => import("./commands/agents/pause.ts"),
   },
   rest: {
     group: "agents",
     rare: true,
-    summary: "let an agent exit until revive",
+    summary: "ask an agent to exit until it is revived",
     load: () => import("./commands/agents/rest.ts"),
   },
   pit: {
@@ -79,7 +79,7 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   "pit uninstall": {
     group: "agents",
     rare: true,
-    summary: "remove that service",
+    summary: "remove the service of the pit",
     load: () => import("./commands/agents/pit-uninstall.ts"),
   },
   init: {
@@ -158,12 +158,12 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   unpin: {
     group: "checkpoints",
     rare: true,
-    summary: "remove that protection",
+    summary: "allow pruning a pinned checkpoint again",
     load: () => import("./commands/checkpoints/unpin.ts"),
   },
   prune: {
     group: "checkpoints",
-    summary: "remove old checkpoints by the retention policy",
+    summary: "remove old checkpoints, by the retention policy",
     load: () => import("./commands/checkpoints/prune.ts"),
   },
   export: {
@@ -263,7 +263,7 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   },
   "flow install": {
     group: "flows",
-    summary: "install AGENTS.md section, self-check and skill",
+    summary: "install an AGENTS.md section, self-check and skill",
     load: () => import("./commands/flows/install.ts"),
   },
   "flow uninstall": {

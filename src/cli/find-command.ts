@@ -26,7 +26,9 @@ export function findCommand(
   return undefined;
 }
 
-/** The sub-commands of a first word: `job` → ["job beat", "job check"]. */
+/** The visible sub-commands of a first word: `job` → ["job beat", "job check"]. */
 export function subcommands(catalogue: Catalogue, first: string): string[] {
-  return Object.keys(catalogue).filter((name) => name.startsWith(`${first} `));
+  return Object.entries(catalogue)
+    .filter(([name, { hidden }]) => name.startsWith(`${first} `) && !hidden)
+    .map(([name]) => name);
 }

@@ -116,7 +116,10 @@ function readPositionals(
     }
   }
   const extra = words[taken];
-  if (extra !== undefined) throw usage(name, `unexpected argument ${printable(extra)}`);
+  if (extra !== undefined) {
+    const advice = command.passthrough ? "; put the command after --" : "";
+    throw usage(name, `unexpected argument ${printable(extra)}${advice}`);
+  }
   return args;
 }
 

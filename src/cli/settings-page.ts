@@ -9,13 +9,13 @@ comes from.
 
 Lazarus reads the first of these files that exists: \`--config FILE\`, \`LAZARUS_CONFIG\`, \`./lazarus.json\`,
 \`$XDG_CONFIG_HOME/lazarus/config.json\` (\`~/.config\` by default), \`/etc/lazarus/config.json\`. A file that is
-named explicitly must exist. The file is a JSON object; a key such as \`pit.revive\` stands for \`{"pit": {"revive": …}}\`.
+named explicitly must exist. The file is a JSON object; a key such as \`pit.revive\` means \`{"pit": {"revive": …}}\`.
 
 \`<data>\` is \`/var/lib/lazarus\` for root and \`$XDG_DATA_HOME/lazarus\` (\`~/.local/share/lazarus\`) for other users.
 \`LAZARUS_HOME=DIR\` moves \`<data>\` and the cells below one directory, reads \`DIR/config.json\` instead of the user's and
 the system's file, and overrides paths in a config file.
 
-A wrong value is an error that names the file, the key and what is allowed (exit code 78). Unknown keys are reported and
+A wrong value is an error that names the file, the key and the allowed values (exit code 78). Unknown keys are reported and
 ignored. \`pit.agents.<program>\` overrides the section \`pit\` for one program, and the key \`pit\` in a cell's
 \`config/cell.json\` overrides both for one mission.
 `;
@@ -25,7 +25,7 @@ export function settingsPage(): string {
   const sections = Map.groupBy(rows, ({ key }) => key.split(".").slice(0, -1).join("."));
   const parts = [...sections].map(
     ([section, members]) =>
-      `## ${section === "" ? "Places and heartbeats" : `\`${section}\``}\n\n${renderRows(members)}`,
+      `## ${section === "" ? "Paths and heartbeats" : `\`${section}\``}\n\n${renderRows(members)}`,
   );
   return `${[INTRODUCTION, ...parts].join("\n")}`;
 }

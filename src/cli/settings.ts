@@ -24,7 +24,7 @@ export interface SettingRow {
 
 export const SECRET = "(set, not shown)";
 
-/** Defaults that depend on the user are given in words. */
+/** Defaults that depend on the user are described, not computed. */
 const CONFIG_KEYS: Readonly<Record<ConfigKey, { readonly default: unknown; readonly description: string }>> =
   {
     missions_root: {

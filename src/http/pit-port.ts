@@ -44,7 +44,7 @@ export function createPitPort(pitContext: PitContext): PitPort {
     async mission(mission) {
       const view = viewMission(pitContext, mission);
       if (view !== undefined) return view;
-      throw new LazarusError("MISSION_UNKNOWN", `mission ${mission} has no cell and never had an agent`, {
+      throw new LazarusError("MISSION_UNKNOWN", `mission ${mission} has no cell and has never had an agent`, {
         hint: `lazarus init ${mission}`,
       });
     },

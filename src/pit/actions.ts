@@ -248,7 +248,7 @@ function requireRecord(context: PitContext, mission: MissionId): MissionRecord {
 }
 
 function noAgent(mission: MissionId): LazarusError {
-  return new LazarusError("AGENT_UNKNOWN", `${mission} never had an agent`, {
+  return new LazarusError("AGENT_UNKNOWN", `${mission} has never had an agent`, {
     hint: `lazarus run ${mission} -- COMMAND`,
   });
 }

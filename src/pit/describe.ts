@@ -75,7 +75,7 @@ export function nextAction(
       return waitMs <= 0 ? `${action} now` : `${action} in ${formatDuration(waitMs)}`;
     }
     case "asking":
-      return "asks: lazarus revive";
+      return "to approve: lazarus revive";
     case "tombstone":
       return "needs you: lazarus why";
     default:

@@ -1,4 +1,4 @@
-// Missions and their agents as plain data, for status, why, the API and the dashboard. Only reads.
+// Missions and their agents as plain data, for status, why and the HTTP API. Only reads.
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../cell/config.ts";

@@ -55,7 +55,8 @@ export function planServiceUninstall(unit: ServiceUnit, scheduler: Scheduler, ru
   if (scheduler === "cron") {
     const crontab = readCrontab(run, unit.previewCommand);
     const edited = editCrontab(crontab, unit.name, undefined);
-    if (edited === crontab) return [{ do: "nothing", path: "crontab", reason: "has no line of ours" }];
+    if (edited === crontab)
+      return [{ do: "nothing", path: "crontab", reason: "has no line written by Lazarus" }];
     return [{ do: "run", command: ["crontab", "-"], input: edited }];
   }
   const files = scheduler === "systemd" ? systemdFiles(unit) : [launchdPlist(unit)];
@@ -93,7 +94,7 @@ export function leaveAlone(path: string, reason: string): Action {
   return { do: "nothing", path, reason: `was not changed: ${reason}`, leftAlone: true };
 }
 
-/** Executes the actions in order. Returns a message per program that failed; the files are in place all the same. */
+/** Executes the actions in order. Returns a message per program that failed; the files are written regardless. */
 export function carryOut(machine: Machine, actions: readonly Action[], run: RunProgram): string[] {
   const problems: string[] = [];
   for (const action of actions) {

@@ -35,8 +35,8 @@ const entry = (
   kind: "delivery",
   data: { target: "command", attempt: 1, problem: null, ...data },
 });
-const plan = (log: readonly Event[], rules = RULES, underWay: ReadonlySet<string> = NOTHING) => {
-  const { due, givenUp, nextAtMs, settled } = planAlerts(log, rules, underWay, NOW);
+const plan = (log: readonly Event[], rules = RULES, running: ReadonlySet<string> = NOTHING) => {
+  const { due, givenUp, nextAtMs, settled } = planAlerts(log, rules, running, NOW);
   return {
     due: due.map(({ event, target, attempt, repeat }) => [event.seq, target, attempt, repeat]),
     givenUp: givenUp.map(({ event }) => event.seq),
@@ -114,7 +114,7 @@ describe("planAlerts", () => {
 
   it("describes an event in one line", () => {
     expect(describeAlert(raise(1))).toBe(
-      "m1: the agent died and waits for permission to be revived: revive mode is ask (lazarus revive m1)",
+      "m1: the agent died and needs your approval to be revived: revive mode is ask (lazarus revive m1)",
     );
   });
 });
@@ -204,7 +204,7 @@ describe("the loop", () => {
       ntfy_token_file: token,
     };
     const key = `ghp_${"a1B2".repeat(9)}`;
-    ask(`it said ${key}`);
+    ask(`the agent printed ${key}`);
     const delivered = () => deliveries().filter(({ state }) => state === "delivered").length;
     await runUntil(alerts, () => delivered() === 3);
     await runUntil(alerts, () => true);
@@ -222,8 +222,8 @@ describe("the loop", () => {
       authorization: "Bearer tk_123",
       body: { topic: "topic", title: "Lazarus: m1" },
     });
-    const told = JSON.stringify([document, received.map(({ body }) => body)]);
-    expect(told).not.toContain(key);
+    const sent = JSON.stringify([document, received.map(({ body }) => body)]);
+    expect(sent).not.toContain(key);
     const log = JSON.stringify(deliveries());
     for (const secret of ["s3cret", "tk_123", key]) expect(log).not.toContain(secret);
   });
@@ -234,14 +234,14 @@ describe("the loop", () => {
     ask("second");
     const seq = testServer.pitContext.registry()!.events({ last: 1 })[0]!.seq;
     const alerts = { webhook: `${url}/hook/s3cret` };
-    // A later attempt may follow before anyone looks.
+    // A later attempt may already have followed.
     const first = () => deliveries().find(({ event, state }) => event === seq && state === "failed");
     await runUntil(alerts, () => first() !== undefined);
     expect(first()).toMatchObject({
       attempt: 1,
       problem: "the webhook answered 500",
     });
-    // As a pit leaves it that is killed after sending and before entering that it did.
+    // The state that a pit leaves if it is killed after sending and before recording it.
     ask("third");
     const third = testServer.pitContext.registry()!.events({ last: 1 })[0]!.seq;
     testServer.pitContext.recordEvent({
@@ -252,8 +252,8 @@ describe("the loop", () => {
     await runUntil(alerts, () =>
       deliveries().some(({ event, state }) => event === third && state === "delivered"),
     );
-    const told = received.filter(({ body }) => (body.data as { reason: string }).reason === "third");
-    expect(told.map(({ body }) => [body.attempt, body.repeat])).toEqual([[2, true]]);
+    const sent = received.filter(({ body }) => (body.data as { reason: string }).reason === "third");
+    expect(sent.map(({ body }) => [body.attempt, body.repeat])).toEqual([[2, true]]);
     expect(JSON.stringify(deliveries())).not.toContain("s3cret");
   });
 

@@ -1,4 +1,4 @@
-// The commands about cells and jobs, output and exit code whole.
+// The commands about cells and jobs: their whole output and exit codes.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 afterEach(() => world[Symbol.dispose]());
 
-/** A heartbeat as another tool wrote it, so many seconds ago. */
+/** Writes a heartbeat of `secondsAgo`, as another tool would. */
 function beatAgo(mission: string, secondsAgo: number): void {
   const timestamp = Date.now() / 1000 - secondsAgo;
   world.write(`home/missions/${mission}/state/heartbeat.json`, JSON.stringify({ timestamp }));
@@ -34,7 +34,7 @@ describe("init", () => {
       <world>/home/missions/tidy-inbox
       ── stderr
       created the cell of tidy-inbox: meta/ config/ state/ logs/ artifacts/ worktree/ logs/daemon.log meta/mission.json config/cell.json state/heartbeat.json
-      next: lazarus heartbeat tidy-inbox
+      next: lazarus run tidy-inbox -- COMMAND
       "
     `);
     expect(world.show("init tidy-inbox")).toMatchInlineSnapshot(`
@@ -183,7 +183,7 @@ describe("scan", () => {
   it("prints one line per cell and a summary", () => {
     for (const mission of ["fresh", "old", "partial", "unborn", "ahead"]) world.run(["init", mission]);
     beatAgo("fresh", 5);
-    // Almost a minute away from other words.
+    // Far enough from a full minute that a slow test prints the same age.
     beatAgo("old", 3961);
     beatAgo("ahead", -7319);
     execFileSync("rm", [

@@ -112,7 +112,7 @@ describe("config", () => {
       alerts.on = ["alert"]  (default)
         event kinds that are sent; \`lazarus events\` shows them
       alerts.max_age_seconds = 3600  (default)
-        drop alerts that could not be delivered for this long
+        do not send events that were already older than this when first seen
       flow.alert_command = not set  (default)
         command line for /bin/sh that \`lazarus flow selfcheck\` runs for new findings, with JSON on standard input
       flow.alert_webhook = not set  (default)
@@ -250,7 +250,7 @@ describe("events", () => {
       ── stderr
       warning: cannot write the event log: the registry <world>/home/registry.db has schema 99; this version of Lazarus supports up to <n>
       created the cell of m2: meta/ config/ state/ logs/ artifacts/ worktree/ logs/daemon.log meta/mission.json config/cell.json state/heartbeat.json
-      next: lazarus heartbeat m2
+      next: lazarus run m2 -- COMMAND
       "
     `);
   });
@@ -269,7 +269,7 @@ describe("demo", () => {
     expect(world.show("demo", { env: { TMPDIR: "/nowhere" } })).toMatchInlineSnapshot(`
       "exit 6
       ── stderr
-      error: making a temporary home in /nowhere: no such file or directory
+      error: creating a temporary home in /nowhere: no such file or directory
         caused by: ENOENT: no such file or directory, mkdtemp '<demo>'
         try: ls -la /nowhere
       "

@@ -18,7 +18,7 @@ describe("an agent in the foreground", () => {
   it("uses the caller's output, and its exit code becomes the caller's", () => {
     const { exit, stdout, stderr } = world.run(["run", "m1", ...sh("echo hello; echo oh >&2; exit 3")]);
     expect({ exit, stdout }).toEqual({ exit: 3, stdout: "hello\n" });
-    expect(stderr).toMatch(/^oh\nm1: exited with code 3; crash checkpoint \S+\n {2}ask: /);
+    expect(stderr).toMatch(/^oh\nm1: exited with code 3; crash checkpoint \S+\n {2}needs your approval: /);
   });
 
   it("reads the caller's input and receives its signals", async () => {
@@ -205,7 +205,9 @@ describe("a detached agent", () => {
 describe("agent commands", () => {
   it("report what is missing", () => {
     world.run(["init", "m1"]);
-    expect(world.show("stop m1")).toContain("error: m1 never had an agent\n  try: lazarus run m1 -- COMMAND");
+    expect(world.show("stop m1")).toContain(
+      "error: m1 has never had an agent\n  try: lazarus run m1 -- COMMAND",
+    );
     expect(world.show("why nobody")).toContain("there is no mission nobody");
     expect(world.show("run m1")).toContain("missing command: lazarus run m1 -- COMMAND");
     expect(world.show("run m1 --revive substitute -- true")).toContain("--substitute COMMAND");

@@ -17,7 +17,7 @@ export const GITEA_SETTINGS = {
   label: setting({
     type: (z) => z.string().min(1),
     default: DEFAULT_LABEL,
-    allowed: "a label's name",
+    allowed: "a label name",
     description: "issue label that approves a mission proposal",
   }),
   repositories: setting({

@@ -32,7 +32,7 @@ export function explain(view: MissionView, options: WhyOptions): PostMortem {
   if (record === null || record.life === null)
     return {
       ...blank,
-      headline: `${mission} never had an agent.`,
+      headline: `${mission} has never had an agent.`,
       next: [`lazarus run ${mission} -- COMMAND`],
     };
   if (state === "running" || (state === "paused" && view.pid !== null))
@@ -143,7 +143,8 @@ function listFacts(view: MissionView, record: MissionRecord, end: RecordedEnd, n
   return lines;
 }
 
-function describeDecision(record: MissionRecord, nowMs: number): string | null {
+/** For example "needs your approval: revive mode is ask"; null before the end of this life is handled. */
+export function describeDecision(record: MissionRecord, nowMs: number): string | null {
   const { decision } = record;
   if (decision === null || decision.epoch !== record.life?.epoch) return null;
   const { at_ms: atMs, step_back_to: target } = decision;

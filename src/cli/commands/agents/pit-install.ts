@@ -1,7 +1,7 @@
 import { planServiceInstall } from "../../../service/plan.ts";
 import { pitUnit } from "../../../service/unit.ts";
 import { defineCommand } from "../../command.ts";
-import { carryOutOrShow, lookOnly, runProgram } from "../flows/install-options.ts";
+import { carryOutOrShow, runForDryRun, runProgram } from "../flows/install-options.ts";
 import { UNIT_OPTIONS, UNIT_POSITIONALS, UNIT_REPORT, unitRequestOf } from "./pit-units.ts";
 
 export const command = defineCommand({
@@ -20,7 +20,11 @@ export const command = defineCommand({
   run(context, { args, options }) {
     const dryRun = options["dry-run"];
     const request = unitRequestOf(context, "pit install", args.scheduler, options);
-    const actions = planServiceInstall(pitUnit(request), request.scheduler, dryRun ? lookOnly : runProgram);
+    const actions = planServiceInstall(
+      pitUnit(request),
+      request.scheduler,
+      dryRun ? runForDryRun : runProgram,
+    );
     const exit = carryOutOrShow(context, actions, dryRun, UNIT_REPORT);
     if (!dryRun && request.scheduler === "systemd" && request.scope === "user")
       context.say("to keep it running after you log out: loginctl enable-linger");

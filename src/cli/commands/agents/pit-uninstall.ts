@@ -1,7 +1,7 @@
 import { planServiceUninstall } from "../../../service/plan.ts";
 import { pitUnit } from "../../../service/unit.ts";
 import { defineCommand } from "../../command.ts";
-import { carryOutOrShow, lookOnly, runProgram } from "../flows/install-options.ts";
+import { carryOutOrShow, runForDryRun, runProgram } from "../flows/install-options.ts";
 import { UNIT_OPTIONS, UNIT_POSITIONALS, UNIT_REPORT, unitRequestOf } from "./pit-units.ts";
 
 export const command = defineCommand({
@@ -20,7 +20,7 @@ export const command = defineCommand({
     const request = unitRequestOf(context, "pit uninstall", args.scheduler, options);
     return carryOutOrShow(
       context,
-      planServiceUninstall(pitUnit(request), request.scheduler, dryRun ? lookOnly : runProgram),
+      planServiceUninstall(pitUnit(request), request.scheduler, dryRun ? runForDryRun : runProgram),
       dryRun,
       UNIT_REPORT,
     );

@@ -47,7 +47,7 @@ export function unitRequestOf(
     });
   }
   if (!env.HOME && scope === "user")
-    throw usage(name, "HOME is not set, so there is no place for a user service");
+    throw usage(name, "HOME is not set, so a user service cannot be installed");
   const configFile = context.globals.config ?? env.LAZARUS_CONFIG;
   return {
     scheduler: scheduler as Scheduler,

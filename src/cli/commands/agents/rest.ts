@@ -5,7 +5,7 @@ import { openCliPitContext } from "./open-pit.ts";
 export const command = defineCommand({
   about:
     "Asks the agent to exit: SIGTERM, then SIGKILL after a minute. A checkpoint is taken after it has exited. The agent " +
-    "stays at rest, also across reboots, until revive.",
+    "stays at rest, even across reboots, until it is revived.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
     grace: {

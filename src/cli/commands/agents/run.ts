@@ -2,6 +2,7 @@ import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { initCell } from "../../../cell/init.ts";
 import { startMission } from "../../../pit/actions.ts";
+import { describeDecision } from "../../../pit/death/why.ts";
 import { describeEnd } from "../../../pit/describe.ts";
 import { openSignalRelay, waitForAgent } from "../../../pit/foreground.ts";
 import { agentLog } from "../../../pit/paths.ts";
@@ -18,7 +19,7 @@ export const command = defineCommand({
   about:
     "Starts an agent in the mission's cell, which is created if needed. In the foreground the agent uses your terminal, " +
     "and its exit code is returned. Detached, its output goes to logs/agent.log. A keeper process records how the agent " +
-    "ends, also when no pit is running. The revive mode decides what happens after a crash: yes revives the agent, no " +
+    "ends, even when no pit is running. The revive mode decides what happens after a crash: yes revives the agent, no " +
     "leaves it, ask waits for lazarus revive, substitute starts another command. The agent's environment has " +
     "LAZARUS_MISSION, LAZARUS_CELL, LAZARUS_EPOCH and LAZARUS_HEARTBEAT (a file), and LAZARUS_SOCKET with " +
     "LAZARUS_HEARTBEAT_URL for heartbeats over HTTP. PATH and the variables given with --env are stored and used again " +
@@ -84,13 +85,12 @@ export const command = defineCommand({
     const started = await startMission(pitContext, spec, { foreground: !options.detach });
     if (relay !== undefined) {
       const end = await waitForAgent(pitContext, mission, started, relay);
-      const last = end.record?.end;
-      if (last && last.kind !== "departure") {
-        const kept = end.record?.scene?.checkpoint ? `; crash checkpoint ${end.record.scene.checkpoint}` : "";
-        context.say(`${mission}: ${describeEnd(last)}${kept}`);
-        context.say(
-          `  ${end.record?.decision?.action}: ${end.record?.decision?.reason}; see: lazarus why ${mission}`,
-        );
+      const { record } = end;
+      if (record?.end && record.end.kind !== "departure") {
+        const saved = record.scene?.checkpoint ? `; crash checkpoint ${record.scene.checkpoint}` : "";
+        context.say(`${mission}: ${describeEnd(record.end)}${saved}`);
+        const decision = describeDecision(record, context.machine.clock.nowMs()) ?? "not handled yet";
+        context.say(`  ${decision}; see: lazarus why ${mission}`);
       }
       if (end.revivedAs !== undefined)
         context.say(

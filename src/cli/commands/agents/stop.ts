@@ -4,7 +4,7 @@ import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:
-    "Stops the agent for good: it is not revived, also not after a reboot, until you use revive or run. A checkpoint is " +
+    "Stops the agent. It is not revived, not even after a reboot, until you use revive or run. A checkpoint is " +
     "taken first; then the agent and all its child processes get SIGTERM and, after a grace period, SIGKILL.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {

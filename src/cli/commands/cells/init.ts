@@ -36,7 +36,10 @@ export const command = defineCommand({
     }
     context.emit("init/1", { mission_id: mission, root: paths.root, made }, () => `${paths.root}\n`);
     if (made.length === 0) context.say(`the cell of ${mission} already exists`);
-    else context.say(`created the cell of ${mission}: ${made.join(" ")}\nnext: lazarus heartbeat ${mission}`);
+    else
+      context.say(
+        `created the cell of ${mission}: ${made.join(" ")}\nnext: lazarus run ${mission} -- COMMAND`,
+      );
     return 0;
   },
 });

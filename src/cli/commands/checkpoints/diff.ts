@@ -33,7 +33,7 @@ export const command = defineCommand({
   options: {
     content: { type: "flag", short: "c", summary: "print the changed lines of text files" },
     path: { type: "texts", value: "PATH", summary: "only this path and below; may be repeated" },
-    all: { type: "flag", summary: "also directories of which only the time changed" },
+    all: { type: "flag", summary: "also list directories whose time alone changed" },
   },
   examples: [
     ["lazarus diff tidy-inbox", "changes since the latest checkpoint"],

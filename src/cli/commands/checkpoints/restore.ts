@@ -15,7 +15,7 @@ import { concludeRestore, describeRef, restoreDocument, sayFlaws, warnIfAlive } 
 export const command = defineCommand({
   about:
     "Restores a cell to a checkpoint. The current state is saved first, so that lazarus undo can bring it back. Only paths " +
-    "that differ are touched, and excluded paths are kept. A missing cell is created again. With --to the checkpoint is " +
+    "that differ are changed, and excluded paths are kept. A missing cell is created again. With --to the checkpoint is " +
     "restored into an empty directory and the cell is not touched. An interrupted restore is completed by the next " +
     "command for that mission. Times are UTC: 2026-11-15, '2026-11-15 23:53', '2h ago', yesterday.",
   positionals: [
@@ -35,7 +35,7 @@ export const command = defineCommand({
     ["lazarus restore tidy-inbox --dry-run", "show what would change"],
     ["lazarus restore tidy-inbox '2h ago'", "restore the state of two hours ago"],
     ["lazarus restore tidy-inbox 20261115-2353 --path worktree/src", "restore one directory"],
-    ["lazarus restore tidy-inbox latest --to /tmp/look", "restore elsewhere, to inspect it"],
+    ["lazarus restore tidy-inbox latest --to /tmp/copy", "restore elsewhere, to inspect it"],
   ],
   exits: ["degraded", "missing", "conflict", "damaged", "machine", "busy", "interrupted"],
   async run(context, { args, options }) {
@@ -102,7 +102,7 @@ async function restoreElsewhere(
     flaws,
   };
   context.emit("restore-to/1", document, () => `${directory}\n`);
-  context.say(`restored ${describeRef(target)} : ${paths} paths, ${files} files, ${formatBytes(bytes)}`);
+  context.say(`restored ${describeRef(target)}: ${paths} paths, ${files} files, ${formatBytes(bytes)}`);
   sayFlaws(context, "not restored exactly:", flaws);
   return flaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;
 }

@@ -84,7 +84,7 @@ function describe({ ref, metadata, layers }: Checkpoint): string {
         .join(", ") || null,
     ],
     [
-      "holds",
+      "contains",
       `${counts.files} files, ${counts.directories} directories, ${counts.others} others, ${formatBytes(counts.bytes)}`,
     ],
     ["stored", `${counts.changed} paths, ${counts.removed} removed, ${formatBytes(counts.stored_bytes)}`],
@@ -96,7 +96,7 @@ function describe({ ref, metadata, layers }: Checkpoint): string {
     ],
     ["flows", summarize(metadata.flows)],
     ["runs", summarize(metadata.runs)],
-    ["left out", metadata.excluded.length === 0 ? null : metadata.excluded.join("  ")],
+    ["excluded", metadata.excluded.length === 0 ? null : metadata.excluded.join("  ")],
     ["manifest", ref.manifest],
   ];
   const table = lines
@@ -111,7 +111,7 @@ function describe({ ref, metadata, layers }: Checkpoint): string {
   return table + layerLines.join("") + flaws.join("");
 }
 
-/** The first three plain fields of each position, whatever they are called: id, status, step. */
+/** The first three plain fields of each position, whatever their names: id, status, step. */
 function summarize(positions: readonly unknown[]): string | null {
   if (positions.length === 0) return null;
   const SHOWN = 5;

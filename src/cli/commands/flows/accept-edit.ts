@@ -6,10 +6,10 @@ export const command = defineCommand({
   about:
     "Accepts a workflow file whose hash does not match, because it was edited by hand or quarantined: check the file first, " +
     "then this command computes its hash again and puts it back. A file that is damaged in another way must be edited " +
-    "first; the error names it.",
+    "first; the error message names it.",
   positionals: [],
   options: WORKFLOW_OPTIONS,
-  examples: [["lazarus flow accept-edit -w report", "accept the file as it is"]],
+  examples: [["lazarus flow accept-edit -w report", "accept the current content"]],
   exits: ["missing", "conflict", "damaged", "machine", "busy", "unsupported"],
   async run(context, { options }) {
     const workflow = required("flow accept-edit", "workflow", options.workflow);

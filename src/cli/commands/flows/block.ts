@@ -4,14 +4,14 @@ import { OWNER_OPTIONS, ownerFor, required, shown, WORKFLOW_OPTIONS, workspaceOf
 
 export const command = defineCommand({
   about:
-    "Marks a flow as blocked: it waits for something outside, stays unfinished and can be resumed. Its owner keeps the lock.",
+    "Marks a flow as blocked: it waits for something external, stays unfinished and can be resumed. Its owner keeps the lock.",
   positionals: [],
   options: {
     ...WORKFLOW_OPTIONS,
     notes: { type: "text", value: "TEXT", summary: "notes stored with the flow; no secrets" },
     ...OWNER_OPTIONS,
   },
-  examples: [["lazarus flow block -w report", "it waits for a person"]],
+  examples: [["lazarus flow block -w report", "waiting for a person"]],
   exits: ["missing", "conflict", "damaged", "machine", "busy", "unsupported"],
   async run(context, { options }) {
     const workflow = required("flow block", "workflow", options.workflow);

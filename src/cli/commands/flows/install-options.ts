@@ -14,9 +14,9 @@ import { escapeControls } from "../../render/paint.ts";
 import { ROOT_OPTION, workspaceOf } from "./flow-space.ts";
 
 export const INSTALL_OPTIONS = {
-  "agents-md": { type: "flag", summary: "add the start-up section to AGENTS.md" },
-  schedule: { type: "text", choices: SCHEDULERS, summary: "run the self-check every 10 minutes" },
-  skill: { type: "flag", summary: "add an Agent Skill folder that explains the commands" },
+  "agents-md": { type: "flag", summary: "the start-up section in AGENTS.md" },
+  schedule: { type: "text", choices: SCHEDULERS, summary: "a self-check every 10 minutes" },
+  skill: { type: "flag", summary: "an Agent Skill folder that explains the commands" },
   "skills-dir": { type: "text", value: "DIR", summary: "skills directory in the workspace (default skills)" },
   "stale-min": {
     type: "number",
@@ -48,7 +48,7 @@ export function requestOf(context: CliContext, name: string, options: InstallVal
   const { env, isRoot } = context.surroundings;
   const home = env.HOME;
   if (options.schedule !== undefined && !isRoot && !home)
-    throw usage(name, "HOME is not set, so there is no place for a schedule");
+    throw usage(name, "HOME is not set, so the schedule cannot be installed");
   return {
     root,
     program: [process.execPath, ...(process.argv[1] === undefined ? [] : [resolve(process.argv[1])])],
@@ -79,9 +79,9 @@ export const runProgram: RunProgram = ([program = "", ...args], input) => {
 };
 
 /** For a dry run: reads the crontab if there is one, and never fails. */
-export const lookOnly: RunProgram = (command) => {
-  const seen = runProgram(command);
-  return seen.code === 0 ? seen : { code: 0, stdout: "", stderr: "" };
+export const runForDryRun: RunProgram = (command) => {
+  const result = runProgram(command);
+  return result.code === 0 ? result : { code: 0, stdout: "", stderr: "" };
 };
 
 export function carryOutOrShow(

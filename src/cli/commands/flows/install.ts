@@ -4,7 +4,7 @@ import { isJsonObject } from "../../../platform/json-file.ts";
 import { wasLeftAlone } from "../../../service/plan.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
-import { carryOutOrShow, INSTALL_OPTIONS, lookOnly, requestOf, runProgram } from "./install-options.ts";
+import { carryOutOrShow, INSTALL_OPTIONS, requestOf, runForDryRun, runProgram } from "./install-options.ts";
 
 export const command = defineCommand({
   about:
@@ -24,7 +24,7 @@ export const command = defineCommand({
       ...requestOf(context, "flow install", options),
       config: scheduled ? context.config.file : undefined,
     };
-    const actions = planInstall(request, dryRun ? lookOnly : runProgram);
+    const actions = planInstall(request, dryRun ? runForDryRun : runProgram);
     const code = carryOutOrShow(context, actions, dryRun);
     if (scheduled) warnAboutMissingSetup(context, request);
     return code === 0 && wasLeftAlone(actions) ? ERROR_KINDS.degraded.exit : code;

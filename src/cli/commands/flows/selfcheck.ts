@@ -27,7 +27,7 @@ export const command = defineCommand({
     ...ROOT_OPTION,
   },
   examples: [
-    ["lazarus flow selfcheck --root ~/workspace || echo look", "from cron"],
+    ["lazarus flow selfcheck --root ~/workspace || echo 'stale flows'", "from cron"],
     ["lazarus flow selfcheck --alert-command 'mail -s stale me@example.org'", "send a mail for new findings"],
   ],
   exits: ["alert", "missing", "machine"],

@@ -2,7 +2,7 @@ import { planUninstall } from "../../../flow/install/install.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { wasLeftAlone } from "../../../service/plan.ts";
 import { defineCommand } from "../../command.ts";
-import { carryOutOrShow, INSTALL_OPTIONS, lookOnly, requestOf, runProgram } from "./install-options.ts";
+import { carryOutOrShow, INSTALL_OPTIONS, requestOf, runForDryRun, runProgram } from "./install-options.ts";
 
 export const command = defineCommand({
   about:
@@ -18,7 +18,7 @@ export const command = defineCommand({
   run(context, { options }) {
     const dryRun = options["dry-run"];
     const request = requestOf(context, "flow uninstall", options);
-    const actions = planUninstall(request, dryRun ? lookOnly : runProgram);
+    const actions = planUninstall(request, dryRun ? runForDryRun : runProgram);
     const code = carryOutOrShow(context, actions, dryRun);
     return code === 0 && wasLeftAlone(actions) ? ERROR_KINDS.degraded.exit : code;
   },

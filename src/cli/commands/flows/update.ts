@@ -13,7 +13,7 @@ export const command = defineCommand({
     ...WORKFLOW_OPTIONS,
     complete: { type: "texts", value: "STEP", summary: "mark this step as done; may be repeated" },
     step: { type: "text", value: "STEP", summary: "the new current step" },
-    status: { type: "text", choices: FLOW_STATUSES, summary: "in_progress, blocked, done or failed" },
+    status: { type: "text", choices: FLOW_STATUSES, summary: "the new status" },
     notes: { type: "text", value: "TEXT", summary: "notes for the next owner; no secrets" },
     handoff: { type: "text", value: "NAME", summary: "agent that should continue the flow" },
     "ttl-days": { type: "number", value: "DAYS", summary: "expire this many days from now" },

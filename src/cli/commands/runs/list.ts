@@ -1,6 +1,6 @@
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
-import { formatTime } from "../../render/format.ts";
+import { formatCount, formatTime } from "../../render/format.ts";
 import { renderTable } from "../../render/table.ts";
 import { listPlacedRuns, type PlacedRun, STORE_OPTIONS, sameStore } from "./places.ts";
 
@@ -41,7 +41,7 @@ export const command = defineCommand({
                 cell: (run) => (run.unknownEffects > 0 ? String(run.unknownEffects) : "-"),
                 alignRight: true,
               },
-              { head: "LAST WORKED ON", cell: (run) => formatTime(run.updatedAtMs) },
+              { head: "UPDATED", cell: (run) => formatTime(run.updatedAtMs) },
             ],
             runs,
             context.terminal.columns,
@@ -49,7 +49,7 @@ export const command = defineCommand({
     );
     if (waiting[0] !== undefined) {
       context.say(
-        `${waiting.length} need a human; next: lazarus runs show ${waiting[0].runId}${sameStore(options)}`,
+        `${formatCount(waiting.length, "run")} waiting for a human; next: lazarus runs show ${waiting[0].runId}${sameStore(options)}`,
       );
     }
     for (const store of cut) {

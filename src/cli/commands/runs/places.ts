@@ -65,7 +65,7 @@ export async function listPlacedRuns(context: CliContext, choice: StoreChoice): 
   };
 }
 
-/** The paths or URLs of the selected stores, also of empty ones. */
+/** The paths or URLs of the selected stores, including empty ones. */
 export function listStores(context: CliContext, choice: StoreChoice): string[] {
   if (choice.store !== undefined) return [choice.store];
   return missionsOf(context, choice.mission)
@@ -94,7 +94,7 @@ export async function findRun(
       "USAGE",
       `${JSON.stringify(text)} matches ${found.length} runs: ${few.join(", ")}`,
       {
-        hint: "give more of the id, or --mission",
+        hint: "type more of the id, or add --mission ID",
       },
     );
   }

@@ -56,7 +56,7 @@ function makeHome(): string {
   try {
     return realpathSync(mkdtempSync(join(tmpdir(), "lazarus-demo-")));
   } catch (error) {
-    throw asLazarusError(error, `making a temporary home in ${tmpdir()}`, tmpdir());
+    throw asLazarusError(error, `creating a temporary home in ${tmpdir()}`, tmpdir());
   }
 }
 

@@ -202,7 +202,7 @@ function checkClock(machine: Machine, missionsRoot: string) {
   if (ahead.length === 0) return ok(new Date(now).toISOString());
   return {
     status: "warning" as const,
-    note: `${ahead.length} cells have times in the future`,
-    hint: "date -u, and set the clock",
+    note: `${ahead.length} cells have modification times in the future`,
+    hint: "check the clock with: date -u",
   };
 }

@@ -31,7 +31,7 @@ export const command = defineCommand({
     const repository = resolve(context.surroundings.cwd, args.directory);
     if (!statSync(repository, { throwIfNoEntry: false })?.isDirectory()) {
       throw new LazarusError("NOT_FOUND", `${repository} is not a directory`, {
-        hint: "git clone it first, or name another directory",
+        hint: "clone the repository first, or give another directory",
       });
     }
     const home = options.forgejo ? ".forgejo" : ".gitea";
