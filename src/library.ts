@@ -1,5 +1,5 @@
-// The public functions on cells and the registry. The same operations as inside, but mission ids are plain strings and
-// the machine is an option, which only tests set.
+// The public functions on cells and the registry. They call the internal operations, but mission ids are plain
+// strings and the machine is an option, which only tests set.
 import type { Config } from "./cell/config.ts";
 import { type BeatResult, beat as writeHeartbeat } from "./cell/heartbeat.ts";
 import { initCell as createCell, type InitResult } from "./cell/init.ts";
@@ -7,7 +7,7 @@ import {
   type BeatJobOptions,
   type JobReport,
   checkJobs as readJobs,
-  beatJob as writePulse,
+  beatJob as writeJobHeartbeat,
 } from "./cell/job.ts";
 import { parseMissionId } from "./cell/mission-id.ts";
 import { scanCells as readCells, type ScanReport } from "./cell/scan.ts";
@@ -55,14 +55,14 @@ export function beatJob(
   config: Config,
   job: string,
   { machine = systemMachine, ...options }: MachineOption & BeatJobOptions,
-): ReturnType<typeof writePulse> {
-  return writePulse(machine, config, job, options);
+): ReturnType<typeof writeJobHeartbeat> {
+  return writeJobHeartbeat(machine, config, job, options);
 }
 
 /**
  * Reports the heartbeats of the named jobs, default all.
  *
- * @example checkJobs(config).filter(({ status }) => status !== "ok");
+ * @example checkJobs(config).filter(({ status }) => status !== "fresh");
  */
 export function checkJobs(
   config: Config,

@@ -20,7 +20,7 @@ describe("a cell is", () => {
     });
   });
 
-  it("incomplete before it is anything else", () => {
+  it("incomplete, even if another state applies too", () => {
     expect(classify({ missing: ["state"], heartbeat: { absent: "no such file" } }).status).toBe("incomplete");
     expect(classify(beaten(LIMIT * 100, ["state"])).status).toBe("incomplete");
   });
@@ -30,7 +30,7 @@ describe("a cell is", () => {
     expect(classify(sighting)).toMatchObject({ status: "incomplete", reason: "cannot be read (EACCES)" });
   });
 
-  it("else uninitialized without a heartbeat's time", () => {
+  it("else uninitialized if the heartbeat has no timestamp", () => {
     expect(classify({ missing: [], heartbeat: { absent: "not JSON" } })).toEqual({
       status: "uninitialized",
       ageSeconds: null,
@@ -44,7 +44,7 @@ describe("a cell is", () => {
     expect(classify(beaten(LIMIT + 61)).reason).toBe("no heartbeat for 241 s (limit 180 s)");
   });
 
-  it("else healthy, the limit itself included", () => {
+  it("else healthy, also at exactly the limit", () => {
     expect(classify(beaten(LIMIT))).toEqual({
       status: "healthy",
       ageSeconds: LIMIT,
@@ -63,7 +63,7 @@ describe("a cell is", () => {
   });
 });
 
-it("every sighting has exactly one state, an age in whole seconds that is never negative, and a reason unless healthy", () => {
+it("every observation has exactly one state, an age in whole seconds that is never negative, and a reason unless healthy", () => {
   const sightings = fc.record({
     missing: fc.array(fc.constantFrom("meta", "state", "logs")),
     heartbeat: fc.oneof(

@@ -30,7 +30,7 @@ function write(path: string, value: unknown): string {
 }
 
 describe("defaults", () => {
-  it("for root are /var/missions, lazarus_pit, 60, 180, the six and state/heartbeat.json", () => {
+  it("for root are /var/missions, lazarus_pit, 60, 180, the six subdirectories and state/heartbeat.json", () => {
     expect(resolveConfig(surroundings({}, true), undefined, {}).config).toEqual({
       missions_root: "/var/missions",
       heartbeat_job: "lazarus_pit",

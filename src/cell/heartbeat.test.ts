@@ -1,4 +1,4 @@
-// Proof of life: what a beat writes, keeps and refuses.
+// Heartbeats of missions: what a beat writes, keeps and refuses.
 import {
   lstatSync,
   mkdirSync,
@@ -56,7 +56,7 @@ describe("a beat", () => {
     expect(beat(machine, config, MISSION, "").heartbeat.status).toBe("");
   });
 
-  it("keeps fields that other tools added, whatever they are", () => {
+  it("keeps fields of any type that other tools added", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (extra) => {
         const before = JSON.stringify({ ...extra, mission_id: "m1", timestamp: 1, status: "x" });

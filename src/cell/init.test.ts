@@ -1,4 +1,4 @@
-// Spec "Layout", and that making a cell never overwrites, never half-succeeds in silence, and can always be repeated.
+// Spec "Layout". Creating a cell never overwrites, never fails halfway without an error, and can always be repeated.
 import {
   existsSync,
   mkdirSync,

@@ -24,7 +24,7 @@ export function initCell(machine: Machine, config: Config, mission: MissionId): 
   const made: string[] = [];
   const relative = (path: string) => path.slice(paths.root.length + 1);
   const seeds = seedFiles(mission, paths, epochSeconds(machine.clock));
-  // Only directories that Lazarus writes to are swept: elsewhere, a file that looks like our temporary may be work.
+  // Only directories that Lazarus writes to are swept: elsewhere, a file that looks like our temporary may be the agent's.
   const seeded = new Set([...seeds.map(([path]) => dirname(path)), dirname(paths.logFile)]);
   const directories = new Set([...config.required_subdirs.map((name) => join(paths.root, name)), ...seeded]);
   try {

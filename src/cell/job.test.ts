@@ -1,4 +1,4 @@
-// Spec "Heartbeats of jobs".
+// Spec "Job heartbeats".
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// Spec "Scan": what is looked at, in which order, what the report holds, and that one bad cell never stops the rest.
+// Spec "Scan": what is scanned, in which order, what the report contains, and that one bad cell never stops the rest.
 import { execFileSync } from "node:child_process";
 import fs, {
   mkdirSync,
@@ -220,7 +220,7 @@ describe("one bad entry never stops the scan of the rest:", () => {
   it("a cell that disappears during the scan is listed as skipped", () => {
     for (const name of ["a", "b", "c"]) cell(name);
     const original = fs.readdirSync;
-    // The root has been listed; the next cell is renamed away before it is looked at.
+    // The root has been listed; the next cell is renamed away before it is read.
     const spy = ((path: string, ...rest: unknown[]) => {
       if (path.endsWith("/a")) renameSync(join(config.missions_root, "b"), join(home, "gone"));
       return (original as (...args: unknown[]) => unknown)(path, ...rest);

@@ -1,5 +1,5 @@
 // How other modules declare their sections of the config file: each setting is a zod type with a default, a description
-// and the words for what is allowed. One list of all settings, `lazarus config` and docs/settings.md come from these
+// and a text about the allowed values. The list of all settings, `lazarus config` and docs/settings.md come from these
 // tables. zod is loaded only when a section sets something, because it costs 30 ms; cell/config.ts, which every command
 // reads, does without it.
 import { createRequire } from "node:module";
@@ -31,7 +31,7 @@ export function setting<Type, const Default extends Type | undefined>(
 }
 
 export interface ReadOptions {
-  /** Treat null like a missing key, also where the type does not allow it. */
+  /** Treat null like a missing key, even where the type does not allow it. */
   readonly nullIsUnset?: boolean;
 }
 

@@ -1,4 +1,4 @@
-// `init --repo`: a clone or a linked worktree, and that a failed or doubled one costs nothing.
+// `init --repo`: a clone or a linked worktree, and that a failed or concurrent one loses nothing.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,6 +1,6 @@
 // Starts the HTTP API: token, app, unix socket, TCP on loopback. The pit does not depend on it, so an address that is in
-// use is only a warning, unless the config sets the port. The addresses are written to `<run_dir>/http.json` for the CLI,
-// the dashboard and agents.
+// use is only a warning, unless the config sets the port. The addresses are written to `<run_dir>/http.json` for other
+// programs.
 import type { Server } from "node:http";
 import { join } from "node:path";
 import { pitSocketFile } from "../pit/paths.ts";
@@ -86,7 +86,7 @@ export function addressPath(runDir: string): string {
   return join(runDir, "http.json");
 }
 
-/** If the default port is in use, any free port will do. */
+/** If the default port is in use, use any free port. */
 async function listenPort(
   app: App,
   { tcpPort, chosen }: HttpSettings,

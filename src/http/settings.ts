@@ -18,7 +18,7 @@ export const HTTP_SETTINGS = {
 export interface HttpSettings {
   /** Null: only the unix socket. */
   readonly tcpPort: number | null;
-  /** Whether the config sets the port; then no other port will do. */
+  /** Whether the config sets the port; then no other port is tried. */
   readonly chosen: boolean;
 }
 

@@ -22,7 +22,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** A process that holds the lock until it is killed or told to let go through its stdin. */
+/** A process that holds the lock until it is killed or its stdin tells it to release it. */
 async function startHolder(purpose: string): Promise<ChildProcess> {
   const source = `
     import { tryAcquireLock } from ${JSON.stringify(new URL("lock.ts", import.meta.url).href)};

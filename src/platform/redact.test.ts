@@ -46,13 +46,13 @@ describe("redaction of a record", () => {
     expect(value).toMatchObject({ env: { REGION: "eu-west-1" } });
   });
 
-  test("leaves no half of a secret whose name stands before it in the same text", async () => {
+  test("leaves no part of a secret whose name precedes it in the same text", async () => {
     const { value } = await redactSecrets(`export AWS_SECRET_ACCESS_KEY=${AWS} && run`);
     expect(value).not.toContain(AWS.slice(-8));
     expect(value).toMatch(/^export \[redacted: aws\] && run$/);
   });
 
-  test("keeps what stands around a secret, and the parts that have none", async () => {
+  test("keeps the text around a secret, and parts without one", async () => {
     const { value } = await redactSecrets({
       content: [
         { type: "text", text: "hello" },

@@ -13,7 +13,7 @@ describe("secrets", () => {
   test("plain text has none", async () => {
     expect(await findSecrets("the quick brown fox jumps over the lazy dog, 42 times")).toEqual([]);
   });
-  test("a token is found where it stands", async () => {
+  test("the range of a token is exact", async () => {
     const [found] = await findSecrets(`use ${TOKEN} for it`);
     expect(found).toMatchObject({ kind: "github", start: 4, end: 4 + TOKEN.length });
   });

@@ -60,7 +60,7 @@ function startWorkers(options: WorkerPoolOptions): Worker[] {
   });
 }
 
-/** An error as plain data: classes do not survive the way between threads. */
+/** An error as plain data: class instances do not survive structured cloning. */
 interface Failure {
   readonly code: ErrorCode;
   readonly message: string;
