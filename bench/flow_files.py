@@ -1,7 +1,7 @@
 """The peer of `flow list` and `flow selfcheck`: the same work on the same files, in plain Python.
 
-Reads every flow below a workspace, checks schema and hash, and prints the list or the self-check as JSON-free text,
-as a small script for the job would do it. Usage: flow_files.py list|selfcheck ROOT [STALE_MINUTES]
+Reads every flow below a workspace, checks schema and hash, and prints the list or the self-check as plain text,
+as a small script would. Usage: flow_files.py list|selfcheck ROOT [STALE_MINUTES]
 """
 import hashlib
 import json

@@ -22,7 +22,7 @@ const LIMIT_MS = 20;
 const notes: string[] = [];
 
 export const bench: Bench = {
-  about: `A real \`lazarus pit\` with ${MISSIONS} cells in a process of its own receives ${COUNT.toLocaleString("en")} heartbeats at a
+  about: `A real \`lazarus pit\` with ${MISSIONS} cells in a separate process receives ${COUNT.toLocaleString("en")} heartbeats at a
 steady ${PER_SECOND} a second over 64 connections; each is timed from the moment it was due, so that a slow response also delays the
 next ones. The peer is a bare \`node:http\` server that answers 202 and writes nothing; the two alternate.`,
   prepare(directory) {

@@ -1,4 +1,4 @@
-"""Scans cells the straightforward way: what `lazarus scan --json` does, with the standard library of Python 3.
+"""The peer of `lazarus scan --json`: a straightforward version with the standard library of Python 3.
 
 Usage: scan_cells.py MISSIONS_ROOT [STALE_AFTER_SECONDS]
 """

@@ -1,6 +1,6 @@
 // Permissions do not apply to root, and PostgreSQL refuses to be started by root. When root runs the tests, programs that
-// need a plain user run as nobody; otherwise they run as whoever runs the tests. nobody may be unable to read the checkout
-// (root's home is closed to others): then what those programs need is copied to a public directory, once per test run.
+// need a plain user run as nobody; otherwise they run as the current user. nobody may be unable to read the checkout
+// (root's home is private): then what those programs need is copied to a public directory, once per test run.
 import { execFileSync, spawnSync } from "node:child_process";
 import { copyFileSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,15 +14,15 @@ export const isRoot = process.getuid?.() === 0;
 
 let nobody: { uid: number; gid: number } | undefined;
 
-/** Who a plain user is, for the options of `spawn`. */
+/** The uid and gid of a plain user, as options for `spawn`. */
 export function plainUser(): { uid?: number; gid?: number } {
   if (!isRoot) return {};
-  const ask = (flag: string) => Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" }));
-  nobody ??= { uid: ask("-u"), gid: ask("-g") };
+  const query = (flag: string) => Number(execFileSync("id", [flag, "nobody"], { encoding: "utf8" }));
+  nobody ??= { uid: query("-u"), gid: query("-g") };
   return nobody;
 }
 
-/** The public copy of the checkout, if there has to be one: sources, dist, and the packages that these need. */
+/** The public copy of the checkout, if one is needed: sources, dist, and the packages they need. */
 export function publicCopy(): string | undefined {
   return process.env[COPY];
 }
@@ -43,18 +43,18 @@ export function giveToPlainUser(...paths: string[]): void {
   if (uid !== undefined) execFileSync("chown", ["-R", `${uid}:${gid}`, ...paths]);
 }
 
-/** Root's own temporary directory may be closed to others; /tmp is not. */
+/** Root's own temporary directory may be private; /tmp is not. */
 export function usePublicTemporaryDirectory(): void {
   if (isRoot && !canPlainUser("-x", tmpdir())) process.env.TMPDIR = "/tmp";
 }
 
-/** Makes the public copy unless it is there or not needed. Returns what removes it. */
+/** Makes the public copy unless it exists or is not needed. Returns a function that removes it. */
 export function makePublicCopy(): () => void {
   if (publicCopy() !== undefined || canPlainUserRead()) return () => {};
   const copy = mkdtempSync(join(tmpdir(), "lazarus-public-"));
   for (const name of ["bin", "dist", "package.json", "src", "test", ...packages()]) {
     const from = join(CHECKOUT, name);
-    // Verbatim: the names of shared libraries are links to one another.
+    // Verbatim, because shared libraries are symbolic links to one another.
     if (existsSync(from)) cpSync(from, join(copy, name), { recursive: true, verbatimSymlinks: true });
   }
   copyFileSync(process.execPath, join(copy, "node"));
@@ -78,7 +78,7 @@ function canPlainUser(access: "-r" | "-x", path: string): boolean {
   return spawnSync("test", [access, path], plainUser()).status === 0;
 }
 
-/** Those that Lazarus itself needs, and PostgreSQL. */
+/** The packages that Lazarus itself needs, and PostgreSQL. */
 function packages(): string[] {
   const lock = JSON.parse(readFileSync(join(CHECKOUT, "package-lock.json"), "utf8"));
   const all = Object.entries<{ dev?: boolean }>(lock.packages).filter(([name]) => name !== "");

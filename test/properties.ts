@@ -1,5 +1,5 @@
-// `npm test` says the same of the same commit, so properties draw from one seed there. `npm run test:properties` draws
-// anew each time and draws more: that is where new counterexamples come from.
+// `npm test` gives the same result for the same commit, so it uses a fixed seed. `npm run test:properties` uses new seeds
+// and more runs, to find new counterexamples.
 import fc from "fast-check";
 
 const SEED = 20_261_115;

@@ -1,5 +1,5 @@
-// Where tests put their files. Most of their time is fsync, so they use memory where there is enough of it: a third less
-// for the file-heavy suites. Set TMPDIR to run them on a disk.
+// Where tests put their files. Most of their time is fsync, so they use memory where there is enough of it, which
+// saves a third of the time of the file-heavy suites. Set TMPDIR to run them on a disk.
 import { execFileSync } from "node:child_process";
 import { accessSync, chmodSync, constants, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { join } from "node:path";
 const MEMORY = "/dev/shm";
 const NEEDED_BYTES = 4 * 1024 ** 3;
 
-/** A fresh directory in memory that every user can write to, or undefined where the machine has none that would do. */
+/** A new directory in memory that every user can write to; undefined if the machine has no suitable place. */
 export function makeScratchInMemory(): string | undefined {
   try {
     accessSync(MEMORY, constants.W_OK);
@@ -18,7 +18,7 @@ export function makeScratchInMemory(): string | undefined {
     if (canExecuteIn(directory)) return directory;
     rmSync(directory, { recursive: true });
   } catch {
-    // No /dev/shm, or a container that restricts it: the system's temporary directory will do.
+    // No /dev/shm, or a container that restricts it: use the system's temporary directory.
   }
   return undefined;
 }

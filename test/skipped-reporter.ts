@@ -1,4 +1,4 @@
-// Prints at the end of a run which tests skipped themselves, and why: Vitest's own reporter only counts them.
+// Prints at the end of a run which tests were skipped, and why: Vitest's own reporter only counts them.
 import { relative } from "node:path";
 import type { Reporter, TestModule } from "vitest/node";
 
@@ -7,7 +7,7 @@ export class SkippedReporter implements Reporter {
     const tests = modules.flatMap((module) => [...module.children.allTests("skipped")]);
     const skipped = tests.flatMap((test) => {
       const result = test.result();
-      // Without a note it was filtered out, or `reportSkipped` has said why.
+      // Without a note it was filtered out, or `reportSkipped` has already printed the reason.
       if (result.state !== "skipped" || result.note === undefined) return [];
       const [reason = ""] = result.note.split("\n");
       return [{ reason, name: `${relative(process.cwd(), test.module.moduleId)} > ${test.fullName}` }];

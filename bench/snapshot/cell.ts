@@ -63,7 +63,7 @@ export async function buildCell(root: string, say: (text: string) => void): Prom
   writeFileSync(join(worktree, "package.json"), `${JSON.stringify({ name: "cell", private: true })}\n`);
   const options = ["--ignore-scripts", "--no-audit", "--no-fund", "--legacy-peer-deps", "--loglevel=error"];
   runProgram("npm", ["install", ...options, ...INSTALLED], { cwd: worktree });
-  say("making the repository");
+  say("creating the repository");
   writeFileSync(join(worktree, ".gitignore"), "node_modules/\n");
   for (const name of TRACKED)
     cpSync(join(worktree, "node_modules", name), join(worktree, "packages", name), { recursive: true });

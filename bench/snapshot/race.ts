@@ -1,5 +1,5 @@
-// Ours and several peers take turns in each round. `sync` runs before each turn, so that nobody pays for the previous
-// one's unwritten pages.
+// Ours and several peers take turns in each round. `sync` runs before each turn, so that none pays for the unwritten
+// pages of the previous one.
 import { type Contender, median, runProgram, type Score } from "../harness.ts";
 
 export interface Runner extends Contender {

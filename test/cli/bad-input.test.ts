@@ -1,4 +1,4 @@
-// Everything that can be wrong around the command line: each gets a clear result, and nothing is lost.
+// Bad ids, configs, permissions, heartbeats and disks: each gets a clear result, and nothing is lost.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
@@ -124,7 +124,7 @@ describe("a config with wrong types", () => {
 });
 
 describe("unreadable directories", () => {
-  /** Runs as someone to whom permissions apply. */
+  /** Runs as an unprivileged user, to whom permissions apply. */
   const asUser = (words: string[]) => world.run(words, { asPlainUser: true });
 
   beforeEach(() => {
@@ -254,7 +254,7 @@ it("scan works while cells are created and removed", async () => {
       expect(JSON.parse(stdout).cells.at(-1)).toMatchObject({ mission_id: "steady", status: "healthy" });
     }
   } finally {
-    // Killed, the shell would leave a copy behind that is still being made while the world is removed.
+    // Not killed: its cp would continue to write while the world is removed.
     writeFileSync(enough, "");
     await ended;
   }

@@ -1,4 +1,4 @@
-// The commands around checkpoints, through the real command line: what they print, where, and how they end.
+// The checkpoint commands through the real command line: stdout, stderr and exit codes.
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -87,7 +87,7 @@ describe("an unknown mission", () => {
 });
 
 describe("show", () => {
-  it("prints what a checkpoint holds and which one has the same content", () => {
+  it("prints what a checkpoint contains and which one has the same content", () => {
     expect(must(`show inbox ${ids[0]}`)).toMatch(/message +first/);
     expect(must("show inbox")).toContain(`unchanged since ${ids[1]}`);
     expect(world.json(`show inbox ${ids[0]} --json`)).toMatchObject({

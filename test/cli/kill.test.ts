@@ -1,4 +1,4 @@
-// SIGKILL at every crash point of init and heartbeat, at several passages of each: existing files stay intact, and running
+// SIGKILL at every crash point of init and heartbeat, at the first and at later hits: existing files stay intact, and running
 // the same command again completes the work.
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { BUILT, createWorld, type World } from "./hermetic.ts";
 const points = listCrashPoints(join(import.meta.dirname, "../../src"))
   .map(({ name }) => name)
   .filter((name) => name.startsWith("cell.") || name.startsWith("durable."));
-const PASSAGES = [1, 2, 3, 5, 8];
+const HITS = [1, 2, 3, 5, 8];
 
 let world: World;
 beforeEach(() => {
@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 afterEach(() => world[Symbol.dispose]());
 
-/** Runs a command that is killed at the nth passage of a crash point. Returns false if it never got there. */
+/** Runs a command that is killed at the nth hit of a crash point. Returns false if it is never hit that often. */
 function kill(words: readonly string[], point: string, nth: number): boolean {
   const { exit, stderr } = world.run(words, {
     nodeOptions: ["--import", join(BUILT, "dist/arm-crash-point.js")],
@@ -59,7 +59,7 @@ describe("init", () => {
   it.each(points)("killed at %s and run again completes the cell and leaves no temporary files", (point) => {
     const repository = point.startsWith("cell.worktree.") ? createRepository() : undefined;
     let kills = 0;
-    for (const nth of PASSAGES) {
+    for (const nth of HITS) {
       const mission = `m${nth}`;
       const words = ["init", mission, ...(repository === undefined ? [] : ["--repo", repository]), "--quiet"];
       if (!kill(words, point, nth)) break;

@@ -1,4 +1,4 @@
-// The launcher on an older Node of the host: it goes on with the newer one that npm installed, or says what is missing.
+// The launcher on an older Node of the host: it switches to the newer one that npm installed, or prints what is missing.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
@@ -20,7 +20,7 @@ function major(node: string): number {
   return Number.parseInt(execFileSync(node, ["-p", "process.versions.node"], { encoding: "utf8" }), 10);
 }
 
-/** A copy without node_modules, so that there is no newer Node to be found. */
+/** A copy without node_modules, so that no newer Node is found. */
 function bareCheckout(place: string, ...parts: string[]): string {
   const bare = world.path(place);
   mkdirSync(bare, { recursive: true });

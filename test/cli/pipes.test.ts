@@ -1,4 +1,4 @@
-// How the command behaves among others: closed pipes, colours, completions in a real shell.
+// How the command behaves in a shell: closed pipes, colors, completions.
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -88,7 +88,7 @@ describe("color", () => {
 });
 
 describe("completions", () => {
-  /** What bash would offer after these words. */
+  /** The completions that bash offers after these words. */
   const offered = (...words: string[]): string[] => {
     const quoted = words.map((word) => `'${word}'`).join(" ");
     const { stdout, stderr } = bash(
@@ -139,7 +139,7 @@ describe("completions", () => {
 });
 
 describe("every command", () => {
-  it("with --json prints one document with a schema on stdout, also on failure", async () => {
+  it("with --json prints one document with a schema on stdout, even on failure", async () => {
     for (const line of [
       "init m1",
       "heartbeat m1",

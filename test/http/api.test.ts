@@ -1,4 +1,4 @@
-// Every route against a real pit's functions: answers fit the shapes that the OpenAPI document promises.
+// Every route with the real functions of the pit: responses match the schemas in the OpenAPI document.
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -61,7 +61,7 @@ describe("heartbeats", () => {
   const fileOf = (mission: string) =>
     JSON.parse(readFileSync(join(server.config.missions_root, mission, "state", "heartbeat.json"), "utf8"));
 
-  it("are on disk before the answer", async () => {
+  it("are on disk before the response is sent", async () => {
     const { status, answer } = await post("/v1/missions/m1/heartbeat", { status: "thinking", durable: true });
     expect(status).toBe(202);
     expect(shapes.heartbeatAnswer.parse(answer).durable).toBe(true);
@@ -113,7 +113,7 @@ describe("checkpoints and events", () => {
 
 describe("actions", () => {
   it.each(["stop", "pause", "rest", "revive"])(
-    "%s of a mission that never had an agent is 404",
+    "%s of a mission that has never had an agent is 404",
     async (action) => {
       expect(await post(`/v1/missions/m1/${action}`)).toMatchObject({
         status: 404,
@@ -169,14 +169,14 @@ describe("metrics", () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  it("are understood by promtool", async ({ skip }) => {
+  it("are accepted by promtool", async ({ skip }) => {
     const input = await (await server.ask("/metrics")).text();
     const { status, error, stderr } = spawnSync("promtool", ["check", "metrics"], {
       input,
       encoding: "utf8",
     });
     if (error !== undefined) skip("promtool is not installed");
-    // 3: it would have chosen other names.
+    // 3 means warnings about names.
     expect([0, 3], stderr).toContain(status);
   });
 });

@@ -1,4 +1,4 @@
-// Server-sent events: replay, then live; a client that never reads is let go and costs the pit nothing.
+// Server-sent events: replay, then live; a client that never reads is disconnected and uses no memory.
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { formatEvent, streamEvents } from "../../src/http/event-stream.ts";
@@ -12,10 +12,10 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-const tell = (n: number) =>
+const append = (n: number) =>
   server.pitContext.recordEvent({ kind: "start", mission: n % 2 ? "odd" : "even", data: { n } });
 
-/** Reads the stream until `enough` says so; `onOpen` is called when its place in the log is settled. */
+/** Reads the stream until `enough` returns true; `onOpen` is called once its position in the log is fixed. */
 async function listen(
   path: string,
   headers: Record<string, string>,
@@ -29,7 +29,7 @@ async function listen(
   let text = "";
   for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
     text += chunk;
-    // Within an event it is never enough; a comment follows soon.
+    // Stop only between events; a comment follows soon.
     if (chunk.endsWith("\n\n") && enough(text)) break;
   }
   leave.abort();
@@ -38,8 +38,8 @@ async function listen(
 
 describe("the stream of events", () => {
   it("replays events after Last-Event-ID and continues live, each event once and in order", async () => {
-    for (let n = 1; n <= 250; n += 1) tell(n);
-    const live = setInterval(() => tell(++extra), 20);
+    for (let n = 1; n <= 250; n += 1) append(n);
+    const live = setInterval(() => append(++extra), 20);
     let extra = 250;
     const seen = await listen("/v1/events", { "last-event-id": "3" }, (text) => text.includes('"n":255'));
     clearInterval(live);
@@ -53,7 +53,7 @@ describe("the stream of events", () => {
       "/v1/events",
       {},
       (text) => text.includes('"n":9001'),
-      () => tell(9001),
+      () => append(9001),
     );
     expect(now.map(({ data }) => data.n)).toEqual([9001]);
     const odd = await listen("/v1/events?after=0&mission=odd", {}, (text) => text.includes('"n":9001'));
@@ -62,13 +62,13 @@ describe("the stream of events", () => {
 
   it("includes events of other processes", async () => {
     using other = openRegistry(systemMachine, server.config.registry_file);
-    const heard = await listen(
+    const seen = await listen(
       "/v1/events",
       {},
       (text) => text.includes("elsewhere"),
       () => other.append({ kind: "init", mission: "m1", data: { where: "elsewhere" } }),
     );
-    expect(heard).toHaveLength(1);
+    expect(seen).toHaveLength(1);
   });
 
   it("refuses a Last-Event-ID that is not a number", async () => {
@@ -90,7 +90,7 @@ describe("the stream of events", () => {
 
 describe("a client that never reads", () => {
   it("is disconnected; other clients get all events and no memory is used for it", async () => {
-    // What the stalled clients' streams take out of the log; the listening one asks for a mission.
+    // Bytes that the stalled clients' streams read from the log; the client that reads selects a mission.
     let takenBytes = 0;
     const { events } = server.port;
     using _spy = vi.spyOn(server.port, "events").mockImplementation((wanted) => {
@@ -123,16 +123,16 @@ describe("a client that never reads", () => {
     for (let i = 0; i < 3000; i += 1)
       registry.append({ kind: "start", mission: "flood", data: { text: "x".repeat(4000) } });
     registry.database.exec("COMMIT");
-    tell(1);
+    append(1);
     const seen = await listen(
       "/v1/events?after=0&mission=flood",
       {},
-      // Counted only near the end.
+      // The length is checked first because counting is slow.
       (text) => text.length > 12_000_000 && text.split("\nid: ").length > 3000,
     );
     expect(seen).toHaveLength(3000);
     await vi.waitFor(() => expect([opened, closed]).toEqual([21, 21]), { timeout: 25_000 });
-    // Only now do they read: what their kernels hold, then the end.
+    // Only now do they read: what is in their socket buffers, then the end.
     const received = await Promise.all(
       sockets.map(async (socket) => {
         let bytes = 0;
@@ -146,7 +146,7 @@ describe("a client that never reads", () => {
       }),
     );
     for (const bytes of received) expect(bytes).toBeLessThan(12_000_000);
-    // The log holds 12 MB for each of the 20. What was read for them and not taken by their kernels is a few pages each.
+    // The log holds 12 MB for each of the 20. What was read for them and is not in their socket buffers is a few pages each.
     const pageBytes = 100 * 4200;
     const heldBytes = takenBytes - received.reduce((sum, bytes) => sum + bytes, 0);
     expect(takenBytes).toBeGreaterThan(0);
@@ -154,7 +154,7 @@ describe("a client that never reads", () => {
     expect((await fetch(`${server.url}/health`)).status).toBe(200);
   });
 
-  it("is detected by the number of checks, not by time: a suspended pit disconnects nobody", async () => {
+  it("is detected by the number of checks, not by time: a suspended pit disconnects no client", async () => {
     const wakes: (() => void)[] = [];
     let nowMs = 0;
     let dropped = 0;
@@ -173,7 +173,7 @@ describe("a client that never reads", () => {
       limits: { patienceMs: 1000 },
     });
     const seen: number[] = [];
-    for (let look = 0; look < 5; look += 1) {
+    for (let check = 0; check < 5; check += 1) {
       nowMs += 60_000;
       for (const wake of wakes.splice(0)) wake();
       await new Promise((resolve) => setImmediate(resolve));

@@ -1,4 +1,4 @@
-// The embeddable handler by itself, and the three examples as their readers would start them.
+// The embeddable handler, and the three examples run as programs.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

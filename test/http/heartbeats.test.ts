@@ -1,4 +1,4 @@
-// Heartbeats over HTTP: durable before the response, fenced at the moment of the write, no failure hidden.
+// Heartbeats over HTTP: durable before the response, fenced at the moment of the write, and every failure is reported.
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -42,7 +42,7 @@ describe("a heartbeat over HTTP", () => {
     expect(await beat("m2")).toEqual([202, undefined]);
   });
 
-  it("keeps the status of the heartbeat before when it brings none", async () => {
+  it("keeps the previous status if it has none", async () => {
     await using server = await startTestServer();
     recordHeartbeat(systemMachine, server.config, m1, { status: "busy" });
     recordHeartbeat(systemMachine, server.config, m1, {});

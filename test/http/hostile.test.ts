@@ -1,11 +1,11 @@
-// Requests byte by byte, as no honest client sends them: each is answered with a refusal or a closed connection, none
-// reaches a handler that it should not, and the next honest request is served.
+// Malformed and malicious requests, written byte by byte: each is refused or its connection closed, none reaches a
+// handler that it should not, and the next valid request is served.
 import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { isServed, startTestServer, type TestServer } from "./test-server.ts";
 
 let server: TestServer;
-/** With little patience, for what is cut off by time alone. */
+/** Short timeouts, for requests that only a timeout ends. */
 let hasty: TestServer;
 beforeAll(async () => {
   server = await startTestServer();
@@ -89,7 +89,7 @@ describe("headers", () => {
     const answer = await exchange([
       "GET /health HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
     ]);
-    // Node keeps the first of two and the second is never looked at.
+    // Node keeps the first of two and ignores the second.
     expect(answer).not.toContain("evil");
     const other = await exchange([
       "GET /health HTTP/1.1\r\nHost: evil.example\r\nHost: localhost\r\nConnection: close\r\n\r\n",
@@ -97,7 +97,7 @@ describe("headers", () => {
     expect(statuses(other)[0]).toBeGreaterThanOrEqual(400);
   });
 
-  it("without Host are refused, also in HTTP/1.0", async () => {
+  it("without Host are refused, even in HTTP/1.0", async () => {
     for (const version of ["1.0", "1.1"])
       expect(
         statuses(await exchange([`GET /health HTTP/${version}\r\nConnection: close\r\n\r\n`]))[0] ?? 400,

@@ -1,4 +1,4 @@
-// The real `lazarus pit` and its API: found by http.json, answering on both addresses, told of a death, gone at the end.
+// The real `lazarus pit` and its API: found through http.json, serving both addresses, sending an alert, and removed on exit.
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { askRaw } from "./test-server.ts";
 describe("lazarus pit", () => {
   let world: World;
   let pit: ReturnType<typeof spawn>;
-  let said = "";
+  let logged = "";
   let ended: Promise<number | null>;
   beforeAll(() => {
     world = createWorld();
@@ -22,7 +22,7 @@ describe("lazarus pit", () => {
       stdio: ["ignore", "ignore", "pipe"],
     });
     pit.stderr!.on("data", (chunk) => {
-      said += chunk;
+      logged += chunk;
     });
     ended = new Promise((resolve) => pit.on("exit", resolve));
   });
@@ -60,6 +60,6 @@ describe("lazarus pit", () => {
     expect(await ended).toBe(0);
     expect(existsSync(addressFile())).toBe(false);
     expect(existsSync(socket)).toBe(false);
-    expect(said).toContain(`HTTP API listening on ${url} and ${socket}`);
+    expect(logged).toContain(`HTTP API listening on ${url} and ${socket}`);
   });
 });

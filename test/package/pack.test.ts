@@ -1,4 +1,4 @@
-// The package that users install: `npm pack`, unpacked into an empty project beside its dependencies. No network.
+// The package that users install: `npm pack`, unpacked into an empty project next to its dependencies. No network.
 import { execFileSync } from "node:child_process";
 import {
   mkdirSync,

@@ -1,4 +1,4 @@
-// What the documents point at is there.
+// Links and file names in the documents exist.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
@@ -11,7 +11,7 @@ const documents = [
     .map((name) => join("docs", name)),
 ];
 
-test.each(documents)("%s", (document) => {
+test.each(documents)("%s links only to files that exist", (document) => {
   const text = readFileSync(join(ROOT, document), "utf8");
   const links = [...text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)]
     .map(([, target]) => target!)

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { BUILT } from "../cli/hermetic.ts";
-import { formatReadme, parseReadme, withoutChance } from "./transcript.ts";
+import { formatReadme, parseReadme, withoutVariation } from "./transcript.ts";
 import { walkReadme } from "./walk.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
@@ -11,7 +11,7 @@ const README = readFileSync(join(ROOT, "README.md"), "utf8");
 const blocks = parseReadme(README);
 
 describe("README", () => {
-  it("is read and written without a change", () => {
+  it("is parsed and formatted without a change", () => {
     expect(formatReadme(blocks)).toBe(README);
     expect(blocks.filter(({ kind }) => kind === "console").length).toBeGreaterThan(5);
   });
@@ -21,12 +21,12 @@ describe("README", () => {
     const walked = await walkReadme(blocks, BUILT, (home) => {
       compiled = typeCheck(home);
     });
-    expect(withoutChance(formatReadme(walked))).toBe(withoutChance(README));
+    expect(withoutVariation(formatReadme(walked))).toBe(withoutVariation(README));
     expect(compiled).toBe("");
   });
 });
 
-/** What tsc prints about the reader's files, with the options of `tsc --init`. */
+/** The output of tsc for the reader's files, with the options of `tsc --init`. */
 function typeCheck(home: string): string {
   const files = globSync("**/*.ts", { cwd: home, exclude: (name) => name === "node_modules" });
   expect(files).not.toEqual([]);

@@ -1,7 +1,7 @@
 // The README as a script. Its ```console blocks are transcripts: lines that start with `$ ` are typed into one shell in
 // order, and the lines below each are its output. A block after a line that ends with a file name and a colon ("Save it
-// as `agent.sh`:") is that file. Other ```sh blocks are commands that have to succeed, whatever they print. So every
-// command of the README runs, and every output in it is real.
+// as `agent.sh`:") is that file. Other ```sh blocks are commands that must succeed; their output is ignored. So
+// every command of the README runs, and every output in it is real.
 
 export interface Typed {
   readonly command: string;
@@ -41,7 +41,7 @@ function parseBlock(language: string, body: string, name: string | undefined): B
 
 function parseTyped(body: string): Typed[] {
   const [before, ...typed] = body.split(/^\$ /m);
-  if (before !== "") throw new Error(`a transcript has to start with a command, not with: ${before}`);
+  if (before !== "") throw new Error(`a transcript must start with a command, not with: ${before}`);
   return typed.map((each) => {
     const line = each.indexOf("\n");
     return { command: each.slice(0, line), output: each.slice(line + 1) };
@@ -61,7 +61,7 @@ export function formatReadme(blocks: readonly Block[]): string {
 }
 
 /** Replaces what differs between runs and machines with placeholders. */
-export function withoutChance(output: string): string {
+export function withoutVariation(output: string): string {
   return (
     output
       .replaceAll(/\d{8}-\d{6}-[0-9a-z]{6}/g, "<checkpoint>")

@@ -11,7 +11,7 @@ import type { Block, Typed } from "./transcript.ts";
 /** The reader's home as the README shows it. */
 export const SHOWN_HOME = "/home/you";
 
-/** Commands in the clone that are not typed: it is installed, this is its test, and demo.test.ts runs `npm start`. */
+/** Commands in the clone that are not typed: it is already installed, this is its test, and demo.test.ts runs `npm start`. */
 const NOT_TYPED = /^git clone |^cd lazarus$|^npm (?:install|ci|start|test)$/;
 
 interface World {
@@ -23,7 +23,7 @@ interface World {
 
 /**
  * The same blocks with the output that the commands print now. `inspect` sees the reader's home at the end, with all
- * the files that the README made.
+ * the files that the README created.
  */
 export async function walkReadme(
   blocks: readonly Block[],
@@ -112,7 +112,7 @@ async function walkBlock(block: Block, shell: Shell, { home, show }: World): Pro
 
 const COMMAND_LIMIT_MS = 300_000;
 
-/** Waits until a background command has written to its log, which it has before a person types the next command. */
+/** Waits until a background command has written to its log, as it would have before a person types the next command. */
 async function waitForLog(cwd: string, command: string): Promise<void> {
   const [, log] = / > (\S+) 2>&1 &$/.exec(command) ?? [];
   if (log === undefined) return;

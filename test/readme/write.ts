@@ -1,4 +1,4 @@
-// `npm run readme`: walks the README and writes what its commands print now into it.
+// `npm run readme`: runs the commands of the README and updates their output in it.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { formatReadme, parseReadme } from "./transcript.ts";

@@ -25,18 +25,18 @@ it("the pit notifies the service manager: ready, alive, stopping", async ({ skip
   const path = join(world.directory, "notify");
   const listener = spawn("python3", ["-c", LISTENER, path], { stdio: ["ignore", "pipe", "inherit"] });
   try {
-    let heard = "";
+    let received = "";
     listener.stdout.on("data", (chunk) => {
-      heard += chunk;
+      received += chunk;
     });
-    const count = (word: string) => heard.split("\n").filter((line) => line === word).length;
+    const count = (word: string) => received.split("\n").filter((line) => line === word).length;
     await world.until("the listener", () => count("listening") === 1);
     const pit = spawn(process.execPath, [LAUNCHER, "pit"], {
       cwd: world.cwd,
       env: { ...world.env, NOTIFY_SOCKET: path, WATCHDOG_USEC: "400000" },
       stdio: "ignore",
     });
-    await world.until("its readiness", () => count("READY=1") === 1);
+    await world.until("READY=1", () => count("READY=1") === 1);
     world.run([
       "run",
       "m1",
@@ -48,13 +48,13 @@ it("the pit notifies the service manager: ready, alive, stopping", async ({ skip
       "-c",
       "env | grep -c NOTIFY_SOCKET; exec sleep 600",
     ]);
-    await world.until("its word", () => world.log("m1") === "0\n");
+    await world.until("its output", () => world.log("m1") === "0\n");
     process.kill(world.life("m1").agent.pid, "SIGKILL");
-    await world.until("a life that the pit began", () => world.log("m1") === "0\n0\n");
-    await world.until("a pulse", () => count("WATCHDOG=1") >= 3);
+    await world.until("a life that the pit started", () => world.log("m1") === "0\n0\n");
+    await world.until("three watchdog signals", () => count("WATCHDOG=1") >= 3);
     pit.kill("SIGTERM");
-    await world.until("its end", () => pit.exitCode === 0 && count("STOPPING=1") === 1);
-    expect(heard.indexOf("READY=1")).toBeLessThan(heard.indexOf("STOPPING=1"));
+    await world.until("its exit", () => pit.exitCode === 0 && count("STOPPING=1") === 1);
+    expect(received.indexOf("READY=1")).toBeLessThan(received.indexOf("STOPPING=1"));
   } finally {
     listener.kill("SIGKILL");
   }

@@ -35,16 +35,16 @@ const openArmedPit = (point: string) =>
     stdio: "ignore",
   });
 
-it("there are crash points to be killed at", () => {
+it("finds the crash points", () => {
   expect(ALERT_POINTS.length).toBeGreaterThanOrEqual(2);
   expect(PROPOSAL_POINTS.length).toBeGreaterThanOrEqual(3);
 });
 
 describe("an alert", () => {
   it.each(ALERT_POINTS)("killed at %s is delivered; a repetition is marked", async (point) => {
-    const out = join(world.directory, "told");
+    const out = join(world.directory, "alerts");
     configure({ alerts: { command: `cat >>${out}; echo >>${out}` } });
-    const told = () =>
+    const sent = () =>
       existsSync(out)
         ? readFileSync(out, "utf8")
             .split("\n")
@@ -54,7 +54,7 @@ describe("an alert", () => {
     world.run(["run", "m1", "-d", "--", "sh", "-c", "exit 1"]);
     const armed = openArmedPit(point);
     await world.until(`its death at ${point}`, () => armed.signalCode === "SIGKILL");
-    const before = told().length;
+    const before = sent().length;
     await world.openPit();
     const deliveries = () =>
       world
@@ -66,8 +66,8 @@ describe("an alert", () => {
         .map(({ data }) => data.state);
     await world.until("the delivery", () => deliveries().includes("delivered"));
     expect(deliveries()).toEqual(["sending", "sending", "delivered"]);
-    expect(told().map(({ repeat }) => repeat)).toEqual([...(before === 1 ? [false] : []), true]);
-    expect(new Set(told().map(({ id }) => id)).size).toBe(1);
+    expect(sent().map(({ repeat }) => repeat)).toEqual([...(before === 1 ? [false] : []), true]);
+    expect(new Set(sent().map(({ id }) => id)).size).toBe(1);
   });
 });
 
@@ -100,8 +100,8 @@ describe("a proposal", () => {
       },
       body,
     }).then(({ status }) => status);
-  /** As a forge does that hears nothing. */
-  const deliverUntilHeard = async () => {
+  /** Retries like a forge that gets no response. */
+  const deliverUntilAnswered = async () => {
     let status: number | undefined;
     let trying = false;
     await world.until("an answer", () => {
@@ -130,7 +130,7 @@ describe("a proposal", () => {
     await expect(deliver()).rejects.toThrow();
     await world.until(`its death at ${point}`, () => armed.signalCode === "SIGKILL");
     await world.openPit();
-    expect(await deliverUntilHeard()).toBe(200);
+    expect(await deliverUntilAnswered()).toBe(200);
     expect(await deliver()).toBe(409);
     const cell = join(world.missions, "tidy-inbox");
     expect(JSON.parse(readFileSync(join(cell, "meta", "proposal.json"), "utf8")).answers).toEqual(answers);
