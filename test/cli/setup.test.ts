@@ -98,7 +98,7 @@ describe("config", () => {
       pit.gitea.repositories = not set  (default)
         accept proposals from these repositories only (owner/name); unset: from every repository with the secret
       pit.gitea.approvers = not set  (default)
-        users whose label counts as approval; unset: everyone whom the forge lets set labels
+        users whose label counts as approval; unset: anyone whom the forge allows to set labels
       alerts.command = not set  (default)
         command line for /bin/sh; receives the alert as JSON on standard input
       alerts.webhook = not set  (default)

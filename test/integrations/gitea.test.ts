@@ -84,15 +84,15 @@ describe("the form", () => {
   });
 
   it.each<[string, Record<string, string>]>([
-    ["a mission that climbs out", { ...GOOD, mission: "../../etc" }],
+    ["a mission id with ..", { ...GOOD, mission: "../../etc" }],
     ["a mission with a slash", { ...GOOD, mission: "a/b" }],
-    ["a mission that is an option", { ...GOOD, mission: "--help" }],
+    ["a mission id that looks like an option", { ...GOOD, mission: "--help" }],
     ["a mission with an escape sequence", { ...GOOD, mission: "a\u001b[31m" }],
     ["a mission of two lines", { ...GOOD, mission: "a\nb" }],
     ["no mission", { goal: "x" }],
     ["no goal", { mission: "a" }],
     ["an unknown mode", { ...GOOD, revive: "always" }],
-    ["an endless goal", { ...GOOD, goal: "x".repeat(20_001) }],
+    ["a goal that is too long", { ...GOOD, goal: "x".repeat(20_001) }],
     ["a goal that answers another question again", { ...GOOD, goal: "fine\n\n### Mission id\n\nother" }],
   ])("refuses %s", (_, answers) => {
     expect(codeOf(() => readProposal(answersText(answers)))).toMatch(
@@ -138,12 +138,12 @@ describe("classifyDelivery", () => {
     ["an issue that was opened with the label", "issues", { action: "opened" }, {}],
     ["an edit", "issues", { action: "edited" }, {}],
     ["another label", "issues", {}, { labels: [{ name: "bug" }] }],
-    ["labels that are none", "issues", {}, { labels: "mission-approved" }],
+    ["labels that are not a list", "issues", {}, { labels: "mission-approved" }],
     ["a closed issue", "issues", {}, { state: "closed" }],
     ["a pull request", "issues", {}, { pull_request: { merged: false } }],
     ["no repository", "issues", { repository: null }, {}],
     ["no sender", "issues", { sender: {} }, {}],
-    ["a number that is none", "issues", {}, { number: "7" }],
+    ["an issue number that is not a number", "issues", {}, { number: "7" }],
   ])("%s is ignored, with a reason", (_, event, more, issue) => {
     expect(classifyDelivery(event, payloadOf(body, more, issue), RULES)).toEqual({
       act: "ignore",
@@ -176,7 +176,7 @@ describe("the signature", () => {
     ["an empty one", { "x-gitea-signature": "" }],
     ["a wrong one", { "x-gitea-signature": right.replace(/^./, (c) => (c === "0" ? "1" : "0")) }],
     ["half of one", { "x-gitea-signature": right.slice(0, 32) }],
-    ["one that is no hex", { "x-gitea-signature": "z".repeat(64) }],
+    ["one that is not hex", { "x-gitea-signature": "z".repeat(64) }],
     [
       "one with another secret",
       { "x-gitea-signature": createHmac("sha256", "other").update(body).digest("hex") },
@@ -330,12 +330,12 @@ describe("the webhook over HTTP", () => {
 
   it.each<[string, unknown, Record<string, string>, number, string]>([
     ["a bad signature", payloadOf("x"), { "x-gitea-signature": "0".repeat(64) }, 401, "SIGNATURE_REFUSED"],
-    ["a body that is no JSON", "hello", {}, 400, "BODY_INVALID"],
+    ["a body that is not JSON", "hello", {}, 400, "BODY_INVALID"],
     ["a list", "[]", {}, 400, "BODY_INVALID"],
-    ["no delivery id", payloadOf("x"), { "x-gitea-delivery": "../x" }, 400, "BODY_INVALID"],
-    ["a proposal that does not fit", payloadOf("please do it"), {}, 422, "PROPOSAL_INVALID"],
+    ["an invalid delivery id", payloadOf("x"), { "x-gitea-delivery": "../x" }, 400, "BODY_INVALID"],
+    ["a proposal that does not match the form", payloadOf("please do it"), {}, 422, "PROPOSAL_INVALID"],
     [
-      "a mission id that climbs",
+      "a mission id with ..",
       payloadOf(answersText({ ...GOOD, mission: "../x" })),
       {},
       400,

@@ -1,5 +1,5 @@
 // Classifies a signed delivery: a proposal that was just approved, or a delivery to ignore, with the reason. Pure. An
-// approved proposal that is invalid is an error, because someone waits for it.
+// approved proposal that is invalid is an error, because someone is waiting for it.
 import { isJsonObject, type JsonObject } from "../../platform/json-file.ts";
 import { type Answers, invalid, readProposal } from "./form.ts";
 import type { GiteaSettings } from "./settings.ts";

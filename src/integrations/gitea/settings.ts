@@ -31,7 +31,7 @@ export const GITEA_SETTINGS = {
     type: (z) => z.array(z.string().min(1)).readonly(),
     default: undefined,
     allowed: "a list of names",
-    description: "users whose label counts as approval; unset: everyone whom the forge lets set labels",
+    description: "users whose label counts as approval; unset: anyone whom the forge allows to set labels",
   }),
 };
 
@@ -58,7 +58,7 @@ export function giteaSettings(document: JsonObject, file: string | undefined): G
   };
 }
 
-const SHORTEST_SECRET = 16;
+const MIN_SECRET_LENGTH = 16;
 
 export function readWebhookSecret(path: string): string {
   let secret: string;
@@ -72,10 +72,10 @@ export function readWebhookSecret(path: string): string {
   } catch (error) {
     throw asLazarusError(error, `reading the webhook secret ${path}`, path);
   }
-  if (secret.length >= SHORTEST_SECRET) return secret;
+  if (secret.length >= MIN_SECRET_LENGTH) return secret;
   throw new LazarusError(
     "CONFIG_INVALID",
-    `the webhook secret in ${path} is shorter than ${SHORTEST_SECRET} characters`,
+    `the webhook secret in ${path} is shorter than ${MIN_SECRET_LENGTH} characters`,
     {
       hint: `openssl rand -hex 32 > ${path}`,
     },

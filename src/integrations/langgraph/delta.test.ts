@@ -4,12 +4,12 @@ import { diffBytes, diffPieces, joinLinks, type Link } from "./delta.ts";
 import { pack, unpack } from "./pack.ts";
 
 describe("deltas", () => {
-  test("a list that grows by one costs one", () => {
+  test("appending one element stores only that element", () => {
     const base = Buffer.from('["a","b"]');
     const { keep, tail, middle } = diffBytes(base, Buffer.from('["a","b","c"]'));
     expect([keep, tail, Buffer.from(middle).toString()]).toEqual([8, 1, ',"c"']);
   });
-  test("every chain gives back its last value", () => {
+  test("joining a chain of deltas yields the last value", () => {
     const value = fc.array(fc.constantFrom("a", "b", "[", "]", ",", "xyz".repeat(2000)), { maxLength: 12 });
     fc.assert(
       fc.property(fc.array(value, { minLength: 1, maxLength: 12 }), (values) => {
@@ -23,7 +23,7 @@ describe("deltas", () => {
       }),
     );
   });
-  test("values in pieces differ as their bytes do", () => {
+  test("diffPieces agrees with diffBytes on the concatenated pieces", () => {
     const shared = ["[", "a", ",", "b".repeat(5000), "]", "", "ab"].map((text) => Buffer.from(text));
     const pieces = fc.array(fc.constantFrom(...shared), { maxLength: 12 });
     fc.assert(
@@ -32,13 +32,13 @@ describe("deltas", () => {
       }),
     );
   });
-  test("packing gives back what it was given, and refuses what it does not know", () => {
+  test("unpack reverses pack, and refuses an unknown encoding", () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 2000 }), fc.nat(50), (bytes, times) => {
         const long = Buffer.concat(Array.from({ length: times + 1 }, () => bytes));
         expect(Buffer.from(unpack(pack(long))).equals(long)).toBe(true);
       }),
     );
-    expect(() => unpack(Buffer.of(9, 1, 2))).toThrow(/unknown here/);
+    expect(() => unpack(Buffer.of(9, 1, 2))).toThrow(/encoding 9, which this version does not know/);
   });
 });

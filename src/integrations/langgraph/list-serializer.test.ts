@@ -12,7 +12,7 @@ const expectSame = async (lists: ListSerializer, value: unknown) => {
 };
 
 describe("list serializer", () => {
-  test("says what LangGraph's serializer says, the second time too", async () => {
+  test("equals LangGraph's serializer, also from the cache", async () => {
     const lists = createListSerializer(serde);
     const values = [
       [
@@ -35,7 +35,7 @@ describe("list serializer", () => {
       await expectSame(lists, value);
     }
   });
-  test("never misses a change in place", async () => {
+  test("notices every change in place", async () => {
     const lists = createListSerializer(serde);
     const message = new AIMessage({
       content: [{ type: "text", text: "one" }],
@@ -58,14 +58,14 @@ describe("list serializer", () => {
       await expectSame(lists, list);
     }
   });
-  test("what did not change is the same piece again", async () => {
+  test("reuses the pieces of unchanged elements", async () => {
     const lists = createListSerializer(serde);
     const list = Array.from({ length: 50 }, (_, i) => new AIMessage(`said ${i}`));
     const { pieces } = await lists.dumpPieces(list);
     const longer = await lists.dumpPieces([...list, new AIMessage("more")]);
     expect(longer.pieces.slice(0, 100).every((piece, i) => piece === pieces[i])).toBe(true);
   });
-  test("any JSON, twice", async () => {
+  test("equals LangGraph's serializer for any JSON, also from the cache", async () => {
     const lists = createListSerializer(serde);
     await fc.assert(
       fc.asyncProperty(fc.array(fc.jsonValue()), async (value) => {

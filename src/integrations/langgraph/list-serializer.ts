@@ -26,7 +26,7 @@ export interface ListSerializer {
   dumpPieces(value: unknown): Promise<SerializedPieces>;
 }
 
-const DEEPEST = 16;
+const MAX_DEPTH = 16;
 const OPEN = Buffer.from("[");
 const COMMA = Buffer.from(",");
 const CLOSE = Buffer.from("]");
@@ -47,7 +47,7 @@ export function createListSerializer(serde: SerializerProtocol): ListSerializer 
   const plain = createPlainSerializer(serde);
   const dumpElement = async (element: object): Promise<Uint8Array | undefined> => {
     const seen = createRemembered();
-    const walkable = look(element, seen, 0);
+    const walkable = recordValues(element, seen, 0);
     const [type, bytes] = await serde.dumpsTyped(element);
     if (type !== "json") return undefined;
     seen.bytes = bytes;
@@ -77,8 +77,8 @@ function createRemembered(): Remembered {
 }
 
 /** Records every value that serialization reads from an object; false when some of its state is not accessible. */
-function look(value: object, into: Remembered, depth: number): boolean {
-  if (depth >= DEEPEST || !isOpen(value)) return false;
+function recordValues(value: object, into: Remembered, depth: number): boolean {
+  if (depth >= MAX_DEPTH || !isPlain(value)) return false;
   into.containers.push(value);
   into.sizes.push(sizeOf(value));
   const keys = Array.isArray(value) ? value.keys() : Object.keys(value);
@@ -88,7 +88,7 @@ function look(value: object, into: Remembered, depth: number): boolean {
     into.keys.push(key);
     into.values.push(each);
     if (typeof each === "function" || typeof each === "symbol") return false;
-    if (typeof each === "object" && each !== null && !look(each, into, depth + 1)) return false;
+    if (typeof each === "object" && each !== null && !recordValues(each, into, depth + 1)) return false;
   }
   return true;
 }
@@ -112,7 +112,7 @@ function sizeOf(value: object): number {
 }
 
 /** Plain data and LangChain's serializable objects, which are serialized from their properties. */
-function isOpen(value: object): boolean {
+function isPlain(value: object): boolean {
   const prototype = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || prototype === Array.prototype || prototype === null) return true;
   return "lc_serializable" in value && value.lc_serializable === true;

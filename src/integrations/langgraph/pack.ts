@@ -6,7 +6,7 @@ import { LazarusError } from "../../platform/errors.ts";
 const PLAIN = 0;
 const ZSTD = 1;
 /** Compression takes 0.1 ms, which does not pay off for short values. */
-const WORTH_PACKING = 512;
+const MIN_COMPRESS_BYTES = 512;
 
 /** The error for an unreadable graph checkpoint. */
 export function damagedGraph(what: string, cause?: unknown): LazarusError {
@@ -18,7 +18,7 @@ export function damagedGraph(what: string, cause?: unknown): LazarusError {
 
 /** Encodes bytes for storage. */
 export function pack(bytes: Uint8Array): Uint8Array {
-  if (bytes.length >= WORTH_PACKING) {
+  if (bytes.length >= MIN_COMPRESS_BYTES) {
     const packed = zstdCompressSync(bytes);
     if (packed.length < bytes.length * 0.9) return Buffer.concat([Buffer.of(ZSTD), packed]);
   }
@@ -35,12 +35,12 @@ export function unpack(stored: Uint8Array): Uint8Array {
       try {
         return zstdDecompressSync(bytes);
       } catch (error) {
-        throw damagedGraph("its packed bytes do not unpack", error);
+        throw damagedGraph("its compressed bytes cannot be decompressed", error);
       }
     default:
       throw new LazarusError(
         "RUN_STORE_NEWER",
-        `a graph checkpoint is packed in way ${stored[0]}, which is unknown here`,
+        `a graph checkpoint has encoding ${stored[0]}, which this version does not know`,
         {
           hint: "upgrade Lazarus on this machine: npm install lazarus@latest",
         },

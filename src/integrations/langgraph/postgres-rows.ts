@@ -43,7 +43,7 @@ const MIGRATIONS: readonly string[] = [
 
 const SQL = {
   put: `
-    WITH told AS (
+    WITH blobs AS (
       INSERT INTO %.graph_blob (thread, ns, channel, version, base, depth, keep, tail, type, body)
       SELECT $1, $2, b.* FROM unnest($7::text[], $8::text[], $9::text[], $10::int[], $11::int[], $12::int[],
                                      $13::text[], $14::bytea[]) AS b
@@ -91,11 +91,11 @@ export async function openPostgresRows(
 ): Promise<SaverRows> {
   const tables = { what: "the graph checkpoints", component: "langgraph", migrations: MIGRATIONS };
   const pool = await openPostgresPool(machine.clock, connection, tables, options);
-  const ask = <Row extends object>(name: keyof typeof SQL, ...values: readonly unknown[]) =>
+  const query = <Row extends object>(name: keyof typeof SQL, ...values: readonly unknown[]) =>
     pool.query<Row>(`graph.${name}`, SQL[name], values);
   const list: SaverRows["list"] = async ({ thread, ns, id, beforeId, limit }) =>
     (
-      await ask<CheckpointRow>(
+      await query<CheckpointRow>(
         "list",
         thread ?? null,
         ns ?? null,
@@ -108,7 +108,7 @@ export async function openPostgresRows(
 
   return {
     async put(row, blobs) {
-      await ask(
+      await query(
         "put",
         ...[row.thread, row.ns, row.id, row.parentId, row.body, row.metadata],
         ...[
@@ -121,7 +121,7 @@ export async function openPostgresRows(
       );
     },
     async putWrites(thread, ns, checkpointId, writes) {
-      await ask(
+      await query(
         "writes",
         ...[thread, ns, checkpointId, column(writes, "taskId"), column(writes, "index")],
         ...[column(writes, "channel"), column(writes, "type"), column(writes, "body")],
@@ -130,12 +130,12 @@ export async function openPostgresRows(
     find: async (thread, ns, id) => (await list({ thread, ns, id, limit: 1 }))[0],
     list,
     chain: async (thread, ns, channel, version) =>
-      (await ask<BlobRow>("chain", thread, ns, channel, version)).rows,
-    writes: async (thread, ns, id) => (await ask<WriteRow>("readWrites", thread, ns, id)).rows,
+      (await query<BlobRow>("chain", thread, ns, channel, version)).rows,
+    writes: async (thread, ns, id) => (await query<WriteRow>("readWrites", thread, ns, id)).rows,
     async deleteThread(thread) {
-      await ask("deleteThread", thread);
+      await query("deleteThread", thread);
     },
-    sizeBytes: async () => (await ask<{ n: number }>("sizeBytes", pool.schema)).rows[0]!.n,
+    sizeBytes: async () => (await query<{ n: number }>("sizeBytes", pool.schema)).rows[0]!.n,
     [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
   };
 }

@@ -1,4 +1,4 @@
-// The saver's rows in one SQLite file. Each put is one transaction and on disk when it returns, unless its host chose
+// The saver's rows in one SQLite file. Each put is one transaction and on disk when it returns, unless the host chose
 // `survives: "kill"` (INV-1).
 import { statSync } from "node:fs";
 import type { SQLInputValue } from "node:sqlite";
@@ -60,8 +60,8 @@ const SAVER_DATABASE: DatabaseSpec = {
     ) STRICT, WITHOUT ROWID;
     `,
     `
-    -- Long bodies stand one behind the other, and the trees above hold only short rows: a step then rewrites 28 KB of
-    -- pages and not 109. Rows of before keep their body where it is.
+    -- Long bodies are appended to one table, so that the tables above hold only short rows: a step then rewrites 28 KB
+    -- of pages instead of 109. Older rows keep their body in place.
     CREATE TABLE long_body (
       id   INTEGER PRIMARY KEY,
       body BLOB NOT NULL
@@ -84,8 +84,8 @@ const SAVER_DATABASE: DatabaseSpec = {
  */
 export type Survives = "power-loss" | "kill";
 
-/** Larger bodies are stored in a table of their own. */
-const LONGEST_INLINE = 256;
+/** Larger bodies are stored in `long_body`. */
+const MAX_INLINE_BYTES = 256;
 
 const bodyOf = (table: string) =>
   `CASE WHEN ${table}.long_id IS NULL THEN ${table}.body
@@ -141,9 +141,9 @@ export function openSqliteRows(machine: Machine, path: string, survives: Survive
   const database = openDatabase(machine, path, SAVER_DATABASE);
   if (survives === "kill") database.exec("PRAGMA synchronous = NORMAL");
   const sql = prepareStatements(database);
-  /** Inserts a row; a large body goes to the table of bodies.  */
+  /** Inserts a row; a large body goes to `long_body`. */
   const putRow = (put: StatementSync, row: Record<string, SQLInputValue> & { readonly body: Uint8Array }) => {
-    if (row.body.length <= LONGEST_INLINE) {
+    if (row.body.length <= MAX_INLINE_BYTES) {
       put.run({ ...row, longId: null });
       return;
     }
@@ -203,12 +203,12 @@ export function openSqliteRows(machine: Machine, path: string, survives: Survive
       attempt(() => {
         const thread = keyOf(threadName, ns);
         if (thread === undefined) return [];
-        return whole<BlobRow>(path, sql.chain.all({ thread, channel, version }));
+        return withBodies<BlobRow>(path, sql.chain.all({ thread, channel, version }));
       }),
     writes: (threadName, ns, checkpointId) =>
       attempt(() => {
         const thread = keyOf(threadName, ns);
-        return thread === undefined ? [] : whole<WriteRow>(path, sql.writes.all(thread, checkpointId));
+        return thread === undefined ? [] : withBodies<WriteRow>(path, sql.writes.all(thread, checkpointId));
       }),
     deleteThread: (name) =>
       attempt(() =>
@@ -238,8 +238,8 @@ export function openSqliteRows(machine: Machine, path: string, survives: Survive
   };
 }
 
-/** Rows with their bodies loaded. */
-function whole<Row>(path: string, rows: readonly Record<string, unknown>[]): Row[] {
+/** The rows; throws if one has no body in `long_body`. */
+function withBodies<Row>(path: string, rows: readonly Record<string, unknown>[]): Row[] {
   if (rows.every(({ body }) => body !== null)) return rows as Row[];
-  throw damagedGraph(`${path} lost a body`);
+  throw damagedGraph(`a row of ${path} has no body`);
 }
