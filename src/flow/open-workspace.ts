@@ -14,7 +14,8 @@ export interface OpenWorkspace extends Workspace {
  *
  * @example
  * const workspace = openWorkspace("/srv/agent");
- * await startFlow(workspace, { workflow: "report", step: "fetch", remaining: ["fetch", "send"] }, workspace);
+ * const flow = { workflow: "report", agent: "anna", idempotency: "report-11", step: "fetch" };
+ * await startFlow(workspace, { ...flow, remaining: ["fetch", "send"] }, workspace);
  */
 export function openWorkspace(
   root: string,

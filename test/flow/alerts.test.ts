@@ -77,7 +77,7 @@ describe("alerts", () => {
 
   it("are sent once by two concurrent checks", async () => {
     using fixture = createFixture();
-    // The wall clock: the one that waits polls until the other has told.
+    // The system clock: the second check polls until the first has sent its alert.
     const workspace = { root: fixture.root, machine: systemMachine };
     await startFlow(workspace, REPORT, { me: selfOwner(systemMachine.processes) });
     const out = join(fixture.root, "alerts.jsonl");

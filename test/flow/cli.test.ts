@@ -112,7 +112,7 @@ describe("the owner of the lock", () => {
   it("is the agent, not its short-lived shells", () => {
     using world = createWorld();
     run(world, START);
-    // One process that runs each command in a shell of its own, as agents do; a second one is shut out.
+    // An agent is one process that runs each command in its own shell. The second takes over after the first has ended.
     const agent = (...lines: string[]) => {
       const script = lines.map((line) => `sh -c '${line}; true' || exit`).join("\n");
       world.write("cwd/agent.sh", `${script}\n`);

@@ -12,14 +12,14 @@ const SOURCES = join(import.meta.dirname, "..", "..", "src", "flow");
 const POINTS = listCrashPoints(SOURCES).map(({ name }) => name);
 
 interface Scenario {
-  /** Command lines that must have happened before. */
+  /** Command lines to run first. */
   readonly before?: readonly string[];
   prepare?(fixture: Fixture): void;
   /** The line that is killed, and that is run again until it ends. */
   readonly line: string;
   /** Exit codes that the second run may end with. */
   readonly ends?: readonly number[];
-  judge?(fixture: Fixture, second: Ended): void;
+  check?(fixture: Fixture, second: Ended): void;
 }
 
 const OWNED = "--owner tester";
@@ -30,25 +30,25 @@ const log = (fixture: Fixture) =>
 const SCENARIOS: Record<string, Scenario> = {
   start: {
     line: start,
-    // The first run may have written the file before it died: then it is there, and says so.
+    // The first run may have written the file before it was killed; then the second is refused.
     ends: [0, 7],
-    judge: (fixture) => expect(fixture.read("report").currentStep).toBe("fetch"),
+    check: (fixture) => expect(fixture.read("report").currentStep).toBe("fetch"),
   },
   "start after done work": {
     before: [start, `flow complete -w report ${OWNED}`],
     line: start.replace("k1", "k2"),
     ends: [0, 7],
-    judge: (fixture) => expect(fixture.read("report").idempotencyKey).toBe("k2"),
+    check: (fixture) => expect(fixture.read("report").idempotencyKey).toBe("k2"),
   },
   update: {
     before: [start],
     line: `flow update -w report --complete fetch ${OWNED}`,
-    judge: (fixture) => expect(fixture.read("report").completedSteps).toEqual(["fetch"]),
+    check: (fixture) => expect(fixture.read("report").completedSteps).toEqual(["fetch"]),
   },
   complete: {
     before: [start, `flow resume ${OWNED}`],
     line: `flow complete -w report ${OWNED}`,
-    judge(fixture) {
+    check(fixture) {
       expect(fixture.read("report").status).toBe("done");
       expect(existsSync(join(fixture.root, "memory/checkpoints/report.lock"))).toBe(false);
     },
@@ -57,19 +57,19 @@ const SCENARIOS: Record<string, Scenario> = {
   resume: {
     before: [start],
     line: `flow resume -w report ${OWNED}`,
-    judge: (_scene, { stdout }) => expect(JSON.parse(stdout).workflowId).toBe("report"),
+    check: (_fixture, { stdout }) => expect(JSON.parse(stdout).workflowId).toBe("report"),
   },
   "take-over": {
     before: [start, "flow resume --owner someone"],
     line: `flow resume -w report --steal-lock ${OWNED}`,
-    judge: (fixture) =>
+    check: (fixture) =>
       expect(readFileSync(join(fixture.root, "memory/checkpoints/report.lock"), "utf8")).toContain("tester"),
   },
   quarantine: {
     before: [start],
     prepare: (fixture) => writeFileSync(fixture.file("bad"), "junk"),
     line: `flow resume ${OWNED}`,
-    judge(fixture, { stdout }) {
+    check(fixture, { stdout }) {
       expect(JSON.parse(stdout).workflowId).toBe("report");
       expect(listFlows(fixture.root).bad).toMatchObject([
         { workflowId: "bad", quarantined: true, reason: "is not JSON" },
@@ -84,21 +84,21 @@ const SCENARIOS: Record<string, Scenario> = {
         readFileSync(fixture.file("report"), "utf8").replace("anna", "ben"),
       ),
     line: "flow accept-edit -w report",
-    // It was accepted before the process died: nothing is left to accept.
+    // 6: it was accepted before the kill, so nothing is left to accept.
     ends: [0, 6],
-    judge: (fixture) => expect(fixture.read("report").agentId).toBe("ben"),
+    check: (fixture) => expect(fixture.read("report").agentId).toBe("ben"),
   },
   once: {
     before: [start],
     line: `flow once -w report --key send ${OWNED} -- ./effect send`,
     ends: [0, 4],
-    judge: judgeEffects(["send"]),
+    check: checkEffects(["send"]),
   },
-  exec: { line: "flow exec plan.yaml", ends: [0, 4], judge: judgeEffects(["a", "b"]) },
+  exec: { line: "flow exec plan.yaml", ends: [0, 4], check: checkEffects(["a", "b"]) },
   prune: {
     before: [start, `flow complete -w report ${OWNED}`],
     line: `flow prune --keep-days 0 ${OWNED}`,
-    judge(fixture) {
+    check(fixture) {
       expect(listFlows(fixture.root).flows).toEqual([]);
       expect(
         readFileSync(join(fixture.root, "memory/checkpoints/.lazarus/tombstones.jsonl"), "utf8"),
@@ -110,7 +110,7 @@ const SCENARIOS: Record<string, Scenario> = {
     prepare: (fixture) =>
       fixture.write("memory/checkpoints/.lazarus/audit.jsonl", `${"x".repeat(1024 * 1024)}\n`),
     line: "flow selfcheck",
-    judge(fixture) {
+    check(fixture) {
       const files = readdirSync(join(fixture.root, "memory/checkpoints/.lazarus")).filter((name) =>
         name.startsWith("audit"),
       );
@@ -121,17 +121,17 @@ const SCENARIOS: Record<string, Scenario> = {
     before: [start],
     line: "flow selfcheck --stale-min 0 --alert-command ./alert",
     ends: [3],
-    judge: (fixture) => expect(log(fixture)).toMatch(/^(alert\n){1,2}$/),
+    check: (fixture) => expect(log(fixture)).toMatch(/^(alert\n){1,2}$/),
   },
   "update over a killed one": {
     before: [start],
     line: `flow update -w report --complete fetch ${OWNED}`,
-    judge: (fixture) => expect(fixture.read("report").completedSteps).toEqual(["fetch"]),
+    check: (fixture) => expect(fixture.read("report").completedSteps).toEqual(["fetch"]),
   },
 };
 
-/** Every effect once; or missing or there, and reported unknown by exit code 4. */
-function judgeEffects(names: readonly string[]): NonNullable<Scenario["judge"]> {
+/** Every effect happened exactly once; or at most once, reported as unknown by exit code 4. */
+function checkEffects(names: readonly string[]): NonNullable<Scenario["check"]> {
   return (fixture, { code }) => {
     const counts = names.map(
       (name) =>
@@ -162,37 +162,37 @@ async function prepare(scenario: Scenario): Promise<Fixture> {
   return fixture;
 }
 
-/** Kills the scenario's line at a point. False when it does not pass there. */
+/** Kills the scenario's line at a crash point and runs it again. False when it does not reach that point. */
 async function killAndRecover(scenario: Scenario, point: string): Promise<boolean> {
   using fixture = await prepare(scenario);
   const first = await runLine(words(scenario.line), { cwd: fixture.root, crashAt: point });
   if (first.signal !== "SIGKILL") return false;
-  // Whole or not there, at every moment.
+  // A flow file is always complete or absent.
   expect(
     listFlows(fixture.root).bad.filter(
       ({ workflowId }) => workflowId === "report" && scenario !== SCENARIOS["accept-edit"],
     ),
   ).toEqual([]);
-  const second = await again(scenario, fixture);
+  const second = await runAgain(scenario, fixture);
   expect(scenario.ends ?? [0], `${point}: ${second.stderr}`).toContain(second.code);
-  scenario.judge?.(fixture, second);
+  scenario.check?.(fixture, second);
   await runLine(words(`flow prune ${OWNED}`), { cwd: fixture.root });
   const left = readdirSync(join(fixture.root, "memory/checkpoints")).filter((name) =>
     /\.(guard|tmp)$/.test(name),
   );
-  expect(left, "what a prune does not clear").toEqual([]);
+  expect(left, "left behind by prune").toEqual([]);
   return true;
 }
 
-/** A command that the killed run had started may still be at work. */
-async function again(scenario: Scenario, fixture: Fixture): Promise<Ended> {
+/** Runs the line again, until no command of the killed run is still running. */
+async function runAgain(scenario: Scenario, fixture: Fixture): Promise<Ended> {
   for (;;) {
     const ended = await runLine(words(scenario.line), { cwd: fixture.root });
     if (ended.code !== 10) return ended;
   }
 }
 
-/** Which scenarios pass which point: by the operation in its name, and everything for what all of them share. */
+/** Scenarios that reach a crash point, by the operation in its name. Default: the scenario of that name. */
 const SHARED: Record<string, string[]> = {
   mutex: ["update", "resume"],
   lock: ["resume", "take-over"],

@@ -30,7 +30,7 @@ const openNew = (file: string): string => {
 };
 const healthy = { ...REPORT, workflow: "zz-healthy", idempotency: "healthy" };
 
-async function sceneWithHealthy(): Promise<Fixture> {
+async function fixtureWithHealthy(): Promise<Fixture> {
   const fixture = createFixture();
   await startFlow(fixture.workspace, healthy, { me: fixture.owner() });
   return fixture;
@@ -46,29 +46,29 @@ describe("a bad file", () => {
     return readFileSync(fixture.file(workflow), "utf8");
   };
   const kinds: [string, (fixture: Fixture, file: string) => Promise<unknown> | unknown][] = [
-    ["empty", (_scene, file) => writeFileSync(file, "")],
-    ["not JSON", (_scene, file) => writeFileSync(file, "\u0000\u0001 junk")],
-    ["of another kind", (_scene, file) => writeFileSync(file, '{"name":"package","version":"1.0.0"}')],
-    ["a list", (_scene, file) => writeFileSync(file, "[1,2,3]")],
+    ["empty", (_fixture, file) => writeFileSync(file, "")],
+    ["not JSON", (_fixture, file) => writeFileSync(file, "\u0000\u0001 junk")],
+    ["of another kind", (_fixture, file) => writeFileSync(file, '{"name":"package","version":"1.0.0"}')],
+    ["a list", (_fixture, file) => writeFileSync(file, "[1,2,3]")],
     ["truncated", async (fixture, file) => writeFileSync(file, (await valid(fixture, "bad")).slice(0, 100))],
     [
       "wrongly hashed",
       async (fixture, file) => writeFileSync(file, (await valid(fixture, "bad")).replace("fetch", "catch")),
     ],
     ["a copy", async (fixture, file) => cpSync(fixture.file("zz-healthy"), file)],
-    ["huge", (_scene, file) => truncateSync(openNew(file), 3_000_000_000)],
+    ["huge", (_fixture, file) => truncateSync(openNew(file), 3_000_000_000)],
     [
       "nested deeply",
-      (_scene, file) => writeFileSync(file, `{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`),
+      (_fixture, file) => writeFileSync(file, `{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`),
     ],
-    ["not UTF-8", (_scene, file) => writeFileSync(file, Buffer.from([0x7b, 0xff, 0xfe, 0x7d]))],
+    ["not UTF-8", (_fixture, file) => writeFileSync(file, Buffer.from([0x7b, 0xff, 0xfe, 0x7d]))],
     ["a link", (fixture, file) => symlinkSync(fixture.file("zz-healthy"), file)],
   ];
 
-  it.for(kinds)("that is %s is quarantined with a report and does not hide others", async ([, spoil]) => {
-    using fixture = await sceneWithHealthy();
+  it.for(kinds)("that is %s is quarantined with a report and does not hide others", async ([, damage]) => {
+    using fixture = await fixtureWithHealthy();
     const file = fixture.file("bad");
-    await spoil(fixture, file);
+    await damage(fixture, file);
     expect(listFlows(fixture.root)).toMatchObject({ bad: [{ workflowId: "bad", quarantined: false }] });
     expect(checkFlows(fixture.root, fixture.machine.clock.nowMs(), 10)).toMatchObject({
       status: "alert",
@@ -89,13 +89,13 @@ describe("a bad file", () => {
       file: bad[0]!.file,
       reason: bad[0]!.reason,
     });
-    const { flows, bad: still } = listFlows(fixture.root);
+    const { flows, bad: listed } = listFlows(fixture.root);
     expect(flows.map(({ place }) => place.stem)).toEqual(["zz-healthy"]);
-    expect(still).toMatchObject([{ workflowId: "bad", quarantined: true, reason: bad[0]!.reason }]);
+    expect(listed).toMatchObject([{ workflowId: "bad", quarantined: true, reason: bad[0]!.reason }]);
   });
 
   it("that another tool repairs while it is moved is put back without a report", async () => {
-    using fixture = await sceneWithHealthy();
+    using fixture = await fixtureWithHealthy();
     const good = await valid(fixture, "aa");
     fixture.write("memory/checkpoints/aa.json", "half writ");
     const disk: Disk = {
@@ -112,14 +112,14 @@ describe("a bad file", () => {
   });
 
   it("is an error when requested by name, not NO_CHECKPOINT", async () => {
-    using fixture = await sceneWithHealthy();
+    using fixture = await fixtureWithHealthy();
     fixture.write("memory/checkpoints/bad.json", "junk");
     const resume = () => resumeFlow(fixture.workspace, { workflow: "bad", me: fixture.owner() });
     await expect(resume()).rejects.toMatchObject({ code: "FLOW_DAMAGED" });
   });
 
   it("blocks a start of that name; --force quarantines it and never overwrites it", async () => {
-    using fixture = await sceneWithHealthy();
+    using fixture = await fixtureWithHealthy();
     fixture.write("memory/checkpoints/report.json", "all that is left");
     const start = (force: boolean) => startFlow(fixture.workspace, REPORT, { me: fixture.owner(), force });
     await expect(start(false)).rejects.toMatchObject({ code: "FLOW_DAMAGED" });
@@ -130,7 +130,7 @@ describe("a bad file", () => {
   });
 
   it("in quarantine blocks a start, too: it may be unfinished work", async () => {
-    using fixture = await sceneWithHealthy();
+    using fixture = await fixtureWithHealthy();
     const me = fixture.owner();
     await startFlow(fixture.workspace, REPORT, { me });
     await changeFlow(fixture.workspace, REPORT, { complete: ["fetch"] }, me);
@@ -147,7 +147,7 @@ describe("a bad file", () => {
   });
 
   it("with a newer schema stays in place", async () => {
-    using fixture = await sceneWithHealthy();
+    using fixture = await fixtureWithHealthy();
     const newer = readFileSync(fixture.file("zz-healthy"), "utf8")
       .replace('"1.0"', '"2.0"')
       .replace("zz-healthy", "newer");
@@ -159,7 +159,7 @@ describe("a bad file", () => {
   });
 
   it("that is a directory stays in place, like everything else next to the flows", async () => {
-    using fixture = await sceneWithHealthy();
+    using fixture = await fixtureWithHealthy();
     mkdirSync(fixture.file("folder"));
     fixture.write("memory/checkpoints/CHECKPOINT_SCHEMA.json", "{}");
     fixture.write("memory/checkpoints/README.md", "hello");
@@ -172,13 +172,13 @@ describe("a bad file", () => {
   });
 
   it("is never resumed, whichever bytes change", async () => {
-    using fixture = await sceneWithHealthy();
+    using fixture = await fixtureWithHealthy();
     const good = readFileSync(fixture.file("zz-healthy"));
     const before = JSON.parse(good.toString());
     const random = createRandom(4);
     for (let round = 0; round < 300; round += 1) {
       const bytes = Buffer.from(good);
-      // Up to the hash's own name: without one there is nothing to compare, which the format allows.
+      // Only before the key checkpointHash: a file without a hash is valid.
       bytes[random.int(0, bytes.indexOf('"checkpointHash"') - 1)] = random.int(0, 255);
       writeFileSync(fixture.file("zz-healthy"), bytes);
       const [flow] = listFlows(fixture.root).flows;
@@ -190,7 +190,7 @@ describe("a bad file", () => {
 
 describe("accept-edit", () => {
   it("restores a file with a wrong hash and updates the hash", async () => {
-    using fixture = await sceneWithHealthy();
+    using fixture = await fixtureWithHealthy();
     const edited = readFileSync(fixture.file("zz-healthy"), "utf8").replace(
       '"notes": ""',
       '"notes": "by hand"',
@@ -206,7 +206,7 @@ describe("accept-edit", () => {
   });
 
   it("never overwrites a file", async () => {
-    using fixture = await sceneWithHealthy();
+    using fixture = await fixtureWithHealthy();
     const text = readFileSync(fixture.file("zz-healthy"), "utf8");
     writeFileSync(fixture.file("zz-healthy"), text.replace('"notes": ""', '"notes": "by hand"'));
     await resumeFlow(fixture.workspace, { me: fixture.owner() });
@@ -218,7 +218,7 @@ describe("accept-edit", () => {
   });
 
   it("refuses files with any other damage", async () => {
-    using fixture = await sceneWithHealthy();
+    using fixture = await fixtureWithHealthy();
     fixture.write("memory/checkpoints/bad.json", "junk");
     await resumeFlow(fixture.workspace, { me: fixture.owner() });
     await expect(acceptEdit(fixture.workspace, { workflow: "bad" })).rejects.toMatchObject({

@@ -35,7 +35,7 @@ describe("content that readers would reject is not written", () => {
     const me = fixture.owner();
     await startFlow(fixture.workspace, REPORT, { me });
     const before = fixture.read("report");
-    // 200,000 characters; in ASCII, as the file is, six bytes each.
+    // 200,000 characters of six bytes each, since the file is ASCII.
     const changed = await failure(changeFlow(fixture.workspace, REPORT, { step: "é".repeat(200_000) }, me));
     expect(changed).toMatchObject({ code: "USAGE", message: expect.stringContaining("nothing was written") });
     expect(fixture.read("report")).toEqual(before);
@@ -98,7 +98,7 @@ describe("names", () => {
     const change = changeFlow(fixture.workspace, { workflow: "bad" }, { step: "x" }, me);
     expect(await failure(change)).toMatchObject({
       code: "FLOW_DAMAGED",
-      // To be pasted: quoted, as a shell reads it.
+      // Quoted for the shell, so that it can be pasted.
       hint: expect.stringContaining(`'${join(theirs, "bad.json")}'`),
     });
   });
@@ -129,7 +129,7 @@ describe("one flow does not hide others from resume", () => {
     const { found, bad } = await resumeFlow(fixture.workspace, { me });
     expect(found?.document.workflowId).toBe("zz");
     expect(bad).toMatchObject([{ workflowId: long, quarantined: false }]);
-    // A name that cannot exist is unknown, and no riddle of the file system.
+    // A name that is too long for the file system is an invalid id, not an I/O error.
     const change = changeFlow(fixture.workspace, { workflow: "é".repeat(190) }, { step: "x" }, me);
     expect((await failure(change)).code).toBe("FLOW_ID_INVALID");
   });
@@ -138,8 +138,8 @@ describe("one flow does not hide others from resume", () => {
     using fixture = createFixture();
     const me = fixture.owner();
     await startFlow(fixture.workspace, REPORT, { me });
-    symlinkSync("made by a stranger", join(dirname(fixture.file("report")), ".report.guard"));
-    const patiently = async <T>(work: Promise<T>): Promise<T> => {
+    symlinkSync("not a mark", join(dirname(fixture.file("report")), ".report.guard"));
+    const advancingTime = async <T>(work: Promise<T>): Promise<T> => {
       let over = false;
       const ended = work.finally(() => {
         over = true;
@@ -148,12 +148,12 @@ describe("one flow does not hide others from resume", () => {
       while (!over) await fixture.machine.clock.advance(1000);
       return ended;
     };
-    expect(await failure(patiently(resumeFlow(fixture.workspace, { me })))).toMatchObject({
+    expect(await failure(advancingTime(resumeFlow(fixture.workspace, { me })))).toMatchObject({
       code: "FLOW_BUSY",
       hint: expect.stringMatching(/if it is not needed: rm .*\.report\.guard$/),
     });
     await startFlow(fixture.workspace, { ...REPORT, workflow: "zz", idempotency: "z" }, { me });
-    const { found, passedOver } = await patiently(resumeFlow(fixture.workspace, { me }));
+    const { found, passedOver } = await advancingTime(resumeFlow(fixture.workspace, { me }));
     expect(found?.document.workflowId).toBe("zz");
     expect(passedOver).toMatchObject([{ workflowId: "report", why: "failed" }]);
   });
@@ -165,10 +165,10 @@ describe("one flow does not hide others from resume", () => {
     const guard = join(dirname(fixture.file("report")), ".report.guard");
     symlinkSync(ownerMark(fixture.owner()), guard);
     const update = changeFlow(fixture.workspace, REPORT, { complete: ["fetch"] }, me);
-    for (let hand = 0; hand < 5; hand += 1) {
+    for (let holder = 0; holder < 5; holder += 1) {
       await fixture.machine.clock.advance(6000);
       unlinkSync(guard);
-      if (hand < 4) symlinkSync(ownerMark(fixture.owner()), guard);
+      if (holder < 4) symlinkSync(ownerMark(fixture.owner()), guard);
     }
     await fixture.machine.clock.advance(1000);
     expect((await update).document.completedSteps).toEqual(["fetch"]);

@@ -8,7 +8,7 @@ import { createFixture, runLine } from "./fixture.ts";
 export interface Tally {
   readonly kills: number;
   readonly runs: number;
-  /** Steps that were reported unknown, and settled by looking at the log. */
+  /** Steps that were reported unknown, and resolved by checking the log. */
   readonly unknown: number;
 }
 
@@ -20,14 +20,14 @@ export async function killAtRandom(kills: number, seed: number): Promise<Tally> 
   const tally = { kills: 0, runs: 0, unknown: 0 };
   let wholeRunMs = 0;
   while (tally.kills < kills) {
-    // Measured again now and then, since other work slows the machine: kills must fall into all of a run.
+    // Measured again now and then, since the machine's load changes: kills must be spread over the whole run.
     if (wholeRunMs === 0 || random.chance(0.2)) wholeRunMs = await measure(seed);
     await onePlan(random, tally, kills, seed, wholeRunMs);
   }
   return tally;
 }
 
-/** How long a run takes when nobody kills it. */
+/** The duration of a run without kills. */
 async function measure(seed: number): Promise<number> {
   const start = performance.now();
   await onePlan(createRandom(seed), { kills: 0, runs: 0, unknown: 0 }, 0, seed, 0);
@@ -63,13 +63,14 @@ async function onePlan(
     const fail = (why: string): never => {
       throw new Error(`seed ${seed}: ${why}\nlog: ${logged().join(" ")}\n${stdout}${stderr}`);
     };
-    for (const key of keys) if (count(key) > 1) fail(`${key} happened ${count(key)} times in silence`);
+    for (const key of keys)
+      if (count(key) > 1) fail(`${key} happened ${count(key)} times without being reported`);
     retry = [];
     if (signal === "SIGKILL") {
       tally.kills += 1;
     } else if (code === 4) {
       tally.unknown += 1;
-      // What a person does: look, and say what one saw. While the killed command lives, the code is 10.
+      // Resolve it as a user would. While the killed command is still running, the exit code is 10.
       const key = (JSON.parse(stdout) as { details: { key: string } }).details.key;
       if (count(key) === 0) retry = ["--retry-unknown", key];
       else await runLine(["flow", "update", "-w", "kills", "--complete", key], { cwd: fixture.root });

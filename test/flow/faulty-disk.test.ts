@@ -20,25 +20,25 @@ const CODES: readonly FaultCode[] = ["ENOSPC", "EIO", "EROFS"];
 interface Operation {
   prepare(fixture: Fixture, me: Owner): Promise<unknown>;
   run(workspace: Workspace, me: Owner): Promise<unknown>;
-  /** Whether the flow is in one of its two lawful states. */
-  judge(fixture: Fixture): void;
+  /** Fails unless the flow is in its old or its new state. */
+  check(fixture: Fixture): void;
 }
 
 const OPERATIONS: Record<string, Operation> = {
   start: {
     prepare: async () => undefined,
     run: (workspace, me) => startFlow(workspace, REPORT, { me }),
-    judge: (fixture) => expect(listFlows(fixture.root).flows.length).toBeLessThanOrEqual(1),
+    check: (fixture) => expect(listFlows(fixture.root).flows.length).toBeLessThanOrEqual(1),
   },
   update: {
     prepare: (fixture, me) => startFlow(fixture.workspace, REPORT, { me }),
     run: (workspace, me) => changeFlow(workspace, REPORT, { complete: ["fetch"] }, me),
-    judge: (fixture) => expect([[], ["fetch"]]).toContainEqual(fixture.read("report").completedSteps),
+    check: (fixture) => expect([[], ["fetch"]]).toContainEqual(fixture.read("report").completedSteps),
   },
   resume: {
     prepare: (fixture, me) => startFlow(fixture.workspace, REPORT, { me }),
     run: (workspace, me) => resumeFlow(workspace, { workflow: "report", me }),
-    judge: (fixture) => expect(fixture.read("report").status).toBe("in_progress"),
+    check: (fixture) => expect(fixture.read("report").status).toBe("in_progress"),
   },
   prune: {
     async prepare(fixture, me) {
@@ -47,7 +47,7 @@ const OPERATIONS: Record<string, Operation> = {
       await fixture.machine.clock.advance(1);
     },
     run: (workspace, me) => pruneFlows(workspace, { me, keepDays: 0, dryRun: false }),
-    async judge(fixture) {
+    async check(fixture) {
       if (listFlows(fixture.root).flows.length === 0) {
         await expect(startFlow(fixture.workspace, REPORT, { me: fixture.owner() })).rejects.toThrow(
           "already done",
@@ -74,9 +74,9 @@ describe.for(Object.entries(OPERATIONS))("%s on a failing disk", ([, operation])
         expect((ended as LazarusError).hint).toBeTruthy();
       }
       expect(listFlows(fixture.root).bad).toEqual([]);
-      await operation.judge(fixture);
+      await operation.check(fixture);
       const again = await operation.run(fixture.workspace, me).catch((error) => error);
-      // A start whose file had arrived says so; everything else succeeds.
+      // A start that had already written its file is refused; everything else succeeds.
       if (again instanceof Error)
         expect((again as LazarusError).code).toMatch(/^FLOW_(EXISTS|ALREADY_DONE)$/);
     }

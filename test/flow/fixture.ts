@@ -67,7 +67,7 @@ export interface LineOptions {
   readonly env?: Record<string, string>;
 }
 
-/** Starts the real command line. The owner of what it locks is named, so that tests do not depend on their runner. */
+/** Starts the real command line. */
 export function startLine(words: readonly string[], options: LineOptions): ChildProcess {
   const arm =
     options.crashAt === undefined
@@ -108,7 +108,7 @@ export function runLine(words: readonly string[], options: LineOptions): Promise
       resolve({ code, signal, stdout, stderr });
     };
     child.on("error", reject);
-    // What it said may come after its end. Orphans of a killed run may hold the pipes: nobody asks what that one said.
+    // Output may arrive after the exit. After a kill, orphans may keep the pipes open, and the output is not needed.
     child.on("close", end);
     child.on("exit", (code, signal) => {
       if (signal !== null) end(code, signal);

@@ -47,7 +47,7 @@ describe("the section in AGENTS.md", () => {
         expect(added.startsWith(text)).toBe(true);
         expect(added.split(HEADING).length).toBe(2);
         expect(withSection(added)).toEqual({ kind: "unchanged", text: added });
-        const older = added.replace("On start-up", "In older words");
+        const older = added.replace("On start-up", "An older text");
         expect(withSection(older)).toEqual({ kind: "refreshed", text: added });
         expect(textOf(withoutSection(added))).toBe(text);
         expect(withoutSection(text)).toEqual({ kind: "unchanged", text });
@@ -170,11 +170,11 @@ const words = (root: string) => [
 const has = (program: string, ...args: string[]) => spawnSync(program, args).error === undefined;
 const hasSystemd = has("systemd-analyze", "--version");
 const hasPython = has("python3", "--version");
-for (const [there, what] of [
+for (const [installed, what] of [
   [hasSystemd, "systemd-analyze"],
   [hasPython, "python3 (plistlib)"],
 ] as const) {
-  if (!there) process.stderr.write(`skipped: a check of installed units, since there is no ${what} here\n`);
+  if (!installed) process.stderr.write(`skipped: a check of installed units, since ${what} is missing\n`);
 }
 
 describe("the schedule", () => {
@@ -210,7 +210,7 @@ describe("the schedule", () => {
   it("is a cron line that a shell reads back to the same words", () => {
     const line = cronLine(selfcheckUnit(schedule(HOSTILE)));
     expect(line).toMatch(/^\*\/10 \* \* \* \* /);
-    // What cron does: up to the first bare % is the command, and \% is %.
+    // As in cron: the command ends at the first unescaped %, and \% is %.
     const command = line.replace("*/10 * * * * ", "").replaceAll("\\%", "%");
     const { stdout } = spawnSync(
       "/bin/sh",
@@ -234,8 +234,8 @@ describe("the schedule", () => {
   it("never writes a crontab that could not be read first", () => {
     const failing: RunProgram = () => ({ code: 1, stdout: "", stderr: "permission denied" });
     expect(() => planInstall(request("/w", { schedule: "cron" }), failing)).toThrow("cannot be read");
-    const none: RunProgram = () => ({ code: 1, stdout: "", stderr: "no crontab for me" });
-    expect(planInstall(request("/w", { schedule: "cron" }), none)).toMatchObject([
+    const noCrontab: RunProgram = () => ({ code: 1, stdout: "", stderr: "no crontab for me" });
+    expect(planInstall(request("/w", { schedule: "cron" }), noCrontab)).toMatchObject([
       { do: "run", command: ["crontab", "-"] },
     ]);
   });
@@ -276,7 +276,7 @@ describe("a scheduled self-check", () => {
     const planned = (scheduler: string) => {
       const { exit, stdout, stderr } = world.run(["flow", "install", "--schedule", scheduler, "--dry-run"]);
       expect(exit, stderr).toBe(0);
-      expect(stderr).not.toContain("nobody is told");
+      expect(stderr).not.toContain("no alerts are sent");
       return stdout;
     };
     expect(planned("systemd")).toContain(`--stale-min 10 --config ${config}\n`);

@@ -13,8 +13,8 @@ const OWN = "memory/checkpoints/.lazarus";
 const prune = (fixture: Fixture) =>
   pruneFlows(fixture.workspace, { me: fixture.owner(), keepDays: 0, dryRun: false });
 
-/** A finished flow, and a stranger's folder of the same name. */
-async function sceneWithStranger(): Promise<Fixture> {
+/** A finished flow, and an unrelated directory of the same name. */
+async function finishedFlow(): Promise<Fixture> {
   const fixture = createFixture();
   const me = fixture.owner();
   await startFlow(fixture.workspace, REPORT, { me });
@@ -29,7 +29,7 @@ describe("prune deletes nothing through a link", () => {
     ["once", `${OWN}/once`, "src"],
     [".lazarus", OWN, "src/own"],
   ])("at %s", async ([, at, to]) => {
-    using fixture = await sceneWithStranger();
+    using fixture = await finishedFlow();
     fixture.write("src/own/once/report/precious", "x");
     mkdirSync(join(fixture.root, OWN), { recursive: true });
     rmSync(join(fixture.root, at!), { recursive: true, force: true });
@@ -41,7 +41,7 @@ describe("prune deletes nothing through a link", () => {
   });
 
   it("and keeps a flow whose key cannot be recorded", async () => {
-    using fixture = await sceneWithStranger();
+    using fixture = await finishedFlow();
     fixture.write("elsewhere", "mine\n");
     mkdirSync(join(fixture.root, OWN), { recursive: true });
     symlinkSync(join(fixture.root, "elsewhere"), join(fixture.root, OWN, "tombstones.jsonl"));
@@ -87,13 +87,13 @@ describe("obstacles in the private directory", () => {
   });
 
   it.for(["a directory", "a FIFO"])(
-    "keeps a start from waiting or guessing: %s for the used keys",
+    "make a start fail without blocking: %s in place of the used keys",
     async (what) => {
       using fixture = createFixture();
       mkdirSync(join(fixture.root, OWN), { recursive: true });
-      const book = join(fixture.root, OWN, "tombstones.jsonl");
-      if (what === "a FIFO") expect(spawnSync("mkfifo", [book]).status).toBe(0);
-      else mkdirSync(book);
+      const file = join(fixture.root, OWN, "tombstones.jsonl");
+      if (what === "a FIFO") expect(spawnSync("mkfifo", [file]).status).toBe(0);
+      else mkdirSync(file);
       await expect(startFlow(fixture.workspace, REPORT, { me: fixture.owner() })).rejects.toMatchObject({
         message: expect.stringContaining("is not a regular file"),
         hint: expect.stringContaining("mv -n"),

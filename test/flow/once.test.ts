@@ -122,7 +122,7 @@ describe("a command whose end cannot be recorded", () => {
 });
 
 describe("a flow with a running command", () => {
-  it("is not pruned, expired or done", async () => {
+  it("is not pruned, even if it is done", async () => {
     const { fixture, once } = await started();
     using _ = fixture;
     const [begun, go] = [join(fixture.root, "begun"), join(fixture.root, "go")];
@@ -139,12 +139,12 @@ describe("a flow with a running command", () => {
   });
 });
 
-describe("secrets in what a command prints", () => {
+describe("secrets in the output of a command", () => {
   it.for([
     ["in text", `echo ${SECRET}`],
-    ["beside bytes that are no text", `printf '\\377\\000 %s \\376' ${SECRET}`],
+    ["next to bytes that are not text", `printf '\\377\\000 %s \\376' ${SECRET}`],
     [
-      "in the end of a long output",
+      "at the end of a long output",
       `head -c 600000 /dev/zero | tr '\\0' 'x'; printf '\\n\\377 %s\\n' ${SECRET}`,
     ],
     ["across the middle of an output", `head -c 131060 /dev/zero | tr '\\0' ' '; echo; echo ${SECRET}`],
@@ -193,7 +193,7 @@ describe("a command whose pid file cannot be written", () => {
     const { fixture, once } = await started();
     using _ = fixture;
     const mark = join(fixture.root, "ran");
-    /** Makes the pid file in the moment after the claim, empty as on a full disk. */
+    /** Creates the pid file right after the claim, empty as on a full disk. */
     const disk = {
       ...systemDisk,
       fsyncDirectory(path: string) {
@@ -222,26 +222,26 @@ describe("a command whose caller was suspended when it ended", () => {
         ...{ command: ["/bin/sh", "-c", line], cwd: fixture.root, env: {}, pidFile: path(name) },
         ...{ stdin: "ignore", onStdout },
       });
-    const stand = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-    /** Stands still until the command has ended, so that its end is noticed in one turn with what came before. */
+    const block = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+    /** Blocks this thread until the command has ended, so that its exit is handled together with earlier events. */
     const awaitEnd = (name: string) => {
       const pid = Number.parseInt(readFileSync(path(name), "latin1"), 10);
-      while (systemProcesses.identify(pid) !== undefined) stand(5);
+      while (systemProcesses.identify(pid) !== undefined) block(5);
     };
     const began = async (name: string) => {
       while (!existsSync(path(name))) await new Promise((resolve) => setImmediate(resolve));
     };
-    const late = run("late", `until [ -e '${path("go")}' ]; do sleep 0.01; done; echo said`);
+    const late = run("late", `until [ -e '${path("go")}' ]; do sleep 0.01; done; echo late`);
     await began("late");
-    // Both are dead when the end of the first is noticed, and what the second said has not been read by then.
+    // Both have exited when the exit of the first is handled, and the output of the other has not been read yet.
     const first = run("first", "echo first", () => {
       writeFileSync(path("go"), "");
       awaitEnd("late");
-      setImmediate(stand, 1000);
+      setImmediate(block, 1000);
     });
     await began("first");
     awaitEnd("first");
     await first;
-    expect(replayBytes((await late).stdout).toString()).toBe("said\n");
+    expect(replayBytes((await late).stdout).toString()).toBe("late\n");
   });
 });

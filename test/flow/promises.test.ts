@@ -126,7 +126,7 @@ describe("used keys", () => {
     await startFlow(fixture.workspace, { ...REPORT, notes: "see \u009b31m" }, { me });
     await changeFlow(fixture.workspace, REPORT, { complete: ["fetch"] }, me);
     const before = fixture.read("report");
-    // A clock that is wrong for once, and a prune from cron in that moment.
+    // The clock is wrong for a moment, in which cron runs a prune.
     await fixture.machine.clock.advance(20 * 365 * DAY_MS);
     expect((await prune(fixture)).removed).toHaveLength(1);
     const refused = await startFlow(fixture.workspace, REPORT, { me }).catch((error: LazarusError) => error);
@@ -157,8 +157,8 @@ describe("used keys", () => {
     await prune(fixture, 0);
     await fixture.machine.clock.advance(1);
     await prune(fixture, 0);
-    const book = join(fixture.root, "memory/checkpoints/.lazarus/tombstones.jsonl");
-    writeFileSync(book, `${readFileSync(book, "utf8")}{"key":"ha`);
+    const file = join(fixture.root, "memory/checkpoints/.lazarus/tombstones.jsonl");
+    writeFileSync(file, `${readFileSync(file, "utf8")}{"key":"ha`);
     await startFlow(fixture.workspace, { ...REPORT, idempotency: "k2" }, { me });
     await expect(startFlow(fixture.workspace, { ...REPORT, workflow: "x" }, { me })).rejects.toThrow(
       "already done",
@@ -202,7 +202,7 @@ describe("the resume lock", () => {
     });
   });
 
-  it("is found by agent and by handoff", async () => {
+  it("can be taken by the flow's agent and by the agent it is handed off to", async () => {
     using fixture = createFixture();
     const me = fixture.owner();
     await startFlow(fixture.workspace, { ...REPORT, handoff: "ben" }, { me });

@@ -17,7 +17,7 @@ const hasPython =
   spawnSync("python3", ["-c", "import sys; sys.exit(sys.version_info < (3, 7))"]).status === 0;
 const python = (...args: string[]) => execFileSync("python3", [SCRIPT, ...args], { encoding: "utf8" });
 if (!hasPython)
-  process.stderr.write("skipped: the live half of the Python tests, since there is no python3 here\n");
+  process.stderr.write("skipped: the live Python tests, since python3 3.7 or later is not installed\n");
 
 const inFixtures = (directory: string) => readdirSync(directory).filter((name) => name.endsWith(".json"));
 
@@ -35,7 +35,7 @@ describe("files of the Python tool", () => {
   });
 
   it.for(inFixtures(FIXTURES).filter((name) => !name.startsWith("done")))(
-    "%s keeps what Lazarus does not know, digit by digit, through an update",
+    "an update of %s preserves unknown fields exactly",
     async (name) => {
       using fixture = createFixture();
       cpSync(FIXTURES, join(fixture.root, "memory", "checkpoints"), { recursive: true });
@@ -67,11 +67,11 @@ describe("files of the Python tool", () => {
 });
 
 describe("files of Lazarus", () => {
-  it.skipIf(!hasPython)("pass the Python tool's hash rule: the kept fixtures and fresh ones", async () => {
-    const kept = inFixtures(OURS).map((name) => join(OURS, name));
-    expect(kept.length).toBeGreaterThan(2);
+  it.skipIf(!hasPython)("pass the Python tool's hash check: stored fixtures and new files", async () => {
+    const stored = inFixtures(OURS).map((name) => join(OURS, name));
+    expect(stored.length).toBeGreaterThan(2);
     expect(
-      python("check", ...kept)
+      python("check", ...stored)
         .trim()
         .split("\n")
         .every((line) => line === "ok"),
@@ -108,7 +108,7 @@ describe("files of Lazarus", () => {
     })).any;
     const object = fc.dictionary(fc.string({ unit: "binary" }), value, { maxKeys: 8 });
     const texts = fc.sample(object, { numRuns: 600, seed: 20261115 }).map(toJson);
-    // Forms that a number can take in a file and that no serializer above makes.
+    // Number formats that are valid in a file but that the serializer above never writes.
     texts.push(
       ...[
         "1.0",

@@ -75,7 +75,7 @@ describe("times", () => {
   });
 
   it.for(["", "soon", "2026-13-01T00:00:00Z", "2026-11-15T25:00:00Z", "15.11.2026", "1"])(
-    "%j is none",
+    "%j is not a time",
     (text) => {
       expect(parseIsoMs(text)).toBeUndefined();
     },

@@ -15,7 +15,7 @@ export interface FlowName {
   readonly agent?: string | undefined;
 }
 
-/** Finds a flow by its workflow id; undefined when there is none. */
+/** Finds a flow by its workflow id; throws when there is none. */
 export function findFlow(root: string, { workflow, agent }: FlowName): FlowPlace {
   const stem = parseStem(workflow);
   return locateFlow(root, stem, agent) ?? throwMissing(root, stem);

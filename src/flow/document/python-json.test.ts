@@ -34,7 +34,7 @@ describe("pythonJson", () => {
     );
   });
 
-  it("escapes everything but printable ASCII, including DEL, unless told not to", () => {
+  it("escapes everything but printable ASCII, including DEL, unless `ascii` is false", () => {
     expect(canonical('{"a":"é\u007f😀"}')).toBe('{"a":"\\u00e9\\u007f\\ud83d\\ude00"}');
     expect(canonical('{"a":"é"}', false)).toBe('{"a":"é"}');
   });
@@ -47,7 +47,7 @@ describe("pythonJson", () => {
     expect(() => canonical(`{"a":${"[".repeat(300)}${"]".repeat(300)}}`)).toThrow(NestingError);
   });
 
-  it("is the same for objects of alternating shapes", () => {
+  it("does not mix up the cached keys of different objects", () => {
     for (const text of ['{"b":1,"a":2}', '{"c":1}', '{"b":1,"a":2}']) {
       expect(canonical(text)).toBe(
         JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(text)).sort())),

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { findSecrets } from "../../platform/secrets.ts";
 import { mayHoldSecret, redactText, refuseSecrets } from "./secrets.ts";
 
-// Put together at run time, so that no scanner takes this file for a leak.
+// Assembled at run time, so that secret scanners do not flag this file.
 const SAMPLES = [
   `ghp_${"a1B2".repeat(9)}`,
   `xoxb-123456789012-1234567890123-${"AbCdEfGh".repeat(3)}`,
@@ -28,7 +28,7 @@ describe("secrets", () => {
     },
   );
 
-  it("of at least six kinds are known to the rules", async () => {
+  it("of at least six kinds are recognized", async () => {
     const known = await Promise.all(SAMPLES.map(async (sample) => (await findSecrets(sample)).length > 0));
     expect(known.filter(Boolean).length).toBeGreaterThanOrEqual(6);
   });
@@ -52,7 +52,7 @@ describe("secrets", () => {
   });
 
   it.for(["fetch", "install-dependencies", "step 12 of 40", "write the report", "", "a.b.c/d"])(
-    "are not looked for in %j",
+    "are not searched for in %j",
     (text) => {
       expect(mayHoldSecret(text)).toBe(false);
     },

@@ -105,23 +105,23 @@ describe("a change", () => {
 });
 
 describe("a start", () => {
-  const wish = { workflow: "report", idempotency: "k1" };
+  const request = { workflow: "report", idempotency: "k1" };
   const done = { ...flow, status: "done" } as FlowDocument;
   const failed = { ...flow, status: "failed" } as FlowDocument;
 
   it("is allowed when no key is used", () => {
-    expect(decideStart(wish, undefined, [], false)).toEqual({ ok: true });
+    expect(decideStart(request, undefined, [], false)).toEqual({ ok: true });
   });
 
   it("does not replace unfinished work unless forced", () => {
-    expect(decideStart(wish, flow, [usedKeyOf(flow)], false)).toMatchObject({ ok: false, why: "exists" });
-    expect(decideStart(wish, flow, [usedKeyOf(flow)], true)).toEqual({ ok: true });
+    expect(decideStart(request, flow, [usedKeyOf(flow)], false)).toMatchObject({ ok: false, why: "exists" });
+    expect(decideStart(request, flow, [usedKeyOf(flow)], true)).toEqual({ ok: true });
   });
 
   it("never repeats finished work under its old key, with force or after a prune", () => {
     for (const force of [false, true]) {
       for (const pruned of [false, true]) {
-        expect(decideStart(wish, undefined, [usedKeyOf(done, pruned)], force)).toMatchObject({
+        expect(decideStart(request, undefined, [usedKeyOf(done, pruned)], force)).toMatchObject({
           ok: false,
           why: "done",
         });
@@ -130,15 +130,19 @@ describe("a start", () => {
   });
 
   it("allows a new key after finished work, and the same key after failed work", () => {
-    expect(decideStart({ ...wish, idempotency: "k2" }, done, [usedKeyOf(done)], false)).toEqual({ ok: true });
-    expect(decideStart(wish, failed, [usedKeyOf(failed)], false)).toEqual({ ok: true });
+    expect(decideStart({ ...request, idempotency: "k2" }, done, [usedKeyOf(done)], false)).toEqual({
+      ok: true,
+    });
+    expect(decideStart(request, failed, [usedKeyOf(failed)], false)).toEqual({ ok: true });
   });
 
   it("allows each key for one flow only", () => {
-    expect(decideStart({ ...wish, workflow: "other" }, undefined, [usedKeyOf(flow)], false)).toMatchObject({
-      why: "key-in-use",
-    });
-    expect(decideStart(wish, undefined, [usedKeyOf(flow, true)], false)).toMatchObject({
+    expect(decideStart({ ...request, workflow: "other" }, undefined, [usedKeyOf(flow)], false)).toMatchObject(
+      {
+        why: "key-in-use",
+      },
+    );
+    expect(decideStart(request, undefined, [usedKeyOf(flow, true)], false)).toMatchObject({
       why: "key-expired",
     });
   });

@@ -85,7 +85,7 @@ export function readAncestors(parentPid: number): Ancestor[] {
   const ancestors: Ancestor[] = [];
   let pid = parentPid;
   while (pid > 0 && ancestors.length < MAX_ANCESTORS) {
-    const found = process.platform === "linux" ? readProc(pid) : askPs(pid);
+    const found = process.platform === "linux" ? readProc(pid) : readPs(pid);
     if (found === undefined) break;
     ancestors.push({ pid, args: found.args });
     if (!isShortLived({ pid, args: found.args })) break;
@@ -106,7 +106,7 @@ function readProc(pid: number): { parent: number; args: string[] } | undefined {
 }
 
 /** For systems without /proc. Arguments with spaces are split, which does not affect the rules above. */
-function askPs(pid: number): { parent: number; args: string[] } | undefined {
+function readPs(pid: number): { parent: number; args: string[] } | undefined {
   try {
     const { execFileSync } = process.getBuiltinModule("node:child_process");
     const line = execFileSync("/bin/ps", ["-o", "ppid=", "-o", "args=", "-p", String(pid)], {

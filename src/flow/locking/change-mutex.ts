@@ -65,7 +65,7 @@ async function waitAndTake(machine: Machine, path: string, me: Owner): Promise<v
   } while (!tryTake(path, me));
 }
 
-/** Something that Lazarus did not create has no holder that could be dead. */
+/** False for a path that Lazarus did not create: its holder is unknown. */
 function isDead(machine: Machine, mark: string, me: Owner): boolean {
   return livenessOfMark(machine.processes, mark, me)?.liveness === "dead";
 }

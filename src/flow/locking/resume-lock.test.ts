@@ -97,6 +97,6 @@ describe("the mark of a mutex holder", () => {
     processes.end(other.pid);
     expect(livenessOfMark(processes, ownerMark(other), here)?.liveness).toBe("dead");
     expect(livenessOfMark(processes, ownerMark({ ...other, host: "x" }), here)?.liveness).toBe("elsewhere");
-    expect(livenessOfMark(processes, "a stranger's link", here)).toBeUndefined();
+    expect(livenessOfMark(processes, "not a mark", here)).toBeUndefined();
   });
 });

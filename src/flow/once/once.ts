@@ -91,7 +91,7 @@ export async function runOnce(workspace: Workspace, request: OnceRequest): Promi
       },
     });
   } catch (error) {
-    // No process was created, so the claim is withdrawn: this process may live on.
+    // No process was created. Withdraw the claim: it counts as busy as long as this process lives.
     removeFile(machine.disk, paths.record);
     throw asLazarusError(
       error,

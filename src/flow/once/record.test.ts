@@ -51,9 +51,9 @@ describe("decideOnce", () => {
   });
 
   it("reports busy while the owner or the command is alive, whatever was requested", () => {
-    for (const wishes of [{}, { retryUnknown: true }]) {
-      expect(decideOnce(started, "alive", gone, wishes)).toMatchObject({ act: "busy", why: "owner-alive" });
-      expect(decideOnce(started, "dead", { state: "running", pid: 7 }, wishes)).toMatchObject({
+    for (const options of [{}, { retryUnknown: true }]) {
+      expect(decideOnce(started, "alive", gone, options)).toMatchObject({ act: "busy", why: "owner-alive" });
+      expect(decideOnce(started, "dead", { state: "running", pid: 7 }, options)).toMatchObject({
         act: "busy",
         pid: 7,
       });

@@ -27,7 +27,7 @@ export interface Plan {
 const PLAN_KEYS = new Set(["workflow", "agent", "idempotency", "ttlDays", "steps"]);
 const STEP_KEYS = new Set(["key", "run", "retry", "cwd", "env"]);
 const MAX_STEPS = 10_000;
-/** A flow has at most a megabyte, and its plan is not much longer. Parsing 100 MB of YAML would take a minute. */
+/** A flow file is at most 1 MB, and its plan is not much longer. Parsing 100 MB of YAML would take a minute. */
 const PLAN_LIMIT_BYTES = 4 * 1024 * 1024;
 
 /** Parses and validates a plan in JSON or YAML. */

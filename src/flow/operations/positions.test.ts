@@ -76,7 +76,7 @@ describe("what a restore does to the flows", () => {
       status,
     }) as FlowPosition;
 
-  it("is described in a sentence each", () => {
+  it("is described in one sentence per flow", () => {
     const before = [
       at("deploy", "announce", 3),
       at("new", "x", 0),

@@ -1,6 +1,6 @@
 // Removes expired flows and old finished ones. Write order: key recorded as used → file removed → once records and lock
-// removed. So the key is known at every moment, and a record exists as long as its flow. The decision what to remove is
-// pure.
+// removed. So the key is known at every moment, and a record exists as long as its flow. What to remove is decided by
+// a pure function.
 import { readdirSync, rmSync } from "node:fs";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { removeFile, sweepTemporaries } from "../../platform/durable.ts";
@@ -54,7 +54,7 @@ export interface PruneResult {
   readonly held: readonly Pruned[];
 }
 
-/** Removes old flows, and records which they were. */
+/** Removes expired and old flows, and records their keys. */
 export async function pruneFlows(
   workspace: Workspace,
   { me, keepDays, dryRun }: { me: Owner; keepDays: number; dryRun: boolean },

@@ -75,7 +75,7 @@ export async function resumeFlow(workspace: Workspace, request: ResumeRequest): 
       if ("file" in attempt) bad.push(attempt);
       else passedOver.push(attempt);
     } catch (error) {
-      // Asked for by name it is an error at once; else the next one may be well.
+      // A flow requested by name fails immediately; otherwise another flow may still be resumable.
       if (request.workflow !== undefined) throw error;
       fail(place.stem, asLazarusError(error, `resuming ${place.stem}`, place.directory));
     }

@@ -49,7 +49,7 @@ export interface StartOptions {
   readonly perAgent?: boolean;
 }
 
-/** A flow that was started, or that existed already. */
+/** A flow that was started. */
 export interface Started {
   readonly place: FlowPlace;
   readonly document: FlowDocument;

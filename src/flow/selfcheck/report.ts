@@ -1,4 +1,4 @@
-// Unfinished flows that have not changed for too long, and files that cannot be read. Reads only.
+// Finds unfinished flows that have not changed for too long, and bad files. Reads only.
 import type { BadFlow } from "../document/bad-flow.ts";
 import { type FlowDocument, isExpired, isUnfinished, parseIsoMs } from "../document/document.ts";
 import { visitFlows } from "../document/list.ts";
@@ -34,7 +34,7 @@ export function isStale(document: FlowDocument, nowMs: number, staleMinutes: num
   return updatedMs !== undefined && nowMs - updatedMs > staleMinutes * 60_000;
 }
 
-/** Reports stale, expired and damaged flows. */
+/** Reports stale flows and bad files. */
 export function checkFlows(root: string, nowMs: number, staleMinutes: number): SelfcheckReport {
   const findings: StaleFlow[] = [];
   let healthy = 0;
