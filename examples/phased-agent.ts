@@ -38,7 +38,7 @@ const agent = {
 
 await using store = openCellRunStore(cell);
 const executor = createExecutor({
-  // Replace it by a real model, such as anthropic("claude-sonnet-4-5") of @ai-sdk/anthropic.
+  // Replace it with a real model, such as anthropic("claude-sonnet-4-5") from @ai-sdk/anthropic.
   model: createScriptedModel([
     { tool: "write_file", input: { name: "chapter", text: "It was a dark night." } },
     "Done.",

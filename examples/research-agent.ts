@@ -45,7 +45,7 @@ const agent = {
 
 await using store = openCellRunStore(cell);
 const executor = createExecutor({
-  // Replace it by a real model, such as anthropic("claude-sonnet-4-5") of @ai-sdk/anthropic.
+  // Replace it with a real model, such as anthropic("claude-sonnet-4-5") from @ai-sdk/anthropic.
   model: createScriptedModel([
     { tool: "search", input: { query: "durable agents" } },
     { tool: "search", input: { query: "effect ledgers" } },

@@ -77,7 +77,7 @@ export function bench(script: readonly Line[], options: { ports?: RunPorts; thro
 }
 
 /** A second process on the same store. */
-export function reborn(first: ReturnType<typeof bench>, script: readonly Line[]) {
+export function restarted(first: ReturnType<typeof bench>, script: readonly Line[]) {
   const model = createScriptedModel(script);
   const { machine, store } = first;
   const executor = createExecutor({

@@ -174,7 +174,7 @@ describe("lazarus runs", () => {
     await parkedRun();
     const broken = join(home, "missions", "m2", "state");
     mkdirSync(broken, { recursive: true });
-    writeFileSync(join(broken, "runs.db"), "this is no database, whatever its name says".repeat(40));
+    writeFileSync(join(broken, "runs.db"), "this is not a database, whatever its name".repeat(40));
     const list = await lazarus("runs");
     expect(list.exit).toBe(8);
     expect(list.out).toContain("r1");

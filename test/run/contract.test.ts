@@ -55,20 +55,20 @@ describe("a run", () => {
   test("uses the model of its tier, or the default model", async () => {
     const models = { fast: createScriptedModel(["fast"]), deep: createScriptedModel(["deep"]) };
     const executor = createExecutor({ model: createScriptedModel(["default"]), models });
-    const say = async (agent: Agent, modelTier?: string) =>
+    const outputOf = async (agent: Agent, modelTier?: string) =>
       (await executor.run(agent, "go", modelTier === undefined ? {} : { modelTier })).output;
-    expect(await say({ id: "a" })).toBe("default");
-    expect(await say({ id: "a", modelTier: "fast" })).toBe("fast");
-    expect(await say({ id: "a", modelTier: "fast" }, "deep")).toBe("deep");
-    expect(await say({ id: "a", modelTier: "constructor" })).toBe("default");
-    expect(await say({ id: "a", phases: [{ name: "p", prompt: "p", modelTier: "deep" }] })).toBe("deep");
+    expect(await outputOf({ id: "a" })).toBe("default");
+    expect(await outputOf({ id: "a", modelTier: "fast" })).toBe("fast");
+    expect(await outputOf({ id: "a", modelTier: "fast" }, "deep")).toBe("deep");
+    expect(await outputOf({ id: "a", modelTier: "constructor" })).toBe("default");
+    expect(await outputOf({ id: "a", phases: [{ name: "p", prompt: "p", modelTier: "deep" }] })).toBe("deep");
     const none = await createExecutor({ models }).run({ id: "a" }, "go");
     expect(none.error).toMatchObject({ code: "RUN_AGENT_INVALID", hint: "this executor has: fast, deep" });
   });
 
   test("takes at most 1.5 times the bytes of its transcript", async () => {
     const directory = mkdtempSync(join(tmpdir(), "lazarus-bytes-"));
-    let said = 0;
+    let transcriptBytes = 0;
     {
       await using store = openSqliteRunStore(join(directory, "runs.db"), { keepSecrets: true });
       const lease = await store.begin(
@@ -87,7 +87,7 @@ describe("a run", () => {
       );
       for (let step = 0; step < 400; step += 1) {
         const message = { role: "assistant" as const, content: String(step).padStart(2048, "x") };
-        said += JSON.stringify(message).length;
+        transcriptBytes += JSON.stringify(message).length;
         const usage = { inputTokens: 0, outputTokens: 0 };
         await store.save(lease, {
           fromCount: step,
@@ -99,7 +99,7 @@ describe("a run", () => {
       }
     }
     await using store = openSqliteRunStore(join(directory, "runs.db"));
-    expect(await store.sizeBytes()).toBeLessThanOrEqual(1.5 * said);
+    expect(await store.sizeBytes()).toBeLessThanOrEqual(1.5 * transcriptBytes);
     rmSync(directory, { recursive: true });
   });
 });
@@ -178,8 +178,8 @@ describe("a watchdog", () => {
     await asked.promise;
     await machine.clock.advance(1001);
     expect(await running).toMatchObject({ status: "completed", output: "a second answer", steps: 2 });
-    const said = (await store.history("r")).map(({ message }) => message.role);
-    expect(said).toEqual(["user", "assistant", "user", "assistant"]);
+    const roles = (await store.history("r")).map(({ message }) => message.role);
+    expect(roles).toEqual(["user", "assistant", "user", "assistant"]);
     expect(JSON.stringify(await store.history("r"))).toContain("are you there?");
   });
 });

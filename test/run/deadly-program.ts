@@ -1,5 +1,5 @@
-// A host whose agent has a tool that kills the process until it is told that the tool is fixed. It begins or resumes the
-// run and prints the result.
+// A host whose agent has a tool that kills the process, unless the third argument is `fixed`. It begins or resumes the run
+// and prints the result.
 import { jsonSchema } from "ai";
 import {
   type Agent,

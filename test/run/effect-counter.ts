@@ -1,4 +1,4 @@
-// Counts effects by id in a process of its own, which survives every kill of the agent.
+// Counts effects by id in a separate process, which survives every kill of the agent.
 import { createServer } from "node:http";
 
 const counts = new Map<string, number>();

@@ -11,7 +11,7 @@ import { bundleProgram } from "../bundle.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
 const ARM = join(ROOT, "src", "testing", "arm-crash-point.ts");
-const MOST_STARTS = 4;
+const MAX_STARTS = 4;
 
 let directory: string;
 beforeAll(() => {
@@ -49,7 +49,7 @@ async function survive(example: string, point: string, help?: (cell: string) => 
   const cell = mkdtempSync(join(directory, "cell-"));
   const program = await programOf(example);
   const { killed } = start(program, cell, point);
-  for (let i = 0; i < MOST_STARTS; i += 1) {
+  for (let i = 0; i < MAX_STARTS; i += 1) {
     const { status, stdout } = start(program, cell);
     if (status === 0) return { cell, killed, stdout };
     await help?.(cell);

@@ -110,14 +110,14 @@ function copyRun(kind: string, first: number, end: number): string {
     ${messages}`;
 }
 
-interface Said {
+interface RecoveredRun {
   readonly runId: string;
   readonly how: string;
   readonly status?: string;
   readonly warnings?: string[];
 }
 
-function boot(address: string, text = "end", shell = ""): Promise<Said[]> {
+function boot(address: string, text = "end", shell = ""): Promise<RecoveredRun[]> {
   const command = `${shell}exec "$@"`;
   const child = spawn("bash", ["-c", command, "boot", process.execPath, PROGRAM, address, text], {
     stdio: ["ignore", "pipe", "ignore"],
@@ -325,15 +325,15 @@ describe.each(["memory", "SQLite", "PostgreSQL"])("a run of a newer version on %
         listRuns: async (query: object) => (await listRuns(query)).map(newer),
       });
     } else await place.change("UPDATE run SET format = 99 WHERE id = 'r1'");
-    const touches = [
+    const operations = [
       () => store.load("r1"),
       () => store.claim("r1"),
       () => store.fork("r1", 0),
       () => store.history("r1"),
       () => store.delete("r1"),
     ];
-    for (const touch of touches) {
-      await expect(touch()).rejects.toMatchObject({
+    for (const operation of operations) {
+      await expect(operation()).rejects.toMatchObject({
         code: "RUN_NEWER",
         hint: expect.stringContaining("upgrade"),
       });
@@ -376,7 +376,7 @@ describe("a file of runs", () => {
     expect(readFileSync(place.address).equals(bytes)).toBe(true);
   });
 
-  test("holds no word of an encrypted run, and is for its owner only, log and all", async () => {
+  test("contains no plaintext of an encrypted run, and only its owner can read it and its WAL", async () => {
     const place = sqlitePlace();
     {
       await using store = await place.open({ encryptionKey: new Uint8Array(32).fill(1) });

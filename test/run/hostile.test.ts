@@ -14,7 +14,7 @@ import {
   UnknownOutcomeError,
 } from "../../src/run/index.ts";
 import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
-import { bench, call, never, openTool, passTime, reborn, tool } from "./bench.ts";
+import { bench, call, never, openTool, passTime, restarted, tool } from "./bench.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
 
 const TOKEN = `ghp_${"1234567890abcdefghijklmnopqrstuvwx12"}`;
@@ -27,7 +27,7 @@ const throwingMessage = Object.defineProperty(new Error("x"), "message", {
 const circular: Record<string, unknown> = { name: "loop" };
 circular.self = circular;
 
-describe("tools at their worst", () => {
+describe("misbehaving tools", () => {
   test.each([
     ["an object without a prototype", bare],
     ["an error whose message throws", throwingMessage],
@@ -60,7 +60,7 @@ describe("tools at their worst", () => {
     ["nothing", undefined, /null/],
     ["a function", () => 1, /null/],
     ["five megabytes", "x".repeat(5_000_000), /x{5000}/],
-  ])("one that returns %s counts as done, and the run continues", async (_, value, says) => {
+  ])("one that returns %s counts as done, and the run continues", async (_, value, expected) => {
     let ran = 0;
     const { executor, store } = bench([call("send"), "fine"]);
     const send = tool("once", () => {
@@ -71,7 +71,7 @@ describe("tools at their worst", () => {
     expect(result).toMatchObject({ status: "completed", output: "fine", warnings: [] });
     expect(ran).toBe(1);
     expect(await store.effects("r")).toMatchObject([{ state: "done" }]);
-    expect(JSON.stringify((await store.history("r"))[2])).toMatch(says);
+    expect(JSON.stringify((await store.history("r"))[2])).toMatch(expected);
   });
 
   test("one that mutates its input changes neither the transcript nor the next attempt", async () => {
@@ -104,7 +104,7 @@ describe("tools at their worst", () => {
     expect(result).toMatchObject({ status: "shutdown", unknownEffects: [] });
     expect(await first.store.effects("r")).toMatchObject([{ state: "prepared", attempts: 0 }]);
     first.store.save = save;
-    const second = reborn(first, [call("send"), "end"]);
+    const second = restarted(first, [call("send"), "end"]);
     const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed" } });
     expect(sent).toBe(1);
@@ -114,7 +114,7 @@ describe("tools at their worst", () => {
     const { executor, store } = bench([call("send"), "end"]);
     const save = store.save;
     store.save = async (lease, change) => {
-      if (change.effects?.some(({ state }) => state === "started")) throw new Error("the store coughs");
+      if (change.effects?.some(({ state }) => state === "started")) throw new Error("the write failed");
       return save(lease, change);
     };
     let sent = 0;
@@ -158,7 +158,7 @@ describe("tools at their worst", () => {
     const running = first.executor.run(agent, "go", { runId: "r", signal: stop.signal });
     await stopped.promise;
     await passTime(first.machine.clock, running);
-    const second = reborn(first, [call("act"), "end"]);
+    const second = restarted(first, [call("act"), "end"]);
     const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "needs-human" } });
     expect((await second.store.effects("r"))[0]?.error).toContain("could not reconcile");
@@ -178,7 +178,7 @@ describe("misbehaving models", () => {
     expect(await store.listInterrupted()).toEqual([]);
   });
 
-  const odd = (answer: object) =>
+  const modelReturning = (answer: object) =>
     new MockLanguageModelV4({ doGenerate: (async () => ({ warnings: [], ...answer })) as never });
   const usage = { inputTokens: { total: 1 }, outputTokens: { total: 1 } };
   const stop = { unified: "stop", raw: undefined };
@@ -215,7 +215,7 @@ describe("misbehaving models", () => {
     const machine = createSimulatedMachine({ disk: systemDisk });
     const store = createMemoryRunStore({ machine });
     const executor = createExecutor({
-      model: odd(answer),
+      model: modelReturning(answer),
       machine,
       store,
       defaults: { maxRetries: 0, maxIterations: 3 },
@@ -246,16 +246,16 @@ describe("misbehaving models", () => {
     const model = new MockLanguageModelV4({
       doStream: async () => ({ stream: ReadableStream.from(forever()) }) as never,
     });
-    let heard = 0;
+    let activities = 0;
     const quiet = { stepDone: () => {}, toolStarted: () => {}, toolEnded: () => {}, stop: () => {} };
     const activity = () => {
-      heard += 1;
+      activities += 1;
     };
     const watchdog = { watch: () => ({ ...quiet, activity }) };
     const agent: Agent = { id: "a", stream: true, tools: { look: tool("read", () => 1) } };
     const result = await createExecutor({ model, ports: { watchdog } }).run(agent, "go");
     expect(result).toMatchObject({ status: "failed", error: { code: "RUN_MODEL_ENDLESS" } });
-    expect(heard).toBeGreaterThan(10);
+    expect(activities).toBeGreaterThan(10);
   });
 
   test("one that stops in the middle of a stream times out", async () => {
@@ -323,15 +323,15 @@ describe("misbehaving hosts", () => {
     await end.awaited;
     const result = await passTime(machine.clock, running);
     expect(result).toMatchObject({ status: "completed" });
-    expect(result.warnings.join()).toContain("did not take");
+    expect(result.warnings.join()).toContain("did not write");
   });
 
   test("a budget that never answers is bounded by the run's timeout", async () => {
-    const word = never<undefined>();
-    const ports: RunPorts = { budget: { check: word.wait, commit: () => {} } };
+    const check = never<undefined>();
+    const ports: RunPorts = { budget: { check: check.wait, commit: () => {} } };
     const { executor, machine, store } = bench(["fine"], { ports });
     const running = executor.run({ id: "a", timeoutMs: 1000 }, "go", { runId: "r" });
-    await word.awaited;
+    await check.awaited;
     expect(await passTime(machine.clock, running)).toMatchObject({ status: "timeout" });
     expect((await store.head("r"))?.status).toBe("timeout");
   });
@@ -412,7 +412,7 @@ describe("misbehaving hosts", () => {
     const { executor, store } = bench(["x"]);
     await executor.shutdown();
     for (const runId of ["r1", "r2"]) await executor.run({ id: "a" }, "go", { runId });
-    const next = reborn({ ...bench(["x"]), store, executor } as never, ["end"]);
+    const next = restarted({ ...bench(["x"]), store, executor } as never, ["end"]);
     const recovered = await recoverInterrupted(next.executor, {
       agentFor: ({ runId }) => {
         if (runId === "r1") throw bare;
@@ -431,7 +431,7 @@ describe("misbehaving hosts", () => {
       const { executor, store, machine } = bench(["x"]);
       await executor.shutdown();
       for (const runId of ["r1", "r2", "r3"]) await executor.run({ id: "a" }, "go", { runId });
-      const next = reborn({ ...bench(["x"]), store, machine }, ["end"]);
+      const next = restarted({ ...bench(["x"]), store, machine }, ["end"]);
       const agentFor = () => ({ id: "a" });
       const recovered = await recoverInterrupted(next.executor, { agentFor, concurrency });
       expect(recovered.map(({ how }) => how)).toEqual(["resumed", "resumed", "resumed"]);

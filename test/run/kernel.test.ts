@@ -13,7 +13,7 @@ import {
   UnknownOutcomeError,
 } from "../../src/run/index.ts";
 import { createSimulatedMachine } from "../../src/testing/simulated-machine.ts";
-import { bench, call, never, openTool, passTime, reborn, tool } from "./bench.ts";
+import { bench, call, never, openTool, passTime, restarted, tool } from "./bench.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
 
 describe("a run", () => {
@@ -56,13 +56,13 @@ describe("a run", () => {
   });
 
   test("consecutive reads run concurrently, effects alone and in order", async () => {
-    let together = 0;
-    let most = 0;
+    let active = 0;
+    let maxActive = 0;
     const order: string[] = [];
     const slow = async () => {
-      most = Math.max(most, ++together);
+      maxActive = Math.max(maxActive, ++active);
       await new Promise((resolve) => setImmediate(resolve));
-      together -= 1;
+      active -= 1;
     };
     const calls = ["look", "look", "write", "write", "look"].map((name, n) => ({ tool: name, input: { n } }));
     const { executor } = bench([{ calls }, "end"]);
@@ -73,7 +73,7 @@ describe("a run", () => {
     const look = tool("read", note("look"));
     const write = tool("idempotent", note("write"));
     await executor.run({ id: "a", tools: { look, write } }, "go");
-    expect(most).toBe(2);
+    expect(maxActive).toBe(2);
     expect(order).toEqual(["look0", "look1", "write2", "write3", "look4"]);
   });
 
@@ -205,13 +205,13 @@ describe("failing models", () => {
     const model = new MockLanguageModelV4({
       doStream: async () => ({ stream: simulateReadableStream({ chunks }) }) as never,
     });
-    const heard: string[] = [];
-    const executor = createExecutor({ model, ports: { onText: (_, text) => heard.push(text) } });
+    const pieces: string[] = [];
+    const executor = createExecutor({ model, ports: { onText: (_, text) => pieces.push(text) } });
     expect(await executor.run({ id: "a", stream: true }, "go")).toMatchObject({
       status: "completed",
       output: "hello",
     });
-    expect(heard).toEqual(["hel", "lo"]);
+    expect(pieces).toEqual(["hel", "lo"]);
   });
 });
 
@@ -310,7 +310,7 @@ describe("endings", () => {
     await down;
     expect(await running).toMatchObject({ status: "shutdown" });
     expect(await first.store.effects("r")).toMatchObject([{ state: "done" }]);
-    const second = reborn(first, [call("send"), "end"]);
+    const second = restarted(first, [call("send"), "end"]);
     const [resumed] = await recoverInterrupted(second.executor, {
       agentFor: () => ({ id: "a", tools: { send: tool("once", () => expect.unreachable()) } }),
     });
@@ -344,7 +344,7 @@ describe("resume", () => {
     });
     await stopped.promise;
     await passTime(first.machine.clock, running);
-    return reborn(first, script);
+    return restarted(first, script);
   }
   test("continues without new input and without repeating model calls", async () => {
     let ran = 0;
@@ -379,9 +379,9 @@ describe("resume", () => {
     ["done", { outcome: "done", output: "was there" }, "completed", 0],
     ["not done", { outcome: "not-done" }, "completed", 1],
     ["unknown", { outcome: "unknown" }, "needs-human", 0],
-  ] as const)("a reconcile tool says: %s", async (_, word, status, runs) => {
+  ] as const)("a reconcile tool answers %s", async (_, answer, status, runs) => {
     let ran = 0;
-    const reconcile = () => word;
+    const reconcile = () => answer;
     const second = await interrupted("reconcile", () => {}, { reconcile });
     const agent: Agent = { id: "a", tools: { act: tool("reconcile", () => ++ran, { reconcile }) } };
     const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
@@ -450,14 +450,14 @@ describe("failing hosts", () => {
     const model = new MockLanguageModelV4({
       doStream: async () => ({ stream: simulateReadableStream({ chunks }) }) as never,
     });
-    let told = 0;
+    let calls = 0;
     const onText = () => {
-      told += 1;
-      throw new Error("the screen is gone");
+      calls += 1;
+      throw new Error("the terminal is closed");
     };
     const result = await createExecutor({ model, ports: { onText } }).run({ id: "a", stream: true }, "go");
     expect(result).toMatchObject({ status: "completed", output: "ab" });
-    expect([told, result.warnings.length]).toEqual([1, 1]);
+    expect([calls, result.warnings.length]).toEqual([1, 1]);
   });
   test("the audit log is complete when the result is returned", async () => {
     const kinds: string[] = [];
@@ -478,7 +478,7 @@ describe("failing hosts", () => {
     };
     const phases = ["a", "b", "c"].map((name) => ({ name, prompt: stopAtSecond }));
     await first.executor.run({ id: "a", phases }, "go", { runId: "r", signal: down.signal });
-    const second = reborn(first, ["out"]);
+    const second = restarted(first, ["out"]);
     const [resumed] = await recoverInterrupted(second.executor, {
       agentFor: () => ({ id: "a" }),
     });
@@ -554,7 +554,7 @@ describe("phases", () => {
       status: "shutdown",
     });
     expect((await first.store.head("r"))?.phase).toBe(1);
-    const second = reborn(first, [call("look"), "out"]);
+    const second = restarted(first, [call("look"), "out"]);
     const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed", steps: 6 } });
     // The read that the shutdown interrupted is repeated.

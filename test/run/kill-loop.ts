@@ -10,7 +10,7 @@ import { bundleProgram } from "../bundle.ts";
 
 const HERE = import.meta.dirname;
 const ARM = join(HERE, "..", "..", "src", "testing", "arm-crash-point.ts");
-const MOST_STARTS = 5;
+const MAX_STARTS = 5;
 /** Leaves a started effect behind, whose outcome is unknown to the next start. */
 const INTERRUPTION = "run.effect.happened";
 
@@ -66,7 +66,7 @@ export interface CellResult extends Cell {
 
 interface Ended {
   readonly killed: boolean;
-  readonly said: { status?: string; unknown?: string[]; messages?: number };
+  readonly output: { status?: string; unknown?: string[]; messages?: number };
 }
 
 /** Kills at the point, then brings the run to its end. `place` is a directory, or a postgres:// connection. */
@@ -81,7 +81,7 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
     let last = await start(cell.point);
     if (!last.killed) {
       // Not reached: start over, interrupt, and arm it in the resume.
-      await forget(cell.store, place, schema);
+      await deleteRuns(cell.store, place, schema);
       await fetch(world.url, { method: "DELETE" });
       kills += (await start(INTERRUPTION)).killed ? 1 : 0;
       last = await start(cell.point);
@@ -90,15 +90,22 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
     kills += last.killed ? 1 : 0;
     let before: number[] | undefined;
     let parked = false;
-    for (let i = 0; i < MOST_STARTS && last.said.status !== "completed"; i += 1) {
+    for (let i = 0; i < MAX_STARTS && last.output.status !== "completed"; i += 1) {
       last = await start();
-      if (last.said.status !== "needs-human") continue;
+      if (last.output.status !== "needs-human") continue;
       parked = true;
       before ??= await counts(world);
-      await resolveByLooking(cell.store, place, schema, last.said.unknown ?? [], world);
+      await resolveAsHuman(cell.store, place, schema, last.output.unknown ?? [], world);
     }
     const after = await counts(world);
-    return { ...cell, kills, parked, before: before ?? after, after, status: last.said.status ?? "nothing" };
+    return {
+      ...cell,
+      kills,
+      parked,
+      before: before ?? after,
+      after,
+      status: last.output.status ?? "nothing",
+    };
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
@@ -107,7 +114,7 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
 /** Checks how often effects of a class may happen; returns the violation, if any. */
 export function brokenPromise(result: CellResult): string | undefined {
   const { status, before, after, kills } = result;
-  if (status !== "completed") return `the run ended as ${status}`;
+  if (status !== "completed") return `the run ended with status ${status}`;
   if (kills === 0) return undefined;
   if (after.length !== 2) return `${after.length} of 2 effects happened`;
   switch (result.class) {
@@ -147,8 +154,8 @@ async function startAgent(args: string[], crashAt: string | undefined): Promise<
   });
   return new Promise((resolve, reject) =>
     child.once("close", (code, signal) => {
-      if (signal === "SIGKILL") resolve({ killed: true, said: {} });
-      else if (code === 0) resolve({ killed: false, said: JSON.parse(out) });
+      if (signal === "SIGKILL") resolve({ killed: true, output: {} });
+      else if (code === 0) resolve({ killed: false, output: JSON.parse(out) });
       else reject(new Error(`the agent ended with ${code ?? signal}`));
     }),
   );
@@ -161,7 +168,7 @@ function openStore(store: Cell["store"], place: string, schema: string) {
 }
 
 /** What a human does with `lazarus runs resolve`: checks whether the effect happened, then reports it. */
-async function resolveByLooking(
+async function resolveAsHuman(
   kind: Cell["store"],
   place: string,
   schema: string,
@@ -173,7 +180,7 @@ async function resolveByLooking(
   for (const id of effects) await store.resolve(id, { outcome: happened[id] ? "done" : "retry" });
 }
 
-async function forget(kind: Cell["store"], place: string, schema: string): Promise<void> {
+async function deleteRuns(kind: Cell["store"], place: string, schema: string): Promise<void> {
   await using store = await openStore(kind, place, schema);
   for (const { runId } of await store.list()) await store.delete(runId);
 }

@@ -115,18 +115,18 @@ describe.each(Object.entries(places))("saver on %s", (_, createPlace) => {
 
 describe("saver on PostgreSQL", () => {
   const start = (connection: string, crashAt?: string) =>
-    new Promise<{ killed: boolean; said: string }>((resolve) => {
+    new Promise<{ killed: boolean; output: string }>((resolve) => {
       const arm = crashAt === undefined ? [] : ["--import", ARM];
       const env = { ...process.env, ...(crashAt === undefined ? {} : { LAZARUS_CRASH_AT: crashAt }) };
       const child = spawn(process.execPath, [...arm, program, connection], {
         stdio: ["ignore", "pipe", "ignore"],
         env,
       });
-      let said = "";
+      let output = "";
       child.stdout.on("data", (data) => {
-        said += data;
+        output += data;
       });
-      child.once("close", (_, signal) => resolve({ killed: signal === "SIGKILL", said }));
+      child.once("close", (_, signal) => resolve({ killed: signal === "SIGKILL", output }));
     });
   const points = listCrashPoints(join(import.meta.dirname, "..", "..", "src"))
     .map(({ name }) => name)
@@ -137,7 +137,10 @@ describe("saver on PostgreSQL", () => {
     async (point) => {
       const connection = await server.createDatabase();
       expect(await start(connection, point)).toMatchObject({ killed: true });
-      expect(await start(connection)).toEqual({ killed: false, said: "hello, gathered, thought, answered" });
+      expect(await start(connection)).toEqual({
+        killed: false,
+        output: "hello, gathered, thought, answered",
+      });
     },
   );
 
@@ -234,8 +237,8 @@ describe("saver on SQLite", () => {
   });
 
   test.each([
-    ["lost its bodies", "DELETE FROM long_body"],
-    ["lost a link of a chain", "DELETE FROM blob WHERE depth = 1"],
+    ["has no long bodies", "DELETE FROM long_body"],
+    ["has a chain with a missing link", "DELETE FROM blob WHERE depth = 1"],
     ["has a circular chain", "UPDATE blob SET base = version WHERE depth > 0"],
     ["has bytes that cannot be decompressed", "UPDATE long_body SET body = x'01ffffff'"],
     ["has a checkpoint that is not JSON", "UPDATE checkpoint SET body = x'007b6f6f7073'"],

@@ -1,6 +1,6 @@
-// A real PostgreSQL server for tests: about a second to start, gone with the process that started it, however that
-// ends. It listens on a socket in a directory of its own, since a port that was free a moment ago may be another's by
-// now. As root it runs as nobody, from a copy where nobody cannot read the checkout.
+// A real PostgreSQL server for tests. It starts in about a second and ends with the process that started it, even if that
+// is killed. It listens on a socket in its own directory, since a free port may be taken before the server binds it. As
+// root it runs as the user nobody, from a copy of the checkout if nobody cannot read the original.
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -20,14 +20,14 @@ export interface PostgresServer extends AsyncDisposable {
 }
 
 export interface PostgresServerOptions {
-  /** Over TCP, and each commit waits for the disk, as users have it: for figures. */
+  /** Over TCP and with fsync, as users run it: for benchmarks. */
   readonly asInstalled?: boolean;
 }
 
-/** What a server on a socket is called in its directory. */
+/** The name of the server's socket in its directory. */
 export const SOCKET_NAME = ".s.PGSQL.5432";
 
-/** Ends the server when standard input ends. The shell lets go of stderr, so that its end is the server's. */
+/** Ends the server when standard input ends. The shell closes its stderr, so that EOF means that the server has exited. */
 const SERVE = '"$@" & exec 2>&-; read -r _; kill -INT $!; wait $!';
 
 export async function startPostgres({
@@ -46,7 +46,7 @@ export async function startPostgres({
     max_connections: "60",
     fsync: asInstalled ? "on" : "off",
   };
-  // The test run has made the copy already; programs outside of it have not.
+  // A test run has already made the copy; other programs have not.
   process.once("exit", makePublicCopy());
   const { initdb, postgres } = programs();
   await promisify(execFile)(
@@ -91,7 +91,7 @@ export async function startPostgres({
   };
 }
 
-/** Resolves when the server takes connections; rejects with its last words when it ends before. */
+/** Resolves when the server accepts connections; rejects with the end of its log if it exits first. */
 async function serve(words: readonly string[], options: { cwd: string; uid?: number; gid?: number }) {
   const child = spawn("/bin/sh", ["-c", SERVE, "serve", ...words], {
     ...options,

@@ -30,7 +30,7 @@ runStoreConformance({ describe, test }, "PostgreSQL", async () => {
 });
 
 describe("PostgreSQL run store", () => {
-  test("twenty processes can open an empty database at once", async () => {
+  test("twenty stores can open an empty database concurrently", async () => {
     const connection = await server.createDatabase();
     const stores = await Promise.all(
       Array.from({ length: 20 }, () => openPostgresRunStore(connection, { maxConnections: 1 })),
@@ -103,7 +103,7 @@ describe("PostgreSQL run store", () => {
     expect((await store.load("r"))?.transcript.length).toBe(4);
     expect(await store.effects("r")).toMatchObject([{ state: "done", attempts: 1 }]);
   });
-  test("a server that stops within a transaction ends neither the transaction nor the process", async () => {
+  test("a transaction is retried when the server stops during it", async () => {
     const spec = { what: "a test", component: "test", migrations: [] };
     await using pool = await openPostgresPool(systemClock, await server.createDatabase(), spec);
     let tries = 0;

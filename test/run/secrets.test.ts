@@ -2,7 +2,7 @@
 import { jsonSchema } from "ai";
 import { describe, expect, test } from "vitest";
 import { type Agent, recoverInterrupted, ShutdownError } from "../../src/run/index.ts";
-import { bench, passTime, reborn, tool } from "./bench.ts";
+import { bench, passTime, restarted, tool } from "./bench.ts";
 import type { Line } from "./scripted-model.ts";
 
 const TOKEN = ["ghp", "1234567890abcdefghijklmnopqrstuvwx12"].join("_");
@@ -42,7 +42,7 @@ describe("secrets", () => {
     });
     expect(redactions).toBe((await first.store.head("r"))?.redactions);
     first.store.save = save;
-    const second = reborn(first, [push, "I will ask for the token"]);
+    const second = restarted(first, [push, "I will ask for the token"]);
     const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed", output: "I will ask for the token" } });
     expect(ran).toBe(0);
@@ -82,7 +82,7 @@ describe("secrets", () => {
     const running = first.executor.run(agent, "go", { runId: "r", signal: stop.signal });
     await stopped.promise;
     await passTime(first.machine.clock, running);
-    const second = reborn(first, [calls, "end"]);
+    const second = restarted(first, [calls, "end"]);
     const [resumed] = await recoverInterrupted(second.executor, { agentFor: () => agent });
     expect(resumed).toMatchObject({ result: { status: "completed" } });
     expect(puts).toBe(2);
@@ -92,7 +92,7 @@ describe("secrets", () => {
     ["the prompt", ["x"], `use ${TOKEN}`],
     ["the model's answer", [`it is ${TOKEN}`], "go"],
     ["the model's error", [() => Promise.reject(new Error(`401 for ${TOKEN}`))], "go"],
-  ] as [string, Line[], string][])("in %s are taken out and counted", async (_, script, input) => {
+  ] as [string, Line[], string][])("in %s are removed and counted", async (_, script, input) => {
     const { executor, store } = bench(script);
     const result = await executor.run({ id: "a" }, input, { runId: "r" });
     const record = await store.load("r");

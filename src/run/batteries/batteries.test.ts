@@ -24,7 +24,7 @@ describe("audit", () => {
     const token = `ghp_${"1234567890abcdefghijklmnopqrstuvwx12"}`;
     await Promise.all([
       log.record(info("child", "root"), { kind: "begin", step: 0, data: {} }),
-      log.record(info("child", "root"), { kind: "step", step: 1, data: { said: token } }),
+      log.record(info("child", "root"), { kind: "step", step: 1, data: { text: token } }),
       log.record(info("child", "root"), { kind: "end", step: 1, data: {} }),
     ]);
     expect(log.read("child").map(({ sequence, kind }) => [sequence, kind])).toEqual([
@@ -35,15 +35,15 @@ describe("audit", () => {
     expect(JSON.stringify(log.read("child"))).not.toContain(token);
     expect(log.ancestors("child")).toEqual(["child", "root"]);
     const { DatabaseSync } = await import("node:sqlite");
-    const intruder = new DatabaseSync(path);
-    expect(() => intruder.exec("DELETE FROM event")).toThrow(/append-only/);
-    expect(() => intruder.exec("UPDATE event SET kind = 'x'")).toThrow(/append-only/);
-    intruder.close();
+    const other = new DatabaseSync(path);
+    expect(() => other.exec("DELETE FROM event")).toThrow(/append-only/);
+    expect(() => other.exec("UPDATE event SET kind = 'x'")).toThrow(/append-only/);
+    other.close();
   });
 });
 
 describe("budget", () => {
-  test("does not count what has left the window", async () => {
+  test("ignores spendings outside the window", async () => {
     const { clock } = createSimulatedMachine({ disk: systemDisk });
     const budget = createBudget({ windowMs: 1000, tokens: 100 }, undefined, clock);
     await budget.commit(info("r"), { runtimeMs: 5, usage: { inputTokens: 90, outputTokens: 10 } });
@@ -68,7 +68,7 @@ describe("personas", () => {
       "a.md",
       "---\nname: scout\ndescription: looks\ntools: [look]\nmax_iterations: 3\nmodel: fast\n---\nLook around.\n",
     );
-    write("notes.txt", "not one");
+    write("notes.txt", "not a persona");
     const scout = loadPersonas(directory, tools).get("scout");
     expect(scout).toMatchObject({
       description: "looks",
@@ -94,12 +94,12 @@ describe("skills", () => {
   };
   test("give a prompt and a tool that reads them; a missing directory gives none", async () => {
     expect(await loadSkills(join(directory, "none"))).toEqual({ skills: [], prompt: "", tools: {} });
-    skill("pdf", "---\nname: pdf\ndescription: reads PDF files\n---\nUse it so.");
+    skill("pdf", "---\nname: pdf\ndescription: reads PDF files\n---\nHow to use it.");
     writeFileSync(join(directory, "pdf", "more.md"), "more");
     const { prompt, tools } = await loadSkills(directory);
     expect(prompt).toContain("- pdf: reads PDF files");
     const open = (file?: string) => tools.open_skill!.execute({ skill: "pdf", file }, {} as never);
-    expect(open()).toContain("Use it so.");
+    expect(open()).toContain("How to use it.");
     expect(open("more.md")).toBe("more");
   });
   test("never open a file outside their directory", async () => {

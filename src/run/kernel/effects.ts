@@ -172,7 +172,7 @@ async function execute(
   }
 }
 
-/** Makes `started` durable before an effect. If that fails, the entry goes back: the tool was not called. */
+/** Makes `started` durable before an effect. If that fails, the entry is reverted: the tool was not called. */
 async function recordStart(run: RunContext, call: DanglingCall): Promise<Effect> {
   const before = entryOf(run, call)!;
   const entry = advanceEffect(before, "started", timeOf(run));
@@ -193,7 +193,7 @@ async function recordStart(run: RunContext, call: DanglingCall): Promise<Effect>
 function recordFailure(run: RunContext, entry: Effect, error: unknown): ToolOutcome | undefined {
   if (run.signal.aborted) {
     const stop = stopOf(run.signal.reason);
-    // A shutdown leaves `started`, for the resume to judge; a run that ends must say that the outcome is unknown.
+    // A shutdown leaves `started` for the resume to resolve; a run that ends must record that the outcome is unknown.
     if (stop.kind !== "shutdown" && entry.class !== "read") {
       const text = `the run was stopped during the call: ${stop.message}`;
       putEffect(run.state, { ...entry, state: "unknown", error: text });

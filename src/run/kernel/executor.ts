@@ -129,7 +129,7 @@ async function openCheckpointer(
 ): Promise<RunCheckpointer | undefined> {
   if (options.resume !== undefined) {
     if (factory !== undefined) return factory.resume(options.resume, state);
-    throw new LazarusError("USAGE", "a run is resumed by an executor with the run's store", {
+    throw new LazarusError("USAGE", "resuming a run needs an executor with the run's store", {
       hint: "createExecutor({ model, store })",
     });
   }

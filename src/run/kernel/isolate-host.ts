@@ -33,16 +33,16 @@ export function isolateWatch(watch: Watch, warn: (warning: string) => void): Wat
   };
 }
 
-/** Warnings and audit events of one run, on their way to the host. */
+/** Reports the warnings and audit events of one run to the host. */
 export interface Reporter {
   readonly warnings: readonly string[];
   warn(warning: string): void;
   audit(kind: RunEvent["kind"], data: Record<string, unknown>): void;
-  /** Waits until the audit log has taken all events, but no longer than `timeoutMs`. */
+  /** Waits until the audit log has written all events, but no longer than `timeoutMs`. */
   flush(clock: Clock, timeoutMs: number): Promise<void>;
 }
 
-/** Delivers events in order without blocking the run. An event that the audit log does not take becomes a warning. */
+/** Delivers events in order without blocking the run. A failed write to the audit log becomes a warning. */
 export function createReporter(ports: RunPorts, state: RunState): Reporter {
   const { info } = state;
   const warnings: string[] = [];
@@ -73,8 +73,7 @@ export function createReporter(ports: RunPorts, state: RunState): Reporter {
       const written = new AbortController();
       await Promise.race([Promise.all(pending), clock.sleep(timeoutMs, written.signal)]);
       written.abort();
-      if (pending.size > 0)
-        warnings.push(`the audit log did not take ${pending.size} of its entries in time`);
+      if (pending.size > 0) warnings.push(`the audit log did not write ${pending.size} entries in time`);
     },
   };
 }

@@ -12,7 +12,7 @@ export type Ending =
   | { readonly kind: "finished"; readonly output: string }
   | { readonly kind: "threw"; readonly error: unknown };
 
-/** What the caller is told, and how the record is closed. */
+/** The result for the caller, and how the record is closed. */
 export interface Outcome {
   readonly status: ResultStatus;
   readonly output: string | null;

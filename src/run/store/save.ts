@@ -1,4 +1,4 @@
-// The writes of a run's owner: begin, save, close. Each redacts and seals on the way in and is one transaction of the
+// The writes of a run's owner: begin, save, close. Each redacts and seals its content and is one transaction of the
 // backend, which refuses it when the lease is stale (INV-4).
 import { LazarusError } from "../../platform/errors.ts";
 import type { Effect, Lease, RunInfo, StoredError, TranscriptEntry } from "../model/types.ts";
@@ -97,7 +97,7 @@ export async function saveChange(
 }
 
 /**
- * Open effects whose call lost a secret. Only the assistant message of a step holds the inputs of its calls, so a secret
+ * Open effects whose call contained a secret. Only the assistant message of a step holds the inputs of its calls, so a secret
  * in a tool's result does not count.
  */
 function findRedactedInputs(

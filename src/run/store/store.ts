@@ -40,7 +40,7 @@ export type RunClosing =
 export interface SaveReceipt {
   /** Number of secrets removed from this change. */
   readonly redactions: number;
-  /** Ids of effects whose stored input lost a secret. */
+  /** Ids of effects whose stored input was redacted. */
   readonly redactedInputs: readonly string[];
 }
 

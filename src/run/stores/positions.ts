@@ -1,4 +1,4 @@
-// Reads the positions of a cell's runs for checkpoints and restores, which take files and conversation back to the same
+// Reads the positions of a cell's runs for checkpoints and restores, which return files and conversation to the same
 // step. Read-only and bounded; creates no files next to the database.
 import { join } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
@@ -68,7 +68,7 @@ export function findRunPositions(cellRoot: string, prefix: string): RunPosition[
 }
 
 /** Whether the outcome of an effect is unknown; the same rule as in the query. */
-export function isUnsettled({ state, class: kind }: Pick<Effect, "state" | "class">): boolean {
+export function hasUnknownOutcome({ state, class: kind }: Pick<Effect, "state" | "class">): boolean {
   return (state === "unknown" || state === "started") && kind !== "read";
 }
 

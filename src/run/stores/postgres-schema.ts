@@ -19,7 +19,7 @@ export const PG_MIGRATIONS: readonly string[] = [
   );
   CREATE INDEX run_by_fork ON %.run (fork_of) WHERE fork_of IS NOT NULL;
 
-  -- Rewritten at every step: room on each page keeps the new version beside the old one, without touching an index.
+  -- Rewritten at every step: free space on each page allows HOT updates, which do not touch an index.
   CREATE TABLE %.head (
     key            bigint PRIMARY KEY REFERENCES %.run (key),
     status         text NOT NULL,
@@ -101,7 +101,7 @@ const UPDATE_AND_APPEND = `
         input_tokens = $9, output_tokens = $10, updated_ms = $11, output = $12, error = $13
       WHERE key = (SELECT key FROM %.run WHERE id = $1) AND epoch = $2 AND seq = $3::int AND status = 'running'
       RETURNING key
-    ), said AS (
+    ), messages AS (
       INSERT INTO %.message (key, seq, step, phase, body)
       SELECT moved.key, m.* FROM moved, unnest($14::int[], $15::int[], $16::int[], $17::text[]) AS m`;
 
@@ -115,21 +115,21 @@ export const PG_SQL = {
         SELECT 1 FROM %.run AS above JOIN %.head USING (key)
         WHERE above.id = $4::text AND head.status <> 'stub' AND head.seq >= $5::int)
       ON CONFLICT (id) DO NOTHING RETURNING key
-    ), headed AS (
+    ), heads AS (
       INSERT INTO %.head (key, status, epoch, owner, lease_until_ms, seq, step, phase, redactions, input_tokens,
                           output_tokens, updated_ms, output, error)
       SELECT key, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22 FROM added
-    ), said AS (
+    ), messages AS (
       INSERT INTO %.message (key, seq, step, phase, body)
       SELECT added.key, m.* FROM added, unnest($23::int[], $24::int[], $25::int[], $26::text[]) AS m
-    ), phased AS (
+    ), phases AS (
       INSERT INTO %.phase (key, position, body)
       SELECT added.key, p.* FROM added, unnest($27::int[], $28::text[]) AS p
     )
     SELECT key FROM added`,
   /** Fenced: a write with a stale epoch, to an ended run or at a wrong position changes nothing (INV-4). */
   write: `${UPDATE_AND_APPEND}
-    ), did AS (
+    ), effects AS (
       INSERT INTO %.effect (key, step, call, call_id, tool, class, state, attempts, prepared_ms, started_ms, ended_ms,
                             output, error, input_redacted)
       SELECT moved.key, e.step, e.call, e."callId", e.tool, e.class, e.state, e.attempts, e."preparedAtMs", e."startedAtMs",
@@ -140,7 +140,7 @@ export const PG_SQL = {
       ON CONFLICT (key, step, call) DO UPDATE SET
         state = excluded.state, attempts = excluded.attempts, started_ms = excluded.started_ms,
         ended_ms = excluded.ended_ms, output = excluded.output, error = excluded.error
-    ), phased AS (
+    ), phases AS (
       INSERT INTO %.phase (key, position, body)
       SELECT moved.key, p.* FROM moved, unnest($19::int[], $20::text[]) AS p
       ON CONFLICT (key, position) DO UPDATE SET body = excluded.body

@@ -27,16 +27,16 @@ export async function openPostgresBackend(
   options: PostgresOptions = {},
 ): Promise<RunBackend> {
   const pool = await openPostgresPool(machine.clock, connection, TABLES, options);
-  const ask = <Row extends object>(name: keyof typeof PG_SQL, ...values: readonly unknown[]) =>
+  const query = <Row extends object>(name: keyof typeof PG_SQL, ...values: readonly unknown[]) =>
     pool.query<Row>(name, PG_SQL[name], values);
-  const readRun = async (runId: string) => (await ask<RunRow>("readRun", runId)).rows[0];
+  const readRun = async (runId: string) => (await query<RunRow>("readRun", runId)).rows[0];
 
   return {
     kind: "postgres",
     place: pool.place,
     survives: true,
     async insert(row, messages, phases) {
-      const { rows, repeated } = await ask(
+      const { rows, repeated } = await query(
         "insert",
         ...[
           row.id,
@@ -62,7 +62,7 @@ export async function openPostgresBackend(
     async write(write) {
       const { messages, effects, phases } = write;
       const isPlain = effects.length + phases.length === 0;
-      const { rows } = await ask(
+      const { rows } = await query(
         isPlain ? "writeMessages" : "write",
         ...[
           write.runId,
@@ -86,24 +86,24 @@ export async function openPostgresBackend(
       );
       if (rows.length > 0) return "written";
       const last = messages.at(-1);
-      const stored = last && (await ask<{ body: string }>("readBody", write.runId, last.seq)).rows[0];
+      const stored = last && (await query<{ body: string }>("readBody", write.runId, last.seq)).rows[0];
       return diagnoseWrite(await readRun(write.runId), write, stored?.body);
     },
     readRun,
-    readMessages: async (runId) => (await ask<MessageRow>("readMessages", runId)).rows,
-    readEffects: async (runId) => (await ask<EffectRow>("readEffects", runId)).rows,
-    readPhases: async (runId) => (await ask<PhaseRow>("readPhases", runId)).rows,
+    readMessages: async (runId) => (await query<MessageRow>("readMessages", runId)).rows,
+    readEffects: async (runId) => (await query<EffectRow>("readEffects", runId)).rows,
+    readPhases: async (runId) => (await query<PhaseRow>("readPhases", runId)).rows,
     listRuns: async ({ statuses, agentId, limit }) =>
-      (await ask<RunRow>("listRuns", statuses ?? null, agentId ?? null, limit ?? null)).rows,
+      (await query<RunRow>("listRuns", statuses ?? null, agentId ?? null, limit ?? null)).rows,
     swapLease: async ({ runId, seenEpoch, owner, leaseUntilMs, nowMs }) =>
-      (await ask("swapLease", runId, seenEpoch, owner, leaseUntilMs, nowMs)).count === 1,
+      (await query("swapLease", runId, seenEpoch, owner, leaseUntilMs, nowMs)).count === 1,
     renewLease: async (runId, epoch, leaseUntilMs) =>
-      (await ask("renewLease", runId, epoch, leaseUntilMs)).count === 1,
-    releaseLease: async (runId, epoch) => (await ask("releaseLease", runId, epoch)).count === 1,
+      (await query("renewLease", runId, epoch, leaseUntilMs)).count === 1,
+    releaseLease: async (runId, epoch) => (await query("releaseLease", runId, epoch)).count === 1,
     settleEffect: async ({ runId, seenEpoch, step, call, state, output, error, nowMs }) =>
-      (await ask("settleEffect", runId, seenEpoch, step, call, state, output, error, nowMs)).count === 1,
+      (await query("settleEffect", runId, seenEpoch, step, call, state, output, error, nowMs)).count === 1,
     prune: (decide) => pruneRuns(pool, decide),
-    sizeBytes: async () => (await ask<{ n: number }>("sizeBytes", pool.schema)).rows[0]!.n,
+    sizeBytes: async () => (await query<{ n: number }>("sizeBytes", pool.schema)).rows[0]!.n,
     [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
   };
 }

@@ -11,7 +11,7 @@ import type { RunStore } from "../../../run/store/store.ts";
 import { CELL_RUNS, openSqliteRunStore } from "../../../run/stores/open.ts";
 import {
   findRunPositions,
-  isUnsettled,
+  hasUnknownOutcome,
   MAX_POSITIONS,
   type RunPosition,
 } from "../../../run/stores/positions.ts";
@@ -141,7 +141,7 @@ async function placedIn(store: RunStore, place: string, heads: readonly RunHead[
   for (const { runId, agentId, status, step, phase, updatedAtMs } of heads) {
     // Completed runs have no unknown effects; each other run costs a query.
     const effects = status === "completed" ? [] : await store.effects(runId).catch(() => []);
-    const unknownEffects = effects.filter(isUnsettled).length;
+    const unknownEffects = effects.filter(hasUnknownOutcome).length;
     const position = { runId, agentId, status, step, phase, updatedAtMs, unknownEffects };
     runs.push({ mission: null, store: place, ...position });
   }
