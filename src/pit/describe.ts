@@ -1,4 +1,4 @@
-// How a life ended and what a mission's agent does now, in words, for status, why, resume notes and alerts. Pure.
+// Describes how a life ended and what a mission's agent does now, for status, why, resume notes and alerts. Pure.
 import { describeDuration } from "../platform/duration.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { MissionRecord, RecordedEnd } from "./record/record.ts";

@@ -1,5 +1,5 @@
 // Supervision inside another program: starts, stops and revives agents of one home, and runs the pit's loop. The same
-// operations as the commands and the HTTP API; the agents survive this program, since each has a keeper of its own.
+// operations as the commands and the HTTP API; the agents survive this program, since each has its own keeper.
 import type { EventEmitter } from "node:events";
 import { resolve } from "node:path";
 import type { EffectiveConfig } from "../cell/config.ts";
@@ -26,7 +26,7 @@ import type { ReviveMode } from "./record/record.ts";
 import { openPit } from "./supervise/daemon.ts";
 import { type MissionView, viewMission, viewMissions } from "./view.ts";
 
-/** Which home to supervise, and who is told about it. */
+/** Which home to supervise, and where log lines and warnings go. */
 export interface SupervisorOptions {
   /** The directory that holds cells, vaults and the registry, as in LAZARUS_HOME. */
   readonly home?: string;
@@ -69,11 +69,11 @@ export interface Supervisor extends Disposable {
   start(mission: string, agent: AgentOptions): Promise<StartedAgent>;
   /** Stops an agent after a checkpoint. It stays stopped, also after a reboot, until it is started or revived. */
   stop(mission: string, options?: StopOptions): Promise<StopResult>;
-  /** Asks an agent to exit on its own; `revive` brings it back. */
+  /** Asks an agent to exit, with a longer grace period than `stop`; `revive` starts it again. */
   rest(mission: string, options?: StopOptions): Promise<StopResult>;
   /** Suspends an agent's processes; `revive` continues them. */
   pause(mission: string): Promise<{ processes: number }>;
-  /** Brings an agent back now, whatever was decided about it. */
+  /** Revives an agent now, regardless of what the pit decided. */
   revive(mission: string): Promise<ReviveResult>;
   checkpoint(mission: string, message?: string): Promise<CaptureResult>;
   /** The state of a mission; undefined when it has no cell and never had an agent. */
@@ -111,7 +111,7 @@ export function openSupervisor(options: SupervisorOptions): Supervisor {
   return {
     events: context.events,
     async start(mission, agent) {
-      const started = await startMission(context, ordersFor(mission, agent));
+      const started = await startMission(context, specFor(mission, agent));
       return { epoch: started.epoch, pid: started.life?.agent.pid ?? null };
     },
     stop: async (mission, stop) => stopMission(context, parseMissionId(mission), stop),
@@ -129,7 +129,7 @@ export function openSupervisor(options: SupervisorOptions): Supervisor {
   };
 }
 
-function ordersFor(mission: string, agent: AgentOptions): Parameters<typeof startMission>[1] {
+function specFor(mission: string, agent: AgentOptions): Parameters<typeof startMission>[1] {
   const [program] = agent.command;
   if (program === undefined) {
     throw new LazarusError("USAGE", `the command for ${mission} is empty`, {

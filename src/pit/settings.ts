@@ -144,7 +144,7 @@ export function pitSettings(
 }
 
 /** Keys of the section that other modules read. */
-const KEYS_OF_OTHERS = ["agents", "http_port", "gitea"];
+const OTHER_KEYS = ["agents", "http_port", "gitea"];
 
 /** Throws for a wrong value anywhere in the section; returns a line for each unknown key. */
 export function checkPitSettings(document: JsonObject, file: string | undefined): string[] {
@@ -154,7 +154,7 @@ export function checkPitSettings(document: JsonObject, file: string | undefined)
   for (const agent of Object.keys(agents)) pitSettings(document, file, agent);
   const known = Object.keys(PIT_SETTINGS);
   return [
-    ...unknownKeys(document.pit, where, [...known, ...KEYS_OF_OTHERS]),
+    ...unknownKeys(document.pit, where, [...known, ...OTHER_KEYS]),
     ...Object.entries(agents).flatMap(([agent, own]) => unknownKeys(own, `${where}.agents.${agent}`, known)),
   ];
 }

@@ -1,5 +1,5 @@
-// The pit's actions next to slow processes: a slow keeper, a process that tests a lock. In this process, so that the test
-// decides how slow.
+// The pit's actions with slow processes: a slow keeper, a process that tests a lock. They run in this process, so that the
+// test controls the timing.
 import { closeSync, mkdirSync, openSync, utimesSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";

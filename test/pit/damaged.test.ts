@@ -193,7 +193,7 @@ describe("the clock", () => {
 });
 
 describe("the registry", () => {
-  it("that is not a database costs events, is reported once, and delays no revival", async () => {
+  it("that is not a database loses events, is reported once, and does not delay revivals", async () => {
     configure({ pit: { backoff_seconds: [0] }, alerts: { command: "true" } });
     writeFileSync(
       join(world.home, "registry.db"),

@@ -1,4 +1,4 @@
-// `npm start`: without a terminal the demo exits 0 by itself, checks what it claims, and deletes its files.
+// `npm start`: without a terminal the demo exits 0 on its own, checks what it claims, and deletes its files.
 import { chmodSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";

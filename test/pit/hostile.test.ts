@@ -34,7 +34,7 @@ describe("an agent's environment", () => {
     expect(world.record("m1").end).toMatchObject({ kind: "departure", exit_code: 0 });
   });
 
-  it("has all that heartbeats over HTTP need", async () => {
+  it("contains what heartbeats over HTTP need", async () => {
     await world.openPit();
     await world.until("the API", () => existsSync(join(world.home, "run", "pit.sock")));
     const beat = `
@@ -179,14 +179,14 @@ describe("the log", () => {
 
   it("does not block the agent when it is a FIFO, a directory or cannot be created", async () => {
     world.run(["init", "m1"]);
-    for (const spoil of [
+    for (const obstruct of [
       () => world.shell(`mkfifo ${logs("agent.log")}`),
       () => mkdirSync(logs("agent.log")),
       () => writeFileSync(logs().replace(/\/$/, ""), "no directory"),
     ]) {
       rmSync(logs(), { recursive: true, force: true });
-      if (!String(spoil).includes("no directory")) mkdirSync(logs());
-      spoil();
+      if (!String(obstruct).includes("no directory")) mkdirSync(logs());
+      obstruct();
       const run = world.run(["run", "m1", "-d", ...sh("echo lost; echo done > file; exit 4")]);
       if (run.exit === 0) {
         await world.until("its end", () => world.processes().length === 0);

@@ -1,5 +1,5 @@
 // Kills agent, keeper and pit, alone and in pairs, at random times, and counts the results. The agent itself logs that it is
-// alive, outside of everything that Lazarus touches, so that overlapping lives show.
+// alive, outside of everything that Lazarus touches, so that overlapping lives are detected.
 import type { ChildProcess } from "node:child_process";
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

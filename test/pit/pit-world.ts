@@ -14,7 +14,7 @@ export interface PitWorld extends World {
   /** Starts a pit and waits until it runs. */
   openPit(): Promise<ChildProcess>;
   life(mission: string): { epoch: number; keeper: { pid: number }; agent: { pid: number } };
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into it as into JSON.
+  // biome-ignore lint/suspicious/noExplicitAny: tests access it as plain JSON.
   record(mission: string): Record<string, any>;
   state(mission: string): string;
   log(mission: string): string;
@@ -42,13 +42,13 @@ export function createPitWorld(): PitWorld {
       });
       pits.add(pit);
       pit.once("exit", () => pits.delete(pit));
-      let said = "";
+      let output = "";
       pit.stderr!.on("data", (chunk) => {
-        said += chunk;
+        output += chunk;
       });
       await pitWorld.until("the pit to start", () => {
-        if (pit.exitCode !== null) throw new Error(`the pit ended with ${pit.exitCode}: ${said}`);
-        return said.includes("pit started for");
+        if (pit.exitCode !== null) throw new Error(`the pit ended with ${pit.exitCode}: ${output}`);
+        return output.includes("pit started for");
       });
       return pit;
     },

@@ -70,7 +70,7 @@ describe("why", () => {
     const shown = world
       .show(`why ${mission}`)
       .replaceAll(/\b\d{8}-\d{6}-\w{6}\b/g, "<checkpoint>")
-      // In the words of this machine's shell.
+      // The message depends on the shell.
       .replaceAll(/\| .*no-such-command.*/g, "| <shell>: no-such-command")
       .replaceAll(/less than a second|\b\d+ (?:h|min|s)\b(?: \d+ (?:min|s)\b)?/g, "<time>");
     expect(shown).toMatchSnapshot();

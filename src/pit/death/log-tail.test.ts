@@ -22,7 +22,7 @@ describe("the last lines", () => {
     writeFileSync(log, `${"x".repeat(50)}\nlast but one\nlast\n`);
     expect(readLogTail(log, 9, { windowBytes: 30 })).toEqual(["last but one", "last"]);
   });
-  test("of one endless line are its bounded end", () => {
+  test("are truncated when a line is very long", () => {
     writeFileSync(log, "x".repeat(500_000));
     const [line, ...more] = readLogTail(log, 9);
     expect(more).toEqual([]);
@@ -36,7 +36,7 @@ describe("the last lines", () => {
     writeFileSync(log, "new\n");
     expect(readLogTail(log, 9, { from: size })).toEqual(["new"]);
   });
-  test("of anything but a regular file are none", () => {
+  test("are empty for anything but a regular file", () => {
     writeFileSync(join(directory, "secret"), "secret\n");
     symlinkSync("secret", log);
     expect(readLogTail(log, 9)).toEqual([]);

@@ -42,7 +42,7 @@ describe("an exhausted quota", () => {
     '  File "agent.py", line 429, in <module>',
     "429 tests passed",
     "",
-  ])("is not read into: %s", (line) => {
+  ])("is not detected in: %s", (line) => {
     expect(findQuotaStop([line], NOW)).toBeUndefined();
   });
 

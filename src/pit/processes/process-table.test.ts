@@ -29,7 +29,7 @@ describe("an agent's tree", () => {
   test("contains an agent that is still a fork of its keeper", () => {
     expect(agentTree(life, all, () => true)).toEqual([900_002, 900_005]);
   });
-  test("is the agent alone where processes cannot be entry", () => {
+  test("is the agent alone where processes cannot be listed", () => {
     expect(agentTree(life, [])).toEqual([900_002]);
   });
 });

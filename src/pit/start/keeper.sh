@@ -86,7 +86,7 @@ leave() {
   fi
   exit 0
 }
-# Runs beside the agent: heartbeats and log rotation. Ends on ALRM from the keeper or when the keeper is gone; ignores
+# Runs next to the agent: heartbeats and log rotation. Ends on ALRM from the keeper or when the keeper is gone; ignores
 # what an agent sends to its whole process group.
 side() {
   # Not as redirections of the call: the shell would keep copies to restore, and so the lock.

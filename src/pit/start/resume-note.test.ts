@@ -94,7 +94,7 @@ describe("state/resume.json", () => {
 });
 
 describe("artifacts/handoff.md", () => {
-  test("tells readers the same, with the commands to type", () => {
+  test("contains the same facts and the commands to type", () => {
     const text = handoffText(facts);
     for (const words of [
       "You are life 2 of this mission. The previous life: exited with code 1.",

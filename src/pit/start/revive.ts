@@ -1,4 +1,4 @@
-// Revives an agent: fence, step back to an older checkpoint if decided so, write the resume note, start. The caller holds
+// Revives an agent: fence, step back to an older checkpoint if so decided, write the resume note, start. The caller holds
 // the mission's lock and has read the desired state under it, so a stop that came first always wins (INV-8).
 import { basename } from "node:path";
 import { cellPaths } from "../../cell/layout.ts";

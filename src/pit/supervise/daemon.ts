@@ -1,5 +1,5 @@
-// The pit: one per home, by kernel lock. Runs the supervisor's ticks until it is told to stop; agents outlive it under
-// their keepers, and the next pit adopts them.
+// The pit: one per home, by kernel lock. Runs the supervisor's ticks until its signal aborts; agents outlive it
+// under their keepers, and the next pit adopts them.
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";

@@ -45,7 +45,7 @@ describe("a mission with a time to attend to it", () => {
   test("is attended to once when its keeper has ended as well", () => {
     expect(dueActions({ ...state, ended: [m1] }, after(1000))).toEqual([{ kind: "attend", mission: m1 }]);
   });
-  test("goes by the wall clock after the host slept", () => {
+  test("follows the wall clock after the host slept", () => {
     const actions = dueActions(state, { wallMs: WALL + 3_600_000, monotonicMs: 50 });
     expect(actions).toContainEqual({ kind: "attend", mission: m1 });
   });

@@ -1,4 +1,4 @@
-// What the pit has to do at a given moment: a pure function, called every tick. The daemon executes the actions.
+// What the pit has to do at a given moment: a pure function, called every tick. supervisor.ts executes the actions.
 import type { MissionId } from "../../cell/mission-id.ts";
 import { type Reading, sleptMs, wasSetBack } from "./stall.ts";
 
@@ -26,7 +26,7 @@ export interface SupervisionState {
   readonly lastRunMs: Readonly<Record<Duty, number>>;
   /** Missions whose keeper has ended since the last tick. */
   readonly ended: readonly MissionId[];
-  /** When to attend to a mission again, by the wall clock: a quota that resets at nine does so however long the host slept. */
+  /** When to attend to a mission again. Wall clock: a quota resets at a fixed time, even if the host slept. */
   readonly attendAtMs: ReadonlyMap<MissionId, number>;
   readonly agents: readonly AgentTimers[];
 }
@@ -59,7 +59,7 @@ export function dueActions(state: SupervisionState, now: Reading): Action[] {
 
 function missionsToAttend({ lastTick, ended, attendAtMs }: SupervisionState, now: Reading): Set<MissionId> {
   const missions = new Set(ended);
-  // After the clock was set back, times on the list may be far off: attending puts each on the list again.
+  // After the clock was set back, scheduled times may be far off; attending to a mission reschedules it.
   const all = wasSetBack(lastTick, now);
   for (const [mission, atMs] of attendAtMs) if (all || atMs <= now.wallMs) missions.add(mission);
   return missions;

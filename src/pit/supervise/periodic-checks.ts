@@ -85,7 +85,7 @@ export function checkStall(
   return judgeStall(agent.clocks, limits, monotonicMs);
 }
 
-/** A function that tells whether a mission's record has changed since it was last asked about. */
+/** Returns a function that reports whether a mission's record has changed since the previous call for it. */
 export function createChangeDetector({ config }: PitContext): (mission: MissionId) => boolean {
   const modifiedMs = new Map<MissionId, number>();
   return (mission) => {

@@ -74,7 +74,7 @@ export function sleptMs(before: Reading, now: Reading): number {
   return ahead > MIN_GAP_MS ? ahead : 0;
 }
 
-/** Whether the wall clock was set back between two readings: what waits for a time would wait too long. */
+/** Whether the wall clock was set back between two readings, which delays everything that waits for a wall-clock time. */
 export function wasSetBack(before: Reading, now: Reading): boolean {
   return wallAheadMs(before, now) < -MIN_GAP_MS;
 }

@@ -26,9 +26,9 @@ it("reports the mission's name and ignores other files", async () => {
 
 it("reports why the system refuses a watch", () => {
   const refusals: string[] = [];
-  const none = (() => {
+  const failingWatch = (() => {
     throw createSystemError("EMFILE", { syscall: "watch", path: home });
   }) as unknown as typeof watch;
-  using _ = watchWakeFiles(config(), never, (reason) => refusals.push(reason), none);
+  using _ = watchWakeFiles(config(), never, (reason) => refusals.push(reason), failingWatch);
   expect(refusals).toEqual([expect.stringMatching(/cannot watch \S+run\/bell \(EMFILE\)/)]);
 });
