@@ -26,14 +26,14 @@ export interface CliContext {
   readonly signal: AbortSignal;
   /** The effective configuration, read on first use. */
   readonly config: EffectiveConfig;
-  /** Colours for stdout. */
+  /** Colors for stdout. */
   readonly paint: Painter;
   mission(text: string): MissionId;
   /** Prints the result on stdout: one JSON document with --json, otherwise the text. */
   emit(schema: string, document: object, human: () => string): void;
   /** A message on stderr; silent with --quiet and --json. */
   say(line: string): void;
-  /** A warning on stderr, also with --quiet. */
+  /** A warning on stderr, even with --quiet. */
   warn(line: string): void;
   /** Appends to the event log. If the registry cannot be written, the command warns and continues. */
   record(event: NewEvent): Promise<void>;

@@ -20,7 +20,7 @@ interface Life {
   readonly steps: readonly Step[];
   /** After how many disk calls the process ends. */
   readonly calls: number;
-  /** SIGKILL leaves the disk as it is, unsynced changes in memory; power loss does not. */
+  /** SIGKILL keeps unsynced changes, which are still in the page cache; power loss may drop them. */
   readonly ends: "kill" | "power";
 }
 
@@ -38,7 +38,7 @@ const life: fc.Arbitrary<Life> = fc.record({
   ends: fc.constantFrom("kill" as const, "power" as const),
 });
 
-/** What a reader may find: for each file the set of whole contents, and the lines and directories that must be there. */
+/** What a reader may find: for each file the possible contents, and the lines and directories that must exist. */
 class Expectation {
   readonly #files = new Map<string, Set<string>>();
   readonly #lines: string[] = [];
@@ -55,7 +55,7 @@ class Expectation {
         this.#files.set(step.name, new Set([step.content]));
         break;
       case "create": {
-        // "It exists already" is a promise, too: what is there stays.
+        // "It already exists" is also a promise: the existing content stays.
         const there = disk.readFile(step.name).toString();
         expect(created ? [step.content] : [...this.#allowed(step.name)]).toContain(there);
         this.#files.set(step.name, new Set([there]));
@@ -150,7 +150,7 @@ describe("durable writes under kills and power loss", () => {
     );
   });
 
-  it("makeDirectory keeps a whole path, whatever two callers before it were killed at", () => {
+  it("makeDirectory makes a whole path durable, wherever two earlier callers were killed", () => {
     const whole = ["/a", "/a/b", "/a/b/c"];
     for (const first of whole)
       for (const second of whole)
@@ -176,7 +176,7 @@ describe("durable writes under kills and power loss", () => {
         }
   });
 
-  it("replaceFile is old or new at each of its calls, for many power losses at each", () => {
+  it("replaceFile leaves the old or the new content after power loss at each of its calls", () => {
     const probe = createSimulatedDisk();
     replaceFile(probe, "/f", "old content");
     const callsOfOne = probe.calls;

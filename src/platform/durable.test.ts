@@ -140,7 +140,7 @@ describe("appendLine", () => {
     expect(read("log")).toBe("one\ncut he\ntwo\n");
   });
 
-  it("loses no later line to a disk that was full for a moment", () => {
+  it("keeps later lines intact after the disk was full for a moment", () => {
     const disk = createFaultyDisk(systemDisk, { code: "ENOSPC", at: ({ number }) => number === 3 });
     expect(() => appendLine(disk, at("log"), "did not fit")).toThrow("ENOSPC");
     appendLine(disk, at("log"), "fits");
@@ -245,11 +245,11 @@ describe("a disk that fails", () => {
           replaceFile(disk, "/f", "old content");
           const faulty = createFaultyDisk(disk, { code, at: index + 1 });
           const where = `call ${index + 1}, ${method}`;
-          // The one call that may fail in silence: see "has created the file even when …".
+          // The only call whose failure is ignored: see "has created the file even when …".
           if (method === "unlink") continue;
           expect(() => run(faulty, "/f"), where).toThrow(code);
           const names = disk.list("/");
-          // Once the new name is given, a failing fsync of the directory leaves the outcome open: old or new, never a part.
+          // After the rename, a failed fsync of the directory leaves the outcome open: old or new, never partial.
           if (method === "fsyncDirectory") {
             expect(disk.readFile(names.at(-1) === "f" ? "/f" : "/f.created").toString(), where).toBe(
               "new content",
@@ -279,7 +279,7 @@ describe("a disk that fails", () => {
 });
 
 describe("sweepTemporaries", () => {
-  it("removes what dead writers left and nothing else", () => {
+  it("removes temporaries of dead writers and nothing else", () => {
     const dead = deadPid();
     const orphans = [`.f.${dead}.0.tmp`, `.a.b.${dead}.17.tmp`];
     const others = [

@@ -14,7 +14,7 @@ import {
 const codes = Object.keys(ERROR_CODES) as ErrorCode[];
 
 describe("the table of errors", () => {
-  it("is total: every code has a kind, every kind an exit code and an HTTP status", () => {
+  it("is complete: every code has a kind, every kind an exit code and an HTTP status", () => {
     for (const code of codes) {
       const error = new LazarusError(code, "what happened");
       const traits = ERROR_KINDS[error.kind];
@@ -37,7 +37,7 @@ describe("the table of errors", () => {
 });
 
 describe("LazarusError", () => {
-  it("has one JSON shape, with nulls for what is not known", () => {
+  it("always has the same JSON fields, null if unknown", () => {
     const full = new LazarusError("LOCK_HELD", "held", {
       hint: "wait",
       details: { pid: 7 },
@@ -87,7 +87,7 @@ describe("asLazarusError", () => {
     });
   }
 
-  it("puts the directory into the hint as it is, odd characters included", () => {
+  it("inserts the directory into the hint literally", () => {
     const cause = createSystemError("EACCES", { syscall: "open" });
     expect(asLazarusError(cause, "reading", "/a/$&/$1").hint).toContain("/a/$&/$1");
   });
@@ -120,7 +120,7 @@ describe("systemErrorCode", () => {
   });
 });
 
-it("refuseExhaustion throws when descriptors or memory run out, and not on a bad sector", () => {
+it("refuseExhaustion throws when descriptors or memory run out, and not on other errors", () => {
   for (const code of ["EMFILE", "ENFILE", "ENOMEM"])
     expect(() => refuseExhaustion(createSystemError(code, { syscall: "open" }), "reading x", "/x")).toThrow(
       LazarusError,

@@ -53,7 +53,7 @@ describe("group commit", () => {
       run(insert(1)),
       run(() => {
         insert(2)();
-        throw new Error("mine alone");
+        throw new Error("only this write");
       }),
       run(insert(1)),
       run(insert(3)),
@@ -68,7 +68,7 @@ describe("group commit", () => {
     await run(insert(1));
     expect(stored()).toEqual([1]);
   });
-  test("a database closed meanwhile rejects all writes", async () => {
+  test("a database that is closed before the commit rejects all writes", async () => {
     const { run } = createGroupCommit(database);
     const both = [run(insert(1)), run(insert(2))];
     database.close();

@@ -1,4 +1,4 @@
-// Ids: their alphabet, their order, and that they come from the source that was handed in.
+// Ids: their alphabet, their order, and that they come from the injected source.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createSeededIds } from "../testing/seeded-ids.ts";

@@ -8,7 +8,7 @@ const noise = randomBytes(3 << 20);
 const gzip = libdeflateGzip();
 
 describe.skipIf(gzip === undefined)("libdeflate (skipped where the library is not installed)", () => {
-  test("writes gzip, from shared memory too", () => {
+  test("writes gzip, also from shared memory", () => {
     const shared = new Uint8Array(new SharedArrayBuffer(text.length));
     shared.set(text);
     for (const raw of [text, shared]) {
@@ -18,7 +18,7 @@ describe.skipIf(gzip === undefined)("libdeflate (skipped where the library is no
     }
   });
 
-  test("reads from the middle of a buffer", () => {
+  test("compresses a part of a buffer", () => {
     for (const raw of [text.subarray(12_345, 99_999), Buffer.alloc(1 << 20)])
       expect(gunzipSync(gzip!(raw)!).equals(raw)).toBe(true);
   });

@@ -1,4 +1,4 @@
-// Kernel locks between real processes. What is tested here is the promise that no lock is ever stale.
+// Kernel locks between real processes: no lock is ever stale.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -34,8 +34,8 @@ async function startHolder(purpose: string): Promise<ChildProcess> {
     stdio: ["pipe", "pipe", "inherit"],
   });
   children.push(child);
-  const [said] = await once(child.stdout!, "data");
-  expect(String(said)).toBe("held");
+  const [output] = await once(child.stdout!, "data");
+  expect(String(output)).toBe("held");
   return child;
 }
 
@@ -52,7 +52,7 @@ describe("a lock that another process holds", () => {
     expect(error.details.owner).toMatchObject({ pid: holder.pid, purpose: "checkpoint of deploy-42" });
   });
 
-  it("is free the moment its holder is killed, whatever its note says", async () => {
+  it("is free as soon as its holder is killed, although the file still names it", async () => {
     const holder = await startHolder("long work");
     holder.kill("SIGKILL");
     await once(holder, "exit");
@@ -62,15 +62,15 @@ describe("a lock that another process holds", () => {
     expect(readLockOwner(path)).toMatchObject({ pid: process.pid, purpose: "take over" });
   });
 
-  it("is handed over to one who waits", async () => {
+  it("is passed to a waiting process", async () => {
     const holder = await startHolder("short work");
     const waiting = acquireLock(systemMachine, path, { purpose: "next", waitMs: 10 * 60_000 });
-    holder.stdin!.write("let go");
+    holder.stdin!.write("release");
     using lock = await waiting;
     expect(lock.path).toBe(path);
   });
 
-  it("makes a waiter give up when its time is over, and not before", async () => {
+  it("makes a waiter fail after waitMs, and not before", async () => {
     using held = tryAcquireLock(systemMachine, path, "held here");
     expect(held).toBeDefined();
     const clock = createSimulatedClock();
@@ -89,7 +89,7 @@ describe("a lock that another process holds", () => {
     expect(clock.sleepers).toBe(0);
   });
 
-  it("lets a waiter be called off", async () => {
+  it("stops waiting when the signal aborts", async () => {
     using held = tryAcquireLock(systemMachine, path, "held here");
     expect(held).toBeDefined();
     const waiting = acquireLock(systemMachine, path, {
@@ -102,7 +102,7 @@ describe("a lock that another process holds", () => {
 });
 
 describe("a lock of this process", () => {
-  it("excludes a second taker in the same process, too", () => {
+  it("also excludes a second holder in the same process", () => {
     using first = tryAcquireLock(systemMachine, path, "first");
     expect(first).toBeDefined();
     expect(tryAcquireLock(systemMachine, path, "second")).toBeUndefined();
@@ -119,7 +119,7 @@ describe("a lock of this process", () => {
     expect(again).toBeDefined();
   });
 
-  it("is not inherited by programs that it starts", async () => {
+  it("is not inherited by programs that this process starts", async () => {
     const lock = tryAcquireLock(systemMachine, path, "starts a program");
     const child = spawn("sleep", ["30"]);
     children.push(child);
@@ -129,7 +129,7 @@ describe("a lock of this process", () => {
     expect(again).toBeDefined();
   });
 
-  it("does not mind nonsense in the lock file", async () => {
+  it("ignores invalid content of the lock file", async () => {
     for (const nonsense of ["{", "null", "7", '"x"', "[]", '{"pid":"1"}']) {
       writeFileSync(path, nonsense);
       expect(readLockOwner(path), nonsense).toBeUndefined();

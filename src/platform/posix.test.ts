@@ -1,4 +1,4 @@
-// The libc calls, each seen through Node's own eyes or read back. Where a file system lacks a feature the test says so.
+// The libc calls, checked through Node or read back. Where a file system lacks a feature, the test is skipped with a reason.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,10 +26,10 @@ function file(name: string, content: string | Buffer = ""): string {
 describe.skipIf(!support.ok)(`posix calls${support.ok ? "" : ` (${support.reason})`}`, () => {
   describe("setTimes", () => {
     const NS = 1_000_000_000n;
-    // ext4 holds 1901 … 2446; every file system worth testing on holds this range.
+    // ext4 stores 1901 to 2446; every common file system stores this range.
     const time = fc.bigInt({ min: -2_000_000_000n * NS, max: 4_000_000_000n * NS });
 
-    it("keeps every nanosecond, before 1970 too", () => {
+    it("is exact to the nanosecond, even before 1970", () => {
       const path = file("f");
       fc.assert(
         fc.property(time, time, (atimeNs, mtimeNs) => {
@@ -60,7 +60,7 @@ describe.skipIf(!support.ok)(`posix calls${support.ok ? "" : ` (${support.reason
       }
     });
 
-    it("sets a link's own times and leaves its target alone", () => {
+    it("sets the times of a link, not of its target", () => {
       const target = file("target");
       posix.setTimes(target, 1n, 2n);
       const link = join(directory, "link");
@@ -90,7 +90,7 @@ describe.skipIf(!support.ok)(`posix calls${support.ok ? "" : ` (${support.reason
       if (code !== undefined) context.skip(`the file system of ${tmpdir()} has no user xattrs (${code})`);
     }
 
-    it("come back as they were set, whatever their bytes", (context) => {
+    it("are read back unchanged, with any bytes", (context) => {
       needXattrs(context);
       const path = file("f");
       fc.assert(
@@ -135,13 +135,13 @@ describe.skipIf(!support.ok)(`posix calls${support.ok ? "" : ` (${support.reason
       expect(attributes(link)).not.toHaveProperty("user.a");
     });
 
-    it("are few on a plain file, and an error on an absent one", () => {
+    it("are empty for a new file, and an error for a missing one", () => {
       expect(posix.listXattrs(file("f")).filter(({ name }) => name.startsWith("user."))).toEqual([]);
       expect(codeOf(() => posix.listXattrs(join(directory, "absent")))).toBe("ENOENT");
     });
   });
 
-  it("makeFifo makes a FIFO with its permission bits", () => {
+  it("makeFifo creates a FIFO with the given mode", () => {
     const path = join(directory, "pipe");
     posix.makeFifo(path, 0o600);
     const stat = fs.lstatSync(path);
@@ -185,10 +185,10 @@ describe.skipIf(!support.ok)(`posix calls${support.ok ? "" : ` (${support.reason
       fs.ftruncateSync(fd, 6 * 1024 * MIB);
       fs.closeSync(fd);
       const found = extents(path);
-      const holds = (offset: number) => found.some(({ start, end }) => start <= offset && offset < end);
-      expect([holds(0), holds(3 * MIB), holds(5 * 1024 * MIB)]).toEqual([true, true, true]);
+      const isData = (offset: number) => found.some(({ start, end }) => start <= offset && offset < end);
+      expect([isData(0), isData(3 * MIB), isData(5 * 1024 * MIB)]).toEqual([true, true, true]);
       if (found.length === 1) context.skip(`the file system of ${tmpdir()} does not report holes`);
-      expect([holds(2 * MIB), holds(4 * 1024 * MIB), holds(6 * 1024 * MIB - 1)]).toEqual([
+      expect([isData(2 * MIB), isData(4 * 1024 * MIB), isData(6 * 1024 * MIB - 1)]).toEqual([
         false,
         false,
         false,
@@ -201,12 +201,12 @@ describe.skipIf(!support.ok)(`posix calls${support.ok ? "" : ` (${support.reason
     });
   });
 
-  it("carries names that are not UTF-8 unharmed", (context) => {
+  it("handles names that are not UTF-8", (context) => {
     const path = Buffer.concat([Buffer.from(`${directory}/`), Buffer.from([0x66, 0xff, 0xfe, 0x80])]);
     try {
       fs.writeFileSync(path, "x");
     } catch (error) {
-      context.skip(`this file system takes only UTF-8 names (${systemErrorCode(error)})`);
+      context.skip(`this file system accepts only UTF-8 names (${systemErrorCode(error)})`);
     }
     posix.setTimes(path, 1n, 123_456_789n);
     expect(fs.lstatSync(path, { bigint: true }).mtimeNs).toBe(123_456_789n);
@@ -215,7 +215,7 @@ describe.skipIf(!support.ok)(`posix calls${support.ok ? "" : ` (${support.reason
     expect(names.sort()).toEqual(["66fffe80", "66fffe802e70697065"]);
   });
 
-  it.skipIf(process.platform !== "linux")("becomeSubreaper makes orphans our children", () => {
+  it.skipIf(process.platform !== "linux")("becomeSubreaper adopts orphaned descendants", () => {
     const source = `
       import { spawnSync } from "node:child_process";
       import { readFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// Who a process is. The real table is asked where the machine must be believed; reuse and reboot are simulated.
+// Process identity, on the real process table; pid reuse and reboots are simulated.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import type { Writable } from "node:stream";
@@ -17,7 +17,7 @@ describe("this machine's processes", () => {
     expect(pidInUse(process.pid)).toBe(true);
   });
 
-  it("knows a child while it lives and not afterwards", async () => {
+  it("identifies a child while it runs and not afterwards", async () => {
     const child = spawn("sleep", ["30"]);
     await once(child, "spawn");
     const identity = systemProcesses.identify(child.pid!);
@@ -29,13 +29,13 @@ describe("this machine's processes", () => {
     expect(isAlive(systemProcesses, identity!)).toBe(false);
   });
 
-  it("has nobody under the pid of a dead process", () => {
+  it("finds no process under the pid of a dead one", () => {
     const { pid } = spawnSync("true");
     expect(systemProcesses.identify(pid)).toBeUndefined();
     expect(pidInUse(pid)).toBe(false);
   });
 
-  it("does not take a zombie for alive", async () => {
+  it("does not count a zombie as alive", async () => {
     // The shell starts a child, then becomes a program that never reaps it.
     const parent = spawn("sh", ["-c", "cat <&3 >/dev/null & echo $!; exec cat"], {
       stdio: ["pipe", "pipe", "inherit", "pipe"],
@@ -45,7 +45,7 @@ describe("this machine's processes", () => {
       const pid = Number(String(line));
       const identity = systemProcesses.identify(pid);
       expect(isAlive(systemProcesses, identity!)).toBe(true);
-      parent.stdin!.write("are you cat now?");
+      parent.stdin!.write("ping");
       await once(parent.stdout!, "data");
       (parent.stdio[3] as Writable).end();
       await expect.poll(() => systemProcesses.identify(pid), { timeout: 60_000 }).toBeUndefined();
@@ -73,25 +73,25 @@ describe("this machine's processes", () => {
 });
 
 describe("isAlive", () => {
-  it("tells a process from a later one with the same pid", () => {
+  it("distinguishes a process from a later one with the same pid", () => {
     const processes = createSimulatedProcesses();
     const agent = processes.start();
     expect(isAlive(processes, agent)).toBe(true);
-    const namesake = processes.reuse(agent.pid);
+    const successor = processes.reuse(agent.pid);
     expect(isAlive(processes, agent)).toBe(false);
-    expect(isAlive(processes, namesake)).toBe(true);
+    expect(isAlive(processes, successor)).toBe(true);
   });
 
-  it("tells a process from one of the same pid and start time after a reboot", () => {
+  it("distinguishes a process from one with the same pid and start time after a reboot", () => {
     const processes = createSimulatedProcesses();
     const agent = processes.start();
     processes.reboot();
-    const namesake = processes.start(agent.pid);
-    expect(namesake.startTime).toBe(agent.startTime);
+    const successor = processes.start(agent.pid);
+    expect(successor.startTime).toBe(agent.startTime);
     expect(isAlive(processes, agent)).toBe(false);
   });
 
-  it("is false for one that ended", () => {
+  it("is false for a process that has ended", () => {
     const processes = createSimulatedProcesses();
     const agent = processes.start();
     processes.end(agent.pid);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { redactSecrets } from "./redact.ts";
 
-// Made of parts, so that this file holds nothing that looks like a secret.
+// Assembled from parts, so that scanners do not report this file.
 const TOKEN = ["ghp", "1234567890abcdefghijklmnopqrstuvwx12"].join("_");
 const AWS = ["wJalrXUtnFEMI", "K7MDENG", "bPxRfiCYzq8TpWl3Vd"].join("/");
 
@@ -12,10 +12,10 @@ describe("redaction of a record", () => {
     ["as a whole text", [TOKEN]],
     ["in the name of a field", { args: { [TOKEN]: 1 } }],
     ["in the name of a field that holds a list", { [TOKEN]: [1, { a: 2 }] }],
-    ["deep down", { a: [{ b: [[{ c: TOKEN }]] }] }],
+    ["in a deeply nested value", { a: [{ b: [[{ c: TOKEN }]] }] }],
     ["twice", [TOKEN, { [TOKEN]: TOKEN }]],
     [
-      "in text parts side by side",
+      "in adjacent text parts",
       [
         { type: "text", text: `a ${TOKEN.slice(0, 12)}` },
         { type: "text", text: `${TOKEN.slice(12)} b` },
@@ -37,7 +37,7 @@ describe("redaction of a record", () => {
     for (const at of [0, 12, 15, 30]) expect(text).not.toContain(TOKEN.slice(at).slice(4));
   });
 
-  test("finds what only the field's name gives away", async () => {
+  test("finds a secret that only its field's name reveals", async () => {
     const { value, count } = await redactSecrets({
       env: { AWS_SECRET_ACCESS_KEY: AWS, REGION: "eu-west-1" },
     });
@@ -69,7 +69,7 @@ describe("redaction of a record", () => {
     });
   });
 
-  test("hands back anything without secrets as it is", async () => {
+  test("returns any value without secrets unchanged", async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), async (value) => {
         const clean = await redactSecrets(value);

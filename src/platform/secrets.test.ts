@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { redactSecrets } from "./redact.ts";
 import { findSecrets } from "./secrets.ts";
 
-// Put together here, so that no scanner takes this file for a leak.
+// Assembled from parts, so that scanners do not report this file.
 const TOKEN = `ghp_${"1234567890abcdefghijklmnopqrstuvwx12"}`;
 const BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj\n".repeat(20);
 const KEY = `-----BEGIN ${"RSA PRIVATE KEY"}-----\n${BODY}-----END ${"RSA PRIVATE KEY"}-----`;
@@ -32,11 +32,11 @@ describe("secrets", () => {
     });
     expect(JSON.stringify(clean)).not.toContain("ghp_");
   });
-  test("a value without secrets comes back as it is", async () => {
+  test("a value without secrets is returned unchanged", async () => {
     const value = { a: ["b"] };
     expect((await redactSecrets(value)).value).toBe(value);
   });
-  test("no half of a secret is left behind, whatever range its rule reports", async () => {
+  test("no part of a secret remains, even if its rule reports a wrong range", async () => {
     const key = ["wJalrXUtnFEMI", "K7MDENG", "bPxRfiCYzq8TpWl3Vd"].join("/");
     const { value } = await redactSecrets(`export AWS_SECRET_ACCESS_KEY=${key} && run`);
     expect(value).toBe("export [redacted: aws] && run");
@@ -46,7 +46,7 @@ describe("secrets", () => {
     expect(value.text).not.toContain("MIIEv");
     expect(count).toBe(1);
   });
-  test("what secretlint itself reports is found, whole", async () => {
+  test("everything that secretlint reports is found completely", async () => {
     const letters = "Zq8TpWl3Vd5Rk7Yx2Nc9Mb4Hj6Gf1SaEuIo0PwQvLtXrCyB";
     const samples = {
       github: TOKEN,

@@ -1,4 +1,4 @@
-// The commands about the set-up and the log, output and exit code whole.
+// The setup commands and `events`: their whole output and exit codes.
 
 import { existsSync, readdirSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -13,7 +13,7 @@ afterEach(() => world[Symbol.dispose]());
 
 describe("config", () => {
   it("prints the defaults and what LAZARUS_HOME moved", () => {
-    // Columns depend on how long the path of this world is.
+    // The columns depend on the length of the path of this world.
     expect(world.show("config").replaceAll(/ {2,}/g, "  ")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout

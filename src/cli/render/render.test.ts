@@ -1,4 +1,4 @@
-// Tables, widths, times and colours: what people see fits, and nothing hostile reaches the terminal.
+// Tables, widths, times and colors: the output fits, and no control characters reach the terminal.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { formatBytes, formatDuration, formatTime } from "./format.ts";
