@@ -137,7 +137,7 @@ describe("the file", () => {
 
   it("that is damaged is reported with a hint", () => {
     const damaged = join(directory, "damaged.db");
-    writeFileSync(damaged, "this is no database at all, but long enough to be taken for one".repeat(50));
+    writeFileSync(damaged, "this is not a database, but long enough to be taken for one ".repeat(50));
     expect(() => openRegistry(machine, damaged)).toThrow(
       expect.objectContaining({
         code: "REGISTRY_DAMAGED",

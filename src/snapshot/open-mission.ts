@@ -12,7 +12,7 @@ import { type Rebuild, rebuildRegistry as rebuild } from "./operations/rebuild-r
 import { type RepairResult, repairIndex as repair } from "./vault/repair-index.ts";
 import { openVault as openVaultOn, type Vault } from "./vault/vault.ts";
 
-/** Where a mission is, and who is told what happens to it. */
+/** Where a mission is stored, and callbacks for progress and warnings. */
 export interface OpenMissionOptions {
   /** The directory that holds cells, vaults and the registry, as in LAZARUS_HOME. */
   readonly home?: string;

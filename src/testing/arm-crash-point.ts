@@ -9,11 +9,11 @@ if (wanted) {
   // A typo that armed nothing would make a crash test pass without a crash.
   if (!match) throw new Error(`LAZARUS_CRASH_AT must be name or name#nth, but is ${JSON.stringify(wanted)}`);
   const name = match[1];
-  let passagesLeft = Number(match[2] ?? 1);
+  let passesLeft = Number(match[2] ?? 1);
   const hook = (passed: string): void => {
     if (passed !== name) return;
-    passagesLeft -= 1;
-    if (passagesLeft > 0) return;
+    passesLeft -= 1;
+    if (passesLeft > 0) return;
     process.kill(process.pid, "SIGKILL");
     // kill does not return; if it ever did, nothing may run past this line.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);

@@ -47,7 +47,7 @@ describe("listCrashPoints", () => {
 
   it("refuses a name that is not a literal", () => {
     expect(() => listCrashPoints(sources({ "x.ts": "crashPoint(name);" }))).toThrow("x.ts:1: the name");
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: the very thing to refuse.
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the code to refuse.
     expect(() => listCrashPoints(sources({ "x.ts": "crashPoint(`a.${b}`);" }))).toThrow("must be a literal");
   });
 

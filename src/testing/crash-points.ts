@@ -20,8 +20,8 @@ export function listCrashPoints(sourceDirectory: string): CrashPoint[] {
     if (!name.endsWith(".ts") || name.endsWith(".test.ts") || name.endsWith(".d.ts")) continue;
     const file = join(sourceDirectory, name);
     for (const point of crashPointsOf(file, readFileSync(file, "utf8"))) {
-      const twin = found.get(point.name);
-      if (twin) throw new Error(`${place(point)}: crash point ${point.name} is already at ${place(twin)}`);
+      const other = found.get(point.name);
+      if (other) throw new Error(`${place(point)}: crash point ${point.name} is already at ${place(other)}`);
       found.set(point.name, point);
     }
   }

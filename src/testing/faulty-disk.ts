@@ -7,7 +7,7 @@ import { createSystemError } from "./system-error.ts";
 /** The error code of an injected fault. */
 export type FaultCode = "ENOSPC" | "EIO" | "EROFS" | "EMFILE" | "EACCES" | "EDQUOT";
 
-/** The name of a disk call that can fail. */
+/** A recorded call of the disk. */
 export interface DiskCall {
   /** 1 for the first call on this disk. */
   readonly number: number;
@@ -77,7 +77,7 @@ export function createFaultyDisk(disk: Disk, ...faults: readonly Fault[]): Fault
     });
   };
   const pathOf = (fd: number) => paths.get(fd) ?? "";
-  const opening = (path: FilePath, fd: number): number => {
+  const remember = (path: FilePath, fd: number): number => {
     paths.set(fd, path.toString());
     return fd;
   };
@@ -86,11 +86,11 @@ export function createFaultyDisk(disk: Disk, ...faults: readonly Fault[]): Fault
     calls,
     create(path, mode) {
       begin("create", path.toString());
-      return opening(path, disk.create(path, mode));
+      return remember(path, disk.create(path, mode));
     },
     openAppend(path, mode) {
       begin("openAppend", path.toString());
-      return opening(path, disk.openAppend(path, mode));
+      return remember(path, disk.openAppend(path, mode));
     },
     write(fd, data) {
       begin("write", pathOf(fd), undefined, () => disk.write(fd, data.subarray(0, data.length >> 1)));

@@ -12,11 +12,11 @@ import {
 import type { Random } from "./seeded-ids.ts";
 
 /**
- * What one power loss leaves of a tree. Each change without an fsync survives or not by `random`, independently: later
+ * A tree as it may look after a power loss. Each change without an fsync survives or not by `random`, independently: later
  * changes can survive when earlier ones do not, since POSIX guarantees no order. A rename within one directory is
  * atomic; one across two directories is decided as a whole as long as neither directory has been synced since.
  */
-export function survivor(root: DirectoryNode, random: Random): DirectoryNode {
+export function afterPowerLoss(root: DirectoryNode, random: Random): DirectoryNode {
   const kept = new Map<object, boolean>();
   const done = new Map<Node, Node>();
   const isKept = (operation: object): boolean => {
@@ -61,7 +61,7 @@ function surviveWrite(content: Buffer, write: PendingWrite, random: Random): Buf
         : applyWrite(content, { offset, data: data.subarray(0, random.int(0, data.length - 1)) });
     case "garbled":
       return applyWrite(content, { offset, data: Buffer.from(random.bytes(data.length)) });
-    // The new length reached the disk, the blocks did not: ext4 and XFS really leave this.
+    // The new length reached the disk, but the blocks did not, as on ext4 and XFS.
     case "zeroed":
       return applyWrite(content, { offset, data: Buffer.alloc(data.length) });
   }

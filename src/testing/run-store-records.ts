@@ -177,8 +177,8 @@ export function declareRecords({ describe, test }: Declare): void {
         (await open({})).resolve("r1.1.0", { outcome: "fail", reason: "no key" }),
         "RUN_KEY_WRONG",
       );
-      const settled = await sealed.resolve("r1.1.0", { outcome: "fail", reason: "with it" });
-      assert.equal(settled.error, "with it");
+      const resolved = await sealed.resolve("r1.1.0", { outcome: "fail", reason: "with it" });
+      assert.equal(resolved.error, "with it");
       assert.equal((await sealed.load("r1"))?.effects[0]?.state, "failed");
     });
   });

@@ -1,4 +1,4 @@
-// The seeded random source: repeatable, in range, and even enough to find bugs with.
+// The seeded random source: repeatable, in range, and roughly uniform.
 import { describe, expect, it } from "vitest";
 import { createRandom, createSeededIds } from "./seeded-ids.ts";
 

@@ -1,4 +1,4 @@
-// The simulated clock: who wakes, when, and in which order.
+// The simulated clock: which sleepers wake, when, and in which order.
 import { describe, expect, it } from "vitest";
 import { createSimulatedClock, SIMULATED_START_MS } from "./simulated-clock.ts";
 

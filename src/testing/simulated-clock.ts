@@ -50,15 +50,15 @@ export function createSimulatedClock(startMs: number = SIMULATED_START_MS): Simu
       });
     },
     async advance(ms) {
-      if (!(ms >= 0)) throw new RangeError(`time does not go back: advance(${ms})`);
+      if (!(ms >= 0)) throw new RangeError(`cannot advance by ${ms} ms: time does not go back`);
       const target = elapsedMs + ms;
-      await settle();
+      await flushPromises();
       for (;;) {
         const next = sleepers[0];
         if (next === undefined || next.wakeAtMs > target) break;
         elapsedMs = next.wakeAtMs;
         next.wake();
-        await settle();
+        await flushPromises();
       }
       elapsedMs = target;
     },
@@ -72,6 +72,6 @@ export function createSimulatedClock(startMs: number = SIMULATED_START_MS): Simu
 }
 
 /** Runs all pending promise callbacks, so that code under test sleeps again before time advances. */
-function settle(): Promise<void> {
+function flushPromises(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

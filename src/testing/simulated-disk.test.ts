@@ -1,5 +1,5 @@
-// The simulated disk must be as hard as a real one: these tests say what power loss may and may not take, and
-// compare its errors with those of the real file system.
+// The simulated disk must be as unreliable as a real one: these tests define what a power loss may lose, and compare its
+// errors with those of the real file system.
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -138,23 +138,24 @@ describe("power loss", () => {
 });
 
 describe("errors", () => {
-  const mistakes: Record<string, (disk: Disk, root: string) => unknown> = {
+  const failures: Record<string, (disk: Disk, root: string) => unknown> = {
     "create over a file": (disk, root) => disk.create(`${root}/file`, 0o600),
-    "create in no directory": (disk, root) => disk.create(`${root}/no/file`, 0o600),
+    "create in a missing directory": (disk, root) => disk.create(`${root}/no/file`, 0o600),
     "create below a file": (disk, root) => disk.create(`${root}/file/x`, 0o600),
     "append to a directory": (disk, root) => disk.openAppend(`${root}/full`, 0o600),
-    "unlink nothing": (disk, root) => disk.unlink(`${root}/no`),
-    "rename nothing": (disk, root) => disk.rename(`${root}/no`, `${root}/new`),
+    "unlink a missing file": (disk, root) => disk.unlink(`${root}/no`),
+    "rename a missing file": (disk, root) => disk.rename(`${root}/no`, `${root}/new`),
     "rename a file over a directory": (disk, root) => disk.rename(`${root}/file`, `${root}/full`),
     "rename a directory over a file": (disk, root) => disk.rename(`${root}/full`, `${root}/file`),
-    "rename a directory over a full one": (disk, root) => disk.rename(`${root}/empty`, `${root}/full`),
+    "rename a directory over one that is not empty": (disk, root) =>
+      disk.rename(`${root}/empty`, `${root}/full`),
     "rename a directory into itself": (disk, root) => disk.rename(`${root}/full`, `${root}/full/x`),
     "link over a file": (disk, root) => disk.link(`${root}/full/x`, `${root}/file`),
-    "link nothing": (disk, root) => disk.link(`${root}/no`, `${root}/new`),
+    "link a missing file": (disk, root) => disk.link(`${root}/no`, `${root}/new`),
     "link a directory": (disk, root) => disk.link(`${root}/full`, `${root}/new`),
     "mkdir over a file": (disk, root) => disk.mkdir(`${root}/file`, 0o700),
-    "mkdir in no directory": (disk, root) => disk.mkdir(`${root}/no/x`, 0o700),
-    "fsync of no directory": (disk, root) => disk.fsyncDirectory(`${root}/no`),
+    "mkdir in a missing directory": (disk, root) => disk.mkdir(`${root}/no/x`, 0o700),
+    "fsync of a missing directory": (disk, root) => disk.fsyncDirectory(`${root}/no`),
     "fsync of a file as directory": (disk, root) => disk.fsyncDirectory(`${root}/file`),
     "write to a closed file": (disk, root) => {
       const fd = disk.openAppend(`${root}/file`, 0o600);
@@ -176,7 +177,7 @@ describe("errors", () => {
     }
   };
 
-  for (const [what, mistake] of Object.entries(mistakes)) {
+  for (const [what, call] of Object.entries(failures)) {
     it(`${what}: the same as the real file system's`, () => {
       const root = mkdtempSync(join(tmpdir(), "lazarus-disk-"));
       try {
@@ -188,16 +189,16 @@ describe("errors", () => {
         }
         prepare(systemDisk, root);
         prepare(simulated, root);
-        const real = errorOf(() => mistake(systemDisk, root));
+        const real = errorOf(() => call(systemDisk, root));
         expect(real).toBeDefined();
-        expect(errorOf(() => mistake(simulated, root))).toEqual(real);
+        expect(errorOf(() => call(simulated, root))).toEqual(real);
       } finally {
         rmSync(root, { recursive: true, force: true });
       }
     });
   }
 
-  it("renaming one of a file's two names over the other does nothing, as POSIX says", () => {
+  it("renaming one of a file's two names over the other does nothing, as POSIX requires", () => {
     const root = mkdtempSync(join(tmpdir(), "lazarus-disk-"));
     const simulated = createSimulatedDisk();
     try {

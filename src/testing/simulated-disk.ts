@@ -12,7 +12,7 @@ import {
   type FileNode,
   type Node,
 } from "./disk-tree.ts";
-import { survivor } from "./power-loss.ts";
+import { afterPowerLoss } from "./power-loss.ts";
 import type { Random } from "./seeded-ids.ts";
 import { createSystemError } from "./system-error.ts";
 
@@ -169,7 +169,7 @@ class MemoryDisk implements SimulatedDisk {
   }
 
   crash(random: Parameters<SimulatedDisk["crash"]>[0]): SimulatedDisk {
-    return new MemoryDisk(survivor(this.#root, random));
+    return new MemoryDisk(afterPowerLoss(this.#root, random));
   }
 
   cutPowerAfter(calls: number): void {

@@ -35,7 +35,7 @@ export function checkFolderSizes(paths: readonly string[]): string[] {
     );
 }
 
-/** A test that does not run says why, in the call or in a comment on its line or the line above. */
+/** A skipped test needs a reason, in the call or in a comment on its line or the line above. */
 export function checkSkips({ path, text }: SourceFile): string[] {
   const lines = text.split("\n");
   return lines.flatMap((line, index) => {

@@ -1,5 +1,5 @@
-// A busy writer: transactions of two rows each, as fast as possible, until its parent kills it. Every committed
-// state holds an even number of rows, and as many as the counter says.
+// A busy writer: transactions of two rows each, as fast as possible, until its parent kills it. Every committed state
+// holds an even number of rows, and the counter equals the last row's number.
 import { writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 

@@ -186,7 +186,7 @@ describe("a process that runs out of descriptors", () => {
 });
 
 describe("a damaged vault", () => {
-  it("does not prevent the next checkpoint, which is complete and says why", async () => {
+  it("does not prevent the next checkpoint, which stores everything again and reports the damage", async () => {
     using lab = createLab(noPruning);
     prepare(lab);
     const first = await lab.checkpoint();

@@ -16,8 +16,8 @@ export function isWhiteout(path: string): boolean {
   return path.slice(path.lastIndexOf("/") + 1).startsWith(WHITEOUT);
 }
 
-export function unescapePath(path: string, spell: (name: string) => string): string {
-  return path.split("/").map(spell).join("/");
+export function unescapePath(path: string, unescapeName: (name: string) => string): string {
+  return path.split("/").map(unescapeName).join("/");
 }
 
 /** Runs work on a path; an error that only the path itself can cause refuses the archive. */

@@ -146,5 +146,5 @@ function compareContent(entry: Entry, stat: BigIntStats, bytes: Buffer, buffer: 
     closeSync(fd);
   }
   const problems = hash.digest("hex") === entry.sha256 ? [] : ["content differs"];
-  return zeros ? problems : [...problems, "a hole holds data"];
+  return zeros ? problems : [...problems, "a hole contains data"];
 }

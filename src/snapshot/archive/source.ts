@@ -98,7 +98,7 @@ export async function readArchive(
 function damagedArchive(file: string, error: unknown): unknown {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   if (!code.startsWith("Z_") && !code.startsWith("ZSTD_") && code !== "ERR_BUFFER_TOO_LARGE") return error;
-  return new LazarusError("LAYER_DAMAGED", `${file} does not inflate: ${(error as Error).message}`, {
+  return new LazarusError("LAYER_DAMAGED", `${file} cannot be decompressed: ${(error as Error).message}`, {
     hint: `check it with gzip -t ${file}, or download it again`,
     cause: error,
   });

@@ -41,7 +41,7 @@ export interface Unpacker extends TarSink {
   withOptions(options: UnpackOptions): void;
   /** Owners and times of directories. They stay open to this process until `setDirectoryModes`. */
   finish(): void;
-  /** Attributes and modes of directories, which may close them to everyone but root. The tree may lie elsewhere by now. */
+  /** Attributes and modes of directories, which may close them to everyone but root. The tree may have been moved since. */
   setDirectoryModes(root: string): void;
   readonly entries: number;
   readonly flaws: readonly Flaw[];

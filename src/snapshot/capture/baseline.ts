@@ -55,7 +55,7 @@ function openCache(context: MissionContext, head: Checkpoint): StatCache {
   return cacheFromListing(head.ref.manifest, contents.listing);
 }
 
-/** Must be given exactly what the checkpoint holds. */
+/** Writes the stat cache. `survey` and `fresh` must describe exactly what the checkpoint holds. */
 export function saveCache(
   context: MissionContext,
   survey: Survey,

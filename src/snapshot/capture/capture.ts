@@ -31,7 +31,7 @@ export interface CaptureOptions {
   readonly git?: boolean;
 }
 
-/** A new checkpoint, and what was found wrong while taking it. */
+/** A new checkpoint and its flaws. */
 export interface CaptureResult {
   readonly ref: CheckpointRef;
   readonly checkpoint: Checkpoint;
@@ -159,7 +159,7 @@ function isSamePosition(metadata: CheckpointMetadata, { git, flaws }: Collected)
   return JSON.stringify(now) === JSON.stringify(then) && sorted(flaws) === sorted(metadata.flaws);
 }
 
-/** A first checkpoint meets flaws in walk order, a later one in path order. */
+/** Independent of order: a first checkpoint finds flaws in walk order, a later one in path order. */
 function sorted(flaws: readonly Flaw[]): string {
   return JSON.stringify(flaws.map((flaw) => JSON.stringify(flaw)).sort());
 }

@@ -1,4 +1,4 @@
-// The git commit of a checkpoint: which of the cell's paths git is told about, and when git is not used at all.
+// The git commit of a checkpoint: which of the cell's paths it holds, and when git is not used at all.
 import { join } from "node:path";
 import { commitWorktree, ownGitDirectory } from "../git/commit.ts";
 import type { MissionContext } from "../mission-context.ts";

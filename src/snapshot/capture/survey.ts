@@ -91,7 +91,7 @@ export async function surveyChanges(
 
 interface Comparison {
   readonly changed: readonly Unit[];
-  /** Unchanged after all, with their present stat. */
+  /** Files whose content is unchanged, with their current stat. */
   readonly refreshed: ReadonlyMap<string, CapturedItem>;
   readonly copies: readonly DatabaseCopy[];
 }
@@ -121,7 +121,7 @@ async function compareContent(
     } else if (seen !== undefined && isSame(unit, seen, cache)) {
       for (const item of unit.items)
         refreshed.set(item.path, { ...seen, entry: { ...seen.entry, path: item.path } });
-      // A path that has just vanished is packed too: packing looks again and finds what depends on it.
+      // A path that has just vanished is packed too: packing stats it again and handles what depends on it.
     } else changed.push(unit);
   }
   return { changed, refreshed, copies };

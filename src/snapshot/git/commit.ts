@@ -106,7 +106,7 @@ function degraded(note: string, position: Partial<GitPosition> = {}): GitPositio
 
 /** The repository as it is before the commit, compared with the last commit. */
 interface RepositoryState {
-  readonly place: Place;
+  readonly repository: Repository;
   readonly ground: string;
   /** Set when the last commit belongs to this repository, HEAD and ref. */
   readonly last: Remembered | undefined;
@@ -116,14 +116,14 @@ interface RepositoryState {
 
 async function readRepository(request: GitRequest): Promise<RepositoryState | Failure> {
   const remembered = readState(stateFileOf(request));
-  const place = await findPlace(callerOf(request), remembered?.ref);
-  if ("failure" in place) return place;
-  const ground = stampGround(request, place.files);
+  const repository = await findRepository(callerOf(request), remembered?.ref);
+  if ("failure" in repository) return repository;
+  const ground = stampGround(request, repository.files);
   const isLast =
     remembered !== undefined &&
-    remembered.gitDirectory === place.gitDirectory &&
-    remembered.head === place.head &&
-    remembered.commit === place.lastCommit;
+    remembered.gitDirectory === repository.gitDirectory &&
+    remembered.head === repository.head &&
+    remembered.commit === repository.lastCommit;
   const last = isLast ? remembered : undefined;
   const isIndexCurrent =
     last !== undefined &&
@@ -131,11 +131,11 @@ async function readRepository(request: GitRequest): Promise<RepositoryState | Fa
     request.headId !== null &&
     (last.checkpoint === request.headId || last.since === request.headId) &&
     existsSync(keptIndexOf(request));
-  return { place, ground, last, isIndexCurrent };
+  return { repository, ground, last, isIndexCurrent };
 }
 
 async function commitVisible(request: GitRequest, state: RepositoryState): Promise<GitPosition> {
-  const { head, branch } = state.place;
+  const { head, branch } = state.repository;
   const { last, isIndexCurrent } = state;
   const { changes } = request;
   const unchanged = (commit: Remembered, note: string | null): GitPosition => {
@@ -165,7 +165,7 @@ async function commitVisible(request: GitRequest, state: RepositoryState): Promi
 /** Brings the private index up to date and writes its tree. */
 async function writeTree(
   request: GitRequest,
-  { place, last, isIndexCurrent }: RepositoryState,
+  { repository, last, isIndexCurrent }: RepositoryState,
 ): Promise<{ tree: string; note: string | null } | Failure> {
   const { worktree, changes, cacheDirectory } = request;
   const call = callerOf(request);
@@ -192,7 +192,9 @@ async function writeTree(
   if (isFew) renameSync(keptIndex, indexFile);
   const quick = isFew ? await updateIndex(call, index, changes) : undefined;
   const isQuick = quick !== undefined && "note" in quick;
-  const updated = isQuick ? quick : await addEverything(call, index, place.files[0]!, place.head !== null);
+  const updated = isQuick
+    ? quick
+    : await addEverything(call, index, repository.files[0]!, repository.head !== null);
   if ("failure" in updated) return updated;
   const treeCall = await call(["write-tree"], { indexFile });
   if (treeCall.code !== 0) return { failure: `git write-tree: ${treeCall.stderr}` };
@@ -202,10 +204,10 @@ async function writeTree(
 
 function remember(
   request: GitRequest,
-  { place, ground }: RepositoryState,
+  { repository, ground }: RepositoryState,
   { tree, commit, ref, note }: Pick<Remembered, "tree" | "commit" | "ref" | "note">,
 ): void {
-  const { gitDirectory, head } = place;
+  const { gitDirectory, head } = repository;
   const { checkpointId: checkpoint, headId: since } = request;
   const state: Remembered = { gitDirectory, head, ground, checkpoint, since, tree, commit, ref, note };
   writeFileSync(stateFileOf(request), JSON.stringify(state), { mode: 0o600 });
@@ -235,7 +237,7 @@ export async function forgetCommits(
   await git(worktree, ["update-ref", "--stdin"], { environment, input });
 }
 
-interface Place {
+interface Repository {
   readonly gitDirectory: string;
   readonly head: string | null;
   readonly branch: string | null;
@@ -249,8 +251,8 @@ interface Place {
 const FIRST_ANSWER_MS = 20_000;
 const DECIDING = ["index", "info/exclude", "info/attributes", "config", "config.worktree"];
 
-async function findPlace(call: Call, lastRef: string | undefined): Promise<Place | Failure> {
-  const [place, objects] = await Promise.all([
+async function findRepository(call: Call, lastRef: string | undefined): Promise<Repository | Failure> {
+  const [paths, objects] = await Promise.all([
     call(
       [
         "rev-parse",
@@ -265,9 +267,9 @@ async function findPlace(call: Call, lastRef: string | undefined): Promise<Place
       input: `HEAD^{commit}\n${lastRef === undefined ? "" : `${lastRef}^{commit}\n`}`,
     }),
   ]);
-  if (place.code !== 0) return { failure: `git: ${place.stderr || "not usable"}` };
+  if (paths.code !== 0) return { failure: `git: ${paths.stderr || "not usable"}` };
   if (objects.code !== 0) return { failure: `git cat-file: ${objects.stderr}` };
-  const [gitDirectory = "", ...files] = place.stdout.trimEnd().split("\n");
+  const [gitDirectory = "", ...files] = paths.stdout.trimEnd().split("\n");
   const [head = null, lastCommit = null] = objects.stdout
     .split("\n")
     .map((line) => (/^[0-9a-f]{40,64}$/.test(line) ? line : null));

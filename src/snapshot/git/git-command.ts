@@ -15,7 +15,7 @@ export interface GitOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly indexFile?: string;
   readonly input?: string | Buffer;
-  /** Author and committer date, as git takes it. */
+  /** Author and committer date, in a format that git accepts. */
   readonly date?: string;
   readonly timeoutMs?: number;
 }

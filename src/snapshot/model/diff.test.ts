@@ -68,17 +68,17 @@ describe("the difference of two listings", () => {
   });
 
   it("detects added and removed hard links, whatever the names of the groups", () => {
-    const tied = (group: string) =>
+    const linked = (group: string) =>
       listing({ path: "a", content: "x", group }, { path: "b", content: "x", group });
-    const cut = listing({ path: "a", content: "x" }, { path: "b", content: "x" });
-    expect(names(tied("g1"), tied("g2"))).toEqual([]);
-    expect(names(tied("g1"), cut)).toEqual([
+    const separate = listing({ path: "a", content: "x" }, { path: "b", content: "x" });
+    expect(names(linked("g1"), linked("g2"))).toEqual([]);
+    expect(names(linked("g1"), separate)).toEqual([
       ["a", "metadata", "links"],
       ["b", "metadata", "links"],
     ]);
   });
 
-  it("shows text, or says why there is none", () => {
+  it("shows text, or explains why there is none", () => {
     const read = (text: string) => () => Buffer.from(text);
     const [change] = compareListings(
       listing({ path: "f", content: "a\nb\n" }),

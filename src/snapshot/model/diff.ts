@@ -64,12 +64,12 @@ function differingAspects(a: Entry, b: Entry): string[] {
   if (a.mode !== b.mode) aspects.push("mode");
   if (a.uid !== b.uid || a.gid !== b.gid) aspects.push("owner");
   if (a.mtimeSec !== b.mtimeSec || a.mtimeNs !== b.mtimeNs) aspects.push("time");
-  if (spell(a.xattrs) !== spell(b.xattrs)) aspects.push("xattrs");
+  if (encodeXattrs(a.xattrs) !== encodeXattrs(b.xattrs)) aspects.push("xattrs");
   if (JSON.stringify(a.extents ?? null) !== JSON.stringify(b.extents ?? null)) aspects.push("holes");
   return aspects;
 }
 
-function spell(xattrs: Entry["xattrs"]): string {
+function encodeXattrs(xattrs: Entry["xattrs"]): string {
   return JSON.stringify([...(xattrs ?? [])].sort(([x], [y]) => (x < y ? -1 : 1)));
 }
 

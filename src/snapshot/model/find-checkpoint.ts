@@ -4,7 +4,7 @@
 import { LazarusError } from "../../platform/errors.ts";
 import type { CheckpointRef } from "./entry.ts";
 
-export interface Question {
+export interface Lookup {
   readonly mission: string;
   /** What the user typed; undefined means `latest`. */
   readonly text: string | undefined;
@@ -14,9 +14,9 @@ export interface Question {
 const NAMED_LIMIT = 3;
 
 /** The checkpoint that `text` means; `refs` are in the order of the index, oldest first. */
-export function findCheckpoint(refs: readonly CheckpointRef[], question: Question): CheckpointRef {
-  const { mission, nowMs } = question;
-  const text = (question.text ?? "latest").trim();
+export function findCheckpoint(refs: readonly CheckpointRef[], lookup: Lookup): CheckpointRef {
+  const { mission, nowMs } = lookup;
+  const text = (lookup.text ?? "latest").trim();
   if (refs.length === 0) {
     throw new LazarusError("CHECKPOINT_UNKNOWN", `mission ${mission} has no checkpoints yet`, {
       hint: `lazarus checkpoint ${mission}`,

@@ -1,5 +1,5 @@
 // A drill proves that a checkpoint can be restored: restores it to a scratch directory next to the cell, compares every
-// path with the listing by code of its own, and marks the checkpoint as proven. The scratch directory is removed; one
+// path with the listing using independent code, and marks the checkpoint as proven. The scratch directory is removed; one
 // left by a killed drill is removed by the next.
 import { dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -41,8 +41,8 @@ export interface DrillOptions {
 /** Restores a checkpoint into a temporary directory and compares it with the checkpoint. */
 export async function drill(context: MissionContext, options: DrillOptions = {}): Promise<DrillResult> {
   const { vault, mission, machine } = context;
-  const question = { mission, text: options.checkpoint, nowMs: machine.clock.nowMs() };
-  const ref = findCheckpoint(vault.list(), question);
+  const lookup = { mission, text: options.checkpoint, nowMs: machine.clock.nowMs() };
+  const ref = findCheckpoint(vault.list(), lookup);
   const checkpoint = await withGoodCheckpointHint(vault, ref, () => readCheckpoint(vault, ref));
   // Not the vault's lock: checkpoints must be possible during a drill, which may take long.
   using _drilling = await lockDrill(context);

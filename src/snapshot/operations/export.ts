@@ -29,7 +29,7 @@ export interface ExportResult {
 const MEMBER_BYTES = 1 << 20;
 const YIELD_ENTRIES = 256;
 
-/** CellAccess the archive over piece by piece. */
+/** Passes the archive to `write`, piece by piece. */
 export async function exportCheckpoint(
   context: MissionContext,
   ref: CheckpointRef,

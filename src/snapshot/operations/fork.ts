@@ -1,6 +1,6 @@
 // Forks a mission: a new cell from a checkpoint, and a new vault that shares the stored layers. Everything is staged under
-// the new vault's lock; the rename of the finished cell is the last step, so a killed fork has made no mission and can
-// simply be repeated.
+// the new vault's lock; the rename of the finished cell is the last step, so a killed fork leaves no mission and can
+// be repeated.
 import { copyFileSync, existsSync, linkSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
@@ -48,8 +48,8 @@ export async function forkMission(
   fork: MissionContext,
   options: ForkOptions,
 ): Promise<ForkResult> {
-  const question = { mission: context.mission, text: options.at, nowMs: context.machine.clock.nowMs() };
-  const from = findCheckpoint(context.vault.list(), question);
+  const lookup = { mission: context.mission, text: options.at, nowMs: context.machine.clock.nowMs() };
+  const from = findCheckpoint(context.vault.list(), lookup);
   refuseTaken(fork);
   using locked = await lockVault(fork, `fork of ${context.mission} into ${fork.mission}`);
   refuseTaken(fork);

@@ -20,11 +20,11 @@ export async function setPin(
 ): Promise<PinResult> {
   const { vault, mission, machine } = context;
   // Checked first: taking the lock would create a vault for a mission that has none.
-  const question = { mission, text, nowMs: machine.clock.nowMs() };
-  const { id } = findCheckpoint(vault.list(), question);
+  const lookup = { mission, text, nowMs: machine.clock.nowMs() };
+  const { id } = findCheckpoint(vault.list(), lookup);
   using _locked = await lockVault(context, `${pinned ? "pin" : "unpin"} of ${mission}`);
   const refs = vault.list();
-  const ref = findCheckpoint(refs, { ...question, text: id });
+  const ref = findCheckpoint(refs, { ...lookup, text: id });
   if (ref.pinned === pinned) return { ref, changed: false };
   const marked = { ...ref, pinned };
   vault.publish(refs.map((each) => (each.id === id ? marked : each)));

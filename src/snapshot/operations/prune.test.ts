@@ -116,7 +116,7 @@ describe("prune", () => {
     expect(existsSync(temporary)).toBe(false);
   });
 
-  it("removes no blob when the needs of a kept checkpoint are unknown", async () => {
+  it("removes no blob when a kept checkpoint cannot be read", async () => {
     writeFileSync(blobFile(context, refs[3]!.manifest), "garbage");
     const before = context.vault.blobs().length;
     const result = await prune(context, { policy: LAST_ONE });

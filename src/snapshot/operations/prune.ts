@@ -35,7 +35,7 @@ export interface PruneResult {
   readonly reasons: ReadonlyMap<string, readonly string[]>;
   readonly removedBlobs: number;
   readonly freedBytes: number;
-  /** Set when no blob was removed, because the needs of a kept checkpoint are unknown. */
+  /** Set when no blob was removed, because a kept checkpoint cannot be read and its blobs are unknown. */
   readonly sweepRefused: string | null;
 }
 

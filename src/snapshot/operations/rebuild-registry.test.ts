@@ -110,10 +110,10 @@ describe("registry rebuild", () => {
   });
 
   it("recovers the checkpoints when the index is missing or empty", async () => {
-    for (const spoil of [() => rmSync(file()), () => writeFileSync(file(), "")]) {
-      spoil();
+    for (const damage of [() => rmSync(file()), () => writeFileSync(file(), "")]) {
+      damage();
       await rebuildRegistry(machine, context.config);
-      // The repeat of an unchanged cell stood in the index alone.
+      // The repeated checkpoint of the unchanged cell existed only in the index.
       expect(context.vault.list()).toMatchObject([{ id: refs[0]!.id }, { id: refs[1]!.id, reason: "crash" }]);
     }
   });
@@ -152,7 +152,7 @@ describe("registry rebuild", () => {
   it("moves an unreadable registry aside", async () => {
     writeFileSync(
       context.config.registry_file,
-      "this is no database, but it is long enough to be looked at".repeat(20),
+      "this is not a database, but long enough to be taken for one ".repeat(20),
     );
     const { movedAside } = await rebuildRegistry(machine, context.config);
     expect(existsSync(movedAside!)).toBe(true);

@@ -1,6 +1,6 @@
 // Restores a mission's cell from its vault (INV-3). Write order matters: lock → finish an interrupted restore → open the
 // target → safety checkpoint → plan → stage and verify → journal → apply → record. Nothing in the cell changes before the
-// journal is durable. A missing cell is built next to its place and renamed.
+// journal is durable. A missing cell is built next to its final path and renamed.
 import { existsSync, renameSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";

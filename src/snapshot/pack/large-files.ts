@@ -15,7 +15,7 @@ import { systemPath } from "../model/path-bytes.ts";
 import { encodeHeader, encodeSparseMap, padding } from "../tar/header.ts";
 import { describeFile, openItem } from "./describe-path.ts";
 import { bytesOf } from "./pool.ts";
-import { explainMiss, isDatabaseContent, movedDatabase, refuseLiveDatabase } from "./read-failure.ts";
+import { changedDatabase, explainMiss, isDatabaseContent, refuseLiveDatabase } from "./read-failure.ts";
 import type { PackTarget } from "./small-files.ts";
 import { isHot, signatureOf } from "./torn.ts";
 
@@ -85,7 +85,7 @@ async function packOnce(target: PackTarget, units: readonly (readonly CaptureIte
     for (const item of enterFile(target, file, reading!)) captured.set(item.entry.path, item);
     if (!reading!.moved) return;
     // SQLite's copy is packed later in the stream, and wins.
-    if (reading!.isDatabase) missed.push(explainMiss(file.leader, movedDatabase()));
+    if (reading!.isDatabase) missed.push(explainMiss(file.leader, changedDatabase()));
     else changed.push([file.leader, ...file.links]);
   });
   return { captured, missed, changed };

@@ -231,7 +231,7 @@ interface Lost {
   readonly directories: ReadonlySet<string>;
 }
 
-/** Known paths that could not be stored are removed from this checkpoint: absent is better than stale. */
+/** Known paths that could not be stored are removed from this checkpoint, which would otherwise hold an older version. */
 function findLost(
   survey: Survey,
   missed: readonly MissedItem[],

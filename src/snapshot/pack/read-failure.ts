@@ -36,7 +36,7 @@ export function isDatabaseContent(content: Uint8Array): boolean {
 }
 
 /** A database that was written while it was read: its journal existed only briefly, or is kept in memory. */
-export function movedDatabase(): Error {
+export function changedDatabase(): Error {
   return new Missed("database", "a database in use");
 }
 

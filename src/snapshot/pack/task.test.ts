@@ -63,7 +63,7 @@ describe("a path that changed since the walk", () => {
     expect(Buffer.from(result.member!.raw).toString("latin1", b!.at!, b!.at! + b!.stored!)).toBe("content");
   });
 
-  it("is read to its present end when it grew or shrank", () => {
+  it("is read to its current end when it grew or shrank", () => {
     fs.writeFileSync(at("f"), "x".repeat(100_000));
     expect(pack(item("f", { size: 3 })).captured[0]!.entry.size).toBe(100_000);
     fs.writeFileSync(at("f"), "");

@@ -19,7 +19,7 @@ import { encodeSparseMap, padding, writeHeader } from "../tar/header.ts";
 import { codecFor } from "../vault/codec.ts";
 import { describeFile, describeOther, openItem, openToRead } from "./describe-path.ts";
 import { hashTask } from "./hash.ts";
-import { explainMiss, isDatabaseContent, movedDatabase, refuseLiveDatabase } from "./read-failure.ts";
+import { changedDatabase, explainMiss, isDatabaseContent, refuseLiveDatabase } from "./read-failure.ts";
 import { readInto, TarBuffer } from "./tar-buffer.ts";
 import { changedWhileReading, isHot, signatureOf } from "./torn.ts";
 
@@ -112,7 +112,8 @@ function packFileOnce(item: CaptureItem, live: string | Buffer, tar: TarBuffer):
       (isHot(before) && !readsTheSame(fd, size, extents, content)
         ? "it was written while being read"
         : undefined);
-    if (torn !== undefined && item.source === undefined && isDatabaseContent(content)) throw movedDatabase();
+    if (torn !== undefined && item.source === undefined && isDatabaseContent(content))
+      throw changedDatabase();
     found.entry.sha256 = hash("sha256", content, "hex");
     tar.pad(padding(stored));
     if (torn !== undefined) found.torn = torn;

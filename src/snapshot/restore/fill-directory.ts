@@ -1,6 +1,6 @@
-// Fills an empty directory with a checkpoint or part of it: directories first, then files on all cores in the file in
+// Fills an empty directory with a checkpoint or part of it: directories first, then files on all cores in the order in
 // which their bytes are stored, then links, and directory times last. A killed restore can be repeated: a marker in the
-// directory says which checkpoint it was being filled with.
+// directory names the checkpoint it was being filled with.
 import {
   existsSync,
   linkSync,

@@ -165,7 +165,7 @@ describe("planRestore", () => {
 const NAMES = ["a", "b", "c", "x.log", "cache"];
 const PATTERNS = ["*.log", "cache", "a/b", "c"];
 
-/** A tree as a list of draws; a path whose parent is no directory is dropped, a later draw of a path wins. */
+/** A tree as a list of draws; a path whose parent is not a directory is dropped, a later draw of a path wins. */
 const draw = fc.record({
   path: fc.array(fc.constantFrom(...NAMES), { minLength: 1, maxLength: 3 }).map((names) => names.join("/")),
   type: fc.constantFrom<EntryType>("file", "file", "directory", "directory", "symlink", "fifo"),
@@ -330,9 +330,10 @@ describe("planRestore, for any two trees", () => {
         expect(topology(model, files)).toEqual(topology(new Model(target), files));
 
         for (const [path, inode] of before.names) {
-          const secret = isExcluded(path) || (wasExcluded(path) && !target.has(path)) || !scope.has(path);
+          const untouchable =
+            isExcluded(path) || (wasExcluded(path) && !target.has(path)) || !scope.has(path);
           const needed = planned.some((each) => ancestors(each).includes(path));
-          if (secret && !needed)
+          if (untouchable && !needed)
             expect(model.names.get(path)?.attributes, `${path} is left alone`).toEqual(inode.attributes);
           else if (scope.has(path) && !target.has(path) && !isKept(path) && !holds(path))
             expect(model.names.has(path), `${path} is removed`).toBe(false);
@@ -341,9 +342,9 @@ describe("planRestore, for any two trees", () => {
           const known =
             disk.has(path) ||
             (target.has(path) && (scope.has(path) || planned.some((each) => ancestors(each).includes(path))));
-          expect(known, `${path} came from nowhere`).toBe(true);
+          expect(known, `${path} is unexpected`).toBe(true);
         }
-        // Doing it all once more changes nothing: an interrupted restore can be rolled forward.
+        // Applying the plan again changes nothing: an interrupted restore can be rolled forward.
         const once = new Map([...model.names].map(([path, inode]) => [path, inode.attributes]));
         model.apply(plan);
         expect(new Map([...model.names].map(([path, inode]) => [path, inode.attributes]))).toEqual(once);
@@ -356,8 +357,8 @@ describe("planRestore, for any two trees", () => {
     fc.assert(
       fc.property(tree, tree, (now, target) => {
         const { changes, place, remove, clear } = planRestore(now, target, OWNERS);
-        const said = [...changes.added, ...changes.changed, ...changes.metadata, ...changes.removed];
-        expect(new Set(said).size).toBe(said.length);
+        const listed = [...changes.added, ...changes.changed, ...changes.metadata, ...changes.removed];
+        expect(new Set(listed).size).toBe(listed.length);
         const removed = [...remove, ...clear].map(({ path }) => path);
         expect(new Set(removed).size).toBe(removed.length);
         expect(new Set(place.map((step) => step.entry.path)).size).toBe(place.length);

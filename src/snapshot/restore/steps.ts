@@ -25,7 +25,7 @@ import { type Capabilities, makeFile, makeSpecial, setMetadata } from "./make-pa
 import type { DirectoryStep, Fingerprint, Kept, PlaceStep, RemoveStep } from "./plan.ts";
 
 const CHANGED_SINCE = "it changed after the safety checkpoint was taken";
-const UNREACHABLE = "a directory above it is missing or a symlink, which is never written through";
+const UNREACHABLE = "a parent directory is missing, or is a symlink, which a restore never follows";
 
 /** A step that one path refuses; the others continue. */
 export class Refusal extends Error {}
@@ -61,7 +61,7 @@ function removeDirectory(cell: CellAccess, path: string, kept: Kept[]): void {
   } catch (error) {
     const code = systemErrorCode(error);
     if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
-    kept.push({ path, reason: "a directory with something in it that is in no checkpoint" });
+    kept.push({ path, reason: "a directory that contains files in no checkpoint" });
   }
 }
 
@@ -151,7 +151,7 @@ function removeObstacle(cell: CellAccess, path: string): void {
   } catch (error) {
     const code = systemErrorCode(error);
     if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
-    throw new Refusal("a directory is in its place that holds files in no checkpoint");
+    throw new Refusal("the directory in its place contains files in no checkpoint");
   }
 }
 
@@ -199,7 +199,7 @@ function createCopyReader(file: string): FileReader {
           for (let at = offset; at < offset + length; ) {
             const buffer = Buffer.allocUnsafe(Math.min(COPY_BYTES, offset + length - at));
             const count = readSync(fd, buffer, 0, buffer.length, at);
-            if (count === 0) throw new Refusal("its staged copy was cut short");
+            if (count === 0) throw new Refusal("its staged copy is truncated");
             use(buffer.subarray(0, count));
             at += count;
           }

@@ -38,7 +38,7 @@ describe("sameEntry", () => {
     { group: "h" },
     { xattrs: [["user.x", "eQ=="]] },
     { extents: [[1, 1]] },
-  ])("sees %j", (difference) => expect(sameEntry(a, { ...a, ...difference })).toBe(false));
+  ])("detects %j", (difference) => expect(sameEntry(a, { ...a, ...difference })).toBe(false));
 });
 
 describe("sortSuspects", () => {

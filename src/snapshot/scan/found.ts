@@ -28,7 +28,7 @@ export interface Run {
 
 /** Every path that exists is either in `found` or marked in `unchangedRows`, never both. */
 export interface Walk {
-  /** Paths that were looked at, the cell's root first, children after their directory. */
+  /** Paths that were checked one by one, the cell's root first, children after their directory. */
   readonly found: Found[];
   /** 1 for each unchanged cache row with a single name, in a directory that is itself unchanged. */
   readonly unchangedRows: Uint8Array;

@@ -51,7 +51,7 @@ export function createNameWriter(): NameWriter {
       let row = 0;
       let at = 0;
       for (const part of parts) {
-        const piece = Array.isArray(part) ? Buffer.from(part.join(""), spelling) : spell(part, spelling);
+        const piece = Array.isArray(part) ? Buffer.from(part.join(""), spelling) : transcode(part, spelling);
         const ends = nameEnds.subarray(row, row + countOf(part));
         if (Array.isArray(part)) setEnds(ends, part, at, isNarrow ? 1 : 2);
         else copyEnds(ends, part, at, isNarrow ? 1 : 2);
@@ -72,7 +72,7 @@ function startOf({ from, first }: Copied): number {
   return first === 0 ? 0 : from.nameEnds[first - 1]!;
 }
 
-function spell(part: Copied, spelling: Spelling): Buffer {
+function transcode(part: Copied, spelling: Spelling): Buffer {
   const { from, first, count } = part;
   const bytes = from.nameBytes.subarray(
     startOf(part),

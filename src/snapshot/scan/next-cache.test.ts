@@ -20,14 +20,14 @@ import { createWalker } from "./walk.ts";
 /** Two changes within one tick of the kernel's clock have the same stat; such files are treated as racy. */
 const TICK_MS = 11;
 
-type Deed =
+type Edit =
   | { readonly do: "write" | "remove" | "directory" | "link" | "touch"; readonly at: string }
   | { readonly do: "second" | "move"; readonly at: string; readonly to: string };
 
 const path = fc
   .array(fc.constantFrom("a", "b", "c-wal", "ü"), { minLength: 1, maxLength: 3 })
   .map((names) => names.join("/"));
-const deed: fc.Arbitrary<Deed> = fc.oneof(
+const edit: fc.Arbitrary<Edit> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant("write" as const), at: path }) },
   {
     weight: 4,
@@ -39,14 +39,14 @@ const deed: fc.Arbitrary<Deed> = fc.oneof(
   fc.record({ do: fc.constantFrom("second" as const, "move" as const), at: path, to: path }),
 );
 const round = fc.record({
-  deeds: fc.array(deed, { maxLength: 6 }),
+  edits: fc.array(edit, { maxLength: 6 }),
   /** Captured files and directories that cannot be read this time. */
   missed: fc.array(path, { maxLength: 1 }),
   excluded: fc.constantFrom<string[]>([], [], [], ["ü"]),
 });
 
 let length = 1;
-function perform(root: string, given: Deed): void {
+function applyEdit(root: string, given: Edit): void {
   const at = join(root, given.at);
   try {
     if (given.do === "write") {
@@ -124,8 +124,8 @@ it("an updated cache equals one built from scratch", () => {
       const root = fs.mkdtempSync(join(tmpdir(), "lazarus-next-cache-"));
       try {
         let cache: StatCache | undefined;
-        for (const { deeds, missed, excluded } of rounds) {
-          for (const each of deeds) perform(root, each);
+        for (const { edits, missed, excluded } of rounds) {
+          for (const each of edits) applyEdit(root, each);
           Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TICK_MS);
           const seen = next(root, cache, excluded, missed);
           const fresh = next(root, undefined, excluded, []);
@@ -135,7 +135,7 @@ it("an updated cache equals one built from scratch", () => {
           const wanted = [...listing(fresh.next)].filter(([path]) => !isLost(path));
           const given = listing(seen.next);
           expect(Object.fromEntries(given)).toEqual(Object.fromEntries(wanted));
-          expect(seen.next.count, "no row that nothing leads to").toBe(given.size);
+          expect(seen.next.count, "every row is reachable").toBe(given.size);
           cache = seen.next;
         }
       } finally {

@@ -61,7 +61,7 @@ export function buildCache(survey: Survey, items: FreshItems, manifest: string):
   return builder.finish(manifest, survey.rules);
 }
 
-/** The stat of a live database says nothing about the copy that was captured instead. */
+/** A database that was captured from a copy is racy, because its stat does not describe the copy. */
 function isRacy({ sources, scanStartMs }: Survey, item: CapturedItem, path: string): boolean {
   return item.torn !== undefined || sources.has(path) || !(item.mark.ctimeMs < scanStartMs - RACY_MS);
 }

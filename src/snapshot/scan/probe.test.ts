@@ -2,7 +2,7 @@ import { lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { LOOK, type Probers, type ProbeTask, probeRows, UNCHANGED } from "./probe.ts";
+import { MUST_CHECK, type Probers, type ProbeTask, probeRows, UNCHANGED } from "./probe.ts";
 import { decodeStatCache, encodeStatCache, type StatCache } from "./stat-cache.ts";
 import { createStatCacheBuilder } from "./stat-cache-builder.ts";
 
@@ -62,7 +62,7 @@ const suspects = (paths: string[], verdicts: Uint8Array | undefined) =>
 test("untouched paths are unchanged, on any number of threads", () => {
   const { cache, paths } = cacheOf();
   for (let round = 0; round < 5; round += 1)
-    expect(suspects(paths, probeRows(root, cache, { leastRows: 0 }))).toEqual([]);
+    expect(suspects(paths, probeRows(root, cache, { minRows: 0 }))).toEqual([]);
 });
 
 const TAKEN = 1;
@@ -93,19 +93,19 @@ test.each([
   expect([...verdicts]).toEqual(before);
 });
 
-test("written, removed, extended and racy paths are to be looked at", () => {
+test("written, removed, extended and racy paths get the verdict MUST_CHECK", () => {
   const { cache, paths } = cacheOf((path) => path === "d3/f3");
   writeFileSync(join(root, "d1", "größe 漢"), "more than it was");
   rmSync(join(root, "d9", "f9"));
   writeFileSync(join(root, "d20", "new"), "");
-  const verdicts = probeRows(root, cache, { leastRows: 0 })!;
+  const verdicts = probeRows(root, cache, { minRows: 0 })!;
   expect(suspects(paths, verdicts).sort()).toEqual(["d1/größe 漢", "d20", "d3/f3", "d9", "d9/f9"]);
-  expect(verdicts[paths.indexOf("d3/f3")]).toBe(LOOK);
+  expect(verdicts[paths.indexOf("d3/f3")]).toBe(MUST_CHECK);
 });
 
 test("skipped paths and everything below them get no verdict", () => {
   const { cache, paths } = cacheOf();
-  const below = suspects(paths, probeRows(root, cache, { skip: ["d5", "absent/at-all"], leastRows: 0 }));
+  const below = suspects(paths, probeRows(root, cache, { skip: ["d5", "absent/at-all"], minRows: 0 }));
   expect(below.length).toBe(1 + FILES);
   expect(below.every((path) => path === "d5" || path.startsWith("d5/"))).toBe(true);
 });

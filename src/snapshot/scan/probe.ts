@@ -1,5 +1,5 @@
 // Compares the stat of every path in the stat cache, on several threads: two cores check 130,000 files in half the time
-// that `find` takes. The walk uses only the verdict "unchanged" and looks at every other path itself.
+// that `find` takes. The walk uses only the verdict "unchanged" and checks every other path itself.
 // Live protection replaces the stat cache.
 import { lstatSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -18,7 +18,7 @@ export interface ProbeTask {
   readonly chunks: SharedArrayBuffer;
 }
 
-export const LOOK = 0;
+export const MUST_CHECK = 0;
 export const UNCHANGED = 1;
 /** Excluded from the check. */
 const SKIPPED = 2;
@@ -28,8 +28,8 @@ const FREE = 0;
 const TAKEN = 1;
 const DONE = 2;
 /** Starting a thread takes 40 ms, in which one thread checks this many paths. */
-export const LEAST_ROWS = 10_000;
-const MOST_THREADS = 4;
+export const MIN_ROWS = 10_000;
+const MAX_THREADS = 4;
 const NO_THROW = { throwIfNoEntry: false } as const;
 /** Holds all stat objects of a thread's share, so that no garbage collection is needed. */
 const YOUNG_MB = 96;
@@ -42,7 +42,7 @@ export interface Probers extends Disposable {
 }
 
 export function startProbers(): Probers {
-  const workers = Array.from({ length: Math.min(availableParallelism(), MOST_THREADS) - 1 }, () => {
+  const workers = Array.from({ length: Math.min(availableParallelism(), MAX_THREADS) - 1 }, () => {
     const worker = startWorker("probe-worker", import.meta.url, {
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
     });
@@ -67,14 +67,14 @@ export interface ProbeOptions {
   /** Default: threads of its own for a large cache. */
   readonly probers?: Probers | undefined;
   /** Number of rows from which threads are started. */
-  readonly leastRows?: number;
+  readonly minRows?: number;
 }
 
-/** A verdict per row: UNCHANGED, or LOOK. Undefined for a cache that was not read from a file. */
+/** A verdict per row: UNCHANGED, or MUST_CHECK. Undefined for a cache that was not read from a file. */
 export function probeRows(
   root: string,
   cache: StatCache,
-  { skip = [], probers, leastRows = LEAST_ROWS }: ProbeOptions = {},
+  { skip = [], probers, minRows = MIN_ROWS }: ProbeOptions = {},
 ): Uint8Array | undefined {
   if (cache.shared === undefined) return undefined;
   const count = Math.ceil(cache.count / CHUNK_ROWS);
@@ -86,9 +86,9 @@ export function probeRows(
   };
   const verdicts = new Uint8Array(task.verdicts);
   for (const path of skip) markBelow(cache, findRow(cache, path), verdicts);
-  using own = probers === undefined && cache.count >= leastRows ? startProbers() : undefined;
+  using own = probers === undefined && cache.count >= minRows ? startProbers() : undefined;
   (probers ?? own)?.give(task);
-  const probeChunk = workThrough(task, cache);
+  const probeChunk = checkChunks(task, cache);
   const states = new Int32Array(task.chunks, 4);
   for (let chunk = 0; chunk < count; chunk += 1) {
     if (Atomics.load(states, chunk) === TAKEN) Atomics.wait(states, chunk, TAKEN, ANSWER_MS);
@@ -100,7 +100,7 @@ export function probeRows(
 }
 
 /** Checks chunk after chunk until none is left; every thread does this. Returns the function that checks one chunk. */
-export function workThrough(task: ProbeTask, cache: StatCache): (chunk: number) => void {
+export function checkChunks(task: ProbeTask, cache: StatCache): (chunk: number) => void {
   const next = new Int32Array(task.chunks, 0, 1);
   const states = new Int32Array(task.chunks, 4);
   const verdicts = new Uint8Array(task.verdicts);

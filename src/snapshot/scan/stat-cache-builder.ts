@@ -143,7 +143,7 @@ function isSpecial(type: EntryType, name: string, nlink: number): boolean {
   return type === "fifo" || (type === "file" && (nlink !== 1 || isSidecar(name)));
 }
 
-/** The place of the first number that is not below `least`. */
+/** The index of the first number that is not below `least`. */
 function firstAtLeast(sorted: Uint32Array, least: number): number {
   let low = 0;
   let high = sorted.length;

@@ -78,9 +78,9 @@ describe("the stat cache", () => {
     const content = (cache: StatCache) => NAMES.map((_, i) => cachedEntry(cache, i, nameAt(cache, i)));
     const wanted = JSON.stringify(content(decode(whole)!));
     for (let i = 0; i < 2000; i += 1) {
-      const hurt = Buffer.from(whole);
-      hurt[random.int(0, hurt.length - 1)]! ^= 1 << random.int(0, 7);
-      const cache = decode(hurt);
+      const damaged = Buffer.from(whole);
+      damaged[random.int(0, damaged.length - 1)]! ^= 1 << random.int(0, 7);
+      const cache = decode(damaged);
       // A flip in the manifest digest makes it another checkpoint's cache; a flip in white space changes nothing.
       if (cache !== undefined) expect(JSON.stringify(content(cache))).toBe(wanted);
     }

@@ -28,7 +28,7 @@ export interface Walker {
   walk(): Walk;
   /** Walks one deferred directory and adds to the same result. */
   resume(path: string): Walk;
-  /** Moves unchanged paths to `found`: their stat does not tell the whole story. */
+  /** Moves unchanged paths to `found`: their content may have changed although their stat did not. */
   reveal(paths: Iterable<string>): void;
 }
 
@@ -92,7 +92,7 @@ class CellWalker implements Walker {
   }
 
   walk(): Walk {
-    const top = this.look(".", this.cache === undefined ? -1 : 0);
+    const top = this.inspect(".", this.cache === undefined ? -1 : 0);
     if (top === undefined) return this.result;
     this.found.push(top);
     this.slots.push(top.row);
@@ -104,7 +104,7 @@ class CellWalker implements Walker {
     const index = this.deferredAt.get(path);
     if (index === undefined) return this.result;
     const before = this.found[index]!;
-    const now = this.look(path, before.row);
+    const now = this.inspect(path, before.row);
     if (now?.type === "directory") {
       this.found[index] = now;
       this.descend(asDirectory(now, index));
@@ -162,7 +162,7 @@ class CellWalker implements Walker {
         this.forget(row);
         continue;
       }
-      const seen = this.look(path, row);
+      const seen = this.inspect(path, row);
       if (seen === undefined) continue;
       if (isPlain && seen.unchanged && !this.defer?.has(path)) {
         this.unchangedRows[row] = 1;
@@ -187,7 +187,7 @@ class CellWalker implements Walker {
         continue;
       }
       known.delete(name);
-      const seen = this.look(path, row);
+      const seen = this.inspect(path, row);
       if (seen === undefined) complete = false;
       else this.add(seen, NO_SLOT, below);
     }
@@ -220,7 +220,7 @@ class CellWalker implements Walker {
   }
 
   /** Undefined when the path is gone or cannot be captured. */
-  private look(path: string, row: number): Found | undefined {
+  private inspect(path: string, row: number): Found | undefined {
     const { cache, verdicts } = this;
     // Names of one file are matched by inode, which only a fresh stat gives.
     if (
@@ -256,9 +256,9 @@ class CellWalker implements Walker {
       return lstatSync(this.fileOf(path), { throwIfNoEntry: false });
     } catch (error) {
       const code = systemErrorCode(error);
-      refuseExhaustion(error, `looking at ${path} in ${this.root}`, this.root);
+      refuseExhaustion(error, `reading the stat of ${path} in ${this.root}`, this.root);
       if (code !== "ENOTDIR")
-        this.flaws.push({ path, kind: "skipped", reason: `cannot be looked at (${code})` });
+        this.flaws.push({ path, kind: "skipped", reason: `its stat cannot be read (${code})` });
       return undefined;
     }
   }
@@ -280,7 +280,7 @@ class CellWalker implements Walker {
     this.slots.push(slot);
   }
 
-  /** Notes that a row is gone, and every row below it. */
+  /** Marks a row and every row below it as gone. */
   private forget(row: number): void {
     if (row < 0) return;
     this.gone.push(row);

@@ -6,7 +6,7 @@ import type { Entry } from "../model/entry.ts";
 import { encodePath } from "../model/path-bytes.ts";
 import { BLOCK, encodeHeader, encodeSparseMap, encodeWhiteout, padding } from "./header.ts";
 
-/** The system's Python if there is one: shims of version managers take a second to start. */
+/** Preferably the system's Python: shims of version managers take a second to start. */
 const PYTHON = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
 const READ = `
 import io, json, sys, tarfile

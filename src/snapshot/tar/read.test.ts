@@ -167,7 +167,7 @@ describe("reading a tar stream", () => {
   });
 
   const hostile: [string, Buffer][] = [
-    ["no tar at all", Buffer.from("hello".repeat(300))],
+    ["bytes that are not a tar", Buffer.from("hello".repeat(300))],
     ["a header of 4 GiB", huge("x")],
     ["a long name of 4 GiB", huge("L")],
     ["a sparse map that leaves its file", member({ ...plain, size: 10, extents: [[8, 5]] }, "abcde")],

@@ -46,7 +46,7 @@ export interface TarSink {
 
 export interface TarReader {
   push(chunk: Uint8Array): void;
-  /** Throws when the archive is cut short. */
+  /** Throws when the archive is truncated. */
   end(): void;
 }
 
@@ -127,7 +127,7 @@ class StreamingReader implements TarReader {
     if (step.kind === "finished") return;
     // Some writers omit the two empty blocks: the stream may also end between two entries.
     const isComplete = this.isAtHeader && step.kind === "collect" && step.filled === 0;
-    if (!isComplete || !this.isBetweenEntries) throw new TarError("the archive is cut short");
+    if (!isComplete || !this.isBetweenEntries) throw new TarError("the archive is truncated");
   }
 
   private collect(length: number, then: (bytes: Buffer) => void): void {
@@ -258,7 +258,7 @@ class StreamingReader implements TarReader {
       used += BLOCK;
       const flat = map.block(bytes);
       if (flat !== undefined) then(flat, used);
-      else if (used + BLOCK > padded(onTape)) throw new TarError("a sparse map is cut short");
+      else if (used + BLOCK > padded(onTape)) throw new TarError("a sparse map is truncated");
       else this.collect(BLOCK, readBlock);
     };
     if (onTape < BLOCK) throw new TarError("a sparse map is missing");

@@ -156,7 +156,7 @@ async function readDeep(
       files.feed(bytes);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
-      faults.push(fault(object, `member ${i + 1} does not inflate (${message})`));
+      faults.push(fault(object, `member ${i + 1} cannot be decompressed (${message})`));
       files.skip(member.raw);
     }
     await onRead(stored.length);
@@ -165,7 +165,7 @@ async function readDeep(
   const digest = `sha256:${whole.digest("hex")}`;
   if (digest !== ref.digest) faults.push(fault(object, `hashes to ${digest}`));
   else if (`sha256:${raw.digest("hex")}` !== ref.diffId)
-    faults.push(fault(object, "is intact, but its tar stream is not the one that the config names"));
+    faults.push(fault(object, "is intact, but its tar stream does not match the digest in the config"));
   const damaged = files.end();
   if (damaged.length > 0)
     faults.push({

@@ -35,14 +35,14 @@ describe.each(CODECS.map((codec) => [codec.name, codec] as const))("%s", (name, 
     expect(codec.decodeFooter(bytes.subarray(1))).toBe(undefined);
     const payload = bytes.length - (name === "gzip" ? 10 : 0);
     for (let i = payload - 24; i < payload; i += 1) {
-      const hurt = Buffer.from(bytes);
-      hurt[i]! ^= 0x10;
-      expect(codec.decodeFooter(hurt)).toBe(undefined);
+      const damaged = Buffer.from(bytes);
+      damaged[i]! ^= 0x10;
+      expect(codec.decodeFooter(damaged)).toBe(undefined);
     }
   });
 
   it.skipIf(!isInstalled(name, `members decompressed by ${name}`))(
-    "is read by the system's own tool, which skips what is hidden",
+    "is read by the system's tool, which skips the hidden bytes",
     () => {
       const parts = [Buffer.from("first "), Buffer.alloc(100_000, "x"), randomBytes(50_000)];
       const layer = Buffer.concat([

@@ -46,7 +46,7 @@ describe("planCompaction", () => {
     ["a large change now and then", (i: number) => (i % 50 === 0 ? 5000 : 10)],
     ["large and small in turns", (i: number) => (i % 7 === 0 ? 3000 : 10)],
   ])(
-    "writes no byte more than twice again over 1,000 checkpoints of %s, and keeps the chain short",
+    "rewrites at most twice the changed bytes over 1,000 checkpoints of %s, and keeps the chain short",
     (_, size) => {
       const changes = Array.from({ length: 1000 }, (_, i) => size(i));
       const { changed, rewritten, mostLayers } = simulate(1e9, changes);

@@ -43,7 +43,7 @@ export function layerMembers(
 export interface FileReader {
   /**
    * Passes the stored bytes of a file to `use`, in order: its content, or the extents of a sparse file end to end.
-   * Throws CHECKPOINT_DAMAGED when they do not match the file's digest: before `use` sees them when they lie in one
+   * Throws CHECKPOINT_DAMAGED when they do not match the file's digest: before `use` sees them when they are in one
    * member, after the last chunk otherwise.
    */
   read(entry: Entry, use: (chunk: Buffer) => void): void;
@@ -81,7 +81,7 @@ export function createLayerReader(layers: readonly LayerMembers[]): LayerReader 
   };
   const readRaw = (layer: LayerMembers, at: number, length: number, use: (chunk: Buffer) => void) => {
     const end = at + length;
-    if (end > layer.raw.at(-1)!) throw damagedLayer(layer.digest, "a file lies beyond its end");
+    if (end > layer.raw.at(-1)!) throw damagedLayer(layer.digest, "a file extends beyond its end");
     let index = memberAt(layer.raw, at);
     for (let from = at; from < end; index += 1) {
       const start = layer.raw[index]!;
@@ -136,7 +136,7 @@ function inflateMember(layer: LayerMembers, index: number, stored: Buffer): Buff
     raw = codecOf(layer.mediaType)!.decompress(stored, rawLength);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    throw damagedLayer(layer.digest, `member ${index} does not inflate (${message})`);
+    throw damagedLayer(layer.digest, `member ${index} cannot be decompressed (${message})`);
   }
   if (raw.length === rawLength) return raw;
   throw damagedLayer(layer.digest, `member ${index} inflates to ${raw.length} bytes instead of ${rawLength}`);

@@ -36,9 +36,9 @@ export function readPackedToc(source: LayerSource): PackedToc {
         ? undefined
         : codec.decodeFooter(readAt(fd, size - codec.footerLength, codec.footerLength));
     if (footer === undefined)
-      throw damagedLayer(digest, "it has no footer; it was cut short or is not a layer of Lazarus");
+      throw damagedLayer(digest, "it has no footer; it is truncated or not a layer of Lazarus");
     if (footer.tocOffset + footer.tocLength !== size - codec.footerLength)
-      throw damagedLayer(digest, "its footer points outside");
+      throw damagedLayer(digest, "its footer points outside the file");
     const hidden = readAt(fd, footer.tocOffset, footer.tocLength);
     if (tocSha256 !== undefined && createHash("sha256").update(hidden).digest("hex") !== tocSha256)
       throw damagedLayer(digest, "its table of contents does not match its digest");
@@ -67,7 +67,7 @@ export function unpackToc({ digest }: LayerSource, packed: PackedToc, only?: Rea
     throw damagedLayer(digest, reason);
   }
   const length = toc.members.reduce((sum, { stored }) => sum + stored, 0);
-  if (length !== packed.offset) throw damagedLayer(digest, "its members do not add up");
+  if (length !== packed.offset) throw damagedLayer(digest, "the sizes of its members do not add up");
   return toc;
 }
 

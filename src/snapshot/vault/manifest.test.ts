@@ -44,7 +44,7 @@ describe("a manifest or config with the wrong shape", () => {
     const names = [...Object.keys(config.lazarus), "rootfs"];
     fc.assert(
       fc.property(fc.jsonValue(), fc.constantFrom(...names), fc.boolean(), (value, name, inManifest) => {
-        const hurt =
+        const damaged =
           name === "rootfs"
             ? { ...config, rootfs: value }
             : { ...config, lazarus: { ...config.lazarus, [name]: value } };
@@ -53,7 +53,7 @@ describe("a manifest or config with the wrong shape", () => {
           : [
               forged(manifest, value),
               forged(manifest, { ...config, lazarus: value }),
-              forged(manifest, hurt),
+              forged(manifest, damaged),
             ];
         for (const candidate of candidates) {
           try {

@@ -94,7 +94,7 @@ export function readCheckpoint(vault: Vault, ref: CheckpointRef): Checkpoint {
   if (metadata.format !== FORMAT) {
     throw new LazarusError(
       "CHECKPOINT_NEWER",
-      `checkpoint ${ref.id} has format ${metadata.format}; this Lazarus reads ${FORMAT}`,
+      `checkpoint ${ref.id} has format ${metadata.format}; this version of Lazarus reads format ${FORMAT}`,
       {
         hint: "upgrade Lazarus on this machine: npm install -g lazarus@latest",
       },

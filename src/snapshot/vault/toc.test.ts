@@ -96,16 +96,16 @@ describe("a table of contents", () => {
     };
     const text = zlib.gunzipSync(encodeToc(toc));
     for (let i = 0; i < 3000; i += 1) {
-      const hurt = Buffer.from(text);
+      const damaged = Buffer.from(text);
       for (let n = random.int(1, 3); n > 0; n -= 1)
-        hurt[random.int(0, hurt.length - 1)] = random.pick([
+        damaged[random.int(0, damaged.length - 1)] = random.pick([
           ...Buffer.from('"[]{},:0-9ane\n'),
           random.int(0, 255),
         ]);
       try {
-        decodeToc(zlib.gzipSync(hurt), LIMIT);
+        decodeToc(zlib.gzipSync(damaged), LIMIT);
       } catch (error) {
-        expect(error, hurt.toString("latin1")).toBeInstanceOf(TocError);
+        expect(error, damaged.toString("latin1")).toBeInstanceOf(TocError);
       }
     }
     for (let i = 0; i < 50; i += 1) expect(() => decodeToc(randomBytes(i), LIMIT)).toThrow(TocError);

@@ -115,7 +115,7 @@ export function decodeToc(payload: Uint8Array, limitBytes: number, only?: Readon
   const head = parse(lines[0]) as Record<string, unknown>;
   if (head?.["lazarus-toc"] !== VERSION) {
     throw new TocError(
-      `table of contents version ${String(head?.["lazarus-toc"])}; this Lazarus reads ${VERSION}`,
+      `its table of contents has version ${String(head?.["lazarus-toc"])}; this version of Lazarus reads ${VERSION}`,
     );
   }
   const flat = parse(lines[1]) as number[];
@@ -160,7 +160,7 @@ function inflate(payload: Uint8Array, limitBytes: number): string {
     return zlib.gunzipSync(payload, { maxOutputLength: limitBytes, chunkSize }).toString("utf8");
   } catch (error) {
     throw new TocError(
-      `the table of contents does not inflate: ${error instanceof Error ? error.message : error}`,
+      `its table of contents cannot be decompressed: ${error instanceof Error ? error.message : error}`,
     );
   }
 }
@@ -169,7 +169,7 @@ function parse(text: string | undefined): unknown {
   try {
     return JSON.parse(text ?? "");
   } catch {
-    throw new TocError("the table of contents is not JSON lines");
+    throw new TocError("its table of contents is not JSON lines");
   }
 }
 
