@@ -35,7 +35,7 @@ describe("the event log", () => {
     ]);
   });
 
-  it("survives the process", () => {
+  it("persists when the registry is closed and opened again", () => {
     {
       using registry = openRegistry(machine, path);
       registry.append({ kind: "init", mission: "m1" });

@@ -32,7 +32,7 @@ describe("every file", () => {
     expect(scripts.flatMap(checkName)).toEqual([]);
   });
 
-  it("of tests explains skipped tests", () => {
+  it("of tests gives a reason for each skipped test", () => {
     expect(scripts.filter(({ path }) => path.endsWith(".test.ts")).flatMap(checkSkips)).toEqual([]);
   });
 

@@ -71,7 +71,7 @@ describe("a rule rejects", () => {
     expect(folderCycles([there, back])).toEqual(["src/flow/locking → src/flow/once → src/flow/locking"]);
   });
 
-  it("a cycle through a third", () => {
+  it("a cycle through a third folder", () => {
     const graph = new Map([
       ["a", new Set(["b"])],
       ["b", new Set(["c"])],

@@ -71,14 +71,14 @@ describe("a file that is written while it is read", () => {
   for (const size of [60_000, 5 << 20]) {
     it(`is consistent when each version is renamed into place (${size} bytes)`, async () => {
       using lab = createLab({ ...noPruning, aheadMs: 0 });
-      const file = join(lab.worktree, "restless");
-      await using _writer = await startChild("restless-writer.ts", "replace", file, String(size));
+      const file = join(lab.worktree, "busy");
+      await using _writer = await startChild("busy-writer.ts", "replace", file, String(size));
       for (let i = 0; i < (size > 1 << 20 ? 5 : 20); i += 1) {
         const { flaws, checkpoint } = await lab.checkpoint();
-        const content = lab.listing().has("worktree/restless") ? lab.text("worktree/restless") : "";
-        const flagged = flaws.some(({ path, kind }) => path === "worktree/restless" && kind === "torn");
+        const content = lab.listing().has("worktree/busy") ? lab.text("worktree/busy") : "";
+        const flagged = flaws.some(({ path, kind }) => path === "worktree/busy" && kind === "torn");
         expect(content === "" || content === content[0]!.repeat(size) || flagged).toBe(true);
-        expect(flaws.filter(({ path }) => !/restless(\.tmp)?$/.test(path))).toEqual([]);
+        expect(flaws.filter(({ path }) => !/busy(\.tmp)?$/.test(path))).toEqual([]);
         expect(checkpoint.metadata.flaws).toEqual(flaws);
       }
       await lab.verify();
@@ -88,26 +88,24 @@ describe("a file that is written while it is read", () => {
     // in place is: flagged when the stat shows it, and correct in the next checkpoint in any case.
     it(`in place is correct in the next checkpoint (${size} bytes)`, async () => {
       using lab = createLab({ ...noPruning, aheadMs: 0 });
-      const file = join(lab.worktree, "restless");
+      const file = join(lab.worktree, "busy");
       for (let i = 0; i < 2; i += 1) {
         {
-          await using _writer = await startChild("restless-writer.ts", "rewrite", file, String(size));
+          await using _writer = await startChild("busy-writer.ts", "rewrite", file, String(size));
           for (let j = 0; j < 3; j += 1) {
             const { flaws } = await lab.checkpoint();
-            expect(flaws.every(({ path, kind }) => path === "worktree/restless" && kind === "torn")).toBe(
-              true,
-            );
+            expect(flaws.every(({ path, kind }) => path === "worktree/busy" && kind === "torn")).toBe(true);
           }
         }
         expect((await lab.checkpoint()).flaws).toEqual([]);
-        expect(lab.text("worktree/restless") === fs.readFileSync(file, "latin1")).toBe(true);
+        expect(lab.text("worktree/busy") === fs.readFileSync(file, "latin1")).toBe(true);
       }
       await lab.verify();
     });
 
     it(`in place is flagged as torn when its stat shows it (${size} bytes)`, async () => {
       using lab = createLab({ ...noPruning, aheadMs: 0 });
-      const file = join(lab.worktree, "restless");
+      const file = join(lab.worktree, "busy");
       fs.writeFileSync(file, "x".repeat(size));
       let writes = 0;
       const { flaws } = await afterEachRead(file, lab.checkpoint, () => {
@@ -116,16 +114,16 @@ describe("a file that is written while it is read", () => {
         fs.closeSync(fd);
       });
       expect(flaws).toEqual([
-        { path: "worktree/restless", kind: "torn", reason: "it was written while being read" },
+        { path: "worktree/busy", kind: "torn", reason: "it was written while being read" },
       ]);
       expect((await lab.checkpoint()).flaws).toEqual([]);
-      expect(lab.text("worktree/restless") === fs.readFileSync(file, "latin1")).toBe(true);
+      expect(lab.text("worktree/busy") === fs.readFileSync(file, "latin1")).toBe(true);
     });
   }
 
   it("is captured up to the size it had, when it grows", async () => {
     using lab = createLab(noPruning);
-    await using _writer = await startChild("restless-writer.ts", "append", join(lab.worktree, "log"), "1000");
+    await using _writer = await startChild("busy-writer.ts", "append", join(lab.worktree, "log"), "1000");
     for (let i = 0; i < 10; i += 1) {
       await lab.checkpoint();
       expect(lab.text("worktree/log")).toMatch(/^a+\0*$/);
@@ -135,14 +133,14 @@ describe("a file that is written while it is read", () => {
 
   it("may vanish, small or large, alone or with its directory", async () => {
     using lab = createLab({ ...noPruning, aheadMs: 0 });
-    await using _small = await startChild("restless-writer.ts", "vanish", join(lab.worktree, "small"), "500");
+    await using _small = await startChild("busy-writer.ts", "vanish", join(lab.worktree, "small"), "500");
     await using _large = await startChild(
-      "restless-writer.ts",
+      "busy-writer.ts",
       "vanish",
       join(lab.worktree, "large"),
       String(5 << 20),
     );
-    await using _build = await startChild("restless-writer.ts", "rebuild", join(lab.worktree, "build"));
+    await using _build = await startChild("busy-writer.ts", "rebuild", join(lab.worktree, "build"));
     for (let i = 0; i < 12; i += 1) {
       const { ref } = await lab.checkpoint();
       const listing = lab.listing(ref.id);
@@ -160,7 +158,7 @@ describe("a file that is written while it is read", () => {
     using lab = createLab(noPruning);
     const build = join(lab.worktree, "build");
     {
-      await using _build = await startChild("restless-writer.ts", "rebuild", build);
+      await using _build = await startChild("busy-writer.ts", "rebuild", build);
       for (let i = 0; i < 15; i += 1) await lab.checkpoint();
     }
     fs.rmSync(build, { recursive: true, force: true });

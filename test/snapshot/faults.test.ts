@@ -106,7 +106,7 @@ function mountSmall(path: string, megabytes: number): Mount | undefined {
   };
 }
 
-describe("a real small file system", () => {
+describe("a small real file system", () => {
   it("that is full or read-only is reported, and the vault stays valid", async ({ skip }) => {
     using lab = createLab(noPruning);
     using mount = isRoot ? mountSmall(lab.context.config.vault_root, 4) : undefined;
@@ -157,7 +157,7 @@ describe("a real small file system", () => {
 });
 
 describe("a process that runs out of descriptors", () => {
-  it("reports it instead of saving half a cell", async () => {
+  it("reports it instead of taking a partial checkpoint", async () => {
     using lab = createLab(noPruning);
     prepare(lab);
     fs.mkdirSync(join(lab.worktree, "a/b/c"), { recursive: true });

@@ -147,7 +147,7 @@ describe("the commit of a checkpoint", () => {
     expect(lab.git("rev-list", "--count", checkpoint.metadata.git.commit!)).toBe("1");
   });
 
-  it("works with a detached HEAD, a stash, staged and intended changes", async () => {
+  it("works with a detached HEAD, a stash, staged changes and intent-to-add", async () => {
     using lab = createRepository();
     lab.write("tracked.txt", "stashed\n");
     lab.git("stash");
@@ -163,7 +163,7 @@ describe("the commit of a checkpoint", () => {
     expect(lab.git("status", "--porcelain")).toBe("A intended.txt\nAM staged.txt");
   });
 
-  it("works in mid-merge and mid-rebase with conflicts", async () => {
+  it("works mid-merge and mid-rebase, with conflicts", async () => {
     using lab = createRepository();
     lab.git("checkout", "-qb", "other");
     lab.write("tracked.txt", "theirs\n");

@@ -222,7 +222,7 @@ describe("an import refuses", () => {
     expect(existsSync(context.vault.root)).toBe(false);
   });
 
-  it("an archive that is cut short, or whose gzip is damaged", async () => {
+  it("an archive that is truncated, or whose gzip is damaged", async () => {
     const file = archive({ path: "a", content: "x".repeat(5000) }, { path: "b", content: "y".repeat(5000) });
     const whole = readFileSync(file);
     writeFileSync(file, whole.subarray(0, whole.length >> 1));

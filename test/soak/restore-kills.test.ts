@@ -28,7 +28,7 @@ function runAndKill(args: readonly string[], afterMs: number): Promise<number | 
   });
 }
 
-it(`${kills} random kills, seed ${seed}`, async () => {
+it(`${kills} random kills of restores and undos (seed ${seed})`, async () => {
   const random = createRandom(seed);
   using world = createWorld();
   const states: { id: string; tree: Map<string, string> }[] = [];

@@ -44,7 +44,7 @@ export async function drill(context: MissionContext, options: DrillOptions = {})
   const lookup = { mission, text: options.checkpoint, nowMs: machine.clock.nowMs() };
   const ref = findCheckpoint(vault.list(), lookup);
   const checkpoint = await withGoodCheckpointHint(vault, ref, () => readCheckpoint(vault, ref));
-  // Not the vault's lock: checkpoints must be possible during a drill, which may take long.
+  // Not the vault's lock: checkpoints must be possible during a drill, which may take a long time.
   using _drilling = await lockDrill(context);
   const scratch = join(dirname(context.cellRoot), `.lazarus-drill-${mission}`);
   const compared = await withGoodCheckpointHint(vault, ref, () =>

@@ -1,4 +1,4 @@
-// Rebuilds the registry's checkpoint index from the vaults, repairing damaged vault indexes on the way. The event log is
+// Rebuilds the registry's checkpoint index from the vaults, repairing damaged vault indexes first. The event log is
 // not touched: it exists nowhere else.
 import { existsSync, readdirSync, renameSync } from "node:fs";
 import { join } from "node:path";

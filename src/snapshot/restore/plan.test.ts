@@ -67,7 +67,7 @@ describe("planRestore", () => {
     expect(planRestore(now, listing(entry("f", "file")), OWNERS).changes.metadata).toEqual(["f"]);
   });
 
-  it("restores hard links, and separates files that the checkpoint has apart", () => {
+  it("restores hard links, and separates files that are not linked in the checkpoint", () => {
     const linked = listing(entry("a", "file", { group: "g" }), entry("b", "file", { group: "g" }));
     const apart = listing(entry("a", "file"), entry("b", "file"));
     const join = planRestore(apart, linked, OWNERS);

@@ -73,7 +73,7 @@ describe("sortSuspects", () => {
     ]);
   });
 
-  it("hashes files of the same size, and stores the rest at once", () => {
+  it("hashes files of the same size, and stores the rest without hashing", () => {
     const listing = new Map(
       [entry(".", { type: "directory" }), entry("same"), entry("grown")].map((each) => [each.path, each]),
     );
