@@ -454,7 +454,7 @@ describe("the commit of a checkpoint", () => {
     vi.advanceTimersByTime(699);
     expect(vi.getTimerCount(), "still waiting").toBe(1);
     vi.advanceTimersByTime(1);
-    expect(await position).toMatchObject({ status: "degraded", note: "git add: no answer within 0.7 s" });
+    expect(await position).toMatchObject({ status: "degraded", note: "git add: timed out after 0.7 s" });
     while (!isGone(pid)) await pause(10);
   });
 

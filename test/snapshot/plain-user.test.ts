@@ -156,7 +156,7 @@ describe("files that a plain user cannot read", () => {
       {
         path: "worktree/dark",
         kind: "skipped",
-        reason: "the directory cannot be read (EACCES), nor what is in it",
+        reason: "the directory and its contents cannot be read (EACCES)",
       },
     ];
     expect(result).toMatchObject([
@@ -173,7 +173,7 @@ it("a worktree that its owner may not enter becomes a flaw", () => {
     fs.chmodSync(world.path("worktree"), 0);
     const { outcome, flaws } = await world.checkpoint();
     return { outcome, flaws };`);
-  const reason = "the directory cannot be read (EACCES), nor what is in it";
+  const reason = "the directory and its contents cannot be read (EACCES)";
   expect(result).toEqual({ outcome: "captured", flaws: [{ path: "worktree", kind: "skipped", reason }] });
 });
 

@@ -68,7 +68,7 @@ export function git(worktree: string, args: readonly string[], options: GitOptio
     if (child.stdout === undefined) return;
     const timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     timer = setTimeout(() => {
-      end(-1, `no answer within ${timeoutMs / 1000} s`);
+      end(-1, `timed out after ${timeoutMs / 1000} s`);
       killGroup(child.pid);
       for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
     }, timeoutMs);

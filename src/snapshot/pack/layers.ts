@@ -188,7 +188,7 @@ function vanishedDirectories(items: readonly CaptureItem[], missed: readonly Mis
   return items.filter(({ path, type }) => type === "directory" && vanished.has(path));
 }
 
-/** Packs made-up entries for directories that are gone although something below them was captured. */
+/** Packs placeholder entries for directories that are gone although something below them was captured. */
 function packStandIns(
   { writer }: PackTarget,
   { captured }: Packed,
@@ -222,7 +222,7 @@ function standInFor(path: string): CapturedItem {
       sha256: "",
     },
     mark: { ctimeMs: Number.NaN, ino: 0, nlink: 0 },
-    torn: "the directory vanished while it was being captured; its mode and time are made up",
+    torn: "the directory vanished while it was being captured; its mode and time are placeholders",
   };
 }
 

@@ -4,7 +4,7 @@ import { ctimeMs, type FileStat } from "../../platform/file-stat.ts";
 
 export function changedWhileReading(before: FileStat, after: FileStat): string | undefined {
   if (before.size !== after.size)
-    return `its size went from ${before.size} to ${after.size} while being read`;
+    return `its size changed from ${before.size} to ${after.size} while it was read`;
   if (
     before.mtimeNs !== after.mtimeNs ||
     before.ctimeNs !== after.ctimeNs ||

@@ -213,7 +213,7 @@ class CellWalker implements Walker {
     } catch (error) {
       const code = systemErrorCode(error);
       refuseExhaustion(error, `reading the directory ${path} in ${this.root}`, this.root);
-      const reason = `the directory cannot be read (${code}), nor what is in it`;
+      const reason = `the directory and its contents cannot be read (${code})`;
       if (code !== "ENOENT") this.flaws.push({ path, kind: "skipped", reason });
       return undefined;
     }
