@@ -253,7 +253,7 @@ function noAgent(mission: MissionId): LazarusError {
   });
 }
 
-/** A record for an agent that runs although its record is gone, enough to stop it. Its start command is lost. */
+/** A minimal record for a running agent whose record is gone, enough to stop it. Its start command is lost. */
 function recordStrayAgent({ machine, config }: PitContext, mission: MissionId): MissionRecord | undefined {
   const [keeper] = findKeepers(agentPaths(config, mission).directory);
   if (keeper === undefined && !isKeeperAlive(machine.processes, config, mission)) return undefined;
@@ -288,6 +288,6 @@ export function requireLife(context: PitContext, mission: MissionId): Life {
 
 function unkillable(mission: MissionId): LazarusError {
   return new LazarusError("AGENT_IMMORTAL", `cannot kill the agent of ${mission}`, {
-    hint: `lazarus status ${mission}, then look at the process with ps`,
+    hint: `lazarus status ${mission}, then inspect the process with ps`,
   });
 }

@@ -77,7 +77,7 @@ export function nextAction(
     case "asking":
       return "to approve: lazarus revive";
     case "tombstone":
-      return "needs you: lazarus why";
+      return "for details: lazarus why";
     default:
       return "-";
   }

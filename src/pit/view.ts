@@ -111,7 +111,7 @@ function view(
     revivals_today: (record?.revivals_ms ?? []).filter((ms) => nowMs - ms < DAY_MS).length,
     revive: record?.revive ?? null,
     wish: record?.wish ?? null,
-    next_action: problem === null ? nextAction(record, state, nowMs, pitRuns) : "needs you: lazarus why",
+    next_action: problem === null ? nextAction(record, state, nowMs, pitRuns) : "for details: lazarus why",
     record: record === undefined ? null : redactEnvironment(record),
     problem,
   };

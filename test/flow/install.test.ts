@@ -195,7 +195,7 @@ describe("the schedule", () => {
     }
   });
 
-  it.skipIf(!hasPython)("is a plist that parses back to the same words", () => {
+  it.skipIf(!hasPython)("is a plist that parses back to the same arguments", () => {
     const { text } = launchdPlist(selfcheckUnit(schedule(HOSTILE)));
     const script = "import plistlib,sys,json; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))";
     const { stdout, stderr } = spawnSync("python3", ["-c", script], { input: text, encoding: "utf8" });
@@ -207,7 +207,7 @@ describe("the schedule", () => {
     });
   });
 
-  it("is a cron line that a shell reads back to the same words", () => {
+  it("is a cron line that a shell parses back to the same arguments", () => {
     const line = cronLine(selfcheckUnit(schedule(HOSTILE)));
     expect(line).toMatch(/^\*\/10 \* \* \* \* /);
     // As in cron: the command ends at the first unescaped %, and \% is %.

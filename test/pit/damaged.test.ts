@@ -59,7 +59,7 @@ describe("a record", () => {
     damage();
     const why = world.run(["why", "m1"]);
     expect(why.stdout).toMatch(/cannot read the agent record \S+: .*; try: mv \S+ \S+\.damaged/);
-    expect(world.run(["status"]).stdout).toContain("needs you: lazarus why");
+    expect(world.run(["status"]).stdout).toContain("for details: lazarus why");
     expect(world.run(["revive", "m1"]).exit).toBe(8);
     renameSync(agents("record.json"), agents("record.json.damaged"));
     expect(world.run(["run", "m1", ...sh("exit 0")]).exit).toBe(0);
@@ -126,19 +126,19 @@ describe("the keeper's files", () => {
     startSleeper();
     const { keeper, agent } = world.life("m1");
     for (const pid of [keeper.pid, agent.pid]) end(pid);
-    const stranger = spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
+    const unrelated = spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
     try {
       edit("life.json", (life) => ({
         ...life,
-        keeper: { ...(life.keeper as object), pid: stranger.pid },
-        agent: { ...(life.agent as object), pid: stranger.pid },
+        keeper: { ...(life.keeper as object), pid: unrelated.pid },
+        agent: { ...(life.agent as object), pid: unrelated.pid },
       }));
       expect(world.run(["stop", "m1", "--no-checkpoint", "--grace", "0"]).exit).toBe(0);
       expect(world.state("m1")).toBe("stopped");
-      process.kill(stranger.pid!, 0);
-      expect(stranger.signalCode).toBeNull();
+      process.kill(unrelated.pid!, 0);
+      expect(unrelated.signalCode).toBeNull();
     } finally {
-      stranger.kill("SIGKILL");
+      unrelated.kill("SIGKILL");
     }
   });
 

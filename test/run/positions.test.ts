@@ -139,7 +139,7 @@ describe("positions of a cell's runs", () => {
       [run("x", 5), run("old", 2), run("e", 4)],
     );
     expect(words).toBe(
-      "run x (a) went from step 3 to step 5. run old (a) was restored at step 2. run e (a) is running again at step 4. " +
+      "run x (a) went forward from step 3 to step 5. run old (a) was restored at step 2. run e (a) is running again at step 4. " +
         "run new (a) is gone: it began after the checkpoint.",
     );
   });

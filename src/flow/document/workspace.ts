@@ -22,18 +22,18 @@ export interface FlowPlace {
   readonly lockFile: string;
 }
 
-const BELOW = join("memory", "checkpoints");
+const FLOWS = join("memory", "checkpoints");
 const SUFFIX = ".json";
 
 export function placeOf(directory: string, stem: string): FlowPlace {
-  // Not `join`, which would take a tenth of the time of listing 10,000 files.
+  // Not `join`, which takes a tenth of the time of listing 10,000 files.
   const base = `${directory}${sep}${stem}`;
   return { directory, stem, file: `${base}${SUFFIX}`, lockFile: `${base}.lock` };
 }
 
 /** The directory of flows of the workspace, or of one agent. */
 export function checkpointDirectory(root: string, agent?: string): string {
-  return agent === undefined ? join(root, BELOW) : join(root, "agents", agent, BELOW);
+  return agent === undefined ? join(root, FLOWS) : join(root, "agents", agent, FLOWS);
 }
 
 /** A directory of flows that exists but cannot be listed. */

@@ -58,7 +58,7 @@ let cachedSelf: Owner | undefined;
 export function selfOwner(processes: Processes, givenName: string | null = null): Owner {
   // An empty name, for example from an unset variable, would make all callers the same owner.
   const name = givenName || null;
-  // Cached: asking the kernel again would take a tenth of the time of an update through the library.
+  // Cached: reading it again would take a tenth of the time of an update through the library.
   if (processes === systemProcesses && cachedSelf !== undefined) return { ...cachedSelf, name };
   const { pid, startTime, bootId } = processes.self();
   const self = { name, pid, processStart: startTime, bootId, host: processes.hostName(), ...readContainer() };

@@ -46,7 +46,7 @@ describe("an exhausted quota", () => {
     expect(findQuotaStop([line], NOW)).toBeUndefined();
   });
 
-  test("the newest line counts", () => {
+  test("the newest line is used", () => {
     const lines = ["usage limit reached, try again in 5 hours", "usage limit reached, try again in 1 hour"];
     expect(findQuotaStop(lines, NOW)?.resetMs).toBe(NOW + 60 * MINUTE);
   });

@@ -1,4 +1,4 @@
-// A post-mortem in plain words: how the agent ended, evidence for the cause, what was decided and why, and what to type
+// The post-mortem of a life: how the agent ended, evidence for the cause, what was decided and why, and what to type
 // next. Pure: a view in, lines out.
 import { describeEnd, formatDuration } from "../describe.ts";
 import { type MissionRecord, type RecordedEnd, wasExpected } from "../record/record.ts";

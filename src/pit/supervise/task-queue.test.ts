@@ -3,7 +3,7 @@ import { createTaskQueue } from "./task-queue.ts";
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
-test("one task per key, a few keys concurrently, once more for a call while running", async () => {
+test("runs one task per key, a few keys concurrently, and again for a key added while its task runs", async () => {
   const log: string[] = [];
   const open = new Map<string, () => void>();
   const queue = createTaskQueue<string>(2, (key) => {

@@ -87,7 +87,7 @@ export function describeRunMove(before: readonly RunPosition[], after: readonly 
           "and a resume may repeat them with the same effect ids.",
       );
     } else if (run.step > previous.step)
-      sentences.push(`${name} went from step ${previous.step} to step ${run.step}.`);
+      sentences.push(`${name} went forward from step ${previous.step} to step ${run.step}.`);
     else if (run.status !== previous.status)
       sentences.push(`${name} is ${run.status} again at step ${run.step}.`);
   }
