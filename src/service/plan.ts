@@ -151,7 +151,7 @@ function readCrontab(run: RunProgram, previewCommand: string): string {
   throw new LazarusError(
     "PLATFORM_UNSUPPORTED",
     `the crontab cannot be read: ${stderr.trim() || `exit code ${code}`}`,
-    { hint: `${previewCommand} prints the line; add it by hand` },
+    { hint: `${previewCommand} prints the line; add or remove it by hand` },
   );
 }
 

@@ -229,7 +229,7 @@ describe("agent commands", () => {
     expect(why).toContain("  | cannot connect\n");
     const dry = world.run(["revive", "m1", "--dry-run"]);
     expect(dry.exit).toBe(0);
-    expect(dry.stderr).toContain("m1: exited with code 3\nthe policy would decide: revive: no backoff");
+    expect(dry.stderr).toContain("m1: exited with code 3\nthe pit would decide: revive: no backoff");
     expect(readFileSync(join(world.home, "run", "agents", "m1", "record.json"), "utf8")).toBe(before);
     expect(world.checkpoints("m1")).toEqual([]);
   });
@@ -237,7 +237,9 @@ describe("agent commands", () => {
   it("preview the policy's decision", () => {
     world.run(["run", "m1", "--revive", "yes", ...sh("exit 78")]);
     const { stderr } = world.run(["revive", "m1", "--dry-run"]);
-    expect(stderr).toContain("the policy would decide: tombstone: exit code 78 is configured as permanent");
+    expect(stderr).toContain(
+      "the pit would decide: tombstone, no more revivals: exit code 78 is configured as permanent",
+    );
     expect(world.state("m1")).toBe("tombstone");
   });
 });

@@ -16,8 +16,8 @@ export function formatBytes(bytes: number): string {
 }
 
 /** 1, "checkpoint" → "1 checkpoint"; 2 → "2 checkpoints". */
-export function formatCount(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+export function formatCount(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count} ${count === 1 ? noun : plural}`;
 }
 
 /** UTC to the second: "2026-11-15 23:53:01Z". */

@@ -159,7 +159,7 @@ function refusalError(
     case "exists":
       return new LazarusError(
         "FLOW_EXISTS",
-        `${by.workflowId} is ${by.status} at step ${JSON.stringify(by.currentStep)}`,
+        `workflow ${by.workflowId} already exists: ${by.status} at step ${JSON.stringify(by.currentStep)}`,
         { hint: `lazarus flow resume --workflow ${stem}, or start over with --force`, details },
       );
     case "key-in-use":

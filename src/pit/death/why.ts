@@ -150,10 +150,11 @@ export function describeDecision(record: MissionRecord, nowMs: number): string |
   const { at_ms: atMs, step_back_to: target } = decision;
   const when = atMs !== null && atMs > nowMs ? ` in ${formatDuration(atMs - nowMs)}` : "";
   const from = target === null ? "" : ` from checkpoint ${target}`;
-  return `${ACTIONS[decision.action]}${when}${from}: ${decision.reason}`;
+  return `${DECISIONS[decision.action]}${when}${from}: ${decision.reason}`;
 }
 
-const ACTIONS = {
+/** Each action of a decision as a phrase. */
+export const DECISIONS = {
   rest: "no action",
   ask: "needs your approval",
   revive: "revive",

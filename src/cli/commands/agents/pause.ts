@@ -1,5 +1,6 @@
 import { pauseMission } from "../../../pit/actions.ts";
 import { defineCommand } from "../../command.ts";
+import { formatCount } from "../../render/format.ts";
 import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
@@ -19,7 +20,9 @@ export const command = defineCommand({
     using pitContext = openCliPitContext(context);
     const { processes } = await pauseMission(pitContext, mission);
     context.emit("pause/1", { mission_id: mission, processes }, () => "");
-    context.say(`${mission} is paused (${processes} processes); continue with: lazarus revive ${mission}`);
+    context.say(
+      `${mission} is paused (${formatCount(processes, "process", "processes")}); continue with: lazarus revive ${mission}`,
+    );
     return 0;
   },
 });

@@ -1,13 +1,15 @@
 import { type ReviveResult, reviveMission } from "../../../pit/actions.ts";
+import { DECISIONS } from "../../../pit/death/why.ts";
 import { describeEnd } from "../../../pit/describe.ts";
 import { defineCommand } from "../../command.ts";
+import { formatCount } from "../../render/format.ts";
 import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:
     "Starts an agent again: confirms when the pit asks, overrides a stop, rest, pause or tombstone, and skips the backoff. " +
     "A paused agent continues; one that has exited is started again, with state/resume.json and artifacts/handoff.md to " +
-    "tell it where it stopped. Works without a pit. With --dry-run it prints what the policy would decide on its own.",
+    "tell it where it stopped. Works without a pit. With --dry-run it prints what the pit would decide on its own.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: { "dry-run": { type: "flag", summary: "print the decision and its reason, do nothing" } },
   examples: [
@@ -45,12 +47,12 @@ function describe(mission: string, result: ReviveResult): string[] {
     case "running":
       return [`${mission} is already running`];
     case "continued":
-      return [`${mission} continues (${result.processes} processes)`];
+      return [`${mission} continues (${formatCount(result.processes, "process", "processes")})`];
     case "would-start": {
       const { end } = result.record;
       return [
         `${mission}: ${end === null ? "no exit is recorded" : describeEnd(end)}`,
-        `the policy would decide: ${result.decision.action}: ${result.decision.reason}`,
+        `the pit would decide: ${DECISIONS[result.decision.action]}: ${result.decision.reason}`,
         `to revive it anyway: lazarus revive ${mission}`,
       ];
     }

@@ -4,7 +4,9 @@ import { defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 
 export function definePinCommand(pinned: boolean, about: string) {
-  const [name, state] = pinned ? ["pin", "pinned"] : ["unpin", "unpinned"];
+  const [name, done, unchanged] = pinned
+    ? ["pin", "is pinned", "was already pinned"]
+    : ["unpin", "is no longer pinned", "was not pinned"];
   return defineCommand({
     about,
     positionals: [
@@ -22,7 +24,7 @@ export function definePinCommand(pinned: boolean, about: string) {
         { mission_id: missionContext.mission, checkpoint_id: ref.id, pinned: ref.pinned, changed },
         () => `${ref.id}\n`,
       );
-      context.say(changed ? `${ref.id} is ${state}` : `${ref.id} was already ${state}`);
+      context.say(`${ref.id} ${changed ? done : unchanged}`);
       return 0;
     },
   });

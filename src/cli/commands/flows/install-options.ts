@@ -41,7 +41,7 @@ export function requestOf(context: CliContext, name: string, options: InstallVal
   if (!options["agents-md"] && !options.skill && options.schedule === undefined) {
     throw usage(
       name,
-      "nothing to do: give --agents-md, --schedule systemd|launchd|cron, --skill, or several of them",
+      "nothing to do: give at least one of --agents-md, --schedule systemd|launchd|cron, --skill",
     );
   }
   const { root } = workspaceOf(context, options);
