@@ -66,7 +66,7 @@ async function measureSqlite(fresh: (name: string) => string): Promise<Score[]> 
   const early: number[] = [];
   const late: number[] = [];
   let bytes = 0;
-  let said = 0;
+  let transcriptSize = 0;
   let loadMs = 0;
   for (let round = 0; round < ROUNDS; round += 1) {
     const path = fresh("runs");
@@ -74,7 +74,7 @@ async function measureSqlite(fresh: (name: string) => string): Promise<Score[]> 
       await using store = openSqliteRunStore(path);
       const { ms, transcriptBytes } = await saveSteps(store, "r", STEPS);
       ours.push(mean(ms));
-      said = transcriptBytes;
+      transcriptSize = transcriptBytes;
     }
     bytes = statSync(path).size;
     const bareMs = await runGraph(undefined, "t", STEPS);
@@ -97,7 +97,7 @@ async function measureSqlite(fresh: (name: string) => string): Promise<Score[]> 
       ["SqliteSaver, what it adds to a step", median(theirs)],
       0.1,
     ),
-    score("bytes of 400 steps", ["runs.db", bytes / 1e6], ["transcript", said / 1e6], 1.5, "MB"),
+    score("bytes of 400 steps", ["runs.db", bytes / 1e6], ["transcript", transcriptSize / 1e6], 1.5, "MB"),
     score(
       "steps 901–1,000 against steps 6–105",
       ["late save", median(late)],

@@ -18,7 +18,7 @@ export interface Posix {
   /** Fills `words` with struct statx of an open file. False where statx is missing (macOS) or forbidden. */
   statx(fd: number, words: Uint32Array): boolean;
   /**
-   * All extended attributes that this user may read; does not follow links. With `fd`, the open file is asked first:
+   * All extended attributes that this user may read; does not follow links. With `fd`, the open file is checked first:
    * most files have none, and that takes a quarter of the time of a lookup by path.
    */
   listXattrs(path: FilePath, fd?: number): Xattr[];

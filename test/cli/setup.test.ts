@@ -146,11 +146,11 @@ describe("config", () => {
 
 describe("doctor", () => {
   it("runs every check and leaves nothing behind", () => {
-    const said = world
+    const output = world
       .show("doctor")
       .replace(/^warning {2}.*\n\s+try:.*\n/gm, "")
       .replace(/(?<=gzip: compressed by ).*(\n\s+try: .* libdeflate0?$)?/m, "<library>");
-    expect(said).toMatchInlineSnapshot(`
+    expect(output).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
       ok       node: Node <node>

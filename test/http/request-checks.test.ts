@@ -146,10 +146,10 @@ describe("the unix socket", () => {
   it("requires the token if its mode is widened", async () => {
     const { socket } = server.http;
     chmodSync(socket!, 0o666);
-    const asked = { socketPath: socket, path: "/v1/missions", headers: { host: "localhost" } };
-    expect((await askRaw(asked)).status).toBe(401);
+    const request = { socketPath: socket, path: "/v1/missions", headers: { host: "localhost" } };
+    expect((await askRaw(request)).status).toBe(401);
     chmodSync(socket!, 0o600);
-    expect((await askRaw(asked)).status).toBe(200);
+    expect((await askRaw(request)).status).toBe(200);
   });
 
   it("is taken over from a dead pit, but not from a running one", async () => {

@@ -107,7 +107,7 @@ export function askRaw(options: {
     headers: IncomingMessage["headers"];
   }>();
   const { port } = options.url === undefined ? { port: undefined } : new URL(options.url);
-  const asked = request(
+  const outgoing = request(
     {
       host: "127.0.0.1",
       ...(port === undefined ? { socketPath: options.socketPath } : { port }),
@@ -129,7 +129,7 @@ export function askRaw(options: {
       );
     },
   );
-  asked.on("error", reject);
-  asked.end(options.body);
+  outgoing.on("error", reject);
+  outgoing.end(options.body);
   return promise;
 }

@@ -10,7 +10,7 @@ export interface Painter {
   cyan(text: string): string;
 }
 
-/** `onTerminal` is asked about the stream in question: stdout and stderr often differ. */
+/** `onTerminal` returns whether the stream is a terminal: stdout and stderr often differ. */
 export function createPainter(
   env: Readonly<Record<string, string | undefined>>,
   onTerminal: () => boolean,

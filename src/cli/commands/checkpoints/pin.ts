@@ -2,5 +2,5 @@ import { definePinCommand } from "./pin-command.ts";
 
 export const command = definePinCommand(
   true,
-  "Protects a checkpoint from pruning, whatever the retention policy says.",
+  "Protects a checkpoint from pruning, regardless of the retention policy.",
 );

@@ -51,9 +51,9 @@ function render(
   if (head.forkOf !== null) lines.push(`forked from ${head.forkOf} at step ${head.forkStep}`);
   if (head.deaths > 1) lines.push(`started ${head.deaths} times since its last step`);
   if (head.redactions > 0) lines.push(`${head.redactions} secrets were redacted`);
-  for (const { position, name, output: said, fellBack } of phases) {
+  for (const { position, name, output: result, fellBack } of phases) {
     lines.push(
-      `phase ${position} ${escapeControls(name)}${fellBack ? " (fallback)" : ""}: ${shorten(escapeControls(said), full)}`,
+      `phase ${position} ${escapeControls(name)}${fellBack ? " (fallback)" : ""}: ${shorten(escapeControls(result), full)}`,
     );
   }
   let step = -1;
