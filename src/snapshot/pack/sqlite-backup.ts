@@ -1,9 +1,9 @@
 // Copies SQLite databases that are in use through SQLite's backup API, so that the copy is consistent. It includes the
 // transactions in the -wal and -journal files. Opens the database read-only and does not change its files.
-import { closeSync, constants, existsSync, fstatSync, openSync, readSync, rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
 import { systemPath } from "../model/path-bytes.ts";
-import { SQLITE_MAGIC, sidecarSuffix } from "../model/sqlite-files.ts";
+import { isDatabaseFile, sidecarSuffix } from "../model/sqlite-files.ts";
 
 const BUSY_MS = 5000;
 /** All pages: between two steps a busy writer would make SQLite start over. */
@@ -24,27 +24,9 @@ export function findDatabasesInUse(root: string, paths: Iterable<string>): Map<s
     const database = path.slice(0, -suffix.length);
     const known = databases.get(database);
     if (known !== undefined) known.push(path);
-    else if (isDatabase(`${root}/${database}`)) databases.set(database, [path]);
+    else if (isDatabaseFile(`${root}/${database}`)) databases.set(database, [path]);
   }
   return databases;
-}
-
-function isDatabase(file: string): boolean {
-  try {
-    const fd = openSync(systemPath(file), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    try {
-      const head = Buffer.alloc(SQLITE_MAGIC.length);
-      return (
-        fstatSync(fd).isFile() &&
-        readSync(fd, head, 0, head.length, 0) === head.length &&
-        head.equals(SQLITE_MAGIC)
-      );
-    } finally {
-      closeSync(fd);
-    }
-  } catch {
-    return false;
-  }
 }
 
 export interface BackupOptions {

@@ -1,19 +1,7 @@
 // All access of a restore to the files of a cell. Every path is reached through real directories of the cell, so that a
 // planted symlink cannot redirect a write. Files that are in no checkpoint are never destroyed (INV-3): they are moved
 // next to the cell, and each becomes a flaw.
-import {
-  type BigIntStats,
-  chmodSync,
-  closeSync,
-  constants,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  renameSync,
-  statSync,
-} from "node:fs";
+import { type BigIntStats, chmodSync, existsSync, lstatSync, mkdirSync, renameSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
@@ -116,24 +104,4 @@ export function matches(stat: BigIntStats, expected: Omit<Fingerprint, "mode"> |
   if (expected.type === "directory") return true;
   const same = stat.mtimeNs === BigInt(expected.mtimeSec) * 1_000_000_000n + BigInt(expected.mtimeNs);
   return same && (expected.type !== "file" || Number(stat.size) === expected.size);
-}
-
-const SQLITE_MAGIC = "SQLite format 3\0";
-const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-
-export function isDatabase(path: string): boolean {
-  let fd: number;
-  try {
-    fd = openSync(systemPath(path), READ);
-  } catch {
-    return false;
-  }
-  try {
-    const head = Buffer.alloc(SQLITE_MAGIC.length);
-    return readSync(fd, head, 0, head.length, 0) === head.length && head.toString("latin1") === SQLITE_MAGIC;
-  } catch {
-    return false;
-  } finally {
-    closeSync(fd);
-  }
 }

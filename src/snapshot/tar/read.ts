@@ -2,6 +2,7 @@
 // pushed in, entries come out, only the current header is buffered. Archives are untrusted input: every length is
 // bounded before it is used, and anything malformed is a TarError, never a guess.
 import { decodePath } from "../model/path-bytes.ts";
+import { BLOCK, padding } from "./header.ts";
 import { readDecimal, readNumber, readPaxTime, TarError } from "./number.ts";
 import {
   checkExtents,
@@ -50,7 +51,6 @@ export interface TarReader {
   end(): void;
 }
 
-const BLOCK = 512;
 /** PAX headers and long names: Linux allows xattrs of 64 KiB, and a file may have several. */
 const HEADER_LIMIT_BYTES = 4 << 20;
 const SPARSE_LIMIT_NUMBERS = 1 << 20;
@@ -330,10 +330,6 @@ function checkSum(block: Buffer): void {
   const stated = readNumber(block, 148, 8, "the checksum");
   if (stated !== unsigned && stated !== signed)
     throw new TarError("a header's checksum does not match; this is not a tar archive, or it is damaged");
-}
-
-function padding(size: number): number {
-  return (BLOCK - (size % BLOCK)) % BLOCK;
 }
 
 function padded(size: number): number {
