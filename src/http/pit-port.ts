@@ -1,4 +1,6 @@
 // Implements PitPort on top of src/pit: views, actions, events and heartbeats.
+
+import { isKeeperAlive } from "../cell/life.ts";
 import { scanCells } from "../cell/scan.ts";
 import {
   checkpointMission,
@@ -10,7 +12,6 @@ import {
 } from "../pit/actions.ts";
 import type { PitContext } from "../pit/context.ts";
 import { stateOf } from "../pit/describe.ts";
-import { isKeeperAlive } from "../pit/record/life.ts";
 import { listAgentMissions, readRecord } from "../pit/record/store.ts";
 import { eachMission, type MissionView, viewMission } from "../pit/view.ts";
 import { epochSeconds } from "../platform/clock.ts";

@@ -1,9 +1,11 @@
 // What a user, a script or the API can do with a mission's agent. The command line and HTTP call the same functions; each
 // takes the mission's lock, writes the record durably, acts, records the event and wakes the pit.
 import { existsSync } from "node:fs";
+import { agentPaths } from "../cell/agent-paths.ts";
 import { readEpoch } from "../cell/fence.ts";
 import { initCell } from "../cell/init.ts";
 import { cellPaths } from "../cell/layout.ts";
+import { isKeeperAlive, type Life, readLife } from "../cell/life.ts";
 import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { CheckpointResult } from "../snapshot/operations/checkpoint.ts";
@@ -13,7 +15,6 @@ import { capture, handleExit, planRevival } from "./death/handle-exit.ts";
 import { findUnlockedKeepers, killAgent, killUnlockedAgent } from "./death/kill.ts";
 import { pauseTree } from "./processes/pause.ts";
 import { agentTree, findKeepers, sendSignal } from "./processes/process-table.ts";
-import { isKeeperAlive, type Life, readLife } from "./record/life.ts";
 import {
   type AgentSpec,
   approveRevival,
@@ -26,7 +27,7 @@ import {
   setCheckpoint,
   setDesiredState,
 } from "./record/record.ts";
-import { agentPaths, readRecord, writeRecord } from "./record/store.ts";
+import { readRecord, writeRecord } from "./record/store.ts";
 import { reviveAgent } from "./start/revive.ts";
 import { type Started, startAgent } from "./start/start-agent.ts";
 import { wakePit } from "./supervise/wake-file.ts";

@@ -5,14 +5,13 @@ import { resolve } from "node:path";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
-import { makeDirectory } from "../platform/durable.ts";
+import { lockMission } from "../cell/mission-lock.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { readJsonFile } from "../platform/json-file.ts";
-import { acquireLock, type Lock } from "../platform/lock.ts";
+import type { Lock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
 import { type Event, type NewEvent, openRegistry, type Registry } from "../registry/registry.ts";
 import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
-import { agentPaths } from "./record/store.ts";
 import { type PitSettings, pitSettings, type SettingsSource } from "./settings.ts";
 
 export interface PitContext extends Disposable {
@@ -49,8 +48,6 @@ export interface PitContextOptions {
   log(line: string): void;
   warn(line: string): void;
 }
-
-const LOCK_WAIT_MS = 120_000;
 
 export function openPitContext(options: PitContextOptions): PitContext {
   const { machine, effective, environment } = options;
@@ -129,11 +126,7 @@ export function openPitContext(options: PitContextOptions): PitContext {
     openMission: (mission) =>
       openMissionContext(machine, effective, mission, { version: options.version, environment, record }),
     settings,
-    lockMission(mission, purpose, waitMs = LOCK_WAIT_MS) {
-      const paths = agentPaths(config, mission);
-      makeDirectory(machine.disk, paths.directory);
-      return acquireLock(machine, paths.lock, { purpose, waitMs });
-    },
+    lockMission: (mission, purpose, waitMs) => lockMission(machine, config, mission, purpose, waitMs),
     [Symbol.dispose]() {
       registry?.[Symbol.dispose]();
       registry = undefined;

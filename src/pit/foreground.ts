@@ -1,10 +1,11 @@
 // An agent in the foreground: it has the caller's terminal, signals to the caller are forwarded to it, and the caller
 // exits with its exit status.
+
+import { isKeeperAlive, readExitOf, readLife, toShellStatus } from "../cell/life.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import type { PitContext } from "./context.ts";
 import { handleExit } from "./death/handle-exit.ts";
 import { sendSignal } from "./processes/process-table.ts";
-import { isKeeperAlive, readExitOf, readLife, toShellStatus } from "./record/life.ts";
 import type { MissionRecord } from "./record/record.ts";
 import { readRecord } from "./record/store.ts";
 import type { Started } from "./start/start-agent.ts";

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Config } from "../cell/config.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "../cell/heartbeat.ts";
 import { pathsBelow } from "../cell/layout.ts";
+import { isKeeperAlive, isLocked, readLife } from "../cell/life.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
 import { reportCell, scanCells } from "../cell/scan.ts";
 import { readFlowPositions } from "../flow/operations/positions.ts";
@@ -17,7 +18,6 @@ import { openVault } from "../snapshot/vault/vault.ts";
 import type { ReadContext } from "./context.ts";
 import { type AgentState, describeError, nextAction, stateOf } from "./describe.ts";
 import { agentLog, pitLockFile } from "./paths.ts";
-import { isKeeperAlive, isLocked, readLife } from "./record/life.ts";
 import type { MissionRecord } from "./record/record.ts";
 import { listAgentMissions, readRecord } from "./record/store.ts";
 

@@ -4,13 +4,14 @@ import { closeSync, mkdirSync, openSync, utimesSync, writeFileSync } from "node:
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { agentPaths } from "../../src/cell/agent-paths.ts";
 import { cellPaths } from "../../src/cell/layout.ts";
 import { type MissionId, parseMissionId } from "../../src/cell/mission-id.ts";
 import { startMission, stopMission } from "../../src/pit/actions.ts";
 import { killAgent } from "../../src/pit/death/kill.ts";
 import { pitLockFile } from "../../src/pit/paths.ts";
 import { type AgentSpec, beginLife, createRecord, type MissionRecord } from "../../src/pit/record/record.ts";
-import { agentPaths, writeRecord } from "../../src/pit/record/store.ts";
+import { writeRecord } from "../../src/pit/record/store.ts";
 import { openPit } from "../../src/pit/supervise/daemon.ts";
 import { checkStall, createSettingsCache } from "../../src/pit/supervise/periodic-checks.ts";
 import type { WatchedAgent } from "../../src/pit/supervise/watch-list.ts";

@@ -1,6 +1,6 @@
 // Classifies how a life ended: a pure function from the facts that collect-facts.ts gathers to an end with its evidence.
 import { createHash } from "node:crypto";
-import type { Exit } from "../record/life.ts";
+import type { Exit } from "../../cell/life.ts";
 import type { Evidence, MissionRecord, RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
 import { findQuotaStop, type QuotaStop } from "./quota.ts";

@@ -1,11 +1,11 @@
 // Collects what can be found out about how a life ended. Only reads, so `why` and a dry run see what the pit sees.
 import { statfsSync, statSync } from "node:fs";
 import { cellPaths } from "../../cell/layout.ts";
+import { type Exit, type Life, readExitOf, readLifeOf } from "../../cell/life.ts";
 import { parseMissionId } from "../../cell/mission-id.ts";
 import type { PitContext, ReadContext } from "../context.ts";
 import { agentLog } from "../paths.ts";
 import { countOomKills, findOomLine } from "../processes/oom.ts";
-import { type Exit, type Life, readExitOf, readLifeOf } from "../record/life.ts";
 import { type MissionRecord, nextStep, type RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
 import { classifyEnd, type EndFacts } from "./classify-end.ts";

@@ -2,13 +2,13 @@
 // next and happens once per life, so after a kill at any point the next caller continues there. Starts nothing: reviving
 // is start/revive.ts.
 import { cellPaths } from "../../cell/layout.ts";
+import { isKeeperAlive } from "../../cell/life.ts";
 import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, ERROR_KINDS, LazarusError } from "../../platform/errors.ts";
 import type { Reason } from "../../snapshot/model/entry.ts";
 import { type CheckpointResult, takeCheckpoint } from "../../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "../context.ts";
-import { isKeeperAlive } from "../record/life.ts";
 import {
   type Decision,
   endLife,

@@ -1,14 +1,14 @@
 // Kills the processes of a running life: SIGTERM to the agent, a grace period, SIGKILL, and the keeper itself only when it
 // hangs. By recorded process identity, or by the life's session and environment where that was lost; never by pid alone.
 import { existsSync } from "node:fs";
+import { agentPaths } from "../../cell/agent-paths.ts";
 import { cellPaths } from "../../cell/layout.ts";
+import { isKeeperAlive, readLife } from "../../cell/life.ts";
 import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { PitContext, ReadContext } from "../context.ts";
 import { agentTree, findKeepers, type KeeperProcess, sendSignal } from "../processes/process-table.ts";
-import { isKeeperAlive, readLife } from "../record/life.ts";
 import type { MissionRecord } from "../record/record.ts";
-import { agentPaths } from "../record/store.ts";
 import { findOrphans, killOrphans, type LifeIdentity } from "./orphans.ts";
 
 const POLL_MS = 20;

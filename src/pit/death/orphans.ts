@@ -2,9 +2,9 @@
 // when it is the recorded agent, is in the keeper's session, or carries the life's environment variables. A process that
 // left the session and cleared its environment after its keeper was killed cannot be told apart from any other.
 import { readFileSync } from "node:fs";
+import type { Life } from "../../cell/life.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { listProcesses, type ProcessEntry, sendSignal } from "../processes/process-table.ts";
-import type { Life } from "../record/life.ts";
 
 export interface LifeIdentity {
   readonly cell: string;

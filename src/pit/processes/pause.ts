@@ -1,6 +1,7 @@
 // Stops an agent's whole process tree with SIGSTOP, also while it forks.
+
+import type { Life } from "../../cell/life.ts";
 import type { Clock } from "../../platform/clock.ts";
-import type { Life } from "../record/life.ts";
 import { agentTree, listProcesses, sendSignal } from "./process-table.ts";
 
 /** A process inside a system call stops when the call returns; on a dead network disk it never does. */

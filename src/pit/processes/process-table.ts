@@ -1,8 +1,8 @@
 // The process table of this machine (/proc), and which entries belong to a keeper or to an agent's tree.
 import { readdirSync, readFileSync } from "node:fs";
+import type { Life } from "../../cell/life.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
 import { readProcessFields } from "../../platform/process-identity.ts";
-import type { Life } from "../record/life.ts";
 
 export interface ProcessEntry {
   readonly pid: number;

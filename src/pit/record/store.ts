@@ -2,8 +2,9 @@
 // kept. Only the holder of the mission's lock writes it.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { agentPaths } from "../../cell/agent-paths.ts";
 import type { Config } from "../../cell/config.ts";
-import { agentDirectory, readEpoch } from "../../cell/fence.ts";
+import { readEpoch } from "../../cell/fence.ts";
 import { isMissionId, type MissionId } from "../../cell/mission-id.ts";
 import { makeDirectory, replaceFile } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
@@ -16,31 +17,6 @@ import {
 } from "../../platform/json-file.ts";
 import type { Machine } from "../../platform/machine.ts";
 import { DEFAULTS, DESIRED_STATES, type MissionRecord, REVIVE_MODES } from "./record.ts";
-
-export interface AgentPaths {
-  readonly directory: string;
-  readonly record: string;
-  readonly epoch: string;
-  /** Held by every operation that changes the agent. */
-  readonly lock: string;
-  /** Held by the keeper as long as it lives: the kernel knows whether a life is running. */
-  readonly lifeLock: string;
-  readonly life: string;
-  readonly exit: string;
-}
-
-export function agentPaths(config: Config, mission: string): AgentPaths {
-  const directory = agentDirectory(config, mission);
-  return {
-    directory,
-    record: join(directory, "record.json"),
-    epoch: join(directory, "epoch"),
-    lock: join(directory, "lock"),
-    lifeLock: join(directory, "life.lock"),
-    life: join(directory, "life.json"),
-    exit: join(directory, "exit.json"),
-  };
-}
 
 /** Missions that ever had an agent, sorted by name. */
 export function listAgentMissions(config: Config): MissionId[] {

@@ -1,10 +1,11 @@
 // What the pit does about one mission: adopt a running agent, handle an exit, revive when the decision says so, kill a
 // stalled agent. All state is on disk, so a pit that was killed at any line continues here.
+
+import { isKeeperAlive, readLife } from "../../cell/life.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
 import type { PitContext } from "../context.ts";
 import { handleExit } from "../death/handle-exit.ts";
 import { killAgent } from "../death/kill.ts";
-import { isKeeperAlive, readLife } from "../record/life.ts";
 import { type MissionRecord, markStalled, nextStep, type RecordedDecision } from "../record/record.ts";
 import { readRecord, writeRecord } from "../record/store.ts";
 import { reviveAgent } from "../start/revive.ts";

@@ -1,10 +1,11 @@
 // Checks of running agents and their settings. Each is cheap: 500 agents take a few milliseconds.
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import { agentPaths } from "../../cell/agent-paths.ts";
 import { pathsBelow } from "../../cell/layout.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
 import type { PitContext } from "../context.ts";
-import { agentPaths, readRecord } from "../record/store.ts";
+import { readRecord } from "../record/store.ts";
 import { lastActivityMs, lastProgressMs } from "../view.ts";
 import { newestChangeMs } from "./newest-change.ts";
 import { judgeStall, observe, type StallLimits, startClocks } from "./stall.ts";

@@ -1,10 +1,10 @@
 // The running agents that a pit watches: a process descriptor (pidfd) per keeper, so that one system call tells which have
 // ended, and each agent's timers.
 import { closeSync } from "node:fs";
+import type { Life } from "../../cell/life.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
 import { type Posix, posixSupport } from "../../platform/posix.ts";
 import { isAlive, type Processes } from "../../platform/process-identity.ts";
-import type { Life } from "../record/life.ts";
 import type { Clocks } from "./stall.ts";
 
 export interface WatchedAgent {

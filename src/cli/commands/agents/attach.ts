@@ -1,9 +1,9 @@
 import { statSync } from "node:fs";
 import { cellPaths } from "../../../cell/layout.ts";
+import { isKeeperAlive, readExitOf, toShellStatus } from "../../../cell/life.ts";
 import { requireLife } from "../../../pit/actions.ts";
 import { openSignalRelay } from "../../../pit/foreground.ts";
 import { agentLog } from "../../../pit/paths.ts";
-import { isKeeperAlive, readExitOf, toShellStatus } from "../../../pit/record/life.ts";
 import { defineCommand } from "../../command.ts";
 import { follow } from "./logs.ts";
 import { openCliPitContext } from "./open-pit.ts";

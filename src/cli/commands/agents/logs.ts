@@ -1,9 +1,9 @@
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { cellPaths } from "../../../cell/layout.ts";
+import { isKeeperAlive } from "../../../cell/life.ts";
 import type { MissionId } from "../../../cell/mission-id.ts";
 import { readLogTail } from "../../../pit/death/log-tail.ts";
 import { agentLog } from "../../../pit/paths.ts";
-import { isKeeperAlive } from "../../../pit/record/life.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";

@@ -1,12 +1,12 @@
 // Reads what the keeper wrote about a life (life.json, exit.json) and asks the kernel whether the keeper is alive.
 // Never writes.
 import { closeSync, openSync } from "node:fs";
-import type { Config } from "../../cell/config.ts";
-import { systemErrorCode } from "../../platform/errors.ts";
-import { isJsonObject, type JsonObject, readJsonFile } from "../../platform/json-file.ts";
-import { posixSupport } from "../../platform/posix.ts";
-import { isAlive, type Processes, type ProcessIdentity } from "../../platform/process-identity.ts";
-import { agentPaths } from "./store.ts";
+import { systemErrorCode } from "../platform/errors.ts";
+import { isJsonObject, type JsonObject, readJsonFile } from "../platform/json-file.ts";
+import { posixSupport } from "../platform/posix.ts";
+import { isAlive, type Processes, type ProcessIdentity } from "../platform/process-identity.ts";
+import { agentPaths } from "./agent-paths.ts";
+import type { Config } from "./config.ts";
 
 /** The processes of a life; written by the agent's own process before it execs the agent's command. */
 export interface Life {

@@ -3,9 +3,9 @@ import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { tryAcquireLock } from "../../platform/lock.ts";
-import { systemMachine } from "../../platform/machine.ts";
-import { posixSupport } from "../../platform/posix.ts";
+import { tryAcquireLock } from "../platform/lock.ts";
+import { systemMachine } from "../platform/machine.ts";
+import { posixSupport } from "../platform/posix.ts";
 import { isLocked } from "./life.ts";
 
 let directory: string;

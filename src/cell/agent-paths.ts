@@ -1,0 +1,29 @@
+// The files that the keeper and the pit keep about a mission's agent, in a directory outside the cell. No I/O.
+import { join } from "node:path";
+import type { Config } from "./config.ts";
+import { agentDirectory } from "./fence.ts";
+
+export interface AgentPaths {
+  readonly directory: string;
+  readonly record: string;
+  readonly epoch: string;
+  /** Held by every operation that changes the agent. */
+  readonly lock: string;
+  /** Held by the keeper as long as it lives: the kernel knows whether a life is running. */
+  readonly lifeLock: string;
+  readonly life: string;
+  readonly exit: string;
+}
+
+export function agentPaths(config: Config, mission: string): AgentPaths {
+  const directory = agentDirectory(config, mission);
+  return {
+    directory,
+    record: join(directory, "record.json"),
+    epoch: join(directory, "epoch"),
+    lock: join(directory, "lock"),
+    lifeLock: join(directory, "life.lock"),
+    life: join(directory, "life.json"),
+    exit: join(directory, "exit.json"),
+  };
+}
