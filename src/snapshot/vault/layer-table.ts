@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { Codec } from "./codec.ts";
-import { decodeToc, type Toc, TocError } from "./toc.ts";
+import { decodeToc, TOC_LIMIT_BYTES, type Toc, TocError } from "./toc.ts";
 
 export interface LayerSource {
   readonly path: string;
@@ -12,6 +12,8 @@ export interface LayerSource {
   readonly codec: Codec;
   /** Hex digest of the packed table from the manifest. */
   readonly tocSha256: string | undefined;
+  /** Inflated length of the table from the manifest; layers of older versions have none. */
+  readonly tocBytes?: number | undefined;
 }
 
 /** A table as stored, verified against its digest, not yet decoded. */
@@ -20,10 +22,6 @@ export interface PackedToc {
   /** Where the table begins in the layer file, which is where the members end. */
   readonly offset: number;
 }
-
-/** An inflated table may be this many times larger than its packed form. */
-const TOC_EXPANSION_LIMIT = 64;
-const TOC_MIN_LIMIT_BYTES = 1 << 20;
 
 /** Reads only the end of the layer file: finds damage in a hundredth of the time that decoding takes. */
 export function readPackedToc(source: LayerSource): PackedToc {
@@ -57,11 +55,14 @@ function reveal(codec: Codec, hidden: Buffer, digest: string): Buffer {
 }
 
 /** Decodes the table; with `only`, just the rows of those paths and of all hard links. */
-export function unpackToc({ digest }: LayerSource, packed: PackedToc, only?: ReadonlySet<string>): Toc {
+export function unpackToc(
+  { digest, tocBytes = TOC_LIMIT_BYTES }: LayerSource,
+  packed: PackedToc,
+  only?: ReadonlySet<string>,
+): Toc {
   let toc: Toc;
   try {
-    const limit = Math.max(TOC_MIN_LIMIT_BYTES, packed.payload.length * TOC_EXPANSION_LIMIT);
-    toc = decodeToc(packed.payload, limit, only);
+    toc = decodeToc(packed.payload, Math.min(tocBytes, TOC_LIMIT_BYTES), only);
   } catch (error) {
     const reason = error instanceof TocError ? error.message : "its table of contents cannot be read";
     throw damagedLayer(digest, reason);

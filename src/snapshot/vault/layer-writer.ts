@@ -5,11 +5,11 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import type { Disk } from "../../platform/disk.ts";
-import { asLazarusError } from "../../platform/errors.ts";
+import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import { BLOCK } from "../tar/header.ts";
 import type { Codec } from "./codec.ts";
 import type { LayerRef } from "./manifest.ts";
-import { createTocEncoder, type Member } from "./toc.ts";
+import { createTocEncoder, type Member, TocError } from "./toc.ts";
 import type { TocEntry } from "./toc-row.ts";
 import type { Vault } from "./vault.ts";
 
@@ -51,6 +51,10 @@ export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriter
     try {
       return work();
     } catch (error) {
+      if (error instanceof TocError)
+        throw new LazarusError("CELL_UNREADABLE", `too many paths for one layer: ${error.message}`, {
+          hint: "exclude directories that need not be saved with snapshot.exclude in the config file",
+        });
       throw asLazarusError(error, `writing a layer into the vault ${vault.root}`, vault.root);
     }
   };
@@ -94,7 +98,8 @@ export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriter
       return failing(() => {
         const end = Buffer.alloc(BLOCK * 2);
         append(codec.compress(end), end, 0);
-        const hidden = codec.hide(toc.finish(members, removed));
+        const table = toc.finish(members, removed);
+        const hidden = codec.hide(table.packed);
         const footer = codec.encodeFooter({ tocOffset: storedLength, tocLength: hidden.length });
         write(hidden);
         write(footer);
@@ -112,6 +117,7 @@ export function createLayerWriter(disk: Disk, vault: Vault, options: LayerWriter
           mediaType: options.localOnly ? codec.localMediaType : codec.mediaType,
           diffId: `sha256:${diffHash.digest("hex")}`,
           tocSha256: createHash("sha256").update(hidden).digest("hex"),
+          tocBytes: table.bytes,
         };
       });
     },

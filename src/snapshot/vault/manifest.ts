@@ -18,6 +18,8 @@ export interface LayerRef {
   readonly diffId: string;
   /** Hex digest of the hidden table of contents. */
   readonly tocSha256: string;
+  /** Inflated length of the table; undefined for layers of older versions. */
+  readonly tocBytes?: number | undefined;
 }
 
 /** A checkpoint as read from its manifest. */
@@ -32,6 +34,7 @@ export interface Checkpoint {
 
 const CONFIG_TYPE = "application/vnd.oci.image.config.v1+json";
 const TOC_ANNOTATION = "vnd.lazarus.toc.sha256";
+const TOC_BYTES_ANNOTATION = "vnd.lazarus.toc.bytes";
 const LOCAL_ANNOTATION = "vnd.lazarus.local-only";
 const FORMAT = 1;
 
@@ -57,12 +60,13 @@ export function putCheckpoint(
       schemaVersion: 2,
       mediaType: MANIFEST_TYPE,
       config: { mediaType: CONFIG_TYPE, ...config },
-      layers: layers.map(({ mediaType, digest, size, tocSha256 }) => ({
+      layers: layers.map(({ mediaType, digest, size, tocSha256, tocBytes }) => ({
         mediaType,
         digest,
         size,
         annotations: {
           [TOC_ANNOTATION]: tocSha256,
+          ...(tocBytes === undefined ? {} : { [TOC_BYTES_ANNOTATION]: String(tocBytes) }),
           ...(isLocalOnly(mediaType) ? { [LOCAL_ANNOTATION]: "true" } : {}),
         },
       })),
@@ -105,7 +109,8 @@ export function readCheckpoint(vault: Vault, ref: CheckpointRef): Checkpoint {
   const diffIds = asObject(config.rootfs).diff_ids;
   const layers = manifest.layers.map((each: unknown, i): LayerRef => {
     const { digest, size, mediaType, annotations } = asObject(each);
-    const tocSha256 = asObject(annotations)[TOC_ANNOTATION];
+    const { [TOC_ANNOTATION]: tocSha256, [TOC_BYTES_ANNOTATION]: recorded } = asObject(annotations);
+    const tocBytes = recorded === undefined ? undefined : Number(recorded);
     const diffId: unknown = Array.isArray(diffIds) ? diffIds[i] : undefined;
     if (
       typeof digest !== "string" ||
@@ -113,11 +118,12 @@ export function readCheckpoint(vault: Vault, ref: CheckpointRef): Checkpoint {
       typeof mediaType !== "string" ||
       typeof diffId !== "string" ||
       typeof tocSha256 !== "string" ||
+      !(tocBytes === undefined || Number.isSafeInteger(tocBytes)) ||
       codecOf(mediaType) === undefined
     ) {
       throw damaged(`its layer ${i + 1} is not a layer of Lazarus`);
     }
-    return { digest, size, mediaType, diffId, tocSha256 };
+    return { digest, size, mediaType, diffId, tocSha256, tocBytes };
   });
   return { ref, metadata, layers, config: configDigest };
 }
@@ -137,6 +143,7 @@ export function layerSource(vault: Vault, layer: LayerRef): LayerSource {
     digest: layer.digest,
     codec: codecOf(layer.mediaType)!,
     tocSha256: layer.tocSha256,
+    tocBytes: layer.tocBytes,
   };
 }
 

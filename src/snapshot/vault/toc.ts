@@ -45,19 +45,23 @@ const VERSION = 1;
 const TYPE_OF: Readonly<Record<string, EntryType>> = { f: "file", d: "directory", l: "symlink", p: "fifo" };
 const PARSE_ROWS = 4096;
 
+/** No table inflates to more than this: a JavaScript string cannot be much longer. Enough for two million paths in one layer. */
+export const TOC_LIMIT_BYTES = 480 << 20;
+
 export class TocError extends Error {}
 
 export function encodeToc(toc: Toc): Buffer {
   const encoder = createTocEncoder();
   encoder.add(toc.entries);
-  return encoder.finish(toc.members, toc.removed);
+  return encoder.finish(toc.members, toc.removed).packed;
 }
 
 /** Encodes a table while its layer is written. Each block of rows is one gzip member. */
 export interface TocEncoder {
   readonly count: number;
   add(entries: readonly TocEntry[]): void;
-  finish(members: readonly Member[], removed: readonly string[]): Buffer;
+  /** Throws TocError if no reader could read the table. `bytes` is its inflated length. */
+  finish(members: readonly Member[], removed: readonly string[]): { packed: Buffer; bytes: number };
 }
 
 /** About 200 kB of text. */
@@ -67,9 +71,11 @@ export function createTocEncoder(): TocEncoder {
   const blocks: Buffer[] = [];
   let count = 0;
   let rows = 0;
+  let bytes = 0;
   let text = createRowText();
   const flush = () => {
     blocks.push(packText(text.bytes.subarray(0, text.length), rows));
+    bytes += text.length;
     text.length = 0;
     rows = 0;
   };
@@ -93,9 +99,12 @@ export function createTocEncoder(): TocEncoder {
       const last = text.bytes.subarray(0, text.length);
       const first = head.bytes.subarray(0, head.length);
       text = createRowText();
-      if (blocks.length === 0) return packText(Buffer.concat([first, last]), rows + removed.length);
+      bytes += first.length + last.length;
+      if (bytes > TOC_LIMIT_BYTES) throw new TocError(`its table of contents has ${bytes} bytes`);
+      if (blocks.length === 0)
+        return { packed: packText(Buffer.concat([first, last]), rows + removed.length), bytes };
       if (last.length > 0) blocks.push(packText(last, rows + removed.length));
-      return Buffer.concat([packText(first, 0), ...blocks]);
+      return { packed: Buffer.concat([packText(first, 0), ...blocks]), bytes };
     },
   };
 }
