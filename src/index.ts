@@ -8,7 +8,7 @@ export {
   resolveConfig,
   type Surroundings,
 } from "./cell/config.ts";
-export type { BeatResult } from "./cell/heartbeat.ts";
+export type { BeatRequest, BeatResult } from "./cell/heartbeat.ts";
 export { homeConfig } from "./cell/home-config.ts";
 export type { InitResult } from "./cell/init.ts";
 export type { BeatJobOptions, JobHeartbeat, JobReport } from "./cell/job.ts";

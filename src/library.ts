@@ -1,7 +1,7 @@
 // The public functions on cells and the registry. They call the internal operations, but mission ids are plain
 // strings and the machine is an option, which only tests set.
 import type { Config } from "./cell/config.ts";
-import { type BeatResult, beat as writeHeartbeat } from "./cell/heartbeat.ts";
+import { type BeatRequest, type BeatResult, beat as writeHeartbeat } from "./cell/heartbeat.ts";
 import { initCell as createCell, type InitResult } from "./cell/init.ts";
 import {
   type BeatJobOptions,
@@ -41,9 +41,9 @@ export function initCell(
 export function beat(
   config: Config,
   mission: string,
-  { machine = systemMachine, status }: MachineOption & { readonly status?: string } = {},
+  { machine = systemMachine, ...request }: MachineOption & BeatRequest = {},
 ): BeatResult {
-  return writeHeartbeat(machine, config, parseMissionId(mission), status);
+  return writeHeartbeat(machine, config, parseMissionId(mission), request);
 }
 
 /**

@@ -13,6 +13,8 @@ export interface AgentPaths {
   readonly lifeLock: string;
   readonly life: string;
   readonly exit: string;
+  /** Epoch seconds of the last heartbeat that the keeper wrote on the agent's behalf. */
+  readonly beat: string;
 }
 
 export function agentPaths(config: Config, mission: string): AgentPaths {
@@ -25,5 +27,6 @@ export function agentPaths(config: Config, mission: string): AgentPaths {
     lifeLock: join(directory, "life.lock"),
     life: join(directory, "life.json"),
     exit: join(directory, "exit.json"),
+    beat: join(directory, "beat"),
   };
 }

@@ -43,7 +43,7 @@ const stored = () => JSON.parse(readFileSync(file, "utf8"));
 describe("a beat", () => {
   it("writes mission_id, timestamp and status, with two-space indent and a final newline", async () => {
     await machine.clock.advance(1500);
-    beat(machine, config, MISSION, "sorting");
+    beat(machine, config, MISSION, { status: "sorting" });
     expect(readFileSync(file, "utf8")).toBe(
       '{\n  "mission_id": "m1",\n  "timestamp": 1800000001.5,\n  "status": "sorting"\n}\n',
     );
@@ -51,9 +51,9 @@ describe("a beat", () => {
 
   it("changes bootstrapped to alive, and keeps a status until it is changed", () => {
     expect(beat(machine, config, MISSION).heartbeat.status).toBe("alive");
-    beat(machine, config, MISSION, "sorting");
+    beat(machine, config, MISSION, { status: "sorting" });
     expect(beat(machine, config, MISSION).heartbeat.status).toBe("sorting");
-    expect(beat(machine, config, MISSION, "").heartbeat.status).toBe("");
+    expect(beat(machine, config, MISSION, { status: "" }).heartbeat.status).toBe("");
   });
 
   it("keeps fields of any type that other tools added", () => {

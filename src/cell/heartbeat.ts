@@ -1,11 +1,14 @@
-// Writes the heartbeat of a mission and keeps fields that other tools added. This is the hottest path of the CLI: agents
-// call it between steps, so it imports nothing heavy and does one durable write.
+// Writes the heartbeat of a mission and keeps fields that other tools added: the one write path of the CLI, HTTP and the
+// library. This is the hottest path of the CLI: agents call it between steps, so it imports nothing heavy and does one
+// durable write. The epoch is checked between the temporary file and the rename; see fence.ts (INV-4).
+import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { epochSeconds } from "../platform/clock.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
 import { exactNumbers, readJsonFile, writeJsonFile } from "../platform/json-file.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { Config } from "./config.ts";
+import { refuseEarlierLife } from "./fence.ts";
 import { cellPaths, type Heartbeat } from "./layout.ts";
 import { type MissionId, refuseOutside } from "./mission-id.ts";
 
@@ -22,7 +25,43 @@ export interface BeatResult {
   readonly replaced: string | undefined;
 }
 
-export function beat(machine: Machine, config: Config, mission: MissionId, status?: string): BeatResult {
+export interface BeatRequest {
+  /** Kept from the previous heartbeat if absent. */
+  readonly status?: string | undefined;
+  /** The life that the caller belongs to; a heartbeat of an earlier life is refused. */
+  readonly epoch?: number | undefined;
+}
+
+/** A write that was cancelled because a new life started is tried again; more lives do not start in the meantime. */
+const ATTEMPTS = 3;
+
+export function beat(
+  machine: Machine,
+  config: Config,
+  mission: MissionId,
+  { status, epoch }: BeatRequest = {},
+): BeatResult {
+  const checkEpoch = () => refuseEarlierLife(config, mission, epoch);
+  checkEpoch();
+  for (let attempt = 1; ; attempt += 1) {
+    const written = tryBeat(machine, config, mission, { status, checkEpoch, last: attempt === ATTEMPTS });
+    if (written !== undefined) return written;
+  }
+}
+
+interface Attempt {
+  readonly status: string | undefined;
+  checkEpoch(): void;
+  readonly last: boolean;
+}
+
+/** Undefined when the write was cancelled. */
+function tryBeat(
+  machine: Machine,
+  config: Config,
+  mission: MissionId,
+  { status, checkEpoch, last: isLast }: Attempt,
+): BeatResult | undefined {
   const paths = cellPaths(config, mission);
   const path = paths.heartbeatFile;
   refuseOutside(paths.root, dirname(path));
@@ -38,8 +77,9 @@ export function beat(machine: Machine, config: Config, mission: MissionId, statu
       status ?? (typeof lastStatus === "string" && lastStatus !== "bootstrapped" ? lastStatus : "alive"),
   };
   try {
-    writeJsonFile(machine.disk, path, heartbeat);
+    writeJsonFile(machine.disk, path, heartbeat, { beforeRename: checkEpoch });
   } catch (error) {
+    if (systemErrorCode(error) === "ENOENT" && !isLast && existsSync(dirname(path))) return undefined;
     throw beatError(error, mission, path, paths.root);
   }
   const last = previous.timestamp;

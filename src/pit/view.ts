@@ -1,6 +1,7 @@
 // Missions and their agents as plain data, for status, why and the HTTP API. Only reads.
-import { statSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import { agentPaths } from "../cell/agent-paths.ts";
 import type { Config } from "../cell/config.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "../cell/heartbeat.ts";
 import { pathsBelow } from "../cell/layout.ts";
@@ -140,18 +141,25 @@ export function lastActivityMs(config: Config, cellRoot: string): number {
   const paths = pathsBelow(config, cellRoot);
   return Math.max(
     modifiedMs(agentLog(cellRoot)),
-    ownHeartbeatMs(paths.heartbeatFile),
+    ownHeartbeatMs(paths.heartbeatFile, agentPaths(config, basename(cellRoot)).beat),
     modifiedMs(paths.worktree),
     modifiedMs(join(paths.worktree, ".git", "index")),
   );
 }
 
 /** A heartbeat that the keeper wrote shows that the process exists, not that the agent is active. */
-function ownHeartbeatMs(path: string): number {
+function ownHeartbeatMs(path: string, keeperBeatFile: string): number {
   const reading = readJsonFile(path, HEARTBEAT_LIMIT_BYTES);
-  if (!reading.ok) return 0;
-  const { timestamp, keeper_beat: keeperBeat } = reading.value;
-  return typeof timestamp === "number" && timestamp !== keeperBeat ? timestamp * 1000 : 0;
+  const timestamp = reading.ok ? reading.value.timestamp : undefined;
+  return typeof timestamp === "number" && timestamp !== readKeeperBeat(keeperBeatFile) ? timestamp * 1000 : 0;
+}
+
+function readKeeperBeat(path: string): number | undefined {
+  try {
+    return Number(readFileSync(path, "latin1"));
+  } catch {
+    return undefined;
+  }
 }
 
 /** When a flow or run last moved; 0 when there is none. */

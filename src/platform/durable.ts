@@ -13,6 +13,11 @@ export interface WriteOptions {
   readonly mode?: number;
 }
 
+export interface ReplaceOptions extends WriteOptions {
+  /** Called when the temporary file is complete, immediately before the rename. If it throws, nothing is replaced. */
+  beforeRename?(): void;
+}
+
 const PRIVATE_FILE = 0o600;
 const PRIVATE_DIRECTORY = 0o700;
 const TEMPORARY = /^\.(.+)\.(\d+)\.\d+\.tmp$/;
@@ -24,10 +29,11 @@ export function replaceFile(
   disk: Disk,
   path: string,
   data: string | Uint8Array,
-  options: WriteOptions = {},
+  options: ReplaceOptions = {},
 ): void {
   const temporary = writeTemporary(disk, path, data, options);
   try {
+    options.beforeRename?.();
     disk.rename(temporary, path);
   } catch (error) {
     discard(disk, temporary);
@@ -136,6 +142,25 @@ export function sweepTemporaries(disk: Disk, directory: string, isAlive: (pid: n
     if (removeFile(disk, join(directory, name))) swept.push(name);
   }
   return swept;
+}
+
+/** Makes every replacement of `path` that has not been renamed yet fail with ENOENT, by removing its temporary file. */
+export function cancelPendingWrites(disk: Disk, path: string): void {
+  let names: readonly string[];
+  try {
+    names = readdirSync(dirname(path));
+  } catch (error) {
+    if (systemErrorCode(error) === "ENOENT") return;
+    throw error;
+  }
+  for (const name of names) {
+    if (TEMPORARY.exec(name)?.[1] !== basename(path)) continue;
+    try {
+      disk.unlink(join(dirname(path), name));
+    } catch (error) {
+      if (systemErrorCode(error) !== "ENOENT") throw error;
+    }
+  }
 }
 
 function writeTemporary(disk: Disk, path: string, data: string | Uint8Array, options: WriteOptions): string {

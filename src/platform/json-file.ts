@@ -2,7 +2,7 @@
 // the end of the path and do not block on a FIFO, since untrusted processes can write to these directories.
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import type { Disk } from "./disk.ts";
-import { replaceFile, type WriteOptions } from "./durable.ts";
+import { type ReplaceOptions, replaceFile } from "./durable.ts";
 import { systemErrorCode } from "./errors.ts";
 
 export type JsonObject = Record<string, unknown>;
@@ -18,7 +18,7 @@ export function formatJson(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-export function writeJsonFile(disk: Disk, path: string, value: unknown, options?: WriteOptions): void {
+export function writeJsonFile(disk: Disk, path: string, value: unknown, options?: ReplaceOptions): void {
   replaceFile(disk, path, formatJson(value), options);
 }
 

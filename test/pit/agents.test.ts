@@ -176,14 +176,19 @@ describe("a detached agent", () => {
     const file = join(world.missions, "m1", "state", "heartbeat.json");
     writeFileSync(
       file,
-      JSON.stringify({ mission_id: "m1", timestamp: 5, status: "bootstrapped", mine: [1, 2] }, null, 2),
+      JSON.stringify(
+        { mission_id: "m1", timestamp: 1_700_000_000.25, status: "bootstrapped", mine: [1, 2] },
+        null,
+        2,
+      ),
     );
     world.run(["run", "m1", "-d", ...sh("sleep 600")]);
     const beat = () => JSON.parse(readFileSync(file, "utf8"));
-    await world.until("a beat", () => beat().timestamp > 1e9);
+    await world.until("a beat", () => beat().timestamp > 1_700_000_001);
     const first = beat();
     expect(first).toMatchObject({ mission_id: "m1", status: "running", mine: [1, 2] });
-    expect(first.keeper_beat).toBe(first.timestamp);
+    const keeperBeat = join(world.home, "run", "agents", "m1", "beat");
+    await world.until("its note", () => Number(readFileSync(keeperBeat, "utf8")) === beat().timestamp);
     await world.until("another", () => beat().timestamp > first.timestamp);
   });
 

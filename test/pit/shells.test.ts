@@ -22,7 +22,10 @@ function createKeeper(shell: readonly string[], { skip, onTestFinished }: TestCo
   const directory = mkdtempSync(join(tmpdir(), "lazarus-shell-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   mkdirSync(join(directory, "work"));
-  writeFileSync(join(directory, "heartbeat.json"), '{\n  "timestamp": 5,\n  "status": "bootstrapped"\n}\n');
+  writeFileSync(
+    join(directory, "heartbeat.json"),
+    '{\n  "timestamp": 1700000000.5,\n  "status": "bootstrapped"\n}\n',
+  );
   const keep = (agent: string, { script = KEEPER_SCRIPT, logCount = 2 } = {}): Promise<number | null> => {
     writeFileSync(join(directory, "keeper-0.sh"), script);
     const args = keeperArguments(
@@ -53,6 +56,16 @@ function createKeeper(shell: readonly string[], { skip, onTestFinished }: TestCo
   };
   const read = (file: string) => JSON.parse(readFileSync(join(directory, file), "utf8"));
   return { directory, keep, read };
+}
+
+/** Runs the keeper's function `beat` once; `prelude` may replace the programs that it calls. */
+function beatOnce(shell: readonly string[], directory: string, prelude = ""): string {
+  const functions = ["now", "beat"].map((name) =>
+    KEEPER_SCRIPT.slice(KEEPER_SCRIPT.indexOf(`\n${name}() {`)).replace(/\n}\n.*$/s, "\n}"),
+  );
+  const variables = `_dir='${directory}' _heart='${directory}/heartbeat.json' _every=1 _keeper=$$`;
+  const script = [prelude, ...functions, variables, "beat", "echo alive"].join("\n");
+  return spawnSync(shell[0]!, [...shell.slice(1), "-c", script], { encoding: "utf8" }).stdout;
 }
 
 describe.concurrent.each(SHELLS.map((words) => [words.join(" "), words] as const))("%s", (_, shell) => {
@@ -109,6 +122,44 @@ describe.concurrent.each(SHELLS.map((words) => [words.join(" "), words] as const
       { script: late },
     );
     expect(status).toBe(7);
+  });
+
+  it.for(["before", "after"])(
+    "keeps a heartbeat that lands %s the keeper reads the last one",
+    (when, test) => {
+      const { directory } = createKeeper(shell, test);
+      const durable = '{"timestamp": 1700000009.125, "status": "mine"}';
+      writeFileSync(join(directory, "durable.json"), durable);
+      const land = `mv -f '${directory}/durable.json' '${directory}/heartbeat.json'`;
+      // The call of sed that reads the whole heartbeat.
+      const sed = `sed() {
+      case $* in *bootstrapped*) ${when === "before" ? land : ":"} ;; esac
+      command sed "$@"
+      case $* in *bootstrapped*) ${when === "after" ? land : ":"} ;; esac
+    }`;
+      expect(beatOnce(shell, directory, sed)).toBe("alive\n");
+      expect(readFileSync(join(directory, "heartbeat.json"), "utf8")).toBe(durable);
+    },
+  );
+
+  it.for([
+    ["updates", "a number with a fraction", '{"timestamp": 1700000000.5, "status": "busy", "keep": [1, 2]}'],
+    ["updates", "the text of another tool", '{\n    "mine": "\\u00e4ä",\n    "timestamp":1700000000}'],
+    ["leaves", "a short number", '{"timestamp": 5}'],
+    ["leaves", "an octal number", '{"timestamp": 0999999999}'],
+    ["leaves", "a number beyond 64 bits", '{"timestamp": 99999999999999999999999}'],
+    ["leaves", "null", '{"timestamp": null}'],
+  ] as const)("%s the heartbeat with %s", ([what, , text], test) => {
+    const { directory, read } = createKeeper(shell, test);
+    writeFileSync(join(directory, "heartbeat.json"), text);
+    expect(beatOnce(shell, directory)).toBe("alive\n");
+    if (what === "leaves") expect(readFileSync(join(directory, "heartbeat.json"), "utf8")).toBe(text);
+    else {
+      const beat = read("heartbeat.json");
+      expect(beat).toEqual({ ...JSON.parse(text), timestamp: expect.any(Number) });
+      expect(beat.timestamp).toBeGreaterThan(1_700_000_001);
+      expect(read("beat")).toBe(beat.timestamp);
+    }
   });
 
   it("passes the environment unchanged and reports a signal as 128 + n", async (test) => {

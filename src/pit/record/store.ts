@@ -5,8 +5,10 @@ import { join } from "node:path";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import type { Config } from "../../cell/config.ts";
 import { readEpoch } from "../../cell/fence.ts";
+import { cellPaths } from "../../cell/layout.ts";
 import { isMissionId, type MissionId } from "../../cell/mission-id.ts";
-import { makeDirectory, replaceFile } from "../../platform/durable.ts";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { cancelPendingWrites, makeDirectory, replaceFile } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import {
   exactNumbers,
@@ -81,8 +83,18 @@ export function writeRecord(machine: Machine, config: Config, record: MissionRec
   }
 }
 
-/** Fences earlier lives: durable before any process of the new life exists (INV-4). Caller holds the mission's lock. */
-export function incrementEpoch(machine: Machine, config: Config, mission: string): number {
+/**
+ * Fences earlier lives (INV-4): their heartbeats that are being written are cancelled, later ones are refused. Durable
+ * before any process of the new life exists. Caller holds the mission's lock.
+ */
+export function fenceEarlierLives(machine: Machine, config: Config, mission: MissionId): number {
+  const epoch = incrementEpoch(machine, config, mission);
+  crashPoint("pit.start.epoch-raised");
+  cancelPendingWrites(machine.disk, cellPaths(config, mission).heartbeatFile);
+  return epoch;
+}
+
+function incrementEpoch(machine: Machine, config: Config, mission: string): number {
   const { directory, epoch: path } = agentPaths(config, mission);
   makeDirectory(machine.disk, directory);
   // The record has the epoch too: if the file is lost, the number still only grows.

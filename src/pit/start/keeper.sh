@@ -59,20 +59,21 @@ rotate() {
   [ "$_count" -gt 0 ] && tail -c "$_limit" <"$_out" >"$_log.1"
   true >"$_out"
 }
-# Only when the agent itself has not sent a heartbeat; keeps all other fields.
+# Only when the agent itself has not sent a heartbeat. Overwrites the number in place, padded to its length, instead of
+# replacing the file: a heartbeat that replaces it at the same moment wins, because the shell opens the file for writing
+# before sed reads it, so what was read is never written to a later file. A number with more or fewer digits is left alone.
 beat() {
-  [ -f "$_heart" ] || return 0
+  [ -f "$_heart" ] && [ ! -h "$_heart" ] || return 0
   [ "$(grep -c '"timestamp"' "$_heart")" = 1 ] || return 0
   now
   _s=${_ms%???}
-  _last=$(sed -n 's/.*"timestamp": *\([0-9]*\).*/\1/p' "$_heart")
-  [ "$((_s - ${_last:-0}))" -ge "$((_every - 1))" ] || return 0
-  _tmp=${_heart%/*}/.${_heart##*/}.$_keeper.0.tmp
-  sed -e '/^ *"keeper_beat": [0-9.]*,$/d' -e 's/"keeper_beat": *[0-9.]*, *//' \
-    -e 's/^\( *\)"timestamp": *[-+0-9.eE]*/\1"keeper_beat": '"$_s"',\
-\1"timestamp": '"$_s"'/' -e 's/{ *"timestamp": *[-+0-9.eE]*/{"keeper_beat": '"$_s"', "timestamp": '"$_s"'/' \
-    -e 's/"status": *"bootstrapped"/"status": "running"/' "$_heart" >"$_tmp" && mv -f "$_tmp" "$_heart"
-  rm -f "$_tmp"
+  _last=$(sed -n 's/.*"timestamp": *\([1-9][0-9.]*\).*/\1/p' "$_heart")
+  _whole=${_last%%.*}
+  [ "${#_whole}" = "${#_s}" ] && [ "$((_s - _whole))" -ge "$((_every - 1))" ] || return 0
+  # Before the heartbeat: it must not look like one of the agent's.
+  printf '%s\n' "$_s" 1<>"$_dir/beat"
+  sed -e 's/\("timestamp": *\)'"$_last"'/\1'"$(printf "%-${#_last}s" "$_s")"'/' \
+    -e 's/\("status": *\)"bootstrapped"/\1"running"     /' "$_heart" 1<>"$_heart"
 }
 orphaned() {
   myself

@@ -18,7 +18,7 @@ import { agentLog, pitSocketFile } from "../paths.ts";
 import { countOomKills } from "../processes/oom.ts";
 import { findKeepers, listProcesses } from "../processes/process-table.ts";
 import { beginLife, type MissionRecord, type RecordedLife } from "../record/record.ts";
-import { incrementEpoch, writeRecord } from "../record/store.ts";
+import { fenceEarlierLives, writeRecord } from "../record/store.ts";
 import { findObstacle } from "./find-obstacle.ts";
 import { keeperArguments, readKeeperScript } from "./keeper-arguments.ts";
 
@@ -67,7 +67,7 @@ export async function startAgent(
   const isWriter = (pid: number) => machine.processes.identify(pid) !== undefined;
   for (const directory of [paths.directory, dirname(cell.heartbeatFile)])
     if (existsSync(directory)) sweepTemporaries(machine.disk, directory, isWriter);
-  const epoch = incrementEpoch(machine, config, mission);
+  const epoch = fenceEarlierLives(machine, config, mission);
   crashPoint("pit.start.fenced");
   const command = await request.prepare(epoch);
   const begun = beginLife(record, {

@@ -1,4 +1,4 @@
-import { refuseFenced } from "../../../cell/fence.ts";
+import { epochOf } from "../../../cell/fence.ts";
 import { beat } from "../../../cell/heartbeat.ts";
 import { defineCommand } from "../../command.ts";
 import { escapeControls } from "../../render/paint.ts";
@@ -20,8 +20,10 @@ export const command = defineCommand({
   async run(context, { args, options }) {
     const mission = context.mission(args.mission);
     const { config } = context.config;
-    refuseFenced(() => config, context.surroundings.env, mission);
-    const { heartbeat, path, gapSeconds, replaced } = beat(context.machine, config, mission, options.status);
+    const { heartbeat, path, gapSeconds, replaced } = beat(context.machine, config, mission, {
+      status: options.status,
+      epoch: epochOf(context.surroundings.env, mission),
+    });
     if (replaced !== undefined)
       context.warn(`the heartbeat ${path} was unreadable (${replaced}) and has been replaced`);
     if (gapSeconds !== null && gapSeconds > config.stale_after_seconds) {
