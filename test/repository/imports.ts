@@ -13,6 +13,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["platform"],
   ["cell"],
   ["registry"],
+  ["effects"],
   ["alerts", "service"],
   ["flow", "run"],
   ["snapshot"],

@@ -1,0 +1,46 @@
+// Where a mission's effect history is: next to its cell, so that a restore of the cell does not change it, and derived from
+// the path of the cell alone, so that every program that works in the cell finds the same file, whatever its environment
+// and configuration are. Read-only.
+import { existsSync, realpathSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { isMissionId } from "../cell/mission-id.ts";
+
+/** Skipped by scans of the missions root, like every name that starts with `.lazarus-`. */
+const DIRECTORY = ".lazarus-effects";
+
+/** The history of the cell at `cellRoot`, which need not exist. */
+export function historyFile(cellRoot: string): string {
+  const real = resolveExisting(cellRoot);
+  return join(dirname(real), DIRECTORY, `${basename(real)}.jsonl`);
+}
+
+/** A cell, and a path inside it. */
+export interface CellPlace {
+  readonly cellRoot: string;
+  readonly file: string;
+  /** The path relative to the cell. */
+  readonly inside: string;
+}
+
+/** The innermost cell that `path` is in; undefined when it is in none. The path itself need not exist. */
+export function findCell(path: string): CellPlace | undefined {
+  const real = resolveExisting(path);
+  for (let directory = real; dirname(directory) !== directory; directory = dirname(directory)) {
+    if (!isMissionId(basename(directory))) continue;
+    const file = join(dirname(directory), DIRECTORY, `${basename(directory)}.jsonl`);
+    // An agent may have deleted its seed files; its history is still there.
+    if (!existsSync(join(directory, "meta", "mission.json")) && !existsSync(file)) continue;
+    return { cellRoot: directory, file, inside: real.slice(directory.length + 1) };
+  }
+  return undefined;
+}
+
+/** The real path, as far as it exists. */
+function resolveExisting(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    const parent = dirname(path);
+    return parent === path ? path : join(resolveExisting(parent), basename(path));
+  }
+}
