@@ -16,8 +16,9 @@ named explicitly must exist. The file is a JSON object; a key such as \`pit.revi
 the system's file, and overrides paths in a config file.
 
 A wrong value is an error that names the file, the key and the allowed values (exit code 78). Unknown keys are reported and
-ignored. \`pit.agents.<program>\` overrides the section \`pit\` for one program, and the key \`pit\` in a cell's
-\`config/cell.json\` overrides both for one mission.
+ignored. \`pit.agents.<program>\` overrides the section \`pit\` for one program, and \`lazarus set\` overrides both for one
+mission. The key \`pit\` in a cell's \`config/cell.json\`, where the agent can write, can only narrow them: a more cautious
+\`revive\`, lower limits, longer delays, more permanent exit codes. Anything else there is ignored with a warning.
 `;
 
 export function settingsPage(): string {

@@ -54,7 +54,7 @@ export async function startMission(
   const record = createRecord(previous.record, spec, machine.clock.nowMs());
   const started = await startAgent(context, record, {
     how: "start",
-    prepare: () => spec.command,
+    prepare: () => ({ command: spec.command }),
     ...(options.foreground ? { foreground: true } : {}),
   });
   context.recordEvent({
@@ -135,7 +135,7 @@ async function endMission(
     }
   }
   if (running) {
-    const settings = context.settings(mission, record.agent);
+    const settings = context.settings(record);
     const graceMs = (options.graceSeconds ?? settings.graceSeconds) * 1000;
     killed = await killAgent(context, record, graceMs);
     if (unlocked) await killUnlockedAgent(context, record, graceMs);
@@ -187,7 +187,7 @@ export async function reviveMission(
     if (record.wish !== "paused" || options.dryRun) return { outcome: "running" };
     return continueAgent(context, mission, record);
   }
-  if (options.dryRun) return previewRevival(context, mission, record);
+  if (options.dryRun) return previewRevival(context, record);
   const exit = await handleExit(context, record);
   if (exit.state === "checkpoint-failed") throw exit.error;
   const ended = exit.record ?? record;
@@ -222,13 +222,9 @@ function continueAgent(context: PitContext, mission: MissionId, record: MissionR
   return { outcome: "continued", processes: tree.length };
 }
 
-async function previewRevival(
-  context: PitContext,
-  mission: MissionId,
-  record: MissionRecord,
-): Promise<ReviveResult> {
+async function previewRevival(context: PitContext, record: MissionRecord): Promise<ReviveResult> {
   const end = await previewEnd(context, record);
-  const { healthyMs } = context.settings(mission, record.agent).limits;
+  const { healthyMs } = context.settings(record).limits;
   const ended = end === undefined ? record : endLife(record, end, healthyMs);
   return { outcome: "would-start", decision: planRevival(context, ended), record: ended };
 }

@@ -6,13 +6,13 @@ import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import { lockMission } from "../cell/mission-lock.ts";
-import { LazarusError } from "../platform/errors.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import type { Lock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
 import { type Event, type NewEvent, openRegistry, type Registry } from "../registry/registry.ts";
 import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
-import { type PitSettings, pitSettings, type SettingsSource } from "./settings.ts";
+import { applyCell } from "./narrow.ts";
+import { type Grants, grantedValues, type PitSettings, toSettings } from "./settings.ts";
 
 export interface PitContext extends Disposable {
   readonly machine: Machine;
@@ -31,7 +31,8 @@ export interface PitContext extends Disposable {
   /** Opened on first use; undefined when it cannot be opened. */
   registry(): Registry | undefined;
   openMission(mission: MissionId): MissionContext;
-  settings(mission: MissionId, agent: string | undefined): PitSettings;
+  /** What the user granted, narrowed by what the cell asks for (INV-11). Warns once about each key that is ignored. */
+  settings(record: Grants): PitSettings;
   /** Held by every operation that changes a mission's agent. */
   lockMission(mission: MissionId, purpose: string, waitMs?: number): Promise<Lock>;
 }
@@ -57,9 +58,9 @@ export function openPitContext(options: PitContextOptions): PitContext {
   let registry: Registry | undefined;
   const warned = new Set<string>();
   // A daemon retries for days: log each warning once.
-  const warnOnce = (line: string) => {
-    if (warned.has(line)) return;
-    warned.add(line);
+  const warnOnce = (line: string, id = line) => {
+    if (warned.has(id)) return;
+    warned.add(id);
     options.warn(line);
   };
   const openOnce = (): Registry | undefined => {
@@ -70,23 +71,12 @@ export function openPitContext(options: PitContextOptions): PitContext {
     }
     return registry;
   };
-  const cellSection = (mission: MissionId): SettingsSource => {
-    const path = cellPaths(config, mission).configFile;
-    const reading = readJsonFile(path);
-    if (!reading.ok && reading.why !== "absent")
-      throw new LazarusError("CONFIG_INVALID", `${path}: ${reading.reason}`, { hint: `edit ${path}` });
-    return { section: reading.ok ? reading.value.pit : undefined, where: `${path}: pit` };
-  };
-  // The agent can write to its own cell: a broken section there must not keep a user from stopping it, nor revive it.
-  const settings = (mission: MissionId, agent: string | undefined): PitSettings => {
-    const { document, file } = effective;
-    try {
-      return pitSettings(document, file, agent, cellSection(mission));
-    } catch (error) {
-      const fallback = pitSettings(document, file, agent);
-      warnOnce(`${messageOf(error)}; until this is fixed the section is ignored and revive is "ask"`);
-      return { ...fallback, revive: "ask" };
-    }
+  const settings = (record: Grants): PitSettings => {
+    const granted = grantedValues(effective.document, effective.file, record);
+    const { configFile } = cellPaths(config, record.mission as MissionId);
+    const { values, warnings } = applyCell(granted, record.mission, configFile, readJsonFile(configFile));
+    for (const [key, line] of Object.entries(warnings)) warnOnce(line, `${configFile} ${key}`);
+    return toSettings(values);
   };
   const recordEvent = (event: NewEvent): void => {
     try {

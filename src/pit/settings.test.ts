@@ -1,26 +1,32 @@
 import { describe, expect, test } from "vitest";
-import { checkPitSettings, pitSettings } from "./settings.ts";
+import { checkPitSettings, type Grants, grantedValues, toSettings } from "./settings.ts";
 
-const settings = (pit: object, agent?: string, cell?: object) =>
-  pitSettings({ pit }, "/etc/c.json", agent, cell && { section: cell, where: "/m/cell.json: pit" });
+const granted = (pit: object, grants?: Partial<Grants>) =>
+  grantedValues(
+    { pit },
+    "/etc/c.json",
+    grants && { mission: "m", agent: "claude", settings: {}, revive: null, stall_seconds: null, ...grants },
+  );
 
 describe("settings of the pit", () => {
   test("have defaults", () => {
-    expect(pitSettings({}, undefined)).toMatchObject({
+    expect(toSettings(grantedValues({}, undefined))).toMatchObject({
       revive: "ask",
       stallSeconds: null,
       checkpointEverySeconds: null,
       limits: { maxRevivalsPerHour: 5, maxAgeMs: 86_400_000, permanentExitCodes: [78] },
     });
   });
-  test("of a mission override those of its agent, which override the section", () => {
+  test("options of run override those of the mission, then of its agent, then the section", () => {
     const pit = { revive: "no", grace_seconds: 3, agents: { claude: { revive: "yes", stall_seconds: 60 } } };
-    expect(settings(pit)).toMatchObject({ revive: "no", stallSeconds: null });
-    expect(settings(pit, "claude")).toMatchObject({ revive: "yes", stallSeconds: 60, graceSeconds: 3 });
-    expect(settings(pit, "claude", { revive: "ask", stall_seconds: null })).toMatchObject({
-      revive: "ask",
-      stallSeconds: null,
-      graceSeconds: 3,
+    expect(granted(pit)).toMatchObject({ revive: "no", stall_seconds: null });
+    expect(granted(pit, {})).toMatchObject({ revive: "yes", stall_seconds: 60, grace_seconds: 3 });
+    const settings = { revive: "ask", stall_seconds: null };
+    expect(granted(pit, { settings })).toMatchObject({ revive: "ask", stall_seconds: null });
+    expect(granted(pit, { settings, revive: "substitute", stall_seconds: 5 })).toMatchObject({
+      revive: "substitute",
+      stall_seconds: 5,
+      grace_seconds: 3,
     });
   });
   test.each([
@@ -32,10 +38,10 @@ describe("settings of the pit", () => {
     [{ agents: [] }, "pit.agents is not an object"],
     [{ grace_seconds: -1 }, "pit.grace_seconds is not a number, 0 or more"],
   ])("name file and key of a wrong value: %o", (pit, message) => {
-    expect(() => settings(pit)).toThrow(message);
+    expect(() => granted(pit)).toThrow(message);
   });
   test("ignore the removed key jitter as any unknown key", () => {
-    expect(settings({ jitter: 1.5 })).toEqual(settings({}));
+    expect(granted({ jitter: 1.5 })).toEqual(granted({}));
     expect(checkPitSettings({ pit: { jitter: 0.5 } }, "c")).toEqual([
       'c: pit: unknown key "jitter" is not used',
     ]);

@@ -1,6 +1,7 @@
-// The section `pit` of the config. A mission's own settings (config/cell.json, key `pit`) override those of its agent
-// (`pit.agents.<name>`), which override the section itself, which overrides the defaults. Pure: documents in, settings
-// out; a wrong value is an error that names file and key.
+// The section `pit` of the config and what the user granted one mission. Options of `run` override the mission's settings
+// (`lazarus set`), which override those of its agent (`pit.agents.<name>`), which override the section, which overrides
+// the defaults. Nothing here comes from a cell: narrow.ts applies what a cell asks for (INV-11). Pure; a wrong value is an
+// error that names file and key.
 import {
   defaultsOf,
   invalidSetting,
@@ -11,7 +12,7 @@ import {
 } from "../cell/settings.ts";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import { DEFAULT_LIMITS, type PolicyLimits } from "./death/policy.ts";
-import { REVIVE_MODES, type ReviveMode } from "./record/record.ts";
+import { type MissionRecord, REVIVE_MODES, type ReviveMode } from "./record/record.ts";
 
 export interface QuotaPattern {
   /** A regular expression for one line of output; its first group, if any, says when the quota resets. */
@@ -118,29 +119,26 @@ export interface PitSettings {
   readonly quotaPatterns: readonly QuotaPattern[];
 }
 
-export interface SettingsSource {
-  /** The section as read from the file. */
-  readonly section: unknown;
-  /** Its place: "/etc/lazarus/config.json: pit". */
-  readonly where: string;
-}
+/** A value for every key of the section. */
+export type PitValues = SettingValues<typeof PIT_SETTINGS>;
 
-/** The settings for one agent of one mission; those of the section when neither is given. */
-export function pitSettings(
-  document: JsonObject,
-  file: string | undefined,
-  agent?: string,
-  mission?: SettingsSource,
-): PitSettings {
+/** What a mission's record says about its settings. */
+export type Grants = Pick<MissionRecord, "mission" | "agent" | "settings" | "revive" | "stall_seconds">;
+
+/** What the user granted one mission; the values of the section when no mission is given. */
+export function grantedValues(document: JsonObject, file: string | undefined, grants?: Grants): PitValues {
+  const agent = grants?.agent;
   const where = `${file ?? "config"}: pit`;
   const agents = agentSections(document, where);
   const own = agent !== undefined && Object.hasOwn(agents, agent) ? agents[agent] : undefined;
-  return fromValues({
+  return {
     ...defaultsOf(PIT_SETTINGS),
     ...readSection(PIT_SETTINGS, document.pit, where),
     ...readSection(PIT_SETTINGS, own, `${where}.agents.${agent}`),
-    ...readSection(PIT_SETTINGS, mission?.section, mission?.where ?? ""),
-  });
+    ...readSection(PIT_SETTINGS, grants?.settings, `the settings of ${grants?.mission}`),
+    ...(grants?.revive == null ? {} : { revive: grants.revive }),
+    ...(grants?.stall_seconds == null ? {} : { stall_seconds: grants.stall_seconds }),
+  };
 }
 
 /** Keys of the section that other modules read. */
@@ -148,10 +146,11 @@ const OTHER_KEYS = ["agents", "http_port", "gitea"];
 
 /** Throws for a wrong value anywhere in the section; returns a line for each unknown key. */
 export function checkPitSettings(document: JsonObject, file: string | undefined): string[] {
-  pitSettings(document, file);
+  grantedValues(document, file);
   const where = `${file ?? "config"}: pit`;
   const agents = agentSections(document, where);
-  for (const agent of Object.keys(agents)) pitSettings(document, file, agent);
+  for (const [agent, own] of Object.entries(agents))
+    readSection(PIT_SETTINGS, own, `${where}.agents.${agent}`);
   const known = Object.keys(PIT_SETTINGS);
   return [
     ...unknownKeys(document.pit, where, [...known, ...OTHER_KEYS]),
@@ -172,7 +171,7 @@ function unknownKeys(section: unknown, where: string, known: readonly string[]):
     .map((key) => `${where}: unknown key ${JSON.stringify(key)} is not used`);
 }
 
-function fromValues(values: SettingValues<typeof PIT_SETTINGS>): PitSettings {
+export function toSettings(values: PitValues): PitSettings {
   return {
     revive: values.revive,
     limits: {

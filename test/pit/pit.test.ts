@@ -204,28 +204,6 @@ describe("on the end of an agent, the pit", () => {
     await world.until("the substitute", () => world.log("m1").includes("other 2"));
   });
 
-  it("resumes with the cell's own command", async () => {
-    world.run(["init", "m1"]);
-    const file = join(world.missions, "m1", "config", "cell.json");
-    const cell = JSON.parse(readFileSync(file, "utf8"));
-    const resume = [
-      "sh",
-      "-c",
-      'echo "resumed $0 $1 $2"; exec sleep 600',
-      "{session}",
-      "{mission}",
-      "{epoch}",
-    ];
-    writeFileSync(file, JSON.stringify({ ...cell, resume_command: resume }));
-    writeFileSync(
-      join(world.missions, "m1", "state", "session.json"),
-      JSON.stringify({ session_id: "abc-123" }),
-    );
-    await world.openPit();
-    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exit 1")]);
-    await world.until("the resume", () => world.log("m1").includes("resumed abc-123 m1 2"));
-  });
-
   it("steps back to an older checkpoint when the same crash repeats, after a checkpoint of the failed state", async () => {
     configure({ max_revivals_per_hour: 20, alike_crashes_per_step: 2 });
     const file = join(world.missions, "m1", "worktree", "state");

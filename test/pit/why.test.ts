@@ -15,12 +15,12 @@ import {
   setDecision,
   setDesiredState,
 } from "../../src/pit/record/record.ts";
-import { pitSettings } from "../../src/pit/settings.ts";
+import { grantedValues, toSettings } from "../../src/pit/settings.ts";
 import type { MissionView } from "../../src/pit/view.ts";
 
 const START = Date.UTC(2026, 10, 16, 1, 0, 0);
 const MINUTE = 60_000;
-const settings = pitSettings({}, undefined);
+const settings = toSettings(grantedValues({}, undefined));
 
 interface Death {
   readonly facts?: Partial<EndFacts>;

@@ -68,7 +68,7 @@ export async function previewEnd(
   record: MissionRecord,
 ): Promise<RecordedEnd | undefined> {
   if (nextStep(record) !== "record-end") return undefined;
-  const settings = context.settings(parseMissionId(record.mission), record.agent);
+  const settings = context.settings(record);
   return classifyEnd(await collectFacts(context, record, { ...readKeeperFiles(context, record), settings }));
 }
 

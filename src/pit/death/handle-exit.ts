@@ -60,7 +60,7 @@ export async function handleExit(
     crashPoint("pit.exit.checkpointed");
   }
   if (nextStep(record) === "wait") {
-    const { maxAgeMs } = settingsOf(context, record).limits;
+    const { maxAgeMs } = context.settings(record).limits;
     const refreshed = refreshDecision(record, machine.clock.nowMs(), maxAgeMs);
     if (refreshed !== record) writeRecord(machine, config, refreshed);
     record = refreshed;
@@ -72,16 +72,12 @@ export async function handleExit(
   return { state: "handled", record, decision: record.decision! };
 }
 
-function settingsOf(context: PitContext, { mission, agent }: MissionRecord): PitSettings {
-  return context.settings(parseMissionId(mission), agent);
-}
-
 async function recordEnd(
   context: PitContext,
   record: MissionRecord,
   sleptUntilMs: number | undefined,
 ): Promise<MissionRecord> {
-  const settings = settingsOf(context, record);
+  const settings = context.settings(record);
   const files = readKeeperFiles(context, record);
   const orphans = await killOrphansOf(context, record, settings, files);
   const facts = await collectFacts(context, record, { ...files, settings, orphans, sleptUntilMs });
@@ -181,11 +177,11 @@ function decide(context: PitContext, record: MissionRecord): MissionRecord {
 /** What the policy decides now about the life that ended. Only reads. */
 export function planRevival(context: PitContext, record: MissionRecord): Decision {
   const { machine, config } = context;
-  const settings = settingsOf(context, record);
+  const settings = context.settings(record);
   const obstacle = findObstacle(config, record);
   return decideRevival(
     situationOf(record, {
-      mode: record.revive ?? settings.revive,
+      mode: settings.revive,
       limits: settings.limits,
       olderCheckpoints: obstacle === undefined ? listOlderCheckpoints(context, record) : [],
       obstacle: obstacle === undefined ? null : `${obstacle.reason}; ${obstacle.hint}`,

@@ -38,7 +38,7 @@ export async function killAgent(
     if (sendSignal(pid, "SIGKILL")) killed = true;
   };
   agentPids(context, identify(context, record)).forEach(kill);
-  const { leftoverGraceSeconds } = context.settings(parseMissionId(mission), record.agent);
+  const { leftoverGraceSeconds } = context.settings(record);
   await waitWhile(clock, isAlive, leftoverGraceSeconds * 1000 + KEEPER_WAIT_MS);
   if (isAlive()) {
     // The keeper hangs, is stopped, or never wrote life.json.

@@ -59,6 +59,7 @@ function explainRunning(view: MissionView, record: MissionRecord, { nowMs }: Why
     headline: `${mission} is ${paused ? "paused" : "running"} (process ${pid}).`,
     facts: [
       describeLife(record, nowMs),
+      ...describeNote(record),
       ...(activeMs ? [`last activity ${formatDuration(nowMs - activeMs)} ago`] : []),
       ...(record.end === null ? [] : [`previous life: ${describeEnd(record.end)}`]),
     ],
@@ -123,7 +124,12 @@ function describeSpan(record: MissionRecord, end: RecordedEnd, nowMs: number): s
   return [
     `${describeLife(record, nowMs)} and lasted ${formatDuration(livedMs)}`,
     `it ended ${formatDuration(nowMs - end.at_ms)} ago`,
+    ...describeNote(record),
   ];
+}
+
+function describeNote({ life }: MissionRecord): string[] {
+  return life?.note === undefined ? [] : [life.note];
 }
 
 function listFacts(view: MissionView, record: MissionRecord, end: RecordedEnd, nowMs: number): string[] {

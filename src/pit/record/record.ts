@@ -37,6 +37,8 @@ export interface RecordedLife {
   readonly oom_kills: number | null;
   /** Size of the log at the start; what follows is this life's output. */
   readonly log_bytes: number;
+  /** What the user should know about the choice of the command. */
+  readonly note?: string;
 }
 
 export interface RecordedEnd {
@@ -102,12 +104,17 @@ export interface AgentSpec {
   /** Null: as configured. */
   readonly revive: ReviveMode | null;
   readonly substitute: readonly string[] | null;
+  /** Starts a revival instead of `command`; absent: that of the previous life, if its command was the same. */
+  readonly resume_command?: readonly string[] | null;
   readonly stall_seconds: number | null;
 }
 
 /** The stored document; `wish` is the desired state and `scene` the checkpoint taken after the end. */
 export interface MissionRecord extends AgentSpec {
   readonly format: 1;
+  readonly resume_command: readonly string[] | null;
+  /** Settings of the pit that the user granted this mission, by key (INV-11). */
+  readonly settings: Readonly<Record<string, unknown>>;
   readonly wish: DesiredState;
   readonly wish_ms: number;
   readonly life: RecordedLife | null;
@@ -139,10 +146,20 @@ export function createRecord(
   return resetBackoff({
     ...(previous ?? DEFAULTS),
     ...spec,
+    resume_command: spec.resume_command ?? keptResumeCommand(previous, spec),
     wish: "running",
     wish_ms: nowMs,
     last_seen_ms: nowMs,
   });
+}
+
+/** A resume command belongs to the command that it resumes. */
+function keptResumeCommand(
+  previous: MissionRecord | undefined,
+  { command, resume_command: given }: AgentSpec,
+): readonly string[] | null {
+  if (given !== undefined || previous === undefined) return null;
+  return JSON.stringify(previous.command) === JSON.stringify(command) ? previous.resume_command : null;
 }
 
 /** Values of absent fields, including those that older versions did not write. */
@@ -152,7 +169,9 @@ export const DEFAULTS = {
   env: {},
   revive: null,
   substitute: null,
+  resume_command: null,
   stall_seconds: null,
+  settings: {},
   wish_ms: 0,
   last_seen_ms: 0,
   life: null,

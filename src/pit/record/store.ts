@@ -58,6 +58,8 @@ function isValidRecord(value: Readonly<Record<string, unknown>>): boolean {
     (value.cwd === null || typeof value.cwd === "string") &&
     (value.revive === null || (REVIVE_MODES as readonly unknown[]).includes(value.revive)) &&
     (value.substitute === null || isStrings(value.substitute)) &&
+    (value.resume_command === null || isStrings(value.resume_command)) &&
+    isJsonObject(value.settings) &&
     (DESIRED_STATES as readonly unknown[]).includes(value.wish) &&
     Array.isArray(value.revivals_ms) &&
     value.revivals_ms.every(Number.isFinite) &&

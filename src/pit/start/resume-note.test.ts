@@ -2,11 +2,11 @@ import { describe, expect, test } from "vitest";
 import type { FlowPosition } from "../../flow/operations/positions.ts";
 import type { RunPosition } from "../../run/stores/positions.ts";
 import { beginLife, createRecord, endLife, setCheckpoint } from "../record/record.ts";
-import { pitSettings } from "../settings.ts";
+import { grantedValues, toSettings } from "../settings.ts";
 import { handoffText, type ResumeFacts, resumeDocument } from "./resume-note.ts";
 
 const START = Date.UTC(2026, 10, 16);
-const { limits } = pitSettings({}, undefined);
+const { limits } = toSettings(grantedValues({}, undefined));
 const spec = {
   mission: "m1",
   agent: "claude",

@@ -9,8 +9,9 @@ import { readJsonFile } from "../../platform/json-file.ts";
 import { readRunPositions } from "../../run/stores/positions.ts";
 import type { PitContext } from "../context.ts";
 import type { MissionRecord, RecordedLife } from "../record/record.ts";
+import { fillPlaceholders } from "./resume-command.ts";
 import { writeResumeNote } from "./resume-note.ts";
-import { type Started, startAgent } from "./start-agent.ts";
+import { type Prepared, type Started, startAgent } from "./start-agent.ts";
 
 export interface Revival {
   readonly how: Extract<RecordedLife["how"], "revival" | "substitute">;
@@ -48,19 +49,16 @@ export async function reviveAgent(
   return started;
 }
 
-/** Returns the command to start. */
+/** Returns the command to start, and why it is not the resume command. */
 async function prepareRevival(
   context: PitContext,
   mission: MissionId,
   record: MissionRecord,
   { how, stepBackTo }: Revival,
   epoch: number,
-): Promise<readonly string[]> {
+): Promise<Prepared> {
   const { machine, config } = context;
   const cell = cellPaths(config, mission);
-  // Before the step back, which may restore an older cell.json.
-  const template =
-    how === "substitute" ? (record.substitute ?? record.command) : readResumeCommand(cell.configFile);
   const changes = stepBackTo === null ? [] : await stepBack(context, mission, stepBackTo);
   crashPoint("pit.revive.stepped-back");
   writeResumeNote(machine, cell.root, {
@@ -74,15 +72,19 @@ async function prepareRevival(
     changesInAll: changes.length,
   });
   crashPoint("pit.revive.noted");
-  if (template === undefined) return record.command;
-  const values = {
+  const name = how === "substitute" ? "substitute" : "resume_command";
+  const template = record[name];
+  if (template === null) return { command: record.command };
+  const filled = fillPlaceholders(template, {
     mission,
     cell: cell.root,
     checkpoint: stepBackTo ?? record.scene?.checkpoint ?? "",
     epoch: String(epoch),
     session: readSession(cell.root),
-  };
-  return fillPlaceholders(template, values) ?? record.command;
+  });
+  if ("command" in filled) return filled;
+  const note = `started with its start command, since ${name} cannot be used: ${filled.refused}`;
+  return { command: record.command, note };
 }
 
 /** Restores an older checkpoint in place. Returns what could not be restored exactly, then what changed. */
@@ -96,49 +98,6 @@ async function stepBack(context: PitContext, mission: MissionId, checkpoint: str
       : [],
   );
   return [...flaws.map(({ path, reason }) => `not restored exactly: ${path}: ${reason}`), ...lines];
-}
-
-export interface Placeholders {
-  readonly mission: string;
-  readonly cell: string;
-  readonly checkpoint: string;
-  readonly epoch: string;
-  /** Empty when the agent has stored none. */
-  readonly session: string;
-}
-
-/**
- * Replaces placeholders word by word: a value never becomes more than one argument, and no shell is involved. Undefined
- * when the template needs a `{session}` and there is none; the caller falls back to the start command.
- */
-export function fillPlaceholders(
-  template: readonly string[],
-  values: Placeholders,
-): readonly string[] | undefined {
-  if (values.session === "" && template.some((word) => word.includes("{session}"))) return undefined;
-  return template.map((word) =>
-    word.replaceAll(
-      /\{(mission|cell|checkpoint|epoch|session)\}/g,
-      (_, name: keyof Placeholders) => values[name],
-    ),
-  );
-}
-
-/** `resume_command` of config/cell.json: a list of arguments, or one line that is split at blanks. */
-function readResumeCommand(configFile: string): readonly string[] | undefined {
-  const reading = readJsonFile(configFile);
-  const command = reading.ok ? reading.value.resume_command : undefined;
-  if (Array.isArray(command) && command.length > 0 && command.every((word) => typeof word === "string"))
-    return command;
-  if (typeof command === "string" && command.trim() !== "") return splitWords(command);
-  return undefined;
-}
-
-/** Splits at blanks and honors quotes. Not a shell: nothing is expanded. */
-export function splitWords(line: string): string[] {
-  return [...line.matchAll(/"((?:[^"\\]|\\.)*)"|'([^']*)'|(\S+)/g)].map(
-    ([, double, single, plain]) => double?.replaceAll(/\\(.)/g, "$1") ?? single ?? plain ?? "",
-  );
 }
 
 /** The agent's conversation, if the agent or one of its hooks wrote it to state/session.json. */

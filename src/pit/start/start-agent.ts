@@ -26,8 +26,14 @@ export interface StartRequest {
   readonly how: RecordedLife["how"];
   /** The agent gets the caller's terminal, and the caller waits for it. */
   readonly foreground?: boolean;
-  /** Runs between fence and start, when no earlier life can write any more; returns the command to start. */
-  prepare(epoch: number): Promise<readonly string[]> | readonly string[];
+  /** Runs between fence and start, when no earlier life can write any more. */
+  prepare(epoch: number): Promise<Prepared> | Prepared;
+}
+
+export interface Prepared {
+  readonly command: readonly string[];
+  /** What the user should know about the choice of the command. */
+  readonly note?: string;
 }
 
 export interface Started {
@@ -69,7 +75,7 @@ export async function startAgent(
     if (existsSync(directory)) sweepTemporaries(machine.disk, directory, isWriter);
   const epoch = fenceEarlierLives(machine, config, mission);
   crashPoint("pit.start.fenced");
-  const command = await request.prepare(epoch);
+  const { command, note } = await request.prepare(epoch);
   const begun = beginLife(record, {
     epoch,
     started_ms: machine.clock.nowMs(),
@@ -77,6 +83,7 @@ export async function startAgent(
     command,
     oom_kills: countOomKills(),
     log_bytes: statSync(agentLog(cell.root), { throwIfNoEntry: false })?.size ?? 0,
+    ...(note === undefined ? {} : { note }),
   });
   writeRecord(machine, config, begun);
   crashPoint("pit.start.recorded");
@@ -150,7 +157,7 @@ function spawnKeeper(
   const { epoch, command } = record.life!;
   const mission = parseMissionId(record.mission);
   const cell = cellPaths(config, mission);
-  const settings = context.settings(mission, record.agent);
+  const settings = context.settings(record);
   makeDirectory(machine.disk, join(cell.root, "logs"));
   const keeperArgs = keeperArguments(
     {

@@ -94,5 +94,5 @@ export async function killStalled(context: PitContext, mission: MissionId, reaso
   const stalled = markStalled(record, machine.clock.nowMs(), reason);
   writeRecord(machine, config, stalled);
   context.log(`${mission}: killing stalled agent: ${reason}`);
-  await killAgent(context, stalled, context.settings(mission, record.agent).graceSeconds * 1000);
+  await killAgent(context, stalled, context.settings(record).graceSeconds * 1000);
 }

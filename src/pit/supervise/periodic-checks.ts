@@ -51,13 +51,13 @@ export function createSettingsCache(context: PitContext): SettingsCache {
 function readSettings(context: PitContext, mission: MissionId): AgentSettings | undefined {
   const record = readRecord(context.config, mission);
   if (record === undefined) return undefined;
-  const settings = context.settings(mission, record.agent);
+  const settings = context.settings(record);
   return {
     agent: record.agent,
     shouldRun: record.wish === "running",
     checkpointEverySeconds: settings.checkpointEverySeconds,
     stall: {
-      stallSeconds: record.stall_seconds ?? settings.stallSeconds,
+      stallSeconds: settings.stallSeconds,
       progressSeconds: settings.progressSeconds,
     },
   };

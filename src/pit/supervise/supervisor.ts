@@ -230,7 +230,7 @@ export async function shutDown(supervisor: Supervisor): Promise<void> {
   for (const { mission } of [...watchList.all()]) {
     try {
       const record = readRecord(context.config, mission);
-      if (record === undefined || !context.settings(mission, record.agent).checkpointAtShutdown) continue;
+      if (record === undefined || !context.settings(record).checkpointAtShutdown) continue;
       if (clock.monotonicMs() > deadlineMs)
         context.log(`${mission}: no time left for the shutdown checkpoint`);
       else await capture(context, mission, "shutdown", null, record.agent);

@@ -7,7 +7,8 @@ import { describeEnd } from "../../../pit/describe.ts";
 import { openSignalRelay, waitForAgent } from "../../../pit/foreground.ts";
 import { agentLog } from "../../../pit/paths.ts";
 import { REVIVE_MODES, type ReviveMode } from "../../../pit/record/record.ts";
-import { agentName, splitWords } from "../../../pit/start/revive.ts";
+import { findTemplateProblem, splitWords } from "../../../pit/start/resume-command.ts";
+import { agentName } from "../../../pit/start/revive.ts";
 import { pitOwner } from "../../../pit/view.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
@@ -31,6 +32,12 @@ export const command = defineCommand({
       value: "MODE",
       choices: [...REVIVE_MODES],
       summary: "what to do after a crash (default ask)",
+    },
+    "resume-command": {
+      type: "text",
+      value: "COMMAND",
+      summary:
+        "command that starts a revival; may contain {session}, {mission}, {cell}, {checkpoint}, {epoch}",
     },
     substitute: { type: "text", value: "COMMAND", summary: "command to start with --revive substitute" },
     detach: { type: "flag", short: "d", summary: "run in the background" },
@@ -63,8 +70,14 @@ export const command = defineCommand({
     const mission = context.mission(args.mission);
     if (rest.length === 0) throw usage("run", `missing command: lazarus run ${mission} -- COMMAND`);
     const substitute = options.substitute === undefined ? null : splitWords(options.substitute);
-    if ((options.revive === "substitute" && substitute === null) || substitute?.length === 0)
+    if (options.revive === "substitute" && substitute === null)
       throw usage("run", "--revive substitute needs --substitute COMMAND");
+    const resumeCommand =
+      options["resume-command"] === undefined ? undefined : splitWords(options["resume-command"]);
+    for (const template of [substitute, resumeCommand]) {
+      const problem = template == null ? undefined : findTemplateProblem(template);
+      if (problem !== undefined) throw usage("run", problem);
+    }
     if (options.stall !== undefined && !(options.stall > 0))
       throw usage("run", "--stall needs a number of seconds above 0");
     using pitContext = openCliPitContext(context);
@@ -78,6 +91,7 @@ export const command = defineCommand({
       env: readEnv(context, options.env),
       revive: (options.revive as ReviveMode | undefined) ?? null,
       substitute,
+      ...(resumeCommand === undefined ? {} : { resume_command: resumeCommand }),
       stall_seconds: options.stall ?? null,
     };
     // Installed before the agent starts, so that no signal is lost.
