@@ -8,13 +8,16 @@ export interface CaptureItem {
   readonly type: EntryType;
   /** As the walk saw it; decides how the item is packed, not what is packed. */
   readonly size: number;
-  /** Where to read the bytes if not in the cell itself (the backup of a database). */
+  /** Set for a database in use: the copy that SQLite made of it, or LIVE_FILE where it could not. */
   readonly source?: string;
   /** Hard-link group, set on every member. */
   readonly group?: string;
   /** Path of the group's first member: this one is packed as a link to it. */
   readonly linkTo?: string;
 }
+
+/** The `source` of a database that is read in the cell although it is in use. */
+export const LIVE_FILE = "";
 
 /** The part of stat that the stat cache compares next time, taken when the path was captured. */
 export interface StatMark {
@@ -60,7 +63,8 @@ export interface PackTask {
 /** One piece of a large file: `prefix` holds its header, `suffixLength` is the padding after it. */
 export interface PieceTask {
   readonly kind: "piece";
-  readonly file: string;
+  readonly root: string;
+  readonly item: CaptureItem;
   readonly offset: number;
   readonly length: number;
   readonly prefix: Uint8Array;

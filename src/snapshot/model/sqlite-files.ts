@@ -18,10 +18,13 @@ export function isSidecar(name: string): boolean {
   return sidecarSuffix(name) !== undefined;
 }
 
-/** Whether the path is a regular file that starts with SQLite's magic. Follows no link and does not block on a FIFO. */
-export function isDatabaseFile(path: string): boolean {
+/** Whether the path that `locate` returns is a regular file that starts with SQLite's magic. Follows no link and does not block on a FIFO. */
+export function isDatabaseFile(locate: () => string): boolean {
   try {
-    const fd = openSync(systemPath(path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    const fd = openSync(
+      systemPath(locate()),
+      constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+    );
     try {
       const head = Buffer.alloc(SQLITE_MAGIC.length);
       return (

@@ -1,15 +1,19 @@
 // Databases in use are captured from copies that SQLite makes in the vault's scratch directory. A database that SQLite
 // cannot copy is captured as plain files, with a flaw (INV-6).
 import { hash } from "node:crypto";
+import { lstatSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { LIVE_FILE } from "../model/capture-item.ts";
 import type { Flaw } from "../model/entry.ts";
+import { OpenTree } from "../model/open-tree.ts";
+import { systemPath } from "../model/path-bytes.ts";
 import { isSidecar } from "../model/sqlite-files.ts";
 import type { Walk } from "../scan/found.ts";
 import { nameAt } from "../scan/name-table.ts";
 import type { StatCache } from "../scan/stat-cache.ts";
 import { backupDatabase, findDatabasesInUse } from "./sqlite-backup.ts";
 
-/** Where the bytes of a database are read: the copy, or the live file where SQLite could not make one. */
+/** Where the bytes of a database are read: the copy, or LIVE_FILE where SQLite could not make one. */
 export interface DatabaseCopy {
   readonly database: string;
   readonly source: string;
@@ -52,10 +56,25 @@ export async function copyDatabase(
   const live = `${cellRoot}/${database}`;
   // Named after the path: a second copy replaces the first one and no other database's.
   const copy = join(scratch, `database-${hash("sha256", database)}`);
-  const failure = await backupDatabase(live, copy);
+  const isInCell = () => isOpenInCell(cellRoot, database);
+  const failure = await backupDatabase(live, copy, { isInCell });
   if (failure === undefined) return { database, source: copy };
   const reason = `SQLite could not copy it (${failure}); captured as plain files`;
-  return { database, source: live, flaw: { path: database, kind: "degraded", reason } };
+  return { database, source: LIVE_FILE, flaw: { path: database, kind: "degraded", reason } };
+}
+
+/**
+ * Whether this process has opened the file that the cell has at this path. SQLite resolves links in a path itself, so a
+ * directory that has just become a link would lead it out of the cell.
+ */
+function isOpenInCell(cellRoot: string, database: string): boolean {
+  using tree = new OpenTree(cellRoot);
+  const found = lstatSync(systemPath(tree.at(database)), { bigint: true });
+  if (process.platform !== "linux") return found.isFile();
+  return readdirSync("/proc/self/fd").some((fd) => {
+    const open = statSync(`/proc/self/fd/${fd}`, { bigint: true, throwIfNoEntry: false });
+    return open?.dev === found.dev && open.ino === found.ino;
+  });
 }
 
 export function flawsOf(copies: readonly DatabaseCopy[]): Flaw[] {

@@ -1,11 +1,13 @@
 // Reads the metadata of a path: type, mode, owner, nanosecond time, xattrs, the target of a link, and the extents of a
-// sparse file. Never follows a link, never blocks on a FIFO.
+// sparse file. Never follows a link, never blocks on a FIFO. Callers pass paths that lead through open directories of the
+// cell (`OpenTree`), so that no parent is a link either.
 import { constants, openSync, readlinkSync } from "node:fs";
 import { systemErrorCode } from "../../platform/errors.ts";
 import { createStat, ctimeMs, type FileStat, hasFileType, statPath } from "../../platform/file-stat.ts";
 import { posixSupport } from "../../platform/posix.ts";
-import type { CapturedItem, CaptureItem } from "../model/capture-item.ts";
+import { type CapturedItem, type CaptureItem, LIVE_FILE } from "../model/capture-item.ts";
 import type { EntryType } from "../model/entry.ts";
+import type { OpenTree } from "../model/open-tree.ts";
 import { decodePath, systemPath } from "../model/path-bytes.ts";
 import { changedType } from "./read-failure.ts";
 
@@ -23,13 +25,15 @@ export type Described = {
   -readonly [key in keyof Omit<CapturedItem, "entry">]: CapturedItem[key];
 } & { readonly entry: { -readonly [key in keyof CapturedItem["entry"]]: CapturedItem["entry"][key] } };
 
-export function openToRead(file: string | Buffer): number {
-  return openSync(file, READ_FLAGS);
+/** The path of an item in the cell, for the calls that follow. */
+export function livePath(tree: OpenTree, item: CaptureItem): string | Buffer {
+  return systemPath(tree.at(item.path));
 }
 
-/** Opens the file itself, or the backup of a database. */
+/** Opens the file itself, or the copy of a database. */
 export function openItem(item: CaptureItem, live: string | Buffer): number {
-  return openToRead(item.source === undefined ? live : systemPath(item.source));
+  const isCopied = item.source !== undefined && item.source !== LIVE_FILE;
+  return openSync(isCopied ? systemPath(item.source) : live, READ_FLAGS);
 }
 
 /** Reused: a thread describes one path at a time. */

@@ -3,17 +3,18 @@ import { createHash } from "node:crypto";
 import { closeSync, readSync } from "node:fs";
 import { createStat, statOpen } from "../../platform/file-stat.ts";
 import type { CapturedItem, CaptureItem, HashTask, MissedItem, TaskResult } from "../model/capture-item.ts";
-import { systemPath } from "../model/path-bytes.ts";
-import { describeFile, describeOther, openItem } from "./describe-path.ts";
+import { OpenTree } from "../model/open-tree.ts";
+import { describeFile, describeOther, livePath, openItem } from "./describe-path.ts";
 import { explainMiss, refuseLiveDatabase } from "./read-failure.ts";
 import { changedWhileReading } from "./torn.ts";
 
 export function hashTask(task: HashTask): TaskResult {
   const captured: CapturedItem[] = [];
   const missed: MissedItem[] = [];
+  using tree = new OpenTree(task.root);
   for (const item of task.items) {
     try {
-      captured.push(hashItem(task.root, item));
+      captured.push(hashItem(tree, item));
     } catch (error) {
       missed.push(explainMiss(item, error));
     }
@@ -24,8 +25,8 @@ export function hashTask(task: HashTask): TaskResult {
 const HASH_CHUNK = 1 << 20;
 let hashBuffer: Buffer | undefined;
 
-function hashItem(root: string, item: CaptureItem): CapturedItem {
-  const live = systemPath(`${root}/${item.path}`);
+function hashItem(tree: OpenTree, item: CaptureItem): CapturedItem {
+  const live = livePath(tree, item);
   if (item.type !== "file") return describeOther(item, live);
   const fd = openItem(item, live);
   try {

@@ -11,9 +11,9 @@ import type {
   Packed,
   TaskResult,
 } from "../model/capture-item.ts";
-import { systemPath } from "../model/path-bytes.ts";
+import { OpenTree } from "../model/open-tree.ts";
 import { encodeHeader, encodeSparseMap, padding } from "../tar/header.ts";
-import { describeFile, openItem } from "./describe-path.ts";
+import { describeFile, livePath, openItem } from "./describe-path.ts";
 import { bytesOf } from "./pool.ts";
 import { changedDatabase, explainMiss, isDatabaseContent, refuseLiveDatabase } from "./read-failure.ts";
 import type { PackTarget } from "./small-files.ts";
@@ -54,8 +54,6 @@ interface LargeFile {
   readonly pieces: readonly (readonly [offset: number, length: number])[];
   readonly storedSize: number;
   readonly signature: string;
-  /** What is read: the file itself or a database's backup. */
-  readonly source: string;
 }
 
 interface Round extends Packed {
@@ -68,12 +66,13 @@ async function packOnce(target: PackTarget, units: readonly (readonly CaptureIte
   const missed: MissedItem[] = [];
   const changed: (readonly CaptureItem[])[] = [];
   const files: LargeFile[] = [];
+  using tree = new OpenTree(target.root);
   for (const unit of units) {
-    const opened = openUnit(target.root, unit);
+    const opened = openUnit(tree, unit);
     missed.push(...opened.missed);
     if (opened.file !== undefined) files.push(opened.file);
   }
-  const tasks = files.flatMap((file) => pieceTasks(file, target.codec));
+  const tasks = files.flatMap((file) => pieceTasks(target, file));
   const owners = files.flatMap((file) => file.pieces.map((_, piece) => ({ file, piece })));
   const totalBytes = files.reduce((sum, file) => sum + file.storedSize, 0);
   let reading: Reading | undefined;
@@ -91,11 +90,12 @@ async function packOnce(target: PackTarget, units: readonly (readonly CaptureIte
   return { captured, missed, changed };
 }
 
-function pieceTasks(file: LargeFile, codec: CaptureTask["codec"]): CaptureTask[] {
+function pieceTasks({ root, codec }: PackTarget, file: LargeFile): CaptureTask[] {
   return file.pieces.map(([offset, length], piece) => ({
     kind: "piece",
     codec,
-    file: file.source,
+    root,
+    item: file.leader,
     offset,
     length,
     prefix: piece === 0 ? file.header : new Uint8Array(),
@@ -153,13 +153,13 @@ function enterFile({ writer }: PackTarget, file: LargeFile, reading: Reading): C
 
 /** Opens a file by its first name that can be opened. */
 function openUnit(
-  root: string,
+  tree: OpenTree,
   unit: readonly CaptureItem[],
 ): { file: LargeFile | undefined; missed: MissedItem[] } {
   const missed: MissedItem[] = [];
   for (const [i, leader] of unit.entries()) {
     try {
-      return { file: openLarge(root, leader, unit.slice(i + 1)), missed };
+      return { file: openLarge(tree, leader, unit.slice(i + 1)), missed };
     } catch (error) {
       missed.push(explainMiss(leader, error));
     }
@@ -167,8 +167,8 @@ function openUnit(
   return { file: undefined, missed };
 }
 
-function openLarge(root: string, leader: CaptureItem, links: readonly CaptureItem[]): LargeFile {
-  const live = systemPath(`${root}/${leader.path}`);
+function openLarge(tree: OpenTree, leader: CaptureItem, links: readonly CaptureItem[]): LargeFile {
+  const live = livePath(tree, leader);
   const fd = openItem(leader, live);
   try {
     const stat = statWhenQuiet(fd);
@@ -190,7 +190,6 @@ function openLarge(root: string, leader: CaptureItem, links: readonly CaptureIte
       pieces: cutPieces(spans),
       storedSize,
       signature: isHot(stat) ? NEVER_QUIET : signatureOf(stat),
-      source: leader.source ?? `${root}/${leader.path}`,
     };
   } finally {
     closeSync(fd);

@@ -6,6 +6,7 @@ import type { CaptureItem, MissedItem } from "../model/capture-item.ts";
 import { SQLITE_MAGIC, TRANSACTION_SUFFIXES } from "../model/sqlite-files.ts";
 
 const CHANGED_TYPE = "its type changed while it was being captured";
+const CHANGED_PARENT = "a directory above it was replaced while it was being captured";
 
 class Missed extends Error {
   readonly why: MissedItem["why"];
@@ -19,7 +20,8 @@ export function explainMiss(item: CaptureItem, error: unknown): MissedItem {
   if (error instanceof Missed) return { path: item.path, why: error.why, reason: error.message };
   const code = systemErrorCode(error);
   if (code === "ENOENT") return { path: item.path, why: "vanished", reason: "gone before it was read" };
-  if (code === "ELOOP" || code === "ENOTDIR" || code === "ENXIO") {
+  if (code === "ENOTDIR") return { path: item.path, why: "changed-type", reason: CHANGED_PARENT };
+  if (code === "ELOOP" || code === "ENXIO") {
     return { path: item.path, why: "changed-type", reason: CHANGED_TYPE };
   }
   refuseExhaustion(error, `reading ${item.path}`, ".");

@@ -2,6 +2,8 @@
 // transactions in the -wal and -journal files. Opens the database read-only and does not change its files.
 import { existsSync, rmSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
+import { systemErrorCode } from "../../platform/errors.ts";
+import { OpenTree } from "../model/open-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
 import { isDatabaseFile, sidecarSuffix } from "../model/sqlite-files.ts";
 
@@ -18,13 +20,14 @@ const ATTEMPTS = 3;
 /** The databases that have a sidecar among these paths, with their sidecars. */
 export function findDatabasesInUse(root: string, paths: Iterable<string>): Map<string, string[]> {
   const databases = new Map<string, string[]>();
+  using tree = new OpenTree(root);
   for (const path of paths) {
     const suffix = sidecarSuffix(path);
     if (suffix === undefined) continue;
     const database = path.slice(0, -suffix.length);
     const known = databases.get(database);
     if (known !== undefined) known.push(path);
-    else if (isDatabaseFile(`${root}/${database}`)) databases.set(database, [path]);
+    else if (isDatabaseFile(() => tree.at(database))) databases.set(database, [path]);
   }
   return databases;
 }
@@ -33,24 +36,37 @@ export interface BackupOptions {
   readonly busyMs?: number;
   /** SQLite's backup function; tests inject one that fails. */
   readonly backup?: typeof backup;
+  /** Asked after the database was opened and after it was copied: whether it is the file that was meant. */
+  readonly isInCell?: () => boolean;
 }
 
 /** Copies a consistent state of the database. Returns the reason when SQLite cannot. */
 export async function backupDatabase(
   file: string,
   copy: string,
-  { busyMs = BUSY_MS, backup: copyPages = backup }: BackupOptions = {},
+  { busyMs = BUSY_MS, backup: copyPages = backup, isInCell = () => true }: BackupOptions = {},
 ): Promise<string | undefined> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       rmSync(copy, { force: true });
       using source = new DatabaseSync(systemPath(file), { readOnly: true, timeout: busyMs });
+      requireInCell(isInCell);
       await copyPages(source, copy, { rate: PAGES_AT_ONCE });
+      requireInCell(isInCell);
       return existsSync(copy) ? undefined : "SQLite wrote no copy";
     } catch (error) {
       rmSync(copy, { force: true });
       if (errorNumber(error) !== READ_ONLY_RECOVERY || attempt === ATTEMPTS) return explain(error, busyMs);
     }
+  }
+}
+
+function requireInCell(isInCell: () => boolean): void {
+  const outside = new Error("a directory above it became a link to a place outside the cell");
+  try {
+    if (!isInCell()) throw outside;
+  } catch (error) {
+    throw systemErrorCode(error) === undefined ? error : outside;
   }
 }
 

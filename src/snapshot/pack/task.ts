@@ -14,10 +14,10 @@ import type {
   PieceTask,
   TaskResult,
 } from "../model/capture-item.ts";
-import { systemPath } from "../model/path-bytes.ts";
+import { OpenTree } from "../model/open-tree.ts";
 import { encodeSparseMap, padding, writeHeader } from "../tar/header.ts";
 import { codecFor } from "../vault/codec.ts";
-import { describeFile, describeOther, openItem, openToRead } from "./describe-path.ts";
+import { describeFile, describeOther, livePath, openItem } from "./describe-path.ts";
 import { hashTask } from "./hash.ts";
 import { changedDatabase, explainMiss, isDatabaseContent, refuseLiveDatabase } from "./read-failure.ts";
 import { readInto, TarBuffer } from "./tar-buffer.ts";
@@ -46,10 +46,11 @@ function packFiles(task: PackTask): { raw: Uint8Array; captured: CapturedItem[];
   const captured: CapturedItem[] = [];
   const missed: MissedItem[] = [];
   const leaders = new Map<string, CapturedItem>();
+  using tree = new OpenTree(task.root);
   for (const item of task.items) {
     const start = tar.length;
     try {
-      const found = packItem(task.root, item, tar, leaders);
+      const found = packItem(tree, item, tar, leaders);
       captured.push(found);
       if (item.group !== undefined && !leaders.has(item.group)) leaders.set(item.group, found);
     } catch (error) {
@@ -61,12 +62,11 @@ function packFiles(task: PackTask): { raw: Uint8Array; captured: CapturedItem[];
 }
 
 function packItem(
-  root: string,
+  tree: OpenTree,
   item: CaptureItem,
   tar: TarBuffer,
   leaders: Map<string, CapturedItem>,
 ): CapturedItem {
-  const file = systemPath(`${root}/${item.path}`);
   // Absent when the group's first name could not be read: then the next name takes its place.
   const leader = item.linkTo === undefined ? undefined : leaders.get(item.group!);
   if (leader !== undefined) {
@@ -74,6 +74,7 @@ function packItem(
     writeHeader(tar, entry, { linkTo: leader.entry.path, storedSize: 0 });
     return { ...leader, entry };
   }
+  const file = livePath(tree, item);
   if (item.type === "file") return packFile(item, file, tar);
   const found = describeOther(item, file);
   writeHeader(tar, found.entry, { storedSize: 0 });
@@ -147,7 +148,8 @@ function readPiece(task: PieceTask): { raw: Uint8Array; signature: string; short
   let signature = "";
   let short = true;
   try {
-    const fd = openToRead(systemPath(task.file));
+    using tree = new OpenTree(task.root);
+    const fd = openItem(task.item, livePath(tree, task.item));
     try {
       readInto(fd, tar, task.offset, task.length);
       signature = signatureOf(statOpen(fd, after));
@@ -156,7 +158,7 @@ function readPiece(task: PieceTask): { raw: Uint8Array; signature: string; short
       closeSync(fd);
     }
   } catch (error) {
-    refuseExhaustion(error, `reading ${task.file}`, ".");
+    refuseExhaustion(error, `reading ${task.item.path}`, ".");
     if (systemErrorCode(error) === undefined) throw error;
     tar.length = start;
     tar.pad(task.length);

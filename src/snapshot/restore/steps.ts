@@ -218,7 +218,7 @@ function createCopyReader(file: string): FileReader {
  */
 export function removeSidecar(cell: CellAccess, sidecar: string, database: string, safetyMs: number): void {
   const stat = cell.stat(sidecar);
-  if (stat === undefined || !stat.isFile() || !isDatabaseFile(cell.absolute(database))) return;
+  if (stat === undefined || !stat.isFile() || !isDatabaseFile(() => cell.absolute(database))) return;
   const derived = sidecar.endsWith("-shm");
   if (derived || Number(stat.mtimeMs) < safetyMs) unlinkSync(systemPath(cell.absolute(sidecar)));
   else cell.moveAside(sidecar, "it was written after the safety checkpoint was taken");
@@ -229,5 +229,5 @@ export function removeSidecar(cell: CellAccess, sidecar: string, database: strin
 function isInSafety(cell: CellAccess, path: string, stat: BigIntStats, was: Fingerprint | null): boolean {
   if (matches(stat, was)) return true;
   if (was?.type !== "file" || !stat.isFile()) return false;
-  return matches(stat, { ...was, size: Number(stat.size) }) && isDatabaseFile(cell.absolute(path));
+  return matches(stat, { ...was, size: Number(stat.size) }) && isDatabaseFile(() => cell.absolute(path));
 }

@@ -5,6 +5,7 @@
 import { constants, lstatSync, readdirSync, type Stats } from "node:fs";
 import { refuseExhaustion, systemErrorCode } from "../../platform/errors.ts";
 import type { EntryType, Flaw } from "../model/entry.ts";
+import { OpenTree } from "../model/open-tree.ts";
 import { decodePath, encodePath, joinPath, systemPath } from "../model/path-bytes.ts";
 import type { Matcher } from "../path-patterns.ts";
 import type { Found, Run, Walk } from "./found.ts";
@@ -78,6 +79,8 @@ class CellWalker implements Walker {
   private readonly deferred: string[] = [];
   private readonly unchangedRows: Uint8Array;
   private readonly result: Walk;
+  /** Open during a descent: a directory that becomes a link is not followed. */
+  private tree: OpenTree | undefined;
 
   constructor({ root, cache, isExcluded, rules, defer }: WalkOptions) {
     this.root = root;
@@ -128,6 +131,8 @@ class CellWalker implements Walker {
   }
 
   private descend(top: Directory): void {
+    using tree = new OpenTree(this.root);
+    this.tree = tree;
     const pending = [top];
     for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
       if (this.defer?.has(directory.path) && !this.deferredAt.has(directory.path)) {
@@ -209,7 +214,7 @@ class CellWalker implements Walker {
   /** Undefined when the directory cannot be read. */
   private listNames({ path }: Directory): string[] | undefined {
     try {
-      return listExactNames(path === "." ? this.root : `${this.root}/${path}`);
+      return listExactNames(this.tree!.directory(path));
     } catch (error) {
       const code = systemErrorCode(error);
       refuseExhaustion(error, `reading the directory ${path} in ${this.root}`, this.root);

@@ -1,0 +1,179 @@
+// Reaches the paths of a directory tree through open descriptors of its directories, so that a directory that another
+// process replaces by a link is never followed out of the tree. `O_NOFOLLOW` alone checks only the last component of a
+// path. Linux resolves names below `/proc/self/fd/N`, macOS below `/.vol/<device>/<inode>`; where neither works, every
+// parent is checked immediately before each use.
+import {
+  type BigIntStats,
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  lchmodSync,
+  lstatSync,
+  openSync,
+  statSync,
+} from "node:fs";
+import { systemErrorCode } from "../../platform/errors.ts";
+import { joinPath, parentPath, systemPath } from "./path-bytes.ts";
+
+const isDarwin = process.platform === "darwin";
+/** Only names the file: needs no permission on it and does not open a FIFO. Node has no constant for it. */
+const O_PATH = process.platform === "linux" ? 0o10000000 : 0;
+const REACH = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | O_PATH;
+const REACH_DIRECTORY = REACH | constants.O_DIRECTORY;
+/** Open descriptors per tree. Paths arrive sorted, so a few directories are enough. */
+const MAX_OPEN = 32;
+
+interface OpenDirectory {
+  readonly fd: number;
+  readonly anchor: string;
+}
+
+export interface OpenTreeOptions {
+  /** Called with every directory that is opened, and a path to it for system calls. */
+  readonly onOpen?: (path: string, directory: string) => void;
+  /** A path to an open directory that no rename or link can redirect; tests inject one that does not work. */
+  readonly anchorOf?: (fd: number) => string;
+}
+
+/**
+ * Paths are relative to the root, which may be a link itself. Returned paths are for the system calls that follow
+ * immediately; only the two most recent ones are certain to be valid. All methods throw ENOENT, or ENOTDIR when a parent
+ * is not a real directory.
+ */
+export class OpenTree implements Disposable {
+  private readonly root: string;
+  private readonly onOpen: OpenTreeOptions["onOpen"];
+  /** Least recently used first. */
+  private readonly open = new Map<string, OpenDirectory>();
+  private readonly hasAnchors: boolean;
+  private lastPath = ".";
+  private last: OpenDirectory;
+  private readonly top: OpenDirectory;
+
+  constructor(root: string, { onOpen, anchorOf = systemAnchor }: OpenTreeOptions = {}) {
+    this.root = root;
+    this.onOpen = onOpen;
+    const fd = openSync(systemPath(root), (O_PATH || constants.O_RDONLY) | constants.O_DIRECTORY);
+    const anchor = anchorOf(fd);
+    this.hasAnchors = isAnchor(fd, anchor);
+    this.top = { fd, anchor: this.hasAnchors ? anchor : root };
+    this.last = this.top;
+    onOpen?.(".", this.directory("."));
+  }
+
+  /** A path for system calls that do not follow links. */
+  at(path: string): string {
+    if (path === ".") return this.directory(path);
+    const slash = path.lastIndexOf("/");
+    return `${this.enter(slash < 0 ? "." : path.slice(0, slash)).anchor}/${path.slice(slash + 1)}`;
+  }
+
+  /** A path to a directory itself, for any system call and as the prefix of names in it. */
+  directory(path: string): string {
+    return `${this.enter(path).anchor}/.`;
+  }
+
+  /** Closes a directory that was removed or moved, and everything below it. */
+  forget(path: string): void {
+    for (const [known, { fd }] of this.open) {
+      if (known !== path && !known.startsWith(`${path}/`)) continue;
+      closeSync(fd);
+      this.open.delete(known);
+    }
+    this.lastPath = ".";
+    this.last = this.top;
+  }
+
+  [Symbol.dispose](): void {
+    for (const { fd } of this.open.values()) closeSync(fd);
+    this.open.clear();
+    closeSync(this.top.fd);
+  }
+
+  private enter(path: string): OpenDirectory {
+    if (!this.hasAnchors) return this.check(path);
+    if (path === this.lastPath) return this.last;
+    const found = path === "." ? this.top : this.reach(path);
+    this.lastPath = path;
+    this.last = found;
+    return found;
+  }
+
+  private reach(path: string): OpenDirectory {
+    if (path === ".") return this.top;
+    const known = this.open.get(path);
+    if (known !== undefined) {
+      this.open.delete(path);
+      this.open.set(path, known);
+      return known;
+    }
+    const parent = this.reach(parentPath(path));
+    const name = path.slice(path.lastIndexOf("/") + 1);
+    const fd = openSync(systemPath(`${parent.anchor}/${name}`), REACH_DIRECTORY);
+    const directory = { fd, anchor: systemAnchor(fd) };
+    this.open.set(path, directory);
+    if (this.open.size > MAX_OPEN) this.closeOldest();
+    this.onOpen?.(path, `${directory.anchor}/.`);
+    return directory;
+  }
+
+  private closeOldest(): void {
+    for (const [path, directory] of this.open) {
+      if (directory === this.last) continue;
+      closeSync(directory.fd);
+      this.open.delete(path);
+      return;
+    }
+  }
+
+  /** Without anchors: a parent could still be replaced between this check and the call. */
+  private check(path: string): OpenDirectory {
+    let checked = ".";
+    for (const name of path === "." ? [] : path.split("/")) {
+      checked = joinPath(checked, name);
+      if (!lstatSync(systemPath(`${this.root}/${checked}`)).isDirectory())
+        throw Object.assign(new Error(`ENOTDIR: not a directory '${checked}'`), { code: "ENOTDIR" });
+      this.onOpen?.(checked, `${this.root}/${checked}/.`);
+    }
+    return { fd: -1, anchor: path === "." ? this.root : `${this.root}/${path}` };
+  }
+}
+
+function systemAnchor(fd: number): string {
+  if (!isDarwin) return `/proc/self/fd/${fd}`;
+  const { dev, ino } = fstatSync(fd, { bigint: true });
+  return `/.vol/${dev}/${ino}`;
+}
+
+function isAnchor(fd: number, anchor: string): boolean {
+  const same = (a: BigIntStats, b: BigIntStats | undefined) => a.dev === b?.dev && a.ino === b.ino;
+  try {
+    return same(
+      fstatSync(fd, { bigint: true }),
+      statSync(`${anchor}/.`, { bigint: true, throwIfNoEntry: false }),
+    );
+  } catch {
+    return false;
+  }
+}
+
+/** chmod that does not follow a link in the last component. */
+export function changeMode(path: string | Buffer, mode: number): void {
+  if (isDarwin) {
+    lchmodSync(path, mode);
+    return;
+  }
+  const fd = openSync(path, REACH);
+  try {
+    if (fstatSync(fd).isSymbolicLink())
+      throw Object.assign(new Error("ELOOP: a symbolic link has no mode"), { code: "ELOOP" });
+    chmodSync(`/proc/self/fd/${fd}`, mode);
+  } catch (error) {
+    // Without /proc the descriptor itself cannot be changed.
+    if (systemErrorCode(error) !== "ENOENT" || O_PATH === 0) throw error;
+    chmodSync(path, mode);
+  } finally {
+    closeSync(fd);
+  }
+}

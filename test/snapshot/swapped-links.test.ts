@@ -1,0 +1,110 @@
+// A directory of the cell that another process replaces by a link to the outside, in the middle of a checkpoint:
+// nothing outside is read.
+import fs from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemDisk } from "../../src/platform/disk.ts";
+import { posixSupport } from "../../src/platform/posix.ts";
+import type { MissionContext } from "../../src/snapshot/mission-context.ts";
+import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
+import { copyDatabase } from "../../src/snapshot/pack/copy-databases.ts";
+import { createWalker } from "../../src/snapshot/scan/walk.ts";
+import { createLab, type Lab } from "./lab.ts";
+
+let lab: Lab;
+let outside: string;
+beforeEach(() => {
+  lab = createLab();
+  outside = join(lab.directory, "outside");
+  fs.mkdirSync(outside);
+});
+afterEach(() => lab[Symbol.dispose]());
+
+const LARGE = 5 << 20;
+const inCell = (path: string) => join(lab.worktree, path);
+
+/** Moves a directory of the cell away and puts a link to the outside in its place. */
+function swap(directory: string): void {
+  fs.renameSync(directory, `${directory}.moved`);
+  fs.symlinkSync(outside, directory);
+}
+
+/** Runs `act` when the first file of a layer is created: after the walk, before anything is read. */
+function beforePacking(context: MissionContext, act: () => void): MissionContext {
+  let done = false;
+  const disk = {
+    ...systemDisk,
+    create(path: string | Buffer, mode: number) {
+      if (!done && path.toString().endsWith("/layer")) {
+        done = true;
+        act();
+      }
+      return systemDisk.create(path, mode);
+    },
+  };
+  return { ...context, machine: { ...context.machine, disk } };
+}
+
+describe("a directory that becomes a link to the outside during a checkpoint", () => {
+  it("is a flaw: no file, link, attribute or large file behind it is stored", async () => {
+    fs.mkdirSync(inCell("z/sub"), { recursive: true });
+    fs.mkdirSync(join(outside, "sub"));
+    for (const [root, mark] of [[inCell("z"), "inside"] as const, [outside, "SECRET"] as const]) {
+      fs.writeFileSync(join(root, "small"), mark);
+      fs.writeFileSync(join(root, "sub", "deep"), mark);
+      fs.writeFileSync(join(root, "large"), Buffer.alloc(LARGE, mark));
+      fs.symlinkSync(mark, join(root, "link"));
+      const support = posixSupport();
+      if (support.ok) support.posix.setXattr(join(root, "small"), "user.mark", Buffer.from(mark));
+    }
+    const context = beforePacking(lab.context, () => swap(inCell("z")));
+    const { flaws, ref } = await takeCheckpoint(context, { reason: "manual", git: false });
+    const listing = JSON.stringify([...lab.listing(ref.id)]);
+    expect(listing).not.toContain("SECRET");
+    expect(listing).not.toContain(Buffer.from("SECRET").toString("base64"));
+    for (const path of ["small", "sub/deep", "large", "link"]) {
+      expect(flaws.map((flaw) => flaw.path)).toContain(`worktree/z/${path}`);
+      expect(lab.listing(ref.id).has(`worktree/z/${path}`)).toBe(false);
+    }
+  });
+
+  it("is not entered by the walk", () => {
+    fs.mkdirSync(inCell("z"));
+    fs.writeFileSync(join(outside, "SECRET"), "outside");
+    let swapped = false;
+    const walker = createWalker({
+      root: lab.cell,
+      cache: undefined,
+      // Asked about every name of a directory before any of its subdirectories is read.
+      isExcluded(path) {
+        if (path !== "worktree/zz") return false;
+        swap(inCell("z"));
+        swapped = true;
+        return true;
+      },
+    });
+    fs.writeFileSync(inCell("zz"), "");
+    const walk = walker.walk();
+    expect(swapped).toBe(true);
+    expect(walk.found.map(({ path }) => path)).not.toContain("worktree/z/SECRET");
+    expect(walk.flaws.map(({ path }) => path)).toContain("worktree/z");
+  });
+
+  it("does not let SQLite copy a database from outside", async () => {
+    fs.mkdirSync(inCell("z"));
+    for (const [root, mark] of [[inCell("z"), "inside"] as const, [outside, "SECRET"] as const]) {
+      using database = new DatabaseSync(join(root, "data.db"));
+      database.exec(`PRAGMA journal_mode = wal; CREATE TABLE t (v); INSERT INTO t VALUES ('${mark}')`);
+    }
+    const scratch = join(lab.directory, "scratch");
+    fs.mkdirSync(scratch);
+    const fine = await copyDatabase(lab.cell, "worktree/z/data.db", scratch);
+    expect(fine.flaw).toBeUndefined();
+    fs.rmSync(fine.source);
+    swap(inCell("z"));
+    const { flaw } = await copyDatabase(lab.cell, "worktree/z/data.db", scratch);
+    expect(flaw?.reason).toContain("outside the cell");
+    expect(fs.readdirSync(scratch)).toEqual([]);
+  });
+});
