@@ -1,16 +1,19 @@
-// A directory of the cell that another process replaces by a link to the outside, in the middle of a checkpoint:
-// nothing outside is read.
+// A directory of the cell that another process replaces by a link to the outside, in the middle of a checkpoint or a
+// restore: nothing outside is read or written.
 import fs from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemDisk } from "../../src/platform/disk.ts";
-import { posixSupport } from "../../src/platform/posix.ts";
-import type { MissionContext } from "../../src/snapshot/mission-context.ts";
+import { type Posix, posixSupport } from "../../src/platform/posix.ts";
+import type { MissionContext, Progress } from "../../src/snapshot/mission-context.ts";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
+import { restoreCell } from "../../src/snapshot/operations/restore.ts";
+import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { copyDatabase } from "../../src/snapshot/pack/copy-databases.ts";
 import { createWalker } from "../../src/snapshot/scan/walk.ts";
 import { createLab, type Lab } from "./lab.ts";
+import { recordTree } from "./restore-world.ts";
 
 let lab: Lab;
 let outside: string;
@@ -44,6 +47,19 @@ function beforePacking(context: MissionContext, act: () => void): MissionContext
     },
   };
   return { ...context, machine: { ...context.machine, disk } };
+}
+
+/** Runs `act` once, at the first progress of a phase. */
+function atProgress(context: MissionContext, phase: Progress["phase"], act: () => void): MissionContext {
+  let done = false;
+  return {
+    ...context,
+    onProgress(progress) {
+      if (done || progress.phase !== phase) return;
+      done = true;
+      act();
+    },
+  };
 }
 
 describe("a directory that becomes a link to the outside during a checkpoint", () => {
@@ -106,5 +122,72 @@ describe("a directory that becomes a link to the outside during a checkpoint", (
     const { flaw } = await copyDatabase(lab.cell, "worktree/z/data.db", scratch);
     expect(flaw?.reason).toContain("outside the cell");
     expect(fs.readdirSync(scratch)).toEqual([]);
+  });
+});
+
+describe("a directory that becomes a link to the outside during a restore", () => {
+  const FILES = 600;
+  const fill = (mark: string) => {
+    for (let n = 0; n < FILES; n += 1) fs.writeFileSync(inCell(`z/f${n}`), `${mark} ${n}`);
+  };
+
+  it("is not written through: the rest goes where the directory is now, or is a flaw", async () => {
+    fs.mkdirSync(inCell("z"));
+    fill("then");
+    const { ref } = await lab.checkpoint();
+    fill("now, and longer");
+    fs.writeFileSync(join(outside, "f599"), "outside");
+    const before = recordTree(outside);
+    const context = atProgress(lab.context, "restoring", () => swap(inCell("z")));
+    const { flaws } = await restoreCell(context, { checkpoint: ref.id });
+    expect(fs.lstatSync(inCell("z")).isSymbolicLink()).toBe(true);
+    expect(recordTree(outside)).toEqual(before);
+    expect(flaws.filter(({ path }) => path.startsWith("worktree/z/f")).length).toBe(FILES);
+  });
+
+  it("is not deleted through", async () => {
+    fs.mkdirSync(inCell("z"));
+    const { ref } = await lab.checkpoint();
+    fill("added later");
+    for (let n = 0; n < FILES; n += 1) fs.linkSync(inCell(`z/f${n}`), join(outside, `f${n}`));
+    const context = atProgress(lab.context, "restoring", () => swap(inCell("z")));
+    await restoreCell(context, { checkpoint: ref.id });
+    expect(fs.readdirSync(outside).length).toBe(FILES);
+  });
+
+  it("is not given modes, times and attributes", async () => {
+    fs.mkdirSync(inCell("z"));
+    fill("same");
+    const { ref } = await lab.checkpoint();
+    for (let n = 0; n < FILES; n += 1) fs.chmodSync(inCell(`z/f${n}`), 0o600);
+    const { posix } = posixSupport() as { posix: Posix };
+    for (let n = 0; n < FILES; n += 1) {
+      fs.writeFileSync(join(outside, `f${n}`), `same ${n}`, { mode: 0o600 });
+      const { mtimeNs } = fs.statSync(inCell(`z/f${n}`), { bigint: true });
+      posix.setTimes(join(outside, `f${n}`), mtimeNs, mtimeNs);
+    }
+    const modes = () =>
+      fs.readdirSync(outside).filter((name) => fs.statSync(join(outside, name)).mode & 0o077);
+    expect(modes()).toEqual([]);
+    const context = atProgress(lab.context, "restoring", () => swap(inCell("z")));
+    await restoreCell(context, { checkpoint: ref.id });
+    expect(modes()).toEqual([]);
+  });
+
+  it("is not written through by a restore into a directory", async () => {
+    for (let n = 0; n < 40; n += 1) {
+      fs.mkdirSync(inCell(`d${n}`));
+      fs.writeFileSync(inCell(`d${n}/file`), Buffer.alloc(1 << 20, `content ${n}`));
+    }
+    const { ref } = await lab.checkpoint();
+    const directory = join(lab.directory, "target");
+    const context = atProgress(lab.context, "restoring", () => {
+      for (let n = 0; n < 40; n += 1) {
+        fs.renameSync(join(directory, `worktree/d${n}`), join(directory, `worktree/moved${n}`));
+        fs.symlinkSync(outside, join(directory, `worktree/d${n}`));
+      }
+    });
+    await restoreTo(context, { checkpoint: ref.id, directory }).catch(() => {});
+    expect(fs.readdirSync(outside)).toEqual([]);
   });
 });

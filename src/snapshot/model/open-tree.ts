@@ -30,7 +30,7 @@ interface OpenDirectory {
 }
 
 export interface OpenTreeOptions {
-  /** Called with every directory that is opened, and a path to it for system calls. */
+  /** Called with every directory that is opened, and a path to it for system calls that follow links. */
   readonly onOpen?: (path: string, directory: string) => void;
   /** A path to an open directory that no rename or link can redirect; tests inject one that does not work. */
   readonly anchorOf?: (fd: number) => string;
@@ -59,7 +59,7 @@ export class OpenTree implements Disposable {
     this.hasAnchors = isAnchor(fd, anchor);
     this.top = { fd, anchor: this.hasAnchors ? anchor : root };
     this.last = this.top;
-    onOpen?.(".", this.directory("."));
+    onOpen?.(".", this.top.anchor);
   }
 
   /** A path for system calls that do not follow links. */
@@ -74,10 +74,10 @@ export class OpenTree implements Disposable {
     return `${this.enter(path).anchor}/.`;
   }
 
-  /** Closes a directory that was removed or moved, and everything below it. */
-  forget(path: string): void {
+  /** Closes a directory that was removed or moved, and everything below it. By default, every directory but the root. */
+  forget(path = "."): void {
     for (const [known, { fd }] of this.open) {
-      if (known !== path && !known.startsWith(`${path}/`)) continue;
+      if (path !== "." && known !== path && !known.startsWith(`${path}/`)) continue;
       closeSync(fd);
       this.open.delete(known);
     }
@@ -114,7 +114,7 @@ export class OpenTree implements Disposable {
     const directory = { fd, anchor: systemAnchor(fd) };
     this.open.set(path, directory);
     if (this.open.size > MAX_OPEN) this.closeOldest();
-    this.onOpen?.(path, `${directory.anchor}/.`);
+    this.onOpen?.(path, directory.anchor);
     return directory;
   }
 
@@ -134,7 +134,7 @@ export class OpenTree implements Disposable {
       checked = joinPath(checked, name);
       if (!lstatSync(systemPath(`${this.root}/${checked}`)).isDirectory())
         throw Object.assign(new Error(`ENOTDIR: not a directory '${checked}'`), { code: "ENOTDIR" });
-      this.onOpen?.(checked, `${this.root}/${checked}/.`);
+      this.onOpen?.(checked, `${this.root}/${checked}`);
     }
     return { fd: -1, anchor: path === "." ? this.root : `${this.root}/${path}` };
   }

@@ -1,10 +1,11 @@
 // Applies a journalled plan to a cell, in the one safe order: obstacles, directories, renames, metadata, deletions,
 // directory times, final check. A step that a killed process already did is a no-op (INV-3). An error of one path becomes
 // a flaw; a full or failing disk stops the restore, and the journal stays for the next attempt.
-import { chmodSync, readdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
 import type { Flaw } from "../model/entry.ts";
+import { changeMode } from "../model/open-tree.ts";
 import { joinPath, parentPath, systemPath } from "../model/path-bytes.ts";
 import { sidecarSuffix } from "../model/sqlite-files.ts";
 import { type CellAccess, createCellAccess, matches } from "./cell-access.ts";
@@ -43,7 +44,7 @@ export interface Applied {
 
 export function applyPlan(plan: RestorePlan, options: ApplyOptions): Applied {
   const { capabilities, safetyMs } = options;
-  const cell = createCellAccess(options);
+  using cell = createCellAccess(options);
   const kept: Kept[] = [];
   const attempt = createAttempts(cell.flaws, plan, options.onProgress);
   const sidecarsOf = findSidecars(cell, plan, options.isExcluded);
@@ -52,7 +53,7 @@ export function applyPlan(plan: RestorePlan, options: ApplyOptions): Applied {
     attempt(step.path, () => removeStep(cell, step, kept, true));
     crashPoint("snapshot.restore.cleared");
   }
-  cell.invalidate();
+  cell.forget();
   for (const step of plan.directories) {
     attempt(step.entry.path, () => directoryStep(cell, step));
     crashPoint("snapshot.restore.directory-made");
@@ -87,6 +88,7 @@ export function applyPlan(plan: RestorePlan, options: ApplyOptions): Applied {
     crashPoint("snapshot.restore.directory-finished");
   }
   restoreModes(cell, plan);
+  cell.forget();
   checkResult(cell, plan);
   return { flaws: cell.flaws, kept };
 }
@@ -130,7 +132,7 @@ function findSidecars(
   const listed = new Set(plan.sidecars);
   const found = new Map<string, string[]>();
   for (const directory of new Set([...touched].map(parentPath))) {
-    for (const name of namesIn(cell.absolute(directory))) {
+    for (const name of namesIn(cell, directory)) {
       const suffix = sidecarSuffix(name);
       if (suffix === undefined) continue;
       const path = joinPath(directory, name);
@@ -143,9 +145,9 @@ function findSidecars(
 }
 
 /** As text: names that are not UTF-8 cannot be sidecars of a known path. */
-function namesIn(directory: string): string[] {
+function namesIn(cell: CellAccess, directory: string): string[] {
   try {
-    return readdirSync(systemPath(directory));
+    return readdirSync(cell.directory(directory));
   } catch {
     return [];
   }
@@ -157,7 +159,7 @@ function restoreModes(cell: CellAccess, plan: RestorePlan): void {
   for (const [path, mode] of cell.widened) {
     if (finished.has(path) || !cell.stat(path)?.isDirectory()) continue;
     try {
-      chmodSync(systemPath(cell.absolute(path)), mode);
+      changeMode(systemPath(cell.at(path)), mode);
     } catch (error) {
       cell.flaws.push({
         path,

@@ -1,25 +1,29 @@
-// All access of a restore to the files of a cell. Every path is reached through real directories of the cell, so that a
-// planted symlink cannot redirect a write. Files that are in no checkpoint are never destroyed (INV-3): they are moved
-// next to the cell, and each becomes a flaw.
-import { type BigIntStats, chmodSync, existsSync, lstatSync, mkdirSync, renameSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+// All access of a restore to the files of a cell, through open directories (`OpenTree`): a link that is planted in the
+// middle of a restore cannot redirect anything. Files that are in no checkpoint are never destroyed (INV-3): they are
+// moved next to the cell, and each becomes a flaw.
+import { type BigIntStats, chmodSync, lstatSync, mkdirSync, renameSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
 import type { EntryType, Flaw } from "../model/entry.ts";
+import { OpenTree } from "../model/open-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
 import type { Capabilities } from "./make-path.ts";
 import type { Fingerprint } from "./plan.ts";
 import { ancestors } from "./scope.ts";
 
-export interface CellAccess {
+export interface CellAccess extends Disposable {
   readonly flaws: Flaw[];
-  absolute(path: string): string;
-  /** lstat; undefined when there is nothing. */
+  /** A path for the system calls that follow immediately and that follow no link. Throws when it cannot be reached. */
+  at(path: string): string;
+  /** A path to a directory itself. */
+  directory(path: string): string;
+  /** lstat; undefined when there is nothing, or a parent is not a real directory. */
   stat(path: string): BigIntStats | undefined;
-  /** Whether all parents of `path` are real directories; makes its parent writable for its owner. */
+  /** Whether all parents of `path` are real directories; makes them writable for their owner. */
   isReachable(path: string): boolean;
-  /** Drops what is cached about parents, after directories were made or removed. */
-  invalidate(): void;
+  /** Must be called after a directory was made, moved or removed. Default: looks at all directories again. */
+  forget(path?: string): void;
   /** Moves what is at `path` out of the cell, and adds a flaw that says where. */
   moveAside(path: string, reason: string): void;
   /** Original modes of directories that were made writable, by path. */
@@ -27,6 +31,8 @@ export interface CellAccess {
 }
 
 const OWNER_ALL = 0o700;
+/** A parent is missing or is not a directory. */
+const UNREACHABLE = new Set(["ENOENT", "ENOTDIR", "ELOOP"]);
 
 export interface CellAccessOptions {
   readonly cellRoot: string;
@@ -37,57 +43,62 @@ export interface CellAccessOptions {
 
 export function createCellAccess({ cellRoot, aside, capabilities }: CellAccessOptions): CellAccess {
   const flaws: Flaw[] = [];
-  const real = new Map<string, boolean>();
   const widened = new Map<string, number>();
-  const absolute = (path: string) => (path === "." ? cellRoot : `${cellRoot}/${path}`);
-
-  const stat = (path: string): BigIntStats | undefined => {
-    try {
-      return lstatSync(systemPath(absolute(path)), { bigint: true, throwIfNoEntry: false });
-    } catch (error) {
-      if (systemErrorCode(error) === "ENOTDIR") return undefined;
-      throw error;
-    }
-  };
-
-  const isRealDirectory = (path: string): boolean => {
-    const known = real.get(path);
-    if (known !== undefined) return known;
-    // The cell itself may be a symlink; it was checked to stay inside the missions root.
-    const found = path === "." ? statSync(cellRoot, { bigint: true, throwIfNoEntry: false }) : stat(path);
-    const answer = found?.isDirectory() ?? false;
-    if (answer && !capabilities.owners) widen(path, Number(found!.mode) & 0o7777);
-    real.set(path, answer);
-    return answer;
-  };
-
   /** Anyone but root needs the owner's permission bits to work in a directory. */
-  const widen = (path: string, mode: number) => {
+  const widen = (path: string, directory: string) => {
+    const mode = statSync(directory).mode & 0o7777;
     if ((mode & OWNER_ALL) === OWNER_ALL || widened.has(path)) return;
     try {
-      chmodSync(systemPath(absolute(path)), mode | OWNER_ALL);
+      chmodSync(directory, mode | OWNER_ALL);
       widened.set(path, mode);
     } catch {
       // Not our directory: the step that needs it reports the error.
     }
   };
-
+  const tree = new OpenTree(cellRoot, capabilities.owners ? {} : { onOpen: widen });
+  const at = (path: string) => (path === "." ? cellRoot : tree.at(path));
+  const reaching = <T>(work: () => T): T | undefined => {
+    try {
+      return work();
+    } catch (error) {
+      if (UNREACHABLE.has(systemErrorCode(error) ?? "")) return undefined;
+      throw error;
+    }
+  };
   return {
     flaws,
-    absolute,
-    stat,
     widened,
-    isReachable: (path) => path === "." || [...ancestors(path)].reverse().every(isRealDirectory),
-    invalidate: () => real.clear(),
+    at,
+    directory: (path) => tree.directory(path),
+    stat: (path) => reaching(() => lstatSync(systemPath(at(path)), { bigint: true, throwIfNoEntry: false })),
+    isReachable: (path) => reaching(() => at(path)) !== undefined,
+    forget: (path) => tree.forget(path),
     moveAside(path, reason) {
-      let place = join(aside, path);
-      for (let n = 1; existsSync(systemPath(place)); n += 1) place = `${join(aside, path)}.${n}`;
-      mkdirSync(systemPath(dirname(place)), { recursive: true, mode: 0o700 });
-      renameSync(systemPath(absolute(path)), systemPath(place));
+      mkdirSync(aside, { recursive: true, mode: 0o700 });
+      using place = new OpenTree(aside);
+      const name = makePlace(place, path);
+      renameSync(systemPath(at(path)), systemPath(place.at(name)));
+      tree.forget(path);
       crashPoint("snapshot.restore.set-aside");
-      flaws.push({ path, kind: "degraded", reason: `${reason}; it was moved to ${place}` });
+      flaws.push({ path, kind: "degraded", reason: `${reason}; it was moved to ${join(aside, name)}` });
     },
+    [Symbol.dispose]: () => tree[Symbol.dispose](),
   };
+}
+
+/** A free name for a path that is moved aside; makes its parents. */
+function makePlace(aside: OpenTree, path: string): string {
+  for (const directory of ancestors(path).reverse()) {
+    if (directory === "." || exists(aside, directory)) continue;
+    mkdirSync(systemPath(aside.at(directory)), 0o700);
+  }
+  let name = path;
+  for (let n = 1; exists(aside, name); n += 1) name = `${path}.${n}`;
+  return name;
+}
+
+function exists(tree: OpenTree, path: string): boolean {
+  return lstatSync(systemPath(tree.at(path)), { throwIfNoEntry: false }) !== undefined;
 }
 
 /** Undefined for sockets, devices and the like. */

@@ -17,6 +17,7 @@ import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/er
 import { removeTree } from "../../platform/remove-tree.ts";
 import type { Progress } from "../mission-context.ts";
 import type { Entry, Flaw } from "../model/entry.ts";
+import { OpenTree } from "../model/open-tree.ts";
 import { isTooLong, systemPath } from "../model/path-bytes.ts";
 import type { FileToMake } from "./batches.ts";
 import { withConsequence } from "./damage-hint.ts";
@@ -109,13 +110,13 @@ async function fill(source: Source, options: FillOptions, resumed: boolean): Pro
   const flaws: Flaw[] = [];
   const capabilities = detectCapabilities();
   const { directories, files, links, specials } = groupByKind(source, options, flaws);
-  const at = (path: string) => (path === "." ? directory : `${directory}/${path}`);
+  using tree = new OpenTree(directory);
   const cleared = (path: string) => {
-    if (resumed) rmSync(systemPath(path), { force: true });
-    return path;
+    if (resumed) rmSync(systemPath(tree.at(path)), { force: true });
+    return tree.at(path);
   };
   crashPoint("snapshot.restore.to-marked");
-  for (const { path } of directories) if (path !== ".") makeDirectoryAt(at(path), resumed);
+  for (const { path } of directories) if (path !== ".") makeDirectoryAt(tree.at(path), resumed);
   crashPoint("snapshot.restore.to-directories-made");
   let bytes = 0;
   const total = files.reduce((sum, { entry }) => sum + (entry.location?.length ?? 0), 0);
@@ -134,13 +135,13 @@ async function fill(source: Source, options: FillOptions, resumed: boolean): Pro
   );
   crashPoint("snapshot.restore.to-files-made");
   for (const { entry, leader } of links)
-    linkSync(systemPath(at(leader)), systemPath(cleared(at(entry.path))));
-  for (const entry of specials) makeSpecial(cleared(at(entry.path)), entry, capabilities, flaws);
+    linkSync(systemPath(tree.at(leader)), systemPath(cleared(entry.path)));
+  for (const entry of specials) makeSpecial(cleared(entry.path), entry, capabilities, flaws);
   crashPoint("snapshot.restore.to-links-made");
   // The top directory last: removing the marker changes its time.
   for (const entry of directories.toReversed()) {
     if (entry.path === ".") rmSync(join(directory, MARKER), { force: true });
-    setMetadata(at(entry.path), entry, capabilities, flaws);
+    setMetadata(entry.path === "." ? directory : tree.at(entry.path), entry, capabilities, flaws);
   }
   rmSync(join(directory, MARKER), { force: true });
   crashPoint("snapshot.restore.to-done");

@@ -1,9 +1,7 @@
 // Creates one path from an entry: content, symlinks, FIFOs, then owner, xattrs, mode and time, in an order in which no
 // step undoes an earlier one. Synchronous; used by workers and the main thread. Never follows a symlink at the end of a
-// path; callers check the parents. What this process cannot set becomes a flaw (INV-6).
+// path; callers pass paths through open directories (`OpenTree`), so that no parent is a link either. What this process cannot set becomes a flaw (INV-6).
 import {
-  chmodSync,
-  chownSync,
   closeSync,
   constants,
   fchmodSync,
@@ -18,6 +16,7 @@ import {
 import { systemErrorCode } from "../../platform/errors.ts";
 import { type Posix, posixSupport } from "../../platform/posix.ts";
 import type { Entry, Flaw } from "../model/entry.ts";
+import { changeMode } from "../model/open-tree.ts";
 import { encodePath, systemPath } from "../model/path-bytes.ts";
 import type { FileReader } from "../vault/layer-reader.ts";
 
@@ -118,19 +117,15 @@ export function makeSpecial(path: string, entry: Entry, capabilities: Capabiliti
 export function setMetadata(path: string, entry: Entry, capabilities: Capabilities, flaws: Flaw[]): void {
   const target = systemPath(path);
   if (capabilities.owners) {
-    attempt(flaws, entry, "owner", () =>
-      entry.type === "symlink"
-        ? lchownSync(target, entry.uid, entry.gid)
-        : chownSync(target, entry.uid, entry.gid),
-    );
+    attempt(flaws, entry, "owner", () => lchownSync(target, entry.uid, entry.gid));
   }
   if (entry.type === "symlink") {
     setXattrs(target, entry, capabilities, flaws);
   } else {
     // Its mode, or the one it has now, may forbid everyone but root to read and set attributes.
-    if (!capabilities.owners) attempt([], entry, "mode", () => chmodSync(target, entry.mode | OPEN));
+    if (!capabilities.owners) attempt([], entry, "mode", () => changeMode(target, entry.mode | OPEN));
     setXattrs(target, entry, capabilities, flaws);
-    attempt(flaws, entry, "mode", () => chmodSync(target, entry.mode));
+    attempt(flaws, entry, "mode", () => changeMode(target, entry.mode));
   }
   setTime(target, entry, capabilities);
 }

@@ -5,6 +5,7 @@ import { availableParallelism } from "node:os";
 import { asLazarusError, systemErrorCode } from "../../platform/errors.ts";
 import { createWorkerPool } from "../../platform/worker-pool.ts";
 import type { Flaw } from "../model/entry.ts";
+import { OpenTree } from "../model/open-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
 import { createLayerReader, type FileReader, type LayerMembers } from "../vault/layer-reader.ts";
 import { cutBatches, type FileToMake } from "./batches.ts";
@@ -70,13 +71,14 @@ export function makeFiles(
   capabilities: Capabilities,
 ): Flaw[] {
   const flaws: Flaw[] = [];
+  using tree = new OpenTree(task.root);
   for (const { path, entry } of files) {
-    const target = `${task.root}/${path}`;
     try {
+      const target = tree.at(path);
       if (task.replace) removeEarlier(target);
       makeFile(target, entry, reader, capabilities, flaws);
     } catch (error) {
-      throw asLazarusError(error, `writing ${JSON.stringify(target)}`, task.root);
+      throw asLazarusError(error, `writing ${JSON.stringify(`${task.root}/${path}`)}`, task.root);
     }
   }
   return flaws;

@@ -7,6 +7,7 @@ import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { Lock } from "../../platform/lock.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
+import { OpenTree } from "../model/open-tree.ts";
 import { parentPath, systemPath } from "../model/path-bytes.ts";
 import { OWN_NAMES } from "../model/paths.ts";
 import { createMatcher } from "../path-patterns.ts";
@@ -146,7 +147,8 @@ function restage(context: MissionContext, journal: Journal, index: number): void
     return;
   }
   if (inode !== index) {
-    linkSync(systemPath(`${context.cellRoot}/${place[inode]!.entry.path}`), `${staging}/${name}`);
+    using tree = new OpenTree(context.cellRoot);
+    linkSync(systemPath(tree.at(place[inode]!.entry.path)), `${staging}/${name}`);
     return;
   }
   const open = createTableReader(context.vault);

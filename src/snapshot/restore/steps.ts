@@ -40,11 +40,6 @@ export function removeStep(
 ): void {
   const stat = cell.stat(path);
   if (stat === undefined) return;
-  if (!cell.isReachable(path)) {
-    // An earlier attempt has already put a file in place of a parent.
-    if (inTheWay) return;
-    throw new Refusal(UNREACHABLE);
-  }
   const type = typeOf(stat);
   if (type === undefined) {
     kept.push({ path, reason: "a socket or device" });
@@ -52,13 +47,14 @@ export function removeStep(
     if (was.type === "directory") removeDirectory(cell, path, kept);
     else kept.push({ path, reason: "a directory that appeared after the safety checkpoint" });
   } else if (isInSafety(cell, path, stat, was)) {
-    unlinkSync(systemPath(cell.absolute(path)));
+    unlinkSync(systemPath(cell.at(path)));
   } else if (!(inTheWay && was.type === "directory")) cell.moveAside(path, CHANGED_SINCE);
 }
 
 function removeDirectory(cell: CellAccess, path: string, kept: Kept[]): void {
   try {
-    rmdirSync(systemPath(cell.absolute(path)));
+    rmdirSync(systemPath(cell.at(path)));
+    cell.forget(path);
   } catch (error) {
     const code = systemErrorCode(error);
     if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
@@ -74,11 +70,11 @@ export function directoryStep(cell: CellAccess, { entry, was }: DirectoryStep): 
   const stat = cell.stat(path);
   if (stat?.isDirectory()) return;
   if (stat !== undefined) {
-    if (isInSafety(cell, path, stat, was)) unlinkSync(systemPath(cell.absolute(path)));
+    if (isInSafety(cell, path, stat, was)) unlinkSync(systemPath(cell.at(path)));
     else cell.moveAside(path, CHANGED_SINCE);
   }
-  mkdirSync(systemPath(cell.absolute(path)), 0o700);
-  cell.invalidate();
+  mkdirSync(systemPath(cell.at(path)), 0o700);
+  cell.forget(path);
 }
 
 /** Sets mode, owner, attributes and time, after everything inside is done. */
@@ -92,7 +88,7 @@ export function finishDirectoryStep(
   const stat = cell.stat(entry.path);
   if (!stat?.isDirectory() && !(entry.path === "." && stat !== undefined)) return;
   if (entry.path !== "." && !cell.isReachable(entry.path)) throw new Refusal(UNREACHABLE);
-  setMetadata(cell.absolute(entry.path), entry, capabilities, cell.flaws);
+  setMetadata(cell.at(entry.path), entry, capabilities, cell.flaws);
 }
 
 export function adjustStep(
@@ -105,7 +101,7 @@ export function adjustStep(
   const stat = cell.stat(entry.path);
   const known = stat !== undefined && (isInSafety(cell, entry.path, stat, was) || matches(stat, entry));
   if (!known) throw new Refusal(`${CHANGED_SINCE} and was left alone`);
-  setMetadata(cell.absolute(entry.path), entry, capabilities, cell.flaws);
+  setMetadata(cell.at(entry.path), entry, capabilities, cell.flaws);
 }
 
 export interface Placing {
@@ -139,7 +135,7 @@ export function placeStep(cell: CellAccess, { entry, was }: PlaceStep, placing: 
   }
   for (const sidecar of placing.sidecars) removeSidecar(cell, sidecar, path, placing.safetyMs);
   try {
-    renameSync(placing.staged, systemPath(cell.absolute(path)));
+    renameSync(placing.staged, systemPath(cell.at(path)));
   } catch (error) {
     if (systemErrorCode(error) !== "EXDEV") throw error;
     placeAcross(cell, entry, placing);
@@ -148,7 +144,8 @@ export function placeStep(cell: CellAccess, { entry, was }: PlaceStep, placing: 
 
 function removeObstacle(cell: CellAccess, path: string): void {
   try {
-    rmdirSync(systemPath(cell.absolute(path)));
+    rmdirSync(systemPath(cell.at(path)));
+    cell.forget(path);
   } catch (error) {
     const code = systemErrorCode(error);
     if (code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
@@ -158,8 +155,8 @@ function removeObstacle(cell: CellAccess, path: string): void {
 
 /** Another file system is mounted there: copy next to the target, then rename. */
 function placeAcross(cell: CellAccess, entry: Entry, placing: Placing): void {
-  const temporary = cell.absolute(joinPath(parentPath(entry.path), `.lazarus-restore-${placing.index}.tmp`));
-  rmSync(systemPath(temporary), { force: true });
+  const temporary = joinPath(parentPath(entry.path), `.lazarus-restore-${placing.index}.tmp`);
+  rmSync(systemPath(cell.at(temporary)), { force: true });
   if (!linkAcross(cell, placing.leader, temporary)) {
     if (placing.leader !== undefined) {
       cell.flaws.push({
@@ -169,18 +166,18 @@ function placeAcross(cell: CellAccess, entry: Entry, placing: Placing): void {
       });
     }
     if (entry.type === "file")
-      makeFile(temporary, entry, createCopyReader(placing.staged), placing.capabilities, cell.flaws);
-    else makeSpecial(temporary, entry, placing.capabilities, cell.flaws);
+      makeFile(cell.at(temporary), entry, createCopyReader(placing.staged), placing.capabilities, cell.flaws);
+    else makeSpecial(cell.at(temporary), entry, placing.capabilities, cell.flaws);
   }
   crashPoint("snapshot.restore.copied-across");
-  renameSync(systemPath(temporary), systemPath(cell.absolute(entry.path)));
+  renameSync(systemPath(cell.at(temporary)), systemPath(cell.at(entry.path)));
   rmSync(placing.staged, { force: true });
 }
 
 function linkAcross(cell: CellAccess, leader: string | undefined, temporary: string): boolean {
   if (leader === undefined) return false;
   try {
-    linkSync(systemPath(cell.absolute(leader)), systemPath(temporary));
+    linkSync(systemPath(cell.at(leader)), systemPath(cell.at(temporary)));
     return true;
   } catch (error) {
     if (systemErrorCode(error) !== "EXDEV") throw error;
@@ -218,9 +215,9 @@ function createCopyReader(file: string): FileReader {
  */
 export function removeSidecar(cell: CellAccess, sidecar: string, database: string, safetyMs: number): void {
   const stat = cell.stat(sidecar);
-  if (stat === undefined || !stat.isFile() || !isDatabaseFile(() => cell.absolute(database))) return;
+  if (stat === undefined || !stat.isFile() || !isDatabaseFile(() => cell.at(database))) return;
   const derived = sidecar.endsWith("-shm");
-  if (derived || Number(stat.mtimeMs) < safetyMs) unlinkSync(systemPath(cell.absolute(sidecar)));
+  if (derived || Number(stat.mtimeMs) < safetyMs) unlinkSync(systemPath(cell.at(sidecar)));
   else cell.moveAside(sidecar, "it was written after the safety checkpoint was taken");
   crashPoint("snapshot.restore.sidecar-removed");
 }
@@ -229,5 +226,5 @@ export function removeSidecar(cell: CellAccess, sidecar: string, database: strin
 function isInSafety(cell: CellAccess, path: string, stat: BigIntStats, was: Fingerprint | null): boolean {
   if (matches(stat, was)) return true;
   if (was?.type !== "file" || !stat.isFile()) return false;
-  return matches(stat, { ...was, size: Number(stat.size) }) && isDatabaseFile(() => cell.absolute(path));
+  return matches(stat, { ...was, size: Number(stat.size) }) && isDatabaseFile(() => cell.at(path));
 }
