@@ -1,8 +1,10 @@
 // Creates a cell or completes a partial one. Never overwrites: existing directories and files are not changed, and every
 // seed file is created atomically, so that two concurrent inits both succeed and each file has one author.
+import { lstatSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { epochSeconds } from "../platform/clock.ts";
 import { crashPoint } from "../platform/crash-point.ts";
+import type { Disk } from "../platform/disk.ts";
 import { createFile, makeDirectory, sweepTemporaries } from "../platform/durable.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
 import { formatJson } from "../platform/json-file.ts";
@@ -36,15 +38,23 @@ export function initCell(machine: Machine, config: Config, mission: MissionId): 
       sweepTemporaries(machine.disk, directory, pidInUse);
     }
     crashPoint("cell.init.directories-made");
-    if (createFile(machine.disk, paths.logFile, "")) made.push(relative(paths.logFile));
+    if (createMissing(machine.disk, paths.logFile, "")) made.push(relative(paths.logFile));
     for (const [path, value] of seeds) {
-      if (createFile(machine.disk, path, formatJson(value))) made.push(relative(path));
+      if (createMissing(machine.disk, path, formatJson(value))) made.push(relative(path));
       crashPoint("cell.init.seed-created");
     }
   } catch (error) {
     throw initError(error, paths.root, config.missions_root);
   }
   return { paths, made };
+}
+
+/** A temporary file would change the modification time of a directory in which nothing is missing. */
+function createMissing(disk: Disk, path: string, text: string): boolean {
+  if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return createFile(disk, path, text);
+  // The process that created it may have been killed before this.
+  disk.fsyncDirectory(dirname(path));
+  return false;
 }
 
 function initError(error: unknown, root: string, missionsRoot: string): LazarusError {

@@ -2,6 +2,7 @@
 // use `openKnownMission`: an unknown id is an error, not an empty mission, and so is a vault that is missing although
 // the registry lists checkpoints in it.
 import { existsSync, readdirSync } from "node:fs";
+import { agentDirectory } from "../cell/fence.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { VERSION } from "../platform/version.ts";
@@ -56,6 +57,11 @@ export function openKnownMission(context: CliContext, mission: MissionId): CliMi
 /** Refuses a mission that has neither a cell nor a vault. */
 export function requireMission(context: CliContext, { mission, cellRoot, vault }: MissionContext): void {
   if (existsSync(cellRoot) || existsSync(vault.root)) return;
+  if (existsSync(agentDirectory(context.config.config, mission)))
+    throw new LazarusError("MISSION_UNKNOWN", `mission ${mission} has no cell and no checkpoints`, {
+      hint: `lazarus run ${mission} -- COMMAND starts over`,
+      details: { mission },
+    });
   const near = nearest(mission, knownMissions(context));
   throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
     hint: near === undefined ? "lazarus scan lists all cells" : `did you mean ${near}?`,

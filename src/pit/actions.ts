@@ -7,8 +7,8 @@ import { initCell } from "../cell/init.ts";
 import { cellPaths } from "../cell/layout.ts";
 import { isKeeperAlive, type Life, readLife } from "../cell/life.ts";
 import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
-import { LazarusError } from "../platform/errors.ts";
-import type { CheckpointResult } from "../snapshot/operations/checkpoint.ts";
+import { asLazarusError, LazarusError } from "../platform/errors.ts";
+import { type CheckpointResult, takeCheckpoint } from "../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "./context.ts";
 import { previewEnd } from "./death/collect-facts.ts";
 import { capture, handleExit, planRevival } from "./death/handle-exit.ts";
@@ -28,16 +28,31 @@ import {
   setDesiredState,
 } from "./record/record.ts";
 import { readRecord, writeRecord } from "./record/store.ts";
+import { bringBackHint } from "./start/find-obstacle.ts";
 import { reviveAgent } from "./start/revive.ts";
 import { type Started, startAgent } from "./start/start-agent.ts";
 import { wakePit } from "./supervise/wake-file.ts";
 
-/** Starts an agent for the user. Creates the cell when it is missing. */
+export interface StartOptions {
+  readonly foreground?: boolean;
+  /** False: start without a checkpoint from before the agent's work. */
+  readonly baseline?: boolean;
+}
+
+export interface StartResult extends Started {
+  /** Undefined when none was wanted. */
+  readonly baseline: CheckpointResult | undefined;
+}
+
+/**
+ * Starts an agent for the user. Creates the cell when it is missing, and takes a baseline: a checkpoint of what the agent
+ * finds, so that even an agent that deletes its own cell can be undone (INV-10).
+ */
 export async function startMission(
   context: PitContext,
   spec: AgentSpec,
-  options: { readonly foreground?: boolean } = {},
-): Promise<Started> {
+  options: StartOptions = {},
+): Promise<StartResult> {
   const { machine, config } = context;
   const mission = parseMissionId(spec.mission);
   const { made } = initCell(machine, config, mission);
@@ -51,6 +66,7 @@ export async function startMission(
   // An exit that no pit has seen is handled first: its checkpoint is taken before anything changes the cell.
   const previous = await handleExit(context, readRecord(config, mission));
   if (previous.state === "checkpoint-failed") throw previous.error;
+  const baseline = options.baseline === false ? undefined : await takeBaseline(context, mission, spec.agent);
   const record = createRecord(previous.record, spec, machine.clock.nowMs());
   const started = await startAgent(context, record, {
     how: "start",
@@ -63,7 +79,28 @@ export async function startMission(
     data: { epoch: started.epoch, pid: started.life?.agent.pid ?? null, command: spec.command[0] ?? "" },
   });
   wakePit(machine, config, mission);
-  return started;
+  return { ...started, baseline };
+}
+
+async function takeBaseline(
+  context: PitContext,
+  mission: MissionId,
+  agent: string,
+): Promise<CheckpointResult> {
+  try {
+    return await takeCheckpoint(context.openMission(mission), {
+      reason: "baseline",
+      agent,
+      onlyIfChanged: true,
+    });
+  } catch (thrown) {
+    const error = asLazarusError(thrown, `saving the cell of ${mission}`);
+    throw new LazarusError(error.code, `${error.message}; the agent was not started`, {
+      hint: `${error.hint === undefined ? "" : `${error.hint}; or `}start without a checkpoint of what is there now: lazarus run ${mission} --no-baseline -- COMMAND`,
+      details: error.details,
+      cause: error.cause,
+    });
+  }
 }
 
 /** How to stop an agent. */
@@ -193,7 +230,7 @@ export async function reviveMission(
   const ended = exit.record ?? record;
   if (!existsSync(cellPaths(config, mission).root)) {
     throw new LazarusError("MISSION_UNKNOWN", `the cell of ${mission} is gone`, {
-      hint: `lazarus restore ${mission}, then: lazarus revive ${mission}`,
+      hint: bringBackHint(config, mission),
     });
   }
   if (ended.command.length === 0) {

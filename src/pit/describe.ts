@@ -83,6 +83,13 @@ export function nextAction(
   }
 }
 
+/** How to go on when a mission's cell is gone: restore it, or start over when nothing was saved. */
+export function commandsForMissingCell(mission: string, hasCheckpoint: boolean): string[] {
+  return hasCheckpoint
+    ? [`lazarus restore ${mission}`, `lazarus revive ${mission}`]
+    : [`lazarus run ${mission} -- COMMAND`];
+}
+
 /** An error and its hint in one line. */
 export function describeError(error: unknown): string {
   if (error instanceof LazarusError && error.hint !== undefined)

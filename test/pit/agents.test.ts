@@ -57,7 +57,7 @@ describe("an agent in the foreground", () => {
   it("is finished after exit code 0, with a checkpoint", () => {
     expect(world.run(["run", "m1", ...sh("echo done > file")]).exit).toBe(0);
     expect(world.state("m1")).toBe("finished");
-    expect(world.checkpoints("m1").map(({ reason }) => reason)).toEqual(["departure"]);
+    expect(world.checkpoints("m1").map(({ reason }) => reason)).toEqual(["baseline", "departure"]);
   });
 });
 
@@ -236,7 +236,7 @@ describe("agent commands", () => {
     expect(dry.exit).toBe(0);
     expect(dry.stderr).toContain("m1: exited with code 3\nthe pit would decide: revive: no backoff");
     expect(readFileSync(join(world.home, "run", "agents", "m1", "record.json"), "utf8")).toBe(before);
-    expect(world.checkpoints("m1")).toEqual([]);
+    expect(world.checkpoints("m1").map(({ reason }) => reason)).toEqual(["baseline"]);
   });
 
   it("preview the policy's decision", () => {

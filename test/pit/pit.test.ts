@@ -55,14 +55,14 @@ describe("the pit", () => {
     await world.until("life 2", inLife("m1", 2));
     await world.until("its output", () => world.log("m1").includes("life 2"));
     await waitForEvent("m1", "revival");
-    expect(kinds("m1")).toEqual(["init", "start", "death", "checkpoint", "revival"]);
-    expect(world.checkpoints("m1").map(({ reason }) => reason)).toEqual(["crash"]);
+    expect(kinds("m1")).toEqual(["init", "checkpoint", "start", "death", "checkpoint", "revival"]);
+    expect(world.checkpoints("m1").map(({ reason }) => reason)).toEqual(["baseline", "crash"]);
     const resume = JSON.parse(readFileSync(join(world.missions, "m1", "state", "resume.json"), "utf8"));
     expect(resume).toMatchObject({
       mission_id: "m1",
       epoch: 2,
       died: { kind: "crash", signal: "SIGKILL", why: "killed by SIGKILL" },
-      scene_checkpoint: world.checkpoints("m1")[0]!.checkpoint_id,
+      scene_checkpoint: world.checkpoints("m1")[1]!.checkpoint_id,
       stepped_back_to: null,
     });
     expect(readFileSync(join(world.missions, "m1", "artifacts", "handoff.md"), "utf8")).toContain(

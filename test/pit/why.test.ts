@@ -30,6 +30,7 @@ interface Death {
   readonly stopped?: boolean;
   readonly stall?: string;
   readonly gone?: boolean;
+  readonly saved?: boolean;
   readonly earlierRevivals?: number;
   /** No pit has handled it. */
   readonly unhandled?: boolean;
@@ -111,7 +112,7 @@ function render(death: Death, record: MissionRecord, nowMs: number, preview?: Re
     started_ms: START,
     last_activity_ms: nowMs - 2000,
     last_progress_ms: null,
-    last_checkpoint: null,
+    last_checkpoint: death.saved ? { id: "20261118-000000-aaaaaa", created_ms: 0, reason: "baseline" } : null,
     revivals_today: death.earlierRevivals ?? 0,
     revive: null,
     wish: record.wish,
@@ -155,7 +156,8 @@ const DEATHS: [kind: string, death: Death][] = [
   ["a stop by the user", { status: { exitCode: null, signal: "SIGTERM" }, stopped: true }],
   ["a clean exit", { status: { exitCode: 0, signal: null } }],
   ["waking from sleep", { status: FAILED, facts: { sleptUntilMs: START + 5 * MINUTE - 3000 } }],
-  ["a deleted cell", { status: FAILED, gone: true }],
+  ["a deleted cell", { status: FAILED, gone: true, saved: true }],
+  ["a deleted cell without a checkpoint", { status: FAILED, gone: true }],
   [
     "an end that is not handled yet",
     { status: { exitCode: 3, signal: null }, words: ["cannot connect"], unhandled: true },

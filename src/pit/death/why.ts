@@ -1,6 +1,6 @@
 // The post-mortem of a life: how the agent ended, evidence for the cause, what was decided and why, and what to type
 // next. Pure: a view in, lines out.
-import { describeEnd, formatDuration } from "../describe.ts";
+import { commandsForMissingCell, describeEnd, formatDuration } from "../describe.ts";
 import { type MissionRecord, type RecordedEnd, wasExpected } from "../record/record.ts";
 import type { MissionView } from "../view.ts";
 
@@ -38,7 +38,7 @@ export function explain(view: MissionView, options: WhyOptions): PostMortem {
   if (state === "running" || (state === "paused" && view.pid !== null))
     return { ...blank, ...explainRunning(view, record, options) };
   if (record.end === null || record.end.epoch !== record.life.epoch)
-    return { ...blank, ...explainUnhandled(mission, record, options) };
+    return { ...blank, ...explainUnhandled(view, record, options) };
   return {
     ...blank,
     headline: `${mission} ${headline(record, record.end)}.`,
@@ -69,11 +69,16 @@ function explainRunning(view: MissionView, record: MissionRecord, { nowMs }: Why
 }
 
 function explainUnhandled(
-  mission: string,
+  view: MissionView,
   record: MissionRecord,
   { preview, nowMs, pitRuns }: WhyOptions,
 ): Section {
-  const next = pitRuns ? [`lazarus status ${mission}`] : [`lazarus revive ${mission}`, "lazarus pit"];
+  const { mission_id: mission } = view;
+  const revive =
+    view.cell === "gone"
+      ? commandsForMissingCell(mission, view.last_checkpoint !== null)
+      : [`lazarus revive ${mission}`];
+  const next = pitRuns ? [`lazarus status ${mission}`] : [...revive, "lazarus pit"];
   if (preview === undefined)
     return {
       headline: `${mission} has ended, but its end has not been handled yet.`,
@@ -176,7 +181,7 @@ function nextCommands(
 ): string[] {
   const mission = view.mission_id;
   const has = (kind: string) => end.evidence.some((each) => each.kind === kind);
-  if (view.cell === "gone") return [`lazarus restore ${mission}`, `lazarus revive ${mission}`];
+  if (view.cell === "gone") return commandsForMissingCell(mission, view.last_checkpoint !== null);
   if (end.kind === "departure" && record.wish === "running") return [`lazarus checkpoints ${mission}`];
   const next: string[] = [];
   if (has("disk-full")) next.push(`df -h ${view.root}`);

@@ -29,6 +29,8 @@ export interface CaptureOptions {
   readonly beforeRestoreOf?: string | null;
   /** False for an untrusted repository: its configuration may name programs that git would run. */
   readonly git?: boolean;
+  /** Return the newest checkpoint instead of adding one that equals it. */
+  readonly onlyIfChanged?: boolean;
 }
 
 /** A new checkpoint and its flaws. */
@@ -117,8 +119,8 @@ function publish(
   const fresh = freshItems(survey, stored.captured);
   if (head !== undefined && stored.layers.length === 0 && isSamePosition(head.metadata, collected)) {
     const manifest = { digest: head.ref.manifest, size: head.ref.manifestSize };
-    const ref = makeRef(options, identity, head.ref.id, manifest);
-    context.vault.publish([...context.vault.list(), ref]);
+    const ref = options.onlyIfChanged ? head.ref : makeRef(options, identity, head.ref.id, manifest);
+    if (ref !== head.ref) context.vault.publish([...context.vault.list(), ref]);
     // The stat cache is current, unless files were hashed whose content had not changed.
     if (survey.changed.length + survey.refreshed.size > 0)
       saveCache(context, survey, fresh, head.ref.manifest);

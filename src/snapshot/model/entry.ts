@@ -54,6 +54,7 @@ export interface Flaw {
 
 export const REASONS = [
   "manual",
+  "baseline",
   "departure",
   "crash",
   "scheduled",

@@ -1,6 +1,6 @@
-// Decides which checkpoints to keep: a pure function of the index, the policy and the time. Five kinds are never removed,
+// Decides which checkpoints to keep: a pure function of the index, the policy and the time. Six kinds are never removed,
 // whatever the policy: the newest, the newest that is not a safety checkpoint (`latest`), the newest that a drill has
-// proven, pinned ones, and the one that undoes the latest restore (INV-3).
+// proven, pinned ones, the one that undoes the latest restore (INV-3), and the first baseline (INV-10).
 import type { CheckpointRef } from "../model/entry.ts";
 import type { Retention } from "../settings.ts";
 
@@ -71,6 +71,8 @@ export function retain(
 function findProtected(refs: readonly CheckpointRef[]): Map<CheckpointRef, string> {
   const found = new Map<CheckpointRef, string>();
   for (const ref of refs) if (ref.pinned) found.set(ref, "pinned");
+  const baseline = refs.find((ref) => ref.reason === "baseline");
+  if (baseline !== undefined) found.set(baseline, "baseline");
   const undo = refs.findLast((ref) => ref.beforeRestoreOf !== null);
   if (undo !== undefined) found.set(undo, "undoes the latest restore");
   const proven = refs.findLast((ref) => ref.provenAtMs !== null);

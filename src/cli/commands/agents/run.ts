@@ -11,6 +11,7 @@ import { findTemplateProblem, splitWords } from "../../../pit/start/resume-comma
 import { agentName } from "../../../pit/start/revive.ts";
 import { pitOwner } from "../../../pit/view.ts";
 import { LazarusError } from "../../../platform/errors.ts";
+import type { CheckpointResult } from "../../../snapshot/operations/checkpoint.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { usage } from "../../parse.ts";
@@ -52,6 +53,7 @@ export const command = defineCommand({
     repo: { type: "text", value: "URL|PATH", summary: "clone this repository into a new cell's worktree" },
     branch: { type: "text", value: "NAME", summary: "branch to check out" },
     link: { type: "flag", summary: "add a git worktree of a local repository instead" },
+    "no-baseline": { type: "flag", summary: "do not save the cell before the agent starts" },
   },
   passthrough: "command…",
   examples: [
@@ -96,7 +98,11 @@ export const command = defineCommand({
     };
     // Installed before the agent starts, so that no signal is lost.
     using relay = options.detach ? undefined : openSignalRelay({ shared: context.terminal.isInteractive });
-    const started = await startMission(pitContext, spec, { foreground: !options.detach });
+    const started = await startMission(pitContext, spec, {
+      foreground: !options.detach,
+      baseline: !options["no-baseline"],
+    });
+    reportBaseline(context, mission, started.baseline);
     if (relay !== undefined) {
       const end = await waitForAgent(pitContext, mission, started, relay);
       const { record } = end;
@@ -123,6 +129,17 @@ export const command = defineCommand({
     return 0;
   },
 });
+
+/** An agent starts from what is there, so a path that could not be saved exactly is reported, not fatal (INV-6). */
+function reportBaseline(context: CliContext, mission: string, baseline: CheckpointResult | undefined): void {
+  if (baseline === undefined || baseline.flaws.length === 0) return;
+  const { ref, flaws } = baseline;
+  const [first] = flaws;
+  const more = flaws.length > 1 ? ` and ${flaws.length - 1} more` : "";
+  context.warn(
+    `the checkpoint from before the start is not exact: ${first!.path}: ${first!.reason}${more}; see: lazarus show ${mission} ${ref.id}`,
+  );
+}
 
 interface RepoOptions {
   readonly repo: string | undefined;
