@@ -27,7 +27,7 @@ export async function deliver(
         )
       : await withTimeout(machine, "the webhook", (signal) => postWebhook(destination, body, signal));
   if (problem === undefined) return undefined;
-  const { redactSecrets } = await import("../platform/redact.ts");
+  const { redactSecrets } = await import("../platform/secrets/redact.ts");
   return (await redactSecrets(problem)).value.slice(0, MAX_PROBLEM_CHARACTERS);
 }
 

@@ -2,7 +2,7 @@
 // the machine (INV-7); secrets such as a token are read from their files when the alert is sent and never kept.
 import { readFileSync } from "node:fs";
 import type { Machine } from "../platform/machine.ts";
-import { redactSecrets } from "../platform/redact.ts";
+import { redactSecrets } from "../platform/secrets/redact.ts";
 import type { Event } from "../registry/registry.ts";
 import type { Destination } from "./deliver.ts";
 import type { AlertTarget, Attempt } from "./plan.ts";

@@ -53,6 +53,30 @@ describe("a walkthrough", () => {
     if (exit !== 0) expect(ended.stderr).toMatch(/^error: .+\n {2}(caused by: .+\n {2})?try: .+\n$/);
   });
 
+  it("lists every other unfinished workflow when it resumes one, and says how to choose", async () => {
+    using world = createWorld();
+    const run = (line: string) => world.call(line.split(" "));
+    const start = (name: string, agent = "anna") =>
+      run(`flow start -w ${name} --agent ${agent} --idempotency ${name} --step fetch --remaining fetch`);
+    for (const name of ["alpha", "beta", "gamma", "delta"]) await start(name);
+    await start("epsilon", "otto");
+    await run("flow complete -w delta");
+    const resumed = await run("flow resume --agent anna");
+    expect(JSON.parse(resumed.stdout)).toMatchObject({ workflowId: "alpha" });
+    expect(resumed.stderr).toMatch(
+      /^resumed alpha; 2 other workflows are unfinished:\n {2}beta: in_progress, step fetch, changed \S+\n {2}gamma: .+\n {2}to choose one: lazarus flow release -w alpha, then: lazarus flow resume -w beta; .+\n$/,
+    );
+    const { flow, others, passedOver } = JSON.parse((await run("flow resume --json")).stdout);
+    expect(flow.workflowId).toBe("alpha");
+    expect(others.map(({ workflowId }: { workflowId: string }) => workflowId)).toEqual([
+      "beta",
+      "epsilon",
+      "gamma",
+    ]);
+    expect(passedOver).toMatchObject([{ workflowId: "delta", why: "finished" }]);
+    expect((await run("flow resume -w beta")).stderr).toBe("");
+  });
+
   it("prints one JSON document with --json, for success and failure", () => {
     using world = createWorld();
     run(world, START);

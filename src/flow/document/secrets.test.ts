@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { findSecrets } from "../../platform/secrets.ts";
+import { findSecrets } from "../../platform/secrets/find.ts";
 import { mayHoldSecret, redactText, refuseSecrets } from "./secrets.ts";
 
 // Assembled at run time, so that secret scanners do not flag this file.
@@ -15,6 +15,9 @@ const SAMPLES = [
   `postgres://user:${"pa55word".repeat(2)}@db.example.com:5432/app`,
   `glpat-${"a1B2c".repeat(4)}`,
 ];
+const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+const JWT = `${part({ alg: "HS256" })}.${part({ sub: "anna" })}.${"SflKxwRJSMeKKF2QT4"}`;
+const EC_KEY = `-----BEGIN ${"EC PRIVATE KEY"}-----\nMHcCAQEEIIrYSSNQFaA2Hwf1duRSxKtLYX5CB04fSeQ6tF1aY/Pu\n-----END ${"EC PRIVATE KEY"}-----`;
 
 describe("secrets", () => {
   it.for(SAMPLES.map((sample, i) => [i, sample] as const))(
@@ -31,6 +34,17 @@ describe("secrets", () => {
   it("of at least six kinds are recognized", async () => {
     const known = await Promise.all(SAMPLES.map(async (sample) => (await findSecrets(sample)).length > 0));
     expect(known.filter(Boolean).length).toBeGreaterThanOrEqual(6);
+  });
+
+  it.for([
+    ["password", "password=hunter2secret", "hunter2secret"],
+    ["password", "db password: hunter2", "hunter2"],
+    ["jwt", `session ${JWT}`, JWT],
+    ["privatekey", EC_KEY, "MHcCAQEE"],
+  ] as const)("of the generic rule %s are refused", async ([rule, notes, value]) => {
+    const error = await refuseSecrets({ notes }).catch((caught: Error) => caught);
+    expect(error).toMatchObject({ code: "FLOW_SECRET", details: { field: "notes", rule } });
+    expect(JSON.stringify(error)).not.toContain(value);
   });
 
   it("cannot be allowed by a comment", async () => {

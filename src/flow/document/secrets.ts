@@ -2,14 +2,16 @@
 // load, so text that cannot contain a secret (short words, lowercase slugs) is recognized first and loads nothing:
 // that is nearly every `flow update`.
 import { LazarusError } from "../../platform/errors.ts";
+import { mentionsSecret } from "../../platform/secrets/generic.ts";
 
-/** Every secret that the rules know is longer and has digits or capitals in it, or is a URL or a PEM block. */
+/** A longer word with digits or capitals; otherwise a secret is a URL, a PEM block, or follows a word such as `password`. */
 const MAX_HARMLESS_WORD = 15;
 const LOWER_SLUG = /^[a-z._/-]+$/;
 
 /** Whether the rules need to check this text. */
 export function mayHoldSecret(text: string): boolean {
-  if (text.includes("://") || text.includes("BEGIN") || text.includes("=")) return true;
+  if (text.includes("://") || text.includes("BEGIN") || text.includes("=") || mentionsSecret(text))
+    return true;
   return text.split(/\s+/).some((word) => word.length > MAX_HARMLESS_WORD && !LOWER_SLUG.test(word));
 }
 
@@ -17,7 +19,7 @@ export function mayHoldSecret(text: string): boolean {
 export async function refuseSecrets(fields: Readonly<Record<string, string | undefined>>): Promise<void> {
   for (const [field, text] of Object.entries(fields)) {
     if (text === undefined || !mayHoldSecret(text)) continue;
-    const { findSecrets } = await import("../../platform/secrets.ts");
+    const { findSecrets } = await import("../../platform/secrets/find.ts");
     const [found] = await findSecrets(text);
     if (found === undefined) continue;
     throw new LazarusError("FLOW_SECRET", `${field} contains a secret (${found.kind}); nothing was written`, {
@@ -30,7 +32,7 @@ export async function refuseSecrets(fields: Readonly<Record<string, string | und
 /** Replaces every secret by the name of its rule, and counts them. */
 export async function redactText(text: string): Promise<{ text: string; count: number }> {
   if (!mayHoldSecret(text)) return { text, count: 0 };
-  const { redactSecrets } = await import("../../platform/redact.ts");
+  const { redactSecrets } = await import("../../platform/secrets/redact.ts");
   const { value, count } = await redactSecrets(text);
   return { text: value, count };
 }

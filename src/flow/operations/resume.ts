@@ -1,5 +1,5 @@
 // Finds an unfinished flow and takes its resume lock, after checking schema, hash and expiry under the flow's mutex. Every
-// flow that is not resumed is reported with its reason (INV-6); bad files are quarantined and do not hide valid ones. A
+// flow that is not resumed is reported with its reason, and every other one that could have been resumed (INV-6); bad files are quarantined and do not hide valid ones. A
 // file or directory that cannot be read is an error, unless another flow can be resumed.
 import { relative } from "node:path";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
@@ -19,7 +19,14 @@ import {
 } from "../document/workspace.ts";
 import { mutexPath, withChangeMutex } from "../locking/change-mutex.ts";
 import { describeOwner, type Owner } from "../locking/owner.ts";
-import { describeLock, type LockTaken, lockedError, takeLock } from "../locking/resume-lock.ts";
+import {
+  describeLock,
+  type LockTaken,
+  lockedError,
+  lockVerdict,
+  readLock,
+  takeLock,
+} from "../locking/resume-lock.ts";
 import { audit } from "./audit.ts";
 import { quarantine } from "./quarantine.ts";
 
@@ -40,10 +47,21 @@ export interface PassedOver {
   readonly detail: string;
 }
 
+/** Another flow that could be resumed. */
+export interface OtherFlow {
+  readonly workflowId: string;
+  readonly agentId: string;
+  readonly status: string;
+  readonly currentStep: string;
+  readonly updatedAt: string;
+}
+
 /** The resumed flow, if any, and those passed over. */
 export interface Resumed {
   readonly found: { place: FlowPlace; document: FlowDocument; lock: LockTaken } | undefined;
   readonly passedOver: readonly PassedOver[];
+  /** What else could be resumed, when no flow was requested by name. */
+  readonly others: readonly OtherFlow[];
   /** Bad files found by this call. */
   readonly bad: readonly BadFlow[];
   /** The number of files quarantined by earlier calls. */
@@ -67,11 +85,15 @@ export async function resumeFlow(workspace: Workspace, request: ResumeRequest): 
     if (each.why === "unreadable") fail(workflowId, closedDirectoryError(each));
     else passedOver.push({ workflowId, why: "failed", detail: each.reason });
   }
-  for (const place of candidates(root, open, request)) {
+  const places = candidates(root, open, request);
+  for (const [n, place] of places.entries()) {
     try {
       const attempt = await tryResume(workspace, place, request);
       if (attempt === undefined) continue;
-      if ("document" in attempt) return { found: { place, ...attempt }, passedOver, bad, quarantinedBefore };
+      if ("document" in attempt) {
+        const others = listOthers(workspace, places.slice(n + 1), request, passedOver);
+        return { found: { place, ...attempt }, passedOver, others, bad, quarantinedBefore };
+      }
       if ("file" in attempt) bad.push(attempt);
       else passedOver.push(attempt);
     } catch (error) {
@@ -81,7 +103,31 @@ export async function resumeFlow(workspace: Workspace, request: ResumeRequest): 
     }
   }
   if (failures[0] !== undefined) throw withDetails(failures[0], { passedOver, bad });
-  return { found: undefined, passedOver, bad, quarantinedBefore };
+  return { found: undefined, passedOver, others: [], bad, quarantinedBefore };
+}
+
+/** Reads the remaining flows without a lock; those that cannot be resumed are added to `passedOver`. */
+function listOthers(
+  { machine }: Workspace,
+  places: readonly FlowPlace[],
+  request: ResumeRequest,
+  passedOver: PassedOver[],
+): OtherFlow[] {
+  const others: OtherFlow[] = [];
+  for (const place of places) {
+    const reading = readFlow(place);
+    if (reading.state !== "ok") continue;
+    const reason = whySkipped(reading.document, request, machine.clock.nowMs());
+    const lock = reason === undefined ? readLock(place) : undefined;
+    if (reason !== undefined) passedOver.push(reason);
+    else if (lock !== undefined && lockVerdict(machine, lock, request.me) === "held") {
+      passedOver.push({ workflowId: place.stem, why: "locked", detail: `locked by ${describeLock(lock)}` });
+    } else {
+      const { agentId, status, currentStep, updatedAt } = reading.document;
+      others.push({ workflowId: place.stem, agentId, status, currentStep, updatedAt });
+    }
+  }
+  return others;
 }
 
 function candidates(root: string, open: readonly string[], { workflow, agent }: ResumeRequest): FlowPlace[] {

@@ -1,7 +1,7 @@
 // An append-only audit log of runs in SQLite: numbered events per run, and the chain of parent runs. Triggers refuse
 // updates and deletes. Implements the kernel's audit port.
 import { type Machine, systemMachine } from "../../platform/machine.ts";
-import { redactSecrets } from "../../platform/redact.ts";
+import { redactSecrets } from "../../platform/secrets/redact.ts";
 import { type DatabaseSpec, openDatabase } from "../../platform/sqlite.ts";
 import type { AuditPort, RunEvent } from "../kernel/ports.ts";
 

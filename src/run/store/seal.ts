@@ -4,7 +4,7 @@
 import type { KeyObject } from "node:crypto";
 import { LazarusError } from "../../platform/errors.ts";
 import type { IdSource } from "../../platform/ids.ts";
-import { redactSecrets } from "../../platform/redact.ts";
+import { redactSecrets } from "../../platform/secrets/redact.ts";
 
 /** What happens to text before it is stored. */
 export interface SealOptions {

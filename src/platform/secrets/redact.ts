@@ -1,7 +1,7 @@
 // Replaces the secrets in a JSON value (INV-7), including those that no single string shows: in a field's name, in a value
 // that only its field's name reveals (`AWS_SECRET_ACCESS_KEY`), or split over adjacent text parts. secrets.ts decides
 // what a secret is.
-import { findSecrets, type SecretRange } from "./secrets.ts";
+import { findSecrets, type SecretRange } from "./find.ts";
 
 /** A value without its secrets, and how many were replaced. */
 export interface Redacted<T> {

@@ -1,8 +1,8 @@
 import { lintSource } from "@secretlint/core";
 import { rules } from "@secretlint/secretlint-rule-preset-recommend";
 import { describe, expect, test } from "vitest";
+import { findSecrets } from "./find.ts";
 import { redactSecrets } from "./redact.ts";
-import { findSecrets } from "./secrets.ts";
 
 // Assembled from parts, so that scanners do not report this file.
 const TOKEN = `ghp_${"1234567890abcdefghijklmnopqrstuvwx12"}`;
