@@ -7,8 +7,10 @@ export interface AgentPaths {
   readonly directory: string;
   readonly record: string;
   readonly epoch: string;
-  /** Held by every operation that changes the agent. */
+  /** Held by every operation that changes the agent or its cell as a whole. */
   readonly lock: string;
+  /** Held shared by every command that waits for the agent to end. */
+  readonly stopLock: string;
   /** Held by the keeper as long as it lives: the kernel knows whether a life is running. */
   readonly lifeLock: string;
   readonly life: string;
@@ -24,6 +26,7 @@ export function agentPaths(config: Config, mission: string): AgentPaths {
     record: join(directory, "record.json"),
     epoch: join(directory, "epoch"),
     lock: join(directory, "lock"),
+    stopLock: join(directory, "stop.lock"),
     lifeLock: join(directory, "life.lock"),
     life: join(directory, "life.json"),
     exit: join(directory, "exit.json"),

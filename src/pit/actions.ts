@@ -62,7 +62,7 @@ export async function startMission(
       mission,
       data: { root: cellPaths(config, mission).root, made, repo: null },
     });
-  using _ = await context.lockMission(mission, `start of ${mission}`);
+  using _ = await context.lockSettledMission(mission, `start of ${mission}`);
   // An exit that no pit has seen is handled first: its checkpoint is taken before anything changes the cell.
   const previous = await handleExit(context, readRecord(config, mission));
   if (previous.state === "checkpoint-failed") throw previous.error;
@@ -218,7 +218,7 @@ export async function reviveMission(
   options: ReviveOptions = {},
 ): Promise<ReviveResult> {
   const { machine, config } = context;
-  using _ = await context.lockMission(mission, `revival of ${mission}`);
+  using lock = await context.lockSettledMission(mission, `revival of ${mission}`);
   const record = requireRecord(context, mission);
   if (isKeeperAlive(machine.processes, config, mission)) {
     if (record.wish !== "paused" || options.dryRun) return { outcome: "running" };
@@ -244,6 +244,7 @@ export async function reviveMission(
     how: "revival",
     stepBackTo: null,
     reason: "revived by you",
+    heldLock: lock,
   });
   wakePit(machine, config, mission);
   return { outcome: "started", started, stepBackTo: null };

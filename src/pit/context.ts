@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
-import { lockMission } from "../cell/mission-lock.ts";
+import { lockMission, lockSettledMission } from "../cell/mission-lock.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import type { Lock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
@@ -33,8 +33,10 @@ export interface PitContext extends Disposable {
   openMission(mission: MissionId): MissionContext;
   /** What the user granted, narrowed by what the cell asks for (INV-11). Warns once about each key that is ignored. */
   settings(record: Grants): PitSettings;
-  /** Held by every operation that changes a mission's agent. */
-  lockMission(mission: MissionId, purpose: string, waitMs?: number): Promise<Lock>;
+  /** Held while a record is written; see src/cell/mission-lock.ts. */
+  lockMission(mission: MissionId, purpose: string): Promise<Lock>;
+  /** Held until a start or revival is done; waits for a stop that is under way. */
+  lockSettledMission(mission: MissionId, purpose: string): Promise<Lock>;
 }
 
 /** What reading needs: views and post-mortems work without the rest. */
@@ -116,7 +118,8 @@ export function openPitContext(options: PitContextOptions): PitContext {
     openMission: (mission) =>
       openMissionContext(machine, effective, mission, { version: options.version, environment, record }),
     settings,
-    lockMission: (mission, purpose, waitMs) => lockMission(machine, config, mission, purpose, waitMs),
+    lockMission: (mission, purpose) => lockMission(machine, config, mission, purpose),
+    lockSettledMission: (mission, purpose) => lockSettledMission(machine, config, mission, purpose),
     [Symbol.dispose]() {
       registry?.[Symbol.dispose]();
       registry = undefined;

@@ -103,6 +103,7 @@ export const ERROR_CODES = {
   CHECKPOINT_PINNED: "conflict",
   CHECKPOINT_NEWER: "unsupported",
   CELL_UNREADABLE: "machine",
+  CELL_IN_USE: "busy",
   VAULT_MISPLACED: "conflict",
   TARGET_NOT_EMPTY: "conflict",
   NOTHING_TO_UNDO: "missing",

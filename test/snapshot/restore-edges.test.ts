@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { posixSupport } from "../../src/platform/posix.ts";
+import { openCellRunStore } from "../../src/run/stores/open.ts";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { previewRestore, restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
@@ -18,6 +19,11 @@ beforeEach(() => {
 afterEach(() => world[Symbol.dispose]());
 
 const read = (name: string) => fs.readFileSync(world.path(name), "utf8");
+
+const RUN = {
+  ...{ agentId: "a", agentName: "a", callerId: null, channelId: null, guildId: null, parentRunId: null },
+  ...{ prompt: "go", modelTier: null, inputs: null, startedAtMs: 0, maxIterations: 1 },
+};
 
 describe("a restore in place", () => {
   it("restores names that are not UTF-8, look like whiteouts, or have the maximum length", async () => {
@@ -218,13 +224,41 @@ describe("a restore in place", () => {
     fill(writer, 0, 50);
     const { ref } = await world.checkpoint();
     fill(writer, 50, 500);
+    await expect(restoreCell(world.context, { checkpoint: ref.id })).rejects.toMatchObject({
+      code: "CELL_IN_USE",
+      details: { pid: process.pid },
+    });
+    // As a writer leaves it that is killed: closing the database would empty the log.
+    const names = [file, `${file}-wal`, `${file}-shm`];
+    for (const name of names) fs.copyFileSync(name, join(world.directory, fs.statSync(name).ino.toString()));
+    const kept = names.map((name) => join(world.directory, fs.statSync(name).ino.toString()));
+    writer.close();
+    for (const [n, name] of names.entries()) fs.copyFileSync(kept[n]!, name);
     expect(fs.existsSync(`${file}-wal`)).toBe(true);
     const { safety, flaws } = await restoreCell(world.context, { checkpoint: ref.id });
     expect(flaws).toEqual([]);
     expect(count()).toBe(50);
     await restoreCell(world.context, { checkpoint: safety!.id });
     expect(count()).toBe(500);
-    writer.close();
+  });
+
+  it("refuses to replace the store of a run that a living process owns, also after it has closed the file", async () => {
+    await world.checkpoint();
+    const store = openCellRunStore(world.cell);
+    const lease = await store.begin({ ...RUN, runId: "r" }, []);
+    await store[Symbol.asyncDispose]();
+    await expect(restoreCell(world.context, {})).rejects.toMatchObject({
+      code: "RUN_BUSY",
+      details: { run: "r", owner: lease.owner },
+    });
+    world.write("worktree/a", "");
+    expect((await restoreCell(world.context, { paths: ["worktree"] })).changes.removed).toEqual([
+      "worktree/a",
+    ]);
+    const again = openCellRunStore(world.cell);
+    await again.release(lease);
+    await again[Symbol.asyncDispose]();
+    expect((await restoreCell(world.context, {})).changes.removed).toContain("state/runs.db");
   });
 
   it("previews without changing anything", async () => {

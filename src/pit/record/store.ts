@@ -1,6 +1,6 @@
 // The files of a mission's agent below `run_dir`, and the record among them: durable JSON outside the cell, unknown fields
 // kept. Only the holder of the mission's lock writes it.
-import { readdirSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import type { Config } from "../../cell/config.ts";
@@ -20,10 +20,14 @@ import {
 import type { Machine } from "../../platform/machine.ts";
 import { DEFAULTS, DESIRED_STATES, type MissionRecord, REVIVE_MODES } from "./record.ts";
 
-/** Missions that ever had an agent, sorted by name. */
+/** Missions that ever had an agent, sorted by name. A directory with nothing but locks is that of a restore. */
 export function listAgentMissions(config: Config): MissionId[] {
+  const hadAgent = (mission: MissionId) => {
+    const { epoch, record } = agentPaths(config, mission);
+    return existsSync(epoch) || existsSync(record);
+  };
   try {
-    return readdirSync(join(config.run_dir, "agents")).filter(isMissionId).sort();
+    return readdirSync(join(config.run_dir, "agents")).filter(isMissionId).filter(hadAgent).sort();
   } catch (error) {
     if (systemErrorCode(error) === "ENOENT") return [];
     throw error;

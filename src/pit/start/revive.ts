@@ -6,6 +6,7 @@ import type { MissionId } from "../../cell/mission-id.ts";
 import { readFlowPositions } from "../../flow/operations/positions.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { readJsonFile } from "../../platform/json-file.ts";
+import type { Lock } from "../../platform/lock.ts";
 import { readRunPositions } from "../../run/stores/positions.ts";
 import type { PitContext } from "../context.ts";
 import type { MissionRecord, RecordedLife } from "../record/record.ts";
@@ -17,6 +18,8 @@ export interface Revival {
   readonly how: Extract<RecordedLife["how"], "revival" | "substitute">;
   readonly stepBackTo: string | null;
   readonly reason: string;
+  /** The mission's lock, which a step back needs. */
+  readonly heldLock: Lock;
 }
 
 /** Listed in the resume note. */
@@ -54,12 +57,12 @@ async function prepareRevival(
   context: PitContext,
   mission: MissionId,
   record: MissionRecord,
-  { how, stepBackTo }: Revival,
+  { how, stepBackTo, heldLock }: Revival,
   epoch: number,
 ): Promise<Prepared> {
   const { machine, config } = context;
   const cell = cellPaths(config, mission);
-  const changes = stepBackTo === null ? [] : await stepBack(context, mission, stepBackTo);
+  const changes = stepBackTo === null ? [] : await stepBack(context, mission, stepBackTo, heldLock);
   crashPoint("pit.revive.stepped-back");
   writeResumeNote(machine, cell.root, {
     record,
@@ -88,10 +91,15 @@ async function prepareRevival(
 }
 
 /** Restores an older checkpoint in place. Returns what could not be restored exactly, then what changed. */
-async function stepBack(context: PitContext, mission: MissionId, checkpoint: string): Promise<string[]> {
+async function stepBack(
+  context: PitContext,
+  mission: MissionId,
+  checkpoint: string,
+  heldLock: Lock,
+): Promise<string[]> {
   const { restoreCell } = await import("../../snapshot/operations/restore.ts");
   const missionContext = context.openMission(mission);
-  const { changes, flaws } = await restoreCell(missionContext, { checkpoint, by: "pit" });
+  const { changes, flaws } = await restoreCell(missionContext, { checkpoint, by: "pit", heldLock });
   const lines = Object.entries(changes).flatMap(([kind, paths]) =>
     Array.isArray(paths)
       ? paths.map((path) => `${kind}: ${typeof path === "string" ? path : JSON.stringify(path)}`)

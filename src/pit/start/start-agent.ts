@@ -1,4 +1,4 @@
-// Starts one life of an agent. Write order matters (INV-4): life lock, epoch, record, keeper. The keeper inherits the life
+// Starts one life of an agent. Write order matters (INV-4): life lock, interrupted restore, epoch, record, keeper. The keeper inherits the life
 // lock, so the kernel prevents a second keeper while one lives, even when the starter is killed half-way.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -13,6 +13,7 @@ import { createFile, makeDirectory, sweepTemporaries } from "../../platform/dura
 import { LazarusError } from "../../platform/errors.ts";
 import { type Lock, tryAcquireLock } from "../../platform/lock.ts";
 import { workerUrl } from "../../platform/worker-module.ts";
+import { finishRestore } from "../../snapshot/operations/lock.ts";
 import type { PitContext } from "../context.ts";
 import { agentLog, pitSocketFile } from "../paths.ts";
 import { countOomKills } from "../processes/oom.ts";
@@ -67,6 +68,8 @@ export async function startAgent(
   if (!existsSync(paths.lifeLock) && findKeepers(paths.directory).length > 0)
     throw alreadyRunning(mission, readLife(config, mission));
   using lifeLock = await acquireLifeLock(context, mission, paths.lifeLock);
+  await completeCell(context, mission);
+  crashPoint("pit.start.cell-complete");
   const obstacle = findObstacle(config, record);
   if (obstacle !== undefined) throw notStarted(mission, obstacle.reason, obstacle.hint);
   // Temporary files of killed keepers and pits; a zombie writes nothing more.
@@ -90,6 +93,14 @@ export async function startAgent(
   const keeper = spawnKeeper(context, begun, request.foreground === true, lifeLock);
   crashPoint("pit.start.spawned");
   return await waitForLife(context, begun, keeper);
+}
+
+/** A restore that was killed half-way is finished before an agent works in the cell. */
+async function completeCell(context: PitContext, mission: MissionId): Promise<void> {
+  const finished = await finishRestore(context.openMission(mission));
+  if (finished === undefined) return;
+  context.log(`${mission}: finished an interrupted restore of ${finished.target} first`);
+  for (const { path, reason } of finished.flaws) context.log(`${mission}: ${path}: ${reason}`);
 }
 
 async function waitForLife(

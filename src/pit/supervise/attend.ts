@@ -3,10 +3,11 @@
 
 import { isKeeperAlive, readLife } from "../../cell/life.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
+import type { Lock } from "../../platform/lock.ts";
 import type { PitContext } from "../context.ts";
-import { handleExit } from "../death/handle-exit.ts";
+import { type ExitResult, handleExit } from "../death/handle-exit.ts";
 import { killAgent } from "../death/kill.ts";
-import { type MissionRecord, markStalled, nextStep, type RecordedDecision } from "../record/record.ts";
+import { type MissionRecord, markStalled, nextStep } from "../record/record.ts";
 import { readRecord, writeRecord } from "../record/store.ts";
 import { reviveAgent } from "../start/revive.ts";
 import type { WatchList } from "./watch-list.ts";
@@ -37,12 +38,12 @@ export async function attendMission(
   if (record === undefined || nextStep(record) === "none") return undefined;
   // Not due yet: no need for the lock.
   if (nextStep(record) === "wait" && isAhead(record, clock.nowMs())) return record.decision!.at_ms!;
-  using _ = await context.lockMission(mission, `pit: end of ${mission}`);
+  using lock = await context.lockMission(mission, `pit: end of ${mission}`);
   const exit = await handleExit(context, readRecord(config, mission), options.sleptUntilMs);
   if (exit.state === "none") return undefined;
   if (exit.state === "alive") return clock.nowMs();
   if (exit.state === "checkpoint-failed") throw exit.error;
-  return await execute(context, exit.record, exit.decision, options);
+  return await execute(context, exit, lock, options);
 }
 
 /** False also for a decision from the future: the clock was set back since, and handleExit restarts the wait. */
@@ -50,11 +51,11 @@ function isAhead({ wish, decision }: MissionRecord, nowMs: number): boolean {
   return wish === "running" && decision!.decided_ms <= nowMs && nowMs < decision!.at_ms!;
 }
 
-/** Acts on a decision whose time has come. The caller holds the mission's lock. */
+/** Acts on a decision whose time has come. */
 async function execute(
   context: PitContext,
-  record: MissionRecord,
-  decision: RecordedDecision,
+  { record, decision }: Extract<ExitResult, { state: "handled" }>,
+  heldLock: Lock,
   { watchList, isStopping }: AttendOptions,
 ): Promise<number | undefined> {
   const { clock } = context.machine;
@@ -68,6 +69,7 @@ async function execute(
     how: decision.action === "substitute" ? "substitute" : "revival",
     stepBackTo: decision.step_back_to,
     reason: decision.reason,
+    heldLock,
   });
   context.log(`${mission}: started life ${started.epoch}: ${decision.reason}`);
   return started.life === undefined ? clock.nowMs() : adopt(context, mission, started.epoch, watchList);

@@ -2,8 +2,10 @@
 // step. Read-only and bounded; creates no files next to the database.
 import { join } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
+import type { Processes } from "../../platform/process-identity.ts";
 import { databaseError, readDatabase } from "../../platform/sqlite.ts";
 import type { Effect, RunStatus } from "../model/types.ts";
+import { isOwnerDead, judgeLease } from "../store/lease.ts";
 import { CELL_RUNS } from "./open.ts";
 import { RUNS_DATABASE } from "./sqlite-schema.ts";
 
@@ -64,6 +66,25 @@ export function findRunPositions(cellRoot: string, prefix: string): RunPosition[
     }));
   } catch (error) {
     throw error instanceof LazarusError ? error : databaseError(error, path, RUNS_DATABASE);
+  }
+}
+
+const LEASES = `
+  SELECT run.id AS runId, head.owner, head.lease_until_ms AS leaseUntilMs
+  FROM run JOIN head USING (key) WHERE head.status = 'running' AND head.owner IS NOT NULL AND head.lease_until_ms > 0`;
+
+/** A run of the cell whose owner may still be executing it; undefined when there is none or the store cannot be read. */
+export function findHeldRun(
+  cellRoot: string,
+  processes: Processes,
+  nowMs: number,
+): { readonly runId: string; readonly owner: string } | undefined {
+  try {
+    const rows = readDatabase(join(cellRoot, CELL_RUNS), (database) => database.prepare(LEASES).all());
+    const leases = (rows ?? []) as unknown as { runId: string; owner: string; leaseUntilMs: number }[];
+    return leases.find((lease) => judgeLease(lease, nowMs, isOwnerDead(processes, lease.owner)) === "held");
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,5 +1,7 @@
 // The first two steps of every operation that writes to a vault: take its lock, then finish a restore that was
-// interrupted, because a cell halfway between two states must be neither saved nor restored over (INV-3).
+// interrupted, because a cell halfway between two states must be neither saved nor restored over (INV-3), and no agent
+// may start in it.
+import { existsSync } from "node:fs";
 import type { Lock } from "../../platform/lock.ts";
 import type { MissionContext } from "../mission-context.ts";
 import { finishInterruptedRestore, type Restored } from "../restore/roll-forward.ts";
@@ -21,4 +23,11 @@ export async function lockVault(context: MissionContext, purpose: string): Promi
     lock[Symbol.dispose]();
     throw error;
   }
+}
+
+/** Finishes an interrupted restore; undefined when there is none. For a caller that is about to start an agent. */
+export async function finishRestore(context: MissionContext): Promise<Restored | undefined> {
+  if (!existsSync(context.vault.journalFile)) return undefined;
+  using locked = await lockVault(context, `unfinished restore of ${context.mission}`);
+  return locked.finished;
 }

@@ -1,8 +1,10 @@
-// Restores a mission's cell from its vault (INV-3). Write order matters: lock → finish an interrupted restore → open the
-// target → safety checkpoint → plan → stage and verify → journal → apply → record. Nothing in the cell changes before the
-// journal is durable. A missing cell is built next to its final path and renamed.
+// Restores a mission's cell from its vault (INV-3). Write order matters: mission lock → refuse under a live agent → vault
+// lock → finish an interrupted restore → open the target → safety checkpoint → plan → refuse what is in use → stage and
+// verify → journal → apply → record. Nothing in the cell changes before the journal is durable. A missing cell is built
+// next to its final path and renamed.
 import { existsSync, renameSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { lockSettledMission } from "../../cell/mission-lock.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
@@ -35,6 +37,7 @@ import { removeStaging, stagePlan, stagingDirectory } from "../restore/stage.ts"
 import { syncPaths } from "../restore/sync.ts";
 import type { Checkpoint } from "../vault/manifest.ts";
 import { listCurrent } from "./current-listing.ts";
+import { refuseLiveAgent, refuseLiveRuns, refuseOpenFiles } from "./live-processes.ts";
 import { lockVault } from "./lock.ts";
 import { recordRestore } from "./record.ts";
 import { findTarget, openTarget } from "./restore-target.ts";
@@ -48,6 +51,8 @@ export interface RestoreOptions {
   readonly signal?: AbortSignal | undefined;
   /** For the event log: who asked for the restore, if not a user. */
   readonly by?: string;
+  /** The mission's lock, when the caller has it already. The caller then knows that no agent is alive. */
+  readonly heldLock?: Lock;
 }
 
 /** What a restore changed, and its safety checkpoint. */
@@ -84,6 +89,7 @@ export async function restoreTarget(
 ): Promise<RestoreResult> {
   // Checked first: taking the lock would create a vault for a mission that has none.
   if (context.vault.list().length === 0) findTarget(context, undefined);
+  using _ = await lockCell(context, options);
   using locked = await withCellUntouchedHint(context, "", () =>
     lockVault(context, `restore of ${context.mission}`),
   );
@@ -97,6 +103,23 @@ export async function restoreTarget(
   const { kind, by } = options;
   recordRestore(context, { ...restored, kind, by, target: target.id, safety });
   return { ...restored, target, safety: safety?.ref ?? null, alive, finished: locked.finished };
+}
+
+/** Held until the restore is done, so that no agent starts in a cell that is half restored. */
+async function lockCell(
+  context: MissionContext,
+  { heldLock, kind }: TargetOptions,
+): Promise<Disposable | undefined> {
+  if (heldLock !== undefined) return undefined;
+  const { machine, config, mission } = context;
+  const lock = await lockSettledMission(machine, config, mission, `${kind} of ${mission}`);
+  try {
+    refuseLiveAgent(context, kind);
+    return lock;
+  } catch (error) {
+    lock[Symbol.dispose]();
+    throw error;
+  }
 }
 
 interface Outcome {
@@ -117,6 +140,7 @@ async function restoreInPlace(context: MissionContext, lock: Lock, request: InPl
   const { opened, open, scope, signal } = request;
   const target = opened.checkpoint.ref;
   const alive = findFreshHeartbeat(context);
+  refuseLiveRuns(context, scope);
   const saved = await takeSafetyCheckpoint(context, target, lock);
   const safety = { ref: saved.ref, metadata: saved.checkpoint.metadata };
   const { target: source, now } = await withGoodCheckpointHint(vault, target, () =>
@@ -130,6 +154,7 @@ async function restoreInPlace(context: MissionContext, lock: Lock, request: InPl
       : [];
   const result = { safetyFlaws: saved.flaws, moves };
   if (isEmptyPlan(plan)) return { restored: { ...result, changes: plan.changes, flaws: [] }, safety, alive };
+  refuseOpenFiles(context, plan);
   const flaws = await withGoodCheckpointHint(vault, target, () => stagePlan(context, plan, source, signal));
   const ids = { target: target.id, safety: saved.ref.id, safetyMs: saved.ref.createdAtMs };
   const journal = { mission, cellRoot, ...ids, flaws, plan };

@@ -1,0 +1,71 @@
+// Refuses a restore in place while a process works in the cell (INV-4): what it has open would be replaced under it, and it
+// would go on writing to files that no longer have a name. Evidence comes from the kernel and from leases, not from
+// heartbeats, which stay fresh for a while after an agent has ended.
+import { lstatSync } from "node:fs";
+import { isKeeperAlive, readLife } from "../../cell/life.ts";
+import { LazarusError } from "../../platform/errors.ts";
+import { CELL_RUNS } from "../../run/stores/open.ts";
+import { findHeldRun } from "../../run/stores/positions.ts";
+import type { MissionContext } from "../mission-context.ts";
+import { systemPath } from "../model/path-bytes.ts";
+import type { RestorePlan } from "../restore/plan.ts";
+import type { Scope } from "../restore/scope.ts";
+import { fileIdentity, findFilesOpenForWriting } from "./open-files.ts";
+
+/** The caller holds the mission's lock. */
+export function refuseLiveAgent(
+  { machine, config, mission }: MissionContext,
+  kind: "restore" | "undo",
+): void {
+  if (!isKeeperAlive(machine.processes, config, mission)) return;
+  const pid = readLife(config, mission)?.agent.pid;
+  throw new LazarusError(
+    "AGENT_RUNNING",
+    `an agent of ${mission} is running${pid === undefined ? "" : ` (process ${pid})`}, so its cell is not restored under it`,
+    {
+      hint: `lazarus ${kind} ${mission} --stop stops it first and revives it afterwards; lazarus restore ${mission} --to DIR leaves the cell alone`,
+      details: { mission, pid: pid ?? null },
+    },
+  );
+}
+
+/** A run in a process without a keeper, as in a program that uses the library. */
+export function refuseLiveRuns({ machine, cellRoot, mission }: MissionContext, scope: Scope): void {
+  if (!scope.has(CELL_RUNS)) return;
+  const run = findHeldRun(cellRoot, machine.processes, machine.clock.nowMs());
+  if (run === undefined) return;
+  throw new LazarusError(
+    "RUN_BUSY",
+    `run ${run.runId} of ${mission} is owned by ${run.owner}, so its store is not replaced`,
+    {
+      hint: `stop that process, or wait until its lease ends; lazarus restore ${mission} --to DIR leaves the cell alone`,
+      details: { run: run.runId, owner: run.owner },
+    },
+  );
+}
+
+/** Before the journal is written: nothing in the cell has changed yet. */
+export function refuseOpenFiles({ cellRoot, mission }: MissionContext, plan: RestorePlan): void {
+  const device = lstatSync(cellRoot, { throwIfNoEntry: false })?.dev;
+  if (device === undefined) return;
+  const open = findFilesOpenForWriting(device);
+  if (open.size === 0) return;
+  const replaced = plan.place.flatMap(({ entry, was }) => (was === null ? [] : [entry.path]));
+  for (const path of [
+    ...replaced,
+    ...plan.clear.map((step) => step.path),
+    ...plan.remove.map((step) => step.path),
+  ]) {
+    const stat = lstatSync(systemPath(`${cellRoot}/${path}`), { throwIfNoEntry: false });
+    const holder = stat === undefined ? undefined : open.get(fileIdentity(stat));
+    if (holder === undefined) continue;
+    throw new LazarusError(
+      "CELL_IN_USE",
+      `process ${holder.pid} (${holder.program}) has ${JSON.stringify(path)} of ${mission} open for writing, so nothing was restored`,
+      {
+        hint: `end it (ps -p ${holder.pid} -f), then run the same command again; lazarus restore ${mission} --to DIR leaves the cell alone`,
+        details: { path, pid: holder.pid },
+      },
+    );
+  }
+}

@@ -1,0 +1,87 @@
+// A restore and an agent never meet in one cell: under a live agent it is refused, and no agent starts in a cell that is
+// half restored.
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { agentPaths } from "../../src/cell/agent-paths.ts";
+import { homeConfig } from "../../src/cell/home-config.ts";
+import { tryAcquireLock } from "../../src/platform/lock.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { openMission, openVault } from "../../src/snapshot/open-mission.ts";
+import { restoreCell } from "../../src/snapshot/operations/restore.ts";
+import { BUILT, LAUNCHER } from "../cli/hermetic.ts";
+import { createPitWorld, type PitWorld } from "./pit-world.ts";
+
+let world: PitWorld;
+beforeEach(() => {
+  world = createPitWorld();
+});
+afterEach(() => world.close());
+
+const inCell = (path: string) => join(world.missions, "m1", path);
+const missionLock = () => agentPaths(homeConfig(world.home).config, "m1").lock;
+
+it("refuses restore and undo under a live agent, also of one path, and leaves its log alone", async () => {
+  const script = "while :; do echo tick; echo now > note; sleep 0.05; done";
+  world.run(["run", "m1", "-d", "--", "sh", "-c", script]);
+  const ticks = () => world.log("m1").split("tick").length;
+  await world.until("output", () => ticks() > 3);
+  await world.call(["checkpoint", "m1"]);
+  const { ino } = statSync(inCell("logs/agent.log"));
+  for (const words of [
+    ["restore", "m1"],
+    ["undo", "m1"],
+    ["restore", "m1", "--path", "worktree/note"],
+  ]) {
+    const { exit, stderr } = await world.call(words);
+    expect([words, exit]).toEqual([words, 10]);
+    expect(stderr).toContain(`lazarus ${words[0]} m1 --stop`);
+  }
+  expect(world.checkpoints("m1").map(({ reason }) => reason)).toEqual(["baseline", "manual"]);
+  expect((await world.call(["restore", "m1", "--to", "copy"])).exit).toBe(0);
+  const seen = ticks();
+  await world.until("more output in the same file", () => ticks() > seen);
+  expect(ino).toBe(statSync(inCell("logs/agent.log")).ino);
+});
+
+it("a revival finishes a restore that was killed half-way before it starts the agent", async () => {
+  const script = "cat a b > seen; exec sleep 777";
+  world.run(["run", "m1", "-d", "--revive", "no", "--", "sh", "-c", script]);
+  await world.call(["stop", "m1", "--grace", "0", "--no-checkpoint"]);
+  for (const name of ["a", "b"]) writeFileSync(inCell(`worktree/${name}`), `old ${name}\n`);
+  rmSync(inCell("worktree/seen"), { force: true });
+  await world.call(["checkpoint", "m1"]);
+  for (const name of ["a", "b"]) writeFileSync(inCell(`worktree/${name}`), `new ${name}\n`);
+  const arm = pathToFileURL(join(BUILT, "dist", "arm-crash-point.js")).href;
+  const killed = spawnSync(process.execPath, ["--import", arm, LAUNCHER, "restore", "m1"], {
+    cwd: world.cwd,
+    env: { ...world.env, LAZARUS_CRASH_AT: "snapshot.restore.journalled" },
+  });
+  expect(killed.signal).toBe("SIGKILL");
+  expect(readFileSync(inCell("worktree/a"), "utf8")).toBe("new a\n");
+  expect((await world.call(["revive", "m1"])).exit).toBe(0);
+  await world.until("what the agent saw", () => existsSync(inCell("worktree/seen")));
+  await world.until("both files", () => readFileSync(inCell("worktree/seen"), "utf8").endsWith("b\n"));
+  expect(readFileSync(inCell("worktree/seen"), "utf8")).toBe("old a\nold b\n");
+});
+
+it("holds the mission's lock until a restore is done", async () => {
+  await world.call(["init", "m1"]);
+  await world.call(["checkpoint", "m1"]);
+  writeFileSync(inCell("worktree/later"), "");
+  const mission = openMission("m1", { home: world.home });
+  const vaultLock = await openVault(join(world.home, "vault"), "m1").lock("test");
+  const restoring = restoreCell(mission, {});
+  await world.until("the lock", () => {
+    using lock = tryAcquireLock(systemMachine, missionLock(), "test");
+    return lock === undefined;
+  });
+  vaultLock[Symbol.dispose]();
+  expect((await restoring).changes.removed).toEqual(["worktree/later"]);
+  using free = tryAcquireLock(systemMachine, missionLock(), "test");
+  expect(free).toBeDefined();
+  // Locks alone do not make it a mission with an agent.
+  expect((await world.call(["status", "--json"])).stdout).toContain('"state":"none"');
+});
