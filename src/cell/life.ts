@@ -1,18 +1,33 @@
-// Reads what the keeper wrote about a life (life.json, exit.json) and asks the kernel whether the keeper is alive.
+// Reads what the keeper wrote about a life (life.json, exit.json) and asks the kernel whether the keeper is alive: a
+// keeper is the process that holds the mission's life lock as its descriptor 3, even if the lock file was deleted.
 // Never writes.
-import { closeSync, openSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+} from "node:fs";
+import { join } from "node:path";
 import { systemErrorCode } from "../platform/errors.ts";
 import { isJsonObject, type JsonObject, readJsonFile } from "../platform/json-file.ts";
 import { posixSupport } from "../platform/posix.ts";
 import { isAlive, type Processes, type ProcessIdentity } from "../platform/process-identity.ts";
 import { agentPaths } from "./agent-paths.ts";
 import type { Config } from "./config.ts";
+import { readEpoch } from "./fence.ts";
 
 /** The processes of a life; written by the agent's own process before it execs the agent's command. */
 export interface Life {
   readonly epoch: number;
   readonly keeper: ProcessIdentity;
   readonly agent: ProcessIdentity;
+  /** The keeper's own process for heartbeats and log rotation. */
+  readonly helper: ProcessIdentity | undefined;
+  /** LAZARUS_LIFE in the environment of the agent. */
+  readonly token: string | undefined;
   /** A detached agent is in the keeper's own session, a foreground agent in the terminal's. */
   readonly detached: boolean;
 }
@@ -28,9 +43,16 @@ export interface Exit {
 export function readLife(config: Config, mission: string): Life | undefined {
   const reading = readJsonFile(agentPaths(config, mission).life);
   if (!reading.ok) return undefined;
-  const { epoch, keeper, agent, detached } = reading.value;
+  const { epoch, keeper, agent, helper, token, detached } = reading.value;
   if (typeof epoch !== "number" || !isIdentity(keeper) || !isIdentity(agent)) return undefined;
-  return { epoch, keeper, agent, detached: detached === true };
+  return {
+    epoch,
+    keeper,
+    agent,
+    helper: isIdentity(helper) ? helper : undefined,
+    token: typeof token === "string" ? token : undefined,
+    detached: detached === true,
+  };
 }
 
 function isIdentity(value: unknown): value is ProcessIdentity & JsonObject {
@@ -109,9 +131,48 @@ export function isLocked(path: string): boolean {
   }
 }
 
-/** True also while a keeper is starting. Without kernel locks the recorded process identity decides. */
+const LIFE_LOCK_FD = 3;
+
+/** The mission whose life lock this process holds: its keeper, or the launcher that becomes it. Undefined without /proc. */
+export function lockedMission(config: Config, pid: number): string | undefined {
+  try {
+    const target = readlinkSync(`/proc/${pid}/fd/${LIFE_LOCK_FD}`).replace(/ \(deleted\)$/, "");
+    const mission = /^.*\/([^/]+)\/life\.lock$/.exec(target)?.[1];
+    if (mission === undefined) return undefined;
+    // The kernel's path has no symbolic links. The directory of the mission itself may have been deleted.
+    const agents = realpathSync.native(join(config.run_dir, "agents"));
+    if (target !== join(agents, mission, "life.lock")) return undefined;
+    const information = readFileSync(`/proc/${pid}/fdinfo/${LIFE_LOCK_FD}`, "latin1");
+    return /^lock:.*\bFLOCK\b/m.test(information) ? mission : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The keeper of a mission, from the process table: for when the mission's files are lost. Empty without /proc. */
+export function findKeepers(config: Config, mission: string): number[] {
+  if (process.platform !== "linux") return [];
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => pid > 0 && pid !== process.pid && lockedMission(config, pid) === mission);
+}
+
+/** Whether exactly this process is alive and the mission's keeper. */
+function isKeeper(processes: Processes, config: Config, mission: string, keeper: ProcessIdentity): boolean {
+  if (!isAlive(processes, keeper)) return false;
+  return process.platform !== "linux" || lockedMission(config, keeper.pid) === mission;
+}
+
+/**
+ * Whether a life is running. Once the keeper has written life.json, its recorded identity decides, because the lock file
+ * can be deleted or locked by others. Before that the lock decides: true also while a keeper is starting.
+ */
 export function isKeeperAlive(processes: Processes, config: Config, mission: string): boolean {
-  if (posixSupport().ok) return isLocked(agentPaths(config, mission).lifeLock);
+  const { lifeLock, record } = agentPaths(config, mission);
   const life = readLife(config, mission);
-  return life !== undefined && isAlive(processes, life.keeper);
+  if (life !== undefined && life.epoch >= readEpoch(config, mission))
+    return isKeeper(processes, config, mission, life.keeper);
+  if (isLocked(lifeLock)) return true;
+  // The life has been recorded, but its files are lost.
+  return life === undefined && existsSync(record) && findKeepers(config, mission).length > 0;
 }

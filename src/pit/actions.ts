@@ -1,20 +1,20 @@
 // What a user, a script or the API can do with a mission's agent. The command line and HTTP call the same functions; each
 // takes the mission's lock, writes the record durably, acts, records the event and wakes the pit.
 import { existsSync } from "node:fs";
-import { agentPaths } from "../cell/agent-paths.ts";
 import { readEpoch } from "../cell/fence.ts";
 import { initCell } from "../cell/init.ts";
 import { cellPaths } from "../cell/layout.ts";
-import { isKeeperAlive, type Life, readLife } from "../cell/life.ts";
+import { findKeepers, isKeeperAlive, type Life, readLife } from "../cell/life.ts";
 import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import { type CheckpointResult, takeCheckpoint } from "../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "./context.ts";
 import { previewEnd } from "./death/collect-facts.ts";
 import { capture, handleExit, planRevival } from "./death/handle-exit.ts";
-import { findUnlockedKeepers, killAgent, killUnlockedAgent } from "./death/kill.ts";
+import { killAgent } from "./death/kill.ts";
+import { findMembers, identifyLife } from "./processes/members.ts";
 import { pauseTree } from "./processes/pause.ts";
-import { agentTree, findKeepers, sendSignal } from "./processes/process-table.ts";
+import { sendSignal } from "./processes/process-table.ts";
 import {
   type AgentSpec,
   approveRevival,
@@ -29,6 +29,7 @@ import {
 } from "./record/record.ts";
 import { readRecord, writeRecord } from "./record/store.ts";
 import { bringBackHint } from "./start/find-obstacle.ts";
+import { keeperEpoch } from "./start/keeper-arguments.ts";
 import { reviveAgent } from "./start/revive.ts";
 import { type Started, startAgent } from "./start/start-agent.ts";
 import { wakePit } from "./supervise/wake-file.ts";
@@ -156,9 +157,7 @@ async function endMission(
   let record = setDesiredState(found, state, machine.clock.nowMs());
   writeRecord(machine, config, record);
   context.recordEvent({ kind: "stop", mission, data: { wish: state } });
-  const alive = isKeeperAlive(machine.processes, config, mission);
-  const unlocked = !alive && findUnlockedKeepers(context, mission).length > 0;
-  const running = alive || unlocked;
+  const running = isKeeperAlive(machine.processes, config, mission);
   let checkpoint: string | null = null;
   let checkpointError: string | null = null;
   let killed = false;
@@ -175,7 +174,6 @@ async function endMission(
     const settings = context.settings(record);
     const graceMs = (options.graceSeconds ?? settings.graceSeconds) * 1000;
     killed = await killAgent(context, record, graceMs);
-    if (unlocked) await killUnlockedAgent(context, record, graceMs);
   }
   const exit = await handleExit(context, record);
   if (exit.state === "alive") throw unkillable(mission);
@@ -192,9 +190,9 @@ export async function pauseMission(context: PitContext, mission: MissionId): Pro
   const { machine, config } = context;
   using _ = await context.lockMission(mission, `pause of ${mission}`);
   const record = requireRecord(context, mission);
-  const life = requireLife(context, mission);
+  requireLife(context, mission);
   writeRecord(machine, config, setDesiredState(record, "paused", machine.clock.nowMs()));
-  const processes = await pauseTree(machine.clock, life);
+  const processes = await pauseTree(machine.clock, identifyLife(context, record));
   context.recordEvent({ kind: "stop", mission, data: { wish: "paused", processes } });
   wakePit(machine, config, mission);
   return { processes };
@@ -253,11 +251,11 @@ export async function reviveMission(
 function continueAgent(context: PitContext, mission: MissionId, record: MissionRecord): ReviveResult {
   const { machine, config } = context;
   writeRecord(machine, config, setDesiredState(record, "running", machine.clock.nowMs()));
-  const tree = agentTree(requireLife(context, mission));
-  for (const pid of tree) sendSignal(pid, "SIGCONT");
-  context.recordEvent({ kind: "revival", mission, data: { how: "continued", processes: tree.length } });
+  const members = findMembers(identifyLife(context, record));
+  for (const { pid } of members) sendSignal(pid, "SIGCONT");
+  context.recordEvent({ kind: "revival", mission, data: { how: "continued", processes: members.length } });
   wakePit(machine, config, mission);
-  return { outcome: "continued", processes: tree.length };
+  return { outcome: "continued", processes: members.length };
 }
 
 async function previewRevival(context: PitContext, record: MissionRecord): Promise<ReviveResult> {
@@ -290,7 +288,7 @@ function noAgent(mission: MissionId): LazarusError {
 
 /** A minimal record for a running agent whose record is gone, enough to stop it. Its start command is lost. */
 function recordStrayAgent({ machine, config }: PitContext, mission: MissionId): MissionRecord | undefined {
-  const [keeper] = findKeepers(agentPaths(config, mission).directory);
+  const [keeper] = findKeepers(config, mission);
   if (keeper === undefined && !isKeeperAlive(machine.processes, config, mission)) return undefined;
   const nowMs = machine.clock.nowMs();
   const spec: AgentSpec = {
@@ -304,7 +302,7 @@ function recordStrayAgent({ machine, config }: PitContext, mission: MissionId): 
     stall_seconds: null,
   };
   return beginLife(createRecord(undefined, spec, nowMs), {
-    epoch: keeper?.epoch ?? readEpoch(config, mission),
+    epoch: (keeper && keeperEpoch(keeper)) ?? readEpoch(config, mission),
     started_ms: nowMs,
     how: "start",
     command: [],

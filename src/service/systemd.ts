@@ -48,6 +48,8 @@ WatchdogSec=${WATCHDOG_SECONDS}
 TimeoutStopSec=${STOP_SECONDS}
 # Stop only the pit: agents keep running under their keepers, and the next pit adopts them.
 KillMode=process
+# The pit creates a control group for each life.
+Delegate=yes
 # An OOM-killed agent must not take the pit and the other agents with it.
 OOMPolicy=continue
 TasksMax=infinity

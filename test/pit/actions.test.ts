@@ -122,7 +122,14 @@ describe("an agent without output", () => {
     const identity = { pid: 1, startTime: "1", bootId: "boot" };
     const agent: WatchedAgent = {
       mission,
-      life: { epoch: 1, keeper: identity, agent: identity, detached: true },
+      life: {
+        epoch: 1,
+        keeper: identity,
+        agent: identity,
+        helper: undefined,
+        token: undefined,
+        detached: true,
+      },
       fd: undefined,
       clocks: undefined,
       stallCheckedMs: 0,

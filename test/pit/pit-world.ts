@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
+import { removeCgroup } from "../../src/pit/processes/cgroup.ts";
 import { viewMission } from "../../src/pit/view.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { openVault } from "../../src/snapshot/vault/vault.ts";
@@ -89,6 +90,7 @@ export function createPitWorld(): PitWorld {
         // Threads of a pit may outlive its entry in /proc; its exit event comes when they are gone.
         return living.length === 0 && pits.size === 0;
       });
+      removeGroups(join(world.home, "run", "agents"));
       world[Symbol.dispose]();
     },
   };
@@ -101,6 +103,18 @@ export function end(pid: number): void {
     process.kill(pid, "SIGKILL");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+/** Keepers that were killed have left their control groups behind. */
+function removeGroups(agents: string): void {
+  for (const mission of existsSync(agents) ? readdirSync(agents) : []) {
+    try {
+      const { life } = JSON.parse(readFileSync(join(agents, mission, "record.json"), "utf8"));
+      if (life.cgroup) removeCgroup(life.cgroup);
+    } catch {
+      // The test has damaged the record.
+    }
   }
 }
 

@@ -43,6 +43,8 @@ function createKeeper(shell: readonly string[], { skip, onTestFinished }: TestCo
         heartbeatFile: join(directory, "heartbeat.json"),
         heartbeatSeconds: 1,
         leftoverGraceSeconds: 1,
+        token: "token",
+        cgroup: "",
       },
       ["sh", "-c", agent],
     );

@@ -54,6 +54,7 @@ describe("the systemd unit", () => {
       "Restart=always",
       "WatchdogSec=60",
       "KillMode=process",
+      "Delegate=yes",
       "OOMPolicy=continue",
       "WantedBy=default.target",
     ])

@@ -1,7 +1,6 @@
 // Handles a life that has ended: kill orphans, record the end, take a checkpoint, decide. Each step is durable before the
 // next and happens once per life, so after a kill at any point the next caller continues there. Starts nothing: reviving
 // is start/revive.ts.
-import { cellPaths } from "../../cell/layout.ts";
 import { isKeeperAlive } from "../../cell/life.ts";
 import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -9,6 +8,8 @@ import { asLazarusError, ERROR_KINDS, LazarusError } from "../../platform/errors
 import type { Reason } from "../../snapshot/model/entry.ts";
 import { type CheckpointResult, takeCheckpoint } from "../../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "../context.ts";
+import { cgroupProcesses, removeCgroup } from "../processes/cgroup.ts";
+import { identifyLife } from "../processes/members.ts";
 import {
   type Decision,
   endLife,
@@ -90,21 +91,20 @@ async function recordEnd(
 
 /** Returns how many there were. */
 async function killOrphansOf(
-  { machine, config }: PitContext,
+  context: PitContext,
   record: MissionRecord,
   settings: PitSettings,
-  { life, exit }: KeeperFiles,
+  { exit }: KeeperFiles,
 ): Promise<number> {
-  const bootId = machine.processes.bootId();
-  // A keeper that wrote an exit has killed everything itself, and no process survives a reboot.
-  if (exit !== undefined || (life !== undefined && life.keeper.bootId !== bootId)) return 0;
   const { mission } = record;
-  const cell = cellPaths(config, parseMissionId(mission)).root;
-  const { killed, unkillable } = await killOrphans(
-    machine.clock,
-    { cell, epoch: record.life!.epoch, life, bootId },
-    settings.leftoverGraceSeconds * 1000,
-  );
+  const identity = identifyLife(context, record);
+  // A keeper that wrote an exit has killed everything itself. Agents can write that file too, but not empty the group.
+  const isEmpty = identity.cgroup === null || cgroupProcesses(identity.cgroup).length === 0;
+  const { killed, unkillable } =
+    exit !== undefined && isEmpty
+      ? { killed: 0, unkillable: [] }
+      : await killOrphans(context.machine.clock, identity, settings.leftoverGraceSeconds * 1000);
+  if (identity.cgroup !== null) removeCgroup(identity.cgroup);
   if (unkillable.length === 0) return killed;
   throw new LazarusError(
     "AGENT_IMMORTAL",

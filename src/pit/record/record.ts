@@ -39,6 +39,10 @@ export interface RecordedLife {
   readonly log_bytes: number;
   /** What the user should know about the choice of the command. */
   readonly note?: string;
+  /** Random; LAZARUS_LIFE in the environment of all processes of this life. Absent in records of older versions. */
+  readonly token?: string;
+  /** The control group of its processes; null where none can be created. */
+  readonly cgroup?: string | null;
 }
 
 export interface RecordedEnd {

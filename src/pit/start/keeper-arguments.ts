@@ -1,4 +1,4 @@
-// The command line of keeper.sh, and the script itself.
+// The command line of keeper.sh, what a running keeper's says, and the script itself.
 import { readFileSync } from "node:fs";
 import { assetUrl } from "../../platform/worker-module.ts";
 
@@ -23,6 +23,9 @@ export interface KeeperArguments {
   readonly heartbeatFile: string;
   readonly heartbeatSeconds: number;
   readonly leftoverGraceSeconds: number;
+  readonly token: string;
+  /** Empty where there is none. */
+  readonly cgroup: string;
 }
 
 export function keeperArguments(options: KeeperArguments, command: readonly string[]): string[] {
@@ -40,8 +43,21 @@ export function keeperArguments(options: KeeperArguments, command: readonly stri
     options.heartbeatFile,
     toInteger(options.heartbeatSeconds, 1),
     toInteger(options.leftoverGraceSeconds * 10, 0),
+    options.token,
+    options.cgroup,
   ];
   return [...values.map(String), ...command];
+}
+
+/** The epoch on the command line of a running keeper; undefined when it cannot be read. */
+export function keeperEpoch(pid: number): number | undefined {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    const epoch = Number(words[words.findIndex((word) => /\/keeper-[0-9a-f]+\.sh$/.test(word)) + 2]);
+    return Number.isSafeInteger(epoch) ? epoch : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 const MAX_LOGS = 1000;

@@ -4,8 +4,9 @@
 # digest: an upgrade never changes the script under a running shell. Supported shells: dash, bash, busybox.
 #
 # Open descriptors: 3 the life lock, as long as the keeper lives; 4 the log; 5 the caller's stderr. The agent gets none of
-# them. keeper-launch.ts made this process a child subreaper, so what the agent leaves behind becomes its child, and the
-# keeper kills all of it before it exits.
+# them. keeper-launch.ts made this process a child subreaper, so what the agent leaves behind becomes its child; where
+# there is a control group for this life, the agent is in it and the keeper is not. The keeper kills all of that before it
+# exits.
 #
 # Exit statuses are the shell's: 128 + n for signal n. A program that exits with such a code counts as killed.
 #
@@ -16,10 +17,16 @@ umask 077
 PATH=/usr/bin:/bin:$PATH
 _dir=$1 _epoch=$2 _kstart=$3 _boot=$4 _mission=$5 _cell=$6 _work=$7 _log=$8 _limit=$9
 shift 9
-_count=$1 _heart=$2 _every=$3 _grace=$4
-shift 4
+_count=$1 _heart=$2 _every=$3 _grace=$4 _token=$5 _group=$6
+shift 6
 _keeper=$$
 exec 5>&2 2>/dev/null
+# Started by the agent of another mission: leave its control group.
+if [ -n "$_group" ]; then
+  while read -r _line; do
+    case $_line in 0::*/lazarus-*) echo 0 >"${_group%/*}/cgroup.procs" ;; esac
+  done </proc/self/cgroup
+fi
 # Test first: a failed redirection of exec ends the shell, and a FIFO would block it.
 if [ ! -p "$_log" ] && true >>"$_log"; then exec 4>>"$_log"; elif [ -n "$_log" ]; then exec 4>/dev/null; fi
 # The open log, even if the file was removed or replaced.
@@ -111,25 +118,42 @@ side() {
     [ "$_size" -gt "$_limit" ] && _was=0
   done
 }
-children() {
+# What is left of the life: the keeper's children and the members of the control group.
+remaining() {
   _kids=
-  read -r _kids </proc/$_keeper/task/$_keeper/children || [ -n "$_kids" ]
+  read -r _kids </proc/$_keeper/task/$_keeper/children
+  [ -z "$_group" ] || while read -r _kid; do _kids="$_kids $_kid"; done <"$_group/cgroup.procs"
+  [ -n "$_kids" ]
+}
+# Whether process $1, started at $2, is the keeper of another mission: it holds that mission's life lock as descriptor 3,
+# and that mission's life.json names it.
+foreign() {
+  _held='' _life=''
+  while read -r _key _value; do [ "$_key" = lock: ] && _held=1; done </proc/$1/fdinfo/3
+  [ -n "$_held" ] || return 1
+  _lock=$(readlink /proc/$1/fd/3)
+  _other=${_lock%/life.lock*}
+  [ "$_other" != "$_lock" ] && [ "$_other" != "$_dir" ] && [ "${_other%/*}" = "${_dir%/*}" ] || return 1
+  read -r _life <"$_other/life.json"
+  case $_life in *"\"keeper\": {\"pid\": $1, \"startTime\": \"$2\","*) return 0 ;; esac
+  return 1
 }
 # Kills everything that the agent left behind: TERM, a grace period, KILL. Spares keepers of other missions.
 reap() {
-  _left=0 _n=0 _seen=
-  while children; do
+  _left=0 _n=0 _seen=' '
+  while remaining; do
     _alive=0
+    [ "$_n" -lt "$_grace" ] || [ -z "$_group" ] || echo 1 >"$_group/cgroup.kill"
     for _kid in $_kids; do
-      _stat='' _line=''
+      _stat=
       read -r _stat </proc/$_kid/stat
-      case ${_stat##*) } in Z* | X*) continue ;; esac
-      read -r _line </proc/$_kid/cmdline
-      case $_line in sh*/keeper-*.sh*) continue ;; esac
+      set -- ${_stat##*) }
+      case ${1:-X} in Z | X) continue ;; esac
+      foreign "$_kid" "${20}" && continue
       _alive=1
       if [ "$_n" -ge "$_grace" ]; then kill -KILL "$_kid"; fi
       case $_seen in *" $_kid "*) continue ;; esac
-      _seen="$_seen $_kid " _left=$((_left + 1))
+      _seen="$_seen$_kid " _left=$((_left + 1))
       kill -TERM "$_kid"
       kill -CONT "$_kid"
     done
@@ -154,12 +178,18 @@ trap : TERM INT HUP QUIT USR1 USR2
 # The agent's own process records its identity before it execs the command, so every agent is recorded.
 life() {
   exec 3>&-
+  [ -z "$_group" ] || { echo 0 >"$_group/cgroup.procs"; } 2>/dev/null
+  _mode=$1
+  read -r _stat </proc/$_side/stat
+  set -- ${_stat##*) }
+  _sstart=${20}
   myself
-  printf '{"epoch": %s, "keeper": {"pid": %s, "startTime": "%s", "bootId": "%s"}, "agent": {"pid": %s, "startTime": "%s", "bootId": "%s"}, "detached": %s}\n' \
-    "$_epoch" "$_keeper" "$_kstart" "$_boot" "$_pid" "$_start" "$_boot" "$1" >"$_dir/.life.json.$_keeper.0.tmp" &&
+  printf '{"epoch": %s, "keeper": {"pid": %s, "startTime": "%s", "bootId": "%s"}, "agent": {"pid": %s, "startTime": "%s", "bootId": "%s"}, "helper": {"pid": %s, "startTime": "%s", "bootId": "%s"}, "token": "%s", "detached": %s}\n' \
+    "$_epoch" "$_keeper" "$_kstart" "$_boot" "$_pid" "$_start" "$_boot" "$_side" "$_sstart" "$_boot" "$_token" "$_mode" \
+    >"$_dir/.life.json.$_keeper.0.tmp" &&
     mv -f "$_dir/.life.json.$_keeper.0.tmp" "$_dir/life.json" || exit 125
   cd "$_work" || exit 125
-  export LAZARUS_MISSION="$_mission" LAZARUS_CELL="$_cell" LAZARUS_EPOCH="$_epoch" LAZARUS_HEARTBEAT="$_heart"
+  export LAZARUS_MISSION="$_mission" LAZARUS_CELL="$_cell" LAZARUS_EPOCH="$_epoch" LAZARUS_LIFE="$_token" LAZARUS_HEARTBEAT="$_heart"
   umask "$_mask"
   PATH=$_path
 }
@@ -181,4 +211,5 @@ printf '%-250s\n' "$_line" 1<>"$_exit"
 sync "$_exit" || sync
 mv -f "$_exit" "$_dir/exit.json"
 sync "$_dir" || sync
+[ -z "$_group" ] || rmdir "$_group"
 exit "$_status"

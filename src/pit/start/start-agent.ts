@@ -2,11 +2,12 @@
 // lock, so the kernel prevents a second keeper while one lives, even when the starter is killed half-way.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, statSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { agentPaths } from "../../cell/agent-paths.ts";
+import type { Config } from "../../cell/config.ts";
 import { cellPaths } from "../../cell/layout.ts";
-import { type Life, readLife, readLifeOf } from "../../cell/life.ts";
+import { findKeepers, isKeeperAlive, type Life, readLife, readLifeOf } from "../../cell/life.ts";
 import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { createFile, makeDirectory, sweepTemporaries } from "../../platform/durable.ts";
@@ -16,8 +17,8 @@ import { workerUrl } from "../../platform/worker-module.ts";
 import { finishRestore } from "../../snapshot/operations/lock.ts";
 import type { PitContext } from "../context.ts";
 import { agentLog, pitSocketFile } from "../paths.ts";
+import { createCgroup } from "../processes/cgroup.ts";
 import { countOomKills } from "../processes/oom.ts";
-import { findKeepers, listProcesses } from "../processes/process-table.ts";
 import { beginLife, type MissionRecord, type RecordedLife } from "../record/record.ts";
 import { fenceEarlierLives, writeRecord } from "../record/store.ts";
 import { findObstacle } from "./find-obstacle.ts";
@@ -48,6 +49,7 @@ export interface Started {
 
 const START_WAIT_MS = 15_000;
 const POLL_MS = 5;
+const TOKEN_BYTES = 16;
 /** A process that only tests the life lock holds it for less than this. */
 const LOCK_TEST_MS = 200;
 /** Reading the whole process table is expensive. */
@@ -64,9 +66,13 @@ export async function startAgent(
   const cell = cellPaths(config, mission);
   const paths = agentPaths(config, mission);
   makeDirectory(machine.disk, paths.directory);
-  // A lock file that was deleted may still be held: look for a keeper in the process table.
-  if (!existsSync(paths.lifeLock) && findKeepers(paths.directory).length > 0)
-    throw alreadyRunning(mission, readLife(config, mission));
+  // A lock file that was deleted may still be held. Where life.json is lost too, look for a keeper in the process table.
+  const previous = readLife(config, mission);
+  if (
+    isKeeperAlive(machine.processes, config, mission) ||
+    (previous === undefined && findKeepers(config, mission).length > 0)
+  )
+    throw alreadyRunning(mission, previous);
   using lifeLock = await acquireLifeLock(context, mission, paths.lifeLock);
   await completeCell(context, mission);
   crashPoint("pit.start.cell-complete");
@@ -79,6 +85,7 @@ export async function startAgent(
   const epoch = fenceEarlierLives(machine, config, mission);
   crashPoint("pit.start.fenced");
   const { command, note } = await request.prepare(epoch);
+  const token = Buffer.from(machine.ids.bytes(TOKEN_BYTES)).toString("hex");
   const begun = beginLife(record, {
     epoch,
     started_ms: machine.clock.nowMs(),
@@ -87,6 +94,8 @@ export async function startAgent(
     oom_kills: countOomKills(),
     log_bytes: statSync(agentLog(cell.root), { throwIfNoEntry: false })?.size ?? 0,
     ...(note === undefined ? {} : { note }),
+    token,
+    cgroup: createCgroup(token) ?? null,
   });
   writeRecord(machine, config, begun);
   crashPoint("pit.start.recorded");
@@ -139,15 +148,14 @@ async function acquireLifeLock(
     if (lock !== undefined) return lock;
     const waitedMs = clock.monotonicMs() - startMs;
     // Without a keeper in the process table, the holder is a process that only tests the lock on a busy machine.
-    if (waitedMs > START_WAIT_MS || (waitedMs > LOCK_TEST_MS && mayHaveKeeper(dirname(path))))
+    if (waitedMs > START_WAIT_MS || (waitedMs > LOCK_TEST_MS && mayHaveKeeper(config, mission)))
       throw alreadyRunning(mission, readLife(config, mission));
     await clock.sleep(waitedMs > LOCK_TEST_MS ? TABLE_POLL_MS : POLL_MS);
   }
 }
 
-function mayHaveKeeper(agentDirectory: string): boolean {
-  const table = listProcesses();
-  return table.length === 0 || findKeepers(agentDirectory, table).length > 0;
+function mayHaveKeeper(config: Config, mission: MissionId): boolean {
+  return process.platform !== "linux" || findKeepers(config, mission).length > 0;
 }
 
 function alreadyRunning(mission: string, life: Life | undefined): LazarusError {
@@ -165,14 +173,15 @@ function spawnKeeper(
   lifeLock: Lock,
 ): ChildProcess {
   const { config, machine } = context;
-  const { epoch, command } = record.life!;
+  const { epoch, command, token = "", cgroup } = record.life!;
   const mission = parseMissionId(record.mission);
   const cell = cellPaths(config, mission);
   const settings = context.settings(record);
   makeDirectory(machine.disk, join(cell.root, "logs"));
   const keeperArgs = keeperArguments(
     {
-      directory: agentPaths(config, mission).directory,
+      // As the kernel names it, so that the keeper can compare.
+      directory: realpathSync.native(agentPaths(config, mission).directory),
       epoch,
       // Set by the launcher, which becomes the keeper.
       keeperStart: "",
@@ -186,6 +195,8 @@ function spawnKeeper(
       heartbeatFile: cell.heartbeatFile,
       heartbeatSeconds: config.heartbeat_interval_seconds,
       leftoverGraceSeconds: settings.leftoverGraceSeconds,
+      token,
+      cgroup: cgroup ?? "",
     },
     command,
   );
@@ -210,6 +221,7 @@ const NOT_INHERITED = [
   "LAZARUS_MISSION",
   "LAZARUS_CELL",
   "LAZARUS_EPOCH",
+  "LAZARUS_LIFE",
   "LAZARUS_HEARTBEAT",
   "NOTIFY_SOCKET",
 ];
