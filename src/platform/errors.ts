@@ -108,6 +108,7 @@ export const ERROR_CODES = {
   TARGET_NOT_EMPTY: "conflict",
   NOTHING_TO_UNDO: "missing",
   LAYER_HOSTILE: "damaged",
+  ARCHIVE_UNSUPPORTED: "unsupported",
   FLOW_ID_INVALID: "usage",
   FLOW_AMBIGUOUS: "usage",
   FLOW_SECRET: "usage",

@@ -1,13 +1,23 @@
 // Removes a directory tree that Lazarus created, even if it contains directories without owner permissions (Go's module
 // cache is full of them), which rm -r cannot enter unless run as root.
 import { chmodSync, lstatSync, readdirSync, rmSync } from "node:fs";
-import { systemErrorCode } from "./errors.ts";
+import { asLazarusError, systemErrorCode } from "./errors.ts";
 
 export function removeTree(root: string | Buffer): void {
+  try {
+    removeAll(root);
+  } catch (error) {
+    throw asLazarusError(error, `removing ${root}`, root.toString());
+  }
+}
+
+function removeAll(root: string | Buffer): void {
   try {
     rmSync(root, { recursive: true, force: true });
   } catch (error) {
     const code = systemErrorCode(error);
+    // Node's rm reports some errors, such as EMFILE, without their code; a plain call has it.
+    if (code === "") readdirSync(root);
     if (code !== "EACCES" && code !== "EPERM") throw error;
     openDirectories(Buffer.from(root));
     rmSync(root, { recursive: true, force: true });

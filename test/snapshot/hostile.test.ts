@@ -63,6 +63,20 @@ function ofType(draft: Draft, flag: string): Buffer {
   return bytes;
 }
 
+/** PAX records, of any bytes, for the entry that follows. */
+function withPax(records: Record<string, string>): Buffer {
+  const body = Object.entries(records).map(([key, value]) => {
+    const rest = ` ${key}=${value}\n`;
+    let length = rest.length + 1;
+    while (`${length}`.length + rest.length !== length) length += 1;
+    return `${length}${rest}`;
+  });
+  return ofType({ path: "PaxHeaders/x", content: body.join("") }, "x");
+}
+
+/** An entry without PAX records of its own. */
+const PLAIN: Draft = { path: "x", mtimeNs: 0 };
+
 function archive(...members: (Draft | Buffer)[]): string {
   const file = join(home, "archive.tar.gz");
   const bytes = members.map((member) => (Buffer.isBuffer(member) ? member : tarMember(member)));
@@ -162,6 +176,14 @@ describe("an import refuses", () => {
         { path: "meta/mission.json", content: "{}" },
       ],
     ],
+    ["a PAX name with a NUL byte", () => [withPax({ path: "a\0b" }), PLAIN]],
+    ["a PAX uid beyond 32 bits", () => [withPax({ uid: "4294967296" }), PLAIN]],
+    ["a PAX gid that means no group", () => [withPax({ gid: "4294967295" }), PLAIN]],
+    ["an attribute name with a NUL byte", () => [withPax({ "SCHILY.xattr.user.a\0b": "1" }), PLAIN]],
+    [
+      "a link target with a NUL byte",
+      () => [withPax({ linkpath: "a\0b" }), { ...PLAIN, type: "symlink", target: "y" }],
+    ],
     ["an empty archive", () => []],
     ["a file that is not a tar archive", () => [Buffer.from("This is not a tar archive. ".repeat(100))]],
   ];
@@ -220,6 +242,22 @@ describe("an import refuses", () => {
     const error = await importCell(context, { source: fifo, owners: false }).catch((each) => each);
     expect(error).toMatchObject({ code: "USAGE", hint: expect.stringContaining(`cat ${fifo} >`) });
     expect(existsSync(context.vault.root)).toBe(false);
+  });
+
+  it.each([
+    ["archive.tar.bz2", "425a6839314159265359", "bzip2", "bzip2 -dc"],
+    ["archive.tar.xz", "fd377a585a000004e6d6b446", "xz", "xz -dc"],
+    ["it's.zip", "504b0304140000000800", "zip", "unzip -q"],
+    ["archive.7z", "377abcaf271c0004", "7-Zip", "7z x"],
+  ])("%s, and says how to convert it", async (name, magic, format, command) => {
+    const file = join(home, name);
+    writeFileSync(file, Buffer.concat([Buffer.from(magic, "hex"), Buffer.alloc(2000, 7)]));
+    const error = await importArchive(file).catch((each) => each);
+    expect(error).toMatchObject({ code: "ARCHIVE_UNSUPPORTED", kind: "unsupported" });
+    expect(error.message).toContain(`is a ${format} archive`);
+    expect(error.hint).toContain(command);
+    expect(error.hint).toContain("lazarus import");
+    expect(existsSync(context.cellRoot)).toBe(false);
   });
 
   it("an archive that is truncated, or whose gzip is damaged", async () => {

@@ -51,6 +51,38 @@ describe("directories that are closed to their owner", () => {
     expect(result).toEqual({ proofs: [[], []], siblings: [] });
   });
 
+  it("are drilled even when nobody may enter or read them", () => {
+    const result = asPlainUser(`
+      fs.mkdirSync(world.path("worktree/closed"));
+      fs.chmodSync(world.path("worktree/closed"), 0);
+      await world.checkpoint();
+      const { differences, ref } = await drill(world.context);
+      return { differences, proven: ref.provenAtMs !== null, siblings: world.siblings() };`);
+    expect(result).toEqual({ differences: [], proven: true, siblings: [] });
+  });
+
+  it("are restored by plain tar from an export and from a layer", () => {
+    const result = asPlainUser(`
+      const { execFileSync } = await import("node:child_process");
+      const { exportToFile } = await import("./src/snapshot/operations/export.ts");
+      // "lib.js" and "lib-x" sort between "lib" and "lib/x" when a slash is an ordinary character.
+      for (const name of ["lib/x", "lib/deep/y", "lib.js", "lib-x", "lib/deep.z", "lib/deep#"])
+        world.write("worktree/" + name, name);
+      for (const name of ["worktree/lib/deep", "worktree/lib"]) fs.chmodSync(world.path(name), 0o555);
+      const before = recordTree(world.path("worktree"));
+      const { ref, checkpoint } = await world.checkpoint();
+      const archive = world.directory + "/out.tar.gz";
+      await exportToFile(world.context, ref, archive);
+      const layer = world.context.vault.blobPath(checkpoint.layers[0].digest);
+      return [archive, layer].map((file, n) => {
+        const target = world.directory + "/target" + n;
+        fs.mkdirSync(target);
+        execFileSync("tar", ["-xzpf", file, "-C", target], { stdio: ["ignore", "ignore", "inherit"] });
+        return differences(before, recordTree(target + "/worktree"));
+      });`);
+    expect(result).toEqual([[], []]);
+  });
+
   it("are opened for a restore and closed again", () => {
     const result = asPlainUser(`
       world.write("worktree/closed/file", "then");

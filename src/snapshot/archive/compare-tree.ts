@@ -1,8 +1,10 @@
 // Compares a restored tree with a listing. Walks the directory, stats and hashes every path, and shares no code with
-// restore, so that a drill is an independent check. Read-only.
+// restore, so that a drill is an independent check. The tree is a scratch copy: a path whose mode forbids its owner to
+// read it is opened after its mode was taken.
 import { createHash } from "node:crypto";
 import {
   type BigIntStats,
+  chmodSync,
   closeSync,
   constants,
   lstatSync,
@@ -56,6 +58,7 @@ export function compareTree(
     seen.add(path);
     if (seen.size % PROGRESS_PATHS === 0) onProgress(seen.size, listing.size);
     const stat = lstatSync(bytes, { bigint: true });
+    if (!options.owners) openToOwner(bytes, stat);
     const entry = listing.get(path);
     if (entry === undefined) found.push({ path, what: "should not be there" });
     else {
@@ -75,6 +78,14 @@ export function compareTree(
   visit(".", encodePath(root));
   for (const path of listing.keys()) if (!seen.has(path)) found.push({ path, what: "is missing" });
   return found;
+}
+
+const READ_AND_SEARCH = 0o500n;
+
+function openToOwner(bytes: Buffer, stat: BigIntStats): void {
+  if (!stat.isDirectory() && !stat.isFile()) return;
+  const needed = stat.isDirectory() ? READ_AND_SEARCH : READ_AND_SEARCH & 0o400n;
+  if ((stat.mode & needed) !== needed) chmodSync(bytes, Number((stat.mode | needed) & 0o7777n));
 }
 
 function compareMetadata(

@@ -7,6 +7,7 @@ import type { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { LazarusError } from "../../platform/errors.ts";
+import { shellWord } from "../../platform/shell-word.ts";
 import { codecOf } from "../vault/codec.ts";
 import { openLayer } from "../vault/layer-reader.ts";
 
@@ -64,9 +65,9 @@ export async function readArchive(
   } = {},
 ): Promise<void> {
   const before = options.compressedBefore ?? 0;
+  const inflate = inflaterFor(file);
   const source = createReadStream(file);
   const hash = options.digest === undefined ? undefined : createHash("sha256");
-  const inflate = inflaterFor(file);
   let seen = 0;
   const counted = async function* (chunks: AsyncIterable<Buffer>) {
     for await (const chunk of chunks) {
@@ -104,14 +105,36 @@ function damagedArchive(file: string, error: unknown): unknown {
   });
 }
 
+/** Formats that are recognized but not read: how they start, and the command that unpacks them. */
+const FOREIGN: readonly {
+  readonly format: string;
+  readonly magic: string;
+  readonly convert: (file: string) => string;
+}[] = [
+  { format: "bzip2", magic: "425a68", convert: (file) => `bzip2 -dc ${file} > cell.tar` },
+  { format: "xz", magic: "fd377a585a00", convert: (file) => `xz -dc ${file} > cell.tar` },
+  { format: "zip", magic: "504b0304", convert: (file) => `unzip -q ${file} -d cell && ${PACK}` },
+  { format: "7-Zip", magic: "377abcaf271c", convert: (file) => `7z x ${file} -ocell && ${PACK}` },
+];
+const PACK = "tar -C cell -cf cell.tar .";
+
+function refuseForeign(file: string, magic: Buffer): void {
+  const found = FOREIGN.find((each) => magic.toString("hex").startsWith(each.magic));
+  if (found === undefined) return;
+  const message = `${file} is a ${found.format} archive, which Lazarus does not read; nothing was imported`;
+  const hint = `${found.convert(shellWord(file))} && lazarus import cell.tar --mission NAME`;
+  throw new LazarusError("ARCHIVE_UNSUPPORTED", message, { hint });
+}
+
 function inflaterFor(file: string): Transform | undefined {
-  const magic = Buffer.alloc(4);
+  const magic = Buffer.alloc(6);
   const fd = openSync(file, "r");
   try {
-    readSync(fd, magic, 0, 4, 0);
+    readSync(fd, magic, 0, magic.length, 0);
   } finally {
     closeSync(fd);
   }
+  refuseForeign(file, magic);
   if (magic[0] === 0x1f && magic[1] === 0x8b) return createGunzip();
   return magic.readUInt32LE(0) === 0xfd2fb528 ? createZstdDecompress() : undefined;
 }

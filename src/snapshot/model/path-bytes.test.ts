@@ -56,9 +56,9 @@ it("paths are joined, split and sorted with parents first", () => {
   expect(["b", "a/b", ".", "a", "a-b", "a/a"].sort(comparePaths)).toEqual([
     ".",
     "a",
-    "a-b",
     "a/a",
     "a/b",
+    "a-b",
     "b",
   ]);
 });

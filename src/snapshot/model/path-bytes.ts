@@ -52,12 +52,25 @@ export function parentPath(path: string): string {
   return slash < 0 ? "." : path.slice(0, slash);
 }
 
-/** Sorts parents before their children. */
+const SLASH = 0x2f;
+
+/**
+ * Sorts each directory before its contents and its contents before everything else: a slash is the lowest character. tar
+ * takes a directory for complete, and closes it, when a path outside of it follows.
+ */
 export function comparePaths(a: string, b: string): number {
   if (a === b) return 0;
   if (a === ".") return -1;
   if (b === ".") return 1;
-  return a < b ? -1 : 1;
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i += 1) {
+    const x = a.charCodeAt(i);
+    const y = b.charCodeAt(i);
+    if (x === y) continue;
+    if (x === SLASH) return -1;
+    return y === SLASH || x > y ? 1 : -1;
+  }
+  return a.length - b.length;
 }
 
 function decodeExactly(bytes: Uint8Array): string {

@@ -46,6 +46,15 @@ export function readPaxTime(text: string): { mtimeSec: number; mtimeNs: number }
   return { mtimeSec: -whole - 1, mtimeNs: 1_000_000_000 - nanos };
 }
 
+/** The highest id means "unchanged" to chown. */
+const MAX_OWNER = 2 ** 32 - 2;
+
+/** A uid or gid. */
+export function checkOwner(id: number, what: string): number {
+  if (id > MAX_OWNER) throw new TarError(`${what} ${id} is out of range`);
+  return id;
+}
+
 function checkSafe(value: number, what: string): number {
   if (!Number.isSafeInteger(value)) throw new TarError(`${what} is out of range`);
   return value;

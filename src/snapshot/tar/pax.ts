@@ -24,6 +24,7 @@ export function readPaxRecords(bytes: Buffer): PaxRecords {
     if (end > bytes.length || equals < 0 || equals >= end || bytes[end - 1] !== 0x0a)
       throw new TarError("a PAX record is malformed");
     const key = bytes.toString("utf8", space + 1, equals);
+    if (key.includes("\0")) throw new TarError("the name of a PAX record contains a NUL byte");
     const value = bytes.subarray(equals + 1, end - 1);
     if (key === "GNU.sparse.offset" || key === "GNU.sparse.numbytes")
       sparsePairs.push(readDecimal(value.toString("latin1"), key));

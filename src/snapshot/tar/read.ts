@@ -3,7 +3,7 @@
 // bounded before it is used, and anything malformed is a TarError, never a guess.
 import { decodePath } from "../model/path-bytes.ts";
 import { BLOCK, padding } from "./header.ts";
-import { readDecimal, readNumber, readPaxTime, TarError } from "./number.ts";
+import { checkOwner, readDecimal, readNumber, readPaxTime, TarError } from "./number.ts";
 import {
   checkExtents,
   createSparseMapReader,
@@ -240,12 +240,14 @@ class StreamingReader implements TarReader {
       path: cleanName(name),
       type: real,
       mode: readNumber(block, 100, 8, "mode") & 0o7777,
-      uid: this.paxNumber("uid", Math.max(0, readNumber(block, 108, 8, "uid"))),
-      gid: this.paxNumber("gid", Math.max(0, readNumber(block, 116, 8, "gid"))),
+      uid: checkOwner(this.paxNumber("uid", Math.max(0, readNumber(block, 108, 8, "uid"))), "uid"),
+      gid: checkOwner(this.paxNumber("gid", Math.max(0, readNumber(block, 116, 8, "gid"))), "gid"),
       ...(mtime === undefined
         ? { mtimeSec: readNumber(block, 136, 12, "mtime"), mtimeNs: 0 }
         : readPaxTime(mtime.toString("latin1"))),
-      ...(real === "link" || real === "symlink" ? { target: decodePath(link) } : {}),
+      ...(real === "link" || real === "symlink"
+        ? { target: decodePath(refuseNul(link, "a link target")) }
+        : {}),
       ...xattrsOf(this.records, this.globals),
     };
   }
@@ -308,8 +310,14 @@ function headerName(block: Buffer): Buffer {
 }
 
 function cleanName(bytes: Buffer): string {
-  const path = decodePath(untilNul(bytes));
+  const path = decodePath(refuseNul(bytes, "a name"));
   return path.length > 1 ? path.replace(/\/+$/, "") || "/" : path;
+}
+
+/** PAX values may contain any byte, and no system call accepts this one in a path. */
+function refuseNul(bytes: Buffer, what: string): Buffer {
+  if (bytes.includes(0)) throw new TarError(`${what} contains a NUL byte`);
+  return bytes;
 }
 
 function untilNul(bytes: Buffer): Buffer {

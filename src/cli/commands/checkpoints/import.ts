@@ -32,7 +32,7 @@ export const command = defineCommand({
       "one checkpoint of a copied vault",
     ],
   ],
-  exits: ["degraded", "missing", "conflict", "damaged", "machine", "busy", "interrupted"],
+  exits: ["degraded", "missing", "conflict", "damaged", "machine", "busy", "unsupported", "interrupted"],
   async run(context, { args, options }) {
     if (options.mission === undefined) throw usage("import", "missing --mission ID");
     using missionContext = openCliMission(context, context.mission(options.mission));
