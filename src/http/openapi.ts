@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ERROR_CODES, type ErrorCode, LazarusError } from "../platform/errors.ts";
 import type { Route } from "./routes.ts";
-import { errorBody } from "./schemas.ts";
+import { errorBody, NAMED } from "./schemas.ts";
 
 type Json = Record<string, unknown>;
 
@@ -11,11 +11,7 @@ const ALWAYS: readonly ErrorCode[] = ["HOST_REFUSED", "INTERNAL"];
 
 export function describeApi(routes: readonly Route[], version: string): Json {
   const registry = z.registry<{ id: string }>();
-  const shapes = [errorBody, ...routes.flatMap(({ body, answer }) => [body, answer.schema])];
-  for (const shape of shapes) {
-    const id = shape?.meta()?.id;
-    if (shape !== undefined && id !== undefined && !registry.has(shape)) registry.add(shape, { id });
-  }
+  for (const [id, schema] of NAMED) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, {
     uri: (id) => `#/components/schemas/${id}`,
     unrepresentable: "any",

@@ -4,7 +4,14 @@ import { z } from "zod";
 import { ERROR_CODES, type ErrorCode } from "../platform/errors.ts";
 import { EVENT_KINDS } from "../registry/registry.ts";
 
-const named = <T extends z.ZodType>(id: string, schema: T): T => schema.meta({ id }) as T;
+/** Every schema with a name: the OpenAPI document refers to them, also from inside other schemas. */
+export const NAMED = new Map<string, z.ZodType>();
+
+function named<T extends z.ZodType>(id: string, schema: T): T {
+  const withName = schema.meta({ id }) as T;
+  NAMED.set(id, withName);
+  return withName;
+}
 
 export const health = named(
   "Health",

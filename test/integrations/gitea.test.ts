@@ -19,7 +19,7 @@ import { createWorld } from "../cli/hermetic.ts";
 import { createPlace, startTestServer, type TestServer } from "../http/test-server.ts";
 
 const SECRET = "0123456789abcdef0123456789abcdef";
-const RULES = { label: "mission-approved", repositories: undefined, approvers: undefined };
+const RULES = { label: "mission-approved", repositories: undefined, approvers: ["bob"] };
 
 const answersText = (answers: Record<string, string>) =>
   FORM_FIELDS.map(({ id, label }) => `### ${label}\n\n${answers[id] ?? "_No response_"}\n`).join("\n");
@@ -129,7 +129,7 @@ describe("classifyDelivery", () => {
     ] as const)
       expect(classifyDelivery(event, payloadOf(body, { action }), RULES)).toMatchObject({
         act: "create",
-        proposal: { repository: "o/r", issue: 7, approvedBy: "bob", author: "ann", answers: GOOD },
+        proposal: { repository: "o/r", issue: 7, approvedBy: "bob", author: "ann", text: body },
       });
   });
 
@@ -145,7 +145,7 @@ describe("classifyDelivery", () => {
     ["no sender", "issues", { sender: {} }, {}],
     ["an issue number that is not a number", "issues", {}, { number: "7" }],
   ])("%s is ignored, with a reason", (_, event, more, issue) => {
-    expect(classifyDelivery(event, payloadOf(body, more, issue), RULES)).toEqual({
+    expect(classifyDelivery(event, payloadOf(body, more, issue), RULES)).toMatchObject({
       act: "ignore",
       reason: expect.any(String),
     });
@@ -155,7 +155,17 @@ describe("classifyDelivery", () => {
     const of = (more: object) => classifyDelivery("issues", payloadOf(body), { ...RULES, ...more }).act;
     expect(of({ repositories: ["o/r"], approvers: ["bob"] })).toBe("create");
     expect(of({ repositories: ["o/other"] })).toBe("ignore");
+    expect(of({ approvers: ["BOB"] })).toBe("create");
     expect(of({ approvers: ["ann"] })).toBe("ignore");
+    expect(of({ approvers: [] })).toBe("ignore");
+    expect(of({ approvers: undefined })).toBe("ignore");
+  });
+
+  it("nobody approves their own proposal", () => {
+    const own = payloadOf(body, {}, { user: { login: "Bob" } });
+    expect(classifyDelivery("issues", own, RULES)).toMatchObject({ act: "ignore" });
+    const anonymous = payloadOf(body, {}, { user: null });
+    expect(classifyDelivery("issues", anonymous, RULES)).toMatchObject({ act: "ignore" });
   });
 });
 
@@ -318,6 +328,93 @@ describe("the webhook over HTTP", () => {
     expect(await deliver(payload)).toMatchObject({ status: 409 });
   });
 
+  /** Signed deliveries about one issue, in order; returns what became of each. */
+  const history = async (...deliveries: readonly Record<string, unknown>[]) => {
+    const outcomes: unknown[] = [];
+    for (const [n, payload] of deliveries.entries()) {
+      const { answer } = await deliver(payload, { "x-gitea-delivery": `d${n}` });
+      outcomes.push(answer.outcome ?? answer.code);
+    }
+    return outcomes;
+  };
+  const APPROVED = { name: "mission-approved" };
+  const FUN = { name: "fun" };
+  const by = (login: string, more: object = {}) => ({ sender: { login }, ...more });
+  const added = (...labels: object[]) => ({ changes: { added_labels: labels, removed_labels: null } });
+  const text = answersText(GOOD);
+  const edited = answersText({ ...GOOD, mission: "tidy-inbox", goal: "Delete everything." });
+
+  it.each<[string, object, object, object]>([
+    ["a forge that names the changed label", added(APPROVED), added(FUN), added(APPROVED)],
+    ["a forge that does not", {}, {}, {}],
+  ])("ignores a label of the proposer until an approver sets it, on %s", async (_, first, other, last) => {
+    expect(
+      await history(
+        payloadOf(text, by("ann", first)),
+        // The approver adds another label; the issue still has that of the proposer.
+        payloadOf(text, by("bob", other), { labels: [APPROVED, FUN] }),
+        payloadOf(text, by("bob", { action: "label_cleared" }), { labels: [] }),
+        payloadOf(text, by("ann", first)),
+        payloadOf(text, by("bob", { action: "label_updated" }), { labels: [FUN] }),
+        payloadOf(text, by("bob", last)),
+      ),
+    ).toEqual(["ignored", "ignored", "ignored", "ignored", "ignored", "created"]);
+    expect(proposal()).toMatchObject({ author: "ann", approved_by: "bob", answers: GOOD });
+  });
+
+  it("ignores an issue that was opened with the label", async () => {
+    expect(
+      await history(
+        payloadOf(text, by("ann", { action: "opened" })),
+        payloadOf(text, by("bob"), { labels: [APPROVED, FUN] }),
+      ),
+    ).toEqual(["ignored", "ignored"]);
+    expect(existsSync(cell())).toBe(false);
+  });
+
+  it("an edit after the approval voids it, whether or not the edit itself was delivered", async () => {
+    for (const edit of [[payloadOf(edited, by("ann", { action: "edited" }))], []]) {
+      // Approved, but the cell cannot be created yet.
+      mkdirSync(cell(), { recursive: true });
+      const [first] = await history(payloadOf(text, by("bob")));
+      expect(first).toBe("MISSION_EXISTS");
+      rmSync(cell(), { recursive: true });
+      const later = [...edit, payloadOf(edited, by("bob"), { labels: [APPROVED, FUN] })];
+      expect(await history(...later)).toEqual(later.map(() => "ignored"));
+      expect(existsSync(cell())).toBe(false);
+      // A new approval is for the new text.
+      expect(await history(payloadOf(edited, by("bob", added(APPROVED))))).toEqual(["created"]);
+      expect(proposal().answers.goal).toBe("Delete everything.");
+      rmSync(cell(), { recursive: true });
+      rmSync(join(server.config.run_dir, "webhooks"), { recursive: true });
+    }
+  });
+
+  it("does not finish a killed delivery with an edited text", async () => {
+    await history(payloadOf(text, by("bob")));
+    const directory = join(server.config.run_dir, "webhooks");
+    const [name] = readdirSync(directory);
+    const record = JSON.parse(readFileSync(join(directory, name!), "utf8"));
+    writeFileSync(join(directory, name!), JSON.stringify({ ...record, state: "begun" }));
+    rmSync(cell(), { recursive: true });
+    const later = payloadOf(edited, by("bob"), { labels: [APPROVED, FUN] });
+    expect(await history(later)).toEqual(["ignored"]);
+    expect(existsSync(cell())).toBe(false);
+  });
+
+  it("a claim of an earlier version is respected", async () => {
+    await history(payloadOf(text, by("bob")));
+    const directory = join(server.config.run_dir, "webhooks");
+    const [name] = readdirSync(directory);
+    const { claim } = JSON.parse(readFileSync(join(directory, name!), "utf8"));
+    writeFileSync(
+      join(directory, name!),
+      JSON.stringify({ state: "made", repository: "o/r", issue: 7, ...claim }),
+    );
+    rmSync(cell(), { recursive: true });
+    expect(await history(payloadOf(text, by("bob", added(APPROVED))))).toEqual(["DELIVERY_REPEATED"]);
+  });
+
   it("does not touch an existing cell of another origin", async () => {
     mkdirSync(join(cell(), "worktree"), { recursive: true });
     writeFileSync(join(cell(), "worktree", "work"), "mine");
@@ -344,7 +441,6 @@ describe("the webhook over HTTP", () => {
     ["a body too large", "x".repeat(1024 * 1024 + 1), {}, 413, "BODY_TOO_LARGE"],
   ])("refuses %s and creates nothing", async (_, payload, headers, status, code) => {
     expect(await deliver(payload, headers)).toMatchObject({ status, code });
-    expect(existsSync(join(server.config.run_dir, "webhooks"))).toBe(false);
     expect(existsSync(cell())).toBe(false);
   });
 

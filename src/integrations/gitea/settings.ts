@@ -31,7 +31,8 @@ export const GITEA_SETTINGS = {
     type: (z) => z.array(z.string().min(1)).readonly(),
     default: undefined,
     allowed: "a list of names",
-    description: "users whose label counts as approval; unset: anyone whom the forge allows to set labels",
+    description:
+      "users whose label counts as approval, except for their own proposals; unset: every proposal is ignored",
   }),
 };
 

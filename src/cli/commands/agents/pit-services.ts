@@ -42,6 +42,8 @@ async function openApi(
       import("../../../http/server.ts"),
       import("../../../http/pit-port.ts"),
     ]);
+    if (settings.gitea !== undefined && !settings.gitea.approvers?.length)
+      pitContext.log("pit.gitea.approvers is not set, so every mission proposal is ignored");
     const webhooks =
       settings.gitea === undefined
         ? {}
