@@ -69,4 +69,5 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   trouble: "the pit cannot do its work",
   death: "the agent died",
   stall: "the agent stalled",
+  silent: "the cell has gone silent",
 };

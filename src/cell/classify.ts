@@ -1,7 +1,10 @@
 // The status of a cell: a pure function of what the scan observed.
 
+/** In the order of the report's summary. */
+export const CELL_STATUSES = ["healthy", "stale", "inactive", "incomplete", "uninitialized"] as const;
+
 /** The health of a cell. */
-export type CellStatus = "healthy" | "stale" | "incomplete" | "uninitialized";
+export type CellStatus = (typeof CELL_STATUSES)[number];
 
 export interface CellObservation {
   /** Required subdirectories that are missing or cannot be read. */
@@ -10,6 +13,8 @@ export interface CellObservation {
   readonly unreadable?: string;
   /** The heartbeat's time in epoch seconds, or why there is none. */
   readonly heartbeat: { readonly timestamp: number } | { readonly absent: string };
+  /** Why no heartbeat is expected: the agent has finished, or a person stopped it. */
+  readonly inactive?: string | undefined;
 }
 
 /** The health of a cell, and the reason. */
@@ -29,7 +34,7 @@ export function classifyCell(
   nowSeconds: number,
   staleAfterSeconds: number,
 ): Classification {
-  const { missing, heartbeat, unreadable } = observation;
+  const { missing, heartbeat, unreadable, inactive } = observation;
   const age = "timestamp" in heartbeat ? nowSeconds - heartbeat.timestamp : null;
   const ageSeconds = age === null ? null : Math.max(0, Math.floor(age));
   const skewSeconds = age !== null && age < 0 ? Math.ceil(-age) : null;
@@ -39,6 +44,7 @@ export function classifyCell(
   if ("absent" in heartbeat)
     return { ...base, status: "uninitialized", reason: `heartbeat: ${heartbeat.absent}` };
   if (age !== null && age > staleAfterSeconds) {
+    if (inactive !== undefined) return { ...base, status: "inactive", reason: inactive };
     return {
       ...base,
       status: "stale",

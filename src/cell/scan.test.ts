@@ -45,7 +45,7 @@ describe("the report", () => {
       missions_root: config.missions_root,
       heartbeat_job: "lazarus_pit",
       heartbeat_interval_seconds: 60,
-      summary: { total_cells: 1, healthy: 1, stale: 0, incomplete: 0, uninitialized: 0 },
+      summary: { total_cells: 1, healthy: 1, stale: 0, inactive: 0, incomplete: 0, uninitialized: 0 },
       cells: [
         {
           mission_id: "m1",

@@ -36,8 +36,15 @@ export interface ScanReport {
 /** Temporary directories of Lazarus itself; never a valid mission id. */
 const OWN_PREFIX = ".lazarus-";
 
-export function scanCells(config: Config, nowSeconds: number): ScanReport {
-  const summary = { total_cells: 0, healthy: 0, stale: 0, incomplete: 0, uninitialized: 0 };
+/** Why no heartbeat is expected from a mission; undefined when one is. */
+export type InactiveLookup = (mission: string) => string | undefined;
+
+export function scanCells(
+  config: Config,
+  nowSeconds: number,
+  findInactive: InactiveLookup = () => undefined,
+): ScanReport {
+  const summary = { total_cells: 0, healthy: 0, stale: 0, inactive: 0, incomplete: 0, uninitialized: 0 };
   const cells: CellReport[] = [];
   const skipped: { name: string; reason: string }[] = [];
   for (const entry of listRoot(config.missions_root)) {
@@ -52,7 +59,7 @@ export function scanCells(config: Config, nowSeconds: number): ScanReport {
         continue;
       }
     }
-    const cell = reportCell(config, name, root, nowSeconds);
+    const cell = reportCell(config, name, root, nowSeconds, findInactive);
     if (cell === undefined) {
       skipped.push({ name, reason: "disappeared during the scan" });
       continue;
@@ -77,10 +84,15 @@ export function reportCell(
   name: string,
   root: string,
   nowSeconds: number,
+  findInactive: InactiveLookup = () => undefined,
 ): CellReport | undefined {
   const observation = observeCell(config, root);
   if (observation === undefined) return undefined;
-  const found = classifyCell(observation, nowSeconds, config.stale_after_seconds);
+  const classify = (inactive?: string) =>
+    classifyCell({ ...observation, inactive }, nowSeconds, config.stale_after_seconds);
+  let found = classify();
+  // Looked up only when it matters: it reads another file.
+  if (found.status === "stale") found = classify(findInactive(name));
   return {
     mission_id: name,
     root,

@@ -1,6 +1,8 @@
 // zod schemas of requests and responses: requests are checked against them, the OpenAPI document describes responses with
 // them, and tests check real responses against them.
+
 import { z } from "zod";
+import { CELL_STATUSES } from "../cell/classify.ts";
 import { ERROR_CODES, type ErrorCode } from "../platform/errors.ts";
 import { EVENT_KINDS } from "../registry/registry.ts";
 
@@ -39,7 +41,7 @@ export const mission = named(
   z.looseObject({
     mission_id: z.string(),
     root: z.string(),
-    cell: z.enum(["healthy", "stale", "incomplete", "uninitialized", "gone"]),
+    cell: z.enum([...CELL_STATUSES, "gone"]),
     state: z.string(),
     agent: z.string().nullable(),
     command: z.array(z.string()).nullable(),

@@ -6,6 +6,7 @@ import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import { lockMission, lockSettledMission } from "../cell/mission-lock.ts";
+import { type MissionStatus, noteMissionStatus } from "../cell/mission-status.ts";
 import { readJsonFile } from "../platform/json-file.ts";
 import type { Lock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
@@ -129,4 +130,15 @@ export function openPitContext(options: PitContextOptions): PitContext {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Tells readers of the cell how its mission is doing; a cell that cannot be written is logged. */
+export function noteStatus(
+  { machine, config, log }: Pick<PitContext, "machine" | "config" | "log">,
+  mission: string,
+  status: MissionStatus,
+  line: string,
+): void {
+  const problem = noteMissionStatus(machine, config, mission as MissionId, status, line);
+  if (problem !== undefined) log(`${mission}: cannot note its status in the cell: ${problem}`);
 }

@@ -2,6 +2,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { agentPaths } from "../cell/agent-paths.ts";
+import type { CellStatus } from "../cell/classify.ts";
 import type { Config } from "../cell/config.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "../cell/heartbeat.ts";
 import { pathsBelow } from "../cell/layout.ts";
@@ -18,6 +19,7 @@ import { readRunPositions } from "../run/stores/positions.ts";
 import { openVault } from "../snapshot/vault/vault.ts";
 import type { ReadContext } from "./context.ts";
 import { type AgentState, describeError, nextAction, stateOf } from "./describe.ts";
+import { createInactiveLookup } from "./inactive.ts";
 import { agentLog, pitLockFile } from "./paths.ts";
 import type { MissionRecord } from "./record/record.ts";
 import { listAgentMissions, readRecord } from "./record/store.ts";
@@ -26,7 +28,7 @@ import { listAgentMissions, readRecord } from "./record/store.ts";
 export interface MissionView {
   readonly mission_id: string;
   readonly root: string;
-  readonly cell: "healthy" | "stale" | "incomplete" | "uninitialized" | "gone";
+  readonly cell: CellStatus | "gone";
   readonly state: AgentState;
   readonly agent: string | null;
   readonly command: readonly string[] | null;
@@ -61,7 +63,7 @@ export function viewMissions(context: ReadContext): MissionView[] {
 /** One by one: each takes about a millisecond, and a daemon has other work in between. */
 export function* eachMission(context: ReadContext): Generator<MissionView> {
   const { machine, config } = context;
-  const { cells: found } = scanCells(config, epochSeconds(machine.clock));
+  const { cells: found } = scanCells(config, epochSeconds(machine.clock), createInactiveLookup(context));
   const cells = new Map(found.map((cell) => [cell.mission_id, cell]));
   const names = new Set([...[...cells.keys()].filter(isMissionId), ...listAgentMissions(config)]);
   const pitRuns = pitOwner(context) !== undefined;
@@ -72,7 +74,13 @@ export function* eachMission(context: ReadContext): Generator<MissionView> {
 /** Undefined when the mission has no cell and never had an agent. */
 export function viewMission(context: ReadContext, mission: MissionId): MissionView | undefined {
   const { machine, config } = context;
-  const cell = reportCell(config, mission, join(config.missions_root, mission), epochSeconds(machine.clock));
+  const cell = reportCell(
+    config,
+    mission,
+    join(config.missions_root, mission),
+    epochSeconds(machine.clock),
+    createInactiveLookup(context),
+  );
   if (cell === undefined && !listAgentMissions(config).includes(mission)) return undefined;
   return view(context, mission, cell?.status, pitOwner(context) !== undefined);
 }

@@ -168,14 +168,14 @@ describe("scan", () => {
     expect(world.show("scan")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
-      0 cells in <world>/home/missions: 0 healthy, 0 stale, 0 incomplete, 0 uninitialized
+      0 cells in <world>/home/missions: 0 healthy, 0 stale, 0 inactive, 0 incomplete, 0 uninitialized
       no cells yet; create one with: lazarus init <mission>
       "
     `);
     expect(world.show("scan --json")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
-      {"schema":"lazarus.scan/1","missions_root":"<world>/home/missions","heartbeat_job":"lazarus_pit","heartbeat_interval_seconds":60,"summary":{"total_cells":0,"healthy":0,"stale":0,"incomplete":0,"uninitialized":0},"cells":[],"skipped":[]}
+      {"schema":"lazarus.scan/1","missions_root":"<world>/home/missions","heartbeat_job":"lazarus_pit","heartbeat_interval_seconds":60,"summary":{"total_cells":0,"healthy":0,"stale":0,"inactive":0,"incomplete":0,"uninitialized":0},"cells":[],"skipped":[]}
       "
     `);
   });
@@ -204,7 +204,7 @@ describe("scan", () => {
       unborn                        uninitialized      -  heartbeat: no such file
       xxxxxxxxxxxxxxxxxxxxxxxxxxx…  incomplete         -  missing meta, config, state…
       skipped link: a link that leads outside, to /
-      6 cells in <world>/home/missions: 2 healthy, 1 stale, 2 incomplete, 1 uninitialized
+      6 cells in <world>/home/missions: 2 healthy, 1 stale, 0 inactive, 2 incomplete, 1 uninitialized
       "
     `);
     expect(world.run(["scan", "--check"]).exit).toBe(3);
@@ -217,7 +217,7 @@ describe("scan", () => {
     expect(steady(world.show("scan --json"))).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
-      {"schema":"lazarus.scan/1","missions_root":"<world>/home/missions","heartbeat_job":"lazarus_pit","heartbeat_interval_seconds":60,"summary":{"total_cells":1,"healthy":1,"stale":0,"incomplete":0,"uninitialized":0},"cells":[{"mission_id":"m1","root":"<world>/home/missions/m1","status":"healthy","age_seconds":0,"last_timestamp":<seconds>,"missing_paths":[],"skew_seconds":null,"reason":null}],"skipped":[]}
+      {"schema":"lazarus.scan/1","missions_root":"<world>/home/missions","heartbeat_job":"lazarus_pit","heartbeat_interval_seconds":60,"summary":{"total_cells":1,"healthy":1,"stale":0,"inactive":0,"incomplete":0,"uninitialized":0},"cells":[{"mission_id":"m1","root":"<world>/home/missions/m1","status":"healthy","age_seconds":0,"last_timestamp":<seconds>,"missing_paths":[],"skew_seconds":null,"reason":null}],"skipped":[]}
       "
     `);
   });

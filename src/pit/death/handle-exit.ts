@@ -3,11 +3,13 @@
 // is start/revive.ts.
 import { isKeeperAlive } from "../../cell/life.ts";
 import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
+import type { MissionStatus } from "../../cell/mission-status.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, ERROR_KINDS, LazarusError } from "../../platform/errors.ts";
 import type { Reason } from "../../snapshot/model/entry.ts";
 import { type CheckpointResult, takeCheckpoint } from "../../snapshot/operations/checkpoint.ts";
-import type { PitContext } from "../context.ts";
+import { noteStatus, type PitContext } from "../context.ts";
+import { describeEnd } from "../describe.ts";
 import { cgroupProcesses, removeCgroup } from "../processes/cgroup.ts";
 import { identifyLife } from "../processes/members.ts";
 import {
@@ -85,6 +87,13 @@ async function recordEnd(
   const end = classifyEnd(facts);
   const ended = endLife(record, end, settings.limits.healthyMs);
   writeRecord(context.machine, context.config, ended);
+  // Before the checkpoint, which includes it.
+  noteStatus(
+    context,
+    record.mission,
+    statusAfter(ended, end),
+    `life ${end.epoch} ended: ${describeEnd(end)}`,
+  );
   recordEndEvent(context, record, end);
   return ended;
 }
@@ -111,6 +120,11 @@ async function killOrphansOf(
     `cannot kill process ${unkillable.join(", ")} of ${mission}, so no new agent is started`,
     { hint: `ps -o pid,stat,wchan,args -p ${unkillable.join(",")}` },
   );
+}
+
+function statusAfter({ wish }: MissionRecord, end: RecordedEnd): MissionStatus {
+  if (wish === "stopped" || wish === "resting") return wish;
+  return end.kind === "departure" ? "finished" : "crashed";
 }
 
 function recordEndEvent(context: PitContext, record: MissionRecord, end: RecordedEnd): void {

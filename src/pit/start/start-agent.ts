@@ -15,7 +15,7 @@ import { LazarusError } from "../../platform/errors.ts";
 import { type Lock, tryAcquireLock } from "../../platform/lock.ts";
 import { workerUrl } from "../../platform/worker-module.ts";
 import { finishRestore } from "../../snapshot/operations/lock.ts";
-import type { PitContext } from "../context.ts";
+import { noteStatus, type PitContext } from "../context.ts";
 import { agentLog, pitSocketFile } from "../paths.ts";
 import { createCgroup } from "../processes/cgroup.ts";
 import { countOomKills } from "../processes/oom.ts";
@@ -99,6 +99,7 @@ export async function startAgent(
   });
   writeRecord(machine, config, begun);
   crashPoint("pit.start.recorded");
+  noteStatus(context, mission, "running", `life ${epoch} started (${request.how})`);
   const keeper = spawnKeeper(context, begun, request.foreground === true, lifeLock);
   crashPoint("pit.start.spawned");
   return await waitForLife(context, begun, keeper);

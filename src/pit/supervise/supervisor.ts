@@ -15,6 +15,7 @@ import {
   createSettingsCache,
   type SettingsCache,
 } from "./periodic-checks.ts";
+import { findNewSilences } from "./silence.ts";
 import { type Reading, restartClocks, stallCheckEveryMs } from "./stall.ts";
 import { createTaskQueue, type TaskQueue } from "./task-queue.ts";
 import { createWatchList, type WatchList } from "./watch-list.ts";
@@ -105,12 +106,14 @@ export function createTick(supervisor: Supervisor, notify: ServiceNotify): () =>
     heartbeat: config.heartbeat_interval_seconds * 1000,
     watchdog: notify.watchdogMs,
     rescan: RESCAN_MS,
+    "check-silence": config.heartbeat_interval_seconds * 1000,
   };
   let lastTick = read();
   const lastRunMs: Record<Duty, number> = {
     heartbeat: Number.NEGATIVE_INFINITY,
     watchdog: 0,
     rescan: lastTick.monotonicMs,
+    "check-silence": Number.NEGATIVE_INFINITY,
   };
   return () => {
     const now = read();
@@ -159,6 +162,9 @@ function execute(supervisor: Supervisor, action: Action, now: Reading, notify: S
     case "rescan":
       rescan(supervisor);
       break;
+    case "check-silence":
+      reportSilence(supervisor);
+      break;
     case "check-stall":
       checkStallOf(supervisor, action.mission, now.monotonicMs);
       break;
@@ -206,6 +212,21 @@ function checkStallOf(supervisor: Supervisor, mission: MissionId, monotonicMs: n
     attend(supervisor, mission);
   };
   queue.addWork(mission, () => reportProblems(supervisor, mission, kill));
+}
+
+/** Alerts about cells whose heartbeats have stopped, and saves each as it was found. */
+function reportSilence(supervisor: Supervisor): void {
+  const { context, queue } = supervisor;
+  try {
+    for (const { mission, reason } of findNewSilences(context)) {
+      context.log(`${mission}: ${reason}`);
+      context.recordEvent({ kind: "alert", mission, data: { action: "silent", reason } });
+      const checkpoint = () => capture(context, mission, "crash", reason, null);
+      queue.addWork(mission, () => reportProblems(supervisor, mission, checkpoint));
+    }
+  } catch (error) {
+    context.log(`cannot check the heartbeats of cells: ${describeError(error)}`);
+  }
 }
 
 function takeScheduledCheckpoint(supervisor: Supervisor, mission: MissionId, monotonicMs: number): void {

@@ -60,10 +60,17 @@ function columns(paint: Painter, nowMs: number): Column<MissionView>[] {
     { head: "REV", cell: (view) => String(view.revivals_today), alignRight: true },
     {
       head: "NEXT",
-      cell: (view) => (view.cell === "gone" ? "the cell is missing" : view.next_action),
+      cell: describeNext,
       shrinks: true,
     },
   ];
+}
+
+function describeNext(view: MissionView): string {
+  if (view.cell === "gone") return "the cell is missing";
+  // An agent has a keeper; a cell without one has only its heartbeats.
+  if (view.state === "none" && view.cell === "stale") return "no heartbeat";
+  return view.next_action;
 }
 
 function colorOf(paint: Painter, state: AgentState): (text: string) => string {

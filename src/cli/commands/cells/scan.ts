@@ -1,4 +1,6 @@
+import { CELL_STATUSES } from "../../../cell/classify.ts";
 import { type CellReport, type ScanReport, scanCells } from "../../../cell/scan.ts";
+import { createInactiveLookup } from "../../../pit/inactive.ts";
 import { epochSeconds } from "../../../platform/clock.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
@@ -10,7 +12,8 @@ import { renderTable } from "../../render/table.ts";
 export const command = defineCommand({
   about:
     "Reports the state of every cell below the missions root: incomplete if a required directory is missing, " +
-    "uninitialized without a readable heartbeat, stale if the heartbeat is too old, otherwise healthy. Read-only.",
+    "uninitialized without a readable heartbeat, stale if the heartbeat is too old, inactive if that is because its agent " +
+    "has finished or was stopped, otherwise healthy. Read-only.",
   positionals: [],
   options: {
     watch: { type: "flag", summary: "refresh until interrupted" },
@@ -19,7 +22,7 @@ export const command = defineCommand({
       value: "SECONDS",
       summary: "with --watch: seconds between scans (default 2)",
     },
-    check: { type: "flag", summary: "exit 3 unless every cell is healthy" },
+    check: { type: "flag", summary: "exit 3 unless every cell is healthy or inactive" },
   },
   examples: [
     ["lazarus scan", "one line per cell"],
@@ -36,14 +39,20 @@ export const command = defineCommand({
       await context.machine.clock.sleep((options.interval ?? 2) * 1000, signal);
       if (!signal.aborted) report = show(context, true);
     }
-    return options.check && report.summary.healthy < report.summary.total_cells ? ERROR_KINDS.alert.exit : 0;
+    const { healthy, inactive, total_cells } = report.summary;
+    return options.check && healthy + inactive < total_cells ? ERROR_KINDS.alert.exit : 0;
   },
 });
 
 const CLEAR_SCREEN = "\x1b[H\x1b[2J";
 
 function show(context: CliContext, watching: boolean): ScanReport {
-  const report = scanCells(context.config.config, epochSeconds(context.machine.clock));
+  const { config } = context.config;
+  const report = scanCells(
+    config,
+    epochSeconds(context.machine.clock),
+    createInactiveLookup({ machine: context.machine, config }),
+  );
   const redraw = watching && context.terminal.outIsTerminal && !context.globals.json;
   if (redraw) context.terminal.out(CLEAR_SCREEN);
   context.emit("scan/1", report, () => render(report, context.paint, context.terminal.columns));
@@ -55,6 +64,7 @@ function render(report: ScanReport, paint: Painter, width: number): string {
   const colors = {
     healthy: paint.green,
     stale: paint.red,
+    inactive: paint.dim,
     incomplete: paint.yellow,
     uninitialized: paint.yellow,
   };
@@ -72,9 +82,7 @@ function render(report: ScanReport, paint: Painter, width: number): string {
     report.cells,
     width,
   );
-  const counts = (["healthy", "stale", "incomplete", "uninitialized"] as const).map(
-    (status) => `${summary[status]} ${status}`,
-  );
+  const counts = CELL_STATUSES.map((status) => `${summary[status]} ${status}`);
   const cells = `${summary.total_cells} cell${summary.total_cells === 1 ? "" : "s"}`;
   const skipped = report.skipped
     .map(({ name, reason }) => `skipped ${escapeControls(name)}: ${escapeControls(reason)}\n`)
