@@ -3,15 +3,14 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { compareTree } from "../../src/snapshot/archive/compare-tree.ts";
-import type { Entry } from "../../src/snapshot/model/entry.ts";
 import { drill } from "../../src/snapshot/operations/drill.ts";
 import { forkMission } from "../../src/snapshot/operations/fork.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { detectCapabilities } from "../../src/snapshot/restore/make-path.ts";
-import { refuseHostile } from "../../src/snapshot/restore/source.ts";
 import { openContents } from "../../src/snapshot/vault/contents.ts";
 import { createRandom } from "../../src/testing/index.ts";
+import { makeLayer, publishCheckpoint } from "./hand-made.ts";
 import { createWorld, differences, openMission, recordTree, type World } from "./restore-world.ts";
 
 let world: World;
@@ -134,15 +133,19 @@ describe("a restore into a directory", () => {
     expect(differences(before, recordTree(world.cell))).toEqual([]);
   });
 
-  it("refuses an entry below a symlink", () => {
-    const entry = (path: string, type: Entry["type"]): [string, Entry] => [
-      path,
-      { path, type, mode: 0o777, uid: 0, gid: 0, mtimeSec: 0, mtimeNs: 0, size: 0, sha256: "" },
-    ];
-    const hostile = new Map([entry(".", "directory"), entry("way", "symlink"), entry("way/out", "file")]);
-    expect(() => refuseHostile(hostile, hostile.keys(), "id")).toThrow('"way/out" below a symlink');
-    const orphan = new Map([entry(".", "directory"), entry("no/where", "file")]);
-    expect(() => refuseHostile(orphan, orphan.keys(), "id")).toThrow("below a missing directory");
+  it("refuses an entry below anything but a directory", async () => {
+    await world.checkpoint();
+    for (const [drafts, problem] of [
+      [[{ path: "way", type: "symlink", target: "/tmp" } as const], '"way/out" is below a symlink'],
+      [[], '"way/out" is below a missing directory'],
+    ] as const) {
+      const root = { path: ".", type: "directory" } as const;
+      const layer = makeLayer(world.context, [root, ...drafts, { path: "way/out", content: "x" }]);
+      const { id } = publishCheckpoint(world.context, [layer]);
+      const directory = join(world.directory, id);
+      await expect(restoreTo(world.context, { checkpoint: id, directory })).rejects.toThrow(problem);
+      expect(fs.existsSync(directory)).toBe(false);
+    }
   });
 });
 

@@ -4,12 +4,11 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { MissionContext } from "../mission-context.ts";
-import type { Survey } from "../scan/found.ts";
-import { buildCache, type FreshItems } from "../scan/next-cache.ts";
 import { readStatCache, type StatCache, writeStatCache } from "../scan/stat-cache.ts";
 import { cacheFromListing } from "../scan/stat-cache-builder.ts";
+import { EMPTY_TREE, findFaults } from "../vault/check-tree.ts";
 import { openContents } from "../vault/contents.ts";
-import { readPackedToc } from "../vault/layer-table.ts";
+import { readPackedToc, readToc } from "../vault/layer-table.ts";
 import { type Checkpoint, type LayerRef, layerSource, readCheckpoint } from "../vault/manifest.ts";
 import type { Vault } from "../vault/vault.ts";
 
@@ -27,6 +26,7 @@ export function openBaseline(context: MissionContext): Baseline {
   try {
     const head = readCheckpoint(context.vault, newest);
     for (const layer of head.layers) checkLayer(context.vault, layer);
+    if (head.metadata.checked !== true) checkTree(context.vault, head);
     return { head, cache: openCache(context, head) };
   } catch (error) {
     if (!(error instanceof LazarusError) || error.kind !== "damaged") throw error;
@@ -46,6 +46,16 @@ function checkLayer(vault: Vault, layer: LayerRef): void {
   readPackedToc(layerSource(vault, layer));
 }
 
+/** Checkpoints of early versions passed no gate. */
+function checkTree(vault: Vault, { layers }: Checkpoint): void {
+  const [fault] = findFaults(
+    EMPTY_TREE,
+    layers.map((layer) => readToc(layerSource(vault, layer))),
+  );
+  if (fault === undefined) return;
+  throw new LazarusError("CHECKPOINT_DAMAGED", `${JSON.stringify(fault.path)} ${fault.problem}`);
+}
+
 const cacheFile = (context: MissionContext) => join(context.cacheDirectory, "stat-cache");
 
 function openCache(context: MissionContext, head: Checkpoint): StatCache {
@@ -55,15 +65,10 @@ function openCache(context: MissionContext, head: Checkpoint): StatCache {
   return cacheFromListing(head.ref.manifest, contents.listing);
 }
 
-/** Writes the stat cache. `survey` and `fresh` must describe exactly what the checkpoint holds. */
-export function saveCache(
-  context: MissionContext,
-  survey: Survey,
-  fresh: FreshItems,
-  manifest: string,
-): void {
+/** Writes the stat cache, which must list exactly what the checkpoint holds. */
+export function saveCache(context: MissionContext, cache: StatCache): void {
   try {
-    writeStatCache(context.machine, cacheFile(context), buildCache(survey, fresh, manifest));
+    writeStatCache(context.machine, cacheFile(context), cache);
   } catch (error) {
     // The checkpoint is published. An older cache names another manifest and is ignored.
     if (systemErrorCode(error) === undefined) throw error;

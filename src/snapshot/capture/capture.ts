@@ -1,5 +1,5 @@
-// Captures a cell: survey → git commit → pack → publish → stat cache. Write order: layers, then config and manifest, then
-// the index, each durable before the next, so that a checkpoint exists completely or not at all (INV-1, INV-2). Nothing
+// Captures a cell: walk → git commit → survey and pack → gate → publish → stat cache. Write order: layers, then config and
+// manifest, then the index, each durable before the next, so that a checkpoint exists completely or not at all (INV-1, INV-2). Nothing
 // in the cell changes except refs and objects of its git repository. The caller holds the vault's lock.
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -9,17 +9,16 @@ import type { Lock } from "../../platform/lock.ts";
 import { type MissionContext, requireCell } from "../mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef, Flaw, GitPosition, Reason } from "../model/entry.ts";
 import { readPositions } from "../model/positions.ts";
-import { NOTHING_STORED, type Stored, storeLayers } from "../pack/layers.ts";
 import { createCapturePool } from "../pack/pool.ts";
 import { linkedDirectories } from "../scan/classify.ts";
-import type { Survey } from "../scan/found.ts";
-import { freshItems } from "../scan/next-cache.ts";
 import { compactLayers, planCompaction } from "../vault/compact.ts";
-import { type Checkpoint, putCheckpoint, readCheckpoint } from "../vault/manifest.ts";
+import { type Checkpoint, type LayerRef, putCheckpoint, readCheckpoint } from "../vault/manifest.ts";
 import { type Baseline, openBaseline, saveCache } from "./baseline.ts";
 import { countEntries } from "./counts.ts";
+import { type Passed, passCompaction, passGate } from "./gate.ts";
 import { commitCell, GIT_NOT_USED, gitDirectoryInCell } from "./git-step.ts";
-import { excludedPatterns, scanCell, surveyChanges } from "./survey.ts";
+import { captureRounds, type Rounds } from "./rounds.ts";
+import { excludedPatterns, scanCell } from "./survey.ts";
 
 export interface CaptureOptions {
   readonly reason: Reason;
@@ -59,18 +58,18 @@ export async function capture(
   try {
     const baseline = openBaseline(context);
     const collected = await collect(context, options, baseline, identity);
-    return publish(context, options, baseline, identity, collected);
+    const { stored, cache } = collected;
+    const passed = passGate(context, { ...stored, below: baseline.cache, cache });
+    const flaws = [...collected.flaws, ...passed.flaws];
+    return publish(context, options, baseline, { ...collected, ...passed, flaws, identity });
   } finally {
     emptyScratch(context);
   }
 }
 
 /** Everything that a checkpoint consists of, stored but not published. */
-interface Collected {
-  readonly survey: Survey;
+interface Collected extends Rounds {
   readonly git: GitPosition;
-  readonly stored: Stored;
-  readonly flaws: readonly Flaw[];
 }
 
 async function collect(
@@ -86,49 +85,42 @@ async function collect(
   const git = usesGit
     ? await commitCell(context, { ...identity, headId: head?.ref.id ?? null }, scan)
     : GIT_NOT_USED;
-  const scratch = context.vault.scratch;
-  const survey = await surveyChanges(context, scan, { scratch, groupPrefix: identity.id, pool });
-  crashPoint("snapshot.capture.surveyed");
-  const hasChanges = survey.changed.length + survey.removed.length > 0;
-  const stored = hasChanges ? await storeLayers(context, survey, pool) : NOTHING_STORED;
+  const rounds = await captureRounds(context, scan, { checkpointId: identity.id, pool });
   const flaws = [
-    ...survey.flaws,
-    ...linkedDirectories(survey.walk, cache, context.config.required_subdirs),
+    ...rounds.flaws,
+    ...linkedDirectories(rounds.survey.walk, rounds.survey.cache, context.config.required_subdirs),
     ...degraded(".", damage),
     ...degraded("worktree", git.status === "degraded" ? (git.note ?? "git failed") : undefined),
-    ...stored.flaws,
   ];
-  return { survey, git, stored, flaws };
+  return { ...rounds, git, flaws };
 }
 
 function degraded(path: string, reason: string | undefined): Flaw[] {
   return reason === undefined ? [] : [{ path, kind: "degraded", reason }];
 }
 
+/** A checkpoint that may be published. */
+interface Restorable extends Collected, Passed {
+  readonly identity: Identity;
+}
+
 function publish(
   context: MissionContext,
   options: CaptureOptions,
-  baseline: Baseline,
-  identity: Identity,
-  collected: Collected,
+  { head }: Baseline,
+  made: Restorable,
 ): CaptureResult {
-  const { stored, flaws } = collected;
-  const { head } = baseline;
-  const sources = new Map([...collected.survey.sources, ...stored.sources]);
-  const survey = { ...collected.survey, sources };
-  const fresh = freshItems(survey, stored.captured);
-  if (head !== undefined && stored.layers.length === 0 && isSamePosition(head.metadata, collected)) {
+  const { identity, survey, stored, fresh, flaws } = made;
+  if (head !== undefined && made.layers.length === 0 && isSamePosition(head.metadata, made)) {
     const manifest = { digest: head.ref.manifest, size: head.ref.manifestSize };
     const ref = options.onlyIfChanged ? head.ref : makeRef(options, identity, head.ref.id, manifest);
     if (ref !== head.ref) context.vault.publish([...context.vault.list(), ref]);
     // The stat cache is current, unless files were hashed whose content had not changed.
     if (survey.changed.length + survey.refreshed.size > 0)
-      saveCache(context, survey, fresh, head.ref.manifest);
+      saveCache(context, { ...made.cache, manifest: head.ref.manifest });
     return { ref, checkpoint: { ...head, ref }, outcome: "unchanged", flaws };
   }
-  const chain = [...(head?.layers ?? []), ...stored.layers];
-  const from = planCompaction(chain.map((layer) => layer.size));
-  const layers = from === undefined ? chain : compactLayers(context, chain, from);
+  const layers = compact(context, [...(head?.layers ?? []), ...made.layers]);
   const metadata: CheckpointMetadata = {
     format: 1,
     checkpoint_id: identity.id,
@@ -140,22 +132,35 @@ function publish(
     created_ms: identity.createdAtMs,
     host: context.machine.processes.hostName(),
     lazarus_version: context.version,
-    git: collected.git,
+    git: made.git,
     counts: countEntries(survey, stored, fresh),
     ...readPositions(context.cellRoot),
     flaws,
     excluded: excludedPatterns(context),
+    checked: true,
   };
   const manifest = putCheckpoint(context.vault, metadata, layers);
   crashPoint("snapshot.capture.manifest-put");
   const ref = makeRef(options, identity, metadata.parent, manifest);
   context.vault.publish([...context.vault.list(), ref]);
-  saveCache(context, survey, fresh, manifest.digest);
+  // Without a stat cache the next checkpoint reads everything again.
+  if (made.isCacheExact) saveCache(context, { ...made.cache, manifest: manifest.digest });
   crashPoint("snapshot.capture.cache-written");
   return { ref, checkpoint: readCheckpoint(context.vault, ref), outcome: "captured", flaws };
 }
 
-function isSamePosition(metadata: CheckpointMetadata, { git, flaws }: Collected): boolean {
+function compact(context: MissionContext, chain: readonly LayerRef[]): readonly LayerRef[] {
+  const from = planCompaction(chain.map((layer) => layer.size));
+  if (from === undefined) return chain;
+  const layers = compactLayers(context, chain, from);
+  passCompaction(context, chain.slice(from), layers.slice(from));
+  return layers;
+}
+
+function isSamePosition(
+  metadata: CheckpointMetadata,
+  { git, flaws }: Pick<Collected, "git" | "flaws">,
+): boolean {
   const { status: _, ...now } = git;
   const { status: __, ...then } = metadata.git;
   return JSON.stringify(now) === JSON.stringify(then) && sorted(flaws) === sorted(metadata.flaws);

@@ -33,7 +33,7 @@ export function countEntries(
   return {
     ...counts,
     changed: stored.captured.size,
-    removed: survey.removed.length,
+    removed: stored.removed.length,
     changed_bytes: changedBytes,
     stored_bytes: stored.layers.reduce((sum, layer) => sum + layer.size, 0),
   };

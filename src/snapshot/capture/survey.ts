@@ -1,6 +1,7 @@
 // Finds how a cell differs from the last checkpoint: one walk, then a hash of the files whose stat changed. Databases in
 // use are copied through SQLite first. Writes nothing but those copies.
 import { hash } from "node:crypto";
+import { systemClock } from "../../platform/clock.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CapturedItem } from "../model/capture-item.ts";
 import { OWN_NAMES } from "../model/paths.ts";
@@ -12,6 +13,7 @@ import {
   sourcesOf,
 } from "../pack/copy-databases.ts";
 import { type CapturePool, hashItems } from "../pack/pool.ts";
+import { TICK_MS } from "../pack/torn.ts";
 import { createMatcher } from "../path-patterns.ts";
 import { goneFromRows, orderItems, sameEntry, sortSuspects, type Unit } from "../scan/classify.ts";
 import type { Survey, Walk } from "../scan/found.ts";
@@ -27,6 +29,8 @@ export interface Scan {
   readonly rules: string;
   /** When the walk started: later changes may have been missed. */
   readonly startMs: number;
+  /** The same by the clock that file systems use. */
+  readonly systemMs: number;
 }
 
 /** The exclude patterns of a cell, those of Lazarus itself included. */
@@ -37,6 +41,7 @@ export function excludedPatterns({ settings }: MissionContext): string[] {
 /** `defer` names a directory that `surveyChanges` walks. */
 export function scanCell(context: MissionContext, cache: StatCache | undefined, defer?: string): Scan {
   const startMs = context.machine.clock.nowMs();
+  const systemMs = systemClock.nowMs();
   const patterns = excludedPatterns(context);
   const rules = hash("sha256", JSON.stringify(patterns));
   const walker = createWalker({
@@ -46,7 +51,7 @@ export function scanCell(context: MissionContext, cache: StatCache | undefined, 
     rules,
     ...(defer === undefined ? {} : { defer: new Set([defer]) }),
   });
-  return { cache, walker, walk: walker.walk(), rules, startMs };
+  return { cache, walker, walk: walker.walk(), rules, startMs, systemMs };
 }
 
 export interface SurveyOptions {
@@ -62,7 +67,7 @@ export async function surveyChanges(
   scan: Scan,
   options: SurveyOptions,
 ): Promise<Survey> {
-  const { cache, walk, walker, rules, startMs } = scan;
+  const { cache, walk, walker, rules, startMs, systemMs } = scan;
   for (const path of walk.deferred) walker.resume(path);
   const { copies, folded } = await copyDatabasesInUse(cellRoot, walk, cache, options.scratch);
   const early = sourcesOf(copies);
@@ -80,6 +85,7 @@ export async function surveyChanges(
     walk,
     rules,
     scanStartMs: startMs,
+    namesSinceMs: systemMs - TICK_MS,
     changed: orderItems(suspects.certain, [...suspects.certainGroups, ...compared.changed]),
     refreshed: compared.refreshed,
     removed: gone.map(({ path }) => path),

@@ -111,6 +111,8 @@ export interface CheckpointMetadata {
   readonly flaws: readonly Flaw[];
   /** Exclude patterns; a restore never removes a path that they match. */
   readonly excluded: readonly string[];
+  /** The writer has checked that the checkpoint can be restored; early versions did not. */
+  readonly checked?: true;
 }
 
 /** One entry of a vault's index: the checkpoint exists if and only if this does (INV-2). */

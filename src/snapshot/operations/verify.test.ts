@@ -32,7 +32,8 @@ beforeEach(async () => {
     ["worktree/empty"],
     zstdCodec,
   );
-  const other = makeLayer(context, [{ path: "worktree/new", content: "news\n" }]);
+  const worktree = { path: "worktree", type: "directory" } as const;
+  const other = makeLayer(context, [worktree, { path: "worktree/new", content: "news\n" }]);
   refs = [];
   for (const layers of [[base], [base, delta], [other]]) {
     refs.push(publishCheckpoint(context, layers));
@@ -56,6 +57,20 @@ describe("verify", () => {
       const found = await verifyVault(context.vault, { deep });
       expect(found.findings).toEqual([]);
       expect(found).toMatchObject({ checkpoints: 3, newestGood: refs[2]!.id, hurt: [] });
+    }
+  });
+
+  it("finds a tree that cannot be restored, in this and in later checkpoints, although every byte is intact", async () => {
+    const { layers } = readCheckpoint(context.vault, refs[1]!);
+    const link = makeLayer(context, [{ path: "worktree", type: "symlink", target: "elsewhere" }]);
+    const bad = publishCheckpoint(context, [...layers, link]);
+    const more = makeLayer(context, [{ path: "another", content: "x" }]);
+    const later = publishCheckpoint(context, [...layers, link, more]);
+    for (const deep of [false, true]) {
+      const { findings, hurt, newestGood } = await verifyVault(context.vault, { deep });
+      expect(hurt).toEqual([bad.id, later.id]);
+      expect(newestGood).toBe(refs[2]!.id);
+      expect(findings[0]?.problem).toMatch(/cannot be restored: "worktree\/[^"]+" is below a symlink/);
     }
   });
 

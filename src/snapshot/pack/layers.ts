@@ -22,12 +22,23 @@ import { type PackTarget, packSmallFiles } from "./small-files.ts";
 export interface Stored {
   readonly layers: readonly LayerRef[];
   readonly captured: ReadonlyMap<string, CapturedItem>;
+  /** Paths that were there during the walk and could not be read. */
+  readonly missed: readonly MissedItem[];
+  /** Paths that the layers remove. */
+  readonly removed: readonly string[];
   readonly flaws: readonly Flaw[];
   /** Databases in use that were copied while packing, and the file that was read for each. */
   readonly sources: ReadonlyMap<string, string>;
 }
 
-export const NOTHING_STORED: Stored = { layers: [], captured: new Map(), flaws: [], sources: new Map() };
+export const NOTHING_STORED: Stored = {
+  layers: [],
+  captured: new Map(),
+  missed: [],
+  removed: [],
+  flaws: [],
+  sources: new Map(),
+};
 
 export async function storeLayers(
   context: MissionContext,
@@ -55,6 +66,8 @@ export async function storeLayers(
   return {
     layers: [ordinary.layer, local.layer].filter((layer) => layer !== undefined),
     captured: packed.captured,
+    missed: packed.missed.filter(({ path }) => !packed.captured.has(path)),
+    removed: [...ordinary.removed, ...local.removed],
     flaws: [...flawsOf(copies), ...flawsOfPacked(packed)],
     sources: sourcesOf(copies),
   };
@@ -87,6 +100,7 @@ interface StoredLayer {
   readonly copies: readonly DatabaseCopy[];
   /** Known directories that could not be stored: nothing below them is in the checkpoint either. */
   readonly lostDirectories: ReadonlySet<string>;
+  readonly removed: readonly string[];
 }
 
 const NOTHING_PACKED: Packed = { captured: new Map(), missed: [] };
@@ -95,6 +109,7 @@ const NO_LAYER: StoredLayer = {
   packed: NOTHING_PACKED,
   copies: [],
   lostDirectories: new Set(),
+  removed: [],
 };
 
 /** `below` is the layer that was stored before this one. */
@@ -115,7 +130,7 @@ async function storeLayer(work: Work, plan: LayerPlan, below: StoredLayer): Prom
     const copies = await copyLateDatabases(context, first.missed);
     const retried = [...vanishedDirectories(items, first.missed), ...asItems(copies, items)];
     const second = await packItems(target, retried);
-    const standIns = packStandIns(target, mergePacked(first, second), second.missed);
+    const standIns = packStandIns(target, mergePacked(first, second));
     const merged = mergePacked(first, second, { captured: standIns, missed: [] });
     const packed = { ...merged, missed: merged.missed.filter(({ why }) => why !== "database") };
     const isStored = (path: string) => packed.captured.has(path) || below.packed.captured.has(path);
@@ -125,9 +140,10 @@ async function storeLayer(work: Work, plan: LayerPlan, below: StoredLayer): Prom
     });
     const removed = [...plan.removed, ...lost.paths].sort(comparePaths);
     const { directories: lostDirectories } = lost;
-    if (writer.entered + removed.length === 0) return { layer: undefined, packed, copies, lostDirectories };
+    if (writer.entered + removed.length === 0)
+      return { layer: undefined, packed, copies, lostDirectories, removed };
     writer.appendRaw(encodeWhiteouts(whiteoutsFor(lost.paths, new Map())), 0);
-    return { layer: writer.finish(removed), packed, copies, lostDirectories };
+    return { layer: writer.finish(removed), packed, copies, lostDirectories, removed };
   } finally {
     writer.abandon();
   }
@@ -188,13 +204,9 @@ function vanishedDirectories(items: readonly CaptureItem[], missed: readonly Mis
   return items.filter(({ path, type }) => type === "directory" && vanished.has(path));
 }
 
-/** Packs placeholder entries for directories that are gone although something below them was captured. */
-function packStandIns(
-  { writer }: PackTarget,
-  { captured }: Packed,
-  missed: readonly MissedItem[],
-): Map<string, CapturedItem> {
-  const gone = new Set(missed.map(({ path }) => path));
+/** Packs placeholder entries for directories that are gone or replaced although something below them was captured. */
+function packStandIns({ writer }: PackTarget, { captured, missed }: Packed): Map<string, CapturedItem> {
+  const gone = new Set(missed.map(({ path }) => path).filter((path) => !captured.has(path)));
   const needed = new Set<string>();
   if (gone.size > 0) {
     for (const path of captured.keys()) {

@@ -19,7 +19,7 @@ export function changedWhileReading(before: FileStat, after: FileStat): string |
  * File systems keep time in ticks of up to 10 ms: two writes within one tick leave the same stat. A single write that the
  * kernel suspends for longer shows in no stat; the next checkpoint hashes such a file again.
  */
-const TICK_MS = 12;
+export const TICK_MS = 12;
 
 /** Changed so recently that another change might not show in its stat. */
 export function isHot(stat: FileStat): boolean {

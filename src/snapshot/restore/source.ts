@@ -3,10 +3,10 @@
 // lower layers can differ only in the paths of the upper ones, so only those rows are decoded.
 import { LazarusError } from "../../platform/errors.ts";
 import type { Entry, Listing } from "../model/entry.ts";
-import { parentPath } from "../model/path-bytes.ts";
+import { EMPTY_TREE, findFaults, type TreeFault } from "../vault/check-tree.ts";
 import { applyToc, describeMembers } from "../vault/contents.ts";
 import type { LayerMembers } from "../vault/layer-reader.ts";
-import { type PackedToc, readPackedToc, unpackToc } from "../vault/layer-table.ts";
+import { type PackedToc, readPackedToc, unpackToc, VERIFY_HINT } from "../vault/layer-table.ts";
 import { type Checkpoint, type LayerRef, layerSource } from "../vault/manifest.ts";
 import type { Toc } from "../vault/toc.ts";
 import type { Vault } from "../vault/vault.ts";
@@ -45,8 +45,8 @@ export function createTableReader(vault: Vault): (checkpoint: Checkpoint) => Ope
 /** Decodes the whole checkpoint. */
 export function openSource(vault: Vault, { checkpoint, tables }: OpenCheckpoint): Source {
   const tocs = tables.map(({ ref, packed }) => unpackToc(layerSource(vault, ref), packed));
+  refuseFaults(findFaults(EMPTY_TREE, tocs), checkpoint.ref.id);
   const listing = applyAll(new Map(), tables, tocs);
-  refuseHostile(listing, listing.keys(), checkpoint.ref.id);
   return { checkpoint, listing, layers: describeMembers(vault, checkpoint.layers, tocs) };
 }
 
@@ -75,15 +75,16 @@ export function openPair(
   const few = touched.size <= MAX_SELECTED;
   const decoded = new Set(few ? [...touched].flatMap((path) => [path, ...ancestors(path)]) : []);
   const lower = unpackAll(target.tables.slice(0, shared), few ? decoded : undefined);
+  const checked = few ? decoded : undefined;
+  for (const [side, own] of [[target, upper.target] as const, [now, upper.now] as const])
+    refuseFaults(findFaults(EMPTY_TREE, [...lower, ...own], checked), side.checkpoint.ref.id);
   const base = applyAll(new Map(), target.tables, lower);
   const source = ({ checkpoint, tables }: OpenCheckpoint, own: readonly Toc[]): Source => ({
     checkpoint,
     listing: applyAll(new Map(base), tables.slice(shared), own),
     layers: describeMembers(vault, checkpoint.layers, [...lower, ...own]),
   });
-  const pair = { target: source(target, upper.target), now: source(now, upper.now) };
-  refuseHostile(pair.target.listing, few ? decoded : pair.target.listing.keys(), target.checkpoint.ref.id);
-  return pair;
+  return { target: source(target, upper.target), now: source(now, upper.now) };
 }
 
 function commonLength(a: readonly Table[], b: readonly Table[]): number {
@@ -103,22 +104,12 @@ function applyAll(
 }
 
 /** Every parent of an entry must be a directory: a symlink could lead out of the cell. */
-export function refuseHostile(listing: Listing, paths: Iterable<string>, id: string): void {
-  let lastParent = ".";
-  for (const path of paths) {
-    const parent = parentPath(path);
-    if (path === "." || parent === lastParent || !listing.has(path)) continue;
-    const type = parent === "." ? "directory" : listing.get(parent)?.type;
-    if (type !== "directory") {
-      throw new LazarusError(
-        "LAYER_HOSTILE",
-        `checkpoint ${id} has ${JSON.stringify(path)} below ${type === undefined ? "a missing directory" : `a ${type}`}; nothing was restored`,
-        {
-          hint: "the vault may have been tampered with; run lazarus verify --deep",
-          details: { path, checkpoint: id },
-        },
-      );
-    }
-    lastParent = parent;
-  }
+function refuseFaults([fault]: readonly TreeFault[], id: string): void {
+  if (fault === undefined) return;
+  const { path, problem } = fault;
+  throw new LazarusError(
+    "LAYER_HOSTILE",
+    `checkpoint ${id} cannot be restored: ${JSON.stringify(path)} ${problem}; nothing was restored`,
+    { hint: VERIFY_HINT, details: { path, checkpoint: id } },
+  );
 }

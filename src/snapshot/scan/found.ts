@@ -50,6 +50,8 @@ export interface Survey {
   readonly rules: string;
   /** When the walk started: later changes may have been missed. */
   readonly scanStartMs: number;
+  /** The same by the clock that file systems use, and a tick earlier: a directory that changed since may have other names. */
+  readonly namesSinceMs: number;
   /** To be stored, in layer order. */
   readonly changed: readonly CaptureItem[];
   /** Stat differed but the content is the same: the entry with its new stat. */

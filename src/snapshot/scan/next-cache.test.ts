@@ -79,6 +79,7 @@ function next(root: string, cache: StatCache | undefined, excluded: string[], mi
     walk,
     rules,
     scanStartMs: Number.POSITIVE_INFINITY,
+    namesSinceMs: Number.POSITIVE_INFINITY,
     changed: [],
     refreshed: new Map(),
     removed: cache === undefined ? [] : goneFromRows(cache, walk.gone).map(({ path }) => path),

@@ -61,9 +61,17 @@ export function buildCache(survey: Survey, items: FreshItems, manifest: string):
   return builder.finish(manifest, survey.rules);
 }
 
-/** A database that was captured from a copy is racy, because its stat does not describe the copy. */
-function isRacy({ sources, scanStartMs }: Survey, item: CapturedItem, path: string): boolean {
-  return item.torn !== undefined || sources.has(path) || !(item.mark.ctimeMs < scanStartMs - RACY_MS);
+/**
+ * A database that was captured from a copy is racy, because its stat does not describe the copy; so is a directory whose
+ * stat is newer than its names.
+ */
+function isRacy(survey: Survey, { entry, mark, torn }: CapturedItem, path: string): boolean {
+  return (
+    torn !== undefined ||
+    survey.sources.has(path) ||
+    !(mark.ctimeMs < survey.scanStartMs - RACY_MS) ||
+    (entry.type === "directory" && mark.ctimeMs >= survey.namesSinceMs)
+  );
 }
 
 /** Where each row of the new cache comes from. */

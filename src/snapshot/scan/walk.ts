@@ -298,8 +298,13 @@ function asDirectory({ path, row, unchanged }: Found, index: number): Directory 
   return { path, row, unchanged, index };
 }
 
+/** Whether a checkpoint can hold a path of this type. */
+export function isCapturable({ mode }: Stats): boolean {
+  return TYPE_OF_MODE.has(mode & S_IFMT);
+}
+
 /** Names as strings, exact even when they are not UTF-8. */
-function listExactNames(directory: string): string[] {
+export function listExactNames(directory: string): string[] {
   const names = readdirSync(systemPath(directory));
   if (!names.some((name) => name.includes(REPLACEMENT))) return names;
   return readdirSync(encodePath(directory), { encoding: "buffer" }).map(decodePath);

@@ -1,14 +1,17 @@
 // Checks the blobs of a checkpoint and reports what is damaged. A quick check covers the digests of manifest and config,
-// and the presence, size and table of contents of each layer. A deep check reads every byte of every layer once and
+// the presence, size and table of contents of each layer, and the tree that the tables describe. A deep check reads every byte of every layer once and
 // compares it with the digests of the layer, of its tar stream and of every file. Read-only; each blob is checked once.
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { CheckpointRef } from "../model/entry.ts";
+import { createTree, EMPTY_SHA256, findFaults, type GrowingTree } from "./check-tree.ts";
 import { codecOf } from "./codec.ts";
 import type { Layer } from "./layer-reader.ts";
-import { type Checkpoint, type LayerRef, openLayerOf, readCheckpoint } from "./manifest.ts";
+import { readToc } from "./layer-table.ts";
+import { type Checkpoint, type LayerRef, layerSource, openLayerOf, readCheckpoint } from "./manifest.ts";
+import type { Toc } from "./toc.ts";
 import type { TocEntry } from "./toc-row.ts";
 import type { Vault } from "./vault.ts";
 
@@ -38,11 +41,11 @@ export interface CheckOptions {
 const MAX_PATHS = 10;
 const CHUNK_BYTES = 1 << 20;
 const YIELD_BYTES = 32 << 20;
-const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 export function createChecker(vault: Vault, options: CheckOptions): Checker {
   const layers = new Map<string, Promise<readonly Fault[]>>();
   const manifests = new Map<string, readonly Fault[] | Checkpoint>();
+  const trees = createTreeChecker(vault);
   let bytes = 0;
   let blobs = 0;
   const count = (size: number) => {
@@ -81,6 +84,7 @@ export function createChecker(vault: Vault, options: CheckOptions): Checker {
     if (size !== layer.size) faults.push(fault(object, `has ${size} bytes; its manifest says ${layer.size}`));
     try {
       using open = openLayerOf(vault, layer);
+      trees.know(layer, open.toc);
       if (options.deep) faults.push(...(await readDeep(vault, layer, open, count, options.signal)));
       else count(open.toc.entries.length);
     } catch (error) {
@@ -101,13 +105,57 @@ export function createChecker(vault: Vault, options: CheckOptions): Checker {
         layers.set(layer.digest, pending);
         faults.push(...(await pending));
       }
-      return faults;
+      return faults.length > 0 ? faults : trees.check(known);
     },
     get bytes() {
       return bytes;
     },
     get blobs() {
       return blobs;
+    },
+  };
+}
+
+/** Checks the trees of checkpoints; one that adds layers to the previous one takes only the time of those layers. */
+function createTreeChecker(vault: Vault): {
+  know(layer: LayerRef, toc: Toc): void;
+  check(checkpoint: Checkpoint): Fault[];
+} {
+  const tables = new Map<string, Toc>();
+  const faultsOf = new Map<string, Fault[]>();
+  let tree: GrowingTree = createTree();
+  let applied: readonly string[] = [];
+  return {
+    know: (layer, toc) => tables.set(layer.digest, toc),
+    check({ ref, layers }) {
+      const known = faultsOf.get(ref.manifest);
+      if (known !== undefined) return known;
+      const digests = layers.map(({ digest }) => digest);
+      if (!applied.every((digest, i) => digest === digests[i])) {
+        tree = createTree();
+        applied = [];
+      }
+      const upper = layers
+        .slice(applied.length)
+        .map((layer) => tables.get(layer.digest) ?? readToc(layerSource(vault, layer)));
+      const found = findFaults(tree, upper);
+      tables.clear();
+      // What is built on a faulty tree has its faults too: the next one is checked from its lowest layer.
+      if (found.length > 0) tree = createTree();
+      else for (const toc of upper) tree.apply(toc);
+      applied = found.length > 0 ? [] : digests;
+      const problem = `describes a tree that cannot be restored: ${JSON.stringify(found[0]?.path)} ${found[0]?.problem}`;
+      const faults =
+        found.length === 0
+          ? []
+          : [
+              {
+                ...fault(`manifest ${ref.manifest}`, problem),
+                paths: found.slice(0, MAX_PATHS).map(({ path }) => path),
+              },
+            ];
+      faultsOf.set(ref.manifest, faults);
+      return faults;
     },
   };
 }

@@ -1,0 +1,146 @@
+// Finds what moved while a cell was captured (INV-6): paths that existed before the capture and whose file or directory is in
+// the checkpoint under no name, and files that it holds under two names. A directory that has not changed since the walk
+// began had no name moved in or out, so only changed ones are read again, and only if there is a sign of a change at all.
+import { lstatSync, type Stats } from "node:fs";
+import type { Flaw } from "../model/entry.ts";
+import { OpenTree } from "../model/open-tree.ts";
+import { joinPath, parentPath, systemPath } from "../model/path-bytes.ts";
+import { isSidecar } from "../model/sqlite-files.ts";
+import type { Stored } from "../pack/layers.ts";
+import { TICK_MS } from "../pack/torn.ts";
+import type { Matcher } from "../path-patterns.ts";
+import { directoriesOf } from "../scan/cache-tree.ts";
+import type { Survey } from "../scan/found.ts";
+import { nameAt } from "../scan/name-table.ts";
+import { type StatCache, TYPE_CODES } from "../scan/stat-cache.ts";
+import { isCapturable, listExactNames } from "../scan/walk.ts";
+
+export interface SettleInput {
+  readonly root: string;
+  readonly survey: Survey;
+  readonly stored: Stored;
+  /** What the checkpoint would hold. */
+  readonly cache: StatCache;
+  readonly isExcluded: Matcher;
+  /** When the first walk of the capture began: what is younger need not be in the checkpoint. */
+  readonly captureMs: number;
+}
+
+/** What moved, as the flaws that the checkpoint has if it is published like this. */
+export function findMoved(input: SettleInput): Flaw[] {
+  if (!hasSigns(input)) return [];
+  const { root, cache, survey } = input;
+  using tree = new OpenTree(root);
+  const seen: Seen = { tree, strangers: [], gone: new Map() };
+  for (const [row, path] of directoriesOf(cache)) {
+    const stat = statOf(root, path);
+    if (stat?.isDirectory() && stat.ctimeMs >= survey.namesSinceMs) compareNames(input, row, path, seen);
+  }
+  return judge(input, seen);
+}
+
+/** An old path that the checkpoint does not hold, or of which it holds another file. */
+interface Stranger {
+  readonly path: string;
+  readonly inode: number;
+  readonly isDirectory: boolean;
+}
+
+interface Seen {
+  readonly tree: OpenTree;
+  readonly strangers: Stranger[];
+  /** Names of the checkpoint that are gone, by inode. */
+  readonly gone: Map<number, string>;
+}
+
+/** A directory that the walk read, or that lost a name, has changed since the walk began. */
+function hasSigns({ root, survey, stored }: SettleInput): boolean {
+  const { found, runs } = survey.walk;
+  const directories = new Set(runs.map(({ directory }) => found[directory]!.path));
+  for (const path of survey.removed) directories.add(parentPath(path));
+  for (const { path } of stored.missed) directories.add(parentPath(path));
+  for (const path of directories) {
+    const stat = statOf(root, path);
+    if (stat !== undefined && stat.ctimeMs >= survey.namesSinceMs) return true;
+  }
+  return false;
+}
+
+/** Compares the names in a directory with those in the checkpoint. */
+function compareNames(
+  { cache, isExcluded, captureMs, survey }: SettleInput,
+  directory: number,
+  path: string,
+  { tree, strangers, gone }: Seen,
+): void {
+  const known = new Map<string, number>();
+  const first = cache.firstChild[directory]!;
+  for (let row = first; row < first + cache.childCount[directory]!; row += 1)
+    known.set(nameAt(cache, row), row);
+  for (const name of namesIn(tree, path)) {
+    const child = joinPath(path, name);
+    const row = known.get(name);
+    known.delete(name);
+    // A sidecar is part of the copy of its database.
+    if (isExcluded(child, name) || (isSidecar(name) && survey.sources.size > 0)) continue;
+    const stat = statIn(tree, child);
+    if (stat === undefined || !isCapturable(stat) || (row !== undefined && cache.inos[row] === stat.ino))
+      continue;
+    // Without a time of birth every path counts as old.
+    if (stat.birthtimeMs < captureMs + TICK_MS)
+      strangers.push({ path: child, inode: stat.ino, isDirectory: stat.isDirectory() });
+  }
+  for (const [name, row] of known)
+    if (cache.nlinks[row] === 1 || cache.types[row] === TYPE_CODES.directory)
+      gone.set(cache.inos[row]!, joinPath(path, name));
+}
+
+function judge({ stored, survey, cache }: SettleInput, { strangers, gone }: Seen): Flaw[] {
+  if (strangers.length + gone.size === 0) return [];
+  const rows = new Map<number, number>(
+    [...strangers.map(({ inode }) => inode), ...gone.keys()].map((i) => [i, 0]),
+  );
+  for (const inode of cache.inos) {
+    const count = rows.get(inode);
+    if (count !== undefined) rows.set(inode, count + 1);
+  }
+  const named = new Set([...survey.flaws, ...stored.flaws].map(({ path }) => path));
+  const flaws: Flaw[] = [];
+  for (const { path, inode, isDirectory } of strangers) {
+    // The inode of a moved directory is known, but what was read below its old name may not be all of it.
+    const isHeld = rows.get(inode)! > 0 && !(isDirectory && stored.missed.length > 0);
+    if (!isHeld && !named.has(path)) flaws.push({ path, kind: "skipped", reason: MOVED });
+  }
+  for (const [inode, path] of gone)
+    if (rows.get(inode)! > 1) flaws.push({ path, kind: "degraded", reason: STORED_TWICE });
+  return flaws;
+}
+
+const MOVED = "it was moved while the cell was being captured, and its new name was not read in time";
+const STORED_TWICE =
+  "it was moved while the cell was being captured, and is stored under its old and new name";
+
+function namesIn(tree: OpenTree, path: string): string[] {
+  try {
+    return listExactNames(tree.directory(path));
+  } catch {
+    // Gone or unreadable by now; the walk has reported what it could not read.
+    return [];
+  }
+}
+
+function statIn(tree: OpenTree, path: string): Stats | undefined {
+  try {
+    return lstatSync(systemPath(tree.at(path)), { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}
+
+function statOf(root: string, path: string): Stats | undefined {
+  try {
+    return lstatSync(systemPath(`${root}/${path}`), { throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}

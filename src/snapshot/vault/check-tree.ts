@@ -1,0 +1,109 @@
+// Whether a tree can be restored: every entry is below a directory, and the bytes of every file are inside its layer. One
+// function for the gate that a new checkpoint passes, for verify and for restore (INV-1). It looks only at what the given
+// layers change; the tree below them has passed the same check. Pure.
+import type { EntryType } from "../model/entry.ts";
+import { parentPath } from "../model/path-bytes.ts";
+import type { Toc } from "./toc.ts";
+import type { TocEntry } from "./toc-row.ts";
+
+/** An entry that a restore would refuse. */
+export interface TreeFault {
+  readonly path: string;
+  readonly problem: string;
+}
+
+/** A tree that is known to be restorable. */
+export interface Tree {
+  typeOf(path: string): EntryType | undefined;
+  /** Number of entries directly below a path. */
+  childCount(path: string): number;
+  /** Their paths. Slow; only used to name faults. */
+  children(path: string): Iterable<string>;
+}
+
+export const EMPTY_TREE: Tree = { typeOf: () => undefined, childCount: () => 0, children: () => [] };
+
+/** What the layers change, in order of their application: the last entry of each path, undefined where it is removed. */
+export type TreeChanges = ReadonlyMap<string, TocEntry | undefined>;
+
+/** SHA-256 of nothing. */
+export const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+const SHA256 = /^[0-9a-f]{64}$/;
+
+export function mergeTables(tables: readonly Pick<Toc, "entries" | "removed">[]): TreeChanges {
+  const changes = new Map<string, TocEntry | undefined>();
+  for (const { entries, removed } of tables) {
+    for (const path of removed) changes.set(path, undefined);
+    for (const entry of entries) changes.set(entry.path, entry);
+  }
+  return changes;
+}
+
+/** The faults of the layers with these tables on top of `below`. With `only`, those of these paths. */
+export function findFaults(below: Tree, tables: readonly Toc[], only?: ReadonlySet<string>): TreeFault[] {
+  const changes = mergeTables(tables);
+  const typeOf = (path: string) => (changes.has(path) ? changes.get(path)?.type : below.typeOf(path));
+  const faults: TreeFault[] = [];
+  const added = new Map<string, number>();
+  let lastParent = "";
+  for (const [path, entry] of changes) {
+    const parent = parentPath(path);
+    const gained = Number(entry !== undefined) - Number(below.typeOf(path) !== undefined);
+    if (gained !== 0 && path !== ".") added.set(parent, (added.get(parent) ?? 0) + gained);
+    if (entry === undefined || (parent === lastParent && path !== ".")) continue;
+    const type = path === "." ? entry.type : parent === "." ? "directory" : typeOf(parent);
+    if (type === "directory") lastParent = parent;
+    else if (only?.has(path) ?? true) faults.push({ path, problem: `is below ${describe(type)}` });
+  }
+  for (const [path, entry] of changes) {
+    if (entry?.type === "directory" || path === ".") continue;
+    // What the layers add below it was reported above; what is left was below it before.
+    if (below.childCount(path) + (added.get(path) ?? 0) <= 0) continue;
+    for (const child of below.children(path))
+      if (!changes.has(child)) faults.push({ path: child, problem: `is below ${describe(entry?.type)}` });
+  }
+  for (const table of tables) faults.push(...misplacedBytes(table, only));
+  return faults;
+}
+
+function describe(type: EntryType | undefined): string {
+  return type === undefined ? "a missing directory" : `a ${type}`;
+}
+
+function misplacedBytes({ entries, members }: Toc, only: ReadonlySet<string> | undefined): TreeFault[] {
+  const faults: TreeFault[] = [];
+  const end = members.reduce((sum, { raw }) => sum + raw, 0);
+  for (const { path, type, sha256, at, length = 0 } of entries) {
+    if (type !== "file" || !(only?.has(path) ?? true)) continue;
+    if (!SHA256.test(sha256)) faults.push({ path, problem: "has no digest" });
+    else if (at === undefined && sha256 !== EMPTY_SHA256) faults.push({ path, problem: "has no content" });
+    else if (at !== undefined && at + length > end)
+      faults.push({ path, problem: "extends beyond the end of its layer" });
+  }
+  return faults;
+}
+
+/** A tree that grows layer by layer. */
+export interface GrowingTree extends Tree {
+  apply(table: Toc): void;
+}
+
+export function createTree(): GrowingTree {
+  const types = new Map<string, EntryType>();
+  const counts = new Map<string, number>();
+  const count = (path: string, by: number) => {
+    if (path !== ".") counts.set(parentPath(path), (counts.get(parentPath(path)) ?? 0) + by);
+  };
+  return {
+    typeOf: (path) => types.get(path),
+    childCount: (path) => counts.get(path) ?? 0,
+    children: (path) => [...types.keys()].filter((each) => each !== "." && parentPath(each) === path),
+    apply({ entries, removed }) {
+      for (const path of removed) if (types.delete(path)) count(path, -1);
+      for (const { path, type } of entries) {
+        if (!types.has(path)) count(path, 1);
+        types.set(path, type);
+      }
+    },
+  };
+}
