@@ -52,6 +52,7 @@ export default defineConfig({
     "capture-worker": "src/snapshot/pack/capture-worker.ts",
     "probe-worker": "src/snapshot/scan/probe-worker.ts",
     "restore-worker": "src/snapshot/restore/restore-worker.ts",
+    "pattern-worker": "src/pit/death/pattern-worker.ts",
     "keeper-launch": "src/pit/start/keeper-launch.ts",
     "arm-crash-point": "src/testing/arm-crash-point.ts",
   },

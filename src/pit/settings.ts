@@ -11,13 +11,9 @@ import {
   setting,
 } from "../cell/settings.ts";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
+import type { Pattern } from "./death/match-patterns.ts";
 import { DEFAULT_LIMITS, type PolicyLimits } from "./death/policy.ts";
-import { type MissionRecord, REVIVE_MODES, type ReviveMode } from "./record/record.ts";
-
-export interface QuotaPattern {
-  /** A regular expression for one line of output; its first group, if any, says when the quota resets. */
-  readonly pattern: string;
-}
+import { type MissionRecord, PATTERN_CLASSES, REVIVE_MODES, type ReviveMode } from "./record/record.ts";
 
 const amount = (value: number, description: string): Setting<number, number> =>
   setting({ type: (z) => z.number().min(0), default: value, allowed: "a number, 0 or more", description });
@@ -49,6 +45,14 @@ const numbers = (
     description,
   });
 
+const patterns = (what: string): Setting<readonly string[], readonly string[]> =>
+  setting({
+    type: (z) => z.array(z.string().refine(compiles)).readonly(),
+    default: [],
+    allowed: "a list of regular expressions",
+    description: `lines at the end of the output of a failed agent that report ${what}`,
+  });
+
 export const PIT_SETTINGS = {
   revive: setting({
     type: (z) => z.enum(REVIVE_MODES),
@@ -61,6 +65,12 @@ export const PIT_SETTINGS = {
     DEFAULT_LIMITS.backoffMs.map((ms) => ms / 1000),
     "delay before the first, second, … revival in a row, ±20 %; the last value repeats",
   ),
+  overload_backoff_seconds: setting({
+    type: (z) => z.array(z.number().positive().max(300)).min(1).readonly(),
+    default: DEFAULT_LIMITS.overloadBackoffMs.map((ms) => ms / 1000) as readonly number[],
+    allowed: "a list of numbers above 0, at most 300",
+    description: "the same when the provider is overloaded, not reachable, or the quota is used up",
+  }),
   healthy_seconds: amount(
     DEFAULT_LIMITS.healthyMs / 1000,
     "a life of this length resets the backoff and the count of identical crashes",
@@ -91,12 +101,10 @@ export const PIT_SETTINGS = {
   progress_seconds: optionalSeconds("no progress of flows or runs for this long is a stall; null: never"),
   log_limit_bytes: positiveInteger(8 * 1024 * 1024, "rotate an agent's log at this size"),
   log_count: amount(2, "rotated logs to keep"),
-  quota_patterns: setting({
-    type: (z) => z.array(z.string().refine(compiles)).readonly(),
-    default: [] as readonly string[],
-    allowed: "a list of regular expressions",
-    description: "more patterns for output that reports a used-up quota; the first group is the reset time",
-  }),
+  quota_patterns: patterns("a used-up quota; the first group is the reset time"),
+  overload_patterns: patterns("an overloaded or unreachable provider"),
+  auth_patterns: patterns("a login or key that was refused"),
+  permanent_patterns: patterns("an error that no retry can help"),
 };
 
 export interface PitSettings {
@@ -116,7 +124,8 @@ export interface PitSettings {
   readonly logLimitBytes: number;
   /** How many rotated logs are kept. */
   readonly logCount: number;
-  readonly quotaPatterns: readonly QuotaPattern[];
+  /** For the output of a failed agent. */
+  readonly patterns: readonly Pattern[];
 }
 
 /** A value for every key of the section. */
@@ -176,6 +185,7 @@ export function toSettings(values: PitValues): PitSettings {
     revive: values.revive,
     limits: {
       backoffMs: values.backoff_seconds.map((each) => each * 1000),
+      overloadBackoffMs: values.overload_backoff_seconds.map((each) => each * 1000),
       healthyMs: values.healthy_seconds * 1000,
       maxRevivalsPerHour: values.max_revivals_per_hour,
       maxAgeMs: values.max_age_seconds * 1000,
@@ -190,7 +200,9 @@ export function toSettings(values: PitValues): PitSettings {
     progressSeconds: values.progress_seconds,
     logLimitBytes: values.log_limit_bytes,
     logCount: values.log_count,
-    quotaPatterns: values.quota_patterns.map((pattern) => ({ pattern })),
+    patterns: PATTERN_CLASSES.flatMap((each) =>
+      values[`${each}_patterns`].map((pattern) => ({ class: each, pattern })),
+    ),
   };
 }
 

@@ -117,7 +117,9 @@ function view(
     last_activity_ms: lastActivityMs(config, root) || null,
     last_progress_ms: lastProgressMs(root) || null,
     last_checkpoint: lastCheckpoint(machine, config, mission),
-    revivals_today: (record?.revivals_ms ?? []).filter((ms) => nowMs - ms < DAY_MS).length,
+    revivals_today: [...(record?.revivals_ms ?? []), ...(record?.retries_ms ?? [])].filter(
+      (ms) => nowMs - ms < DAY_MS,
+    ).length,
     revive: record?.revive ?? null,
     wish: record?.wish ?? null,
     next_action: problem === null ? nextAction(record, state, nowMs, pitRuns) : "for details: lazarus why",

@@ -61,6 +61,8 @@ describe("config", () => {
         what to do when an agent dies: revive it, do nothing, ask a person, or start a fresh substitute
       pit.backoff_seconds = [0,10,20,40,80,160,300]  (default)
         delay before the first, second, … revival in a row, ±20 %; the last value repeats
+      pit.overload_backoff_seconds = [10,20,40,80,160,300]  (default)
+        the same when the provider is overloaded, not reachable, or the quota is used up
       pit.healthy_seconds = 600  (default)
         a life of this length resets the backoff and the count of identical crashes
       pit.max_revivals_per_hour = 5  (default)
@@ -88,7 +90,13 @@ describe("config", () => {
       pit.log_count = 2  (default)
         rotated logs to keep
       pit.quota_patterns = []  (default)
-        more patterns for output that reports a used-up quota; the first group is the reset time
+        lines at the end of the output of a failed agent that report a used-up quota; the first group is the reset time
+      pit.overload_patterns = []  (default)
+        lines at the end of the output of a failed agent that report an overloaded or unreachable provider
+      pit.auth_patterns = []  (default)
+        lines at the end of the output of a failed agent that report a login or key that was refused
+      pit.permanent_patterns = []  (default)
+        lines at the end of the output of a failed agent that report an error that no retry can help
       pit.http_port = 7433  (default)
         port of the HTTP API on 127.0.0.1; null leaves only the unix socket
       pit.gitea.secret_file = not set  (default)

@@ -178,6 +178,7 @@ describe("on the end of an agent, the pit", () => {
   });
 
   it("waits until a quota resets", async () => {
+    configure({ quota_patterns: ["^usage limit reached"] });
     await world.openPit();
     world.run([
       "run",
@@ -218,6 +219,7 @@ describe("on the end of an agent, the pit", () => {
       "-d",
       "--revive",
       "yes",
+      "--no-baseline",
       ...sh("grep -q good state && exec sleep 600; echo cannot; exit 1"),
     ]);
     await world.until(

@@ -28,7 +28,6 @@ const DEATHS: readonly Death[] = [
     options: ["--revive", "yes"],
     state: "waiting",
   },
-  { mission: "disk", command: sh("echo 'write: No space left on device'; exit 1"), state: "asking" },
   { mission: "missing", command: ["no-such-command"], state: "asking" },
   { mission: "permanent", command: sh("exit 78"), options: ["--revive", "yes"], state: "tombstone" },
   { mission: "orphaned", command: SLEEP, kill: kill("keeper", "SIGKILL"), state: "asking" },
@@ -56,7 +55,8 @@ describe("why", () => {
   let world: PitWorld;
   beforeAll(async () => {
     world = createPitWorld();
-    writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit: { grace_seconds: 5 } }));
+    const pit = { grace_seconds: 5, quota_patterns: ["^usage limit reached"] };
+    writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit }));
     await world.openPit();
     for (const { mission, command, options = [], kill } of DEATHS) {
       world.run(["run", mission, "-d", ...options, "--", ...command]);

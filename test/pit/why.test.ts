@@ -9,6 +9,7 @@ import {
   createRecord,
   endLife,
   type MissionRecord,
+  type PatternClass,
   type RecordedEnd,
   type ReviveMode,
   setCheckpoint,
@@ -26,6 +27,8 @@ interface Death {
   readonly facts?: Partial<EndFacts>;
   readonly status?: { exitCode: number | null; signal: string | null };
   readonly words?: readonly string[];
+  /** What the last of the words reports, by a pattern. */
+  readonly class?: PatternClass;
   readonly mode?: ReviveMode;
   readonly stopped?: boolean;
   readonly stall?: string;
@@ -71,6 +74,10 @@ function why(death: Death): string {
     orphans: 0,
     lastSignMs: endedMs,
     logTail: death.words ?? [],
+    search: {
+      words: death.class && { class: death.class, line: death.words!.at(-1)!, group: undefined },
+      skipped: [],
+    },
     oomKillsNow: 0,
     oomLine: undefined,
     diskFull: undefined,
@@ -136,8 +143,31 @@ const DEATHS: [kind: string, death: Death][] = [
     "an error of the agent",
     { status: FAILED, words: ["Traceback (most recent call last):", "KeyError: 'inbox'"], mode: "ask" },
   ],
-  ["an exhausted quota", { status: FAILED, words: ["Claude AI usage limit reached, resets 3am (UTC)"] }],
-  ["a full disk", { status: FAILED, words: ["write: No space left on device"] }],
+  [
+    "an exhausted quota",
+    { status: FAILED, words: ["Claude AI usage limit reached, resets 3am (UTC)"], class: "quota" },
+  ],
+  [
+    "an overloaded provider",
+    { status: FAILED, words: ["API Error: 529 Overloaded."], class: "overload", earlierRevivals: 9 },
+  ],
+  ["a refused key", { status: FAILED, words: ["Not logged in"], class: "auth" }],
+  [
+    "a pattern that takes too long",
+    {
+      status: FAILED,
+      facts: { search: { words: undefined, skipped: [{ class: "quota", pattern: "(a+)+$" }] } },
+    },
+  ],
+  ["a full disk", { status: FAILED, facts: { diskFull: "less than 1 MiB free at /m/tidy-inbox" } }],
+  [
+    "a signal while the disk is full",
+    { status: KILLED, facts: { diskFull: "less than 1 MiB free at /m/tidy-inbox" } },
+  ],
+  [
+    "a signal after lines about a quota and a full disk",
+    { status: KILLED, words: ["write: ENOSPC", "usage limit reached"], class: "quota" },
+  ],
   [
     "a missing command",
     { status: { exitCode: 127, signal: null }, words: ["sh: claude: not found"], mode: "ask" },

@@ -1,9 +1,12 @@
 // Classifies how a life ended: a pure function from the facts that collect-facts.ts gathers to an end with its evidence.
+// What the kernel reports comes first. Words in the output count only when the agent exited on its own with a failure.
 import { createHash } from "node:crypto";
 import type { Exit } from "../../cell/life.ts";
-import type { Evidence, MissionRecord, RecordedEnd } from "../record/record.ts";
+import type { Evidence, FailureClass, MissionRecord, RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
-import { findQuotaStop, type QuotaStop } from "./quota.ts";
+import { lastWords } from "./log-tail.ts";
+import type { Pattern, Search, Words } from "./match-patterns.ts";
+import { quotaResetMs } from "./quota.ts";
 
 export interface EndFacts {
   readonly record: MissionRecord;
@@ -17,8 +20,11 @@ export interface EndFacts {
   /** Newest file time, for an end whose time was not recorded. */
   readonly lastSignMs: number;
   readonly logTail: readonly string[];
+  /** What the agent's patterns found in the tail; nothing when it did not exit on its own with a failure. */
+  readonly search: Pick<Search, "words" | "skipped">;
   readonly oomKillsNow: number | null;
   readonly oomLine: string | undefined;
+  /** What the kernel says about free space now. */
   readonly diskFull: string | undefined;
   /** When the host last woke from sleep during this life. */
   readonly sleptUntilMs: number | undefined;
@@ -30,7 +36,20 @@ const AFTER_SLEEP_MS = 60_000;
 const NOT_FOUND = 127;
 const NOT_EXECUTABLE = 126;
 const TAIL_LINES_KEPT = 10;
-const DISK_FULL = /no space left on device|ENOSPC|disk quota exceeded/i;
+/** Of the log, so that two crashes with different messages differ. */
+const FINGERPRINT_LINES = 3;
+
+/** Only then is its output about itself: a signal, a stall or the user ended all others. */
+export function failedOnItsOwn(record: MissionRecord, exit: Exit | undefined): boolean {
+  const killedByPit = record.stalled !== null && record.stalled.epoch === record.life?.epoch;
+  return (
+    exit !== undefined &&
+    exit.signal === null &&
+    exit.exitCode !== 0 &&
+    record.wish === "running" &&
+    !killedByPit
+  );
+}
 
 export function classifyEnd(facts: EndFacts): RecordedEnd {
   const { record, exit, nowMs } = facts;
@@ -40,14 +59,15 @@ export function classifyEnd(facts: EndFacts): RecordedEnd {
   const signal = exit?.signal ?? null;
   const kind = stalled ? "stall" : exitCode === 0 ? "departure" : "crash";
   const atMs = exit?.endedMs ?? Math.min(Math.max(facts.lastSignMs, record.life?.started_ms ?? 0), nowMs);
-  const quota =
-    kind === "crash" ? findQuotaStop(facts.logTail, nowMs, facts.settings.quotaPatterns) : undefined;
+  const words = failedOnItsOwn(record, exit) ? facts.search.words : undefined;
+  const failure = kind === "departure" ? null : classify(facts, words);
   const evidence = [
     ...userEvidence(record),
     ...(stalled === undefined ? [] : [{ kind: "stall" as const, says: stalled.reason }]),
     ...keeperEvidence(facts),
     ...exitCodeEvidence(facts),
-    ...resourceEvidence(facts, quota),
+    ...wordEvidence(facts, words),
+    ...diskEvidence(facts),
     ...sleepEvidence(facts, atMs),
     ...leftoverEvidence(facts),
   ];
@@ -57,14 +77,24 @@ export function classifyEnd(facts: EndFacts): RecordedEnd {
     kind,
     exit_code: exitCode,
     signal,
+    class: failure,
     at_ms: atMs,
     noticed_ms: nowMs,
-    fingerprint: fingerprint([kind, String(exitCode), String(signal), cause], facts.logTail),
-    quota_reset_ms: quota?.resetMs ?? null,
+    fingerprint: fingerprint(
+      [kind, String(exitCode), String(signal), cause],
+      lastWords(facts.logTail, FINGERPRINT_LINES),
+    ),
+    quota_reset_ms: failure === "quota" && words !== undefined ? quotaResetMs(words, nowMs) : null,
     evidence,
-    last_words: facts.logTail.slice(-TAIL_LINES_KEPT),
+    last_words: lastWords(facts.logTail, TAIL_LINES_KEPT),
     leftovers: (exit?.leftovers ?? 0) + facts.orphans,
   };
+}
+
+function classify({ exit, settings }: EndFacts, words: Words | undefined): FailureClass {
+  const code = exit?.exitCode ?? null;
+  if (code !== null && settings.limits.permanentExitCodes.includes(code)) return "permanent";
+  return words?.class ?? "crash";
 }
 
 const USER_COMMANDS = { stopped: "stop", paused: "pause", resting: "rest" } as const;
@@ -109,15 +139,32 @@ function exitCodeEvidence({ exit, settings }: EndFacts): Evidence[] {
   return evidence;
 }
 
-function resourceEvidence(facts: EndFacts, quota: QuotaStop | undefined): Evidence[] {
-  if (facts.exit?.exitCode === 0) return [];
-  const evidence: Evidence[] = [];
-  if (quota !== undefined)
-    evidence.push({ kind: "quota", says: `quota exhausted: ${quota.line.trim().slice(0, 200)}` });
-  const full = facts.diskFull ?? facts.logTail.findLast((line) => DISK_FULL.test(line));
-  if (full !== undefined)
-    evidence.push({ kind: "disk-full", says: `disk full: ${full.trim().slice(0, 200)}` });
-  return evidence;
+const CLASSES = {
+  quota: "quota exhausted",
+  overload: "provider overloaded or not reachable",
+  auth: "authentication failed",
+  permanent: "a permanent error",
+} as const;
+
+function wordEvidence({ search }: EndFacts, words: Words | undefined): Evidence[] {
+  const found =
+    words === undefined
+      ? []
+      : [{ kind: words.class, says: `${CLASSES[words.class]}: ${words.line.trim().slice(0, 200)}` }];
+  return [
+    ...found,
+    ...search.skipped.map((pattern) => ({ kind: "pattern" as const, says: describeSkipped(pattern) })),
+  ];
+}
+
+/** For evidence and the pit's log. */
+export function describeSkipped(pattern: Pattern): string {
+  return `the ${pattern.class} pattern ${pattern.pattern} takes too long and is skipped; simplify pit.${pattern.class}_patterns`;
+}
+
+function diskEvidence({ exit, diskFull }: EndFacts): Evidence[] {
+  if (exit?.exitCode === 0 || diskFull === undefined) return [];
+  return [{ kind: "disk-full", says: `disk full: ${diskFull}` }];
 }
 
 function sleepEvidence({ sleptUntilMs }: EndFacts, atMs: number): Evidence[] {
@@ -138,10 +185,9 @@ function processes(count: number): string {
   return count === 1 ? "1 process" : `${count} processes`;
 }
 
-/** Equal for similar deaths: numbers, addresses and times in the log tail do not count. */
-export function fingerprint(facts: readonly string[], logTail: readonly string[]): string {
+/** Equal for similar deaths: numbers, addresses and times in the log's lines do not count. */
+function fingerprint(facts: readonly string[], logTail: readonly string[]): string {
   const lines = logTail
-    .slice(-3)
     .map((line) => line.replaceAll(/0x[0-9a-f]+|[0-9a-f]{8,}|\d+/gi, "#").trim())
     .filter((line) => line !== "");
   return createHash("sha256")

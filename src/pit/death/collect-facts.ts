@@ -6,10 +6,13 @@ import { parseMissionId } from "../../cell/mission-id.ts";
 import type { PitContext, ReadContext } from "../context.ts";
 import { agentLog } from "../paths.ts";
 import { countOomKills, findOomLine } from "../processes/oom.ts";
-import { type MissionRecord, nextStep, type RecordedEnd } from "../record/record.ts";
+import { type MissionRecord, nextStep, PATTERN_CLASSES, type RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
-import { classifyEnd, type EndFacts } from "./classify-end.ts";
+import { agentName } from "../start/revive.ts";
+import { AGENT_PATTERNS } from "./agent-patterns.ts";
+import { classifyEnd, type EndFacts, failedOnItsOwn } from "./classify-end.ts";
 import { readLogTail } from "./log-tail.ts";
+import { type Pattern, type Search, searchPatterns } from "./match-patterns.ts";
 
 /** What the keeper left on disk about the life that the record names. */
 export interface KeeperFiles {
@@ -29,6 +32,12 @@ export interface Observations extends KeeperFiles {
   readonly sleptUntilMs?: number | undefined;
 }
 
+export interface CollectedFacts extends EndFacts {
+  readonly search: Search;
+}
+
+const NO_SEARCH: Search = { words: undefined, skipped: [], newlySkipped: [] };
+
 const TAIL_LINES = 40;
 const FULL_BYTES = 1024 * 1024;
 
@@ -37,11 +46,12 @@ export async function collectFacts(
   { machine, config }: ReadContext,
   record: MissionRecord,
   { life, exit, settings, orphans = 0, sleptUntilMs }: Observations,
-): Promise<EndFacts> {
+): Promise<CollectedFacts> {
   const { oom_kills: oomKillsBefore, log_bytes: logBytes } = record.life!;
   const cell = cellPaths(config, parseMissionId(record.mission));
   const log = agentLog(cell.root);
   const oomKillsNow = countOomKills();
+  const logTail = readLogTail(log, TAIL_LINES, { from: logBytes ?? 0 });
   const killed = exit === undefined || exit.signal === "SIGKILL";
   return {
     record,
@@ -50,13 +60,16 @@ export async function collectFacts(
     sameBoot: life === undefined ? undefined : life.keeper.bootId === machine.processes.bootId(),
     orphans,
     lastSignMs: Math.max(modifiedMs(log), modifiedMs(cell.heartbeatFile)),
-    logTail: readLogTail(log, TAIL_LINES, { from: logBytes ?? 0 }),
+    logTail,
+    search: failedOnItsOwn(record, exit)
+      ? await searchPatterns(logTail, patternsOf(record, settings))
+      : NO_SEARCH,
     oomKillsNow,
     oomLine:
       killed && life !== undefined && oomKillsNow !== oomKillsBefore
         ? await findOomLine(life.agent.pid)
         : undefined,
-    diskFull: describeFullDisk(cell.root),
+    diskFull: describeFullDisk(cell.root) ?? (record.cwd === null ? undefined : describeFullDisk(record.cwd)),
     sleptUntilMs,
     nowMs: machine.clock.nowMs(),
   };
@@ -72,14 +85,25 @@ export async function previewEnd(
   return classifyEnd(await collectFacts(context, record, { ...readKeeperFiles(context, record), settings }));
 }
 
+/** The user's patterns first, then those of the program that ran: a substitute may be another one. */
+function patternsOf({ agent, life }: MissionRecord, settings: PitSettings): readonly Pattern[] {
+  const program = life?.how === "substitute" ? agentName(life.command) : agent;
+  const own = Object.hasOwn(AGENT_PATTERNS, program) ? AGENT_PATTERNS[program]! : {};
+  const known = PATTERN_CLASSES.flatMap((each) =>
+    (own[each] ?? []).map((pattern) => ({ class: each, pattern })),
+  );
+  return [...settings.patterns, ...known];
+}
+
 function modifiedMs(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
 function describeFullDisk(path: string): string | undefined {
   try {
-    const { bavail, bsize } = statfsSync(path);
-    return bavail * bsize < FULL_BYTES ? `less than 1 MiB free at ${path}` : undefined;
+    const { bavail, bsize, files, ffree } = statfsSync(path);
+    if (bavail * bsize < FULL_BYTES) return `less than 1 MiB free at ${path}`;
+    return files > 0 && ffree === 0 ? `no free inode at ${path}` : undefined;
   } catch {
     return undefined;
   }

@@ -28,7 +28,7 @@ import {
 import { writeRecord } from "../record/store.ts";
 import type { PitSettings } from "../settings.ts";
 import { findObstacle } from "../start/find-obstacle.ts";
-import { classifyEnd } from "./classify-end.ts";
+import { classifyEnd, describeSkipped } from "./classify-end.ts";
 import { collectFacts, type KeeperFiles, readKeeperFiles } from "./collect-facts.ts";
 import { killOrphans } from "./orphans.ts";
 import { decideRevival, situationOf } from "./policy.ts";
@@ -95,6 +95,11 @@ async function recordEnd(
     `life ${end.epoch} ended: ${describeEnd(end)}`,
   );
   recordEndEvent(context, record, end);
+  for (const pattern of facts.search.newlySkipped) {
+    const reason = describeSkipped(pattern);
+    context.log(`${record.mission}: ${reason}`);
+    context.recordEvent({ kind: "alert", mission: record.mission, data: { action: "trouble", reason } });
+  }
   return ended;
 }
 
@@ -135,6 +140,7 @@ function recordEndEvent(context: PitContext, record: MissionRecord, end: Recorde
       epoch: end.epoch,
       exit_code: end.exit_code,
       signal: end.signal,
+      class: end.class ?? null,
       evidence: end.evidence.map(({ kind }) => kind),
     },
   });

@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readLogTail } from "./log-tail.ts";
+import { lastWords, readLogTail } from "./log-tail.ts";
 
 let directory: string;
 let log: string;
@@ -42,5 +42,35 @@ describe("the last lines", () => {
     expect(readLogTail(log, 9)).toEqual([]);
     expect(readLogTail(directory, 9)).toEqual([]);
     expect(readLogTail(join(directory, "absent"), 9)).toEqual([]);
+  });
+});
+
+describe("the lines that say why a program ended", () => {
+  const node = [
+    "/app/agent.js:7",
+    "    throw new Error('the queue is empty');",
+    "    ^",
+    "",
+    "Error: connect ECONNREFUSED 127.0.0.1:9",
+    "    at afterConnect [as oncomplete] (node:net:1637:16) {",
+    "  errno: -111,",
+    "  code: 'ECONNREFUSED',",
+    "  syscall: 'connect',",
+    "  address: '127.0.0.1',",
+    "  port: 9",
+    "}",
+    "",
+    "Node.js v24.0.0",
+  ];
+  test("are the last ones with the message of the exception", () => {
+    expect(lastWords(node, 3)).toEqual(["Error: connect ECONNREFUSED 127.0.0.1:9", "}", "Node.js v24.0.0"]);
+    expect(lastWords(node, 1)).toEqual(["Error: connect ECONNREFUSED 127.0.0.1:9"]);
+    expect(lastWords(["a", "", "b", "c"], 2)).toEqual(["b", "c"]);
+    expect(lastWords([], 2)).toEqual([]);
+  });
+  test("are not lost behind a long stack trace", () => {
+    const frames = Array.from({ length: 300 }, (_, n) => `    at f (/app/deep.js:${n}:1)`);
+    writeFileSync(log, ["Error: too deep", ...frames, "", "Node.js v24.0.0", ""].join("\n"));
+    expect(readLogTail(log, 5)).toEqual(["Error: too deep", frames[0], "", "Node.js v24.0.0"]);
   });
 });

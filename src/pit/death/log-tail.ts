@@ -1,4 +1,4 @@
-// The last lines of a log, in one bounded read.
+// The last lines of a log, in one bounded read, and which of them say why the program ended.
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 
 const WINDOW_BYTES = 64 * 1024;
@@ -27,10 +27,28 @@ export function readLogTail(
     if (lines.at(-1) === "") lines.pop();
     // The window starts inside a line: drop the fragment.
     if (start + length < size && lines.length > 1) lines.shift();
-    return lines.slice(-count).map((line) => line.slice(0, LINE_LIMIT));
+    return dropFrames(lines.map((line) => line.slice(0, LINE_LIMIT))).slice(-count);
   } catch {
     return [];
   } finally {
     closeSync(fd);
   }
+}
+
+const FRAME = /^\s+at \S/;
+
+/** Keeps the first frame of a stack trace: the message is above the trace, which may be longer than the tail. */
+function dropFrames(lines: readonly string[]): string[] {
+  return lines.filter((line, n) => !FRAME.test(line) || n === 0 || !FRAME.test(lines[n - 1]!));
+}
+
+const MESSAGE =
+  /^(?:Uncaught )?[\w.$]*(?:Error|Exception)\b.*:|^panic: |^thread '.*' panicked|^fatal(?: error)?: /i;
+
+/** The last `count` lines. The message of the last exception is always among them: details may follow it. */
+export function lastWords(lines: readonly string[], count: number): string[] {
+  const spoken = lines.filter((line) => line.trim() !== "");
+  const message = spoken.findLastIndex((line) => MESSAGE.test(line));
+  if (message === -1 || message >= spoken.length - count) return spoken.slice(-count);
+  return [spoken[message]!, ...(count > 1 ? spoken.slice(1 - count) : [])];
 }

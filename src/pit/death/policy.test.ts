@@ -13,6 +13,7 @@ const killed: End = {
   kind: "crash",
   exitCode: null,
   signal: "SIGKILL",
+  class: "crash",
   atMs: NOW,
   fingerprint: "killed",
   quotaResetMs: null,
@@ -26,6 +27,8 @@ function situation(change: Partial<Situation> = {}, end: Partial<End> = {}): Sit
     lastSeenMs: NOW - MINUTE,
     revivalsMs: [],
     attempt: 0,
+    retries: 0,
+    crashCheckpoint: "c4",
     recentFingerprints: ["killed"],
     olderCheckpoints: ["c3", "c2", "c1"],
     stepsBack: 0,
@@ -113,18 +116,57 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
   ],
   [
     "an exhausted quota waits for its reset",
-    situation({}, { quotaResetMs: NOW + 3 * HOUR }),
+    situation({ retries: 1 }, { class: "quota", quotaResetMs: NOW + 3 * HOUR }),
     { action: "revive", atMs: NOW + 3 * HOUR },
   ],
   [
-    "a quota reset in the past adds no wait",
-    situation({}, { quotaResetMs: NOW - 1 }),
-    { action: "revive", atMs: NOW },
+    "a quota that should have been reset is retried with backoff",
+    situation({ retries: 2 }, { class: "quota", quotaResetMs: NOW - 1 }),
+    { action: "revive", atMs: NOW + 20 * SECOND },
+  ],
+  [
+    "an overload is retried after 10 s",
+    situation({ retries: 1 }, { class: "overload" }),
+    { action: "revive", atMs: NOW + 10 * SECOND },
+  ],
+  [
+    "the hundredth overload is retried after 5 minutes, whatever the limits on crashes say",
+    situation(
+      { retries: 100, chance: 1, revivalsMs: recent(30), recentFingerprints: alike(30), attempt: 30 },
+      { class: "overload" },
+    ),
+    { action: "revive", atMs: NOW + 5 * MINUTE, stepBackTo: null },
+  ],
+  [
+    "an overload in mode substitute starts the substitute",
+    situation({ mode: "substitute", retries: 1 }, { class: "overload" }),
+    { action: "substitute", atMs: NOW + 10 * SECOND },
+  ],
+  [
+    "an overload in mode ask asks the user",
+    situation({ mode: "ask" }, { class: "overload" }),
+    { action: "ask" },
+  ],
+  ["a refused key asks the user", situation({}, { class: "auth" }), { action: "ask" }],
+  [
+    "a refused key in mode no needs no action",
+    situation({ mode: "no" }, { class: "auth" }),
+    { action: "rest" },
+  ],
+  [
+    "a permanent error that the output reports is never retried",
+    situation({}, { class: "permanent" }),
+    { action: "tombstone" },
   ],
   [
     "the same crash three times steps back one checkpoint",
     situation({ recentFingerprints: alike(3), attempt: 2 }),
-    { action: "revive", stepBackTo: "c3", atMs: NOW + 20 * SECOND },
+    {
+      action: "revive",
+      stepBackTo: "c3",
+      atMs: NOW + 20 * SECOND,
+      reason: "the same crash 3 times in a row, stepping back from checkpoint c4 to c3",
+    },
   ],
   [
     "three more of the same step back one further",
@@ -132,9 +174,14 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     { action: "revive", stepBackTo: "c2" },
   ],
   [
-    "without an older checkpoint it ends in a tombstone",
-    situation({ recentFingerprints: alike(3), olderCheckpoints: [] }),
-    { action: "tombstone" },
+    "without an older checkpoint the backoff goes on",
+    situation({ recentFingerprints: alike(3), attempt: 2, olderCheckpoints: [] }),
+    {
+      action: "revive",
+      stepBackTo: null,
+      atMs: NOW + 20 * SECOND,
+      reason: "backoff of 20 s; the same crash 3 times in a row, and no older checkpoint to step back to",
+    },
   ],
   [
     "different crashes do not step back",
@@ -156,6 +203,7 @@ describe("the revival policy", () => {
 
 const limits: fc.Arbitrary<PolicyLimits> = fc.record({
   backoffMs: fc.array(fc.nat(600_000), { maxLength: 8 }),
+  overloadBackoffMs: fc.array(fc.nat(600_000), { maxLength: 8 }),
   healthyMs: fc.nat(HOUR),
   maxRevivalsPerHour: fc.nat(10),
   maxAgeMs: fc.nat(48 * HOUR),
@@ -170,6 +218,7 @@ const any: fc.Arbitrary<Situation> = fc.record({
     kind: fc.constantFrom("departure", "crash", "stall"),
     exitCode: fc.option(fc.nat(255)),
     signal: fc.option(fc.constantFrom("SIGKILL", "SIGTERM")),
+    class: fc.option(fc.constantFrom("quota", "overload", "auth", "permanent", "crash")),
     atMs: fc.integer({ min: NOW - 72 * HOUR, max: NOW + HOUR }),
     fingerprint: fc.constantFrom("a", "b"),
     quotaResetMs: fc.option(fc.integer({ min: NOW - HOUR, max: NOW + 24 * HOUR })),
@@ -177,6 +226,8 @@ const any: fc.Arbitrary<Situation> = fc.record({
   lastSeenMs: fc.integer({ min: NOW - 72 * HOUR, max: NOW }),
   revivalsMs: fc.array(fc.integer({ min: NOW - 3 * HOUR, max: NOW }), { maxLength: 12 }),
   attempt: fc.nat(20),
+  retries: fc.nat(20),
+  crashCheckpoint: fc.option(fc.constant("c4")),
   recentFingerprints: fc.array(fc.constantFrom("a", "b"), { maxLength: 12 }),
   olderCheckpoints: fc.array(fc.constantFrom("c1", "c2", "c3"), { maxLength: 3 }),
   stepsBack: fc.nat(5),
@@ -208,16 +259,27 @@ describe("for every situation", () => {
     );
   });
 
-  test("nothing starts beyond the hourly limit, in modes no and ask, or after a departure", () => {
+  test("no crash is revived beyond the hourly limit, nothing in modes no and ask, or after a departure", () => {
     fc.assert(
       fc.property(any, (given) => {
         const { action } = decideRevival(given);
         if (action !== "revive" && action !== "substitute") return;
         const lastHour = given.revivalsMs.filter((ms) => NOW - ms < HOUR).length;
-        expect(lastHour).toBeLessThan(given.limits.maxRevivalsPerHour);
+        const passes = given.end.class === "quota" || given.end.class === "overload";
+        if (!passes) expect(lastHour).toBeLessThan(given.limits.maxRevivalsPerHour);
         expect(["yes", "substitute"]).toContain(given.mode);
         expect(given.end.kind).not.toBe("departure");
         expect(given.obstacle).toBeNull();
+      }),
+    );
+  });
+
+  test("an overload never steps back and is retried within 5 minutes", () => {
+    fc.assert(
+      fc.property(any, (given) => {
+        const decision = decideRevival({ ...given, end: { ...given.end, class: "overload" } });
+        if (decision.action === "revive") expect(decision.stepBackTo).toBeNull();
+        if ("atMs" in decision) expect(decision.atMs).toBeLessThanOrEqual(NOW + 5 * MINUTE);
       }),
     );
   });

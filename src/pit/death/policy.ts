@@ -1,15 +1,25 @@
 // The revival policy: one pure function from what is known about a death to what to do about it (INV-8). Time and chance
 // are parameters, so every decision can be replayed.
 //
-// The rules are in order of precedence: the user's command, what must never be retried, limits, stepping back to older
-// checkpoints, then the backoff.
-import type { Decision, DesiredState, EndKind, MissionRecord, ReviveMode } from "../record/record.ts";
+// The rules are in order of precedence: the user's command, what must never be retried, what passes by itself, limits,
+// stepping back to older checkpoints, then the backoff.
+import type {
+  Decision,
+  DesiredState,
+  EndKind,
+  FailureClass,
+  MissionRecord,
+  RecordedEnd,
+  ReviveMode,
+} from "../record/record.ts";
 
 /** How a life ended. */
 export interface End {
   readonly kind: EndKind;
   readonly exitCode: number | null;
   readonly signal: string | null;
+  /** Null for a departure. */
+  readonly class: FailureClass | null;
   readonly atMs: number;
   /** Equal for similar deaths: kind, exit code, signal and log tail. */
   readonly fingerprint: string;
@@ -19,6 +29,8 @@ export interface End {
 
 export interface PolicyLimits {
   readonly backoffMs: readonly number[];
+  /** The same after an overload, a network failure or a used-up quota. */
+  readonly overloadBackoffMs: readonly number[];
   /** A life of this length resets the backoff and the count of similar crashes. */
   readonly healthyMs: number;
   readonly maxRevivalsPerHour: number;
@@ -31,6 +43,7 @@ export interface PolicyLimits {
 
 export const DEFAULT_LIMITS: PolicyLimits = {
   backoffMs: [0, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000],
+  overloadBackoffMs: [10_000, 20_000, 40_000, 80_000, 160_000, 300_000],
   healthyMs: 10 * 60_000,
   maxRevivalsPerHour: 5,
   maxAgeMs: 24 * 3_600_000,
@@ -44,12 +57,16 @@ export interface Situation {
   readonly end: End;
   /** When the mission was last started or approved for revival: a death before that is judged by this time. */
   readonly lastSeenMs: number;
-  /** Oldest first. */
+  /** Revivals after a crash, oldest first. */
   readonly revivalsMs: readonly number[];
-  /** Revivals since the last healthy life. */
+  /** Revivals after a crash since the last healthy life. */
   readonly attempt: number;
-  /** Fingerprints of the deaths since the last healthy life, this one last. */
+  /** Ends by overload or a used-up quota since the last healthy life, with this one. */
+  readonly retries: number;
+  /** Fingerprints of the crashes since the last healthy life, this one last. */
   readonly recentFingerprints: readonly string[];
+  /** The checkpoint taken after this death; null when that failed. */
+  readonly crashCheckpoint: string | null;
   /** Checkpoints to step back to, newest first, without the one taken after this death. */
   readonly olderCheckpoints: readonly string[];
   /** How many of them were already stepped back to. */
@@ -75,6 +92,7 @@ export function situationOf(
       kind: end.kind,
       exitCode: end.exit_code,
       signal: end.signal,
+      class: classOf(end),
       atMs: end.at_ms,
       fingerprint: end.fingerprint,
       quotaResetMs: end.quota_reset_ms,
@@ -82,9 +100,17 @@ export function situationOf(
     lastSeenMs: record.last_seen_ms,
     revivalsMs: record.revivals_ms,
     attempt: record.attempt,
+    retries: record.retries,
+    crashCheckpoint: record.scene?.checkpoint ?? null,
     recentFingerprints: record.deaths.map(({ fingerprint }) => fingerprint),
     stepsBack: record.steps_back,
   };
+}
+
+/** Records of older versions have no class. */
+function classOf({ kind, class: known, quota_reset_ms: resetMs }: RecordedEnd): FailureClass | null {
+  if (kind === "departure") return null;
+  return known ?? (resetMs === null ? "crash" : "quota");
 }
 
 const HOUR_MS = 3_600_000;
@@ -99,6 +125,8 @@ export function decideRevival(situation: Situation): Decision {
       reason: `exit code ${end.exitCode} is configured as permanent, so a retry cannot help`,
     };
   }
+  if (end.class === "permanent")
+    return { action: "tombstone", reason: "its output reports a permanent error, so a retry cannot help" };
   if (situation.mode === "no") return rest("revive mode is no");
   if (situation.obstacle !== null) return { action: "ask", reason: situation.obstacle };
   const ageMs = nowMs - Math.max(end.atMs, situation.lastSeenMs);
@@ -108,7 +136,10 @@ export function decideRevival(situation: Situation): Decision {
       reason: `it died ${hours(ageMs)} ago; after ${hours(limits.maxAgeMs)} a revival needs your approval`,
     };
   }
+  if (end.class === "auth")
+    return { action: "ask", reason: "authentication failed: check its login or key, then revive it" };
   if (situation.mode === "ask") return { action: "ask", reason: "revive mode is ask" };
+  if (end.class === "quota" || end.class === "overload") return retryLater(situation);
   const lastHour = situation.revivalsMs.filter((ms) => nowMs - ms < HOUR_MS).length;
   if (lastHour >= limits.maxRevivalsPerHour) {
     return {
@@ -116,44 +147,49 @@ export function decideRevival(situation: Situation): Decision {
       reason: `${lastHour} revivals within an hour, the limit is ${limits.maxRevivalsPerHour}`,
     };
   }
-  if (end.quotaResetMs !== null && end.quotaResetMs > nowMs) {
-    return {
-      action: "revive",
-      atMs: end.quotaResetMs,
-      stepBackTo: null,
-      reason: "quota exhausted, waiting for its reset",
-    };
-  }
-  const atMs = nowMs + backoff(situation);
+  const atMs = nowMs + backoff(limits.backoffMs, situation.attempt, situation.chance);
   if (situation.mode === "substitute")
     return { action: "substitute", atMs, reason: "revive mode is substitute" };
   return stepBackOrRetry(situation, atMs);
 }
 
+/** Overloads and used-up quotas pass by themselves: retried as long as it takes, whatever the limits on crashes say. */
+function retryLater({ end, mode, limits, retries, nowMs, chance }: Situation): Decision {
+  const waitMs = Math.min(backoff(limits.overloadBackoffMs, retries - 1, chance), MAX_OVERLOAD_WAIT_MS);
+  if (end.class === "quota") {
+    // The backoff limits how often an agent is started that names a reset in the past.
+    const atMs = Math.max(end.quotaResetMs ?? 0, nowMs + waitMs);
+    return { action: "revive", atMs, stepBackTo: null, reason: "quota exhausted, waiting for its reset" };
+  }
+  const atMs = nowMs + waitMs;
+  const reason = `provider overloaded or not reachable, retry ${retries} after ${seconds(waitMs)}`;
+  return mode === "substitute"
+    ? { action: "substitute", atMs, reason }
+    : { action: "revive", atMs, stepBackTo: null, reason };
+}
+
 function stepBackOrRetry(situation: Situation, atMs: number): Decision {
-  const { limits, nowMs } = situation;
+  const { limits, nowMs, crashCheckpoint } = situation;
+  const waitMs = atMs - nowMs;
+  const backoffReason = waitMs === 0 ? "no backoff" : `backoff of ${seconds(waitMs)}`;
   const alike = alikeInARow(situation.recentFingerprints);
-  if (alike >= limits.alikeCrashesPerStep && alike % limits.alikeCrashesPerStep === 0) {
-    const target = situation.olderCheckpoints[situation.stepsBack];
-    if (target === undefined) {
-      return {
-        action: "tombstone",
-        reason: `the same crash ${alike} times in a row, and no older checkpoint left to step back to`,
-      };
-    }
+  if (alike < limits.alikeCrashesPerStep || alike % limits.alikeCrashesPerStep !== 0)
+    return { action: "revive", atMs, stepBackTo: null, reason: backoffReason };
+  const target = situation.olderCheckpoints[situation.stepsBack];
+  const again = `the same crash ${alike} times in a row`;
+  if (target === undefined)
     return {
       action: "revive",
       atMs,
-      stepBackTo: target,
-      reason: `the same crash ${alike} times in a row, stepping back one checkpoint`,
+      stepBackTo: null,
+      reason: `${backoffReason}; ${again}, and no older checkpoint to step back to`,
     };
-  }
-  const waitMs = atMs - nowMs;
+  const from = crashCheckpoint === null ? "" : ` from checkpoint ${crashCheckpoint}`;
   return {
     action: "revive",
     atMs,
-    stepBackTo: null,
-    reason: waitMs === 0 ? "no backoff" : `backoff of ${Math.round(waitMs / 1000)} s`,
+    stepBackTo: target,
+    reason: `${again}, stepping back${from} to ${target}`,
   };
 }
 
@@ -170,8 +206,11 @@ function rest(reason: string): Decision {
 /** Share by which a wait is stretched or shortened at random, so that agents of one outage do not return together. */
 const JITTER = 0.2;
 
-function backoff({ attempt, limits, chance }: Situation): number {
-  const step = limits.backoffMs[Math.min(attempt, limits.backoffMs.length - 1)] ?? 0;
+/** Retries after an overload are never further apart. */
+const MAX_OVERLOAD_WAIT_MS = 300_000;
+
+function backoff(stepsMs: readonly number[], attempt: number, chance: number): number {
+  const step = stepsMs[Math.min(Math.max(attempt, 0), stepsMs.length - 1)] ?? 0;
   return Math.round(step * (1 + JITTER * (2 * chance - 1)));
 }
 
@@ -180,6 +219,10 @@ function alikeInARow(fingerprints: readonly string[]): number {
   let count = 0;
   while (count < fingerprints.length && fingerprints[fingerprints.length - 1 - count] === last) count += 1;
   return count;
+}
+
+function seconds(ms: number): string {
+  return `${Math.round(ms / 1000)} s`;
 }
 
 function hours(ms: number): string {

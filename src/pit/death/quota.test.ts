@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { findQuotaStop, parseReset } from "./quota.ts";
+import { parseReset, quotaResetMs } from "./quota.ts";
 
 const NOW = Date.UTC(2026, 10, 16, 1, 20, 0);
 const at = (iso: string) => Date.parse(iso);
@@ -28,44 +28,29 @@ const LINES: [line: string, resetMs: number][] = [
   ["the server answered with status code 429", NOW + 15 * MINUTE],
 ];
 
-describe("an exhausted quota", () => {
+const resetOf = (line: string, group?: string) => quotaResetMs({ line, group }, NOW);
+
+describe("the reset of a quota", () => {
   test.each(LINES)("%s", (line, resetMs) => {
-    expect(findQuotaStop(["working …", line], NOW)?.resetMs).toBe(resetMs);
+    expect(resetOf(line)).toBe(resetMs);
   });
 
-  test.each([
-    "Traceback (most recent call last):",
-    "the speed limit on this road is 50",
-    "Segmentation fault (core dumped)",
-    "limits.conf was written",
-    "done in 3 minutes",
-    '  File "agent.py", line 429, in <module>',
-    "429 tests passed",
-    "",
-  ])("is not detected in: %s", (line) => {
-    expect(findQuotaStop([line], NOW)).toBeUndefined();
+  test("is in the pattern's group, if it has one", () => {
+    expect(resetOf("at 2026-11-16 09:00: budget is spent", "2026-11-16 02:00")).toBe(
+      at("2026-11-16T02:00:00Z"),
+    );
   });
 
-  test("the newest line is used", () => {
-    const lines = ["usage limit reached, try again in 5 hours", "usage limit reached, try again in 1 hour"];
-    expect(findQuotaStop(lines, NOW)?.resetMs).toBe(NOW + 60 * MINUTE);
+  test("may be a duration in the group", () => {
+    expect(resetOf("budget is spent for 2 hours", "2 hours")).toBe(NOW + 120 * MINUTE);
   });
 
-  test("a configured pattern is tried first, and its group is the reset time", () => {
-    const extra = [{ pattern: "budget is spent, back at (.*)" }];
-    expect(findQuotaStop(["budget is spent, back at 2026-11-16 02:00"], NOW, extra)).toEqual({
-      line: "budget is spent, back at 2026-11-16 02:00",
-      resetMs: at("2026-11-16T02:00:00Z"),
-    });
+  test("is never in the past or more than eight days ahead", () => {
+    expect(resetOf("usage limit reached, resets at 2020-01-01T00:00:00Z")).toBe(NOW);
+    expect(resetOf("usage limit reached, try again in 900 days")).toBe(NOW + 8 * 24 * 60 * MINUTE);
   });
 
-  test("a reset is never in the past or more than eight days ahead", () => {
-    expect(findQuotaStop(["usage limit reached, resets at 2020-01-01T00:00:00Z"], NOW)?.resetMs).toBe(NOW);
-    const far = findQuotaStop(["usage limit reached, try again in 900 days"], NOW)?.resetMs;
-    expect(far).toBe(NOW + 8 * 24 * 60 * MINUTE);
-  });
-
-  test("a line without a time has no reset", () => {
+  test("a line without a time has none", () => {
     expect(parseReset("usage limit reached", NOW)).toBeUndefined();
   });
 });

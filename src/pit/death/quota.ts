@@ -1,23 +1,5 @@
-// Finds an exhausted quota in an agent's log tail: which line reports it, and when it resets. Pure. Knows the messages of
-// Claude Code, Codex and common HTTP clients; the setting `pit.quota_patterns` adds others.
-import type { QuotaPattern } from "../settings.ts";
-
-export interface QuotaStop {
-  readonly line: string;
-  readonly resetMs: number;
-}
-
-/** Lines that report a limit, with or without a reset time. */
-const LIMIT_PATTERNS = [
-  /\b(?:usage|session|weekly|daily|hourly|rate|request|token|message|opus|sonnet|5-hour)s?[ -]limit\b/i,
-  /\bhit your (?:\w+ )*limit\b/i,
-  /\b(?:quota|credits?)\b.*\b(?:exceeded|exhausted|used up|depleted|reached)\b/i,
-  /\b(?:exceeded|exhausted|reached)\b.*\bquota\b/i,
-  /\b(?:too many requests|resource_exhausted|insufficient_quota)\b/i,
-  // 429 alone may be a line number or a count.
-  /\b(?:http\S*|status|code|error)\b\W{0,3}(?:code\W{0,3})?429\b/i,
-  /\bretry-after\b/i,
-] as const;
+// When an exhausted quota resets, from the line that reports it. Pure.
+import type { Words } from "./match-patterns.ts";
 
 /** Retry interval when the line has no reset time. */
 const UNKNOWN_RESET_MS = 15 * 60_000;
@@ -27,24 +9,12 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** The newest line that reports an exhausted quota. */
-export function findQuotaStop(
-  lines: readonly string[],
-  nowMs: number,
-  extra: readonly QuotaPattern[] = [],
-): QuotaStop | undefined {
-  for (const line of [...lines].reverse()) {
-    for (const { pattern } of extra) {
-      const match = new RegExp(pattern, "i").exec(line);
-      if (match !== null) return { line, resetMs: bounded(parseReset(match[1] ?? line, nowMs), nowMs) };
-    }
-    if (LIMIT_PATTERNS.some((pattern) => pattern.test(line)))
-      return { line, resetMs: bounded(parseReset(line, nowMs), nowMs) };
-  }
-  return undefined;
-}
-
-function bounded(resetMs: number | undefined, nowMs: number): number {
+/** Never in the past, and never more than eight days ahead. The pattern's group, if it has one, is the time. */
+export function quotaResetMs({ line, group }: Pick<Words, "line" | "group">, nowMs: number): number {
+  const resetMs =
+    group === undefined
+      ? parseReset(line, nowMs)
+      : (parseReset(group, nowMs) ?? parseDuration(`in ${group}`, nowMs));
   if (resetMs === undefined) return nowMs + UNKNOWN_RESET_MS;
   return Math.min(Math.max(resetMs, nowMs), nowMs + MAX_RESET_MS);
 }

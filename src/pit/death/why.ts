@@ -3,6 +3,7 @@
 import { commandsForMissingCell, describeEnd, formatDuration } from "../describe.ts";
 import { type MissionRecord, type RecordedEnd, wasExpected } from "../record/record.ts";
 import type { MissionView } from "../view.ts";
+import { lastWords } from "./log-tail.ts";
 
 export interface PostMortem {
   readonly mission_id: string;
@@ -94,8 +95,10 @@ function explainUnhandled(
   };
 }
 
+const LINES_SHOWN = 5;
+
 function logTail(end: RecordedEnd): readonly string[] {
-  return end.kind === "departure" ? [] : end.last_words.slice(-5);
+  return end.kind === "departure" ? [] : lastWords(end.last_words, LINES_SHOWN);
 }
 
 function headline(record: MissionRecord, end: RecordedEnd): string {
@@ -104,13 +107,24 @@ function headline(record: MissionRecord, end: RecordedEnd): string {
   if (record.wish === "resting") return `is at rest (${ended})`;
   if (end.kind === "departure") return ended;
   const sentence = /^(?:killed|ended|lost)/.test(ended) ? `was ${ended}` : ended;
-  const cause = CAUSES.find(([kind]) => end.evidence.some((each) => each.kind === kind))?.[1];
+  const cause = CAUSES.find(([kind]) => has(end, kind) && canExplain(end, kind))?.[1];
   return cause === undefined || ended.includes(cause) ? sentence : `${sentence}: ${cause}`;
+}
+
+function has(end: RecordedEnd, kind: string): boolean {
+  return end.evidence.some((each) => each.kind === kind);
+}
+
+/** A disk that is full now explains a failed write, not a signal from somebody else. */
+function canExplain({ signal }: RecordedEnd, kind: string): boolean {
+  return kind !== "disk-full" || signal === null || signal === "SIGBUS";
 }
 
 const CAUSES = [
   ["oom", "out of memory"],
   ["quota", "quota exhausted"],
+  ["overload", "provider overloaded or not reachable"],
+  ["auth", "authentication failed"],
   ["disk-full", "disk full"],
   ["not-found", "command not found or not executable"],
   ["permanent", "a permanent error"],
@@ -180,12 +194,11 @@ function nextCommands(
   options: WhyOptions,
 ): string[] {
   const mission = view.mission_id;
-  const has = (kind: string) => end.evidence.some((each) => each.kind === kind);
   if (view.cell === "gone") return commandsForMissingCell(mission, view.last_checkpoint !== null);
   if (end.kind === "departure" && record.wish === "running") return [`lazarus checkpoints ${mission}`];
   const next: string[] = [];
-  if (has("disk-full")) next.push(`df -h ${view.root}`);
-  if (has("not-found")) return [`lazarus logs ${mission}`, `lazarus run ${mission} -- COMMAND`];
+  if (has(end, "disk-full")) next.push(`df -h ${view.root}`);
+  if (has(end, "not-found")) return [`lazarus logs ${mission}`, `lazarus run ${mission} -- COMMAND`];
   if (view.state === "waiting") {
     if (!options.pitRuns) next.push("lazarus pit");
     return [...next, `lazarus revive ${mission}`, `lazarus stop ${mission}`];

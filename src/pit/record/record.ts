@@ -14,6 +14,14 @@ export type DesiredState = (typeof DESIRED_STATES)[number];
 
 export type EndKind = "departure" | "crash" | "stall";
 
+export const PATTERN_CLASSES = ["quota", "overload", "auth", "permanent"] as const;
+
+/** What the agent's output can say about its failure. */
+export type PatternClass = (typeof PATTERN_CLASSES)[number];
+
+/** What a retry can do: quota and overload pass by themselves, auth needs a person, permanent never passes. */
+export type FailureClass = PatternClass | "crash";
+
 /** What to do about a life that ended. */
 export type Decision =
   | { readonly action: "rest"; readonly reason: string }
@@ -50,6 +58,8 @@ export interface RecordedEnd {
   readonly kind: EndKind;
   readonly exit_code: number | null;
   readonly signal: string | null;
+  /** Null for a departure; absent in records of older versions. */
+  readonly class?: FailureClass | null;
   readonly at_ms: number;
   /** Much later than `at_ms` when no pit was running. */
   readonly noticed_ms: number;
@@ -67,7 +77,8 @@ export interface Evidence {
   readonly kind:
     | "oom"
     | "disk-full"
-    | "quota"
+    | PatternClass
+    | "pattern"
     | "host-sleep"
     | "reboot"
     | "keeper-vanished"
@@ -75,7 +86,6 @@ export interface Evidence {
     | "not-found"
     | "stall"
     | "human"
-    | "permanent"
     | "leftovers";
   readonly says: string;
 }
@@ -127,11 +137,15 @@ export interface MissionRecord extends AgentSpec {
   readonly end: RecordedEnd | null;
   readonly scene: RecordedCheckpoint | null;
   readonly decision: RecordedDecision | null;
-  /** Oldest first. */
+  /** Revivals after a crash, oldest first. */
   readonly revivals_ms: readonly number[];
-  /** Revivals since the last healthy life. */
+  /** Revivals after an overload or a used-up quota, oldest first: they never count toward a limit. */
+  readonly retries_ms: readonly number[];
+  /** Revivals after a crash since the last healthy life. */
   readonly attempt: number;
-  /** Deaths since the last healthy life. */
+  /** Ends by overload or a used-up quota since the last healthy life. */
+  readonly retries: number;
+  /** Crashes since the last healthy life. */
   readonly deaths: readonly { readonly fingerprint: string; readonly at_ms: number }[];
   readonly steps_back: number;
   readonly tombstone: { readonly at_ms: number; readonly reason: string } | null;
@@ -184,7 +198,9 @@ export const DEFAULTS = {
   scene: null,
   decision: null,
   revivals_ms: [],
+  retries_ms: [],
   attempt: 0,
+  retries: 0,
   deaths: [],
   steps_back: 0,
   tombstone: null,
@@ -192,23 +208,26 @@ export const DEFAULTS = {
 
 /** After a user's command or a healthy life. Revival times stay: the hourly limit is never reset. */
 function resetBackoff(record: MissionRecord): MissionRecord {
-  return { ...record, attempt: 0, deaths: [], steps_back: 0, tombstone: null };
+  return { ...record, attempt: 0, retries: 0, deaths: [], steps_back: 0, tombstone: null };
 }
 
 /** Written before the process starts, so that every revival counts. */
 export function beginLife(record: MissionRecord, life: RecordedLife): MissionRecord {
-  const revived = life.how !== "start";
-  return {
-    ...record,
-    life,
-    stalled: null,
-    last_seen_ms: life.started_ms,
-    decision: null,
-    attempt: revived ? record.attempt + 1 : record.attempt,
-    revivals_ms: revived
-      ? [...record.revivals_ms, life.started_ms].slice(-REVIVALS_KEPT)
-      : record.revivals_ms,
-  };
+  const begun = { ...record, life, stalled: null, last_seen_ms: life.started_ms, decision: null };
+  if (life.how === "start") return begun;
+  const add = (times: readonly number[]) => [...times, life.started_ms].slice(-REVIVALS_KEPT);
+  if (wasRetry(record)) return { ...begun, retries_ms: add(record.retries_ms) };
+  return { ...begun, attempt: record.attempt + 1, revivals_ms: add(record.revivals_ms) };
+}
+
+/** Whether the end before the newest life was one that passes by itself. */
+function wasRetry({ end }: MissionRecord): boolean {
+  return end !== null && passesByItself(end);
+}
+
+/** The failure is the provider's or the network's, so it counts neither as a crash nor toward a limit. */
+export function passesByItself(end: Pick<RecordedEnd, "class">): boolean {
+  return end.class === "quota" || end.class === "overload";
 }
 
 /** A life of `healthyMs` or longer resets the backoff. */
@@ -216,8 +235,9 @@ export function endLife(record: MissionRecord, end: RecordedEnd, healthyMs: numb
   const startedMs = record.life?.started_ms ?? end.at_ms;
   // The starter was killed, not the agent: no backoff. The revival still counts toward the hourly limit.
   if (end.evidence.some(({ kind }) => kind === "never-started"))
-    return { ...record, end, attempt: Math.max(0, record.attempt - 1) };
+    return { ...record, end, attempt: Math.max(0, record.attempt - (wasRetry(record) ? 0 : 1)) };
   const before = end.at_ms - startedMs >= healthyMs ? resetBackoff(record) : record;
+  if (passesByItself(end)) return { ...before, end, retries: before.retries + 1 };
   const deaths = wasExpected(record, end)
     ? before.deaths
     : [...before.deaths, { fingerprint: end.fingerprint, at_ms: end.at_ms }].slice(-DEATHS_KEPT);

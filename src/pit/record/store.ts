@@ -67,9 +67,12 @@ function isValidRecord(value: Readonly<Record<string, unknown>>): boolean {
     (DESIRED_STATES as readonly unknown[]).includes(value.wish) &&
     Array.isArray(value.revivals_ms) &&
     value.revivals_ms.every(Number.isFinite) &&
+    Array.isArray(value.retries_ms) &&
+    value.retries_ms.every(Number.isFinite) &&
     Array.isArray(value.deaths) &&
     value.deaths.every(isJsonObject) &&
     Number.isSafeInteger(value.attempt) &&
+    Number.isSafeInteger(value.retries) &&
     Number.isSafeInteger(value.steps_back) &&
     isSection(value.life, (life) => Number.isFinite(life.started_ms) && isStrings(life.command)) &&
     isSection(value.end, (end) => Number.isFinite(end.at_ms) && Array.isArray(end.evidence)) &&

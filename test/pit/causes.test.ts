@@ -1,0 +1,131 @@
+// Causes come from evidence: what the kernel says first, words in the output only where they can be believed.
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createPitWorld, type PitWorld } from "./pit-world.ts";
+
+let world: PitWorld;
+beforeEach(() => {
+  world = createPitWorld();
+});
+afterEach(() => world.close());
+
+const configure = (pit: object) =>
+  writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit: { backoff_seconds: [0], ...pit } }));
+const sh = (script: string) => ["--", "sh", "-c", script];
+const startAgent = (mission: string, command: readonly string[], options: readonly string[] = []) =>
+  world.run(["run", mission, "-d", "--revive", "yes", ...options, ...command]);
+const evidenceOf = (mission: string) =>
+  world.record(mission).end.evidence.map(({ kind }: { kind: string }) => kind);
+const inState = (mission: string, state: string) =>
+  world.until(`${mission} to be ${state}`, () => world.state(mission) === state);
+
+/** A program with the name of a real agent. */
+function fakeAgent(name: string, script: string): string[] {
+  const path = join(world.directory, "bin", name);
+  mkdirSync(join(world.directory, "bin"), { recursive: true });
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+  return ["--", path];
+}
+
+describe("words in the output", () => {
+  it("mean nothing when a signal ended the agent, or when no pattern of its own reports them", async () => {
+    configure({ max_revivals_per_hour: 0 });
+    await world.openPit();
+    const words = "echo 'PASS test/rate-limit.test.ts (resets after 7 days)'; echo 'usage limit reached'";
+    startAgent("signal", fakeAgent("claude", `${words}; echo 'API Error: 529 Overloaded'; kill -SEGV $$`));
+    startAgent("other", sh(`${words}; exit 1`));
+    startAgent("disk", sh("echo 'write: ENOSPC: no space left on device'; kill -KILL $$"));
+    startAgent("disk-words", sh("echo 'write: ENOSPC: no space left on device'; exit 1"));
+    for (const mission of ["signal", "other", "disk", "disk-words"]) {
+      await inState(mission, "tombstone");
+      expect(world.record(mission).end).toMatchObject({ class: "crash", quota_reset_ms: null });
+      expect(evidenceOf(mission)).toEqual([]);
+    }
+    expect(world.run(["why", "disk"]).stdout).not.toContain("disk full");
+  });
+
+  it("of the agent's adapter or of the human's config decide about a failure of its own", async () => {
+    configure({
+      quota_patterns: ["budget spent, back in (.*)"],
+      auth_patterns: ["^key refused"],
+      permanent_patterns: ["^cannot ever work"],
+      overload_patterns: ["^server busy"],
+    });
+    await world.openPit();
+    const failing = (line: string) => sh(`echo '${line}'; exit 1`);
+    startAgent("quota", failing("budget spent, back in 2 hours"));
+    startAgent("auth", failing("key refused"));
+    startAgent("permanent", failing("cannot ever work"));
+    startAgent("overload", failing("server busy"));
+    startAgent("claude", fakeAgent("claude", "echo 'Not logged in · Please run /login'; exit 1"));
+    await inState("quota", "waiting");
+    expect(world.record("quota").decision.at_ms - world.record("quota").end.noticed_ms).toBe(7_200_000);
+    await inState("auth", "asking");
+    await inState("claude", "asking");
+    await inState("permanent", "tombstone");
+    await inState("overload", "waiting");
+    for (const mission of ["quota", "auth", "permanent", "overload"])
+      expect(world.record(mission).end.class).toBe(mission);
+    expect(world.run(["why", "claude"]).stdout).toContain("Not logged in");
+  });
+});
+
+describe("the log tail", () => {
+  it("contains the message of an exception in Node", async () => {
+    await world.openPit();
+    const script =
+      "function f(n) { if (n) f(n - 1); else throw new RangeError('the queue is empty'); } f(30)";
+    world.run(["run", "m1", "-d", "--", process.execPath, "-e", script]);
+    await inState("m1", "asking");
+    expect(world.run(["why", "m1"]).stdout).toContain("RangeError: the queue is empty");
+  });
+});
+
+describe("an outage", () => {
+  it("is retried until it ends: no limit, no tombstone, no older checkpoint", async () => {
+    configure({
+      overload_backoff_seconds: [0.05],
+      max_revivals_per_hour: 2,
+      alike_crashes_per_step: 2,
+    });
+    world.run(["init", "m1"]);
+    const file = join(world.missions, "m1", "worktree", "work");
+    writeFileSync(file, "old\n");
+    world.run(["checkpoint", "m1"]);
+    writeFileSync(file, "new\n");
+    await world.openPit();
+    const script = `[ "$LAZARUS_EPOCH" -ge 8 ] && exec sleep 600; echo 'API Error: 529 Overloaded.'; exit 1`;
+    startAgent("m1", fakeAgent("claude", script));
+    await world.until("life 8", () => world.life("m1").epoch === 8 && world.state("m1") === "running");
+    expect(readFileSync(file, "utf8")).toBe("new\n");
+    expect(world.record("m1")).toMatchObject({ steps_back: 0, tombstone: null, revivals_ms: [], deaths: [] });
+  });
+
+  it("of a program without patterns backs off; three equal failures are no reason to give up", async () => {
+    configure({ max_revivals_per_hour: 20 });
+    await world.openPit();
+    startAgent("m1", sh('[ "$LAZARUS_EPOCH" -ge 5 ] && exec sleep 600; echo connect: refused; exit 1'));
+    await world.until("life 5", () => world.life("m1").epoch === 5 && world.state("m1") === "running");
+    expect(world.record("m1").tombstone).toBeNull();
+  });
+});
+
+describe("a pattern that never ends", () => {
+  it("is skipped and named; the pit and other agents go on", async () => {
+    configure({ quota_patterns: ["(a+)+$", "^budget spent"] });
+    await world.openPit();
+    const line = `${"a".repeat(60)}!`;
+    startAgent("m1", sh(`echo budget spent; echo ${line}; exit 1`));
+    startAgent("m2", sh("exec sleep 600"));
+    process.kill(world.life("m2").agent.pid, "SIGKILL");
+    await world.until("life 2 of the other", () => world.life("m2").epoch === 2);
+    await inState("m1", "waiting");
+    expect(world.record("m1").end.class).toBe("quota");
+    expect(world.run(["why", "m1"]).stdout).toContain("(a+)+$");
+    const daemonLog = world.run(["events", "m1", "--json", "-n", "0"]).stdout;
+    expect(daemonLog).toContain("(a+)+$");
+    expect(existsSync(join(world.home, "run", "pit.lock"))).toBe(true);
+  });
+});
