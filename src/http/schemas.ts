@@ -51,6 +51,17 @@ export const mission = named(
     last_activity_ms: z.number().nullable(),
     last_progress_ms: z.number().nullable(),
     last_checkpoint: z.object({ id: z.string(), created_ms: z.number(), reason: z.string() }).nullable(),
+    done_since: z.array(
+      z.object({
+        id: z.string(),
+        source: z.string(),
+        where: z.string(),
+        name: z.string(),
+        what: z.string(),
+        state: z.string(),
+        time_ms: z.number(),
+      }),
+    ),
     revivals_today: z.number(),
     revive: z.string().nullable(),
     wish: z.string().nullable(),

@@ -9,6 +9,7 @@ import { pathsBelow } from "../cell/layout.ts";
 import { isKeeperAlive, isLocked, readLife } from "../cell/life.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
 import { reportCell, scanCells } from "../cell/scan.ts";
+import type { EffectNote } from "../effects/notes.ts";
 import { readFlowPositions } from "../flow/operations/positions.ts";
 import { epochSeconds } from "../platform/clock.ts";
 import { readJsonFile } from "../platform/json-file.ts";
@@ -19,6 +20,7 @@ import { readRunPositions } from "../run/stores/positions.ts";
 import { openVault } from "../snapshot/vault/vault.ts";
 import type { ReadContext } from "./context.ts";
 import { type AgentState, describeError, nextAction, stateOf } from "./describe.ts";
+import { readEffectFacts } from "./effect-facts.ts";
 import { createInactiveLookup } from "./inactive.ts";
 import { agentLog, pitLockFile } from "./paths.ts";
 import type { MissionRecord } from "./record/record.ts";
@@ -44,6 +46,8 @@ export interface MissionView {
     readonly created_ms: number;
     readonly reason: string;
   } | null;
+  /** What the mission did after the checkpoint that its cell was last restored to: it is not undone. */
+  readonly done_since: readonly EffectNote[];
   readonly revivals_today: number;
   readonly revive: string | null;
   readonly wish: string | null;
@@ -117,6 +121,7 @@ function view(
     last_activity_ms: lastActivityMs(config, root) || null,
     last_progress_ms: lastProgressMs(root) || null,
     last_checkpoint: lastCheckpoint(machine, config, mission),
+    done_since: readEffectFacts(machine, root).doneSince,
     revivals_today: [...(record?.revivals_ms ?? []), ...(record?.retries_ms ?? [])].filter(
       (ms) => nowMs - ms < DAY_MS,
     ).length,

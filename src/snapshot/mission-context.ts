@@ -3,6 +3,7 @@ import { existsSync, lstatSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellRoot, isInside, type MissionId } from "../cell/mission-id.ts";
+import { type EffectHistory, openHistory } from "../effects/history.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { Registry } from "../registry/registry.ts";
@@ -17,6 +18,8 @@ export interface MissionContext {
   readonly mission: MissionId;
   readonly cellRoot: string;
   readonly vault: Vault;
+  /** What the mission did to the outside world; never restored. */
+  readonly effects: EffectHistory;
   /** Can be deleted at any time: stat cache, private git index. */
   readonly cacheDirectory: string;
   /** Version of Lazarus, for the metadata. */
@@ -67,6 +70,7 @@ export function openMissionContext(
     mission,
     cellRoot: root,
     vault,
+    effects: openHistory(machine, root),
     cacheDirectory: join(config.run_dir, "cache", mission),
     version: options.version,
     onProgress: options.onProgress ?? (() => {}),

@@ -24,6 +24,7 @@ const withPrefix = (prefix: string) => points.filter((name) => name.startsWith(p
 /** Points that a plain restore does not reach; they are tested below or in restore-rare.test.ts. */
 const ELSEWHERE = new Set([
   "snapshot.restore.rebuilt",
+  "snapshot.restore.rebuild-marked",
   "snapshot.restore.put-back",
   "snapshot.restore.set-aside",
   "snapshot.restore.copied-across",
@@ -222,6 +223,7 @@ describe.concurrent("a restore killed with SIGKILL", () => {
 describe.concurrent("a restore of a missing cell killed with SIGKILL", () => {
   for (const point of [
     "snapshot.restore.rebuilt",
+    "snapshot.restore.rebuild-marked",
     "snapshot.restore.put-back",
     ...withPrefix("snapshot.restore.to-"),
   ]) {

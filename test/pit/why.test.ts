@@ -120,6 +120,7 @@ function render(death: Death, record: MissionRecord, nowMs: number, preview?: Re
     last_activity_ms: nowMs - 2000,
     last_progress_ms: null,
     last_checkpoint: death.saved ? { id: "20261118-000000-aaaaaa", created_ms: 0, reason: "baseline" } : null,
+    done_since: [],
     revivals_today: death.earlierRevivals ?? 0,
     revive: null,
     wish: record.wish,

@@ -1,6 +1,7 @@
 // Runs a command under a key at most once, and records how it ended. Order: read flow and lock → decide, and make "started"
-// durable → run the command → make "ended" durable. A crash between the two leaves an unknown outcome, which is reported
-// and never retried automatically (INV-5).
+// durable, in the record and then in the mission's effect history → run the command → make "ended" durable, in the history
+// and then in the record. A crash between the two leaves an unknown outcome, which is reported and never retried
+// automatically (INV-5).
 import { existsSync, rmSync } from "node:fs";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { removeFile, replaceFile } from "../../platform/durable.ts";
@@ -17,6 +18,7 @@ import type { FlowPlace, Workspace } from "../document/workspace.ts";
 import { mutexPath, withChangeMutex } from "../locking/change-mutex.ts";
 import { describeOwner, livenessOf, type Owner, ownerFields, selfOwner } from "../locking/owner.ts";
 import { lockedError, lockVerdict, readLock } from "../locking/resume-lock.ts";
+import { consultHistory, type OnceHistory, openOnceHistory, recordEnd } from "./history.ts";
 import { type Captured, mapCaptured, parseCaptured } from "./output.ts";
 import {
   decideOnce,
@@ -62,6 +64,8 @@ export interface OnceResult {
 
 interface Claim {
   readonly paths: OncePaths;
+  /** Undefined outside a cell. */
+  readonly effect: OnceHistory | undefined;
   readonly attempt: number;
   readonly record: Record<string, unknown>;
 }
@@ -75,8 +79,8 @@ export async function runOnce(workspace: Workspace, request: OnceRequest): Promi
   const claimed = await withChangeMutex(machine, mutexPath(place.directory, place.stem), () =>
     claim(workspace, place, request, command.text),
   );
-  if ("replay" in claimed) return replayed(claimed.replay, claimed.paths, request);
-  const { paths, attempt, record } = claimed;
+  if ("replay" in claimed) return replayed(claimed.replay, claimed.recordFile, request);
+  const { paths, attempt, record, effect } = claimed;
   let end: CommandEnd;
   try {
     end = await runCommand({
@@ -92,7 +96,7 @@ export async function runOnce(workspace: Workspace, request: OnceRequest): Promi
     });
   } catch (error) {
     // No process was created. Withdraw the claim: it counts as busy as long as this process lives.
-    removeFile(machine.disk, paths.record);
+    withdraw(machine, claimed);
     throw asLazarusError(
       error,
       `starting the command of ${quoted(request.key)} in ${request.cwd}`,
@@ -101,7 +105,7 @@ export async function runOnce(workspace: Workspace, request: OnceRequest): Promi
   }
   if (!end.began) {
     const now = readRecord(paths.record);
-    if (typeof now !== "string" && now.attempt === attempt) removeFile(machine.disk, paths.record);
+    if (typeof now !== "string" && now.attempt === attempt) withdraw(machine, claimed);
     throw notBegunError(request, paths, end);
   }
   crashPoint("flow.once.command-ended");
@@ -109,6 +113,8 @@ export async function runOnce(workspace: Workspace, request: OnceRequest): Promi
   const ended = { exitCode: end.exitCode, signal: end.signal, stdout: stdout.output, stderr: stderr.output };
   const content = { ...record, state: "ended", endedAt: formatIso(machine.clock.nowMs()), ...ended };
   try {
+    if (effect !== undefined) recordEnd(effect, attempt, ended);
+    crashPoint("flow.once.end-in-history");
     replaceFile(machine.disk, paths.record, formatExact(content));
   } catch (error) {
     throw notRecordedError(request, paths, end, error);
@@ -127,21 +133,29 @@ function claim(
   place: FlowPlace,
   request: OnceRequest,
   commandText: string,
-): Claim | { replay: OnceRecord; paths: OncePaths } {
+): Claim | { replay: OnceRecord; recordFile: string } {
   const { machine, root } = workspace;
   const flow = openFlow(root, place);
   const lock = readLock(place);
   if (lockVerdict(machine, lock, request.me) === "held") throw lockedError(place, lock, "working on");
   const paths = oncePaths(place, flow.idempotencyKey, request.key);
-  const found = readRecord(paths.record);
+  const effect = openOnceHistory(machine, paths.record);
+  const {
+    record: found,
+    fromHistory,
+    traceable,
+    attempts,
+  } = consultHistory(readRecord(paths.record), effect);
   const self = selfOwner(machine.processes);
   const owner = typeof found === "string" ? "dead" : livenessOf(machine.processes, found.owner, self);
-  const trace = typeof found !== "string" && owner === "dead" ? traceOf(machine, found, paths, self) : GONE;
+  const hasTrace = typeof found !== "string" && owner === "dead" && traceable;
+  const trace = hasTrace ? traceOf(machine, found, paths, self) : GONE;
   const decision = decideOnce(found, owner, trace, request);
-  if (decision.act === "replay") return { replay: decision.record, paths };
+  const recordFile = fromHistory && effect !== undefined ? effect.history.file : paths.record;
+  if (decision.act === "replay") return { replay: decision.record, recordFile };
   if (decision.act !== "run") throw refusalError(decision, found, paths, request, place);
   // An unreadable record does not tell how many attempts there were; their pid files do.
-  let { attempt } = decision;
+  let attempt = Math.max(decision.attempt, attempts + 1);
   while (existsSync(paths.pidFile(attempt))) attempt += 1;
   const record = {
     schema: "lazarus.flow-once/1",
@@ -158,7 +172,39 @@ function claim(
   makePrivateDirectory(workspace, place.directory, ONCE, place.stem);
   replaceFile(machine.disk, paths.record, formatExact(record));
   crashPoint("flow.once.start-recorded");
-  return { paths, attempt, record };
+  if (effect !== undefined && !startInHistory(effect, request, place, record, self)) {
+    removeFile(machine.disk, paths.record);
+    throw refusalError({ act: "busy", why: "owner-alive" }, "absent", paths, request, place);
+  }
+  crashPoint("flow.once.start-in-history");
+  return { paths, effect, attempt, record };
+}
+
+/** False when another process started the same attempt first, for example under the mutex of another workspace. */
+function startInHistory(
+  { history, id }: OnceHistory,
+  { key, env }: OnceRequest,
+  { stem }: FlowPlace,
+  { attempt, command, commandHash }: { attempt: number; command: string; commandHash: string },
+  self: Owner,
+): boolean {
+  return history.start({
+    source: "once",
+    id,
+    attempt,
+    digest: commandHash,
+    name: key,
+    where: stem,
+    what: command.slice(0, 200),
+    epoch: Number(env.LAZARUS_EPOCH) || null,
+    owner: ownerFields(self),
+  });
+}
+
+/** The command was not started. In the history first: the record alone may then be removed or not. */
+function withdraw({ disk }: Machine, { effect, attempt, paths }: Claim): void {
+  effect?.history.append({ source: "once", id: effect.id, attempt, state: "withdrawn" });
+  removeFile(disk, paths.record);
 }
 
 const GONE: Trace = { state: "gone" };
@@ -169,7 +215,7 @@ function traceOf(machine: Machine, record: OnceRecord, paths: OncePaths, self: O
   return resolveTrace(paths.pidFile(record.attempt), (pid) => machine.processes.identify(pid)?.startTime);
 }
 
-function replayed(record: OnceRecord, paths: OncePaths, request: OnceRequest): OnceResult {
+function replayed(record: OnceRecord, recordFile: string, request: OnceRequest): OnceResult {
   const { document } = record;
   const other = record.commandHash !== hashOf(request.command);
   return {
@@ -179,7 +225,7 @@ function replayed(record: OnceRecord, paths: OncePaths, request: OnceRequest): O
     attempt: record.attempt,
     stdout: parseCaptured(document.stdout),
     stderr: parseCaptured(document.stderr),
-    recordFile: paths.record,
+    recordFile,
     remarks: other ? [`key ${quoted(request.key)} was used for a different command; this is its record`] : [],
   };
 }

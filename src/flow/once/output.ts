@@ -75,6 +75,19 @@ export async function mapCaptured(
   return { ...output, head: await changed(output.head), tail: await changed(output.tail) };
 }
 
+/** At most `bytes` of the output: its head and tail. */
+export function shortenCaptured(output: Captured, bytes: number): Captured {
+  const { encoding, omittedBytes } = output;
+  const head = Buffer.from(output.head, encoding);
+  const tail = Buffer.from(output.tail, encoding);
+  if (head.length + tail.length <= bytes) return output;
+  const capture = createCapture(bytes / 2, bytes / 2);
+  capture.add(head);
+  capture.add(tail);
+  const short = capture.finish();
+  return { ...short, omittedBytes: short.omittedBytes + omittedBytes };
+}
+
 /** The bytes to print again, with a line that says how much is missing. */
 export function replayBytes({ encoding, head, tail, omittedBytes }: Captured): Buffer {
   const gap = omittedBytes > 0 ? `\n[… ${omittedBytes} bytes not recorded …]\n` : "";

@@ -92,21 +92,4 @@ describe("what a restore does to the flows", () => {
     ]);
     expect(describeFlowMove(after, after)).toEqual([]);
   });
-
-  it("names commands that would run a second time", () => {
-    const ran = (position: FlowPosition, onceRecords: number) => ({ ...position, onceRecords });
-    const before = [
-      ran(at("deploy", "announce", 3), 3),
-      ran(at("new", "x", 0), 1),
-      ran(at("same", "s", 1), 2),
-    ];
-    const after = [ran(at("deploy", "build", 1), 1), at("same", "s", 1)];
-    expect(describeFlowMove(before, after)).toEqual([
-      'flow deploy goes back from step "announce" (in_progress, 3 done) to step "build" (in_progress, 1 done); 2 completed steps will count as not done; the records of 2 at-most-once commands that have run since will be lost: check before they run again',
-      "flow new is removed: it is not in the checkpoint; the record of 1 at-most-once command that has run since will be lost: check before it runs again",
-      'flow same stays at step "s" (in_progress, 1 done); the records of 2 at-most-once commands that have run since will be lost: check before they run again',
-    ]);
-    expect(describeFlowMove(before, before)).toEqual([]);
-    expect(describeFlowMove(after, before).join()).not.toContain("at-most-once");
-  });
 });

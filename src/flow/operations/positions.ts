@@ -90,26 +90,13 @@ export function describeFlowMove(before: readonly FlowPosition[], after: readonl
 }
 
 function describeMove(from: FlowPosition | undefined, to: FlowPosition | undefined): string | undefined {
-  const lost = describeLostRecords(from, to);
-  if (to === undefined) {
-    return from && `flow ${from.workflowId} is removed: it is not in the checkpoint${lost}`;
-  }
+  if (to === undefined) return from && `flow ${from.workflowId} is removed: it is not in the checkpoint`;
   if (from === undefined) return `flow ${to.workflowId} is restored at ${describePosition(to)}`;
-  if (describePosition(from) === describePosition(to))
-    return lost && `flow ${to.workflowId} stays at ${describePosition(to)}${lost}`;
+  if (describePosition(from) === describePosition(to)) return undefined;
   const steps = from.completedSteps - to.completedSteps;
   const done = steps > 0 ? `; ${steps} completed step${steps === 1 ? "" : "s"} will count as not done` : "";
   const direction = steps >= 0 ? "goes back" : "goes forward";
-  return `flow ${to.workflowId} ${direction} from ${describePosition(from)} to ${describePosition(to)}${done}${lost}`;
-}
-
-/** A restore does not undo effects on the outside world: a command whose record is removed would run a second time. */
-function describeLostRecords(from: FlowPosition | undefined, to: FlowPosition | undefined): string {
-  const count = (from?.onceRecords ?? 0) - (to?.onceRecords ?? 0);
-  if (count <= 0) return "";
-  return count === 1
-    ? "; the record of 1 at-most-once command that has run since will be lost: check before it runs again"
-    : `; the records of ${count} at-most-once commands that have run since will be lost: check before they run again`;
+  return `flow ${to.workflowId} ${direction} from ${describePosition(from)} to ${describePosition(to)}${done}`;
 }
 
 function describePosition({ status, currentStep, completedSteps }: FlowPosition): string {

@@ -1,8 +1,9 @@
 // What a revived agent finds: state/resume.json for programs, artifacts/handoff.md for readers. Both say why it died, which
-// checkpoint has its state, which flow step is next, which effects are unknown and what changed on disk. Text from logs
-// and flows is data: indented as code, never mixed with instructions.
+// checkpoint has its state, which flow step is next, which effects happened that the files do not know of, which are
+// unknown, and what changed on disk. Text from logs and flows is data: indented as code, never mixed with instructions.
 import { dirname, join } from "node:path";
 import { refuseOutside } from "../../cell/mission-id.ts";
+import { describeEffect, type EffectNote } from "../../effects/notes.ts";
 import type { FlowPosition } from "../../flow/operations/positions.ts";
 import { makeDirectory, replaceFile } from "../../platform/durable.ts";
 import { exactNumbers, readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
@@ -20,6 +21,11 @@ export interface ResumeFacts {
   readonly stepBackTo: string | null;
   readonly flows: readonly FlowPosition[];
   readonly runs: readonly RunPosition[];
+  /** Effects after the state that the files were restored to, and effects with an unknown outcome. */
+  readonly doneSince: readonly EffectNote[];
+  readonly unknown: readonly EffectNote[];
+  /** Set when the effect history cannot be read, completely or in part. */
+  readonly historyProblem: string | null;
   /** What the step back changed on disk, one line each; the first few hundred. */
   readonly changes: readonly string[];
   readonly changesInAll: number;
@@ -62,7 +68,13 @@ export function resumeDocument(facts: ResumeFacts): Record<string, unknown> {
       step: run.step,
       unknown_effects: run.unknownEffects,
     })),
-    unknown_effects: facts.runs.reduce((sum, run) => sum + run.unknownEffects, 0),
+    unknown_effects: facts.runs.reduce(
+      (sum, run) => sum + run.unknownEffects,
+      unknownElsewhere(facts).length,
+    ),
+    done_since: facts.doneSince,
+    unknown: facts.unknown,
+    history_problem: facts.historyProblem,
     changed_on_disk: { in_all: facts.changesInAll, paths: facts.changes },
   };
 }
@@ -75,6 +87,54 @@ function openRuns({ runs }: ResumeFacts): RunPosition[] {
   return runs.filter(
     ({ status, unknownEffects }) => status === "running" || status === "needs-human" || unknownEffects > 0,
   );
+}
+
+/** Unknown effects that no run in the cell has: of flows, and of runs that went back. */
+function unknownElsewhere({ unknown, runs }: ResumeFacts): EffectNote[] {
+  const counted = new Set(runs.filter(({ unknownEffects }) => unknownEffects > 0).map(({ runId }) => runId));
+  return unknown.filter(({ source, where }) => source !== "run" || !counted.has(where));
+}
+
+const EFFECTS_LISTED = 100;
+
+/** As code: names and commands are data. */
+function effectLines(effects: readonly EffectNote[]): string[] {
+  const lines = effects.slice(-EFFECTS_LISTED).map((effect) => `    ${describeEffect(effect)}`);
+  return effects.length > EFFECTS_LISTED
+    ? [`    … ${effects.length - EFFECTS_LISTED} earlier ones are in state/resume.json`, ...lines]
+    : lines;
+}
+
+function effectSections(facts: ResumeFacts): string[] {
+  const lines: string[] = [];
+  if (facts.doneSince.length > 0) {
+    lines.push(
+      "",
+      "## Done since",
+      "",
+      "These happened after the state that the files were restored to. They are not undone, and your files do not know of",
+      "them. The same key or call returns the recorded result; do not repeat them another way.",
+      "",
+      ...effectLines(facts.doneSince),
+    );
+  }
+  const runs = facts.runs.filter(({ unknownEffects }) => unknownEffects > 0);
+  const elsewhere = unknownElsewhere(facts);
+  lines.push("", "## Effects with unknown outcome", "");
+  if (facts.historyProblem !== null) lines.push(`The list may be incomplete: ${facts.historyProblem}.`, "");
+  else if (runs.length + elsewhere.length === 0) lines.push("None.");
+  for (const run of runs)
+    lines.push(
+      `- run \`${run.runId}\`: ${run.unknownEffects}; check what happened, then record it with \`lazarus runs resolve\``,
+    );
+  if (elsewhere.length > 0) {
+    lines.push(
+      "Check what happened. What did not happen runs again with `lazarus flow once --retry-unknown`.",
+      "",
+      ...effectLines(elsewhere),
+    );
+  }
+  return lines;
 }
 
 export function handoffText(facts: ResumeFacts): string {
@@ -117,13 +177,7 @@ export function handoffText(facts: ResumeFacts): string {
     );
   }
   for (const run of runs) lines.push(`- run \`${run.runId}\`: ${run.status} at step ${run.step}`);
-  const unknown = facts.runs.filter(({ unknownEffects }) => unknownEffects > 0);
-  lines.push("", "## Effects with unknown outcome", "");
-  if (unknown.length === 0) lines.push("None.");
-  for (const run of unknown)
-    lines.push(
-      `- run \`${run.runId}\`: ${run.unknownEffects}; check what happened, then record it with \`lazarus runs resolve\``,
-    );
+  lines.push(...effectSections(facts));
   if (end !== null && end.last_words.length > 0)
     lines.push("", "## Log tail", "", ...end.last_words.map((line) => `    ${line}`));
   return `${lines.join("\n")}\n`;

@@ -9,6 +9,7 @@ import { readJsonFile } from "../../platform/json-file.ts";
 import type { Lock } from "../../platform/lock.ts";
 import { readRunPositions } from "../../run/stores/positions.ts";
 import type { PitContext } from "../context.ts";
+import { readEffectFacts } from "../effect-facts.ts";
 import type { MissionRecord, RecordedLife } from "../record/record.ts";
 import { fillPlaceholders } from "./resume-command.ts";
 import { writeResumeNote } from "./resume-note.ts";
@@ -71,6 +72,7 @@ async function prepareRevival(
     stepBackTo,
     flows: readFlowPositions(cell.root),
     runs: readRunPositions(cell.root),
+    ...readEffectFacts(machine, cell.root),
     changes: changes.slice(0, CHANGES_LISTED),
     changesInAll: changes.length,
   });

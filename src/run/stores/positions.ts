@@ -105,7 +105,7 @@ export function describeRunMove(before: readonly RunPosition[], after: readonly 
     else if (run.step < previous.step) {
       sentences.push(
         `${name} went back from step ${previous.step} to step ${run.step}: its effects after that step are not undone, ` +
-          "and a resume may repeat them with the same effect ids.",
+          "and a resume replays those that it calls again with the same input.",
       );
     } else if (run.step > previous.step)
       sentences.push(`${name} went forward from step ${previous.step} to step ${run.step}.`);

@@ -55,13 +55,15 @@ export async function capture(
   requireCell(context);
   const createdAtMs = context.machine.clock.nowMs();
   const identity = { id: timeOrderedId(createdAtMs, context.machine.ids), createdAtMs };
+  // Before the cell is read: an effect that happens meanwhile counts as later.
+  const effects = { position: context.effects.position() };
   try {
     const baseline = openBaseline(context);
     const collected = await collect(context, options, baseline, identity);
     const { stored, cache } = collected;
     const passed = passGate(context, { ...stored, below: baseline.cache, cache });
     const flaws = [...collected.flaws, ...passed.flaws];
-    return publish(context, options, baseline, { ...collected, ...passed, flaws, identity });
+    return publish(context, options, baseline, { ...collected, ...passed, flaws, identity, effects });
   } finally {
     emptyScratch(context);
   }
@@ -69,6 +71,7 @@ export async function capture(
 
 /** Everything that a checkpoint consists of, stored but not published. */
 interface Collected extends Rounds {
+  readonly effects: NonNullable<CheckpointMetadata["effects"]>;
   readonly git: GitPosition;
 }
 
@@ -77,7 +80,7 @@ async function collect(
   options: CaptureOptions,
   { head, cache, damage }: Baseline,
   identity: Identity,
-): Promise<Collected> {
+): Promise<Omit<Collected, "effects">> {
   await using pool = createCapturePool();
   const usesGit = options.git !== false;
   // Git writes into its own directory, which is therefore walked after the commit.
@@ -135,6 +138,7 @@ function publish(
     git: made.git,
     counts: countEntries(survey, stored, fresh),
     ...readPositions(context.cellRoot),
+    effects: made.effects,
     flaws,
     excluded: excludedPatterns(context),
     checked: true,
@@ -159,8 +163,9 @@ function compact(context: MissionContext, chain: readonly LayerRef[]): readonly 
 
 function isSamePosition(
   metadata: CheckpointMetadata,
-  { git, flaws }: Pick<Collected, "git" | "flaws">,
+  { git, flaws, effects }: Pick<Collected, "git" | "flaws" | "effects">,
 ): boolean {
+  if ((metadata.effects?.position ?? 0) !== effects.position) return false;
   const { status: _, ...now } = git;
   const { status: __, ...then } = metadata.git;
   return JSON.stringify(now) === JSON.stringify(then) && sorted(flaws) === sorted(metadata.flaws);

@@ -108,6 +108,8 @@ export interface CheckpointMetadata {
   };
   readonly flows: readonly FlowPosition[];
   readonly runs: readonly RunPosition[];
+  /** How much of the mission's effect history is older than this checkpoint, in bytes. Absent in older checkpoints. */
+  readonly effects?: { readonly position: number };
   readonly flaws: readonly Flaw[];
   /** Exclude patterns; a restore never removes a path that they match. */
   readonly excluded: readonly string[];

@@ -18,11 +18,7 @@ export async function lockVault(context: MissionContext, purpose: string): Promi
   try {
     const finished = finishInterruptedRestore(context, lock);
     recordRollForward(context, finished);
-    const release = () => {
-      context.vault.keepReserve();
-      lock[Symbol.dispose]();
-    };
-    return { lock, finished, [Symbol.dispose]: release };
+    return { lock, finished, [Symbol.dispose]: () => lock[Symbol.dispose]() };
   } catch (error) {
     lock[Symbol.dispose]();
     throw error;

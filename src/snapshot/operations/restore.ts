@@ -1,10 +1,11 @@
 // Restores a mission's cell from its vault (INV-3). Write order matters: mission lock → refuse under a live agent → vault
 // lock → finish an interrupted restore → open the target → safety checkpoint → plan → refuse what is in use → stage and
-// verify → journal → apply → record. Nothing in the cell changes before the journal is durable. A missing cell is built
-// next to its final path and renamed.
+// verify → journal → mark in the effect history → apply → record. Nothing in the cell changes before the journal is
+// durable. A missing cell is built next to its final path and renamed.
 import { existsSync, renameSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { lockSettledMission } from "../../cell/mission-lock.ts";
+import type { EffectNote } from "../../effects/notes.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
@@ -15,6 +16,7 @@ import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { OWN_NAMES } from "../model/paths.ts";
 import { createMatcher } from "../path-patterns.ts";
 import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
+import { doneSinceCheckpoint, effectsPosition, markRestore } from "../restore/effects.ts";
 import { fillDirectory, prepareDirectory } from "../restore/fill-directory.ts";
 import { writeJournal } from "../restore/journal.ts";
 import { detectCapabilities } from "../restore/make-path.ts";
@@ -67,6 +69,8 @@ export interface RestoreResult {
   readonly safetyFlaws: readonly Flaw[];
   /** How the positions of flows and runs change, one sentence each. */
   readonly moves: readonly string[];
+  /** What the mission did to the outside world after the checkpoint: it is not undone. */
+  readonly doneSince: readonly EffectNote[];
   /** Set when an agent may be running in the cell. */
   readonly alive: FreshHeartbeat | undefined;
   /** An interrupted restore that was finished first. */
@@ -102,7 +106,8 @@ export async function restoreTarget(
     : await restoreMissingCell(context, opened, scope, options.signal);
   const { kind, by } = options;
   recordRestore(context, { ...restored, kind, by, target: target.id, safety });
-  return { ...restored, target, safety: safety?.ref ?? null, alive, finished: locked.finished };
+  const doneSince = doneSinceCheckpoint(context, opened.checkpoint, scope);
+  return { ...restored, doneSince, target, safety: safety?.ref ?? null, alive, finished: locked.finished };
 }
 
 /** Held until the restore is done, so that no agent starts in a cell that is half restored. */
@@ -157,7 +162,8 @@ async function restoreInPlace(context: MissionContext, lock: Lock, request: InPl
   refuseOpenFiles(context, plan);
   const flaws = await withGoodCheckpointHint(vault, target, () => stagePlan(context, plan, source, signal));
   const ids = { target: target.id, safety: saved.ref.id, safetyMs: saved.ref.createdAtMs };
-  const journal = { mission, cellRoot, ...ids, flaws, plan };
+  const effects = scope.only === undefined ? effectsPosition(source.checkpoint.metadata) : null;
+  const journal = { mission, cellRoot, ...ids, effects, flaws, plan };
   try {
     writeJournal(context.machine, vault.journalFile, journal);
   } catch (error) {
@@ -203,6 +209,7 @@ export async function previewRestore(
     flaws: [],
     safetyFlaws: now.flaws,
     moves: [],
+    doneSince: doneSinceCheckpoint(context, source.checkpoint, scope),
     alive: isMissing ? undefined : findFreshHeartbeat(context),
     finished: undefined,
   };
@@ -271,6 +278,8 @@ async function rebuildCell(
     const { flaws } = await fillDirectory(source, into, false);
     syncPaths(directory, [...source.listing.keys()]);
     crashPoint("snapshot.restore.rebuilt");
+    markRestore(context.effects, ref.id, scope.only === undefined ? effectsPosition(metadata) : null);
+    crashPoint("snapshot.restore.rebuild-marked");
     renameSync(directory, context.cellRoot);
     syncPaths(dirname(context.cellRoot), ["."]);
     crashPoint("snapshot.restore.put-back");

@@ -17,6 +17,8 @@ export interface Journal {
   readonly safety: string;
   /** When the safety checkpoint began: later writes are in no checkpoint. */
   readonly safetyMs: number;
+  /** The position of the restored checkpoint in the effect history; null when only some paths are restored. */
+  readonly effects?: number | null;
   /** Paths that could not be staged exactly. */
   readonly flaws: readonly Flaw[];
   readonly plan: RestorePlan;

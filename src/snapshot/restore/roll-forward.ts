@@ -14,6 +14,7 @@ import { createMatcher } from "../path-patterns.ts";
 import { createLayerReader } from "../vault/layer-reader.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
 import { applyPlan } from "./apply.ts";
+import { markRestore } from "./effects.ts";
 import { clearJournal, type Journal, readJournal, setAsideJournal } from "./journal.ts";
 import { detectCapabilities, makeSpecial } from "./make-path.ts";
 import type { Changes, RestorePlan } from "./plan.ts";
@@ -69,6 +70,8 @@ export function applyJournal(context: MissionContext, journal: Journal): Restore
   const { plan } = journal;
   const flaws: Flaw[] = [...journal.flaws];
   try {
+    markRestore(context.effects, journal.target, journal.effects ?? null);
+    crashPoint("snapshot.restore.history-marked");
     markSafety(context, journal, flaws);
     crashPoint("snapshot.restore.safety-marked");
     const cellRoot = realpathSync(context.cellRoot);

@@ -1,10 +1,11 @@
+import { describeEffect } from "../../../effects/notes.ts";
 import type { AgentState } from "../../../pit/describe.ts";
 import { type MissionView, pitOwner, viewMission, viewMissions } from "../../../pit/view.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { formatDuration } from "../../render/format.ts";
-import type { Painter } from "../../render/paint.ts";
+import { escapeControls, type Painter } from "../../render/paint.ts";
 import { type Column, renderTable } from "../../render/table.ts";
 
 export const command = defineCommand({
@@ -45,8 +46,21 @@ function show(context: CliContext, missions: MissionView[], pit: number | null, 
     if (missions.length === 0) return "no missions yet; start one with: lazarus run my-mission -- COMMAND\n";
     const width = Math.min(context.terminal.columns, 120);
     const table = renderTable(columns(context.paint, nowMs), missions, width);
-    return `${table}${pit === null ? "no pit is running: agents are not revived; start one with: lazarus pit" : `pit is running (process ${pit})`}\n`;
+    return `${table}${missions.map(doneSinceLines).join("")}${pit === null ? "no pit is running: agents are not revived; start one with: lazarus pit" : `pit is running (process ${pit})`}\n`;
   });
+}
+
+const MAX_LISTED = 10;
+
+/** What was done after the checkpoint that a cell was last restored to. */
+function doneSinceLines({ mission_id, done_since }: MissionView): string {
+  if (done_since.length === 0) return "";
+  const lines = done_since
+    .slice(-MAX_LISTED)
+    .map((effect) => `  ${escapeControls(describeEffect(effect))}\n`);
+  const more =
+    done_since.length > MAX_LISTED ? `  and ${done_since.length - MAX_LISTED} earlier; all: --json\n` : "";
+  return `${mission_id}: done since the checkpoint it was restored to, and not undone:\n${lines.join("")}${more}`;
 }
 
 function columns(paint: Painter, nowMs: number): Column<MissionView>[] {

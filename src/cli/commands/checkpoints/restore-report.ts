@@ -1,5 +1,6 @@
 // Output shared by `restore` and `undo`: the changes, the positions of flows and runs, and what could not be restored
 // exactly.
+import { describeEffect, type EffectNote } from "../../../effects/notes.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import type { CheckpointRef, Flaw } from "../../../snapshot/model/entry.ts";
@@ -34,9 +35,21 @@ export function concludeRestore(context: CliContext, result: RestoreResult): num
     sayFlaws(context, "not restored exactly by that restore:", finished.flaws);
   }
   for (const move of result.moves) context.say(escapeControls(move));
+  sayDoneSince(context, result.doneSince);
   sayFlaws(context, "not restored exactly:", flaws);
   sayFlaws(context, "not saved exactly in the safety checkpoint:", safetyFlaws);
   return flaws.length + safetyFlaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;
+}
+
+const MAX_LISTED = 20;
+
+/** A restore does not undo effects on the outside world; `flow once` and runs replay them from the history. */
+export function sayDoneSince(context: CliContext, effects: readonly EffectNote[]): void {
+  if (effects.length === 0) return;
+  context.say("done since that checkpoint, not undone, and not repeated under the same key:");
+  for (const effect of effects.slice(-MAX_LISTED)) context.say(`  ${escapeControls(describeEffect(effect))}`);
+  if (effects.length > MAX_LISTED)
+    context.say(`  and ${effects.length - MAX_LISTED} earlier; all of them: --json`);
 }
 
 export function sayFlaws(context: CliContext, head: string, flaws: readonly Flaw[]): void {
@@ -55,6 +68,7 @@ export function restoreDocument(missionContext: MissionContext, result: RestoreR
     counts: countChanges(changes),
     ...changes,
     moves: result.moves,
+    done_since: result.doneSince,
     flaws: result.flaws,
     safety_flaws: result.safetyFlaws,
     agent_may_be_alive: alive !== undefined,

@@ -10,7 +10,14 @@ import { openKnownMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
 import { describeChanges } from "../../render/changes.ts";
 import { formatBytes } from "../../render/format.ts";
-import { concludeRestore, describeRef, restoreDocument, sayFlaws, warnIfAlive } from "./restore-report.ts";
+import {
+  concludeRestore,
+  describeRef,
+  restoreDocument,
+  sayDoneSince,
+  sayFlaws,
+  warnIfAlive,
+} from "./restore-report.ts";
 
 export const command = defineCommand({
   about:
@@ -77,6 +84,7 @@ function preview(context: CliContext, missionContext: CliMission, result: Restor
       : `restoring ${missionContext.mission} to ${describeRef(target)} would change\n${describeChanges(changes, context.paint)}`,
   );
   sayFlaws(context, "could not be read:", result.safetyFlaws);
+  sayDoneSince(context, result.doneSince);
   if (!isEmptyPlan({ changes }))
     context.say(`nothing was changed; to restore: lazarus restore ${missionContext.mission} ${target.id}`);
   return 0;
