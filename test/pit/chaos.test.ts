@@ -1,0 +1,11 @@
+// 20 rounds of hostile agents and random kills; test/soak/chaos.test.ts has 300.
+import { expect, test } from "vitest";
+import { SEED } from "../seed.ts";
+import { chaosRounds } from "./chaos-rounds.ts";
+
+test("a harmless agent lives on among hostile ones, and no promise breaks", async ({ annotate }) => {
+  const tally = await chaosRounds(20, SEED);
+  await annotate(JSON.stringify(tally));
+  expect(tally).toMatchObject({ overlaps: [], missingCheckpoints: [], hijacked: false, leftovers: 0 });
+  expect(tally.lives).toBeGreaterThan(20);
+});
