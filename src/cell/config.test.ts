@@ -1,11 +1,30 @@
 // Spec "Config": defaults, lookup, LAZARUS_HOME, and a broken file as a clear error.
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LazarusError } from "../platform/errors.ts";
-import { type ConfigKey, isConfigKey, loadConfig, resolveConfig, type Surroundings } from "./config.ts";
+import { systemMachine } from "../platform/machine.ts";
+import {
+  type ConfigKey,
+  isConfigKey,
+  loadConfig,
+  resolveConfig,
+  type Surroundings,
+  trustFilePath,
+} from "./config.ts";
+import { distrustConfig, trustConfig } from "./config-trust.ts";
 
 let directory: string;
 let cwd: string;
@@ -152,6 +171,100 @@ describe("a config file", () => {
       '/c.json: unknown key "stale_afer_seconds" is not used',
       '/c.json: unknown key "__proto__" is not used',
     ]);
+  });
+});
+
+describe("a lazarus.json in the current directory", () => {
+  const LOCAL = { heartbeat_job: "local" };
+  const me = process.getuid!();
+  const look = (more: Partial<Surroundings> = {}) => loadConfig({ ...surroundings(), cwd, ...more });
+  const expectIgnored = (reason: RegExp, more?: Partial<Surroundings>) => {
+    const { file, ignored, config } = look(more);
+    expect(file).toBeUndefined();
+    expect(config.heartbeat_job).toBe("lazarus_pit");
+    expect(ignored).toMatch(reason);
+    expect(ignored).toContain("if its content is right: lazarus config trust, or name it with --config");
+  };
+  /** As if another user owned the path: root gives it away, other users pretend to be somebody else. */
+  const pretendForeign = (path: string): Partial<Surroundings> => {
+    if (me !== 0) return { userId: me + 1 };
+    chownSync(path, 4242, 4242);
+    return {};
+  };
+
+  it("that the user wrote is read, also if every user has a group", () => {
+    const file = write("cwd/lazarus.json", LOCAL);
+    expect(look()).toMatchObject({ file });
+    expect(look().ignored).toBeUndefined();
+    for (const path of [file, cwd]) chmodSync(path, statSync(path).mode | 0o020);
+    if (process.getgid!() === me) expect(look().file).toBe(file);
+  });
+
+  it("of another user, or in the directory of another user, is ignored", () => {
+    const file = write("cwd/lazarus.json", LOCAL);
+    expectIgnored(/belongs to another user/, pretendForeign(file));
+    rmSync(file);
+    write("cwd/lazarus.json", LOCAL);
+    expectIgnored(/belongs to another user/, pretendForeign(cwd));
+  });
+
+  it("that others can write is ignored", () => {
+    const file = write("cwd/lazarus.json", LOCAL);
+    chmodSync(file, 0o646);
+    expectIgnored(/other users can write to .*cwd\/lazarus\.json/);
+    chmodSync(file, 0o644);
+    chmodSync(cwd, 0o1777);
+    expectIgnored(/other users can write to .*cwd;/);
+    chmodSync(cwd, 0o755);
+    expect(look().file).toBe(file);
+    rmSync(file);
+    const elsewhere = write("open/lazarus.json", LOCAL);
+    chmodSync(join(directory, "open"), 0o777);
+    symlinkSync(elsewhere, file);
+    expectIgnored(/other users can write to .*open;/);
+  });
+
+  it("in a cell is ignored: of this home, of another one, and through a link", () => {
+    const root = look().config.missions_root;
+    cwd = join(root, "m1", "worktree", "deep");
+    mkdirSync(cwd, { recursive: true });
+    writeFileSync(join(cwd, "lazarus.json"), JSON.stringify(LOCAL));
+    expectIgnored(/it is in a cell below .*missions, where agents can write/);
+    const link = join(directory, "link");
+    symlinkSync(cwd, link);
+    expectIgnored(/it is in a cell below/, { cwd: link });
+
+    for (const name of ["config/cell.json", "meta/mission.json"]) write(`other-home/missions/m2/${name}`, {});
+    cwd = join(directory, "other-home/missions/m2/artifacts");
+    write("other-home/missions/m2/artifacts/lazarus.json", LOCAL);
+    expectIgnored(/it is in the cell .*m2, where an agent can write/);
+  });
+
+  it("where an agent works is ignored", () => {
+    const { run_dir: runDir } = look().config;
+    mkdirSync(join(runDir, "agents", "m1"), { recursive: true });
+    writeFileSync(join(runDir, "agents", "m1", "record.json"), JSON.stringify({ cwd: directory }));
+    write("cwd/lazarus.json", LOCAL);
+    expectIgnored(/the agent of m1 works in this directory/);
+  });
+
+  it("is read once it is trusted, until it changes; a file that is named is always read", () => {
+    const file = write("cwd/lazarus.json", LOCAL);
+    chmodSync(cwd, 0o777);
+    expectIgnored(/other users can write/);
+    expect(loadConfig(surroundings(), file).file).toBe(file);
+    expect(loadConfig(surroundings({ LAZARUS_CONFIG: file })).file).toBe(file);
+    const trustFile = trustFilePath(surroundings());
+    expect(trustConfig(systemMachine, trustFile, file)).toBe(realpathSync(file));
+    expect(look()).toMatchObject({ file });
+    expect(statSync(trustFile).mode & 0o777).toBe(0o600);
+    writeFileSync(file, JSON.stringify({ heartbeat_job: "changed" }));
+    expectIgnored(/it has changed since it was trusted, and other users can write/);
+    writeFileSync(file, JSON.stringify(LOCAL));
+    expect(look()).toMatchObject({ file });
+    expect(distrustConfig(systemMachine, trustFile, file)).toBe(true);
+    expect(distrustConfig(systemMachine, trustFile, file)).toBe(false);
+    expectIgnored(/other users can write/);
   });
 });
 

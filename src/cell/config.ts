@@ -5,6 +5,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { LazarusError } from "../platform/errors.ts";
 import { type JsonObject, readJsonFile } from "../platform/json-file.ts";
+import { whyUntrusted } from "./config-trust.ts";
 
 export const REQUIRED_SUBDIRS = ["meta", "config", "state", "logs", "artifacts", "worktree"] as const;
 
@@ -36,6 +37,8 @@ export interface EffectiveConfig {
   readonly file: string | undefined;
   /** Unknown keys; reported, never silently dropped. */
   readonly warnings: readonly string[];
+  /** A sentence about the `./lazarus.json` that was not read because it is not trusted. */
+  readonly ignored?: string;
   /** The whole file, for modules that have their own sections in it. */
   readonly document: JsonObject;
 }
@@ -45,6 +48,8 @@ export interface Surroundings {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly isRoot: boolean;
+  /** The user who runs the command; default: that of this process. */
+  readonly userId?: number | undefined;
 }
 
 /** The type of each key. */
@@ -66,7 +71,27 @@ const SECTIONS = new Set(["retention", "secrets", "snapshot", "pit", "alerts", "
 
 /** Finds, reads and checks the configuration. `explicitFile` is the value of `--config`. */
 export function loadConfig(surroundings: Surroundings, explicitFile?: string): EffectiveConfig {
-  const file = findConfigFile(surroundings, explicitFile);
+  const named = findNamedFile(surroundings, explicitFile);
+  if (named !== undefined) return readConfig(surroundings, named);
+  const standard = () => readConfig(surroundings, findStandardFile(surroundings));
+  const local = join(surroundings.cwd, "lazarus.json");
+  if (!existsSync(local)) return standard();
+  const trustFile = trustFilePath(surroundings);
+  const { userId = process.getuid?.() } = surroundings;
+  const outer = standard();
+  const { missions_root: missionsRoot, run_dir: runDir } = outer.config;
+  const reason = whyUntrusted(local, { userId, missionsRoot, runDir, trustFile });
+  if (reason === undefined) return readConfig(surroundings, local);
+  const ignored = `${local} is not used: ${reason}; if its content is right: lazarus config trust, or name it with --config`;
+  return { ...outer, ignored };
+}
+
+/** Where `lazarus config trust` stores what it accepts: next to the user's own config. */
+export function trustFilePath(surroundings: Surroundings): string {
+  return join(userConfigDirectory(surroundings), "trusted.json");
+}
+
+function readConfig(surroundings: Surroundings, file: string | undefined): EffectiveConfig {
   return resolveConfig(surroundings, file, file === undefined ? {} : readConfigFile(file));
 }
 
@@ -150,9 +175,8 @@ function userHome(surroundings: Surroundings): string {
   return surroundings.env.HOME || homedir();
 }
 
-/** The first file that exists. A file named explicitly must exist. */
-function findConfigFile(surroundings: Surroundings, explicitFile: string | undefined): string | undefined {
-  const { env, cwd } = surroundings;
+/** The file named by the caller; it must exist. */
+function findNamedFile({ env, cwd }: Surroundings, explicitFile: string | undefined): string | undefined {
   for (const [named, from] of [
     [explicitFile, "--config"],
     [env.LAZARUS_CONFIG, "LAZARUS_CONFIG"],
@@ -164,16 +188,20 @@ function findConfigFile(surroundings: Surroundings, explicitFile: string | undef
       hint: `ls -l ${path}, or omit ${from} to use the defaults`,
     });
   }
-  const home = lazarusHome(surroundings);
-  const candidates = [join(cwd, "lazarus.json")];
-  if (home !== undefined) candidates.push(join(home, "config.json"));
-  else {
-    candidates.push(
-      join(env.XDG_CONFIG_HOME || join(userHome(surroundings), ".config"), "lazarus", "config.json"),
-    );
-    candidates.push("/etc/lazarus/config.json");
-  }
+  return undefined;
+}
+
+/** The file of the home, else of the user, else of the system. */
+function findStandardFile(surroundings: Surroundings): string | undefined {
+  const candidates = [join(userConfigDirectory(surroundings), "config.json")];
+  if (lazarusHome(surroundings) === undefined) candidates.push("/etc/lazarus/config.json");
   return candidates.find((path) => existsSync(path));
+}
+
+/** LAZARUS_HOME, so that a trial is isolated, or the directory below the user's XDG config. */
+function userConfigDirectory(surroundings: Surroundings): string {
+  const { XDG_CONFIG_HOME: xdg } = surroundings.env;
+  return lazarusHome(surroundings) ?? join(xdg || join(userHome(surroundings), ".config"), "lazarus");
 }
 
 function readConfigFile(file: string): JsonObject {

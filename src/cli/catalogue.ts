@@ -317,6 +317,12 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
     summary: "show all settings and where each comes from",
     load: () => import("./commands/setup/config.ts"),
   },
+  "config trust": {
+    group: "setup",
+    rare: true,
+    summary: "accept the lazarus.json of a shared directory",
+    load: () => import("./commands/setup/config-trust.ts"),
+  },
   "gitea install-template": {
     group: "setup",
     rare: true,

@@ -61,7 +61,10 @@ export function createContext(parts: ContextParts, globals: GlobalValues): CliCo
       return parts.signal();
     },
     get config() {
-      config ??= loadConfig(surroundings, globals.config);
+      if (config === undefined) {
+        config = loadConfig(surroundings, globals.config);
+        if (config.ignored !== undefined) context.warn(config.ignored);
+      }
       return config;
     },
     get paint() {

@@ -1,6 +1,7 @@
 // The setup commands and `events`: their whole output and exit codes.
 
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { isRoot } from "../plain-user.ts";
 import { createWorld, type World } from "./hermetic.ts";
@@ -106,7 +107,7 @@ describe("config", () => {
       pit.gitea.repositories = not set  (default)
         accept proposals from these repositories only (owner/name); unset: from every repository with the secret
       pit.gitea.approvers = not set  (default)
-        users whose label counts as approval; unset: anyone whom the forge allows to set labels
+        users whose label counts as approval, except for their own proposals; unset: every proposal is ignored
       alerts.command = not set  (default)
         command line for /bin/sh; receives the alert as JSON on standard input
       alerts.webhook = not set  (default)
@@ -136,13 +137,39 @@ describe("config", () => {
     expect(world.show("config --json").replace(/,"settings":\[.*\]/, "")).toMatchInlineSnapshot(`
       "exit 0
       ── stdout
-      {"schema":"lazarus.config/1","file":"<world>/cwd/lazarus.json","values":{"missions_root":"<world>/home/missions","vault_root":"<world>/home/vault","heartbeat_dir":"<world>/home/heartbeats","registry_file":"<world>/home/registry.db","run_dir":"<world>/home/run","heartbeat_job":"lazarus_pit","heartbeat_interval_seconds":60,"stale_after_seconds":9,"required_subdirs":["meta","config","state","logs","artifacts","worktree"],"heartbeat_file":"state/heartbeat.json"},"origins":{"missions_root":"LAZARUS_HOME","heartbeat_job":"default","heartbeat_interval_seconds":"default","stale_after_seconds":"<world>/cwd/lazarus.json","required_subdirs":"default","heartbeat_file":"default","vault_root":"LAZARUS_HOME","heartbeat_dir":"LAZARUS_HOME","registry_file":"LAZARUS_HOME","run_dir":"LAZARUS_HOME"},"warnings":["<world>/cwd/lazarus.json: unknown key \\"stale_afer\\" is not used","<world>/cwd/lazarus.json: missions_root is ignored because LAZARUS_HOME is set to <world>/home"]}
+      {"schema":"lazarus.config/1","file":"<world>/cwd/lazarus.json","ignored":null,"values":{"missions_root":"<world>/home/missions","vault_root":"<world>/home/vault","heartbeat_dir":"<world>/home/heartbeats","registry_file":"<world>/home/registry.db","run_dir":"<world>/home/run","heartbeat_job":"lazarus_pit","heartbeat_interval_seconds":60,"stale_after_seconds":9,"required_subdirs":["meta","config","state","logs","artifacts","worktree"],"heartbeat_file":"state/heartbeat.json"},"origins":{"missions_root":"LAZARUS_HOME","heartbeat_job":"default","heartbeat_interval_seconds":"default","stale_after_seconds":"<world>/cwd/lazarus.json","required_subdirs":"default","heartbeat_file":"default","vault_root":"LAZARUS_HOME","heartbeat_dir":"LAZARUS_HOME","registry_file":"LAZARUS_HOME","run_dir":"LAZARUS_HOME"},"warnings":["<world>/cwd/lazarus.json: unknown key \\"stale_afer\\" is not used","<world>/cwd/lazarus.json: missions_root is ignored because LAZARUS_HOME is set to <world>/home"]}
       ── stderr
       warning: <world>/cwd/lazarus.json: unknown key "stale_afer" is not used
       warning: <world>/cwd/lazarus.json: missions_root is ignored because LAZARUS_HOME is set to <world>/home
       "
     `);
     expect(world.run(["config"]).stderr).toContain("warning: ");
+  });
+
+  it("that an agent wrote into its worktree does not redirect a human, until a human trusts it", () => {
+    world.run(["init", "m1"]);
+    const cwd = join(world.missions, "m1", "worktree");
+    writeFileSync(
+      join(cwd, "lazarus.json"),
+      '{"stale_after_seconds": 9, "alerts": {"command": "touch /tmp/x"}}',
+    );
+    const run = (words: string, env: Record<string, string> = {}) =>
+      world.run(words.split(" "), { cwd, env });
+    const value = () => JSON.parse(run("config --json").stdout);
+    expect(value()).toMatchObject({ file: null, values: { stale_after_seconds: 180 } });
+    expect(value().ignored).toContain("it is in a cell below");
+    const status = run("status");
+    expect(status.exit).toBe(0);
+    expect(status.stderr).toContain("lazarus.json is not used: it is in a cell below");
+    expect(status.stderr).toContain("lazarus config trust");
+    // Not by the agent itself.
+    expect(run("config trust", { LAZARUS_EPOCH: "1" })).toMatchObject({ exit: 2 });
+    const trusted = run("config trust");
+    expect(trusted.stderr).toContain("which sets: stale_after_seconds, alerts\n");
+    expect(value()).toMatchObject({ ignored: null, values: { stale_after_seconds: 9 } });
+    expect(run("config trust --remove").stderr).toContain("no longer trusted");
+    expect(value().file).toBe(null);
+    expect(run("config trust nowhere.json").exit).toBe(6);
   });
 
   it("without LAZARUS_HOME uses the user's directories", () => {

@@ -6,7 +6,8 @@ export const command = defineCommand({
   about:
     "Prints every setting with its value, where the value comes from (default, LAZARUS_HOME or a config file), its " +
     "default and its meaning. The config file is the first of --config, LAZARUS_CONFIG, ./lazarus.json, " +
-    "~/.config/lazarus/config.json and /etc/lazarus/config.json that exists. A wrong value is reported with its key.",
+    "~/.config/lazarus/config.json and /etc/lazarus/config.json that exists. ./lazarus.json is ignored, with a warning, if " +
+    "another user or an agent can write it; see: lazarus config trust --help. A wrong value is reported with its key.",
   positionals: [],
   options: {},
   examples: [
@@ -16,9 +17,10 @@ export const command = defineCommand({
   ],
   exits: [],
   run(context) {
-    const { config, origins, file, warnings } = context.config;
+    const { config, origins, file, warnings, ignored = null } = context.config;
     const settings = listSettings(context.config);
-    context.emit("config/1", { file: file ?? null, values: config, origins, warnings, settings }, () =>
+    const document = { file: file ?? null, ignored, values: config, origins, warnings, settings };
+    context.emit("config/1", document, () =>
       settings.map((row) => describeSetting(row, context.paint)).join(""),
     );
     context.say(file === undefined ? "no config file found; these are the defaults" : `config file: ${file}`);
