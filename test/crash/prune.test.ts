@@ -48,7 +48,10 @@ beforeAll(async () => {
   const base = makeLayer(context, BASE);
   const delta = makeLayer(context, [{ path: "worktree/a.txt", content: "2" }]);
   const rebase = makeLayer(context, [...BASE, { path: "worktree/z", content: "z" }]);
-  const pinned = makeLayer(context, [{ path: "worktree/pinned", content: "p" }]);
+  const pinned = makeLayer(context, [
+    { path: "worktree", type: "directory" },
+    { path: "worktree/pinned", content: "p" },
+  ]);
   publishCheckpoint(context, [pinned], { pinned: true });
   for (const layers of [[base], [base, delta], [rebase]]) {
     await machine.clock.advance(60_000);

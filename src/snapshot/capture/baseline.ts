@@ -10,6 +10,7 @@ import { EMPTY_TREE, findFaults } from "../vault/check-tree.ts";
 import { openContents } from "../vault/contents.ts";
 import { readPackedToc, readToc } from "../vault/layer-table.ts";
 import { type Checkpoint, type LayerRef, layerSource, readCheckpoint } from "../vault/manifest.ts";
+import { quarantineDamage } from "../vault/quarantine.ts";
 import type { Vault } from "../vault/vault.ts";
 
 export interface Baseline {
@@ -30,6 +31,7 @@ export function openBaseline(context: MissionContext): Baseline {
     return { head, cache: openCache(context, head) };
   } catch (error) {
     if (!(error instanceof LazarusError) || error.kind !== "damaged") throw error;
+    quarantineDamage(context.vault, error);
     const damage = `the previous checkpoint ${newest.id} is damaged (${error.message}): everything was stored again`;
     return { head: undefined, cache: undefined, damage };
   }
@@ -42,6 +44,7 @@ function checkLayer(vault: Vault, layer: LayerRef): void {
     throw new LazarusError(
       "LAYER_DAMAGED",
       `layer ${layer.digest} has ${found ?? "no"} bytes of ${layer.size}`,
+      { details: { layer: layer.digest } },
     );
   readPackedToc(layerSource(vault, layer));
 }

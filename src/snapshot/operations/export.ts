@@ -13,6 +13,7 @@ import { BLOCK, encodeGlobalComment, encodeHeader, encodeSparseMap, padding } fr
 import { gzipCodec } from "../vault/codec.ts";
 import { type Contents, openContents } from "../vault/contents.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
+import { quarantineDamage } from "../vault/quarantine.ts";
 
 export interface ExportOptions {
   readonly signal?: AbortSignal | undefined;
@@ -88,6 +89,7 @@ export async function exportToFile(
     try {
       disk.unlink(temporary);
     } catch {}
+    quarantineDamage(context.vault, error);
     throw failed(error);
   }
 }

@@ -64,7 +64,7 @@ async function pruneLocked(context: MissionContext, options: PruneOptions): Prom
     context.vault.publish(decision.kept);
     crashPoint("snapshot.prune.published");
   }
-  if (decision.sweepRefused === null) sweep(context, decision.garbage);
+  if (decision.sweepRefused === null) sweep(context, decision);
   if (decision.removed.length > 0) {
     crashPoint("snapshot.prune.swept");
     await forgetCommits(`${context.cellRoot}/worktree`, [...new Set(decision.gitNames)], context.environment);
@@ -82,6 +82,8 @@ export async function pruneIfDue(context: MissionContext, heldLock: Lock): Promi
 
 type Decision = PruneResult & {
   readonly garbage: readonly SizedBlob[];
+  /** Blobs that were set aside, and that no kept checkpoint needs or that were stored again. */
+  readonly evidence: readonly string[];
   /** Names below refs/lazarus/checkpoints/ that no kept checkpoint needs. */
   readonly gitNames: readonly string[];
 };
@@ -126,6 +128,7 @@ function decide(context: MissionContext, options: PruneOptions): Decision {
     freedBytes: garbage.reduce((sum, { size }) => sum + size, 0),
     sweepRefused,
     garbage,
+    evidence: vault.quarantine.list().filter((digest) => !needed.has(digest) || vault.has(digest)),
     gitNames: plan.remove.flatMap((ref) => {
       const reach = reachOf(ref);
       const names = reach instanceof Error ? [ref.id] : [ref.id, gitName(ref, reach.metadata)];
@@ -161,13 +164,14 @@ function createReach(vault: Vault): (ref: CheckpointRef) => Reach | Error {
   };
 }
 
-function sweep(context: MissionContext, garbage: readonly SizedBlob[]): void {
+function sweep(context: MissionContext, { garbage, evidence }: Decision): void {
   const { vault, machine } = context;
   try {
     for (const { digest } of garbage) {
       removeBlob(vault, digest);
       crashPoint("snapshot.prune.blob-removed");
     }
+    for (const digest of evidence) vault.quarantine.remove(digest);
     // Partial blobs of killed writers.
     const first = garbage[0] ?? vault.blobs()[0];
     if (first !== undefined) sweepTemporaries(machine.disk, dirname(vault.blobPath(first.digest)), pidInUse);

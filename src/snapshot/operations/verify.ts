@@ -1,5 +1,5 @@
 // Verifies the vault of a mission: reports every damaged object, the checkpoints that need it, and the newest intact
-// checkpoint. Takes no lock and writes nothing: blobs that a concurrent prune removes are not reported as damage.
+// checkpoint, and sets damaged blobs aside. Takes no lock: blobs that a concurrent prune removes are not reported as damage.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
@@ -23,8 +23,12 @@ export interface Verification {
   readonly blobs: number;
   readonly bytes: number;
   readonly findings: readonly Finding[];
+  /** Digests of the blobs that were set aside, so that the next checkpoint stores everything again. */
+  readonly quarantined: readonly string[];
   readonly good: readonly string[];
   readonly hurt: readonly string[];
+  /** The newest checkpoint, and the newest intact one. */
+  readonly newest: string | null;
   readonly newestGood: string | null;
 }
 
@@ -44,10 +48,18 @@ export async function verifyVault(vault: Vault, options: VerifyOptions = {}): Pr
   for (let attempt = 1; ; attempt += 1) {
     const before = readIndex(vault);
     const result = await verifyOnce(vault, before, options);
-    if (result.findings.length === 0 || attempt === MAX_ATTEMPTS) return result;
+    if (result.findings.length === 0) return result;
     // A missing blob may just have been pruned: it counts only if the index is unchanged.
-    if (readIndex(vault).text === before.text) return result;
+    if (attempt === MAX_ATTEMPTS || readIndex(vault).text === before.text)
+      return { ...result, quarantined: setAside(vault, result.findings) };
   }
+}
+
+const BLOB_OBJECT = /^(?:layer|manifest|config) (sha256:[0-9a-f]{64})$/;
+
+function setAside(vault: Vault, findings: readonly Finding[]): string[] {
+  const digests = new Set(findings.flatMap(({ object }) => BLOB_OBJECT.exec(object)?.[1] ?? []));
+  return [...digests].filter(vault.quarantine.add);
 }
 
 interface IndexReading {
@@ -105,8 +117,10 @@ async function verifyOnce(vault: Vault, index: IndexReading, options: VerifyOpti
     blobs: checker.blobs,
     bytes: checker.bytes,
     findings: [...found.values()],
+    quarantined: [],
     good,
     hurt: all.filter((id) => !good.includes(id)),
+    newest: all.at(-1) ?? null,
     newestGood: good.at(-1) ?? null,
   };
 }

@@ -1,7 +1,9 @@
-// When a checkpoint is damaged, the error names the newest intact one: every byte of it was just verified.
+// When a checkpoint is damaged, the damaged blob is set aside, and the error names the newest intact checkpoint: every byte of
+// it was just verified.
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { findIntact } from "../vault/check-blobs.ts";
+import { quarantineDamage } from "../vault/quarantine.ts";
 import type { Vault } from "../vault/vault.ts";
 
 /** Rethrows damage found by `work` with the newest intact checkpoint in message and hint. */
@@ -14,6 +16,7 @@ export async function withGoodCheckpointHint<T>(
     return await work();
   } catch (error) {
     if (!(error instanceof LazarusError) || error.kind !== "damaged") throw error;
+    quarantineDamage(vault, error);
     const good = await findNewestGood(vault, target);
     const cell = "the cell was not touched";
     throw new LazarusError(

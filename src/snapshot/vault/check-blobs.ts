@@ -74,13 +74,14 @@ export function createChecker(vault: Vault, options: CheckOptions): Checker {
     blobs += 1;
     let size: number;
     try {
-      size = statSync(vault.blobPath(layer.digest)).size;
+      size = statSync(vault.findBlob(layer.digest)).size;
     } catch (error) {
       return [
         fault(object, systemErrorCode(error) === "ENOENT" ? "is missing" : `cannot be read (${error})`),
       ];
     }
     const faults: Fault[] = [];
+    if (!vault.has(layer.digest)) faults.push(fault(object, "is damaged and was set aside"));
     if (size !== layer.size) faults.push(fault(object, `has ${size} bytes; its manifest says ${layer.size}`));
     try {
       using open = openLayerOf(vault, layer);
@@ -209,7 +210,7 @@ async function readDeep(
     }
     await onRead(stored.length);
   }
-  hashTail(vault.blobPath(ref.digest), layer.membersLength, whole);
+  hashTail(vault.findBlob(ref.digest), layer.membersLength, whole);
   const digest = `sha256:${whole.digest("hex")}`;
   if (digest !== ref.digest) faults.push(fault(object, `hashes to ${digest}`));
   else if (`sha256:${raw.digest("hex")}` !== ref.diffId)

@@ -46,6 +46,6 @@ export function describeMembers(
 ): LayerMembers[] {
   const layers = new Map<string, LayerMembers>();
   for (const [i, { digest, mediaType }] of refs.entries())
-    layers.set(digest, layerMembers({ digest, mediaType, path: vault.blobPath(digest) }, tocs[i]!));
+    layers.set(digest, layerMembers({ digest, mediaType, path: vault.findBlob(digest) }, tocs[i]!));
   return [...layers.values()];
 }

@@ -142,11 +142,11 @@ function inflateMember(layer: LayerMembers, index: number, stored: Buffer): Buff
   throw damagedLayer(layer.digest, `member ${index} inflates to ${raw.length} bytes instead of ${rawLength}`);
 }
 
-function damagedFile({ path }: Entry): LazarusError {
+function damagedFile({ path, location }: Entry): LazarusError {
   return new LazarusError(
     "CHECKPOINT_DAMAGED",
     `${JSON.stringify(path)} does not match its digest in the vault`,
-    { hint: VERIFY_HINT, details: { path } },
+    { hint: VERIFY_HINT, details: { path, layer: location?.layer } },
   );
 }
 

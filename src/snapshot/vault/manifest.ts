@@ -139,7 +139,7 @@ export function openLayerOf(vault: Vault, layer: LayerRef): Layer {
 
 export function layerSource(vault: Vault, layer: LayerRef): LayerSource {
   return {
-    path: vault.blobPath(layer.digest),
+    path: vault.findBlob(layer.digest),
     digest: layer.digest,
     codec: codecOf(layer.mediaType)!,
     tocSha256: layer.tocSha256,

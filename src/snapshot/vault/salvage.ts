@@ -102,7 +102,7 @@ function readComplete(vault: Vault, manifest: string, manifestSize: number): Che
   const ref = { id: "?", manifest, manifestSize } as CheckpointRef;
   try {
     const { metadata, layers } = readCheckpoint(vault, ref);
-    const complete = layers.every(({ digest, size }) => statSync(vault.blobPath(digest)).size === size);
+    const complete = layers.every(({ digest, size }) => statSync(vault.findBlob(digest)).size === size);
     return complete && typeof metadata.checkpoint_id === "string" ? metadata : undefined;
   } catch {
     return undefined;

@@ -1,6 +1,6 @@
 // A vault: one OCI image layout per mission. A checkpoint exists if and only if index.json names it, and everything it
 // needs was durable before that (INV-2). Blobs are written to a temporary file, synced and renamed to their digest; reads
-// verify the digest. Everything outside `lazarus/` is standard OCI.
+// verify the digest. A damaged blob is set aside, so that nothing is built on it and its intact parts can still be read. Everything outside `lazarus/` is standard OCI.
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +11,7 @@ import { acquireLock, type Lock } from "../../platform/lock.ts";
 import type { Machine } from "../../platform/machine.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { damagedIndex, decodeIndex, encodeIndex } from "./index-json.ts";
+import { createQuarantine, type Quarantine } from "./quarantine.ts";
 
 /** The checkpoints of one mission. */
 export interface Vault {
@@ -31,9 +32,13 @@ export interface Vault {
   /** The bytes of a blob, verified against its digest. */
   read(digest: string): Buffer;
   blobPath(digest: string): string;
+  /** The file of a blob, also when it was set aside. */
+  findBlob(digest: string): string;
   has(digest: string): boolean;
   blobs(): { digest: string; size: number }[];
   remove(digest: string): void;
+  /** Damaged blobs that were set aside. */
+  readonly quarantine: Quarantine;
   /** One writer at a time. Creates the layout if necessary. */
   lock(purpose: string): Promise<Lock>;
 }
@@ -58,6 +63,7 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
   };
 
   const has = (digest: string) => existsSync(blobPath(digest));
+  const quarantine = createQuarantine(machine.disk, join(own, "quarantine"), blobPath);
 
   const blobNames = () =>
     existsSync(blobDirectory) ? readdirSync(blobDirectory).filter((name) => /^[0-9a-f]{64}$/.test(name)) : [];
@@ -68,6 +74,8 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
     scratch,
     journalFile: join(own, "restore-journal.json"),
     blobPath,
+    findBlob: (digest) => (has(digest) ? blobPath(digest) : (quarantine.find(digest) ?? blobPath(digest))),
+    quarantine,
     has,
     list() {
       let text: string;

@@ -14,8 +14,9 @@ import { escapeControls } from "../../render/paint.ts";
 export const command = defineCommand({
   about:
     "Checks the index, the digest of every manifest and config, and the presence, size and table of contents of every " +
-    "layer. With --deep it reads and hashes every byte. Reports each damaged object, the checkpoints it affects, and the " +
-    "newest intact checkpoint.",
+    "layer, and that the tree of every checkpoint can be restored. With --deep it reads and hashes every byte. Reports each " +
+    "damaged object, the checkpoints it affects, and the newest intact checkpoint. Damaged blobs are set aside inside the " +
+    "vault, so that the next checkpoint stores everything again.",
   positionals: [{ name: "mission", summary: "only this mission (default: all)", optional: true }],
   options: { deep: { type: "flag", summary: "read and hash every byte" } },
   examples: [
@@ -38,6 +39,7 @@ export const command = defineCommand({
           blobs: rest.blobs,
           bytes: rest.bytes,
           findings: rest.findings,
+          quarantined: rest.quarantined,
           good: rest.good,
           hurt: rest.hurt,
           newest_good: rest.newestGood,
@@ -96,8 +98,10 @@ function lostVault(
     blobs: 0,
     bytes: 0,
     findings: [{ object: LOST, problem, paths: [], hurts: ids }],
+    quarantined: [],
     good: [],
     hurt: ids,
+    newest: ids.at(-1) ?? null,
     newestGood: null,
   };
 }
@@ -118,18 +122,22 @@ function describe(context: CliContext, result: Verification): string {
     if (paths.length > 0) lines.push(`    files: ${paths.map(escapeControls).join(", ")}`);
     if (hurts.length > 0) lines.push(`    affects: ${shorten(hurts)}`);
   }
+  if (result.quarantined.length > 0)
+    lines.push(
+      `  set aside in lazarus/quarantine of the vault: ${formatCount(result.quarantined.length, "blob")}`,
+    );
   lines.push(newestGood === null ? "  no checkpoint is intact" : `  newest intact checkpoint: ${newestGood}`);
   lines.push(`  try: ${nextCommand(result)}`);
   return `${lines.join("\n")}\n`;
 }
 
-function nextCommand({ mission, findings, newestGood }: Verification): string {
+function nextCommand({ mission, findings, newestGood, newest }: Verification): string {
   if (findings.some(({ object }) => object === "index.json" || object === "oci-layout"))
     return "lazarus registry rebuild";
   if (findings.some(({ object }) => object === LOST))
     return "restore the vault directory (is its disk mounted?), or drop its checkpoints: lazarus registry rebuild";
-  if (newestGood === null) return `lazarus checkpoint ${mission}, which stores the whole cell again`;
-  return `lazarus restore ${mission} ${newestGood} --dry-run, or lazarus checkpoint ${mission}`;
+  if (newestGood !== newest) return `lazarus checkpoint ${mission}, which stores the whole cell again`;
+  return `lazarus restore ${mission} ${newestGood} --dry-run; older damaged checkpoints cannot be repaired`;
 }
 
 const SHOWN = 4;
