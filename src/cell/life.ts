@@ -14,7 +14,12 @@ import { join } from "node:path";
 import { systemErrorCode } from "../platform/errors.ts";
 import { isJsonObject, type JsonObject, readJsonFile } from "../platform/json-file.ts";
 import { posixSupport } from "../platform/posix.ts";
-import { isAlive, type Processes, type ProcessIdentity } from "../platform/process-identity.ts";
+import {
+  isAlive,
+  type Processes,
+  type ProcessIdentity,
+  readProcessFields,
+} from "../platform/process-identity.ts";
 import { agentPaths } from "./agent-paths.ts";
 import type { Config } from "./config.ts";
 import { readEpoch } from "./fence.ts";
@@ -175,4 +180,22 @@ export function isKeeperAlive(processes: Processes, config: Config, mission: str
   if (isLocked(lifeLock)) return true;
   // The life has been recorded, but its files are lost.
   return life === undefined && existsSync(record) && findKeepers(config, mission).length > 0;
+}
+
+/** Stopped with SIGSTOP. False without /proc. */
+export function isKeeperStopped({ pid }: ProcessIdentity): boolean {
+  return process.platform === "linux" && readProcessFields(pid)?.[0] === "T";
+}
+
+/** The keeper of an agent that has exited, if it is stopped, so that it cannot record the exit. */
+export function findStoppedKeeper(
+  processes: Processes,
+  config: Config,
+  mission: string,
+): ProcessIdentity | undefined {
+  const life = readLife(config, mission);
+  if (life === undefined || life.epoch < readEpoch(config, mission)) return undefined;
+  const isStuck =
+    isAlive(processes, life.keeper) && isKeeperStopped(life.keeper) && !isAlive(processes, life.agent);
+  return isStuck ? life.keeper : undefined;
 }

@@ -1,6 +1,6 @@
 // Implements PitPort on top of src/pit: views, actions, events and heartbeats.
 
-import { isKeeperAlive } from "../cell/life.ts";
+import { findStoppedKeeper, isKeeperAlive } from "../cell/life.ts";
 import { scanCells } from "../cell/scan.ts";
 import {
   checkpointMission,
@@ -105,7 +105,11 @@ function describeStop({ wasRunning, checkpoint, checkpointError, killed }: StopR
 
 function agentState({ machine, config }: PitContext, mission: string): string {
   try {
-    return stateOf(readRecord(config, mission), isKeeperAlive(machine.processes, config, mission));
+    const { processes } = machine;
+    const alive =
+      isKeeperAlive(processes, config, mission) &&
+      findStoppedKeeper(processes, config, mission) === undefined;
+    return stateOf(readRecord(config, mission), alive);
   } catch {
     return "unreadable";
   }

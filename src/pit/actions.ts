@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { readEpoch } from "../cell/fence.ts";
 import { initCell } from "../cell/init.ts";
 import { cellPaths } from "../cell/layout.ts";
-import { findKeepers, isKeeperAlive, type Life, readLife } from "../cell/life.ts";
+import { findKeepers, findStoppedKeeper, isKeeperAlive, type Life, readLife } from "../cell/life.ts";
 import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import { type CheckpointResult, takeCheckpoint } from "../snapshot/operations/checkpoint.ts";
@@ -218,7 +218,8 @@ export async function reviveMission(
   const { machine, config } = context;
   using lock = await context.lockSettledMission(mission, `revival of ${mission}`);
   const record = requireRecord(context, mission);
-  if (isKeeperAlive(machine.processes, config, mission)) {
+  const isStuck = findStoppedKeeper(machine.processes, config, mission) !== undefined;
+  if (isKeeperAlive(machine.processes, config, mission) && !isStuck) {
     if (record.wish !== "paused" || options.dryRun) return { outcome: "running" };
     return continueAgent(context, mission, record);
   }

@@ -6,7 +6,7 @@ import type { CellStatus } from "../cell/classify.ts";
 import type { Config } from "../cell/config.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "../cell/heartbeat.ts";
 import { pathsBelow } from "../cell/layout.ts";
-import { isKeeperAlive, isLocked, readLife } from "../cell/life.ts";
+import { findStoppedKeeper, isKeeperAlive, isLocked, readLife } from "../cell/life.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
 import { reportCell, scanCells } from "../cell/scan.ts";
 import type { EffectNote } from "../effects/notes.ts";
@@ -105,9 +105,12 @@ function view(
     problem = describeError(error);
   }
   const alive = isKeeperAlive(machine.processes, config, mission);
+  const stopped = findStoppedKeeper(machine.processes, config, mission);
   if (alive && record === undefined) problem ??= "an agent is running, but its record is missing";
-  const life = alive ? readLife(config, mission) : undefined;
-  const state = stateOf(record, alive);
+  else if (stopped !== undefined)
+    problem ??= `the agent has exited, but its keeper (process ${stopped.pid}) is stopped and cannot record how`;
+  const life = alive && stopped === undefined ? readLife(config, mission) : undefined;
+  const state = stateOf(record, alive && stopped === undefined);
   return {
     mission_id: mission,
     root,

@@ -131,6 +131,8 @@ describe("an agent without output", () => {
         detached: true,
       },
       fd: undefined,
+      agentFd: undefined,
+      exitedMs: undefined,
       clocks: undefined,
       stallCheckedMs: 0,
       checkpointedMs: 0,

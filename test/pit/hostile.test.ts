@@ -127,9 +127,10 @@ describe("an agent that signals", () => {
     const { keeper } = world.life("m1");
     await world.until("the signal", () => world.processState(keeper.pid) === "T");
     const stop = world.run(["stop", "m1", "--no-checkpoint", "--grace", "0.2"]);
-    expect(stop.stderr).toMatch(/^m1 is stopped \(SIGKILL was needed\)/);
+    expect(stop.stderr).toMatch(/^m1 is stopped; saved as/);
     expect(world.processes()).toEqual([]);
     expect(world.state("m1")).toBe("stopped");
+    expect(world.record("m1").end).toMatchObject({ signal: "SIGTERM" });
   });
 });
 

@@ -132,3 +132,37 @@ it("in a control group, an orphan is found without session and environment", asy
   expect(isRunning(numberIn("orphan"))).toBe(false);
   expect(existsSync(world.record("m1").life.cgroup)).toBe(false);
 });
+
+describe("an agent that exits while its keeper is stopped", () => {
+  /** The agent is a zombie, and nobody has recorded how it ended. */
+  const exitUnderStoppedKeeper = async () => {
+    const stop = "kill -STOP $PPID; until grep -q ' T ' /proc/$PPID/stat; do sleep 0.01; done; exit 3";
+    world.run(["run", "m1", "-d", ...sh(stop)]);
+    const { keeper, agent } = world.life("m1");
+    const states = () => [keeper, agent].map(({ pid }) => world.processState(pid)).join("");
+    await world.until("the zombie", () => states() === "TZ");
+    return keeper;
+  };
+
+  it("is not reported as running", async () => {
+    const keeper = await exitUnderStoppedKeeper();
+    expect(world.state("m1")).toBe("ending");
+    const why = world.run(["why", "m1"]).stdout;
+    expect(why).toContain(`the agent has exited, but its keeper (process ${keeper.pid}) is stopped`);
+    expect(why).toContain("lazarus revive m1");
+  });
+
+  it("is revived without a pit when the user asks", async () => {
+    await exitUnderStoppedKeeper();
+    const { exit, stderr } = world.run(["revive", "m1"]);
+    expect({ exit, stderr }).toMatchObject({ exit: 0, stderr: expect.stringContaining("life 2") });
+    expect(world.record("m1").end).toMatchObject({ epoch: 1, exit_code: 3 });
+  });
+
+  it("is handled by the pit, which continues the keeper", async () => {
+    await exitUnderStoppedKeeper();
+    await world.openPit();
+    await world.until("the question", () => world.state("m1") === "asking");
+    expect(world.record("m1").end).toMatchObject({ epoch: 1, exit_code: 3, kind: "crash" });
+  });
+});

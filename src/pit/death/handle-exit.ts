@@ -30,6 +30,7 @@ import type { PitSettings } from "../settings.ts";
 import { findObstacle } from "../start/find-obstacle.ts";
 import { classifyEnd, describeSkipped } from "./classify-end.ts";
 import { collectFacts, type KeeperFiles, readKeeperFiles } from "./collect-facts.ts";
+import { finishKeeper } from "./finish-keeper.ts";
 import { killOrphans } from "./orphans.ts";
 import { decideRevival, situationOf } from "./policy.ts";
 
@@ -49,7 +50,8 @@ export async function handleExit(
 ): Promise<ExitResult> {
   if (given === undefined || given.life === null) return { state: "none", record: given };
   const { machine, config } = context;
-  if (isKeeperAlive(machine.processes, config, given.mission)) return { state: "alive", record: given };
+  if (isKeeperAlive(machine.processes, config, given.mission) && !(await finishKeeper(context, given)))
+    return { state: "alive", record: given };
   let record = given;
   if (nextStep(record) === "record-end") {
     record = await recordEnd(context, record, sleptUntilMs);

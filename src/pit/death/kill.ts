@@ -1,6 +1,6 @@
 // Kills the processes of a running life: SIGTERM to the agent, a grace period, SIGKILL, and the keeper itself only when it
 // hangs. By recorded process identity, or by membership in the life where that was lost; never by pid alone.
-import { findKeepers, isKeeperAlive } from "../../cell/life.ts";
+import { findKeepers, isKeeperAlive, isKeeperStopped } from "../../cell/life.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { PitContext, ReadContext } from "../context.ts";
 import { findMembers, identifyLife, type LifeIdentity } from "../processes/members.ts";
@@ -58,7 +58,9 @@ function terminate(context: PitContext, record: MissionRecord): boolean {
   const identity = identifyLife(context, record);
   const pids = agentPids(context, identity);
   for (const pid of pids) sendSignal(pid, "SIGTERM");
-  // A paused agent handles the signal only when it continues.
+  // A paused agent handles the signal only when it continues; so does a stopped keeper.
+  const { keeper } = identity;
+  if (keeper !== undefined && isKeeperStopped(keeper)) sendSignal(keeper.pid, "SIGCONT");
   for (const { pid } of findMembers(identity)) sendSignal(pid, "SIGCONT");
   return pids.length > 0;
 }

@@ -28,7 +28,12 @@ export function explain(view: MissionView, options: WhyOptions): PostMortem {
   const blank = { mission_id: mission, state, facts: [], evidence: [], last_words: [], decision: null };
   if (view.problem !== null) {
     const stop = view.pid === null ? [] : [`lazarus stop ${mission}`];
-    return { ...blank, headline: view.problem, next: [...stop, `lazarus run ${mission} -- COMMAND`] };
+    // With a record, the problem is a stopped keeper, which a pit or a revival continues.
+    const next =
+      record !== null
+        ? [options.pitRuns ? `lazarus status ${mission}` : `lazarus revive ${mission}`]
+        : [...stop, `lazarus run ${mission} -- COMMAND`];
+    return { ...blank, headline: view.problem, next };
   }
   if (record === null || record.life === null)
     return {

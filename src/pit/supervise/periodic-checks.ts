@@ -17,6 +17,7 @@ export interface AgentSettings {
   /** False while the user wants it stopped, paused or resting. */
   readonly shouldRun: boolean;
   readonly checkpointEverySeconds: number | null;
+  readonly leftoverGraceMs: number;
   readonly stall: StallLimits;
 }
 
@@ -56,6 +57,7 @@ function readSettings(context: PitContext, mission: MissionId): AgentSettings | 
     agent: record.agent,
     shouldRun: record.wish === "running",
     checkpointEverySeconds: settings.checkpointEverySeconds,
+    leftoverGraceMs: settings.leftoverGraceSeconds * 1000,
     stall: {
       stallSeconds: settings.stallSeconds,
       progressSeconds: settings.progressSeconds,

@@ -4,6 +4,7 @@ import { beatJob } from "../../cell/job.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
 import type { ServiceNotify } from "../../service/notify.ts";
 import type { PitContext } from "../context.ts";
+import { urgeKeeper } from "../death/finish-keeper.ts";
 import { capture } from "../death/handle-exit.ts";
 import { describeError } from "../describe.ts";
 import { listAgentMissions, readRecord } from "../record/store.ts";
@@ -117,8 +118,9 @@ export function createTick(supervisor: Supervisor, notify: ServiceNotify): () =>
   };
   return () => {
     const now = read();
-    const ended = watchList.ended();
+    const ended = watchList.ended(now.monotonicMs);
     for (const mission of ended) watchList.remove(mission);
+    urgeKeepers(supervisor, now.monotonicMs);
     const agents = listTimers(supervisor, now.monotonicMs);
     const actions = dueActions({ lastTick, intervalsMs, lastRunMs, ended, attendAtMs, agents }, now);
     lastTick = now;
@@ -127,6 +129,15 @@ export function createTick(supervisor: Supervisor, notify: ServiceNotify): () =>
       execute(supervisor, action, now, notify);
     }
   };
+}
+
+/** Keepers whose agent has exited: usually gone by the next tick. */
+function urgeKeepers({ context, watchList, settings }: Supervisor, monotonicMs: number): void {
+  for (const { mission, life, exitedMs } of watchList.all()) {
+    if (exitedMs === undefined) continue;
+    const leftoverGraceMs = settings.get(mission, monotonicMs)?.leftoverGraceMs ?? 0;
+    urgeKeeper(context.machine.processes, life, { elapsedMs: monotonicMs - exitedMs, leftoverGraceMs });
+  }
 }
 
 function listTimers({ watchList, settings }: Supervisor, monotonicMs: number): AgentTimers[] {

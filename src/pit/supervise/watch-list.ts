@@ -1,5 +1,5 @@
-// The running agents that a pit watches: a process descriptor (pidfd) per keeper, so that one system call tells which have
-// ended, and each agent's timers.
+// The running agents that a pit watches: process descriptors (pidfd) of keeper and agent, so that one system call tells
+// which have ended, and each agent's timers.
 import { closeSync } from "node:fs";
 import type { Life } from "../../cell/life.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
@@ -11,6 +11,10 @@ export interface WatchedAgent {
   readonly mission: MissionId;
   readonly life: Life;
   readonly fd: number | undefined;
+  /** Of the agent; undefined when it has exited or where there are no descriptors. */
+  readonly agentFd: number | undefined;
+  /** Monotonic: when the agent was seen to have exited while its keeper had not. */
+  exitedMs: number | undefined;
   clocks: Clocks | undefined;
   /** Monotonic. */
   stallCheckedMs: number;
@@ -24,8 +28,8 @@ export interface WatchList {
   /** False when the keeper has already ended. */
   add(mission: MissionId, life: Life, monotonicMs: number): boolean;
   remove(mission: MissionId): void;
-  /** Missions whose keeper has ended. */
-  ended(): MissionId[];
+  /** Missions whose keeper has ended. Notes which agents have exited. */
+  ended(monotonicMs: number): MissionId[];
   clear(): void;
 }
 
@@ -34,8 +38,9 @@ export function createWatchList(processes: Processes): WatchList {
   const support = posixSupport();
   const posix: Posix | undefined = support.ok && process.platform === "linux" ? support.posix : undefined;
   const remove = (mission: MissionId) => {
-    const fd = list.get(mission)?.fd;
+    const { fd, agentFd } = list.get(mission) ?? {};
     if (fd !== undefined) closeSync(fd);
+    if (agentFd !== undefined) closeSync(agentFd);
     list.delete(mission);
   };
   return {
@@ -54,10 +59,18 @@ export function createWatchList(processes: Processes): WatchList {
         if (fd !== undefined) closeSync(fd);
         return false;
       }
+      let agentFd = posix?.openProcess(life.agent.pid);
+      const hasExited = posix !== undefined && !isAlive(processes, life.agent);
+      if (hasExited && agentFd !== undefined) {
+        closeSync(agentFd);
+        agentFd = undefined;
+      }
       list.set(mission, {
         mission,
         life,
         fd,
+        agentFd,
+        exitedMs: hasExited ? monotonicMs : undefined,
         clocks: undefined,
         stallCheckedMs: monotonicMs,
         checkpointedMs: monotonicMs,
@@ -65,11 +78,14 @@ export function createWatchList(processes: Processes): WatchList {
       return true;
     },
     remove,
-    ended() {
+    ended(monotonicMs) {
       const all = [...list.values()];
       if (posix === undefined)
         return all.filter(({ life }) => !isAlive(processes, life.keeper)).map(({ mission }) => mission);
-      const gone = new Set(posix.endedProcesses(all.map(({ fd }) => fd!)));
+      const fds = all.flatMap(({ fd, agentFd }) => [fd!, ...(agentFd === undefined ? [] : [agentFd])]);
+      const gone = new Set(posix.endedProcesses(fds));
+      for (const agent of all)
+        if (agent.agentFd !== undefined && gone.has(agent.agentFd)) agent.exitedMs ??= monotonicMs;
       return all.filter(({ fd }) => gone.has(fd!)).map(({ mission }) => mission);
     },
     clear() {
