@@ -11,6 +11,7 @@ import { prune } from "../../src/snapshot/operations/prune.ts";
 import { rebuildRegistry } from "../../src/snapshot/operations/rebuild-registry.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
+import type { Retention } from "../../src/snapshot/settings.ts";
 import { createFaultyDisk, type FaultCode } from "../../src/testing/index.ts";
 import { COMPILE_CACHE } from "../cli/hermetic.ts";
 import { isRoot } from "../plain-user.ts";
@@ -106,6 +107,40 @@ function mountSmall(path: string, megabytes: number): Mount | undefined {
   };
 }
 
+const KEEP_ONE: Retention = {
+  keep_last: 1,
+  keep_hourly: 0,
+  keep_daily: 0,
+  keep_weekly: 0,
+  keep_within_seconds: 0,
+  max_bytes: 0,
+};
+
+describe("a full disk", () => {
+  it("can be freed by a prune, which uses the vault's reserve and makes it again", async () => {
+    using lab = createLab(noPruning);
+    for (let i = 0; i < 4; i += 1) {
+      fs.writeFileSync(join(lab.worktree, "f"), randomBytes(20_000));
+      await lab.checkpoint();
+    }
+    const { root } = lab.context.vault;
+    const reserve = join(root, "lazarus", "reserve");
+    const filled = [...vaultFiles(root).values()].reduce((sum, size) => sum + size, 0);
+    const disk = createFaultyDisk(systemDisk, {
+      code: "ENOSPC",
+      at: ({ method }) =>
+        (method === "write" || method === "create") &&
+        [...vaultFiles(root).values()].reduce((sum, size) => sum + size, 0) >= filled,
+    });
+    const full = lab.with({ machine: { disk } });
+    await expect(full.checkpoint()).rejects.toMatchObject({ code: "DISK_FULL" });
+    const { removed } = await prune(full.context, { policy: KEEP_ONE });
+    expect(removed.length).toBeGreaterThan(1);
+    expect(fs.existsSync(reserve)).toBe(true);
+    await lab.verify();
+  });
+});
+
 describe("a small real file system", () => {
   it("that is full or read-only is reported, and the vault stays valid", async ({ skip }) => {
     using lab = createLab(noPruning);
@@ -124,7 +159,7 @@ describe("a small real file system", () => {
       expect(lab.context.vault.list().map(({ id }) => id)).toEqual([first.ref.id]);
       expect(
         [...vaultFiles(lab.context.vault.root).values()].reduce((sum, size) => sum + size, 0),
-      ).toBeLessThan(20_000);
+      ).toBeLessThan(60_000);
     }
     await lab.verify();
     mount!.remount("ro");
@@ -135,6 +170,31 @@ describe("a small real file system", () => {
     expect(lab.text("worktree/f")).toBe("first");
     mount!.remount("rw,size=100m");
     await lab.checkpoint();
+    await lab.verify();
+  });
+
+  it("that is full can be freed by a prune", async ({ skip }) => {
+    using lab = createLab(noPruning);
+    using mount = isRoot ? mountSmall(lab.context.config.vault_root, 4) : undefined;
+    if (mount === undefined) skip("mounting a tmpfs needs root and the right to mount");
+    // Enough checkpoints for a merge of layers: before it, the newest checkpoint needs all of them.
+    for (let i = 0; i < 10; i += 1) {
+      fs.writeFileSync(join(lab.worktree, "f"), randomBytes(100_000));
+      await lab.checkpoint();
+    }
+    const free = () => {
+      const { bavail, bsize } = fs.statfsSync(mount!.path);
+      return bavail * bsize;
+    };
+    const filler = fs.openSync(join(mount!.path, "filler"), "w");
+    try {
+      for (;;) fs.writeSync(filler, Buffer.alloc(4096, 1));
+    } catch {}
+    fs.closeSync(filler);
+    expect(free()).toBe(0);
+    const { removed } = await prune(lab.context, { policy: KEEP_ONE });
+    expect(removed.length).toBeGreaterThan(2);
+    expect(free()).toBeGreaterThan(400_000);
     await lab.verify();
   });
 

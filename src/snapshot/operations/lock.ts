@@ -18,7 +18,11 @@ export async function lockVault(context: MissionContext, purpose: string): Promi
   try {
     const finished = finishInterruptedRestore(context, lock);
     recordRollForward(context, finished);
-    return { lock, finished, [Symbol.dispose]: () => lock[Symbol.dispose]() };
+    const release = () => {
+      context.vault.keepReserve();
+      lock[Symbol.dispose]();
+    };
+    return { lock, finished, [Symbol.dispose]: release };
   } catch (error) {
     lock[Symbol.dispose]();
     throw error;

@@ -8,6 +8,7 @@ import { sweepTemporaries } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { Lock } from "../../platform/lock.ts";
 import { pidInUse } from "../../platform/process-identity.ts";
+import { withReserve } from "../../platform/reserve.ts";
 import { forgetCommits } from "../git/commit.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
@@ -51,8 +52,11 @@ export async function prune(context: MissionContext, options: PruneOptions = {})
   // Taking the lock would create a vault for a mission that has none.
   if (options.dryRun || !existsSync(vault.root)) return decide(context, options);
   if (options.heldLock !== undefined) return await pruneLocked(context, options);
-  using _locked = await lockVault(context, `prune of ${context.mission}`);
-  const result = await pruneLocked(context, options);
+  // A full disk has no room for the smaller index, whose publication is what frees the disk.
+  const result = await withReserve(context.machine.disk, vault.reserveFile, async () => {
+    using _locked = await lockVault(context, `prune of ${context.mission}`);
+    return await pruneLocked(context, options);
+  });
   if (result.removed.length + result.removedBlobs > 0) recordPrune(context, result);
   return result;
 }

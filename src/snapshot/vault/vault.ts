@@ -9,6 +9,7 @@ import { createFile, makeDirectory, replaceFile } from "../../platform/durable.t
 import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import { acquireLock, type Lock } from "../../platform/lock.ts";
 import type { Machine } from "../../platform/machine.ts";
+import { keepReserve } from "../../platform/reserve.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { damagedIndex, decodeIndex, encodeIndex } from "./index-json.ts";
 import { createQuarantine, type Quarantine } from "./quarantine.ts";
@@ -21,6 +22,10 @@ export interface Vault {
   readonly scratch: string;
   /** Journal of a restore in progress. */
   readonly journalFile: string;
+  /** Space for a smaller index when the disk is full. */
+  readonly reserveFile: string;
+  /** Makes the reserve, if there is room for it. */
+  keepReserve(): void;
   /** All checkpoints, oldest first. A vault that does not exist has none; one without its index is damaged. */
   list(): CheckpointRef[];
   /** Replaces the index: the only write that creates or removes checkpoints. */
@@ -44,6 +49,7 @@ export interface Vault {
 }
 
 const LOCK_WAIT_MS = 10 * 60 * 1000;
+const RESERVE_STEP_BYTES = 16 << 10;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const LAYOUT = `${JSON.stringify({ imageLayoutVersion: "1.0.0" })}\n`;
 
@@ -73,6 +79,8 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
     root,
     scratch,
     journalFile: join(own, "restore-journal.json"),
+    reserveFile: join(own, "reserve"),
+    keepReserve: () => keepReserve(machine.disk, join(own, "reserve"), reserveBytes(indexFile)),
     blobPath,
     findBlob: (digest) => (has(digest) ? blobPath(digest) : (quarantine.find(digest) ?? blobPath(digest))),
     quarantine,
@@ -151,6 +159,12 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
       return lock;
     },
   };
+}
+
+/** Grows in steps, and has one to spare for directories. */
+function reserveBytes(indexFile: string): number {
+  const index = statSync(indexFile, { throwIfNoEntry: false })?.size ?? 0;
+  return Math.ceil((2 * index) / RESERVE_STEP_BYTES + 1) * RESERVE_STEP_BYTES;
 }
 
 function readBlob(path: string, digest: string, root: string, mission: string): Buffer {
