@@ -25,6 +25,7 @@ const withPrefix = (prefix: string) => points.filter((name) => name.startsWith(p
 const ELSEWHERE = new Set([
   "snapshot.restore.rebuilt",
   "snapshot.restore.rebuild-marked",
+  "snapshot.restore.undo-forgotten",
   "snapshot.restore.put-back",
   "snapshot.restore.set-aside",
   "snapshot.restore.copied-across",
@@ -193,8 +194,11 @@ describe.concurrent("a restore killed with SIGKILL", () => {
     await kill("snapshot.restore.placed#2", ["restore", first], async (home) => {
       const context = openMission(home, "m");
       fs.truncateSync(context.vault.journalFile, fs.statSync(context.vault.journalFile).size - 10);
-      const result = await restoreCell(context, { checkpoint: first });
-      expect(result.finished?.flaws[0]?.reason).toContain("was moved to");
+      await expect(restoreCell(context, { checkpoint: first })).rejects.toMatchObject({
+        code: "CELL_DAMAGED",
+        message: expect.stringContaining("was moved to"),
+      });
+      await restoreCell(context, { checkpoint: first });
       expect(checkCell(home)).toBe("new");
     });
   });
@@ -224,6 +228,7 @@ describe.concurrent("a restore of a missing cell killed with SIGKILL", () => {
   for (const point of [
     "snapshot.restore.rebuilt",
     "snapshot.restore.rebuild-marked",
+    "snapshot.restore.undo-forgotten",
     "snapshot.restore.put-back",
     ...withPrefix("snapshot.restore.to-"),
   ]) {

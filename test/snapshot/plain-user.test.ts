@@ -220,3 +220,24 @@ it("reports no change for the same unreadable files in any order", () => {
     return { flaws: first.flaws.map(({ path }) => path).sort(), outcome: second.outcome };`);
   expect(result).toEqual({ flaws: ["worktree/a/f", "worktree/b"], outcome: "unchanged" });
 });
+
+describe("owners that only root can set", () => {
+  it("are flaws of the restored files, links and directories", () => {
+    const result = asPlainUser(`
+      const { detectCapabilities, makeFile, makeSpecial, setMetadata } = await import("./src/snapshot/restore/make-path.ts");
+      const capabilities = detectCapabilities();
+      const entry = (type, path) => ({
+        path, type, mode: 0o600, uid: 0, gid: 0, mtimeSec: 1, mtimeNs: 0, size: 0, sha256: "", target: "x",
+      });
+      const flaws = [];
+      makeFile(world.path("f"), entry("file", "f"), { read() {} }, capabilities, flaws);
+      makeSpecial(world.path("l"), entry("symlink", "l"), capabilities, flaws);
+      fs.mkdirSync(world.path("d"));
+      setMetadata(world.path("d"), entry("directory", "d"), capabilities, flaws);
+      const { uid, gid } = fs.statSync(world.path("f"));
+      setMetadata(world.path("f"), { ...entry("file", "mine"), uid, gid }, capabilities, flaws);
+      return flaws;`);
+    const reason = "its owner 0:0 could not be restored (EPERM)";
+    expect(result).toEqual(["f", "l", "d"].map((path) => ({ path, kind: "degraded", reason })));
+  });
+});

@@ -132,4 +132,6 @@ export interface CheckpointRef {
   readonly provenAtMs: number | null;
   /** Set on the safety checkpoint of a restore: the checkpoint that was restored. */
   readonly beforeRestoreOf: string | null;
+  /** With `beforeRestoreOf`: the paths that the restore was limited to. Absent when it covered the whole cell. */
+  readonly restoredPaths?: readonly string[];
 }

@@ -4,10 +4,11 @@ import { isAbsolute } from "node:path";
 import { isInside } from "../../cell/mission-id.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { type MissionContext, resolvePath } from "../mission-context.ts";
-import type { CheckpointRef } from "../model/entry.ts";
+import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
 import { type FillResult, fillDirectory, prepareDirectory } from "../restore/fill-directory.ts";
 import { createScope, requireKnown } from "../restore/scope.ts";
+import { skippedPaths } from "../restore/shortfalls.ts";
 import { createTableReader, openSource } from "../restore/source.ts";
 import { findTarget, openTarget } from "./restore-target.ts";
 
@@ -25,6 +26,8 @@ export interface RestoreToOptions {
 export type RestoreToResult = FillResult & {
   readonly target: CheckpointRef;
   readonly directory: string;
+  /** Paths that the checkpoint does not contain, because they were skipped when it was taken. */
+  readonly notSaved: readonly Flaw[];
 };
 
 /** Restores a checkpoint into another directory; the cell does not change. */
@@ -43,7 +46,8 @@ export async function restoreTo(
     requireKnown(scope, mission, target.id, source.listing);
     const { resumed } = prepareDirectory(directory, target.id);
     const filled = await fillDirectory(source, { directory, scope, onProgress, signal }, resumed);
-    return { ...filled, target, directory };
+    const notSaved = skippedPaths(source.checkpoint.metadata, scope);
+    return { ...filled, notSaved, target, directory };
   });
 }
 

@@ -28,6 +28,7 @@ import {
 } from "../restore/position-changes.ts";
 import { applyJournal, type Restored } from "../restore/roll-forward.ts";
 import { createScope, requireKnown, type Scope } from "../restore/scope.ts";
+import { findSplitLinks, skippedPaths } from "../restore/shortfalls.ts";
 import {
   createTableReader,
   type OpenCheckpoint,
@@ -67,6 +68,8 @@ export interface RestoreResult {
   readonly flaws: readonly Flaw[];
   /** Paths that the safety checkpoint did not save exactly. */
   readonly safetyFlaws: readonly Flaw[];
+  /** Paths that the restored checkpoint does not contain, because they were skipped when it was taken. */
+  readonly notSaved: readonly Flaw[];
   /** How the positions of flows and runs change, one sentence each. */
   readonly moves: readonly string[];
   /** What the mission did to the outside world after the checkpoint: it is not undone. */
@@ -79,16 +82,22 @@ export interface RestoreResult {
 
 /** Restores a cell to a checkpoint, after taking a safety checkpoint. */
 export function restoreCell(context: MissionContext, options: RestoreOptions): Promise<RestoreResult> {
-  const choose = () => findTarget(context, options.checkpoint);
+  const choose = () => ({ target: findTarget(context, options.checkpoint), paths: options.paths ?? [] });
   return restoreTarget(context, choose, { ...options, kind: "restore" });
 }
 
-type TargetOptions = Omit<RestoreOptions, "checkpoint"> & { readonly kind: "restore" | "undo" };
+/** What to restore, and which part of it; no paths for the whole cell. */
+interface Choice {
+  readonly target: CheckpointRef;
+  readonly paths: readonly string[];
+}
+
+type TargetOptions = Omit<RestoreOptions, "checkpoint" | "paths"> & { readonly kind: "restore" | "undo" };
 
 /** `choose` is called under the lock, after an interrupted restore was finished. */
 export async function restoreTarget(
   context: MissionContext,
-  choose: () => CheckpointRef,
+  choose: () => Choice,
   options: TargetOptions,
 ): Promise<RestoreResult> {
   // Checked first: taking the lock would create a vault for a mission that has none.
@@ -97,8 +106,8 @@ export async function restoreTarget(
   using locked = await withCellUntouchedHint(context, "", () =>
     lockVault(context, `restore of ${context.mission}`),
   );
-  const target = choose();
-  const scope = createScope(options.paths ?? [], context.cellRoot);
+  const { target, paths } = choose();
+  const scope = createScope(paths, context.cellRoot);
   const open = createTableReader(context.vault);
   const opened = await openTarget(context, target, open);
   const { restored, safety, alive } = existsSync(context.cellRoot)
@@ -107,7 +116,9 @@ export async function restoreTarget(
   const { kind, by } = options;
   recordRestore(context, { ...restored, kind, by, target: target.id, safety });
   const doneSince = doneSinceCheckpoint(context, opened.checkpoint, scope);
-  return { ...restored, doneSince, target, safety: safety?.ref ?? null, alive, finished: locked.finished };
+  const notSaved = skippedPaths(opened.checkpoint.metadata, scope);
+  const found = { ...restored, notSaved, doneSince };
+  return { ...found, target, safety: safety?.ref ?? null, alive, finished: locked.finished };
 }
 
 /** Held until the restore is done, so that no agent starts in a cell that is half restored. */
@@ -163,7 +174,9 @@ async function restoreInPlace(context: MissionContext, lock: Lock, request: InPl
   const flaws = await withGoodCheckpointHint(vault, target, () => stagePlan(context, plan, source, signal));
   const ids = { target: target.id, safety: saved.ref.id, safetyMs: saved.ref.createdAtMs };
   const effects = scope.only === undefined ? effectsPosition(source.checkpoint.metadata) : null;
-  const journal = { mission, cellRoot, ...ids, effects, flaws, plan };
+  const limited = scope.only === undefined ? {} : { paths: scope.only };
+  const splits = findSplitLinks(plan, source.listing, scope);
+  const journal = { mission, cellRoot, ...ids, ...limited, effects, flaws: [...flaws, ...splits], plan };
   try {
     writeJournal(context.machine, vault.journalFile, journal);
   } catch (error) {
@@ -206,8 +219,9 @@ export async function previewRestore(
     target,
     safety: null,
     changes: plan.changes,
-    flaws: [],
+    flaws: findSplitLinks(plan, source.listing, scope),
     safetyFlaws: now.flaws,
+    notSaved: skippedPaths(source.checkpoint.metadata, scope),
     moves: [],
     doneSince: doneSinceCheckpoint(context, source.checkpoint, scope),
     alive: isMissing ? undefined : findFreshHeartbeat(context),
@@ -259,6 +273,15 @@ function planOptions(context: MissionContext, target: Checkpoint, scope: Scope):
   };
 }
 
+/** A cell that was missing has no earlier state: an undo must not find the restore before its removal. */
+function forgetUndo({ vault }: MissionContext): void {
+  const refs = vault.list();
+  if (refs.every(({ beforeRestoreOf }) => beforeRestoreOf === null)) return;
+  vault.publish(
+    refs.map(({ restoredPaths: _, ...ref }): CheckpointRef => ({ ...ref, beforeRestoreOf: null })),
+  );
+}
+
 /** Builds the cell in staging, then renames it into place. */
 async function rebuildCell(
   context: MissionContext,
@@ -280,6 +303,8 @@ async function rebuildCell(
     crashPoint("snapshot.restore.rebuilt");
     markRestore(context.effects, ref.id, scope.only === undefined ? effectsPosition(metadata) : null);
     crashPoint("snapshot.restore.rebuild-marked");
+    forgetUndo(context);
+    crashPoint("snapshot.restore.undo-forgotten");
     renameSync(directory, context.cellRoot);
     syncPaths(dirname(context.cellRoot), ["."]);
     crashPoint("snapshot.restore.put-back");

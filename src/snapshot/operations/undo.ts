@@ -1,4 +1,4 @@
-// Undoes the last restore by restoring its safety checkpoint. The undo takes a safety checkpoint of its own, so a second
+// Undoes the last restore by restoring its safety checkpoint, limited to the paths that the restore was limited to. The undo takes a safety checkpoint of its own, so a second
 // undo is a redo (INV-3).
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
@@ -36,7 +36,7 @@ export async function undoRestore(context: MissionContext, signal?: AbortSignal)
     const found = findUndo(context.vault.list(), context.mission);
     undone = found.beforeRestoreOf;
     crashPoint("snapshot.undo.found");
-    return found;
+    return { target: found, paths: found.restoredPaths ?? [] };
   };
   const result = await restoreTarget(context, choose, { signal, kind: "undo" });
   crashPoint("snapshot.undo.restored");

@@ -19,6 +19,8 @@ export interface Journal {
   readonly safetyMs: number;
   /** The position of the restored checkpoint in the effect history; null when only some paths are restored. */
   readonly effects?: number | null;
+  /** The paths that the restore is limited to; absent for the whole cell. */
+  readonly paths?: readonly string[];
   /** Paths that could not be staged exactly. */
   readonly flaws: readonly Flaw[];
   readonly plan: RestorePlan;

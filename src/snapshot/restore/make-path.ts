@@ -8,6 +8,7 @@ import {
   fchownSync,
   ftruncateSync,
   lchownSync,
+  lstatSync,
   lutimesSync,
   openSync,
   symlinkSync,
@@ -56,9 +57,8 @@ export function makeFile(
   const fd = openSync(target, NEW_FILE, PRIVATE);
   try {
     writeContent(fd, entry, reader);
-    if (capabilities.owners && (entry.uid !== capabilities.uid || entry.gid !== capabilities.gid)) {
-      attempt(flaws, entry, "owner", () => fchownSync(fd, entry.uid, entry.gid));
-    }
+    if (entry.uid !== capabilities.uid || entry.gid !== capabilities.gid)
+      attempt(flaws, entry, ownerOf(entry), () => fchownSync(fd, entry.uid, entry.gid));
     // Only root can set the attributes of a read-only file.
     if (entry.xattrs !== undefined) setXattrs(target, entry, capabilities, flaws);
     // After the owner, since changing that drops the setuid bit.
@@ -116,9 +116,8 @@ export function makeSpecial(path: string, entry: Entry, capabilities: Capabiliti
 /** Sets owner, mode, xattrs and time of an existing path. */
 export function setMetadata(path: string, entry: Entry, capabilities: Capabilities, flaws: Flaw[]): void {
   const target = systemPath(path);
-  if (capabilities.owners) {
-    attempt(flaws, entry, "owner", () => lchownSync(target, entry.uid, entry.gid));
-  }
+  if (capabilities.owners || !hasOwner(target, entry))
+    attempt(flaws, entry, ownerOf(entry), () => lchownSync(target, entry.uid, entry.gid));
   if (entry.type === "symlink") {
     setXattrs(target, entry, capabilities, flaws);
   } else {
@@ -128,6 +127,15 @@ export function setMetadata(path: string, entry: Entry, capabilities: Capabiliti
     attempt(flaws, entry, "mode", () => changeMode(target, entry.mode));
   }
   setTime(target, entry, capabilities);
+}
+
+function ownerOf({ uid, gid }: Entry): string {
+  return `owner ${uid}:${gid}`;
+}
+
+function hasOwner(target: string | Buffer, { uid, gid }: Entry): boolean {
+  const now = lstatSync(target);
+  return now.uid === uid && now.gid === gid;
 }
 
 /** Sets the entry's attributes and removes others. */

@@ -32,7 +32,8 @@ export interface Restored {
 }
 
 /**
- * Finishes an interrupted restore; undefined when there was none. A staging directory without a journal belongs to a
+ * Finishes an interrupted restore; undefined when there was none. A damaged journal is an error once: it is moved aside,
+ * so that the next command can restore the cell. A staging directory without a journal belongs to a
  * restore that never touched the cell, and is removed.
  */
 export function finishInterruptedRestore(context: MissionContext, _lock: Lock): Restored | undefined {
@@ -45,13 +46,15 @@ export function finishInterruptedRestore(context: MissionContext, _lock: Lock): 
   if (reading.state === "damaged") {
     const aside = setAsideJournal(file);
     removeStaging(context);
-    const reason = `the journal of an interrupted restore is damaged (${reading.why}) and was moved to ${aside}; the restore may be incomplete: repeat it`;
-    return {
-      target: "?",
-      safety: "?",
-      changes: NO_CHANGES,
-      flaws: [{ path: ".", kind: "degraded", reason }],
-    };
+    const { mission, cellRoot } = context;
+    throw new LazarusError(
+      "CELL_DAMAGED",
+      `a restore of ${mission} was interrupted and its journal is damaged (${reading.why}): the cell ${cellRoot} may be half restored, and nothing was done now; the journal was moved to ${aside}`,
+      {
+        hint: `lazarus checkpoints ${mission}, then lazarus restore ${mission} ID`,
+        details: { journal: aside },
+      },
+    );
   }
   const { journal } = reading;
   if (!existsSync(context.cellRoot)) {
@@ -112,8 +115,9 @@ export function applyJournal(context: MissionContext, journal: Journal): Restore
 
 /** Makes the safety checkpoint the target of `undo`. Only now: a restore that changed nothing is not undone. */
 function markSafety(context: MissionContext, journal: Journal, flaws: Flaw[]): void {
-  const marked = (ref: CheckpointRef) =>
-    ref.id === journal.safety ? { ...ref, beforeRestoreOf: journal.target } : ref;
+  const { target, paths } = journal;
+  const mark = { beforeRestoreOf: target, ...(paths === undefined ? {} : { restoredPaths: paths }) };
+  const marked = (ref: CheckpointRef) => (ref.id === journal.safety ? { ...ref, ...mark } : ref);
   try {
     const refs = context.vault.list();
     if (refs.some((ref) => ref.id === journal.safety && ref.beforeRestoreOf !== journal.target)) {

@@ -77,6 +77,7 @@ function toDescriptor(ref: CheckpointRef): Descriptor {
     pinned: ref.pinned ? "true" : null,
     proven: ref.provenAtMs === null ? null : new Date(ref.provenAtMs).toISOString(),
     "before-restore-of": ref.beforeRestoreOf,
+    "restored-paths": ref.restoredPaths === undefined ? null : JSON.stringify(ref.restoredPaths),
   };
   const annotations: Record<string, string> = {
     [REF_NAME]: ref.id,
@@ -94,6 +95,7 @@ function fromDescriptor(descriptor: Descriptor, damaged: (what: string) => Lazar
   if (!id || Number.isNaN(createdAtMs) || !isReason(reason))
     throw damaged(`the entry of ${descriptor.digest} is not a checkpoint`);
   const proven = annotations[`${OWN}proven`];
+  const paths = annotations[`${OWN}restored-paths`];
   return {
     id,
     manifest: descriptor.digest,
@@ -105,6 +107,7 @@ function fromDescriptor(descriptor: Descriptor, damaged: (what: string) => Lazar
     pinned: annotations[`${OWN}pinned`] === "true",
     provenAtMs: proven === undefined ? null : Date.parse(proven),
     beforeRestoreOf: annotations[`${OWN}before-restore-of`] ?? null,
+    ...(paths === undefined ? {} : { restoredPaths: JSON.parse(paths) }),
   };
 }
 

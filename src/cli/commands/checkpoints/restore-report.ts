@@ -27,9 +27,11 @@ export function warnIfAlive(context: CliContext, missionContext: MissionContext)
   );
 }
 
+export const NOT_SAVED = "not in the checkpoint, and therefore not restored:";
+
 /** Prints the messages after a restore. Returns the exit code. */
 export function concludeRestore(context: CliContext, result: RestoreResult): number {
-  const { finished, flaws, safetyFlaws } = result;
+  const { finished, flaws, safetyFlaws, notSaved } = result;
   if (finished !== undefined) {
     context.warn(`completed an interrupted restore of ${finished.target} first`);
     sayFlaws(context, "not restored exactly by that restore:", finished.flaws);
@@ -38,7 +40,8 @@ export function concludeRestore(context: CliContext, result: RestoreResult): num
   sayDoneSince(context, result.doneSince);
   sayFlaws(context, "not restored exactly:", flaws);
   sayFlaws(context, "not saved exactly in the safety checkpoint:", safetyFlaws);
-  return flaws.length + safetyFlaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;
+  sayFlaws(context, NOT_SAVED, notSaved);
+  return flaws.length + safetyFlaws.length + notSaved.length > 0 ? ERROR_KINDS.degraded.exit : 0;
 }
 
 const MAX_LISTED = 20;
@@ -71,6 +74,7 @@ export function restoreDocument(missionContext: MissionContext, result: RestoreR
     done_since: result.doneSince,
     flaws: result.flaws,
     safety_flaws: result.safetyFlaws,
+    not_saved: result.notSaved,
     agent_may_be_alive: alive !== undefined,
     finished_first: finished === undefined ? null : { checkpoint_id: finished.target, flaws: finished.flaws },
   };

@@ -13,6 +13,7 @@ import { formatBytes } from "../../render/format.ts";
 import {
   concludeRestore,
   describeRef,
+  NOT_SAVED,
   restoreDocument,
   sayDoneSince,
   sayFlaws,
@@ -85,6 +86,8 @@ function preview(context: CliContext, missionContext: CliMission, result: Restor
   );
   sayFlaws(context, "could not be read:", result.safetyFlaws);
   sayDoneSince(context, result.doneSince);
+  sayFlaws(context, "would not be restored exactly:", result.flaws);
+  sayFlaws(context, NOT_SAVED, result.notSaved);
   if (!isEmptyPlan({ changes }))
     context.say(`nothing was changed; to restore: lazarus restore ${missionContext.mission} ${target.id}`);
   return 0;
@@ -99,7 +102,7 @@ async function restoreElsewhere(
   const directory = resolve(context.surroundings.cwd, to);
   const result = await restoreTo(missionContext, { ...request, directory });
   missionContext.endProgress();
-  const { target, paths, files, bytes, flaws } = result;
+  const { target, paths, files, bytes, flaws, notSaved } = result;
   const document = {
     mission_id: missionContext.mission,
     checkpoint_id: target.id,
@@ -108,9 +111,11 @@ async function restoreElsewhere(
     files,
     bytes,
     flaws,
+    not_saved: notSaved,
   };
   context.emit("restore-to/1", document, () => `${directory}\n`);
   context.say(`restored ${describeRef(target)}: ${paths} paths, ${files} files, ${formatBytes(bytes)}`);
   sayFlaws(context, "not restored exactly:", flaws);
-  return flaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;
+  sayFlaws(context, NOT_SAVED, notSaved);
+  return flaws.length + notSaved.length > 0 ? ERROR_KINDS.degraded.exit : 0;
 }
