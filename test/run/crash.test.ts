@@ -24,3 +24,15 @@ describe("killed with SIGKILL", () => {
     },
   );
 });
+
+describe("killed with SIGKILL, and its store restored to before the run", () => {
+  // What follows a point is the same up to the next write: these are the points around each write of an effect.
+  const points = crashPointsFor("sqlite").filter((name) => /^run\.(effect|save)\./.test(name));
+  test.concurrent.each(points)("at %s, no once tool is called twice", async (point) => {
+    const result = await killAt({ point, store: "sqlite", class: "once", rollBack: true }, undefined);
+    expect(brokenPromise(result)).toBeUndefined();
+    if (point === "run.effect.happened")
+      expect(result).toMatchObject({ parked: true, before: [1], after: [1, 1] });
+    if (point === "run.effect.recorded") expect(result).toMatchObject({ parked: false, after: [1, 1] });
+  });
+});

@@ -1,7 +1,7 @@
 // The kill loop: SIGKILL at a crash point, restart until the run ends, and count the effects in another process. A point
 // that only a resume passes is armed in the resume.
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openPostgresRunStore, openSqliteRunStore } from "../../src/run/index.ts";
@@ -50,6 +50,8 @@ export interface Cell {
   readonly point: string;
   readonly store: "sqlite" | "postgres";
   readonly class: Class;
+  /** Remove the store after the first kill, as a restore to a checkpoint from before the run does. */
+  readonly rollBack?: boolean;
 }
 
 export interface CellResult extends Cell {
@@ -74,7 +76,11 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
   await using world = await startWorld();
   const directory = mkdtempSync(join(tmpdir(), "lazarus-kill-"));
   const schema = `k_${cell.point}_${cell.class}`.replaceAll(/[^a-z0-9]/g, "_");
-  const place = cell.store === "sqlite" ? join(directory, "runs.db") : postgres!;
+  // In a cell: what goes back with the store is still in the effect history.
+  const root = join(directory, "missions", "m");
+  for (const name of ["meta", "state"]) mkdirSync(join(root, name), { recursive: true });
+  writeFileSync(join(root, "meta", "mission.json"), "{}");
+  const place = cell.store === "sqlite" ? join(root, "state", "runs.db") : postgres!;
   const start = (crashAt?: string) => startAgent([place, schema, cell.class, world.url], crashAt);
   try {
     let kills = 0;
@@ -82,12 +88,18 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
     if (!last.killed) {
       // Not reached: start over, interrupt, and arm it in the resume.
       await deleteRuns(cell.store, place, schema);
+      rmSync(join(directory, "missions", ".lazarus-effects"), { recursive: true, force: true });
       await fetch(world.url, { method: "DELETE" });
       kills += (await start(INTERRUPTION)).killed ? 1 : 0;
       last = await start(cell.point);
       if (!last.killed) kills = 0;
     }
     kills += last.killed ? 1 : 0;
+    if (cell.rollBack) {
+      rmSync(join(root, "state"), { recursive: true });
+      mkdirSync(join(root, "state"));
+      last = { killed: true, output: {} };
+    }
     let before: number[] | undefined;
     let parked = false;
     for (let i = 0; i < MAX_STARTS && last.output.status !== "completed"; i += 1) {

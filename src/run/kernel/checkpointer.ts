@@ -146,6 +146,7 @@ function startCheckpointer(
         crashPoint("run.close.after");
       });
     },
+    recall: async (effect) => (await store.recall?.(effect)) ?? effect,
     stop: () => ended.abort(),
   };
 }

@@ -3,7 +3,7 @@
 // in model/ledger.ts.
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import { advanceEffect, type CallVerdict, effectId, verdictOnCall } from "../model/ledger.ts";
+import { advanceEffect, type CallVerdict, effectId, inputDigest, verdictOnCall } from "../model/ledger.ts";
 import { thrownText } from "../model/thrown.ts";
 import { type DanglingCall, resultMessage, type ToolOutcome } from "../model/transcript.ts";
 import type { Effect, EffectClass } from "../model/types.ts";
@@ -15,11 +15,25 @@ import { orStopped, stopOf } from "./stop.ts";
 /** How often a call whose outcome stays unknown is started within one process. */
 const MAX_ATTEMPTS = 3;
 
-/** Enters calls in the ledger as prepared, to be written with the next save. Calls of unknown tools get no entry. */
-export function prepareCalls(run: RunContext, tools: ToolSet, calls: readonly DanglingCall[]): void {
+/**
+ * Enters calls in the ledger as prepared, to be written with the next save, or as the effect history of the mission knows
+ * them: the ledger may have gone back with the cell. Calls of unknown tools get no entry.
+ */
+export async function prepareCalls(
+  run: RunContext,
+  tools: ToolSet,
+  calls: readonly DanglingCall[],
+): Promise<void> {
   for (const call of calls) {
     const tool = toolOf(tools, call);
     if (tool !== undefined) prepareEffect(run.state, call, classOf(tool), timeOf(run));
+    const entry = entryOf(run, call);
+    if (entry === undefined || entry.class === "read" || entry.state === "done" || entry.state === "failed")
+      continue;
+    const asked = { ...entry, inputDigest: inputDigest(call.input) };
+    const known = (await run.checkpointer?.recall?.(asked)) ?? asked;
+    if (known.state === entry.state) run.state.effects.set(entry.id, known);
+    else putEffect(run.state, known);
   }
 }
 
@@ -128,7 +142,7 @@ async function reconcile(
   let answer: Awaited<ReturnType<NonNullable<DurableTool["reconcile"]>>>;
   try {
     const asked = Promise.resolve().then(() =>
-      tool.reconcile!(entry.id, copyOf(call.input), toolContext(run, entry, call)),
+      tool.reconcile!(entry.key ?? entry.id, copyOf(call.input), toolContext(run, entry, call)),
     );
     answer = await orStopped(asked, run.signal);
   } catch (error) {
@@ -246,7 +260,7 @@ function entryOf(run: RunContext, call: DanglingCall): Effect | undefined {
 
 function toolContext(run: RunContext, entry: Effect, call: DanglingCall): ToolContext {
   return {
-    effectId: entry.id,
+    effectId: entry.key ?? entry.id,
     attempt: entry.attempts,
     step: call.step,
     info: run.state.info,

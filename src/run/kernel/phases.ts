@@ -82,7 +82,7 @@ async function runConversation(run: RunContext, phase: Phase): Promise<string> {
     const entries = currentEntries(state);
     const calls = danglingCalls(entries);
     // Before the stop: a call that is saved without its ledger entry would not be marked as redacted.
-    prepareCalls(run, tools, calls);
+    await prepareCalls(run, tools, calls);
     if (run.signal.aborted) throw stopOf(run.signal.reason);
     if (calls.length > 0) {
       await executeCalls(run, tools, calls);

@@ -1,6 +1,6 @@
 // The ports of the kernel: what a host can plug in. Every port is optional, and one that throws becomes a warning or the
 // run's error, never a crash of the host. The kernel knows these interfaces and none of their implementations.
-import type { Lease, RunInfo, RunRecord, Usage } from "../model/types.ts";
+import type { Effect, Lease, RunInfo, RunRecord, Usage } from "../model/types.ts";
 import type { RunClosing } from "../store/store.ts";
 import type { RunState } from "./state.ts";
 
@@ -9,6 +9,8 @@ export interface RunCheckpointer {
   /** `now` before an effect, which depends on the record; a `throttled` save may be deferred to the next one. */
   save(state: RunState, urgency: "now" | "throttled"): Promise<void>;
   close(state: RunState, closing: RunClosing): Promise<void>;
+  /** An effect that has not ended, as the effect history of the mission knows it. */
+  recall?(effect: Effect): Promise<Effect>;
   /** Aborts when another process has taken the run over. */
   readonly lost: AbortSignal;
   /** Number of secrets removed so far, including those before a resume. */

@@ -1,6 +1,7 @@
 // The rules of the ledger as pure functions: effect ids, allowed state changes, and what to do with a call that has no
 // result in the transcript (INV-5). Never runs a tool or writes a row.
 import { LazarusError } from "../../platform/errors.ts";
+import { sha256Hex } from "../../platform/sha256.ts";
 import type { Effect, EffectClass, EffectState } from "./types.ts";
 
 /** The effect's id, which is also the tool's idempotency key. */
@@ -13,6 +14,17 @@ export function parseEffectId(id: string): { runId: string; step: number; call: 
   const match = /^(.+)\.(\d{1,9})\.(\d{1,9})$/.exec(id);
   if (match === null) return undefined;
   return { runId: match[1]!, step: Number(match[2]), call: Number(match[3]) };
+}
+
+/** Two calls with the same digest are the same call; an input that is not JSON has none. */
+export function inputDigest(input: unknown): string {
+  try {
+    return sha256Hex(
+      JSON.stringify(input, (_, value) => (typeof value === "bigint" ? String(value) : value)) ?? "",
+    );
+  } catch {
+    return "";
+  }
 }
 
 const NEXT_STATES: Readonly<Record<EffectState, readonly EffectState[]>> = {

@@ -49,7 +49,7 @@ export type EffectState = "prepared" | "started" | "done" | "failed" | "unknown"
 
 /** One entry of the ledger: a tool call, recorded before it starts and after it ends (INV-5). */
 export interface Effect {
-  /** `<run>.<step>.<call>`, stable across resumes. The tool's idempotency key. */
+  /** `<run>.<step>.<call>`, stable across resumes. The tool's idempotency key, unless there is a `key`. */
   readonly id: string;
   readonly runId: string;
   readonly step: number;
@@ -70,6 +70,10 @@ export interface Effect {
   readonly error: string | null;
   /** True when a secret was removed from the stored input, so that the call cannot be repeated from the record. */
   readonly inputRedacted: boolean;
+  /** SHA-256 of the input, while the call has no result. Not stored with the run. */
+  readonly inputDigest?: string;
+  /** The tool's idempotency key where the id is not unique: in a fork, or after a restore. Not stored with the run. */
+  readonly key?: string;
 }
 
 /** The output of a completed phase. */

@@ -3,6 +3,7 @@ import { LazarusError } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
 import type { Effect } from "../model/types.ts";
 import type { RunBackend, RunRow } from "./backend.ts";
+import type { StoreHistory } from "./history.ts";
 import { isOwnerDead, judgeLease, type LeaseVerdict } from "./lease.ts";
 import { effectOf } from "./row-codec.ts";
 import type { Seal } from "./seal.ts";
@@ -15,6 +16,8 @@ export interface StoreContext {
   /** Names this process in leases. */
   readonly owner: string;
   readonly leaseMs: number;
+  /** Of the mission that the store belongs to; undefined outside a cell. */
+  readonly history: StoreHistory | undefined;
 }
 
 /** Wall-clock time in whole milliseconds, as it is stored. */

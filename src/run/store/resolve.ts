@@ -1,8 +1,10 @@
 // Records a human's decision on an effect whose outcome is unknown.
+import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { parseEffectId } from "../model/ledger.ts";
 import type { Effect, Json } from "../model/types.ts";
 import { findRun, readEffects, refuseOwned, type StoreContext, timeOf } from "./context.ts";
+import { recordResolution } from "./history.ts";
 import { changedMeanwhile } from "./prune.ts";
 import { checkFormat, effectRow, runInfoOf } from "./row-codec.ts";
 import type { EffectResolution } from "./store.ts";
@@ -37,7 +39,10 @@ export async function resolveEffect(
   const nowMs = timeOf(context);
   const change = { runId: row.id, step, call, seenEpoch: row.epoch, nowMs, state, output, error };
   if (!(await backend.settleEffect(change))) throw changedMeanwhile(row.id, "resolved");
-  return (await readEffects(context, row.id)).find((each) => each.id === id)!;
+  crashPoint("run.resolve.settled");
+  const settled = (await readEffects(context, row.id)).find((each) => each.id === id)!;
+  await recordResolution(context, settled);
+  return settled;
 }
 
 async function findEffect(context: StoreContext, id: string) {

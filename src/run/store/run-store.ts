@@ -6,6 +6,7 @@ import type { RunBackend } from "./backend.ts";
 import { claimRun, listInterrupted } from "./claim.ts";
 import { findRun, readEffects, type StoreContext, timeOf } from "./context.ts";
 import { forkRun } from "./fork.ts";
+import { recallEffect, type StoreHistory } from "./history.ts";
 import { DEFAULT_LEASE_MS, MAX_LEASE_MS, ownerName } from "./lease.ts";
 import { loadRun, readHistory } from "./load.ts";
 import { deleteRun, pruneRuns } from "./prune.ts";
@@ -22,8 +23,12 @@ export interface RunStoreOptions extends SealOptions {
   readonly leaseMs?: number;
 }
 
-/** Creates a run store on a backend. */
-export function createRunStore(backend: RunBackend, options: RunStoreOptions = {}): RunStore {
+/** Creates a run store on a backend. `history` is that of the mission, for a store inside a cell. */
+export function createRunStore(
+  backend: RunBackend,
+  options: RunStoreOptions = {},
+  history?: StoreHistory,
+): RunStore {
   const machine = options.machine ?? systemMachine;
   const leaseMs = Math.ceil(options.leaseMs ?? DEFAULT_LEASE_MS);
   if (!(leaseMs > 0 && leaseMs <= MAX_LEASE_MS)) {
@@ -32,7 +37,8 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
     });
   }
   const seal = createSeal(machine.ids, options);
-  const context: StoreContext = { backend, seal, machine, owner: ownerName(machine.processes), leaseMs };
+  const owner = ownerName(machine.processes);
+  const context: StoreContext = { backend, seal, machine, owner, leaseMs, history };
   return {
     kind: backend.kind,
     place: backend.place,
@@ -48,6 +54,7 @@ export function createRunStore(backend: RunBackend, options: RunStoreOptions = {
     },
     list: async (query = {}) => (await backend.listRuns(query)).map(headOf),
     effects: (runId) => readEffects(context, runId),
+    recall: async (effect) => recallEffect(context, effect),
     history: (runId, fromCount) => readHistory(context, runId, fromCount),
     listInterrupted: () => listInterrupted(context),
     claim: (runId) => claimRun(context, runId),

@@ -1,9 +1,11 @@
 // The writes of a run's owner: begin, save, close. Each redacts and seals its content and is one transaction of the
 // backend, which refuses it when the lease is stale (INV-4).
+import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import type { Effect, Lease, RunInfo, StoredError, TranscriptEntry } from "../model/types.ts";
 import { ROW_FORMAT, type RunRow, type StepWrite } from "./backend.ts";
 import { type StoreContext, timeOf } from "./context.ts";
+import { recordEnds, recordStarts } from "./history.ts";
 import { effectRow, messageRows, PLACES, phaseRow } from "./row-codec.ts";
 import type { BeginReceipt, RunChange, RunClosing, SaveReceipt } from "./store.ts";
 import { writeRefusal } from "./verdict.ts";
@@ -91,8 +93,12 @@ export async function saveChange(
     output: ending.output,
     error: ending.error,
   };
+  await recordEnds(context, lease, change);
+  crashPoint("run.save.ends-in-history");
   const verdict = await backend.write(write);
   if (verdict !== "written") throw writeRefusal(verdict, lease, backend.place);
+  crashPoint("run.save.written");
+  recordStarts(context, lease, change);
   return { redactions: write.redactions, redactedInputs: redactedInputs.map(({ id }) => id) };
 }
 

@@ -103,6 +103,8 @@ export interface RunStore extends AsyncDisposable {
   list(query?: ListQuery): Promise<RunHead[]>;
   /** The ledger of one run, in the order of its calls. */
   effects(runId: string): Promise<Effect[]>;
+  /** An effect that has not ended, as the effect history of the mission knows it. Absent in stores without one. */
+  recall?(effect: Effect): Promise<Effect>;
   /** The stored transcript, from message `fromCount` on. */
   history(runId: string, fromCount?: number): Promise<TranscriptEntry[]>;
   /** Runs whose owner is gone, oldest first. */

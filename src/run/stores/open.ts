@@ -1,5 +1,7 @@
-// Opens run stores in memory and in SQLite. A cell's runs are in `state/runs.db`, so that its checkpoints include them.
+// Opens run stores in memory and in SQLite. A cell's runs are in `state/runs.db`, so that its checkpoints include them. A
+// store in a cell uses the effect history of its mission, which its checkpoints do not include.
 import { join } from "node:path";
+import { openHistoryAt } from "../../effects/history.ts";
 import { systemMachine } from "../../platform/machine.ts";
 import { createRunStore, type RunStoreOptions } from "../store/run-store.ts";
 import type { RunStore } from "../store/store.ts";
@@ -16,7 +18,8 @@ export function createMemoryRunStore(options: RunStoreOptions = {}): RunStore {
 
 /** Opens a store in one SQLite file; creates it if it does not exist. */
 export function openSqliteRunStore(path: string, options: RunStoreOptions = {}): RunStore {
-  return createRunStore(openSqliteBackend(options.machine ?? systemMachine, path), options);
+  const machine = options.machine ?? systemMachine;
+  return createRunStore(openSqliteBackend(machine, path), options, openHistoryAt(machine, path));
 }
 
 /** Opens the store of the cell at `cellRoot`. */
