@@ -97,7 +97,9 @@ export const PIT_SETTINGS = {
   }),
   grace_seconds: amount(10, "time between SIGTERM and SIGKILL for an agent"),
   leftover_grace_seconds: amount(2, "the same for processes that an agent left behind"),
-  stall_seconds: optionalSeconds("no output, file change or heartbeat for this long is a stall; null: never"),
+  stall_seconds: optionalSeconds(
+    "no output, write, CPU use or heartbeat for this long is a stall; null: never",
+  ),
   progress_seconds: optionalSeconds("no progress of flows or runs for this long is a stall; null: never"),
   log_limit_bytes: positiveInteger(8 * 1024 * 1024, "rotate an agent's log at this size"),
   log_count: amount(2, "rotated logs to keep"),

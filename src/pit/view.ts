@@ -121,7 +121,7 @@ function view(
     pid: life?.agent.pid ?? null,
     epoch: record?.life?.epoch ?? null,
     started_ms: record?.life?.started_ms ?? null,
-    last_activity_ms: lastActivityMs(config, root) || null,
+    last_activity_ms: lastActivityMs(config, root, nowMs) || null,
     last_progress_ms: lastProgressMs(root) || null,
     last_checkpoint: lastCheckpoint(machine, config, mission),
     done_since: readEffectFacts(machine, root).doneSince,
@@ -155,21 +155,27 @@ export function pitOwner({
 }
 
 /** Only what is cheap to read: log, the agent's own heartbeat, top of the worktree. 0 when there is none. */
-export function lastActivityMs(config: Config, cellRoot: string): number {
-  const paths = pathsBelow(config, cellRoot);
-  return Math.max(
+function lastActivityMs(config: Config, cellRoot: string, nowMs: number): number {
+  const { worktree } = pathsBelow(config, cellRoot);
+  const times = [
     modifiedMs(agentLog(cellRoot)),
-    ownHeartbeatMs(paths.heartbeatFile, agentPaths(config, basename(cellRoot)).beat),
-    modifiedMs(paths.worktree),
-    modifiedMs(join(paths.worktree, ".git", "index")),
-  );
+    ownHeartbeatMs(config, cellRoot),
+    modifiedMs(worktree),
+    modifiedMs(join(worktree, ".git", "index")),
+  ];
+  // The agent can set these to any time.
+  return Math.max(0, ...times.filter((ms) => ms <= nowMs + CLOCK_SKEW_MS));
 }
 
-/** A heartbeat that the keeper wrote shows that the process exists, not that the agent is active. */
-function ownHeartbeatMs(path: string, keeperBeatFile: string): number {
-  const reading = readJsonFile(path, HEARTBEAT_LIMIT_BYTES);
+/** Of a file system on another machine. */
+const CLOCK_SKEW_MS = 60_000;
+
+/** A heartbeat that the keeper wrote shows that the process exists, not that the agent is active. 0 when there is none. */
+export function ownHeartbeatMs(config: Config, cellRoot: string): number {
+  const reading = readJsonFile(pathsBelow(config, cellRoot).heartbeatFile, HEARTBEAT_LIMIT_BYTES);
   const timestamp = reading.ok ? reading.value.timestamp : undefined;
-  return typeof timestamp === "number" && timestamp !== readKeeperBeat(keeperBeatFile) ? timestamp * 1000 : 0;
+  const keeperBeat = readKeeperBeat(agentPaths(config, basename(cellRoot)).beat);
+  return typeof timestamp === "number" && timestamp !== keeperBeat ? timestamp * 1000 : 0;
 }
 
 function readKeeperBeat(path: string): number | undefined {
@@ -181,10 +187,15 @@ function readKeeperBeat(path: string): number | undefined {
 }
 
 /** When a flow or run last moved; 0 when there is none. */
-export function lastProgressMs(cellRoot: string): number {
+function lastProgressMs(cellRoot: string): number {
+  return Math.max(0, ...progressTimes(cellRoot));
+}
+
+/** When each flow and run last moved. */
+export function progressTimes(cellRoot: string): number[] {
   const flows = readFlowPositions(cellRoot).map(({ updatedAt }) => Date.parse(updatedAt));
   const runs = readRunPositions(cellRoot).map(({ updatedAtMs }) => updatedAtMs);
-  return Math.max(0, ...[...flows, ...runs].filter(Number.isFinite));
+  return [...flows, ...runs].filter(Number.isFinite);
 }
 
 function lastCheckpoint(

@@ -83,7 +83,7 @@ describe("config", () => {
       pit.leftover_grace_seconds = 2  (default)
         the same for processes that an agent left behind
       pit.stall_seconds = not set  (default)
-        no output, file change or heartbeat for this long is a stall; null: never
+        no output, write, CPU use or heartbeat for this long is a stall; null: never
       pit.progress_seconds = not set  (default)
         no progress of flows or runs for this long is a stall; null: never
       pit.log_limit_bytes = 8388608  (default)

@@ -1,11 +1,10 @@
 // The pit's actions with slow processes: a slow keeper, a process that tests a lock. They run in this process, so that the
 // test controls the timing.
-import { closeSync, mkdirSync, openSync, utimesSync, writeFileSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { agentPaths } from "../../src/cell/agent-paths.ts";
-import { cellPaths } from "../../src/cell/layout.ts";
 import { type MissionId, parseMissionId } from "../../src/cell/mission-id.ts";
 import { startMission, stopMission } from "../../src/pit/actions.ts";
 import { killAgent } from "../../src/pit/death/kill.ts";
@@ -13,8 +12,6 @@ import { pitLockFile } from "../../src/pit/paths.ts";
 import { type AgentSpec, beginLife, createRecord, type MissionRecord } from "../../src/pit/record/record.ts";
 import { writeRecord } from "../../src/pit/record/store.ts";
 import { openPit } from "../../src/pit/supervise/daemon.ts";
-import { checkStall, createSettingsCache } from "../../src/pit/supervise/periodic-checks.ts";
-import type { WatchedAgent } from "../../src/pit/supervise/watch-list.ts";
 import { tryAcquireLock } from "../../src/platform/lock.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { posixSupport } from "../../src/platform/posix.ts";
@@ -106,46 +103,5 @@ describe("opening a pit", () => {
     const refused = openPit(server.pitContext);
     writeFileSync(path, JSON.stringify({ pid: process.pid, host: hostname(), purpose: "pit", since: 1 }));
     await expect(refused).rejects.toThrow(`process ${process.pid}`);
-  });
-});
-
-describe("an agent without output", () => {
-  /** The result of two checks, ten silent seconds apart; everything in the worktree has the same age. */
-  const check = (agoMs: number) => {
-    recordLife();
-    const { worktree } = cellPaths(server.config, mission);
-    const paths = ["a", "a/b", "a/b/file"].map((path) => join(worktree, path));
-    mkdirSync(paths[1]!, { recursive: true });
-    writeFileSync(paths[2]!, "");
-    const at = (Date.now() - agoMs) / 1000;
-    for (const path of paths) utimesSync(path, at, at);
-    const identity = { pid: 1, startTime: "1", bootId: "boot" };
-    const agent: WatchedAgent = {
-      mission,
-      life: {
-        epoch: 1,
-        keeper: identity,
-        agent: identity,
-        helper: undefined,
-        token: undefined,
-        detached: true,
-      },
-      fd: undefined,
-      agentFd: undefined,
-      exitedMs: undefined,
-      clocks: undefined,
-      stallCheckedMs: 0,
-      checkpointedMs: 0,
-    };
-    const { stall } = createSettingsCache(server.pitContext).get(mission, 0)!;
-    return [0, 10_000].flatMap((ms) => checkStall(server.pitContext, agent, stall, ms) ?? []);
-  };
-
-  it("is stalled when its files do not change", () => {
-    expect(check(3_600_000)).toEqual(["no output, file change or heartbeat for 10 s (limit 3 s)"]);
-  });
-
-  it("is active when a file deep in the worktree changes", () => {
-    expect(check(-3_600_000)).toEqual([]);
   });
 });

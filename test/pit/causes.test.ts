@@ -129,3 +129,38 @@ describe("a pattern that never ends", () => {
     expect(existsSync(join(world.home, "run", "pit.lock"))).toBe(true);
   });
 });
+
+describe("a stall", () => {
+  const waitForStall = (mission: string) =>
+    world.until(`a stall of ${mission}`, () => world.record(mission).end.kind === "stall");
+
+  it("is not hidden by a file from the future", async () => {
+    configure({ grace_seconds: 1 });
+    await world.openPit();
+    startAgent("m1", sh("touch -d 2100-01-01 later .; exec sleep 600"), ["--stall", "1"]);
+    await waitForStall("m1");
+  });
+
+  it("is not silence: what counts is what the kernel sees of all processes of the life", async () => {
+    configure({ grace_seconds: 1 });
+    const cwd = join(world.directory, "elsewhere");
+    mkdirSync(cwd);
+    await world.openPit();
+    const limit = ["--stall", "4", "--no-baseline"];
+    const write = (path: string) => sh(`while :; do echo x > ${path}; sleep 0.3; done`);
+    startAgent("artifacts", write('"$LAZARUS_CELL/artifacts/report"'), limit);
+    startAgent("elsewhere", write("file"), [...limit, "--cwd", cwd]);
+    startAgent(
+      "daemon",
+      sh("setsid sh -c 'while :; do echo x > file; sleep 0.3; done' & exec sleep 600"),
+      limit,
+    );
+    startAgent("compute", sh("while :; do :; done"), limit);
+    const work = ["artifacts", "elsewhere", "daemon", "compute"];
+    // Started last: when it has been silent for too long, the others have run for longer than that.
+    startAgent("silent", sh("exec sleep 600"), limit);
+    await waitForStall("silent");
+    for (const mission of work)
+      expect([mission, world.life(mission).epoch, world.record(mission).stalled]).toEqual([mission, 1, null]);
+  });
+});

@@ -180,7 +180,7 @@ const DEATHS: [kind: string, death: Death][] = [
     "a stall",
     {
       status: { exitCode: null, signal: "SIGTERM" },
-      stall: "no output, file change or heartbeat for 901 s (limit 900 s)",
+      stall: "no output, write, CPU use or heartbeat for 901 s (limit 900 s)",
     },
   ],
   ["a crash loop", { status: FAILED, earlierRevivals: 5 }],

@@ -2,13 +2,13 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { agentPaths } from "../../cell/agent-paths.ts";
-import { pathsBelow } from "../../cell/layout.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
 import type { PitContext } from "../context.ts";
+import { agentLog } from "../paths.ts";
+import { readUsage } from "../processes/usage.ts";
 import { readRecord } from "../record/store.ts";
-import { lastActivityMs, lastProgressMs } from "../view.ts";
-import { newestChangeMs } from "./newest-change.ts";
-import { judgeStall, observe, type StallLimits, startClocks } from "./stall.ts";
+import { ownHeartbeatMs, progressTimes } from "../view.ts";
+import { judgeStall, observe, type Signs, type StallLimits, startClocks } from "./stall.ts";
 import type { WatchedAgent } from "./watch-list.ts";
 
 /** What the pit needs to know about a running agent between ticks. */
@@ -67,24 +67,22 @@ function readSettings(context: PitContext, mission: MissionId): AgentSettings | 
 
 /** Returns why the agent counts as stalled; undefined while it does not. Updates the agent's clocks. */
 export function checkStall(
-  { machine, config }: PitContext,
+  { config }: PitContext,
   agent: WatchedAgent,
   limits: StallLimits,
   monotonicMs: number,
 ): string | undefined {
   const root = join(config.missions_root, agent.mission);
-  const signs = {
-    activity: lastActivityMs(config, root),
-    progress: limits.progressSeconds === null ? 0 : lastProgressMs(root),
+  const log = statSync(agentLog(root), { throwIfNoEntry: false });
+  const signs: Signs = {
+    activity: `${log?.ino} ${log?.size} ${ownHeartbeatMs(config, root)}`,
+    usage: readUsage(agent.life),
+    progress: limits.progressSeconds === null ? "" : progressTimes(root).join(),
   };
   agent.clocks =
-    agent.clocks === undefined ? startClocks(signs, monotonicMs) : observe(agent.clocks, signs, monotonicMs);
-  const reason = judgeStall(agent.clocks, limits, monotonicMs);
-  if (reason === undefined) return undefined;
-  // Walking the worktree is expensive, so it happens only when all cheap signs have been silent.
-  const silentSinceMs = machine.clock.nowMs() - (monotonicMs - agent.clocks.activeMs);
-  if (newestChangeMs(pathsBelow(config, root).worktree, silentSinceMs) <= silentSinceMs) return reason;
-  agent.clocks = { ...agent.clocks, activeMs: monotonicMs };
+    agent.clocks === undefined
+      ? startClocks(signs, monotonicMs)
+      : observe(agent.clocks, signs, limits, monotonicMs);
   return judgeStall(agent.clocks, limits, monotonicMs);
 }
 

@@ -3,6 +3,7 @@ import {
   judgeStall,
   observe,
   restartClocks,
+  type Signs,
   sleptMs,
   stallCheckEveryMs,
   startClocks,
@@ -10,7 +11,10 @@ import {
 } from "./stall.ts";
 
 const limits = { stallSeconds: 60, progressSeconds: null };
-const fresh = startClocks({ activity: 1, progress: 1 }, 0);
+const silent: Signs = { activity: "1", usage: { cpuMs: 5000, writtenBytes: 100 }, progress: "1" };
+const fresh = startClocks(silent, 0);
+const seen = (signs: Partial<Signs>, atMs = 50_000) => observe(fresh, { ...silent, ...signs }, limits, atMs);
+const using = (cpuMs: number, writtenBytes = 100) => ({ usage: { cpuMs, writtenBytes } });
 
 describe("a stall", () => {
   test("is silence past the limit", () => {
@@ -18,18 +22,16 @@ describe("a stall", () => {
     expect(judgeStall(fresh, limits, 61_000)).toContain("for 61 s (limit 60 s)");
   });
   test("is averted by activity", () => {
-    const active = observe(fresh, { activity: 2, progress: 1 }, 50_000);
-    expect(judgeStall(active, limits, 100_000)).toBeUndefined();
+    expect(judgeStall(seen({ activity: "2" }), limits, 100_000)).toBeUndefined();
   });
   test("is averted by progress", () => {
-    const moved = observe(fresh, { activity: 1, progress: 2 }, 50_000);
-    expect(judgeStall(moved, limits, 100_000)).toBeUndefined();
+    expect(judgeStall(seen({ progress: "2" }), limits, 100_000)).toBeUndefined();
   });
   test("needs a limit", () => {
     expect(judgeStall(fresh, { stallSeconds: null, progressSeconds: null }, 1e12)).toBeUndefined();
   });
   test("is also missing progress while output continues", () => {
-    const chatty = observe(fresh, { activity: 99, progress: 1 }, 999_000);
+    const chatty = seen({ activity: "99" }, 999_000);
     expect(judgeStall(chatty, { stallSeconds: 60, progressSeconds: 600 }, 1_000_000)).toContain(
       "no flow or run",
     );
@@ -38,7 +40,26 @@ describe("a stall", () => {
     expect(judgeStall(restartClocks(fresh, 70_000), limits, 100_000)).toBeUndefined();
   });
   test("is averted by a sign that goes backwards, as after the clock was set", () => {
-    expect(observe(fresh, { activity: -5, progress: 1 }, 7).activeMs).toBe(7);
+    expect(seen({ activity: "-5" }, 7).activeMs).toBe(7);
+  });
+  test("is averted by bytes that any process of the life writes", () => {
+    expect(judgeStall(seen(using(5000, 101)), limits, 100_000)).toBeUndefined();
+  });
+  test("is averted by CPU time of 1 % of the limit, however slowly it adds up", () => {
+    expect(seen(using(5600)).activeMs).toBe(50_000);
+    const idle = seen(using(5590), 30_000);
+    expect(idle.activeMs).toBe(0);
+    expect(observe(idle, { ...silent, ...using(5600) }, limits, 55_000).activeMs).toBe(55_000);
+    expect(judgeStall(idle, limits, 61_000)).toContain("no output, write, CPU use or heartbeat for 61 s");
+  });
+  test("is not averted when a process ends and its counters are gone", () => {
+    const ended = seen(using(1000, 10), 30_000);
+    expect(ended.activeMs).toBe(0);
+    expect(observe(ended, { ...silent, ...using(1600, 10) }, limits, 31_000).activeMs).toBe(31_000);
+  });
+  test("needs no counters where the kernel has none", () => {
+    const blind = startClocks({ ...silent, usage: undefined }, 0);
+    expect(observe(blind, { ...silent, usage: undefined }, limits, 30_000).activeMs).toBe(0);
   });
 });
 

@@ -1,15 +1,21 @@
-// When an agent counts as stalled: no activity (output, file changes, its own heartbeats) or no progress (flows, runs) for
-// longer than its limit. Pure. Measured on the monotonic clock, which does not advance while the host sleeps and does not
-// jump when the time is set.
+// When an agent counts as stalled: no activity (output, writes, CPU time, its own heartbeats) or no progress (flows, runs)
+// for longer than its limit. Pure. The signs are counters, never times of files, which an agent can set. Measured on the
+// monotonic clock, which does not advance while the host sleeps and does not jump when the time is set.
+import type { Usage } from "../processes/usage.ts";
 
 export interface Signs {
-  /** Any number that changes with the agent's activity; only compared for equality. */
-  readonly activity: number;
-  readonly progress: number;
+  /** Output and heartbeats; only compared for equality. */
+  readonly activity: string;
+  /** Undefined where the kernel does not tell. */
+  readonly usage: Usage | undefined;
+  /** Only compared for equality. */
+  readonly progress: string;
 }
 
 export interface Clocks {
   readonly signs: Signs;
+  /** CPU time when the agent was last active. */
+  readonly cpuMs: number;
   /** Monotonic: when each sign was last seen to change. */
   readonly activeMs: number;
   readonly progressedMs: number;
@@ -21,14 +27,26 @@ export interface StallLimits {
 }
 
 export function startClocks(signs: Signs, monotonicMs: number): Clocks {
-  return { signs, activeMs: monotonicMs, progressedMs: monotonicMs };
+  return { signs, cpuMs: signs.usage?.cpuMs ?? 0, activeMs: monotonicMs, progressedMs: monotonicMs };
 }
 
-export function observe(clocks: Clocks, signs: Signs, monotonicMs: number): Clocks {
-  const progressed = signs.progress !== clocks.signs.progress;
-  const active = progressed || signs.activity !== clocks.signs.activity;
+/** Of the limit, in CPU time: a program that only waits, with a timer or two, uses less. */
+const BUSY_SHARE = 0.01;
+
+export function observe(clocks: Clocks, signs: Signs, limits: StallLimits, monotonicMs: number): Clocks {
+  const before = clocks.signs;
+  const progressed = signs.progress !== before.progress;
+  const cpuMs = signs.usage?.cpuMs ?? 0;
+  // Sums shrink when a process ends whose counters nobody inherits.
+  const cpuBaseMs = Math.min(clocks.cpuMs, cpuMs);
+  const active =
+    progressed ||
+    signs.activity !== before.activity ||
+    (signs.usage?.writtenBytes ?? 0) > (before.usage?.writtenBytes ?? 0) ||
+    cpuMs - cpuBaseMs >= BUSY_SHARE * (limits.stallSeconds ?? 0) * 1000;
   return {
     signs,
+    cpuMs: active ? cpuMs : cpuBaseMs,
     activeMs: active ? monotonicMs : clocks.activeMs,
     progressedMs: progressed ? monotonicMs : clocks.progressedMs,
   };
@@ -44,7 +62,7 @@ export function judgeStall(clocks: Clocks, limits: StallLimits, monotonicMs: num
   const { stallSeconds, progressSeconds } = limits;
   const silent = (monotonicMs - clocks.activeMs) / 1000;
   if (stallSeconds !== null && silent > stallSeconds)
-    return `no output, file change or heartbeat for ${Math.floor(silent)} s (limit ${stallSeconds} s)`;
+    return `no output, write, CPU use or heartbeat for ${Math.floor(silent)} s (limit ${stallSeconds} s)`;
   const idle = (monotonicMs - clocks.progressedMs) / 1000;
   if (progressSeconds !== null && idle > progressSeconds)
     return `no flow or run progress for ${Math.floor(idle)} s (limit ${progressSeconds} s)`;
