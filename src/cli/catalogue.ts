@@ -317,6 +317,24 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
     summary: "show all settings and where each comes from",
     load: () => import("./commands/setup/config.ts"),
   },
+  "token create": {
+    group: "setup",
+    rare: true,
+    summary: "create a token for the HTTP API",
+    load: () => import("./commands/setup/token-create.ts"),
+  },
+  "token list": {
+    group: "setup",
+    rare: true,
+    summary: "list the tokens of the HTTP API",
+    load: () => import("./commands/setup/token-list.ts"),
+  },
+  "token revoke": {
+    group: "setup",
+    rare: true,
+    summary: "revoke a token of the HTTP API",
+    load: () => import("./commands/setup/token-revoke.ts"),
+  },
   "config trust": {
     group: "setup",
     rare: true,

@@ -1,4 +1,4 @@
-// The Hono app: mounts the route table. Each request passes the checks in this order: Host, Origin, token, body size, then
+// The Hono app: mounts the route table. Each request passes the checks in this order: Host, Origin, token and its scope, body size, then
 // the handler runs. Knows no sockets; server.ts serves it. Every error is sent as {code, message, hint, details} with the
 // status from the error table; of unexpected errors only the message is sent.
 import { type Context, Hono } from "hono";
@@ -16,13 +16,15 @@ import {
 } from "./metrics.ts";
 import { describeApi } from "./openapi.ts";
 import type { PitPort, WebhookHandler } from "./port.ts";
-import { refuseForeignHost, refuseForeignOrigin, refuseWithoutToken } from "./request-checks.ts";
-import { ROUTES, type Route } from "./routes.ts";
+import { refuseBeyondGrant, refuseForeignHost, refuseForeignOrigin } from "./request-checks.ts";
+import { missionInRequest, ROUTES, type Route } from "./routes.ts";
+import type { TokenCheck } from "./tokens.ts";
 
 export interface AppOptions {
   readonly clock: Clock;
   readonly version: string;
-  readonly token: string;
+  /** What a token allows; undefined for an unknown one. */
+  readonly grantOf: TokenCheck;
   readonly webhooks?: Readonly<Record<string, WebhookHandler>>;
   /** Aborts when the server closes; open streams end then. */
   readonly closing?: AbortSignal;
@@ -70,7 +72,12 @@ export function createApp(pit: PitPort, options: AppOptions): App {
     let status = 500;
     try {
       const { raw } = context.req;
-      checkRequest(route, raw.headers, context.env ?? {}, options.token);
+      const mission = missionInRequest(
+        route,
+        (name) => context.req.param(name),
+        () => context.req.query(),
+      );
+      checkRequest({ scope: route.scope, mission }, raw.headers, context.env ?? {}, options.grantOf);
       const body =
         route.bodyLimitBytes === undefined ? new Uint8Array() : await readBody(raw, route.bodyLimitBytes);
       const response = await route.handle({
@@ -112,17 +119,17 @@ export function createApp(pit: PitPort, options: AppOptions): App {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ":$1");
     app.on(route.method.toUpperCase(), path, (context) => serve(route, context));
   }
-  mountRefusals(app, options.token);
+  mountRefusals(app, options.grantOf);
   app.onError((error) => errorResponse(error));
   return app;
 }
 
 /** Unknown paths and methods. */
-function mountRefusals(app: App, token: string): void {
+function mountRefusals(app: App, grantOf: TokenCheck): void {
   for (const path of new Set(ROUTES.map((route) => route.path))) {
     app.all(path.replaceAll(/\{(\w+)\}/g, ":$1"), (context) => {
       const methods = ROUTES.filter((route) => route.path === path).map(({ method }) => method.toUpperCase());
-      const answer = refuse(context, token, () => {
+      const answer = refuse(context, grantOf, () => {
         throw new LazarusError("METHOD_REFUSED", `${path} supports only ${methods.join(" and ")}`, {
           hint: "see GET /openapi.json",
         });
@@ -132,29 +139,35 @@ function mountRefusals(app: App, token: string): void {
     });
   }
   app.notFound((context) =>
-    refuse(context, token, () => {
+    refuse(context, grantOf, () => {
       throw new LazarusError("ROUTE_UNKNOWN", "no such route", { hint: "see GET /openapi.json" });
     }),
   );
 }
 
 function checkRequest(
-  route: Pick<Route, "auth">,
+  { scope, mission }: { readonly scope: Route["scope"]; readonly mission: string | undefined },
   headers: Headers,
   connection: Connection,
-  token: string,
+  grantOf: TokenCheck,
 ): void {
   const host = headers.get("host");
   refuseForeignHost(host);
   refuseForeignOrigin(headers.get("origin"), host!);
-  if (route.auth === "token" && connection.trusted !== true)
-    refuseWithoutToken(headers.get("authorization"), token);
+  if (scope === "none" || scope === "signature" || connection.trusted === true) return;
+  refuseBeyondGrant(headers.get("authorization"), grantOf, { scope, mission });
 }
 
 /** Checks the token first, so that an unauthorized client cannot learn which paths exist. */
-function refuse(context: Context<{ Bindings: Connection }>, token: string, fail: () => never): Response {
+function refuse(
+  context: Context<{ Bindings: Connection }>,
+  grantOf: TokenCheck,
+  fail: () => never,
+): Response {
   try {
-    checkRequest({ auth: "token" }, context.req.raw.headers, context.env ?? {}, token);
+    const anyToken: TokenCheck = (token) => grantOf(token) && { scope: "operate", mission: null };
+    const needed = { scope: "read", mission: undefined } as const;
+    checkRequest(needed, context.req.raw.headers, context.env ?? {}, anyToken);
     return fail();
   } catch (error) {
     return errorResponse(error);

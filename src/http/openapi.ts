@@ -33,9 +33,18 @@ export function describeApi(routes: readonly Route[], version: string): Json {
     paths,
     components: {
       schemas: Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, strip(schema as Json)])),
-      securitySchemes: { token: { type: "http", scheme: "bearer" } },
+      securitySchemes: { token: { type: "http", scheme: "bearer", description: ABOUT_SCOPES } },
     },
   };
+}
+
+const ABOUT_SCOPES =
+  "A token has the scope `read` or `operate`, which includes `read`; each operation names the one that it needs. A token " +
+  "for a single mission is accepted where the path or the query names that mission. The token in run_dir/token allows " +
+  "everything; `lazarus token create` makes others.";
+
+function needsToken({ scope }: Route): boolean {
+  return scope === "read" || scope === "operate";
 }
 
 function describeRoute(route: Route): Json {
@@ -52,7 +61,7 @@ function describeRoute(route: Route): Json {
       [answer.status ?? 200]: { description: "success", content: { [answer.type]: content } },
       ...describeErrors(route),
     },
-    security: route.auth === "token" ? [{ token: [] }] : [],
+    security: needsToken(route) ? [{ token: [route.scope] }] : [],
   };
 }
 
@@ -75,7 +84,7 @@ function queryParameters({ query }: Route): Json[] {
 function describeErrors(route: Route): Json {
   const codes = [
     ...ALWAYS,
-    ...(route.auth === "token" ? (["TOKEN_REFUSED", "ORIGIN_REFUSED"] as const) : []),
+    ...(needsToken(route) ? (["TOKEN_REFUSED", "SCOPE_REFUSED", "ORIGIN_REFUSED"] as const) : []),
     ...route.errors,
   ];
   const byStatus = Map.groupBy(codes, (code) => new LazarusError(code, "").httpStatus);

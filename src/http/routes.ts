@@ -1,4 +1,4 @@
-// The route table: path, authorization, body limit, response schema and handler of each route. The app and the OpenAPI
+// The route table: path, scope, body limit, response schema and handler of each route. The app and the OpenAPI
 // document are both generated from it, so they cannot disagree.
 import type { ZodObject, ZodType } from "zod";
 import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
@@ -7,6 +7,7 @@ import { type ErrorCode, LazarusError } from "../platform/errors.ts";
 import { check, parseBody } from "./body.ts";
 import { type StreamLimits, streamEvents } from "./event-stream.ts";
 import { MISSION_ACTIONS, type PitPort, type WebhookHandler } from "./port.ts";
+import type { Scope } from "./request-checks.ts";
 import * as shapes from "./schemas.ts";
 
 /** What a handler receives. */
@@ -33,8 +34,8 @@ export interface Route {
   /** Parameters in braces, as OpenAPI writes them. */
   readonly path: string;
   readonly summary: string;
-  /** `signature`: the webhook handler verifies the sender itself. */
-  readonly auth: "none" | "token" | "signature";
+  /** What a token must allow. `none`: no token; `signature`: the webhook handler verifies the sender itself. */
+  readonly scope: Scope | "none" | "signature";
   readonly query?: ZodObject;
   readonly body?: ZodType;
   /** If absent, the body is not read. */
@@ -49,6 +50,19 @@ const BODY_BYTES = 1024 * 1024;
 const JSON_TYPE = "application/json";
 const DEFAULT_EVENTS = 100;
 
+/**
+ * The mission that a request is about: the one in its path, or the one that its query selects. Undefined for a route that
+ * is about all missions, which a token for a single mission may not use.
+ */
+export function missionInRequest(
+  route: Route,
+  param: (name: string) => string | undefined,
+  query: () => Readonly<Record<string, string>>,
+): string | undefined {
+  if (route.path.includes("{mission}")) return param("mission");
+  return route.query !== undefined && "mission" in route.query.shape ? query().mission : undefined;
+}
+
 const json = (value: unknown, status = 200) =>
   new Response(JSON.stringify(value), { status, headers: { "content-type": JSON_TYPE } });
 const missionOf = (call: Call): MissionId => parseMissionId(call.param("mission"));
@@ -58,7 +72,7 @@ export const ROUTES: readonly Route[] = [
     method: "get",
     path: "/health",
     summary: "health of the pit; no token required",
-    auth: "none",
+    scope: "none",
     answer: { type: JSON_TYPE, schema: shapes.health },
     errors: [],
     handle: (call) => json(call.healthNow()),
@@ -67,7 +81,7 @@ export const ROUTES: readonly Route[] = [
     method: "get",
     path: "/openapi.json",
     summary: "the OpenAPI document",
-    auth: "token",
+    scope: "read",
     answer: { type: JSON_TYPE },
     errors: [],
     handle: (call) => json(call.openApi()),
@@ -76,7 +90,7 @@ export const ROUTES: readonly Route[] = [
     method: "get",
     path: "/metrics",
     summary: "metrics in Prometheus format",
-    auth: "token",
+    scope: "read",
     answer: { type: "text/plain; version=0.0.4; charset=utf-8" },
     errors: [],
     handle: async (call) =>
@@ -88,7 +102,7 @@ export const ROUTES: readonly Route[] = [
     method: "get",
     path: "/v1/missions",
     summary: "all missions with their cells and agents",
-    auth: "token",
+    scope: "read",
     answer: { type: JSON_TYPE, schema: shapes.missionList },
     errors: [],
     handle: async (call) => json({ missions: await call.pit.missions() }),
@@ -97,7 +111,7 @@ export const ROUTES: readonly Route[] = [
     method: "get",
     path: "/v1/missions/{mission}",
     summary: "one mission",
-    auth: "token",
+    scope: "read",
     answer: { type: JSON_TYPE, schema: shapes.mission },
     errors: ["MISSION_UNKNOWN", "MISSION_ID_INVALID"],
     handle: async (call) => json(await call.pit.mission(missionOf(call))),
@@ -106,7 +120,7 @@ export const ROUTES: readonly Route[] = [
     method: "post",
     path: "/v1/missions/{mission}/heartbeat",
     summary: "record a heartbeat; it is on disk before the response is sent",
-    auth: "token",
+    scope: "operate",
     body: shapes.heartbeatRequest,
     bodyLimitBytes: HEARTBEAT_BODY_BYTES,
     answer: { type: JSON_TYPE, schema: shapes.heartbeatAnswer, status: 202 },
@@ -120,7 +134,7 @@ export const ROUTES: readonly Route[] = [
     method: "get",
     path: "/v1/missions/{mission}/checkpoints",
     summary: "list the checkpoints of a mission, oldest first",
-    auth: "token",
+    scope: "read",
     answer: { type: JSON_TYPE, schema: shapes.checkpointList },
     errors: ["MISSION_ID_INVALID"],
     handle: async (call) => json({ checkpoints: await call.pit.checkpoints(missionOf(call)) }),
@@ -129,7 +143,7 @@ export const ROUTES: readonly Route[] = [
     method: "get",
     path: "/v1/missions/{mission}/events",
     summary: "events of a mission: the newest, or those after a sequence number",
-    auth: "token",
+    scope: "read",
     query: shapes.eventsQuery,
     answer: { type: JSON_TYPE, schema: shapes.eventList },
     errors: ["MISSION_ID_INVALID", "BODY_INVALID"],
@@ -150,7 +164,7 @@ export const ROUTES: readonly Route[] = [
         revive: "start the agent again, or continue a paused one",
         checkpoint: "take a checkpoint now",
       }[action],
-      auth: "token",
+      scope: "operate",
       body: shapes.actionRequest,
       bodyLimitBytes: BODY_BYTES,
       answer: { type: JSON_TYPE, schema: shapes.actionAnswer },
@@ -177,7 +191,7 @@ export const ROUTES: readonly Route[] = [
     method: "get",
     path: "/v1/events",
     summary: "server-sent events: replay after Last-Event-ID, then live",
-    auth: "token",
+    scope: "read",
     query: shapes.streamQuery,
     answer: { type: "text/event-stream" },
     errors: ["BODY_INVALID"],
@@ -187,7 +201,7 @@ export const ROUTES: readonly Route[] = [
     method: "post",
     path: "/v1/webhooks/{name}",
     summary: "receive a signed webhook delivery; `gitea` is supported",
-    auth: "signature",
+    scope: "signature",
     bodyLimitBytes: BODY_BYTES,
     answer: { type: JSON_TYPE, schema: shapes.webhookAnswer },
     errors: ["WEBHOOK_OFF", "SIGNATURE_REFUSED", "DELIVERY_REPEATED", "PROPOSAL_INVALID", "BODY_TOO_LARGE"],

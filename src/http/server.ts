@@ -13,6 +13,7 @@ import { DEFAULT_LISTEN_LIMITS, type ListenLimits, listenSocket, listenTcp } fro
 import type { PitPort } from "./port.ts";
 import type { HttpSettings } from "./settings.ts";
 import { ensureToken } from "./token.ts";
+import { createTokenCheck } from "./tokens.ts";
 
 export interface HttpOptions
   extends Pick<AppOptions, "version" | "webhooks" | "streamLimits" | "moreMetrics"> {
@@ -37,8 +38,8 @@ export async function mountHttp(pit: PitPort, options: HttpOptions): Promise<Htt
   const { machine, runDir, settings } = options;
   const closing = new AbortController();
   const limits = { ...DEFAULT_LISTEN_LIMITS, ...options.listenLimits };
-  const token = ensureToken(machine, runDir);
-  const app = createApp(pit, { ...options, clock: machine.clock, token, closing: closing.signal });
+  const grantOf = createTokenCheck(machine, runDir, ensureToken(machine, runDir));
+  const app = createApp(pit, { ...options, clock: machine.clock, grantOf, closing: closing.signal });
   const warnings: string[] = [];
   const servers: Server[] = [];
   const close = async () => {

@@ -136,6 +136,9 @@ export const ERROR_CODES = {
   METHOD_REFUSED: "usage",
   TOKEN_REFUSED: "usage",
   TOKEN_EXPOSED: "config",
+  TOKEN_EXISTS: "conflict",
+  TOKEN_UNKNOWN: "missing",
+  SCOPE_REFUSED: "usage",
   HOST_REFUSED: "usage",
   ORIGIN_REFUSED: "usage",
   BODY_TOO_LARGE: "usage",
@@ -163,6 +166,7 @@ export type ErrorCode = keyof typeof ERROR_CODES;
 const HTTP_STATUSES: Partial<Record<ErrorCode, number>> = {
   TOKEN_REFUSED: 401,
   SIGNATURE_REFUSED: 401,
+  SCOPE_REFUSED: 403,
   HOST_REFUSED: 403,
   ORIGIN_REFUSED: 403,
   METHOD_REFUSED: 405,

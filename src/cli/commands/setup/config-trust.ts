@@ -7,6 +7,7 @@ import { readJsonFile } from "../../../platform/json-file.ts";
 import { shellWord } from "../../../platform/shell-word.ts";
 import { defineCommand } from "../../command.ts";
 import { escapeControls } from "../../render/paint.ts";
+import { refuseAgent } from "./refuse-agent.ts";
 
 export const command = defineCommand({
   about:
@@ -22,11 +23,7 @@ export const command = defineCommand({
   exits: ["missing", "machine"],
   run(context, { args, options }) {
     const { machine, surroundings } = context;
-    if (surroundings.env.LAZARUS_EPOCH !== undefined) {
-      throw new LazarusError("USAGE", "an agent cannot accept a config: a human decides that", {
-        hint: "run the command in a terminal of your own",
-      });
-    }
+    refuseAgent(context, "accept a config");
     const file = resolve(surroundings.cwd, args.file ?? "lazarus.json");
     const trustFile = trustFilePath(surroundings);
     if (options.remove) {
