@@ -2,17 +2,11 @@
 
 import { findStoppedKeeper, isKeeperAlive } from "../cell/life.ts";
 import { scanCells } from "../cell/scan.ts";
-import {
-  checkpointMission,
-  pauseMission,
-  restMission,
-  reviveMission,
-  type StopResult,
-  stopMission,
-} from "../pit/actions.ts";
+import { checkpointMission, pauseMission, reviveMission } from "../pit/actions.ts";
 import type { PitContext } from "../pit/context.ts";
 import { stateOf } from "../pit/describe.ts";
 import { listAgentMissions, readRecord } from "../pit/record/store.ts";
+import { restMission, type StopResult, stopMission } from "../pit/stop.ts";
 import { eachMission, type MissionView, viewMission } from "../pit/view.ts";
 import { epochSeconds } from "../platform/clock.ts";
 import { LazarusError } from "../platform/errors.ts";
@@ -99,8 +93,14 @@ export function createPitPort(pitContext: PitContext): PitPort {
   };
 }
 
-function describeStop({ wasRunning, checkpoint, checkpointError, killed }: StopResult) {
-  return { was_running: wasRunning, checkpoint, checkpoint_error: checkpointError, killed };
+function describeStop({ wasRunning, checkpoint, checkpointBefore, checkpointError, killed }: StopResult) {
+  return {
+    was_running: wasRunning,
+    checkpoint,
+    checkpoint_before: checkpointBefore,
+    checkpoint_error: checkpointError,
+    killed,
+  };
 }
 
 function agentState({ machine, config }: PitContext, mission: string): string {

@@ -1,37 +1,32 @@
 // What a user, a script or the API can do with a mission's agent. The command line and HTTP call the same functions; each
 // takes the mission's lock, writes the record durably, acts, records the event and wakes the pit.
 import { existsSync } from "node:fs";
-import { readEpoch } from "../cell/fence.ts";
 import { initCell } from "../cell/init.ts";
 import { cellPaths } from "../cell/layout.ts";
-import { findKeepers, findStoppedKeeper, isKeeperAlive, type Life, readLife } from "../cell/life.ts";
+import { findStoppedKeeper, isKeeperAlive, type Life, readLife } from "../cell/life.ts";
 import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import { type CheckpointResult, takeCheckpoint } from "../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "./context.ts";
 import { previewEnd } from "./death/collect-facts.ts";
 import { capture, handleExit, planRevival } from "./death/handle-exit.ts";
-import { killAgent } from "./death/kill.ts";
 import { findMembers, identifyLife } from "./processes/members.ts";
 import { pauseTree } from "./processes/pause.ts";
 import { sendSignal } from "./processes/process-table.ts";
 import {
   type AgentSpec,
   approveRevival,
-  beginLife,
   createRecord,
   type Decision,
-  type DesiredState,
   endLife,
   type MissionRecord,
-  setCheckpoint,
   setDesiredState,
 } from "./record/record.ts";
 import { readRecord, writeRecord } from "./record/store.ts";
 import { bringBackHint } from "./start/find-obstacle.ts";
-import { keeperEpoch } from "./start/keeper-arguments.ts";
 import { reviveAgent } from "./start/revive.ts";
 import { type Started, startAgent } from "./start/start-agent.ts";
+import { noAgent } from "./stop.ts";
 import { wakePit } from "./supervise/wake-file.ts";
 
 export interface StartOptions {
@@ -65,7 +60,9 @@ export async function startMission(
     });
   using _ = await context.lockSettledMission(mission, `start of ${mission}`);
   // An exit that no pit has seen is handled first: its checkpoint is taken before anything changes the cell.
-  const previous = await handleExit(context, readRecord(config, mission));
+  const previous = await handleExit(context, readRecord(config, mission), {
+    withoutCheckpoint: options.baseline === false,
+  });
   if (previous.state === "checkpoint-failed") throw previous.error;
   const baseline = options.baseline === false ? undefined : await takeBaseline(context, mission, spec.agent);
   const record = createRecord(previous.record, spec, machine.clock.nowMs());
@@ -104,87 +101,6 @@ async function takeBaseline(
   }
 }
 
-/** How to stop an agent. */
-export interface StopOptions {
-  /** False: no checkpoint before the agent is killed. */
-  readonly checkpoint?: boolean;
-  readonly graceSeconds?: number | undefined;
-}
-
-/** How an agent was stopped. */
-export interface StopResult {
-  readonly wasRunning: boolean;
-  readonly checkpoint: string | null;
-  /** Set when the checkpoint failed; the agent is stopped all the same. */
-  readonly checkpointError: string | null;
-  /** SIGKILL was needed. */
-  readonly killed: boolean;
-  readonly record: MissionRecord;
-}
-
-/** Stops the agent until the user revives it: checkpoint, SIGTERM, grace period, SIGKILL. */
-export function stopMission(
-  context: PitContext,
-  mission: MissionId,
-  options: StopOptions = {},
-): Promise<StopResult> {
-  return endMission(context, mission, "stopped", options);
-}
-
-/** Default grace period of a rest. */
-export const REST_SECONDS = 60;
-
-/** Ends the agent gracefully until the user revives it. */
-export function restMission(
-  context: PitContext,
-  mission: MissionId,
-  { graceSeconds = REST_SECONDS }: StopOptions = {},
-): Promise<StopResult> {
-  return endMission(context, mission, "resting", { checkpoint: false, graceSeconds });
-}
-
-async function endMission(
-  context: PitContext,
-  mission: MissionId,
-  state: Extract<DesiredState, "stopped" | "resting">,
-  options: StopOptions,
-): Promise<StopResult> {
-  const { machine, config } = context;
-  using _ = await context.lockMission(mission, `${state === "stopped" ? "stop" : "rest"} of ${mission}`);
-  const found = readRecord(config, mission) ?? recordStrayAgent(context, mission);
-  if (found?.life == null) throw noAgent(mission);
-  // Written first: whatever fails below, the agent is not revived against the user's command.
-  let record = setDesiredState(found, state, machine.clock.nowMs());
-  writeRecord(machine, config, record);
-  context.recordEvent({ kind: "stop", mission, data: { wish: state } });
-  const running = isKeeperAlive(machine.processes, config, mission);
-  let checkpoint: string | null = null;
-  let checkpointError: string | null = null;
-  let killed = false;
-  if (running && options.checkpoint !== false) {
-    try {
-      checkpoint = (await capture(context, mission, "stop", null, record.agent)).ref.id;
-      record = setCheckpoint(record, { epoch: found.life.epoch, checkpoint, error: null });
-      writeRecord(machine, config, record);
-    } catch (error) {
-      checkpointError = error instanceof Error ? error.message : String(error);
-    }
-  }
-  if (running) {
-    const settings = context.settings(record);
-    const graceMs = (options.graceSeconds ?? settings.graceSeconds) * 1000;
-    killed = await killAgent(context, record, graceMs);
-  }
-  const exit = await handleExit(context, record);
-  if (exit.state === "alive") throw unkillable(mission);
-  wakePit(machine, config, mission);
-  if (exit.state === "handled") {
-    record = exit.record;
-    checkpoint ??= running ? (record.scene?.checkpoint ?? null) : null;
-  }
-  return { wasRunning: running, checkpoint, checkpointError, killed, record };
-}
-
 /** Stops every process of the agent with SIGSTOP until the user revives it. */
 export async function pauseMission(context: PitContext, mission: MissionId): Promise<{ processes: number }> {
   const { machine, config } = context;
@@ -207,6 +123,8 @@ export type ReviveResult =
 
 export interface ReviveOptions {
   readonly dryRun?: boolean;
+  /** Revive even if the checkpoint of what the last life left cannot be taken. */
+  readonly withoutCheckpoint?: boolean;
 }
 
 /** Revives for the user: answers an `ask`, clears a latch or a tombstone, skips the backoff, continues a paused agent. */
@@ -220,11 +138,14 @@ export async function reviveMission(
   const record = requireRecord(context, mission);
   const isStuck = findStoppedKeeper(machine.processes, config, mission) !== undefined;
   if (isKeeperAlive(machine.processes, config, mission) && !isStuck) {
-    if (record.wish !== "paused" || options.dryRun) return { outcome: "running" };
-    return continueAgent(context, mission, record);
+    if (record.wish === "paused" && !options.dryRun) return continueAgent(context, mission, record);
+    // A stop that was interrupted before its agent ended.
+    if (record.wish !== "running" && !options.dryRun)
+      writeRecord(machine, config, setDesiredState(record, "running", machine.clock.nowMs()));
+    return { outcome: "running" };
   }
   if (options.dryRun) return previewRevival(context, record);
-  const exit = await handleExit(context, record);
+  const exit = await handleExit(context, record, { withoutCheckpoint: options.withoutCheckpoint === true });
   if (exit.state === "checkpoint-failed") throw exit.error;
   const ended = exit.record ?? record;
   if (!existsSync(cellPaths(config, mission).root)) {
@@ -272,7 +193,8 @@ export async function checkpointMission(
   mission: MissionId,
   message: string | null = null,
 ): Promise<CheckpointResult> {
-  return capture(context, mission, "manual", message, readRecord(context.config, mission)?.agent ?? null);
+  const agent = readRecord(context.config, mission)?.agent ?? null;
+  return capture(context, mission, { reason: "manual", message, agent });
 }
 
 function requireRecord(context: PitContext, mission: MissionId): MissionRecord {
@@ -281,47 +203,10 @@ function requireRecord(context: PitContext, mission: MissionId): MissionRecord {
   throw noAgent(mission);
 }
 
-function noAgent(mission: MissionId): LazarusError {
-  return new LazarusError("AGENT_UNKNOWN", `${mission} has never had an agent`, {
-    hint: `lazarus run ${mission} -- COMMAND`,
-  });
-}
-
-/** A minimal record for a running agent whose record is gone, enough to stop it. Its start command is lost. */
-function recordStrayAgent({ machine, config }: PitContext, mission: MissionId): MissionRecord | undefined {
-  const [keeper] = findKeepers(config, mission);
-  if (keeper === undefined && !isKeeperAlive(machine.processes, config, mission)) return undefined;
-  const nowMs = machine.clock.nowMs();
-  const spec: AgentSpec = {
-    mission,
-    agent: "unknown",
-    command: [],
-    cwd: null,
-    env: {},
-    revive: "no",
-    substitute: null,
-    stall_seconds: null,
-  };
-  return beginLife(createRecord(undefined, spec, nowMs), {
-    epoch: (keeper && keeperEpoch(keeper)) ?? readEpoch(config, mission),
-    started_ms: nowMs,
-    how: "start",
-    command: [],
-    oom_kills: null,
-    log_bytes: 0,
-  });
-}
-
 export function requireLife(context: PitContext, mission: MissionId): Life {
   const life = readLife(context.config, mission);
   if (life !== undefined && isKeeperAlive(context.machine.processes, context.config, mission)) return life;
   throw new LazarusError("AGENT_NOT_RUNNING", `no agent of ${mission} is running`, {
     hint: `lazarus status ${mission}`,
-  });
-}
-
-function unkillable(mission: MissionId): LazarusError {
-  return new LazarusError("AGENT_IMMORTAL", `cannot kill the agent of ${mission}`, {
-    hint: `lazarus status ${mission}, then inspect the process with ps`,
   });
 }

@@ -1,7 +1,7 @@
 // Describes how a life ended and what a mission's agent does now, for status, why, resume notes and alerts. Pure.
 import { describeDuration } from "../platform/duration.ts";
 import { LazarusError } from "../platform/errors.ts";
-import type { MissionRecord, RecordedEnd } from "./record/record.ts";
+import { isSettled, type MissionRecord, type RecordedEnd } from "./record/record.ts";
 
 /** For example "killed by SIGKILL", "exited with code 3", "exited 0". */
 export function describeEnd(end: RecordedEnd): string {
@@ -46,12 +46,18 @@ export function stateOf(record: MissionRecord | undefined, alive: boolean): Agen
   // The recorded life has ended and its lock is held again: the next life is starting.
   if (alive && end?.epoch === life.epoch) return "reviving";
   if (alive) return wish === "paused" ? "paused" : wish === "running" ? "running" : "ending";
-  if (end?.epoch !== life.epoch || decision?.epoch !== life.epoch) return "ending";
+  if (end?.epoch !== life.epoch) return "ending";
   if (wish !== "running") return wish;
+  if (decision?.epoch !== life.epoch) return "ending";
   if (decision.action === "tombstone") return "tombstone";
   if (decision.action === "ask") return "asking";
   if (decision.action === "rest") return end.kind === "departure" ? "finished" : "dead";
   return decision.at_ms === null ? "dead" : "waiting";
+}
+
+/** The checkpoint of what the last life left could not be taken yet, and is retried. */
+export function hasFailedCheckpoint({ life, scene }: MissionRecord): boolean {
+  return scene !== null && scene.epoch === life?.epoch && !isSettled(scene);
 }
 
 /** What happens next, for one column of a table. */
@@ -67,6 +73,7 @@ export function nextAction(
     case "paused":
       return "continue with revive";
     case "ending":
+      if (record !== undefined && hasFailedCheckpoint(record)) return "for details: lazarus why";
       return pitRuns ? "being handled" : "needs pit or revive";
     case "waiting": {
       const waitMs = (record?.decision?.at_ms ?? nowMs) - nowMs;

@@ -14,15 +14,12 @@ import {
   checkpointMission,
   pauseMission,
   type ReviveResult,
-  restMission,
   reviveMission,
-  type StopOptions,
-  type StopResult,
   startMission,
-  stopMission,
 } from "./actions.ts";
 import { openPitContext } from "./context.ts";
 import type { ReviveMode } from "./record/record.ts";
+import { restMission, type StopOptions, type StopResult, stopMission } from "./stop.ts";
 import { openPit } from "./supervise/daemon.ts";
 import { type MissionView, viewMission, viewMissions } from "./view.ts";
 

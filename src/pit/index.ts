@@ -1,5 +1,5 @@
 // `lazarus/pit`: supervision of agents inside another program.
-export type { ReviveResult, StopOptions, StopResult } from "./actions.ts";
+export type { ReviveResult } from "./actions.ts";
 export type { AgentState } from "./describe.ts";
 export {
   type AgentOptions,
@@ -9,4 +9,5 @@ export {
   type SupervisorOptions,
 } from "./embed.ts";
 export type { ReviveMode } from "./record/record.ts";
+export type { StopOptions, StopResult } from "./stop.ts";
 export type { MissionView } from "./view.ts";

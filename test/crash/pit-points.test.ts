@@ -1,6 +1,6 @@
 // The pit is killed at each of its crash points while it handles a death. The next pit continues from there: one revival,
-// one agent, a crash checkpoint.
-import { spawn } from "node:child_process";
+// one agent, a crash checkpoint. A stop is killed at each of its own: the next stop finishes it.
+import { spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -9,7 +9,9 @@ import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import { BUILT, LAUNCHER } from "../cli/hermetic.ts";
 import { createPitWorld, type PitWorld } from "../pit/pit-world.ts";
 
-const POINTS = listCrashPoints(join(import.meta.dirname, "..", "..", "src", "pit")).map(({ name }) => name);
+const ALL = listCrashPoints(join(import.meta.dirname, "..", "..", "src", "pit")).map(({ name }) => name);
+const STOP_POINTS = ALL.filter((name) => name.startsWith("pit.stop."));
+const POINTS = ALL.filter((name) => !STOP_POINTS.includes(name));
 const ARM = pathToFileURL(join(BUILT, "dist", "arm-crash-point.js")).href;
 
 let world: PitWorld;
@@ -42,6 +44,20 @@ test.each(POINTS)("killed at %s", async (point) => {
   const agents = () => world.processes().filter((pid) => commandOf(pid).startsWith("sleep\u0000600"));
   await world.until("the agent", () => agents().length > 0);
   expect(agents()).toEqual([world.life("m1").agent.pid]);
+});
+
+test.each(STOP_POINTS)("a stop killed at %s", async (point) => {
+  await world.call(["run", "m1", "-d", "--revive", "yes", "--", "sleep", "600"]);
+  const { signal } = spawnSync(process.execPath, ["--import", ARM, LAUNCHER, "stop", "m1"], {
+    cwd: world.cwd,
+    env: { ...world.env, LAZARUS_CRASH_AT: point },
+  });
+  expect(signal).toBe("SIGKILL");
+  expect(world.record("m1").wish).toBe("stopped");
+  expect((await world.call(["stop", "m1"])).exit).toBe(0);
+  expect([world.state("m1"), world.life("m1").epoch]).toEqual(["stopped", 1]);
+  expect(world.record("m1").scene).toMatchObject({ epoch: 1, error: null });
+  expect(world.processes()).toEqual([]);
 });
 
 function commandOf(pid: number): string {

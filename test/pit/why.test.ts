@@ -90,7 +90,7 @@ function why(death: Death): string {
   record = setCheckpoint(
     record,
     death.gone
-      ? { epoch: 3, checkpoint: null, error: "the cell is gone" }
+      ? { epoch: 3, checkpoint: null, error: "the cell is gone", waived: "cell-gone" }
       : { epoch: 3, checkpoint: "20261116-010500-abc123", error: null },
   );
   const decision = decideRevival(

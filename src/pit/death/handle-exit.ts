@@ -1,13 +1,20 @@
 // Handles a life that has ended: kill orphans, record the end, take a checkpoint, decide. Each step is durable before the
-// next and happens once per life, so after a kill at any point the next caller continues there. Starts nothing: reviving
-// is start/revive.ts.
+// next and happens once per life, so after a kill at any point the next caller continues there. Nothing is decided without
+// the checkpoint: it is retried until it is taken or the user does without it (INV-10). Starts nothing: reviving is
+// start/revive.ts.
+import { existsSync } from "node:fs";
+import { cellPaths } from "../../cell/layout.ts";
 import { isKeeperAlive } from "../../cell/life.ts";
 import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
 import type { MissionStatus } from "../../cell/mission-status.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
-import { asLazarusError, ERROR_KINDS, LazarusError } from "../../platform/errors.ts";
-import type { Reason } from "../../snapshot/model/entry.ts";
-import { type CheckpointResult, takeCheckpoint } from "../../snapshot/operations/checkpoint.ts";
+import { asLazarusError, LazarusError } from "../../platform/errors.ts";
+import type { CheckpointRef, Reason } from "../../snapshot/model/entry.ts";
+import {
+  type CheckpointOptions,
+  type CheckpointResult,
+  takeCheckpoint,
+} from "../../snapshot/operations/checkpoint.ts";
 import { noteStatus, type PitContext } from "../context.ts";
 import { describeEnd } from "../describe.ts";
 import { cgroupProcesses, removeCgroup } from "../processes/cgroup.ts";
@@ -39,14 +46,21 @@ export type ExitResult =
   | { readonly state: "none"; readonly record: MissionRecord | undefined }
   | { readonly state: "alive"; readonly record: MissionRecord }
   | { readonly state: "handled"; readonly record: MissionRecord; readonly decision: RecordedDecision }
-  /** Disk full or vault busy, for example. Retry later: nothing is decided without the checkpoint. */
+  /** Disk full or vault damaged, for example. Retry later: nothing is decided without the checkpoint. */
   | { readonly state: "checkpoint-failed"; readonly record: MissionRecord; readonly error: LazarusError };
+
+export interface ExitOptions {
+  /** When the host last woke from sleep. */
+  readonly sleptUntilMs?: number | undefined;
+  /** The user does without a checkpoint that cannot be taken. */
+  readonly withoutCheckpoint?: boolean;
+}
 
 /** The caller holds the mission's lock and has read the record under it. */
 export async function handleExit(
   context: PitContext,
   given: MissionRecord | undefined,
-  sleptUntilMs?: number,
+  options: ExitOptions = {},
 ): Promise<ExitResult> {
   if (given === undefined || given.life === null) return { state: "none", record: given };
   const { machine, config } = context;
@@ -54,11 +68,11 @@ export async function handleExit(
     return { state: "alive", record: given };
   let record = given;
   if (nextStep(record) === "record-end") {
-    record = await recordEnd(context, record, sleptUntilMs);
+    record = await recordEnd(context, record, options.sleptUntilMs);
     crashPoint("pit.exit.recorded");
   }
-  if (nextStep(record) === "checkpoint") {
-    const result = await checkpointExit(context, record);
+  if (nextStep(record) === "checkpoint" || hasCellAgain(context, record)) {
+    const result = await checkpointExit(context, record, options);
     if (result.error !== undefined)
       return { state: "checkpoint-failed", record: result.record, error: result.error };
     record = result.record;
@@ -148,37 +162,65 @@ function recordEndEvent(context: PitContext, record: MissionRecord, end: Recorde
   });
 }
 
-/** Returns an error only when a retry may help; any other failure is recorded. */
+/** Its cell was gone when it ended, and has been restored or mounted since. */
+function hasCellAgain({ config }: PitContext, { mission, scene }: MissionRecord): boolean {
+  return scene?.waived === "cell-gone" && existsSync(cellPaths(config, parseMissionId(mission)).root);
+}
+
 async function checkpointExit(
   context: PitContext,
   record: MissionRecord,
+  { withoutCheckpoint = false }: ExitOptions,
 ): Promise<{ readonly record: MissionRecord; readonly error?: LazarusError }> {
-  const { mission, agent, life } = record;
+  const { agent, life, scene: before } = record;
+  const mission = parseMissionId(record.mission);
   const end = record.end!;
   const reason: Reason = end.kind === "departure" ? "departure" : wasExpected(record, end) ? "stop" : "crash";
-  let checkpoint: string | null = null;
-  let message: string | null = null;
+  // A stop has taken one just before.
+  const onlyIfChanged = reason === "stop" || before?.waived === "cell-gone";
+  const scene = { epoch: life!.epoch, checkpoint: null, error: null };
   try {
-    checkpoint = (await capture(context, parseMissionId(mission), reason, null, agent)).ref.id;
-  } catch (error) {
-    const failure = asLazarusError(error, `the checkpoint of ${mission}`);
-    if (ERROR_KINDS[failure.kind].retry) return { record, error: failure };
-    message = failure.message;
+    const { ref } = await capture(context, mission, { reason, message: null, agent, onlyIfChanged });
+    const saved = setCheckpoint(record, { ...scene, checkpoint: ref.id });
+    writeRecord(context.machine, context.config, saved);
+    return { record: saved };
+  } catch (thrown) {
+    const error = notSaved(mission, asLazarusError(thrown, `the checkpoint of ${mission}`));
+    const gone = !existsSync(cellPaths(context.config, mission).root);
+    const waived = gone ? "cell-gone" : withoutCheckpoint ? "by-user" : undefined;
+    const failed = setCheckpoint(record, { ...scene, error: error.message, ...(waived && { waived }) });
+    if (waived !== undefined) {
+      writeRecord(context.machine, context.config, failed);
+      return { record: failed };
+    }
+    // For why; a retry follows even if this cannot be written.
+    if (before?.epoch !== scene.epoch || before.error !== error.message) tryToWrite(context, failed);
+    return { record: failed, error };
   }
-  const recorded = setCheckpoint(record, { epoch: life!.epoch, checkpoint, error: message });
-  writeRecord(context.machine, context.config, recorded);
-  return { record: recorded };
+}
+
+function tryToWrite({ machine, config }: PitContext, record: MissionRecord): void {
+  try {
+    writeRecord(machine, config, record);
+  } catch {}
+}
+
+function notSaved(mission: string, failure: LazarusError): LazarusError {
+  const without = `revive it without that checkpoint: lazarus revive ${mission} --without-checkpoint`;
+  return new LazarusError(failure.code, failure.message, {
+    hint: failure.hint === undefined ? without : `${failure.hint}; or ${without}`,
+    details: failure.details,
+    cause: failure,
+  });
 }
 
 /** Takes a checkpoint and records it. */
 export async function capture(
   context: PitContext,
   mission: MissionId,
-  reason: Reason,
-  message: string | null,
-  agent: string | null,
+  options: CheckpointOptions,
 ): Promise<CheckpointResult> {
-  const result = await takeCheckpoint(context.openMission(mission), { reason, message, agent });
+  const result = await takeCheckpoint(context.openMission(mission), options);
   if (result.finished !== undefined)
     context.log(`${mission}: finished an interrupted restore of ${result.finished.target} first`);
   return result;
@@ -216,7 +258,7 @@ export function planRevival(context: PitContext, record: MissionRecord): Decisio
 /** Checkpoints from before the first death, newest first, without those that equal the one taken after this death. */
 function listOlderCheckpoints(context: PitContext, record: MissionRecord): string[] {
   const firstMs = firstDeathMs(record);
-  const refs = context.openMission(parseMissionId(record.mission)).vault.list();
+  const refs = listCheckpoints(context, record);
   const latest = refs.find(({ id }) => id === record.scene?.checkpoint);
   const seen = new Set<string>(latest === undefined ? [] : [latest.manifest]);
   const older: string[] = [];
@@ -227,4 +269,14 @@ function listOlderCheckpoints(context: PitContext, record: MissionRecord): strin
     older.push(ref.id);
   }
   return older;
+}
+
+/** None when the vault is damaged and the user has revived without a checkpoint. */
+function listCheckpoints(context: PitContext, { mission, scene }: MissionRecord): readonly CheckpointRef[] {
+  try {
+    return context.openMission(parseMissionId(mission)).vault.list();
+  } catch (error) {
+    if (scene?.waived === undefined) throw error;
+    return [];
+  }
 }

@@ -1,18 +1,20 @@
 // Kills the processes of a running life: SIGTERM to the agent, a grace period, SIGKILL, and the keeper itself only when it
 // hangs. By recorded process identity, or by membership in the life where that was lost; never by pid alone.
+import { readEpoch } from "../../cell/fence.ts";
 import { findKeepers, isKeeperAlive, isKeeperStopped } from "../../cell/life.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { PitContext, ReadContext } from "../context.ts";
 import { findMembers, identifyLife, type LifeIdentity } from "../processes/members.ts";
 import { sendSignal } from "../processes/process-table.ts";
 import type { MissionRecord } from "../record/record.ts";
+import { keeperEpoch } from "../start/keeper-arguments.ts";
 import { killOrphans } from "./orphans.ts";
 
 const POLL_MS = 20;
 /** What a keeper needs, beyond the agent's grace, to kill what the agent left behind. */
 const KEEPER_WAIT_MS = 5000;
 
-/** Returns whether SIGKILL was needed. */
+/** Returns whether SIGKILL was needed. Needs no lock: it kills only the life that the record names. */
 export async function killAgent(
   context: PitContext,
   record: MissionRecord,
@@ -21,7 +23,10 @@ export async function killAgent(
   const { machine, config } = context;
   const { clock } = machine;
   const { mission } = record;
-  const isAlive = () => isKeeperAlive(machine.processes, config, mission);
+  const epoch = record.life?.epoch ?? 0;
+  // A higher epoch: this life has ended, and the next one is not ours to kill.
+  const isAlive = () =>
+    isKeeperAlive(machine.processes, config, mission) && readEpoch(config, mission) <= epoch;
   const startMs = clock.monotonicMs();
   let asked = false;
   while (isAlive() && clock.monotonicMs() - startMs < graceMs) {
@@ -40,7 +45,8 @@ export async function killAgent(
   if (isAlive()) {
     // The keeper hangs, is stopped, or never wrote life.json.
     const identity = identifyLife(context, record);
-    findKeepers(config, mission).forEach(kill);
+    const isOurs = (pid: number) => (keeperEpoch(pid) ?? epoch) <= epoch;
+    findKeepers(config, mission).filter(isOurs).forEach(kill);
     // Dying takes the kernel a moment. What the keeper leaves is the life's only once the keeper is gone.
     await waitWhile(clock, isAlive, KEEPER_WAIT_MS);
     await killOrphans(clock, identity, 0);

@@ -1,6 +1,6 @@
 // The post-mortem of a life: how the agent ended, evidence for the cause, what was decided and why, and what to type
 // next. Pure: a view in, lines out.
-import { commandsForMissingCell, describeEnd, formatDuration } from "../describe.ts";
+import { commandsForMissingCell, describeEnd, formatDuration, hasFailedCheckpoint } from "../describe.ts";
 import { type MissionRecord, type RecordedEnd, wasExpected } from "../record/record.ts";
 import type { MissionView } from "../view.ts";
 import { lastWords } from "./log-tail.ts";
@@ -51,10 +51,12 @@ export function explain(view: MissionView, options: WhyOptions): PostMortem {
     facts: listFacts(view, record, record.end, options.nowMs),
     evidence: record.end.evidence.map(({ says }) => says),
     last_words: logTail(record.end),
-    decision: describeDecision(record, options.nowMs),
+    decision: hasFailedCheckpoint(record) ? NOT_SAVED : describeDecision(record, options.nowMs),
     next: nextCommands(view, record, record.end, options),
   };
 }
+
+const NOT_SAVED = "not revived until what it left is saved; a pit retries the checkpoint every 30 s";
 
 type Section = Pick<PostMortem, "headline" | "next"> & Partial<PostMortem>;
 
@@ -163,7 +165,10 @@ function listFacts(view: MissionView, record: MissionRecord, end: RecordedEnd, n
   const { scene, steps_back: stepsBack } = record;
   if (scene?.checkpoint)
     lines.push(`${wasExpected(record, end) ? "" : "crash "}checkpoint: ${scene.checkpoint}`);
-  else if (scene?.error) lines.push(`checkpoint failed: ${scene.error}`);
+  else if (scene?.error)
+    lines.push(
+      `${scene.waived === "by-user" ? "no checkpoint, as you decided" : "checkpoint failed"}: ${scene.error}`,
+    );
   const { revivals_today: revivals } = view;
   if (revivals > 0) lines.push(`revived ${revivals} time${revivals === 1 ? "" : "s"} in the last 24 hours`);
   if (stepsBack > 0)
@@ -202,6 +207,12 @@ function nextCommands(
   if (view.cell === "gone") return commandsForMissingCell(mission, view.last_checkpoint !== null);
   if (end.kind === "departure" && record.wish === "running") return [`lazarus checkpoints ${mission}`];
   const next: string[] = [];
+  if (hasFailedCheckpoint(record))
+    return [
+      `lazarus verify ${mission}`,
+      `lazarus revive ${mission}`,
+      `lazarus revive ${mission} --without-checkpoint`,
+    ];
   if (has(end, "disk-full")) next.push(`df -h ${view.root}`);
   if (has(end, "not-found")) return [`lazarus logs ${mission}`, `lazarus run ${mission} -- COMMAND`];
   if (view.state === "waiting") {

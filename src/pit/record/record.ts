@@ -95,6 +95,8 @@ export interface RecordedCheckpoint {
   readonly epoch: number;
   readonly checkpoint: string | null;
   readonly error: string | null;
+  /** Why there will be none: there is nothing to save, or the user decided to do without. Otherwise it is retried. */
+  readonly waived?: "cell-gone" | "by-user";
 }
 
 export interface RecordedDecision {
@@ -306,9 +308,14 @@ export function nextStep(record: MissionRecord): Step {
   const epoch = record.life?.epoch;
   if (epoch === undefined) return "none";
   if (record.end?.epoch !== epoch) return "record-end";
-  if (record.scene?.epoch !== epoch) return "checkpoint";
+  if (record.scene?.epoch !== epoch || !isSettled(record.scene)) return "checkpoint";
   if (record.decision?.epoch !== epoch) return "decide";
   return record.decision.at_ms === null ? "none" : "wait";
+}
+
+/** False while the checkpoint has failed and is retried. */
+export function isSettled({ checkpoint, waived }: RecordedCheckpoint): boolean {
+  return checkpoint !== null || waived !== undefined;
 }
 
 /** The first death since the last healthy life: later checkpoints may contain what makes it crash. */

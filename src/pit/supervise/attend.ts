@@ -39,7 +39,7 @@ export async function attendMission(
   // Not due yet: no need for the lock.
   if (nextStep(record) === "wait" && isAhead(record, clock.nowMs())) return record.decision!.at_ms!;
   using lock = await context.lockMission(mission, `pit: end of ${mission}`);
-  const exit = await handleExit(context, readRecord(config, mission), options.sleptUntilMs);
+  const exit = await handleExit(context, readRecord(config, mission), { sleptUntilMs: options.sleptUntilMs });
   if (exit.state === "none") return undefined;
   if (exit.state === "alive") return clock.nowMs();
   if (exit.state === "checkpoint-failed") throw exit.error;
@@ -87,14 +87,25 @@ function adopt(
   return adopted ? undefined : machine.clock.nowMs() + STARTING_MS;
 }
 
-/** The reason is recorded before the kill, so that the end is not taken for a crash. */
+/** The reason is recorded before the kill, so that the end is not taken for a crash. Waits without the lock. */
 export async function killStalled(context: PitContext, mission: MissionId, reason: string): Promise<void> {
+  const stalled = await recordStall(context, mission, reason);
+  if (stalled === undefined) return;
+  context.log(`${mission}: killing stalled agent: ${reason}`);
+  await killAgent(context, stalled, context.settings(stalled).graceSeconds * 1000);
+}
+
+/** Undefined when the agent has ended or is being stopped. */
+async function recordStall(
+  context: PitContext,
+  mission: MissionId,
+  reason: string,
+): Promise<MissionRecord | undefined> {
   const { machine, config } = context;
   using _ = await context.lockMission(mission, `pit: stall of ${mission}`);
   const record = readRecord(config, mission);
-  if (record?.wish !== "running" || !isKeeperAlive(machine.processes, config, mission)) return;
+  if (record?.wish !== "running" || !isKeeperAlive(machine.processes, config, mission)) return undefined;
   const stalled = markStalled(record, machine.clock.nowMs(), reason);
   writeRecord(machine, config, stalled);
-  context.log(`${mission}: killing stalled agent: ${reason}`);
-  await killAgent(context, stalled, context.settings(record).graceSeconds * 1000);
+  return stalled;
 }

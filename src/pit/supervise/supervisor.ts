@@ -232,7 +232,7 @@ function reportSilence(supervisor: Supervisor): void {
     for (const { mission, reason } of findNewSilences(context)) {
       context.log(`${mission}: ${reason}`);
       context.recordEvent({ kind: "alert", mission, data: { action: "silent", reason } });
-      const checkpoint = () => capture(context, mission, "crash", reason, null);
+      const checkpoint = () => capture(context, mission, { reason: "crash", message: reason, agent: null });
       queue.addWork(mission, () => reportProblems(supervisor, mission, checkpoint));
     }
   } catch (error) {
@@ -246,7 +246,7 @@ function takeScheduledCheckpoint(supervisor: Supervisor, mission: MissionId, mon
   if (agent === undefined) return;
   agent.checkpointedMs = monotonicMs;
   const name = supervisor.settings.get(mission, monotonicMs)?.agent ?? null;
-  const checkpoint = () => capture(context, mission, "scheduled", null, name);
+  const checkpoint = () => capture(context, mission, { reason: "scheduled", message: null, agent: name });
   queue.addWork(mission, () => reportProblems(supervisor, mission, checkpoint));
 }
 
@@ -265,7 +265,7 @@ export async function shutDown(supervisor: Supervisor): Promise<void> {
       if (record === undefined || !context.settings(record).checkpointAtShutdown) continue;
       if (clock.monotonicMs() > deadlineMs)
         context.log(`${mission}: no time left for the shutdown checkpoint`);
-      else await capture(context, mission, "shutdown", null, record.agent);
+      else await capture(context, mission, { reason: "shutdown", message: null, agent: record.agent });
     } catch (error) {
       context.log(`${mission}: shutdown checkpoint failed: ${describeError(error)}`);
     }

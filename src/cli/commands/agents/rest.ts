@@ -1,4 +1,4 @@
-import { REST_SECONDS, restMission } from "../../../pit/actions.ts";
+import { REST_SECONDS, restMission } from "../../../pit/stop.ts";
 import { defineCommand } from "../../command.ts";
 import { openCliPitContext } from "./open-pit.ts";
 
@@ -20,12 +20,13 @@ export const command = defineCommand({
     const mission = context.mission(args.mission);
     using pitContext = openCliPitContext(context);
     const result = await restMission(pitContext, mission, { graceSeconds: options.grace });
-    const { wasRunning, checkpoint, killed } = result;
+    const { wasRunning, checkpoint, checkpointError, killed } = result;
     context.emit(
       "rest/1",
       { mission_id: mission, was_running: wasRunning, checkpoint_id: checkpoint, killed },
       () => "",
     );
+    if (checkpointError !== null) context.warn(`could not save what it left: ${checkpointError}`);
     context.say(`${mission} is at rest${checkpoint === null ? "" : `; saved as ${checkpoint}`}`);
     context.say(`start it again with: lazarus revive ${mission}`);
     return 0;

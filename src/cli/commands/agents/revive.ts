@@ -9,9 +9,13 @@ export const command = defineCommand({
   about:
     "Starts an agent again: confirms when the pit asks, overrides a stop, rest, pause or tombstone, and skips the backoff. " +
     "A paused agent continues; one that has exited is started again, with state/resume.json and artifacts/handoff.md to " +
-    "tell it where it stopped. Works without a pit. With --dry-run it prints what the pit would decide on its own.",
+    "tell it where it stopped. What the last life left is saved first; if that fails, it is not started, unless " +
+    "--without-checkpoint is given. Works without a pit. With --dry-run it prints what the pit would decide on its own.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
-  options: { "dry-run": { type: "flag", summary: "print the decision and its reason, do nothing" } },
+  options: {
+    "dry-run": { type: "flag", summary: "print the decision and its reason, do nothing" },
+    "without-checkpoint": { type: "flag", summary: "revive even if what the last life left cannot be saved" },
+  },
   examples: [
     ["lazarus revive tidy-inbox", "start it again"],
     ["lazarus revive tidy-inbox --dry-run", "show what the pit would do"],
@@ -20,7 +24,10 @@ export const command = defineCommand({
   async run(context, { args, options }) {
     const mission = context.mission(args.mission);
     using pitContext = openCliPitContext(context);
-    const result = await reviveMission(pitContext, mission, { dryRun: options["dry-run"] });
+    const result = await reviveMission(pitContext, mission, {
+      dryRun: options["dry-run"],
+      withoutCheckpoint: options["without-checkpoint"],
+    });
     context.emit("revive/1", { mission_id: mission, ...document(result) }, () => "");
     for (const line of describe(mission, result)) context.say(line);
     return 0;

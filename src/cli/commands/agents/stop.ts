@@ -1,14 +1,15 @@
-import { stopMission } from "../../../pit/actions.ts";
+import { stopMission } from "../../../pit/stop.ts";
 import { defineCommand } from "../../command.ts";
 import { openCliPitContext } from "./open-pit.ts";
 
 export const command = defineCommand({
   about:
     "Stops the agent. It is not revived, not even after a reboot, until you use revive or run. A checkpoint is " +
-    "taken first; then the agent and all its child processes get SIGTERM and, after a grace period, SIGKILL.",
+    "taken first; then the agent gets SIGTERM and, after a grace period, SIGKILL with all its child processes. A second " +
+    "checkpoint saves what it wrote before it exited. A stop with a shorter grace period overrides one that is waiting.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
-    "no-checkpoint": { type: "flag", summary: "do not take a checkpoint first" },
+    "no-checkpoint": { type: "flag", summary: "do not take a checkpoint before SIGTERM" },
     grace: { type: "number", value: "SECONDS", summary: "time between SIGTERM and SIGKILL (default 10)" },
   },
   examples: [
@@ -23,13 +24,22 @@ export const command = defineCommand({
       checkpoint: !options["no-checkpoint"],
       graceSeconds: options.grace,
     });
-    const { wasRunning, checkpoint, checkpointError, killed } = result;
+    const { wasRunning, checkpoint, checkpointBefore, checkpointError, killed } = result;
     context.emit(
       "stop/1",
-      { mission_id: mission, was_running: wasRunning, checkpoint_id: checkpoint, killed },
+      {
+        mission_id: mission,
+        was_running: wasRunning,
+        checkpoint_id: checkpoint,
+        checkpoint_before_id: checkpointBefore,
+        killed,
+      },
       () => "",
     );
-    if (checkpointError !== null) context.warn(`could not take a checkpoint first: ${checkpointError}`);
+    if (checkpointError !== null) {
+      const before = checkpointBefore === null ? "" : `; its state before SIGTERM is in ${checkpointBefore}`;
+      context.warn(`could not save what it left: ${checkpointError}${before}`);
+    }
     const how = wasRunning
       ? killed
         ? "is stopped (SIGKILL was needed)"
