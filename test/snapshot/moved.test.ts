@@ -2,11 +2,12 @@
 // race harness (race.test.ts) makes the same changes at random ones.
 import fs from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
+import { TICK_MS } from "../../src/snapshot/pack/torn.ts";
 import { createLab, type Lab, listTree, removeTree } from "./lab.ts";
-import { beforeReading, racingDisk } from "./race-moments.ts";
+import { beforeReading, beforeStat, racingDisk } from "./race-moments.ts";
 import { canList } from "./real-cell.ts";
 
 const canCompare = canList();
@@ -112,6 +113,20 @@ describe("a path moved during the capture", () => {
     );
     expect(flaws).toEqual([]);
     expect(lab.text("worktree/b/final", ref.id)).toBe("the new content");
+    await expectExact(lab, ref.id);
+  });
+
+  it("with a directory that was found unchanged, is in the checkpoint under its new name", async () => {
+    using lab = createLab();
+    for (const name of ["a/sub/inside", "a/sub/deep/inside", "b/file"]) write(lab, name);
+    const at = (path: string) => join(lab.worktree, path);
+    // A directory that changed a tick ago is read again whatever its stat is.
+    await vi.waitUntil(() => Date.now() > fs.statSync(at("a/sub")).ctimeMs + 2 * TICK_MS);
+    await lab.checkpoint();
+    const { ref, flaws } = await beforeStat(at("a/sub/inside"), lab.checkpoint, () =>
+      fs.renameSync(at("a/sub"), at("b/sub")),
+    );
+    expect(flaws).toEqual([]);
     await expectExact(lab, ref.id);
   });
 

@@ -41,28 +41,39 @@ export function racingDisk(moments: Moments): Disk {
 }
 
 /** Runs `use`, and calls `act` once, right before the directory is read. */
-export async function beforeReading<T>(
-  directory: string,
+export function beforeReading<T>(directory: string, use: () => Promise<T>, act: () => void): Promise<T> {
+  const { ino } = fs.statSync(directory);
+  return beforeCall("readdirSync", (path) => fs.statSync(path).ino === ino, use, act);
+}
+
+/** Runs `use`, and calls `act` once, right before the stat of the path is taken. */
+export function beforeStat<T>(path: string, use: () => Promise<T>, act: () => void): Promise<T> {
+  return beforeCall("lstatSync", (each) => each === path, use, act);
+}
+
+async function beforeCall<T>(
+  name: "readdirSync" | "lstatSync",
+  matches: (path: string) => boolean,
   use: () => Promise<T>,
   act: () => void,
 ): Promise<T> {
-  const original = fs.readdirSync;
-  const { ino } = fs.statSync(directory);
+  const original = fs[name] as (...args: unknown[]) => unknown;
   let done = false;
-  fs.readdirSync = ((path: string, ...rest: unknown[]) => {
-    if (!done && fs.statSync(path).ino === ino) {
+  const wrapped = (path: string | Buffer, ...rest: unknown[]) => {
+    if (!done && matches(String(path))) {
       done = true;
       act();
     }
-    return (original as (...args: unknown[]) => unknown)(path, ...rest);
-  }) as typeof fs.readdirSync;
+    return original(path, ...rest);
+  };
+  Object.assign(fs, { [name]: wrapped });
   syncBuiltinESMExports();
   try {
     const result = await use();
-    if (!done) throw new Error(`${directory} was never read`);
+    if (!done) throw new Error(`there was no such call of ${name}`);
     return result;
   } finally {
-    fs.readdirSync = original;
+    Object.assign(fs, { [name]: original });
     syncBuiltinESMExports();
   }
 }

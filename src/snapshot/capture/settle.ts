@@ -53,7 +53,7 @@ interface Seen {
   readonly gone: Map<number, string>;
 }
 
-/** A directory that the walk read, or that lost a name, has changed since the walk began. */
+/** A directory that the walk read, or that lost a name, has changed since the walk began, or is gone itself. */
 function hasSigns({ root, survey, stored }: SettleInput): boolean {
   const { found, runs } = survey.walk;
   const directories = new Set(runs.map(({ directory }) => found[directory]!.path));
@@ -61,7 +61,7 @@ function hasSigns({ root, survey, stored }: SettleInput): boolean {
   for (const { path } of stored.missed) directories.add(parentPath(path));
   for (const path of directories) {
     const stat = statOf(root, path);
-    if (stat !== undefined && stat.ctimeMs >= survey.namesSinceMs) return true;
+    if (stat === undefined || stat.ctimeMs >= survey.namesSinceMs) return true;
   }
   return false;
 }
@@ -104,11 +104,12 @@ function judge({ stored, survey, cache }: SettleInput, { strangers, gone }: Seen
     const count = rows.get(inode);
     if (count !== undefined) rows.set(inode, count + 1);
   }
+  // The inode of a moved directory is known, but what was read below its old name may not be all of it.
+  const isIncomplete = stored.missed.length + survey.removed.length > 0;
   const named = new Set([...survey.flaws, ...stored.flaws].map(({ path }) => path));
   const flaws: Flaw[] = [];
   for (const { path, inode, isDirectory } of strangers) {
-    // The inode of a moved directory is known, but what was read below its old name may not be all of it.
-    const isHeld = rows.get(inode)! > 0 && !(isDirectory && stored.missed.length > 0);
+    const isHeld = rows.get(inode)! > 0 && !(isDirectory && isIncomplete);
     if (!isHeld && !named.has(path)) flaws.push({ path, kind: "skipped", reason: MOVED });
   }
   for (const [inode, path] of gone)

@@ -1,0 +1,220 @@
+// What the race harness does to a cell while it is captured or restored: a table of small changes, each chosen by a seed. To
+// test another race, add a row; if its result can be judged, add a check to race-rounds.ts.
+import fs from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { Random } from "../../src/testing/index.ts";
+
+export interface RaceTree {
+  /** The worktree that is changed. */
+  readonly root: string;
+  /** A directory next to the cell, to which links point. Nothing may read or write through them. */
+  readonly outside: string;
+  /** Where directories of the cell are moved to, and come back from. */
+  readonly elsewhere: string;
+}
+
+export const TOKENS = 16;
+const DIRECTORIES = ["a", "b", "c", "a/sub", "b/sub", "b/sub/deep"];
+export const OUTSIDE_CONTENT = "OUTSIDE";
+
+/** Tokens are moved, but never changed or deleted: each has content of its own. `still` files are not touched at all. */
+export function plantTree({ root, outside, elsewhere }: RaceTree, random: Random): void {
+  for (const directory of [outside, elsewhere]) fs.mkdirSync(directory);
+  for (const name of ["still", "token-0", "v0", "secret"])
+    fs.writeFileSync(join(outside, name), OUTSIDE_CONTENT);
+  for (const path of DIRECTORIES) {
+    fs.mkdirSync(join(root, path), { recursive: true });
+    fs.writeFileSync(join(root, path, "still"), `still in ${path}`);
+  }
+  for (let i = 0; i < TOKENS; i += 1)
+    fs.writeFileSync(join(root, random.pick(DIRECTORIES), `token-${i}`), `token ${i}`);
+  for (let i = 0; i < 8; i += 1)
+    fs.writeFileSync(join(root, random.pick(DIRECTORIES), `v${i}`), versionOf(i, random.int(0, 5000)));
+}
+
+/** Content that shows whether it is complete: one letter. */
+export function versionOf(number: number, length: number): string {
+  return String.fromCharCode(97 + (number % 26)).repeat(length);
+}
+
+interface Hand {
+  readonly tree: RaceTree;
+  readonly random: Random;
+  /** A name that was not used before. */
+  fresh(prefix: string): string;
+  /** The real directories of the worktree; `all` includes the worktree itself. */
+  directory(all?: boolean): string;
+  /** A file whose name matches. */
+  file(name: RegExp): string;
+}
+
+type Mutation = (hand: Hand) => void;
+
+/** Not applicable now; the next change is made instead. */
+class Inapplicable extends Error {}
+
+export const MUTATIONS: Readonly<Record<string, Mutation>> = {
+  "move a token": ({ file, directory }) => {
+    const from = file(/^token-/);
+    fs.renameSync(from, join(directory(true), basename(from)));
+  },
+  "move a directory": ({ directory, fresh }) => {
+    const from = directory();
+    const to = directory(true);
+    if (`${to}/`.startsWith(`${from}/`)) throw new Inapplicable();
+    fs.renameSync(from, join(to, fresh("moved")));
+  },
+  "move a directory out of the cell": ({ tree, directory, fresh }) =>
+    fs.renameSync(directory(), join(tree.elsewhere, fresh("out"))),
+  "move a directory into the cell": ({ tree, random, directory, fresh }) => {
+    const names = fs.readdirSync(tree.elsewhere);
+    if (names.length === 0) throw new Inapplicable();
+    fs.renameSync(join(tree.elsewhere, random.pick(names)), join(directory(true), fresh("in")));
+  },
+  "replace a directory by a link": ({ tree, random, directory, fresh }) => {
+    const from = directory();
+    const to = join(dirname(from), fresh("swapped"));
+    fs.renameSync(from, to);
+    fs.symlinkSync(random.pick([basename(to), tree.outside]), from);
+  },
+  "replace a link by a directory": ({ tree, random }) => {
+    const links = pathsBelow(tree.root).filter(({ type }) => type === "link");
+    if (links.length === 0) throw new Inapplicable();
+    const { path } = random.pick(links);
+    fs.unlinkSync(path);
+    fs.mkdirSync(path);
+  },
+  "change the type of a path": ({ tree, random, file, fresh }) => {
+    const path = file(/^v\d/);
+    fs.unlinkSync(path);
+    if (random.chance(0.5)) fs.mkdirSync(path);
+    else fs.symlinkSync(random.pick([tree.outside, fresh("nowhere"), "still"]), path);
+  },
+  "replace a file": ({ random, file, fresh }) => {
+    const path = file(/^v\d/);
+    const temporary = join(dirname(path), fresh("tmp"));
+    fs.writeFileSync(temporary, versionOf(random.int(0, 25), random.int(0, 9000)));
+    fs.renameSync(temporary, path);
+  },
+  "rewrite a file": ({ random, file }) => {
+    const path = file(/^v\d/);
+    fs.writeFileSync(path, versionOf(random.int(0, 25), fs.statSync(path).size));
+  },
+  "truncate a file": ({ random, file }) => {
+    const path = file(/^v\d/);
+    fs.truncateSync(path, random.int(0, fs.statSync(path).size));
+  },
+  "rename one file over another": ({ file }) => {
+    const [from, to] = [file(/^v\d/), file(/^v\d/)];
+    if (from !== to) fs.renameSync(from, to);
+  },
+  "link a file": ({ file, directory, fresh }) =>
+    fs.linkSync(file(/^v\d/), join(directory(true), fresh("v9-link"))),
+  "remove a file": ({ file }) => fs.unlinkSync(file(/^v9-link|^new/)),
+  "create a file": ({ random, directory, fresh }) =>
+    fs.writeFileSync(join(directory(true), fresh("new")), versionOf(1, random.int(0, 100))),
+  "change a mode": ({ random, file, directory }) => {
+    if (random.chance(0.5)) fs.chmodSync(directory(), random.pick([0o700, 0o755]));
+    else fs.chmodSync(file(/^v\d/), random.pick([0o600, 0o644, 0o755]));
+  },
+};
+
+/** Changes that keep every token inside the cell. */
+export const INSIDE = Object.keys(MUTATIONS).filter((name) => !name.includes("of the cell"));
+
+let counter = 0;
+
+/** Makes one change, and returns its name. */
+export function mutate(tree: RaceTree, random: Random, names = Object.keys(MUTATIONS)): string {
+  const hand: Hand = {
+    tree,
+    random,
+    fresh(prefix) {
+      counter += 1;
+      return `${prefix}-${counter}`;
+    },
+    directory: (all = false) =>
+      pick(random, [
+        ...(all ? [tree.root] : []),
+        ...pathsBelow(tree.root).flatMap(({ path, type }) => (type === "directory" ? [path] : [])),
+      ]),
+    file: (name) =>
+      pick(
+        random,
+        pathsBelow(tree.root).flatMap(({ path, type }) =>
+          type === "file" && name.test(basename(path)) ? [path] : [],
+        ),
+      ),
+  };
+  for (let attempt = 0; attempt < 20; attempt += 1) {
+    const name = random.pick(names);
+    try {
+      MUTATIONS[name]!(hand);
+      return name;
+    } catch (error) {
+      // The tree changes under the mutator too, when a restore is at work.
+      if (!(error instanceof Inapplicable) && (error as NodeJS.ErrnoException).code === undefined)
+        throw error;
+    }
+  }
+  return "nothing";
+}
+
+function pick(random: Random, paths: readonly string[]): string {
+  if (paths.length === 0) throw new Inapplicable();
+  return random.pick(paths);
+}
+
+interface Seen {
+  readonly path: string;
+  readonly type: "file" | "directory" | "link" | "other";
+}
+
+/** Every path below a directory, links not followed, sorted. */
+export function pathsBelow(directory: string): Seen[] {
+  const found: Seen[] = [];
+  const visit = (parent: string) => {
+    for (const entry of listNames(parent)) {
+      const path = join(parent, entry.name);
+      const type = entry.isDirectory()
+        ? "directory"
+        : entry.isFile()
+          ? "file"
+          : entry.isSymbolicLink()
+            ? "link"
+            : "other";
+      found.push({ path, type });
+      if (type === "directory") visit(path);
+    }
+  };
+  visit(directory);
+  return found.sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+function listNames(directory: string): fs.Dirent[] {
+  try {
+    return fs.readdirSync(directory, { withFileTypes: true });
+  } catch {
+    return [];
+  }
+}
+
+/** The paths of each token below a directory. */
+export function findTokens(directory: string): Map<string, string[]> {
+  const tokens = new Map<string, string[]>();
+  for (const { path, type } of pathsBelow(directory)) {
+    const name = basename(path);
+    if (type !== "file" || !name.startsWith("token-")) continue;
+    if (readText(path) !== name.replace("-", " ")) continue;
+    tokens.set(name, [...(tokens.get(name) ?? []), path.slice(directory.length + 1)]);
+  }
+  return tokens;
+}
+
+function readText(path: string): string {
+  try {
+    return fs.readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}

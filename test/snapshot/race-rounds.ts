@@ -1,0 +1,240 @@
+// The race harness: checkpoints and restores of a cell that changes meanwhile. In a *planned* race the changes happen inside
+// system calls of the operation itself, which the seed chooses, so that a failure can be replayed; in a *live* race another
+// process makes them all the time. Every published checkpoint is restored elsewhere and compared with the cell:
+// - paths that nothing touched, as an independent lister saw them, are restored exactly;
+// - every token is there exactly once, or a flaw names where it was;
+// - nothing that links point to was read or changed.
+import fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import { basename, join, relative } from "node:path";
+import { expect } from "vitest";
+import { LazarusError } from "../../src/platform/errors.ts";
+import type { Flaw } from "../../src/snapshot/model/entry.ts";
+import { restoreCell } from "../../src/snapshot/operations/restore.ts";
+import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
+import { createRandom, type Random } from "../../src/testing/index.ts";
+import { startChild } from "./child.ts";
+import { createLab, type Lab, listTree, OLD_MS, removeTree } from "./lab.ts";
+import {
+  findTokens,
+  INSIDE,
+  mutate,
+  OUTSIDE_CONTENT,
+  pathsBelow,
+  plantTree,
+  type RaceTree,
+} from "./race-mutations.ts";
+import { canList } from "./real-cell.ts";
+
+const canCompare = canList();
+
+interface Race extends Disposable {
+  readonly lab: Lab;
+  readonly tree: RaceTree;
+  readonly random: Random;
+  /** The changes so far, for the message of a failure. */
+  readonly log: string[];
+}
+
+function startRace(seed: number): Race {
+  const random = createRandom(seed);
+  // With a clock ahead of the disk's, only the stat of a file shows whether it changed.
+  const lab = createLab({ aheadMs: random.pick([0, OLD_MS]), document: { retention: { auto: false } } });
+  const tree = {
+    root: lab.worktree,
+    outside: join(lab.directory, "outside"),
+    elsewhere: join(lab.directory, "elsewhere"),
+  };
+  plantTree(tree, random);
+  return { lab, tree, random, log: [], [Symbol.dispose]: () => lab[Symbol.dispose]() };
+}
+
+/** Checkpoints with changes in the middle of them, then a quiet one. */
+export async function plannedRace(seed: number, checkpoints: number): Promise<void> {
+  using race = startRace(seed);
+  const { lab, tree, random, log } = race;
+  await explain(seed, race, async () => {
+    for (let i = 0; i < checkpoints; i += 1) {
+      if (i > 0 && random.chance(0.5)) log.push(`before: ${mutate(tree, random)}`);
+      const before = observe(race);
+      const { ref, flaws } = await duringCalls(race, () => lab.checkpoint({ git: false }));
+      await checkCheckpoint(race, ref.id, flaws, before);
+    }
+    await checkQuiet(race);
+  });
+}
+
+/** A restore in place with changes in the middle of it, then a quiet one. */
+export async function plannedRestore(seed: number): Promise<void> {
+  using race = startRace(seed);
+  const { lab, tree, random, log } = race;
+  await explain(seed, race, async () => {
+    const { ref } = await lab.checkpoint({ git: false });
+    for (let i = 0; i < 6; i += 1) log.push(`before: ${mutate(tree, random, INSIDE)}`);
+    try {
+      const { safety } = await duringCalls(race, () => restoreCell(lab.context, { checkpoint: ref.id }));
+      if (safety !== null) removeTree(await lab.restored(safety.id));
+    } catch (error) {
+      // The cell may change so that the restore must be refused; a defect is never an error of this kind.
+      if (!(error instanceof LazarusError) || error.code === "INTERNAL") throw error;
+      log.push(`the restore was refused: ${error.message}`);
+    }
+    checkOutside(race);
+    await restoreCell(lab.context, { checkpoint: ref.id });
+    const wanted = await lab.restored(ref.id);
+    if (canCompare) expect(ordinary(listTree(lab.cell))).toEqual(ordinary(listTree(wanted)));
+    expect([...findTokens(lab.cell).keys()]).toEqual(expect.arrayContaining([...findTokens(wanted).keys()]));
+    await lab.verify();
+  });
+}
+
+/** Checkpoints while another process changes the cell, then a quiet one. */
+export async function liveRace(seed: number, checkpoints: number): Promise<void> {
+  using race = startRace(seed);
+  const { lab, tree } = race;
+  await explain(seed, race, async () => {
+    {
+      await using _ = await startChild(
+        "race-mutator.ts",
+        tree.root,
+        tree.outside,
+        tree.elsewhere,
+        String(seed),
+      );
+      for (let i = 0; i < checkpoints; i += 1) {
+        const { ref, flaws } = await lab.checkpoint({ git: false });
+        await checkCheckpoint(race, ref.id, flaws);
+      }
+    }
+    await checkQuiet(race);
+  });
+}
+
+/** Failures name their seed and what happened. */
+async function explain(seed: number, race: Race, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const log = race.log.map((line) => `  ${line}`).join("\n");
+    if (error instanceof Error) error.message = `race with seed ${seed}: ${error.message}\n${log}`;
+    throw error;
+  }
+}
+
+const CALLS = ["openSync", "readdirSync", "lstatSync", "renameSync"] as const;
+/** A capture of this tree makes about 300 such calls. */
+const CHANCE = 0.01;
+const MAX_CHANGES = 5;
+
+/** Runs an operation, and changes the tree right before some of its system calls. */
+async function duringCalls<T>({ tree, random, log }: Race, operation: () => Promise<T>): Promise<T> {
+  const originals = CALLS.map((name) => [name, fs[name]] as const);
+  let changes = 0;
+  let isBusy = false;
+  for (const [name, original] of originals) {
+    const wrapped = (...args: unknown[]) => {
+      if (!isBusy && changes < MAX_CHANGES && random.chance(CHANCE)) {
+        isBusy = true;
+        changes += 1;
+        log.push(`before ${name} ${String(args[0])}: ${mutate(tree, random)}`);
+        isBusy = false;
+      }
+      return (original as (...args: unknown[]) => unknown)(...args);
+    };
+    Object.assign(fs, { [name]: wrapped });
+  }
+  syncBuiltinESMExports();
+  try {
+    return await operation();
+  } finally {
+    Object.assign(fs, Object.fromEntries(originals));
+    syncBuiltinESMExports();
+  }
+}
+
+interface Observation {
+  readonly lines: ReadonlyMap<string, string>;
+  readonly tokens: ReadonlyMap<string, readonly string[]>;
+}
+
+/** The cell while nothing changes it. */
+function observe({ lab }: Race): Observation {
+  return { lines: linesOf(lab.cell), tokens: findTokens(lab.cell) };
+}
+
+/** One line per path, from the independent lister. Directories change when something next to a file does. */
+function linesOf(directory: string): Map<string, string> {
+  if (!canCompare) return new Map();
+  const rows = listTree(directory).map((line) => [String(JSON.parse(line).path), line] as const);
+  return new Map(rows.filter(([, line]) => !line.includes('"type": "dir"')));
+}
+
+/** `before` is what was observed before a planned race; the cell is quiet again. */
+async function checkCheckpoint(
+  race: Race,
+  id: string,
+  flaws: readonly Flaw[],
+  before?: Observation,
+): Promise<void> {
+  const { lab } = race;
+  const directory = join(lab.directory, `restored-${id}`);
+  const restored = await restoreTo(lab.context, { checkpoint: id, directory });
+  expect(restored.flaws).toEqual([]);
+  checkOutside(race, directory);
+  const tokens = findTokens(directory);
+  const isNamed = (paths: readonly string[]) =>
+    flaws.some(({ path }) => paths.some((each) => each === path || each.startsWith(`${path}/`)));
+  for (const [name, paths] of tokens)
+    if (paths.length > 1) expect(isNamed(paths), `${name} is there twice: ${paths}`).toBe(true);
+  if (before !== undefined) {
+    const after = observe(race);
+    for (const [name, old] of before.tokens) {
+      const now = after.tokens.get(name);
+      // One that was moved out of the cell need not be saved.
+      if (tokens.has(name) || now === undefined || wasOutside(race)) continue;
+      expect(
+        isNamed([...old, ...now]),
+        `${name} is lost: it was ${old}, then ${now}; ${JSON.stringify(flaws)}`,
+      ).toBe(true);
+    }
+    const lines = linesOf(directory);
+    for (const [path, line] of before.lines)
+      if (basename(path) === "still" && after.lines.get(path) === line && !isNamed([path]))
+        expect(lines.get(path), `${path} is not restored as it was all the time`).toBe(line);
+  } else if (tokens.size < findTokens(lab.cell).size) {
+    // It is still moving, so only that something is named can be checked.
+    expect(flaws.length, `tokens are lost: only ${[...tokens.keys()]} were saved`).toBeGreaterThan(0);
+  }
+  removeTree(directory);
+}
+
+const wasOutside = ({ log }: Race) => log.some((line) => line.includes("of the cell"));
+
+/** Without changes, a checkpoint has no flaws and is exact. */
+async function checkQuiet(race: Race): Promise<void> {
+  const { lab } = race;
+  const { ref, flaws } = await lab.checkpoint({ git: false });
+  expect(flaws).toEqual([]);
+  const directory = await lab.restored(ref.id);
+  if (canCompare) expect(listTree(directory)).toEqual(listTree(lab.cell));
+  expect(findTokens(directory)).toEqual(findTokens(lab.cell));
+  checkOutside(race, directory);
+  await lab.verify();
+}
+
+/** Nothing was written through a link, and nothing behind one is in `restored`. */
+function checkOutside({ tree }: Race, restored?: string): void {
+  const contents = pathsBelow(tree.outside).map(
+    ({ path }) => `${basename(path)}: ${fs.readFileSync(path, "utf8")}`,
+  );
+  expect(contents).toEqual(["secret", "still", "token-0", "v0"].map((name) => `${name}: ${OUTSIDE_CONTENT}`));
+  if (restored === undefined) return;
+  for (const { path, type } of pathsBelow(restored))
+    if (type === "file")
+      expect(fs.readFileSync(path, "utf8"), relative(restored, path)).not.toBe(OUTSIDE_CONTENT);
+}
+
+/** What a restore sets aside stays in the cell. */
+function ordinary(lines: readonly string[]): string[] {
+  return lines.filter((line) => !/"path": "(?:[^"]*\/)?\.lazarus-/.test(line));
+}
