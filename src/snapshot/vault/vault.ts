@@ -61,6 +61,13 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
   const indexFile = join(root, "index.json");
   const failed = (action: string, error: unknown) =>
     asLazarusError(error, `${action} the vault ${root}`, root);
+  const writing = (work: () => void) => {
+    try {
+      work();
+    } catch (error) {
+      throw failed("writing", error);
+    }
+  };
 
   const blobPath = (digest: string) => {
     if (!DIGEST.test(digest))
@@ -98,31 +105,23 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
     },
     publish(refs) {
       crashPoint("snapshot.publish.before-index");
-      try {
-        replaceFile(machine.disk, indexFile, encodeIndex(refs));
-      } catch (error) {
-        throw failed("writing", error);
-      }
+      writing(() => replaceFile(machine.disk, indexFile, encodeIndex(refs)));
       crashPoint("snapshot.publish.after-index");
     },
     put(bytes) {
       const digest = `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
       const path = blobPath(digest);
-      try {
+      writing(() => {
         // A blob with this name may be damaged, so its content is compared.
         if (!existsSync(path) || !readFileSync(path).equals(bytes)) replaceFile(machine.disk, path, bytes);
-      } catch (error) {
-        throw failed("writing", error);
-      }
+      });
       return { digest, size: bytes.length };
     },
     adopt(file, digest) {
-      try {
+      writing(() => {
         machine.disk.rename(file, blobPath(digest));
         machine.disk.fsyncDirectory(blobDirectory);
-      } catch (error) {
-        throw failed("writing", error);
-      }
+      });
     },
     read(digest) {
       return readBlob(blobPath(digest), digest, root, mission);
