@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
+import type { Disk } from "../../platform/disk.ts";
 import { createFile, makeDirectory, replaceFile } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import { acquireLock, type Lock } from "../../platform/lock.ts";
@@ -147,10 +148,7 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
         makeDirectory(machine.disk, blobDirectory);
         rmSync(scratch, { recursive: true, force: true });
         makeDirectory(machine.disk, scratch);
-        // Only before the first blob: a missing index in a vault with blobs was lost and must not be replaced.
-        if (!existsSync(indexFile) && blobNames().length === 0)
-          replaceFile(machine.disk, indexFile, encodeIndex([]));
-        if (!existsSync(join(root, "oci-layout"))) createFile(machine.disk, join(root, "oci-layout"), LAYOUT);
+        prepareLayout(machine.disk, root, blobNames().length === 0);
       } catch (error) {
         lock[Symbol.dispose]();
         throw failed("preparing", error);
@@ -158,6 +156,14 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
       return lock;
     },
   };
+}
+
+/** Only before the first blob: a missing index in a vault with blobs was lost and must not be replaced. */
+function prepareLayout(disk: Disk, root: string, isEmpty: boolean): void {
+  const index = join(root, "index.json");
+  const layout = join(root, "oci-layout");
+  if (isEmpty && !existsSync(index)) replaceFile(disk, index, encodeIndex([]));
+  if (!existsSync(layout)) createFile(disk, layout, LAYOUT);
 }
 
 /** Grows in steps, and has one to spare for directories. */
