@@ -84,6 +84,10 @@ export const PIT_SETTINGS = {
     DEFAULT_LIMITS.alikeCrashesPerStep,
     "identical crashes in a row before the pit goes back to an older checkpoint",
   ),
+  step_back_after_seconds: amount(
+    DEFAULT_LIMITS.stepBackAfterMs / 1000,
+    "how long identical crashes must go on before that, so that a short outage does not roll files back",
+  ),
   permanent_exit_codes: numbers(
     DEFAULT_LIMITS.permanentExitCodes,
     "exit codes after which an agent is never revived",
@@ -192,6 +196,7 @@ export function toSettings(values: PitValues): PitSettings {
       maxRevivalsPerHour: values.max_revivals_per_hour,
       maxAgeMs: values.max_age_seconds * 1000,
       alikeCrashesPerStep: values.alike_crashes_per_step,
+      stepBackAfterMs: values.step_back_after_seconds * 1000,
       permanentExitCodes: values.permanent_exit_codes,
     },
     checkpointEverySeconds: values.checkpoint_every_seconds,

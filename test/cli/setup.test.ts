@@ -72,6 +72,8 @@ describe("config", () => {
         ask instead of reviving when the death was longer ago than this
       pit.alike_crashes_per_step = 3  (default)
         identical crashes in a row before the pit goes back to an older checkpoint
+      pit.step_back_after_seconds = 60  (default)
+        how long identical crashes must go on before that, so that a short outage does not roll files back
       pit.permanent_exit_codes = [78]  (default)
         exit codes after which an agent is never revived
       pit.checkpoint_every_seconds = not set  (default)

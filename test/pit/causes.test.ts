@@ -104,11 +104,16 @@ describe("an outage", () => {
   });
 
   it("of a program without patterns backs off; three equal failures are no reason to give up", async () => {
-    configure({ max_revivals_per_hour: 20 });
+    configure({ max_revivals_per_hour: 20, step_back_after_seconds: 600 });
     await world.openPit();
-    startAgent("m1", sh('[ "$LAZARUS_EPOCH" -ge 5 ] && exec sleep 600; echo connect: refused; exit 1'));
+    const script = `echo "$LAZARUS_EPOCH" >> done; [ "$LAZARUS_EPOCH" -ge 5 ] && exec sleep 600; echo refused; exit 1`;
+    startAgent("m1", sh(script));
     await world.until("life 5", () => world.life("m1").epoch === 5 && world.state("m1") === "running");
-    expect(world.record("m1").tombstone).toBeNull();
+    expect(world.record("m1")).toMatchObject({ tombstone: null, steps_back: 0 });
+    // There is an older checkpoint, and the files are not rolled back to it.
+    expect(world.checkpoints("m1")[0]!.reason).toBe("baseline");
+    const done = () => readFileSync(join(world.missions, "m1", "worktree", "done"), "utf8");
+    await world.until("the work of all lives", () => done() === "1\n2\n3\n4\n5\n");
   });
 });
 

@@ -14,7 +14,14 @@ afterEach(() => world.close());
 it("a mail sent by flow once is sent once, although the same crash three times makes the pit step back", async () => {
   writeFileSync(
     join(world.home, "config.json"),
-    JSON.stringify({ pit: { backoff_seconds: [0], max_revivals_per_hour: 20, alike_crashes_per_step: 3 } }),
+    JSON.stringify({
+      pit: {
+        backoff_seconds: [0],
+        max_revivals_per_hour: 20,
+        alike_crashes_per_step: 3,
+        step_back_after_seconds: 0,
+      },
+    }),
   );
   const cell = join(world.missions, "m1");
   const outbox = world.path("outbox");

@@ -206,7 +206,7 @@ describe("on the end of an agent, the pit", () => {
   });
 
   it("steps back to an older checkpoint when the same crash repeats, after a checkpoint of the failed state", async () => {
-    configure({ max_revivals_per_hour: 20, alike_crashes_per_step: 2 });
+    configure({ max_revivals_per_hour: 20, alike_crashes_per_step: 2, step_back_after_seconds: 0 });
     const file = join(world.missions, "m1", "worktree", "state");
     world.run(["init", "m1"]);
     writeFileSync(file, "good\n");

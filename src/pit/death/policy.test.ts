@@ -19,6 +19,17 @@ const killed: End = {
   quotaResetMs: null,
 };
 
+/** Crashes, the first of them `sinceMs` ago. */
+function crashes(fingerprints: readonly string[], sinceMs = MINUTE): Situation["recentCrashes"] {
+  return fingerprints.map((fingerprint, n) => ({ fingerprint, atMs: NOW - (n === 0 ? sinceMs : 0) }));
+}
+function alike(count: number, sinceMs?: number): Situation["recentCrashes"] {
+  return crashes(
+    Array.from({ length: count }, () => "killed"),
+    sinceMs,
+  );
+}
+
 function situation(change: Partial<Situation> = {}, end: Partial<End> = {}): Situation {
   return {
     mode: "yes",
@@ -29,7 +40,7 @@ function situation(change: Partial<Situation> = {}, end: Partial<End> = {}): Sit
     attempt: 0,
     retries: 0,
     crashCheckpoint: "c4",
-    recentFingerprints: ["killed"],
+    recentCrashes: alike(1),
     olderCheckpoints: ["c3", "c2", "c1"],
     stepsBack: 0,
     obstacle: null,
@@ -41,7 +52,6 @@ function situation(change: Partial<Situation> = {}, end: Partial<End> = {}): Sit
 }
 
 const recent = (count: number) => Array.from({ length: count }, (_, n) => NOW - (n + 1) * MINUTE).reverse();
-const alike = (count: number) => Array.from({ length: count }, () => "killed");
 
 const ROWS: [sentence: string, situation: Situation, expected: object][] = [
   [
@@ -132,7 +142,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
   [
     "the hundredth overload is retried after 5 minutes, whatever the limits on crashes say",
     situation(
-      { retries: 100, chance: 1, revivalsMs: recent(30), recentFingerprints: alike(30), attempt: 30 },
+      { retries: 100, chance: 1, revivalsMs: recent(30), recentCrashes: alike(30), attempt: 30 },
       { class: "overload" },
     ),
     { action: "revive", atMs: NOW + 5 * MINUTE, stepBackTo: null },
@@ -160,7 +170,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
   ],
   [
     "the same crash three times steps back one checkpoint",
-    situation({ recentFingerprints: alike(3), attempt: 2 }),
+    situation({ recentCrashes: alike(3), attempt: 2 }),
     {
       action: "revive",
       stepBackTo: "c3",
@@ -170,12 +180,22 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
   ],
   [
     "three more of the same step back one further",
-    situation({ recentFingerprints: alike(6), stepsBack: 1 }),
+    situation({ recentCrashes: alike(3), stepsBack: 1 }),
     { action: "revive", stepBackTo: "c2" },
   ],
   [
+    "four of the same, once they go on for a minute",
+    situation({ recentCrashes: alike(4) }),
+    { action: "revive", stepBackTo: "c3" },
+  ],
+  [
+    "the same crash within less than a minute may be an outage: the files stay",
+    situation({ recentCrashes: alike(4, MINUTE - 1) }),
+    { action: "revive", stepBackTo: null },
+  ],
+  [
     "without an older checkpoint the backoff goes on",
-    situation({ recentFingerprints: alike(3), attempt: 2, olderCheckpoints: [] }),
+    situation({ recentCrashes: alike(3), attempt: 2, olderCheckpoints: [] }),
     {
       action: "revive",
       stepBackTo: null,
@@ -185,7 +205,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
   ],
   [
     "different crashes do not step back",
-    situation({ recentFingerprints: ["a", "b", "killed"] }),
+    situation({ recentCrashes: crashes(["a", "b", "killed"]) }),
     { action: "revive", stepBackTo: null },
   ],
   [
@@ -208,6 +228,7 @@ const limits: fc.Arbitrary<PolicyLimits> = fc.record({
   maxRevivalsPerHour: fc.nat(10),
   maxAgeMs: fc.nat(48 * HOUR),
   alikeCrashesPerStep: fc.integer({ min: 1, max: 5 }),
+  stepBackAfterMs: fc.nat(HOUR),
   permanentExitCodes: fc.array(fc.nat(255), { maxLength: 3 }),
 });
 
@@ -228,7 +249,13 @@ const any: fc.Arbitrary<Situation> = fc.record({
   attempt: fc.nat(20),
   retries: fc.nat(20),
   crashCheckpoint: fc.option(fc.constant("c4")),
-  recentFingerprints: fc.array(fc.constantFrom("a", "b"), { maxLength: 12 }),
+  recentCrashes: fc.array(
+    fc.record({
+      fingerprint: fc.constantFrom("a", "b"),
+      atMs: fc.integer({ min: NOW - 3 * HOUR, max: NOW }),
+    }),
+    { maxLength: 12 },
+  ),
   olderCheckpoints: fc.array(fc.constantFrom("c1", "c2", "c3"), { maxLength: 3 }),
   stepsBack: fc.nat(5),
   obstacle: fc.option(fc.constant("its cell is gone")),

@@ -36,8 +36,10 @@ export interface PolicyLimits {
   readonly maxRevivalsPerHour: number;
   /** After a death older than this the user is asked. */
   readonly maxAgeMs: number;
-  /** Every nth similar crash in a row steps back one checkpoint. */
+  /** So many similar crashes in a row step back one checkpoint … */
   readonly alikeCrashesPerStep: number;
+  /** … if they go on for so long: an outage that no pattern reports is no reason to roll files back. */
+  readonly stepBackAfterMs: number;
   readonly permanentExitCodes: readonly number[];
 }
 
@@ -48,6 +50,7 @@ export const DEFAULT_LIMITS: PolicyLimits = {
   maxRevivalsPerHour: 5,
   maxAgeMs: 24 * 3_600_000,
   alikeCrashesPerStep: 3,
+  stepBackAfterMs: 60_000,
   permanentExitCodes: [78],
 };
 
@@ -63,8 +66,8 @@ export interface Situation {
   readonly attempt: number;
   /** Ends by overload or a used-up quota since the last healthy life, with this one. */
   readonly retries: number;
-  /** Fingerprints of the crashes since the last healthy life, this one last. */
-  readonly recentFingerprints: readonly string[];
+  /** Crashes since the last healthy life and the last step back, this one last. */
+  readonly recentCrashes: readonly { readonly fingerprint: string; readonly atMs: number }[];
   /** The checkpoint taken after this death; null when that failed. */
   readonly crashCheckpoint: string | null;
   /** Checkpoints to step back to, newest first, without the one taken after this death. */
@@ -102,7 +105,9 @@ export function situationOf(
     attempt: record.attempt,
     retries: record.retries,
     crashCheckpoint: record.scene?.checkpoint ?? null,
-    recentFingerprints: record.deaths.map(({ fingerprint }) => fingerprint),
+    recentCrashes: record.deaths
+      .map(({ fingerprint, at_ms: atMs }) => ({ fingerprint, atMs }))
+      .filter(({ atMs }) => atMs > (record.stepped_back_ms ?? Number.NEGATIVE_INFINITY)),
     stepsBack: record.steps_back,
   };
 }
@@ -172,11 +177,11 @@ function stepBackOrRetry(situation: Situation, atMs: number): Decision {
   const { limits, nowMs, crashCheckpoint } = situation;
   const waitMs = atMs - nowMs;
   const backoffReason = waitMs === 0 ? "no backoff" : `backoff of ${seconds(waitMs)}`;
-  const alike = alikeInARow(situation.recentFingerprints);
-  if (alike < limits.alikeCrashesPerStep || alike % limits.alikeCrashesPerStep !== 0)
+  const { count, sinceMs } = alikeInARow(situation.recentCrashes);
+  if (count < limits.alikeCrashesPerStep || nowMs - sinceMs < limits.stepBackAfterMs)
     return { action: "revive", atMs, stepBackTo: null, reason: backoffReason };
   const target = situation.olderCheckpoints[situation.stepsBack];
-  const again = `the same crash ${alike} times in a row`;
+  const again = `the same crash ${count} times in a row`;
   if (target === undefined)
     return {
       action: "revive",
@@ -214,11 +219,13 @@ function backoff(stepsMs: readonly number[], attempt: number, chance: number): n
   return Math.round(step * (1 + JITTER * (2 * chance - 1)));
 }
 
-function alikeInARow(fingerprints: readonly string[]): number {
-  const last = fingerprints.at(-1);
-  let count = 0;
-  while (count < fingerprints.length && fingerprints[fingerprints.length - 1 - count] === last) count += 1;
-  return count;
+/** How many crashes at the end are alike, and when the first of them was. */
+function alikeInARow(crashes: Situation["recentCrashes"]): {
+  readonly count: number;
+  readonly sinceMs: number;
+} {
+  const other = crashes.findLastIndex(({ fingerprint }) => fingerprint !== crashes.at(-1)!.fingerprint);
+  return { count: crashes.length - 1 - other, sinceMs: crashes[other + 1]?.atMs ?? 0 };
 }
 
 function seconds(ms: number): string {

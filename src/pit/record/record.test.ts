@@ -219,7 +219,7 @@ test("every history of short lives ends, within the hourly limit of revivals", (
     fc.property(
       fc.array(
         fc.record({
-          lifeMs: fc.nat(9 * 60_000),
+          lifeMs: fc.nat(2 * 60_000),
           fingerprint: fc.constantFrom("a", "b", "c"),
           checkpoints: fc.nat(3),
         }),

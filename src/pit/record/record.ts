@@ -150,6 +150,8 @@ export interface MissionRecord extends AgentSpec {
   /** Crashes since the last healthy life. */
   readonly deaths: readonly { readonly fingerprint: string; readonly at_ms: number }[];
   readonly steps_back: number;
+  /** When the last of them was decided; null when there is none. */
+  readonly stepped_back_ms: number | null;
   readonly tombstone: { readonly at_ms: number; readonly reason: string } | null;
   readonly last_seen_ms: number;
 }
@@ -205,12 +207,21 @@ export const DEFAULTS = {
   retries: 0,
   deaths: [],
   steps_back: 0,
+  stepped_back_ms: null,
   tombstone: null,
 } as const;
 
 /** After a user's command or a healthy life. Revival times stay: the hourly limit is never reset. */
 function resetBackoff(record: MissionRecord): MissionRecord {
-  return { ...record, attempt: 0, retries: 0, deaths: [], steps_back: 0, tombstone: null };
+  return {
+    ...record,
+    attempt: 0,
+    retries: 0,
+    deaths: [],
+    steps_back: 0,
+    stepped_back_ms: null,
+    tombstone: null,
+  };
 }
 
 /** Written before the process starts, so that every revival counts. */
@@ -284,6 +295,7 @@ export function setDecision(record: MissionRecord, decision: Decision, nowMs: nu
       step_back_to: stepBackTo,
     },
     steps_back: stepBackTo === null ? record.steps_back : record.steps_back + 1,
+    stepped_back_ms: stepBackTo === null ? record.stepped_back_ms : nowMs,
     tombstone: decision.action === "tombstone" ? { at_ms: nowMs, reason: decision.reason } : record.tombstone,
   };
 }

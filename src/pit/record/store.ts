@@ -74,6 +74,7 @@ function isValidRecord(value: Readonly<Record<string, unknown>>): boolean {
     Number.isSafeInteger(value.attempt) &&
     Number.isSafeInteger(value.retries) &&
     Number.isSafeInteger(value.steps_back) &&
+    (value.stepped_back_ms === null || Number.isFinite(value.stepped_back_ms)) &&
     isSection(value.life, (life) => Number.isFinite(life.started_ms) && isStrings(life.command)) &&
     isSection(value.end, (end) => Number.isFinite(end.at_ms) && Array.isArray(end.evidence)) &&
     isSection(value.scene) &&
