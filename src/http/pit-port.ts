@@ -6,12 +6,14 @@ import { checkpointMission, pauseMission, reviveMission } from "../pit/actions.t
 import type { PitContext } from "../pit/context.ts";
 import { stateOf } from "../pit/describe.ts";
 import { listAgentMissions, readRecord } from "../pit/record/store.ts";
+import { restoreMission } from "../pit/restore.ts";
 import { restMission, type StopResult, stopMission } from "../pit/stop.ts";
 import { eachMission, type MissionView, viewMission } from "../pit/view.ts";
 import { epochSeconds } from "../platform/clock.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { listCheckpoints } from "../registry/checkpoints.ts";
 import type { Registry } from "../registry/registry.ts";
+import { countChanges } from "../snapshot/restore/plan.ts";
 import type { PitPort } from "./port.ts";
 import { recordHeartbeat } from "./record-heartbeat.ts";
 
@@ -56,7 +58,12 @@ export function createPitPort(pitContext: PitContext): PitPort {
     heartbeat: async (mission, request) => recordHeartbeat(machine, config, mission, request),
     checkpoints: async (mission) => listCheckpoints(registry(), { mission }),
     events: (page) => registry().events(page),
-    async act(mission, action, { dry_run: dryRun = false, message = null }) {
+    async act(mission, action, request) {
+      const {
+        dry_run: dryRun = false,
+        message = null,
+        without_checkpoint: withoutCheckpoint = false,
+      } = request;
       if (dryRun && action !== "revive") {
         throw new LazarusError("BODY_INVALID", `dry_run is only supported by revive, not by ${action}`, {
           hint: "remove dry_run",
@@ -70,7 +77,7 @@ export function createPitPort(pitContext: PitContext): PitPort {
         case "pause":
           return { ...(await pauseMission(pitContext, mission)) };
         case "revive": {
-          const result = await reviveMission(pitContext, mission, { dryRun });
+          const result = await reviveMission(pitContext, mission, { dryRun, withoutCheckpoint });
           if (result.outcome === "started")
             return {
               outcome: "started",
@@ -79,6 +86,15 @@ export function createPitPort(pitContext: PitContext): PitPort {
             };
           if (result.outcome === "would-start") return { outcome: "would-start", decision: result.decision };
           return { ...result };
+        }
+        case "restore": {
+          const { target, safety, changes, flaws } = await restoreMission(pitContext, mission, request);
+          return {
+            checkpoint: target.id,
+            safety_checkpoint: safety?.id ?? null,
+            counts: countChanges(changes),
+            flaws: flaws.length,
+          };
         }
         case "checkpoint": {
           const { ref, outcome, flaws } = await checkpointMission(pitContext, mission, message);

@@ -5,7 +5,7 @@ import type { MissionView } from "../pit/view.ts";
 import type { IndexedCheckpoint } from "../registry/checkpoints.ts";
 import type { Event } from "../registry/registry.ts";
 
-export const MISSION_ACTIONS = ["stop", "pause", "rest", "revive", "checkpoint"] as const;
+export const MISSION_ACTIONS = ["stop", "pause", "rest", "revive", "checkpoint", "restore"] as const;
 export type MissionAction = (typeof MISSION_ACTIONS)[number];
 
 export interface HeartbeatRequest {
@@ -36,6 +36,14 @@ export interface ActionRequest {
   readonly dry_run?: boolean | undefined;
   /** For `checkpoint`: a note stored with it. */
   readonly message?: string | undefined;
+  /** For `revive`: start even if what the last life left cannot be saved. */
+  readonly without_checkpoint?: boolean | undefined;
+  /** For `restore`: id, prefix of an id, `latest`, or a time. */
+  readonly checkpoint?: string | undefined;
+  /** For `restore`: only these paths of the cell. */
+  readonly paths?: readonly string[] | undefined;
+  /** For `restore`: stop a live agent first and revive it afterwards. */
+  readonly stop?: boolean | undefined;
 }
 
 export interface PitPort {

@@ -132,6 +132,10 @@ export const actionRequest = named(
   z.object({
     dry_run: z.boolean().optional(),
     message: plainText(500).optional(),
+    without_checkpoint: z.boolean().optional(),
+    checkpoint: plainText(200).optional(),
+    paths: z.array(plainText(4096)).max(1000).optional(),
+    stop: z.boolean().optional(),
   }),
 );
 

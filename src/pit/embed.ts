@@ -10,6 +10,7 @@ import { type Machine, systemMachine } from "../platform/machine.ts";
 import { VERSION } from "../platform/version.ts";
 import type { Event } from "../registry/registry.ts";
 import type { CaptureResult } from "../snapshot/capture/capture.ts";
+import type { RestoreResult } from "../snapshot/operations/restore.ts";
 import {
   checkpointMission,
   pauseMission,
@@ -19,6 +20,7 @@ import {
 } from "./actions.ts";
 import { openPitContext } from "./context.ts";
 import type { ReviveMode } from "./record/record.ts";
+import { type RestoreRequest, restoreMission } from "./restore.ts";
 import { restMission, type StopOptions, type StopResult, stopMission } from "./stop.ts";
 import { openPit } from "./supervise/daemon.ts";
 import { type MissionView, viewMission, viewMissions } from "./view.ts";
@@ -51,6 +53,9 @@ export interface AgentOptions {
   readonly stallSeconds?: number;
 }
 
+/** Which checkpoint to restore, and whether to stop a live agent for it. */
+export type SupervisedRestore = RestoreRequest;
+
 /** A life of an agent. */
 export interface StartedAgent {
   readonly epoch: number;
@@ -73,6 +78,8 @@ export interface Supervisor extends Disposable {
   /** Revives an agent now, regardless of what the pit decided. */
   revive(mission: string): Promise<ReviveResult>;
   checkpoint(mission: string, message?: string): Promise<CaptureResult>;
+  /** Restores a cell. With `stop`, a live agent is stopped first and revived afterwards; without, it is refused. */
+  restore(mission: string, options?: SupervisedRestore): Promise<RestoreResult>;
   /** The state of a mission; undefined when it has no cell and never had an agent. */
   view(mission: string): MissionView | undefined;
   /** The state of every mission, by name. */
@@ -116,6 +123,7 @@ export function openSupervisor(options: SupervisorOptions): Supervisor {
     pause: async (mission) => pauseMission(context, parseMissionId(mission)),
     revive: async (mission) => reviveMission(context, parseMissionId(mission)),
     checkpoint: async (mission, message) => checkpointMission(context, parseMissionId(mission), message),
+    restore: (mission, restore) => restoreMission(context, parseMissionId(mission), restore),
     view: (mission) => viewMission(context, parseMissionId(mission)),
     list: () => viewMissions(context),
     async run(signal) {

@@ -46,6 +46,30 @@ it("refuses restore and undo under a live agent, also of one path, and leaves it
   expect(ino).toBe(statSync(inCell("logs/agent.log")).ino);
 });
 
+it("--stop stops the agent, restores and revives it, and undo does the same", async () => {
+  const script = "trap 'echo bye > last; exit 0' TERM; echo life >> lives; while :; do sleep 0.05; done";
+  await world.call(["run", "m1", "-d", "--", "sh", "-c", script]);
+  const lives = () => readFileSync(inCell("worktree/lives"), "utf8").split("life").length - 1;
+  await world.until("its work", () => lives() === 1);
+  const { stdout } = await world.call(["checkpoint", "m1"]);
+  writeFileSync(inCell("worktree/later"), "");
+  const restored = await world.call(["restore", "m1", stdout.trim(), "--stop"]);
+  expect([restored.exit, restored.stderr]).toEqual([0, expect.stringContaining("running again as life 2")]);
+  await world.until("the second life", () => lives() === 2);
+  expect([existsSync(inCell("worktree/later")), existsSync(inCell("worktree/last"))]).toEqual([false, false]);
+  const note = JSON.parse(readFileSync(inCell("state/resume.json"), "utf8"));
+  expect(note).toMatchObject({
+    restored_to: stdout.trim(),
+    scene_checkpoint: world.record("m1").scene.checkpoint,
+  });
+  expect(world.record("m1").wish).toBe("running");
+  expect((await world.call(["undo", "m1", "--stop"])).stderr).toContain("running again as life 3");
+  expect([existsSync(inCell("worktree/later")), existsSync(inCell("worktree/last"))]).toEqual([true, true]);
+  // An unknown checkpoint is refused before anything is stopped.
+  expect((await world.call(["restore", "m1", "20011231", "--stop"])).exit).toBe(6);
+  expect([world.state("m1"), world.life("m1").epoch]).toEqual(["running", 3]);
+});
+
 it("a revival finishes a restore that was killed half-way before it starts the agent", async () => {
   const script = "cat a b > seen; exec sleep 777";
   world.run(["run", "m1", "-d", "--revive", "no", "--", "sh", "-c", script]);

@@ -19,6 +19,8 @@ export interface ResumeFacts {
   readonly nowMs: number;
   /** Null when the files are as the last life left them. */
   readonly stepBackTo: string | null;
+  /** The checkpoint that the user restored before this life. */
+  readonly restoredTo?: string | null;
   readonly flows: readonly FlowPosition[];
   readonly runs: readonly RunPosition[];
   /** Effects after the state that the files were restored to, and effects with an unknown outcome. */
@@ -53,6 +55,7 @@ export function resumeDocument(facts: ResumeFacts): Record<string, unknown> {
     decision: decision && { action: decision.action, reason: decision.reason },
     scene_checkpoint: scene?.checkpoint ?? null,
     stepped_back_to: facts.stepBackTo,
+    restored_to: facts.restoredTo ?? null,
     next: openFlows(facts).map((flow) => ({
       workflow: flow.workflowId,
       agent: flow.agentId,
@@ -162,6 +165,10 @@ export function handoffText(facts: ResumeFacts): string {
       );
       if (facts.changes.length < facts.changesInAll) lines.push("- …");
     }
+  } else if (facts.restoredTo != null) {
+    lines.push(
+      `The user restored checkpoint ${facts.restoredTo}. What the previous life left is in ${scene?.checkpoint ? `checkpoint ${scene.checkpoint}` : "no checkpoint"}.`,
+    );
   } else if (scene?.checkpoint) {
     lines.push(`As the previous life left them; also in checkpoint ${scene.checkpoint}.`);
   } else

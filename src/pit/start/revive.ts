@@ -18,6 +18,8 @@ import { type Prepared, type Started, startAgent } from "./start-agent.ts";
 export interface Revival {
   readonly how: Extract<RecordedLife["how"], "revival" | "substitute">;
   readonly stepBackTo: string | null;
+  /** The checkpoint that the user has restored, in place of the files of the last life. */
+  readonly restoredTo?: string | null;
   readonly reason: string;
   /** The mission's lock, which a step back needs. */
   readonly heldLock: Lock;
@@ -58,7 +60,7 @@ async function prepareRevival(
   context: PitContext,
   mission: MissionId,
   record: MissionRecord,
-  { how, stepBackTo, heldLock }: Revival,
+  { how, stepBackTo, restoredTo = null, heldLock }: Revival,
   epoch: number,
 ): Promise<Prepared> {
   const { machine, config } = context;
@@ -70,6 +72,7 @@ async function prepareRevival(
     epoch,
     nowMs: machine.clock.nowMs(),
     stepBackTo,
+    restoredTo,
     flows: readFlowPositions(cell.root),
     runs: readRunPositions(cell.root),
     ...readEffectFacts(machine, cell.root),
@@ -83,7 +86,7 @@ async function prepareRevival(
   const filled = fillPlaceholders(template, {
     mission,
     cell: cell.root,
-    checkpoint: stepBackTo ?? record.scene?.checkpoint ?? "",
+    checkpoint: stepBackTo ?? restoredTo ?? record.scene?.checkpoint ?? "",
     epoch: String(epoch),
     session: readSession(cell.root),
   });

@@ -2,6 +2,7 @@
 // undo is a redo (INV-3).
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
+import type { Lock } from "../../platform/lock.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { type RestoreResult, restoreTarget } from "./restore.ts";
@@ -30,7 +31,11 @@ export function findUndo(
 }
 
 /** Undoes the last restore. */
-export async function undoRestore(context: MissionContext, signal?: AbortSignal): Promise<UndoResult> {
+export async function undoRestore(
+  context: MissionContext,
+  signal?: AbortSignal,
+  heldLock?: Lock,
+): Promise<UndoResult> {
   let undone = "";
   const choose = () => {
     const found = findUndo(context.vault.list(), context.mission);
@@ -38,7 +43,11 @@ export async function undoRestore(context: MissionContext, signal?: AbortSignal)
     crashPoint("snapshot.undo.found");
     return { target: found, paths: found.restoredPaths ?? [] };
   };
-  const result = await restoreTarget(context, choose, { signal, kind: "undo" });
+  const result = await restoreTarget(context, choose, {
+    signal,
+    kind: "undo",
+    ...(heldLock && { heldLock }),
+  });
   crashPoint("snapshot.undo.restored");
   return { ...result, undone };
 }

@@ -2,6 +2,7 @@
 // exactly.
 import { describeEffect, type EffectNote } from "../../../effects/notes.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
+import type { Lock } from "../../../platform/lock.ts";
 import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import type { CheckpointRef, Flaw } from "../../../snapshot/model/entry.ts";
 import type { RestoreResult } from "../../../snapshot/operations/restore.ts";
@@ -28,6 +29,28 @@ export function warnIfAlive(context: CliContext, missionContext: MissionContext)
 }
 
 export const NOT_SAVED = "not in the checkpoint, and therefore not restored:";
+
+/** With --stop, a live agent is stopped before and revived afterwards. */
+export async function restoreWithStop<Result extends Pick<RestoreResult, "target">>(
+  context: CliContext,
+  missionContext: MissionContext,
+  stop: boolean,
+  restore: (heldLock: Lock | undefined) => Promise<Result>,
+): Promise<Result> {
+  if (!stop) return restore(undefined);
+  const { restoreStopped } = await import("../../../pit/restore.ts");
+  const { openCliPitContext } = await import("../agents/open-pit.ts");
+  const { mission } = missionContext;
+  using pitContext = openCliPitContext(context);
+  const { result, stopped, revived } = await restoreStopped(pitContext, mission, restore);
+  if (stopped?.wasRunning)
+    context.say(
+      revived === undefined
+        ? `${mission} was stopped for the restore; start it with: lazarus revive ${mission}`
+        : `${mission} was stopped for the restore and is running again as life ${revived.epoch}`,
+    );
+  return result;
+}
 
 /** Prints the messages after a restore. Returns the exit code. */
 export function concludeRestore(context: CliContext, result: RestoreResult): number {

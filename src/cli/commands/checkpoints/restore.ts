@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { previewRestore, type RestoreResult, restoreCell } from "../../../snapshot/operations/restore.ts";
 import { restoreTo } from "../../../snapshot/operations/restore-into.ts";
+import { findTarget } from "../../../snapshot/operations/restore-target.ts";
 import { isEmptyPlan } from "../../../snapshot/restore/plan.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
@@ -15,6 +16,7 @@ import {
   describeRef,
   NOT_SAVED,
   restoreDocument,
+  restoreWithStop,
   sayDoneSince,
   sayFlaws,
   warnIfAlive,
@@ -24,7 +26,8 @@ export const command = defineCommand({
   about:
     "Restores a cell to a checkpoint. The current state is saved first, so that lazarus undo can bring it back. Only paths " +
     "that differ are changed, and excluded paths are kept. A missing cell is created again. With --to the checkpoint is " +
-    "restored into an empty directory and the cell is not touched. An interrupted restore is completed by the next " +
+    "restored into an empty directory and the cell is not touched. Under a live agent a restore is refused, unless " +
+    "--stop is given. An interrupted restore is completed by the next " +
     "command for that mission. Times are UTC: 2026-11-15, '2026-11-15 23:53', '2h ago', yesterday.",
   positionals: [
     { name: "mission", summary: "id of the mission" },
@@ -37,12 +40,14 @@ export const command = defineCommand({
       summary: "only this path of the cell and below; may be repeated",
     },
     to: { type: "text", value: "DIR", summary: "restore into this new or empty directory" },
+    stop: { type: "flag", summary: "stop a running agent first and revive it afterwards" },
     "dry-run": { type: "flag", short: "n", summary: "print what would change, do nothing" },
   },
   examples: [
     ["lazarus restore tidy-inbox --dry-run", "show what would change"],
     ["lazarus restore tidy-inbox '2h ago'", "restore the state of two hours ago"],
     ["lazarus restore tidy-inbox 20261115-2353 --path worktree/src", "restore one directory"],
+    ["lazarus restore tidy-inbox '2h ago' --stop", "while its agent is running"],
     ["lazarus restore tidy-inbox latest --to /tmp/copy", "restore elsewhere, to inspect it"],
   ],
   exits: ["degraded", "missing", "conflict", "damaged", "machine", "busy", "interrupted"],
@@ -50,13 +55,19 @@ export const command = defineCommand({
     if (options.to !== undefined && options["dry-run"]) {
       throw usage("restore", "--dry-run cannot be combined with --to, which does not touch the cell");
     }
+    if (options.stop && (options.to !== undefined || options["dry-run"]))
+      throw usage("restore", "--stop cannot be combined with --to or --dry-run, which do not touch the cell");
     using missionContext = openKnownMission(context, context.mission(args.mission));
     const request = { checkpoint: args.checkpoint, paths: options.path, signal: context.signal };
     if (options.to !== undefined) return await restoreElsewhere(context, missionContext, request, options.to);
     if (options["dry-run"])
       return preview(context, missionContext, await previewRestore(missionContext, request));
-    warnIfAlive(context, missionContext);
-    const result = await restoreCell(missionContext, request);
+    // Before anything is stopped.
+    if (options.stop) findTarget(missionContext, args.checkpoint);
+    else warnIfAlive(context, missionContext);
+    const result = await restoreWithStop(context, missionContext, options.stop, (heldLock) =>
+      restoreCell(missionContext, { ...request, ...(heldLock && { heldLock }) }),
+    );
     missionContext.endProgress();
     const { target, safety, changes } = result;
     const unchanged = isEmptyPlan({ changes });

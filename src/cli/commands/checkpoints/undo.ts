@@ -1,22 +1,34 @@
-import { undoRestore } from "../../../snapshot/operations/undo.ts";
+import { findUndo, undoRestore } from "../../../snapshot/operations/undo.ts";
 import { isEmptyPlan } from "../../../snapshot/restore/plan.ts";
 import { defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { describeChanges } from "../../render/changes.ts";
-import { concludeRestore, describeRef, restoreDocument, warnIfAlive } from "./restore-report.ts";
+import {
+  concludeRestore,
+  describeRef,
+  restoreDocument,
+  restoreWithStop,
+  warnIfAlive,
+} from "./restore-report.ts";
 
 export const command = defineCommand({
   about:
     "Undoes the last restore: brings the cell back to its state right before it. The current state is saved first, so " +
     "that a second undo redoes the restore.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
-  options: {},
+  options: {
+    stop: { type: "flag", summary: "stop a running agent first and revive it afterwards" },
+  },
   examples: [["lazarus undo tidy-inbox", "undo a wrong restore"]],
   exits: ["degraded", "missing", "damaged", "machine", "busy", "interrupted"],
-  async run(context, { args }) {
+  async run(context, { args, options }) {
     using missionContext = openKnownMission(context, context.mission(args.mission));
-    warnIfAlive(context, missionContext);
-    const result = await undoRestore(missionContext, context.signal);
+    // Before anything is stopped.
+    if (options.stop) findUndo(missionContext.vault.list(), missionContext.mission);
+    else warnIfAlive(context, missionContext);
+    const result = await restoreWithStop(context, missionContext, options.stop, (heldLock) =>
+      undoRestore(missionContext, context.signal, heldLock),
+    );
     missionContext.endProgress();
     const { target, undone, changes } = result;
     const unchanged = isEmptyPlan({ changes });
