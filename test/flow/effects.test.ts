@@ -111,7 +111,7 @@ describe("without a restore", () => {
 
   const points = listCrashPoints(join(import.meta.dirname, "..", "..", "src"))
     .map(({ name }) => name)
-    .filter((name) => name.startsWith("flow.once.") || name.startsWith("effects."));
+    .filter((name) => name.startsWith("flow.once.") || name.startsWith("effects.append."));
   it.each(points)("killed at %s, the mail is sent at most once and is known or unknown", async (point) => {
     using world = await createMailWorld();
     const outbox = world.path("outbox");

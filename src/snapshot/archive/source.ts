@@ -152,6 +152,8 @@ export interface Image {
   readonly layers: readonly ImageLayer[];
   /** Whether Lazarus wrote the image: then names that look like whiteouts are escaped. */
   readonly isOurs: boolean;
+  /** Its position in the effect history that a copied vault has. */
+  readonly effectsPosition: number;
 }
 
 export function isOciLayout(path: string): boolean {
@@ -208,7 +210,10 @@ export function openImage(root: string, tag: string | undefined): Image {
       tocSha256: annotations["vnd.lazarus.toc.sha256"],
     };
   });
-  return { tag: tagOf(chosen), layers, isOurs: config.lazarus !== undefined };
+  const ours = config.lazarus as { readonly effects?: { readonly position?: unknown } } | undefined;
+  const position = Number(ours?.effects?.position ?? 0);
+  const effectsPosition = Number.isSafeInteger(position) && position > 0 ? position : 0;
+  return { tag: tagOf(chosen), layers, isOurs: ours !== undefined, effectsPosition };
 }
 
 /** Passes the raw tar bytes of one layer to `use`. Node reads only the first zstd frame, so our zstd layers are read by member. */

@@ -18,6 +18,7 @@ import { countEntries } from "./counts.ts";
 import { type Passed, passCompaction, passGate } from "./gate.ts";
 import { commitCell, GIT_NOT_USED, gitDirectoryInCell } from "./git-step.ts";
 import { captureRounds, type Rounds } from "./rounds.ts";
+import { saveEffects } from "./save-effects.ts";
 import { excludedPatterns, scanCell } from "./survey.ts";
 
 export interface CaptureOptions {
@@ -63,6 +64,8 @@ export async function capture(
     const { stored, cache } = collected;
     const passed = passGate(context, { ...stored, below: baseline.cache, cache });
     const flaws = [...collected.flaws, ...passed.flaws];
+    saveEffects(context);
+    crashPoint("snapshot.capture.effects-saved");
     return publish(context, options, baseline, { ...collected, ...passed, flaws, identity, effects });
   } finally {
     emptyScratch(context);

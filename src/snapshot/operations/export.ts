@@ -3,12 +3,15 @@
 // (INV-1).
 import { basename, dirname, join } from "node:path";
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";
+import { readHistoryBytes } from "../../effects/travel.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import { randomText } from "../../platform/ids.ts";
+import { effectComments } from "../archive/effect-comments.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Entry } from "../model/entry.ts";
 import { comparePaths } from "../model/path-bytes.ts";
+import { effectsPosition } from "../restore/effects.ts";
 import { BLOCK, encodeGlobalComment, encodeHeader, encodeSparseMap, padding } from "../tar/header.ts";
 import { gzipCodec } from "../vault/codec.ts";
 import { type Contents, openContents } from "../vault/contents.ts";
@@ -37,13 +40,19 @@ export async function exportCheckpoint(
   write: (bytes: Uint8Array) => void,
   options: ExportOptions = {},
 ): Promise<ExportResult> {
-  const { layers } = readCheckpoint(context.vault, ref);
+  const { layers, metadata } = readCheckpoint(context.vault, ref);
   using contents = openContents(context.vault, layers);
   const entries = [...contents.listing.values()].sort((a, b) => comparePaths(a.path, b.path));
   const total = entries.reduce((sum, { size }) => sum + size, 0);
   const archive = createArchive(write);
   const leaders = new Map<string, string>();
   archive.add(encodeGlobalComment(`lazarus checkpoint ${ref.id} of ${context.mission}`));
+  const effects = {
+    bytes: readHistoryBytes(context.effects.file),
+    position: effectsPosition(metadata),
+    checkpoint: ref.id,
+  };
+  for (const comment of effectComments(effects)) archive.add(encodeGlobalComment(comment));
   let done = 0;
   for (const [i, entry] of entries.entries()) {
     addEntry(archive, contents, entry, leaders);

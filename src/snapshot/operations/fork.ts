@@ -4,6 +4,7 @@
 import { copyFileSync, existsSync, linkSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
+import { readHistoryBytes } from "../../effects/travel.ts";
 import { epochSeconds } from "../../platform/clock.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory } from "../../platform/durable.ts";
@@ -16,12 +17,14 @@ import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
 import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
+import { effectsPosition } from "../restore/effects.ts";
 import { fillDirectory, prepareDirectory } from "../restore/fill-directory.ts";
 import { WHOLE_CELL } from "../restore/scope.ts";
 import { createTableReader, openSource } from "../restore/source.ts";
 import { syncPaths } from "../restore/sync.ts";
 import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
 import type { Vault } from "../vault/vault.ts";
+import { adoptEffects, type ForkedEffects, nameFork } from "./carry-effects.ts";
 import { lockVault } from "./lock.ts";
 import { recordNewMission } from "./record.ts";
 
@@ -30,6 +33,7 @@ export interface ForkResult {
   readonly from: CheckpointRef;
   /** The one checkpoint of the new mission. */
   readonly capture: CaptureResult;
+  readonly effects: ForkedEffects;
   readonly flaws: readonly Flaw[];
   /** For the user, before an agent works in the new cell. */
   readonly warnings: readonly string[];
@@ -100,7 +104,15 @@ async function makeFork(
     crashPoint("snapshot.fork.filled");
     writeIdentity(fork, cell, context.mission, from.id);
     crashPoint("snapshot.fork.named");
-    const capture = await captureFork(context, fork, checkpoint, cell, lock);
+    const carried = {
+      bytes: readHistoryBytes(context.effects.file),
+      position: effectsPosition(checkpoint.metadata),
+      checkpoint: from.id,
+    };
+    const forkAt = adoptEffects(fork, carried);
+    const effects = nameFork(fork, context.mission, forkAt.effects.position());
+    crashPoint("snapshot.fork.history-copied");
+    const capture = await captureFork(context, forkAt, checkpoint, cell, lock);
     syncPaths(cell, [...source.listing.keys()]);
     crashPoint("snapshot.fork.synced");
     renameSync(cell, fork.cellRoot);
@@ -110,6 +122,7 @@ async function makeFork(
     return {
       from,
       capture,
+      effects,
       flaws: [...filled.flaws, ...capture.flaws],
       warnings: findSharedGitDirectory(context, fork),
     };

@@ -12,6 +12,7 @@ import {
   statSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { type EffectNote, effectsAfter } from "../../effects/notes.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
@@ -19,10 +20,12 @@ import type { Lock } from "../../platform/lock.ts";
 import { posixSupport } from "../../platform/posix.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import { adoptCell } from "../archive/adopt-cell.ts";
+import { collectEffectComments } from "../archive/effect-comments.ts";
 import {
   type ArchiveLimits,
   createMeter,
   DEFAULT_LIMITS,
+  type Image,
   isOciLayout,
   openImage,
   readArchive,
@@ -30,10 +33,13 @@ import {
 } from "../archive/source.ts";
 import { createUnpacker, type Unpacker, type UnpackOptions } from "../archive/unpack.ts";
 import { type CaptureResult, capture } from "../capture/capture.ts";
+import { vaultHistory } from "../capture/save-effects.ts";
 import type { MissionContext } from "../mission-context.ts";
+import type { CarriedEffects } from "../model/carried-effects.ts";
 import type { Flaw } from "../model/entry.ts";
 import { fromTarName } from "../tar/header.ts";
-import { createTarReader, TarError } from "../tar/read.ts";
+import { createTarReader, TarError, type TarSink } from "../tar/read.ts";
+import { adoptEffects, readVaultEffects } from "./carry-effects.ts";
 import { lockVault } from "./lock.ts";
 import { prune } from "./prune.ts";
 import { recordNewMission } from "./record.ts";
@@ -54,6 +60,8 @@ export interface ImportOptions {
 
 /** The imported cell and its first checkpoint. */
 export interface ImportResult extends CaptureResult {
+  /** What the mission did after the checkpoint, according to the effect history that came along. */
+  readonly doneSince: readonly EffectNote[];
   /** What the archive had and the cell does not. */
   readonly lost: readonly Flaw[];
   /** "worktree": the archive was not a cell and became the worktree of a new one. */
@@ -92,7 +100,7 @@ async function importInto(
 ): Promise<ImportResult> {
   const tree = join(staging, "tree");
   makeDirectory(context.machine.disk, tree);
-  const unpacker = await unpackAll(context, tree, options);
+  const { unpacker, effects } = await unpackAll(context, tree, options);
   crashPoint("snapshot.import.unpacked");
   const { root, as, unpacked } = locateCell(context, staging, tree);
   adoptCell(context.machine, context.config, {
@@ -105,7 +113,9 @@ async function importInto(
   const lost = [...unpacker.flaws, ...(options.owners ? [] : keepRootOpen(root))];
   crashPoint("snapshot.import.adopted");
   const message = `imported from ${basename(options.source)}`;
-  const result = await capture({ ...context, cellRoot: root }, lock, {
+  const adopted = effects === undefined ? context : adoptEffects(context, effects);
+  crashPoint("snapshot.import.history-adopted");
+  const result = await capture({ ...adopted, cellRoot: root }, lock, {
     reason: "import",
     message,
     git: false,
@@ -117,7 +127,9 @@ async function importInto(
   crashPoint("snapshot.import.renamed");
   context.machine.disk.fsyncDirectory(dirname(context.cellRoot));
   removeTree(staging);
-  return { ...result, lost, as };
+  const doneSince =
+    effects === undefined ? [] : effectsAfter(context.effects.read(), adopted.effects.position());
+  return { ...result, doneSince, lost, as };
 }
 
 /** A cell whose own directory is closed to its owner can neither be moved into place nor used. */
@@ -170,7 +182,13 @@ function taken(context: MissionContext, what: string): LazarusError {
   );
 }
 
-async function unpackAll(context: MissionContext, tree: string, options: ImportOptions): Promise<Unpacker> {
+interface Unpacked {
+  readonly unpacker: Unpacker;
+  /** The effect history that came along, if any. */
+  readonly effects: CarriedEffects | undefined;
+}
+
+async function unpackAll(context: MissionContext, tree: string, options: ImportOptions): Promise<Unpacked> {
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
   const base: UnpackOptions = {
     owners: options.owners,
@@ -184,27 +202,42 @@ async function unpackAll(context: MissionContext, tree: string, options: ImportO
     context.onProgress({ phase: "unpacking", done, total, unit: "bytes" }),
   );
   const { signal } = options;
+  const comments = collectEffectComments();
   if (image === undefined) {
     if (statSync(options.source).isDirectory()) throw notALayout(options.source);
-    await feed(unpacker, (use) => readArchive(options.source, meter, use, { signal }));
+    const sink = { ...sinkOf(unpacker), comment: comments.add };
+    await feed(sink, (use) => readArchive(options.source, meter, use, { signal }));
   } else {
     let compressedBefore = 0;
     for (const layer of image.layers) {
       unpacker.withOptions({ ...base, layer: { unescape: image.isOurs ? fromTarName : (name) => name } });
-      await feed(unpacker, (use) => readImageLayer(layer, meter, use, { compressedBefore, signal }));
+      await feed(sinkOf(unpacker), (use) => readImageLayer(layer, meter, use, { compressedBefore, signal }));
       compressedBefore += layer.size;
     }
   }
   if (unpacker.entries === 0) throw new LazarusError("LAYER_DAMAGED", `${options.source} is empty`);
   unpacker.finish();
-  return unpacker;
+  return { unpacker, effects: image === undefined ? comments.take() : effectsOf(options.source, image) };
 }
 
-async function feed(
-  unpacker: Unpacker,
-  read: (use: (chunk: Buffer) => void) => Promise<void>,
-): Promise<void> {
-  const reader = createTarReader(unpacker);
+/** Without comments: those of a layer are not from an export. */
+function sinkOf(unpacker: Unpacker): TarSink {
+  return {
+    entry: (entry) => unpacker.entry(entry),
+    data: (chunk) => unpacker.data(chunk),
+    close: () => unpacker.close(),
+  };
+}
+
+/** The history in a copied vault. A link or a FIFO there is not one. */
+function effectsOf(source: string, { tag, effectsPosition }: Image): CarriedEffects | undefined {
+  const found = lstatSync(vaultHistory(source), { throwIfNoEntry: false });
+  if (!found?.isFile()) return undefined;
+  return { bytes: readVaultEffects(source), position: effectsPosition, checkpoint: tag };
+}
+
+async function feed(sink: TarSink, read: (use: (chunk: Buffer) => void) => Promise<void>): Promise<void> {
+  const reader = createTarReader(sink);
   try {
     await read((chunk) => reader.push(chunk));
     reader.end();

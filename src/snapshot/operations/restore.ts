@@ -39,6 +39,7 @@ import {
 import { removeStaging, stagePlan, stagingDirectory } from "../restore/stage.ts";
 import { syncPaths } from "../restore/sync.ts";
 import type { Checkpoint } from "../vault/manifest.ts";
+import { recoverEffects } from "./carry-effects.ts";
 import { listCurrent } from "./current-listing.ts";
 import { refuseLiveAgent, refuseLiveRuns, refuseOpenFiles } from "./live-processes.ts";
 import { lockVault } from "./lock.ts";
@@ -106,6 +107,7 @@ export async function restoreTarget(
   using locked = await withCellUntouchedHint(context, "", () =>
     lockVault(context, `restore of ${context.mission}`),
   );
+  recoverEffects(context);
   const { target, paths } = choose();
   const scope = createScope(paths, context.cellRoot);
   const open = createTableReader(context.vault);

@@ -43,6 +43,8 @@ export interface TarSink {
   data(chunk: Buffer): void;
   /** The entry is complete. */
   close(): void;
+  /** A comment on the whole archive. */
+  comment?(text: Buffer): void;
 }
 
 export interface TarReader {
@@ -172,8 +174,11 @@ class StreamingReader implements TarReader {
     this.isBetweenEntries = false;
     const take = (bytes: Buffer) => {
       const body = bytes.subarray(0, size);
-      if (flag === "g") this.globals = new Map([...this.globals, ...readPaxRecords(body).values]);
-      else if (flag === "L") this.longName = untilNul(body);
+      if (flag === "g") {
+        const { values } = readPaxRecords(body);
+        this.globals = new Map([...this.globals, ...values]);
+        this.sink.comment?.(values.get("comment") ?? Buffer.alloc(0));
+      } else if (flag === "L") this.longName = untilNul(body);
       else if (flag === "K") this.longLink = untilNul(body);
       else this.records = readPaxRecords(body);
       this.nextHeader();

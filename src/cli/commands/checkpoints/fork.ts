@@ -2,7 +2,7 @@ import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { forkMission } from "../../../snapshot/operations/fork.ts";
 import { defineCommand } from "../../command.ts";
 import { openCliMission, openKnownMission } from "../../open-mission.ts";
-import { describeRef, sayFlaws } from "./restore-report.ts";
+import { describeRef, sayDoneSince, sayFlaws } from "./restore-report.ts";
 
 export const command = defineCommand({
   about:
@@ -27,7 +27,7 @@ export const command = defineCommand({
   async run(context, { args, options }) {
     using missionContext = openKnownMission(context, context.mission(args.mission));
     using fork = openCliMission(context, context.mission(args["new-mission"]));
-    const { from, capture, flaws, warnings } = await forkMission(missionContext, fork, {
+    const { from, capture, flaws, warnings, effects } = await forkMission(missionContext, fork, {
       at: options.at,
       signal: context.signal,
     });
@@ -39,6 +39,8 @@ export const command = defineCommand({
         root: fork.cellRoot,
         checkpoint_id: capture.ref.id,
         forked_from: { mission_id: missionContext.mission, checkpoint_id: from.id },
+        effects_identity: effects.identity,
+        done_since: effects.doneSince,
         flaws,
         warnings,
       },
@@ -47,6 +49,10 @@ export const command = defineCommand({
     context.say(
       `${fork.mission} is a fork of ${missionContext.mission} at ${describeRef(from)}; first checkpoint: ${capture.ref.id}`,
     );
+    context.say(
+      `it has a copy of the effect history of ${missionContext.mission}, and its own identity: the keys of its tool calls end in @${effects.identity}`,
+    );
+    sayDoneSince(context, effects.doneSince);
     for (const warning of warnings) context.warn(warning);
     sayFlaws(context, "not forked exactly:", flaws);
     return flaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;

@@ -8,6 +8,7 @@ import { openCliMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes } from "../../render/format.ts";
+import { sayDoneSince } from "./restore-report.ts";
 
 export const command = defineCommand({
   about:
@@ -57,6 +58,7 @@ export const command = defineCommand({
         root: missionContext.cellRoot,
         as: result.as,
         counts: checkpoint.metadata.counts,
+        done_since: result.doneSince,
         flaws,
       },
       () => `${ref.id}\n`,
@@ -65,6 +67,7 @@ export const command = defineCommand({
     context.say(
       `${missionContext.cellRoot}: ${files} files, ${formatBytes(bytes)}, imported as ${result.as === "cell" ? "a cell" : "the worktree of a new cell"}`,
     );
+    sayDoneSince(context, result.doneSince);
     for (const line of describeFlaws(flaws)) context.say(line);
     return flaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;
   },

@@ -1,0 +1,76 @@
+// Takes an effect history to another place: into the vault at every checkpoint, into an archive, to a fork or an imported
+// mission, and back next to a cell whose history was lost. The target only grows: it gets the lines that it lacks. A copy
+// into an empty place has the same bytes, so that positions stay valid.
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { crashPoint } from "../platform/crash-point.ts";
+import type { Disk } from "../platform/disk.ts";
+import { makeDirectory } from "../platform/durable.ts";
+import { asLazarusError, systemErrorCode } from "../platform/errors.ts";
+import type { Machine } from "../platform/machine.ts";
+import { decodeLine } from "./line.ts";
+
+/** The complete lines of a history; empty when there is none. */
+export function readHistoryBytes(file: string): Buffer {
+  try {
+    const bytes = readFileSync(file);
+    return bytes.subarray(0, bytes.lastIndexOf("\n") + 1);
+  } catch (error) {
+    if (systemErrorCode(error) === "ENOENT") return Buffer.alloc(0);
+    throw asLazarusError(error, `reading the effect history ${file}`, dirname(file));
+  }
+}
+
+/**
+ * Adds the lines of another history to `file`, durably. Returns where a position of that history is in the result: the
+ * same, or 0 when the file began differently, so that everything counts as later.
+ */
+export function mergeHistory(machine: Machine, file: string, bytes: Buffer, given = 0): number {
+  // From an archive, it may be anything.
+  const position = Math.min(given, bytes.length);
+  const present = readPresent(file);
+  if (present.length < bytes.length && bytes.subarray(0, present.length).equals(present)) {
+    append(machine.disk, file, bytes.subarray(present.length));
+    return position;
+  }
+  if (!present.subarray(0, bytes.length).equals(bytes)) {
+    const known = new Set(present.toString("utf8").split("\n"));
+    const missing = bytes
+      .toString("utf8")
+      .split("\n")
+      .filter((line) => line !== "" && !known.has(line));
+    const lines = missing.filter((line) => decodeLine(line) !== undefined).map((line) => `${line}\n`);
+    // The first newline ends a torn line.
+    if (lines.length > 0) append(machine.disk, file, Buffer.from(`\n${lines.join("")}`));
+  }
+  const isSame =
+    present.length >= position && bytes.subarray(0, position).equals(present.subarray(0, position));
+  return isSame ? position : 0;
+}
+
+/** With a torn end: it is completed when the lines are the same. */
+function readPresent(file: string): Buffer {
+  try {
+    return readFileSync(file);
+  } catch (error) {
+    if (systemErrorCode(error) === "ENOENT") return Buffer.alloc(0);
+    throw asLazarusError(error, `reading the effect history ${file}`, dirname(file));
+  }
+}
+
+function append(disk: Disk, file: string, bytes: Uint8Array): void {
+  try {
+    makeDirectory(disk, dirname(file));
+    const fd = disk.openAppend(file, 0o600);
+    try {
+      disk.write(fd, bytes);
+      crashPoint("effects.merge.written");
+      disk.fsync(fd);
+    } finally {
+      disk.close(fd);
+    }
+    disk.fsyncDirectory(dirname(file));
+  } catch (error) {
+    throw asLazarusError(error, `writing the effect history ${file}`, dirname(file));
+  }
+}

@@ -1,0 +1,50 @@
+// The effect history of a mission travels with it (INV-5): a copy is in the vault, brought up to date before every
+// checkpoint is published; exports, imports and forks take it along. It is written before the cell that it belongs to, so
+// that no cell ever exists without its history.
+import { type EffectNote, effectsAfter } from "../../effects/notes.ts";
+import { mergeHistory, readHistoryBytes } from "../../effects/travel.ts";
+import { randomText } from "../../platform/ids.ts";
+import { vaultHistory } from "../capture/save-effects.ts";
+import type { MissionContext } from "../mission-context.ts";
+import type { CarriedEffects } from "../model/carried-effects.ts";
+
+/** A copied vault has its history in the same place as a vault. */
+export function readVaultEffects(vaultRoot: string): Buffer {
+  return readHistoryBytes(vaultHistory(vaultRoot));
+}
+
+/** Brings back from the vault what the history of the mission has lost, for example with the disk of the cells. */
+export function recoverEffects({ machine, vault, effects }: MissionContext): void {
+  const copy = readVaultEffects(vault.root);
+  if (copy.length > effects.position()) mergeHistory(machine, effects.file, copy);
+}
+
+/** Gives a new mission the history of its origin. Returns the context for its first checkpoint. */
+export function adoptEffects(context: MissionContext, carried: CarriedEffects): MissionContext {
+  if (carried.bytes.length === 0) return context;
+  const { machine, effects } = context;
+  const position = mergeHistory(machine, effects.file, carried.bytes, carried.position);
+  effects.append({ source: "mission", state: "restored", id: carried.checkpoint, attempt: 0, position });
+  // What the origin did after the checkpoint is not known to the files of this one.
+  return { ...context, effects: { ...effects, position: () => position } };
+}
+
+/** What a fork says about its history. */
+export interface ForkedEffects {
+  /** Ends the keys of its own tool calls. */
+  readonly identity: string;
+  /** What the origin did after the checkpoint; not repeated under the same key. */
+  readonly doneSince: readonly EffectNote[];
+}
+
+/** From here on, the effects of the fork are its own. */
+export function nameFork(
+  { machine, effects, mission }: MissionContext,
+  from: string,
+  position: number,
+): ForkedEffects {
+  const doneSince = effectsAfter(effects.read(), position);
+  const identity = `${mission}-${randomText(machine.ids, 6)}`;
+  effects.append({ source: "mission", state: "forked", id: identity, attempt: 0, where: from });
+  return { identity, doneSince };
+}

@@ -1,0 +1,132 @@
+// The effect history of a mission goes where the mission goes: into forks, exports, imports, copied vaults, and back next to
+// a cell whose disk was lost. What it knows is not repeated there (INV-5).
+import { spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import { jsonSchema } from "ai";
+import { describe, expect, it } from "vitest";
+import { historyFile } from "../../src/effects/place.ts";
+import { createExecutor, openCellRunStore } from "../../src/run/index.ts";
+import { createScriptedModel } from "../../src/testing/index.ts";
+import { createWorld, type World } from "../cli/hermetic.ts";
+
+interface Traveller extends Disposable {
+  readonly world: World;
+  readonly checkpoint: string;
+  lazarus(line: string): Promise<string>;
+  /** Sends a mail through `flow once`; returns what it printed for people. */
+  send(mission: string, home?: World): Promise<string>;
+  mails(): number;
+}
+
+/** A mission that sent its mail after the checkpoint. */
+async function createTraveller(): Promise<Traveller> {
+  const world = createWorld();
+  const outbox = world.path("outbox");
+  const call = async (place: World, words: readonly string[]) => {
+    const ended = await place.call(words);
+    expect(ended.exit, ended.stderr).toBe(0);
+    return ended;
+  };
+  const lazarus = async (line: string) => {
+    const { stdout, stderr } = await call(world, line.split(" "));
+    return stdout + stderr;
+  };
+  const send = async (mission: string, home = world) => {
+    const root = join(home.missions, mission, "worktree");
+    const words = `flow once -w report --key send --root ${root} -- sh -c`.split(" ");
+    const { stderr } = await call(home, [...words, `echo mail >>${outbox}`]);
+    return stderr;
+  };
+  const mails = () => (existsSync(outbox) ? readFileSync(outbox, "utf8").split("\n").length - 1 : 0);
+  await lazarus("init m1");
+  const root = join(world.missions, "m1", "worktree");
+  await lazarus(`flow start -w report --agent anna --idempotency r1 --step send --root ${root}`);
+  const checkpoint = (await call(world, ["checkpoint", "m1"])).stdout.trim();
+  await send("m1");
+  expect(mails()).toBe(1);
+  return { world, checkpoint, lazarus, send, mails, [Symbol.dispose]: () => world[Symbol.dispose]() };
+}
+
+const LISTED = /done since that checkpoint, .*\n {2}flow report, "send" .*: done at /;
+
+describe("a fork", () => {
+  it("does not repeat what its origin did, lists it, and says that it has its own identity", async () => {
+    using traveller = await createTraveller();
+    const output = await traveller.lazarus(`fork m1 m2 --at ${traveller.checkpoint}`);
+    expect(output).toMatch(LISTED);
+    expect(output).toMatch(/a copy of the effect history of m1, and its own identity: .* end in @m2-\w{6}/);
+    expect(await traveller.send("m2")).toContain("was already done");
+    expect(traveller.mails()).toBe(1);
+    expect(await traveller.lazarus("status m2")).toContain("m2: done since the checkpoint");
+    // A restore of its first checkpoint takes it back to before the mail, too.
+    const [first] = JSON.parse(await traveller.lazarus("checkpoints m2 --json")).checkpoints;
+    expect(await traveller.lazarus(`restore m2 ${first.checkpoint_id}`)).toMatch(LISTED);
+  });
+
+  it("gives its tool calls keys of its own, and leaves the history of its origin alone", async () => {
+    using traveller = await createTraveller();
+    const { world } = traveller;
+    await traveller.lazarus("checkpoint m1");
+    const before = readFileSync(historyFile(join(world.missions, "m1")));
+    const { effects_identity: identity } = JSON.parse(await traveller.lazarus("fork m1 m2 --json"));
+    const keys: string[] = [];
+    await using store = openCellRunStore(join(world.missions, "m2"));
+    const executor = createExecutor({
+      model: createScriptedModel([{ tool: "send", input: { to: "anna" } }, "done"]),
+      store,
+    });
+    const inputSchema = jsonSchema<object>({ type: "object" });
+    const execute = (_: object, { effectId }: { effectId: string }) => void keys.push(effectId);
+    const tools = { send: { inputSchema, effect: "once" as const, execute } };
+    const { status } = await executor.run({ id: "mailer", tools }, "go", { runId: "r1" });
+    expect({ status, keys }).toEqual({ status: "completed", keys: [`r1.1.0@${identity}`] });
+    expect(readFileSync(historyFile(join(world.missions, "m1")))).toEqual(before);
+  });
+});
+
+describe("an export", () => {
+  it("carries the history to another home, and tar unpacks the cell and nothing else", async () => {
+    using traveller = await createTraveller();
+    using home = createWorld();
+    const archive = traveller.world.path("m1.tar.gz");
+    await traveller.lazarus(`export m1 ${traveller.checkpoint} -o ${archive}`);
+    const unpacked = traveller.world.path("unpacked");
+    mkdirSync(unpacked);
+    const tar = spawnSync("tar", ["xzf", archive, "-C", unpacked], { encoding: "utf8" });
+    expect({ status: tar.status, stderr: tar.stderr }).toEqual({ status: 0, stderr: "" });
+    expect(readdirSync(unpacked).sort()).toEqual(readdirSync(join(traveller.world.missions, "m1")).sort());
+    const imported = await home.call(["import", archive, "--mission", "m9"]);
+    expect(imported.exit, imported.stderr).toBe(0);
+    expect(imported.stderr).toMatch(LISTED);
+    expect(await traveller.send("m9", home)).toContain("was already done");
+    expect(traveller.mails()).toBe(1);
+  });
+});
+
+describe("a vault", () => {
+  it("carries the history when it is copied and imported", async () => {
+    using traveller = await createTraveller();
+    using home = createWorld();
+    await traveller.lazarus("checkpoint m1");
+    cpSync(join(traveller.world.home, "vault", "m1"), home.path("copy"), { recursive: true });
+    const imported = await home.call(["import", `${home.path("copy")}:${traveller.checkpoint}`, "-m", "m9"]);
+    expect(imported.exit, imported.stderr).toBe(0);
+    expect(imported.stderr).toMatch(LISTED);
+    expect(await traveller.send("m9", home)).toContain("was already done");
+    expect(traveller.mails()).toBe(1);
+  });
+
+  it("brings back the history of a lost disk, completely or from where it was torn", async () => {
+    using traveller = await createTraveller();
+    const { missions } = traveller.world;
+    await traveller.lazarus("checkpoint m1");
+    rmSync(missions, { recursive: true });
+    expect(await traveller.lazarus(`restore m1 ${traveller.checkpoint}`)).toMatch(LISTED);
+    expect(await traveller.send("m1")).toContain("was already done");
+    truncateSync(historyFile(join(missions, "m1")), 30);
+    expect(await traveller.lazarus(`restore m1 ${traveller.checkpoint}`)).toMatch(LISTED);
+    expect(await traveller.send("m1")).toContain("was already done");
+    expect(traveller.mails()).toBe(1);
+  });
+});
