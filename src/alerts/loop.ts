@@ -4,7 +4,7 @@ import type { EventEmitter } from "node:events";
 import { crashPoint } from "../platform/crash-point.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
-import type { Event, Registry } from "../registry/registry.ts";
+import type { Event, EventChannels, NewEvent, Registry } from "../registry/registry.ts";
 import { deliver } from "./deliver.ts";
 import { addressAlert, alertDocument } from "./message.ts";
 import { type AlertPlan, type Attempt, type Delivery, deliveryKey, planAlerts } from "./plan.ts";
@@ -13,8 +13,8 @@ import type { AlertSettings } from "./settings.ts";
 /** The part of the pit's context that alerts need. */
 export interface AlertContext {
   readonly machine: Machine;
-  /** Emits `event` for each event recorded by this process. */
-  readonly events: EventEmitter<{ event: [Event] }>;
+  /** Emits events of this process, also those that the registry could not take. */
+  readonly events: EventEmitter<EventChannels>;
   registry(): Registry | undefined;
   log(line: string): void;
 }
@@ -46,12 +46,24 @@ export async function runAlerts(
   context.events.on("event", wake);
   signal.addEventListener("abort", wake);
 
+  /** Sent without a record, because the disk is full: once each, as long as this pit runs. */
+  const unrecorded = new Set<string>();
+  const sendUnrecorded = (event: NewEvent) => {
+    if (!settings.rules.kinds.includes(event.kind)) return;
+    const unsaved = { ...event, seq: 0, time_ms: clock.nowMs(), data: event.data ?? {} };
+    for (const target of settings.rules.targets)
+      void sendOnce(context, settings, { event: unsaved, target, attempt: 1, repeat: false });
+  };
+  context.events.on("unrecorded", sendUnrecorded);
+
   const start = (attempt: Attempt) => {
     const key = deliveryKey(attempt.event.seq, attempt.target);
     const work = attemptDelivery(context, settings, attempt)
-      .catch((error: unknown) => {
+      .catch(async (error: unknown) => {
         context.log(`alerts: ${messageOf(error)}`);
-        return clock.sleep(RECORD_FAILURE_PAUSE_MS, signal);
+        if (!unrecorded.has(key)) await sendOnce(context, settings, attempt);
+        unrecorded.add(key);
+        await clock.sleep(RECORD_FAILURE_PAUSE_MS, signal);
       })
       .finally(() => {
         running.delete(key);
@@ -74,6 +86,7 @@ export async function runAlerts(
     if (!signal.aborted) await clock.sleep(POLL_MS, pause.signal);
   }
   context.events.off("event", wake);
+  context.events.off("unrecorded", sendUnrecorded);
   await Promise.race([Promise.all(running.values()), clock.sleep(SHUTDOWN_GRACE_MS)]);
 }
 
@@ -107,6 +120,12 @@ async function attemptDelivery(
   const problem = await send(context.machine, settings, attempt);
   crashPoint("alerts.attempt.sent");
   record(context, attempt, problem === undefined ? "delivered" : "failed", problem ?? null);
+}
+
+/** Alerting must not need disk space: sends an alert that cannot be recorded, and does not retry it. */
+async function sendOnce(context: AlertContext, settings: AlertSettings, attempt: Attempt): Promise<void> {
+  const problem = await send(context.machine, settings, attempt);
+  if (problem !== undefined) context.log(`alerts: not sent to ${attempt.target}: ${problem}`);
 }
 
 async function send(

@@ -14,7 +14,8 @@ export async function alertDocument(machine: Machine, { event, attempt, repeat }
   const { value } = await redactSecrets({ text: describeAlert(event), data: event.data });
   return {
     schema: "lazarus.alert/1",
-    id: `${host}-${event.seq}`,
+    // An event that could not be recorded has no number.
+    id: `${host}-${event.seq === 0 ? `at-${event.time_ms}` : event.seq}`,
     host,
     mission: event.mission,
     kind: event.kind,

@@ -10,6 +10,7 @@ import { type CheckpointResult, takeCheckpoint } from "../snapshot/operations/ch
 import type { PitContext } from "./context.ts";
 import { previewEnd } from "./death/collect-facts.ts";
 import { capture, handleExit, planRevival } from "./death/handle-exit.ts";
+import { latchDesiredState } from "./latch.ts";
 import { findMembers, identifyLife } from "./processes/members.ts";
 import { pauseTree } from "./processes/pause.ts";
 import { sendSignal } from "./processes/process-table.ts";
@@ -107,8 +108,17 @@ export async function pauseMission(context: PitContext, mission: MissionId): Pro
   using _ = await context.lockMission(mission, `pause of ${mission}`);
   const record = requireRecord(context, mission);
   requireLife(context, mission);
-  writeRecord(machine, config, setDesiredState(record, "paused", machine.clock.nowMs()));
+  const { unrecorded } = await latchDesiredState(context, record, "paused");
   const processes = await pauseTree(machine.clock, identifyLife(context, record));
+  if (unrecorded !== undefined)
+    throw new LazarusError(
+      unrecorded.code,
+      `${mission} is paused, but this is not recorded: ${unrecorded.message}`,
+      {
+        hint: `free some space, then: lazarus pause ${mission}`,
+        cause: unrecorded,
+      },
+    );
   context.recordEvent({ kind: "stop", mission, data: { wish: "paused", processes } });
   wakePit(machine, config, mission);
   return { processes };

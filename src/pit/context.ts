@@ -10,9 +10,11 @@ import { type MissionStatus, noteMissionStatus } from "../cell/mission-status.ts
 import { readJsonFile } from "../platform/json-file.ts";
 import type { Lock } from "../platform/lock.ts";
 import type { Machine } from "../platform/machine.ts";
-import { type Event, type NewEvent, openRegistry, type Registry } from "../registry/registry.ts";
+import { withReserve } from "../platform/reserve.ts";
+import { type EventChannels, type NewEvent, openRegistry, type Registry } from "../registry/registry.ts";
 import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
 import { applyCell } from "./narrow.ts";
+import { reserveFile } from "./paths.ts";
 import { type Grants, grantedValues, type PitSettings, toSettings } from "./settings.ts";
 
 export interface PitContext extends Disposable {
@@ -27,8 +29,8 @@ export interface PitContext extends Disposable {
   log(line: string): void;
   /** Appends an event to the registry and emits it to listeners in this process. */
   recordEvent(event: NewEvent): void;
-  /** Emits `event` for each recorded event. */
-  readonly events: EventEmitter<{ event: [Event] }>;
+  /** Emits `event` for each recorded event, and `unrecorded` for one that the registry could not take. */
+  readonly events: EventEmitter<EventChannels>;
   /** Opened on first use; undefined when it cannot be opened. */
   registry(): Registry | undefined;
   openMission(mission: MissionId): MissionContext;
@@ -56,7 +58,7 @@ export interface PitContextOptions {
 export function openPitContext(options: PitContextOptions): PitContext {
   const { machine, effective, environment } = options;
   const { config } = effective;
-  const events = new EventEmitter<{ event: [Event] }>();
+  const events = new EventEmitter<EventChannels>();
   events.setMaxListeners(0);
   let registry: Registry | undefined;
   const warned = new Set<string>();
@@ -83,10 +85,12 @@ export function openPitContext(options: PitContextOptions): PitContext {
   };
   const recordEvent = (event: NewEvent): void => {
     try {
-      const recorded = openOnce()?.append(event);
+      const recorded = withReserve(machine.disk, reserveFile(config), () => openOnce()?.append(event));
       if (recorded !== undefined) events.emit("event", recorded);
+      else events.emit("unrecorded", event);
     } catch (error) {
       warnOnce(`cannot write to the event log: ${messageOf(error)}`);
+      events.emit("unrecorded", event);
     }
   };
   const record: MissionContext["record"] = (work) => {

@@ -8,7 +8,7 @@ import { parseMissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { type Machine, systemMachine } from "../platform/machine.ts";
 import { VERSION } from "../platform/version.ts";
-import type { Event } from "../registry/registry.ts";
+import type { EventChannels } from "../registry/registry.ts";
 import type { CaptureResult } from "../snapshot/capture/capture.ts";
 import type { RestoreResult } from "../snapshot/operations/restore.ts";
 import {
@@ -66,7 +66,7 @@ export interface StartedAgent {
 /** Supervises the agents of one home. */
 export interface Supervisor extends Disposable {
   /** Emits `event` for every event that this program records. */
-  readonly events: EventEmitter<{ event: [Event] }>;
+  readonly events: EventEmitter<EventChannels>;
   /** Starts an agent; creates its cell if it does not exist. */
   start(mission: string, agent: AgentOptions): Promise<StartedAgent>;
   /** Stops an agent after a checkpoint. It stays stopped, also after a reboot, until it is started or revived. */

@@ -1,5 +1,6 @@
 // Names of the pit's own files below `run_dir` and of the agent's log below its cell. No I/O.
 import { join } from "node:path";
+import type { Config } from "../cell/config.ts";
 
 /** Held by the pit as long as it runs. */
 export function pitLockFile(runDir: string): string {
@@ -15,3 +16,10 @@ export function pitSocketFile(runDir: string): string {
 export function agentLog(cellRoot: string): string {
   return join(cellRoot, "logs", "agent.log");
 }
+
+/** Space that is released when the disk is full, so that what a person commands can still be recorded. */
+export function reserveFile({ run_dir: runDir }: Config): string {
+  return join(runDir, "reserve");
+}
+
+export const RESERVE_BYTES = 1 << 20;

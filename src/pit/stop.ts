@@ -11,15 +11,15 @@ import type { Lock } from "../platform/lock.ts";
 import type { PitContext } from "./context.ts";
 import { capture, handleExit } from "./death/handle-exit.ts";
 import { killAgent } from "./death/kill.ts";
+import { type Latched, latchDesiredState } from "./latch.ts";
 import {
   type AgentSpec,
   beginLife,
   createRecord,
   type DesiredState,
   type MissionRecord,
-  setDesiredState,
 } from "./record/record.ts";
-import { readRecord, writeRecord } from "./record/store.ts";
+import { readRecord } from "./record/store.ts";
 import { keeperEpoch } from "./start/keeper-arguments.ts";
 import { wakePit } from "./supervise/wake-file.ts";
 
@@ -81,7 +81,7 @@ export async function endAgent<T>(
   if (findRecord(context, mission) === undefined) throw noAgent(mission);
   using _ = await holdStopLock(machine, config, mission);
   const purpose = `${options.state === "stopped" ? "stop" : "rest"} of ${mission}`;
-  const latched = await latch(context, mission, options.state, purpose);
+  const { record: latched, unrecorded } = await latch(context, mission, options.state, purpose);
   crashPoint("pit.stop.latched");
   const wasRunning = isKeeperAlive(machine.processes, config, mission);
   let checkpointBefore: string | null = null;
@@ -94,6 +94,7 @@ export async function endAgent<T>(
   }
   crashPoint("pit.stop.ended");
   using lock = await context.lockMission(mission, purpose);
+  if (unrecorded !== undefined) await latchAgain(context, latched, options.state);
   const exit = await handleExit(context, readRecord(config, mission) ?? latched);
   if (exit.state === "alive" || exit.state === "none") throw unkillable(mission);
   wakePit(machine, config, mission);
@@ -115,15 +116,28 @@ async function latch(
   mission: MissionId,
   state: DesiredState,
   purpose: string,
-): Promise<MissionRecord> {
-  const { machine, config } = context;
+): Promise<Latched> {
   using _ = await context.lockMission(mission, purpose);
   const found = findRecord(context, mission);
   if (found === undefined) throw noAgent(mission);
-  const latched = setDesiredState(found, state, machine.clock.nowMs());
-  writeRecord(machine, config, latched);
+  const latched = await latchDesiredState(context, found, state);
   context.recordEvent({ kind: "stop", mission, data: { wish: state } });
   return latched;
+}
+
+/** The agent is dead and takes no more space. */
+async function latchAgain(context: PitContext, record: MissionRecord, state: DesiredState): Promise<void> {
+  const { mission } = record;
+  const { unrecorded } = await latchDesiredState(context, record, state);
+  if (unrecorded === undefined) return;
+  throw new LazarusError(
+    unrecorded.code,
+    `${mission} was killed, but this is not recorded: ${unrecorded.message}`,
+    {
+      hint: `free some space, then: lazarus stop ${mission}; until then a pit may revive it`,
+      cause: unrecorded,
+    },
+  );
 }
 
 /** A failure is only logged: the checkpoint that counts is taken after the exit. */

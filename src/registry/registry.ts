@@ -1,7 +1,7 @@
 // The registry: an append-only event log and an index of all checkpoints, in SQLite. The index is a cache of the vaults:
 // losing the registry loses no checkpoint, and no cell depends on it.
 import type { Machine } from "../platform/machine.ts";
-import { type DatabaseSync, openDatabase } from "../platform/sqlite.ts";
+import { type DatabaseSpec, type DatabaseSync, databaseError, openDatabase } from "../platform/sqlite.ts";
 import { APPLICATION_ID, MIGRATIONS } from "./schema.ts";
 
 export const EVENT_KINDS = [
@@ -42,6 +42,12 @@ export interface Event {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+/** What the pit emits in its own process: each event, and those that could not be recorded because the disk is full. */
+export interface EventChannels {
+  event: [Event];
+  unrecorded: [NewEvent];
+}
+
 export interface EventQuery {
   readonly mission?: string | undefined;
   /** Only events after this number. */
@@ -72,15 +78,17 @@ interface EventRow {
 
 const NO_LIMIT = -1;
 
+const DATABASE: DatabaseSpec = {
+  what: "the registry",
+  applicationId: APPLICATION_ID,
+  migrations: MIGRATIONS,
+  newer: "REGISTRY_NEWER",
+  foreign: "REGISTRY_FOREIGN",
+  damaged: "REGISTRY_DAMAGED",
+};
+
 export function openRegistry(machine: Machine, path: string): Registry {
-  const database = openDatabase(machine, path, {
-    what: "the registry",
-    applicationId: APPLICATION_ID,
-    migrations: MIGRATIONS,
-    newer: "REGISTRY_NEWER",
-    foreign: "REGISTRY_FOREIGN",
-    damaged: "REGISTRY_DAMAGED",
-  });
+  const database = openDatabase(machine, path, DATABASE);
   const insert = database.prepare(
     "INSERT INTO event (time_ms, mission, kind, data) VALUES (?, ?, ?, ?) RETURNING seq, time_ms, mission, kind, data",
   );
@@ -98,8 +106,13 @@ export function openRegistry(machine: Machine, path: string): Registry {
     path,
     database,
     append({ kind, mission, data }) {
-      const row = insert.get(machine.clock.nowMs(), mission, kind, JSON.stringify(data ?? {}));
-      return toEvent(row as unknown as EventRow);
+      try {
+        // Not get(): it leaves the statement after the first row and never reports that the commit failed.
+        const [row] = insert.all(machine.clock.nowMs(), mission, kind, JSON.stringify(data ?? {}));
+        return toEvent(row as unknown as EventRow);
+      } catch (error) {
+        throw databaseError(error, path, DATABASE);
+      }
     },
     events({ mission, afterSeq, last, first }) {
       const range = { after: afterSeq ?? 0, mission: mission ?? null };

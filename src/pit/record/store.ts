@@ -18,6 +18,8 @@ import {
   writeJsonFile,
 } from "../../platform/json-file.ts";
 import type { Machine } from "../../platform/machine.ts";
+import { withReserve } from "../../platform/reserve.ts";
+import { reserveFile } from "../paths.ts";
 import { DEFAULTS, DESIRED_STATES, type MissionRecord, REVIVE_MODES } from "./record.ts";
 
 /** Missions that ever had an agent, sorted by name. A directory with nothing but locks is that of a restore. */
@@ -87,7 +89,8 @@ export function writeRecord(machine: Machine, config: Config, record: MissionRec
   const { directory, record: path } = agentPaths(config, record.mission);
   try {
     makeDirectory(machine.disk, directory);
-    writeJsonFile(machine.disk, path, record);
+    // A person's command must be recorded even when an agent has filled the disk.
+    withReserve(machine.disk, reserveFile(config), () => writeJsonFile(machine.disk, path, record));
   } catch (error) {
     throw asLazarusError(error, `writing the agent record ${path}`, directory);
   }

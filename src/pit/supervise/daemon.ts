@@ -4,9 +4,10 @@ import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Lock, type LockOwner, readLockOwner, tryAcquireLock } from "../../platform/lock.ts";
+import { keepReserve } from "../../platform/reserve.ts";
 import { createServiceNotify } from "../../service/notify.ts";
 import type { PitContext } from "../context.ts";
-import { pitLockFile } from "../paths.ts";
+import { pitLockFile, RESERVE_BYTES, reserveFile } from "../paths.ts";
 import { listAgentMissions } from "../record/store.ts";
 import { checkPitSettings } from "../settings.ts";
 import { attend, closeSupervisor, createSupervisor, createTick, RESCAN_MS, shutDown } from "./supervisor.ts";
@@ -38,6 +39,7 @@ export async function openPit(context: PitContext): Promise<Pit> {
           context.log(`changes made by commands are noticed up to ${RESCAN_MS / 1000} s later: ${line}`),
       );
       for (const mission of listAgentMissions(config)) attend(supervisor, mission);
+      keepReserve(machine.disk, reserveFile(config), RESERVE_BYTES);
       notify.send("READY=1");
       for (const line of warnings) context.log(line);
       context.log(`pit started for ${config.missions_root} (process ${process.pid})`);

@@ -2,11 +2,13 @@
 // concurrently, up to a limit. What a supervisor holds in memory is a cache or a timer: all decisions are on disk.
 import { beatJob } from "../../cell/job.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
+import { keepReserve } from "../../platform/reserve.ts";
 import type { ServiceNotify } from "../../service/notify.ts";
 import type { PitContext } from "../context.ts";
 import { urgeKeeper } from "../death/finish-keeper.ts";
 import { capture } from "../death/handle-exit.ts";
 import { describeError } from "../describe.ts";
+import { RESERVE_BYTES, reserveFile } from "../paths.ts";
 import { listAgentMissions, readRecord } from "../record/store.ts";
 import { attendMission, killStalled } from "./attend.ts";
 import { type Action, type AgentTimers, type Duty, dueActions } from "./due-actions.ts";
@@ -202,6 +204,8 @@ function beat({ machine, config }: PitContext, status?: "stopped") {
 
 /** Finds what wake files and process descriptors missed. */
 function rescan(supervisor: Supervisor): void {
+  const { machine, config } = supervisor.context;
+  keepReserve(machine.disk, reserveFile(config), RESERVE_BYTES);
   const { watchList, attendAtMs } = supervisor;
   for (const mission of listAgentMissions(supervisor.context.config))
     if (watchList.get(mission) === undefined && !attendAtMs.has(mission) && supervisor.hasChanged(mission))
