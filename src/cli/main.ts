@@ -16,6 +16,8 @@ function createInterruptSignal(): () => AbortSignal {
       };
       process.on("SIGINT", interrupt);
       process.on("SIGTERM", interrupt);
+      // The terminal is gone; temporary files are still removed.
+      process.on("SIGHUP", interrupt);
     }
     return controller.signal;
   };

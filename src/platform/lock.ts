@@ -1,6 +1,7 @@
-// Kernel locks (flock). The kernel releases them when the holder dies, so a lock is never stale and needs no timeout. The
-// lock file is never removed; its content names the holder for people and is never used for decisions.
-import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
+// Kernel locks (flock). The kernel releases them when the holder dies, so a lock is never stale and needs no timeout. Only
+// its holder may remove a lock file, together with everything that it protects. Its content names the holder for people
+// and is never used for decisions.
+import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, statSync, writeSync } from "node:fs";
 import { LazarusError } from "./errors.ts";
 import type { Machine } from "./machine.ts";
 import { posixSupport } from "./posix.ts";
@@ -51,7 +52,7 @@ export function tryAcquireLock(machine: Machine, path: string, purpose: string):
   }
   const { posix } = support;
   const fd = openSync(path, "a+", 0o600);
-  if (!posix.tryLock(fd)) {
+  if (!posix.tryLock(fd) || !isStillAt(fd, path)) {
     closeSync(fd);
     return undefined;
   }
@@ -73,6 +74,12 @@ export function tryAcquireLock(machine: Machine, path: string, purpose: string):
       closeSync(fd);
     },
   };
+}
+
+/** False when the last holder removed the file after this process had opened it. */
+function isStillAt(fd: number, path: string): boolean {
+  const [locked, found] = [fstatSync(fd), statSync(path, { throwIfNoEntry: false })];
+  return locked.ino === found?.ino && locked.dev === found.dev;
 }
 
 /**

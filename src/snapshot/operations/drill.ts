@@ -1,7 +1,6 @@
 // A drill proves that a checkpoint can be restored: restores it to a scratch directory next to the cell, compares every
 // path with the listing using independent code, and marks the checkpoint as proven. The scratch directory is removed; one
-// left by a killed drill is removed by the next.
-import { dirname, join } from "node:path";
+// left by a killed drill is removed by the next command that locks the vault.
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError } from "../../platform/errors.ts";
 import { acquireLock, type Lock } from "../../platform/lock.ts";
@@ -16,7 +15,7 @@ import { detectCapabilities } from "../restore/make-path.ts";
 import { WHOLE_CELL } from "../restore/scope.ts";
 import { createTableReader, openSource } from "../restore/source.ts";
 import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
-import { lockVault } from "./lock.ts";
+import { drillPlaces, lockVault } from "./lock.ts";
 import { recordDrill } from "./record.ts";
 
 /** What a drill restored, and how it differs from the checkpoint. */
@@ -46,7 +45,7 @@ export async function drill(context: MissionContext, options: DrillOptions = {})
   const checkpoint = await withGoodCheckpointHint(vault, ref, () => readCheckpoint(vault, ref));
   // Not the vault's lock: checkpoints must be possible during a drill, which may take a long time.
   using _drilling = await lockDrill(context);
-  const scratch = join(dirname(context.cellRoot), `.lazarus-drill-${mission}`);
+  const { scratch } = drillPlaces(context);
   const compared = await withGoodCheckpointHint(vault, ref, () =>
     restoreAndCompare(context, checkpoint, scratch, options.signal),
   );
@@ -56,10 +55,10 @@ export async function drill(context: MissionContext, options: DrillOptions = {})
   return { ref: proven, checkpoint, ...compared };
 }
 
-async function lockDrill({ vault, mission, machine }: MissionContext): Promise<Lock> {
+async function lockDrill(context: MissionContext): Promise<Lock> {
+  const { vault, mission, machine } = context;
   try {
-    const file = join(vault.root, "lazarus", "drill.lock");
-    return await acquireLock(machine, file, { purpose: `drill of ${mission}` });
+    return await acquireLock(machine, drillPlaces(context).lockFile, { purpose: `drill of ${mission}` });
   } catch (error) {
     throw asLazarusError(error, `locking the vault ${vault.root}`, vault.root);
   }

@@ -25,7 +25,7 @@ import { syncPaths } from "../restore/sync.ts";
 import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
 import type { Vault } from "../vault/vault.ts";
 import { adoptEffects, type ForkedEffects, nameFork } from "./carry-effects.ts";
-import { lockVault } from "./lock.ts";
+import { discardEmptyVault, lockVault } from "./lock.ts";
 import { recordNewMission } from "./record.ts";
 
 /** The new mission. */
@@ -90,11 +90,11 @@ async function makeFork(
   lock: Lock,
   signal: AbortSignal | undefined,
 ): Promise<ForkResult> {
-  const checkpoint = readCheckpoint(context.vault, from);
   const staging = join(dirname(fork.cellRoot), `.lazarus-fork-${fork.mission}`);
   const cell = join(staging, "cell");
   try {
     removeTree(staging);
+    const checkpoint = readCheckpoint(context.vault, from);
     makeDirectory(context.machine.disk, staging);
     crashPoint("snapshot.fork.staging-made");
     prepareDirectory(cell, from.id);
@@ -128,6 +128,7 @@ async function makeFork(
     };
   } catch (error) {
     removeTree(staging);
+    discardEmptyVault(fork, lock);
     throw asLazarusError(error, `forking ${context.mission} into ${fork.cellRoot}`, dirname(fork.cellRoot));
   }
 }

@@ -40,7 +40,7 @@ import type { Flaw } from "../model/entry.ts";
 import { fromTarName } from "../tar/header.ts";
 import { createTarReader, TarError, type TarSink } from "../tar/read.ts";
 import { adoptEffects, readVaultEffects } from "./carry-effects.ts";
-import { lockVault } from "./lock.ts";
+import { discardEmptyVault, lockVault } from "./lock.ts";
 import { prune } from "./prune.ts";
 import { recordNewMission } from "./record.ts";
 
@@ -88,6 +88,7 @@ export async function importCell(context: MissionContext, options: ImportOptions
   } catch (error) {
     rollBack(context, staging);
     await prune(context, { heldLock: lock }).catch(() => {});
+    discardEmptyVault(context, lock);
     throw asLazarusError(error, `importing ${options.source} as ${context.mission}`, context.vault.root);
   }
 }

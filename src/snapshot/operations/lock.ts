@@ -1,8 +1,10 @@
 // The first two steps of every operation that writes to a vault: take its lock, then finish a restore that was
 // interrupted, because a cell halfway between two states must be neither saved nor restored over (INV-3), and no agent
 // may start in it.
-import { existsSync } from "node:fs";
-import type { Lock } from "../../platform/lock.ts";
+import { existsSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { type Lock, tryAcquireLock } from "../../platform/lock.ts";
+import { removeTree } from "../../platform/remove-tree.ts";
 import type { MissionContext } from "../mission-context.ts";
 import { finishInterruptedRestore, type Restored } from "../restore/roll-forward.ts";
 import { recordRollForward } from "./record.ts";
@@ -18,6 +20,7 @@ export async function lockVault(context: MissionContext, purpose: string): Promi
   try {
     const finished = finishInterruptedRestore(context, lock);
     recordRollForward(context, finished);
+    removeStaleDrill(context);
     const release = () => {
       context.vault.keepReserve();
       lock[Symbol.dispose]();
@@ -26,6 +29,36 @@ export async function lockVault(context: MissionContext, purpose: string): Promi
   } catch (error) {
     lock[Symbol.dispose]();
     throw error;
+  }
+}
+
+/** Where a drill restores to, and the lock that it holds meanwhile. */
+export function drillPlaces({ vault, cellRoot, mission }: MissionContext): {
+  scratch: string;
+  lockFile: string;
+} {
+  const scratch = join(dirname(cellRoot), `.lazarus-drill-${mission}`);
+  return { scratch, lockFile: join(vault.root, "lazarus", "drill.lock") };
+}
+
+/** A drill that was killed leaves a copy of the whole cell. */
+function removeStaleDrill(context: MissionContext): void {
+  const { scratch, lockFile } = drillPlaces(context);
+  if (!existsSync(scratch)) return;
+  using lock = tryAcquireLock(context.machine, lockFile, "removal of a killed drill");
+  if (lock !== undefined) removeTree(scratch);
+}
+
+/** What a vault has in its own directory before anything is stored. */
+const EMPTY = new Set(["lock", "scratch", "reserve"]);
+
+/** Removes the vault that was made for a new mission, if nothing was stored in it. The caller holds its lock. */
+export function discardEmptyVault({ vault }: MissionContext, lock: Lock): void {
+  try {
+    const others = readdirSync(dirname(lock.path)).filter((name) => !EMPTY.has(name));
+    if (vault.list().length + vault.blobs().length + others.length === 0) removeTree(vault.root);
+  } catch {
+    // The operation has failed already, and its error matters more.
   }
 }
 

@@ -41,7 +41,7 @@ function hashItem(tree: OpenTree, item: CaptureItem): CapturedItem {
         const count = readSync(fd, hashBuffer, 0, Math.min(HASH_CHUNK, length - done), offset + done);
         if (count === 0) break;
         if (offset + done === 0 && item.source === undefined)
-          refuseLiveDatabase(live, hashBuffer.subarray(0, count));
+          refuseLiveDatabase(live, hashBuffer.subarray(0, count), before.ino);
         digest.update(hashBuffer.subarray(0, count));
         done += count;
       }

@@ -175,7 +175,7 @@ function openLarge(tree: OpenTree, leader: CaptureItem, links: readonly CaptureI
     const described = describeFile(leader, live, stat, fd);
     if (leader.source === undefined) {
       const head = Buffer.alloc(100);
-      refuseLiveDatabase(live, head.subarray(0, readSync(fd, head, 0, head.length, 0)));
+      refuseLiveDatabase(live, head.subarray(0, readSync(fd, head, 0, head.length, 0)), stat.ino);
     }
     const { size, extents } = described.entry;
     const spans = extents ?? [[0, size] as const];

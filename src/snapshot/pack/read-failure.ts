@@ -3,7 +3,7 @@
 import { existsSync } from "node:fs";
 import { refuseExhaustion, systemErrorCode } from "../../platform/errors.ts";
 import type { CaptureItem, MissedItem } from "../model/capture-item.ts";
-import { SQLITE_MAGIC, TRANSACTION_SUFFIXES } from "../model/sqlite-files.ts";
+import { isBeingWritten, SQLITE_MAGIC, TRANSACTION_SUFFIXES } from "../model/sqlite-files.ts";
 
 const CHANGED_TYPE = "its type changed while it was being captured";
 const CHANGED_PARENT = "a directory above it was replaced while it was being captured";
@@ -42,9 +42,13 @@ export function changedDatabase(): Error {
   return new Missed("database", "a database in use");
 }
 
-/** A plain copy of a database during a transaction is inconsistent: SQLite has to make it. */
-export function refuseLiveDatabase(file: string | Buffer, content: Uint8Array): void {
+/**
+ * A plain copy of a database during a transaction is inconsistent: SQLite has to make it. Must be called after the stat
+ * that the file is compared with when it has been read: a transaction that starts later changes that.
+ */
+export function refuseLiveDatabase(file: string | Buffer, content: Uint8Array, inode: number): void {
   if (!isDatabaseContent(content)) return;
+  if (isBeingWritten(inode)) throw new Missed("database", "a database in use");
   for (const suffix of TRANSACTION_SUFFIXES) {
     const sidecar = typeof file === "string" ? file + suffix : Buffer.concat([file, Buffer.from(suffix)]);
     if (existsSync(sidecar)) throw new Missed("database", "a database in use");

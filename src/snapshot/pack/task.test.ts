@@ -1,7 +1,10 @@
 // A task on files that changed since the walk: each is captured or missed with a reason, and the task continues.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CaptureItem, TaskResult } from "../model/capture-item.ts";
 import { runTask } from "./task.ts";
@@ -126,6 +129,35 @@ describe("a large file", () => {
 });
 
 describe("a database", () => {
+  it("whose journal is in memory is refused between two page writes, not afterwards", async ({ skip }) => {
+    if (process.platform !== "linux") skip("locks of other processes are only listed by Linux");
+    {
+      using database = new DatabaseSync(at("a.db"));
+      database.exec("CREATE TABLE t (v); INSERT INTO t VALUES (randomblob(100))");
+    }
+    // Spills a page into the file and keeps the transaction open until its input ends.
+    const script = `
+      const { DatabaseSync } = await import("node:sqlite");
+      const database = new DatabaseSync(process.argv[1]);
+      database.exec("PRAGMA journal_mode = memory; PRAGMA cache_size = 1; BEGIN");
+      for (let n = 0; n < 50; n += 1) database.exec("INSERT INTO t VALUES (randomblob(4000))");
+      console.log("open");
+      process.stdin.once("end", () => { database.exec("COMMIT"); console.log("done"); }).resume();`;
+    const writer = spawn(process.execPath, ["--input-type=module", "-e", script, at("a.db")], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    await once(writer.stdout, "data");
+    // Old enough that the time of the file says nothing.
+    fs.utimesSync(at("a.db"), 1, 1);
+    expect(fs.existsSync(at("a.db-journal"))).toBe(false);
+    expect(missed(pack(item("a.db")))).toEqual([["a.db", "database"]]);
+    const hashing = { kind: "hash", codec: "gzip", root, items: [item("a.db")] } as const;
+    expect(missed(runTask(hashing))).toEqual([["a.db", "database"]]);
+    writer.stdin.end();
+    await once(writer, "exit");
+    expect(captured(pack(item("a.db")))).toEqual(["a.db"]);
+  });
+
   it("is refused during a transaction unless it is read from a copy", () => {
     fs.writeFileSync(at("a.db"), Buffer.concat([Buffer.from("SQLite format 3\0"), Buffer.alloc(200)]));
     expect(captured(pack(item("a.db")))).toEqual(["a.db"]);

@@ -107,7 +107,7 @@ function packFileOnce(item: CaptureItem, live: string | Buffer, tar: TarBuffer):
     tar.reserve(stored + padding(stored));
     readSpans(fd, tar, size, extents);
     const content = tar.bytes.subarray(at, tar.length);
-    if (item.source === undefined) refuseLiveDatabase(live, content);
+    if (item.source === undefined) refuseLiveDatabase(live, content, before.ino);
     const torn =
       changedWhileReading(before, statOpen(fd, after)) ??
       (isHot(before) && !readsTheSame(fd, size, extents, content)

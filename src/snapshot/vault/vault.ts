@@ -51,6 +51,7 @@ export interface Vault {
 
 const LOCK_WAIT_MS = 10 * 60 * 1000;
 const RESERVE_STEP_BYTES = 16 << 10;
+const LOCK_ATTEMPTS = 3;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const LAYOUT = `${JSON.stringify({ imageLayoutVersion: "1.0.0" })}\n`;
 
@@ -139,8 +140,7 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
     async lock(purpose) {
       let lock: Lock;
       try {
-        makeDirectory(machine.disk, own);
-        lock = await acquireLock(machine, join(own, "lock"), { purpose, waitMs: LOCK_WAIT_MS });
+        lock = await takeLock(machine, own, purpose);
       } catch (error) {
         throw failed("locking", error);
       }
@@ -170,6 +170,18 @@ function prepareLayout(disk: Disk, root: string, isEmpty: boolean): void {
 function reserveBytes(indexFile: string): number {
   const index = statSync(indexFile, { throwIfNoEntry: false })?.size ?? 0;
   return Math.ceil((2 * index) / RESERVE_STEP_BYTES + 1) * RESERVE_STEP_BYTES;
+}
+
+async function takeLock(machine: Machine, directory: string, purpose: string): Promise<Lock> {
+  for (let attempt = 1; ; attempt += 1) {
+    makeDirectory(machine.disk, directory);
+    try {
+      return await acquireLock(machine, join(directory, "lock"), { purpose, waitMs: LOCK_WAIT_MS });
+    } catch (error) {
+      // Gone when the last holder removed a vault that it had made and not used.
+      if (systemErrorCode(error) !== "ENOENT" || attempt === LOCK_ATTEMPTS) throw error;
+    }
+  }
 }
 
 function readBlob(path: string, digest: string, root: string, mission: string): Buffer {
