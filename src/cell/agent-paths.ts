@@ -6,6 +6,8 @@ import { agentDirectory } from "./fence.ts";
 export interface AgentPaths {
   readonly directory: string;
   readonly record: string;
+  /** The environment that is kept for later lives. */
+  readonly environment: string;
   readonly epoch: string;
   /** Held by every operation that changes the agent or its cell as a whole. */
   readonly lock: string;
@@ -24,6 +26,7 @@ export function agentPaths(config: Config, mission: string): AgentPaths {
   return {
     directory,
     record: join(directory, "record.json"),
+    environment: join(directory, "environment.json"),
     epoch: join(directory, "epoch"),
     lock: join(directory, "lock"),
     stopLock: join(directory, "stop.lock"),

@@ -60,6 +60,13 @@ export function defaultsOf<S extends Settings>(settings: S): SettingValues<S> {
   return Object.fromEntries(entries) as SettingValues<S>;
 }
 
+/** A line for each key of a section that is not known. */
+export function findUnknownKeys(section: unknown, where: string, known: readonly string[]): string[] {
+  return Object.keys(isJsonObject(section) ? section : {})
+    .filter((key) => !known.includes(key))
+    .map((key) => `${where}: unknown key ${JSON.stringify(key)} is not used`);
+}
+
 /** The message never repeats the value, which may be a secret. */
 export function invalidSetting(key: string, expected: string): LazarusError {
   return new LazarusError("CONFIG_INVALID", `${key} is not ${expected}`, {

@@ -38,6 +38,12 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
     summary: "start an agent again where it stopped",
     load: () => import("./commands/agents/revive.ts"),
   },
+  set: {
+    group: "agents",
+    rare: true,
+    summary: "change what you granted a mission: revive mode, limits, environment",
+    load: () => import("./commands/agents/set.ts"),
+  },
   logs: {
     group: "agents",
     summary: "print the output of an agent",

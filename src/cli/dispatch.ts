@@ -1,13 +1,13 @@
 // Finds the command, runs it, and maps every outcome to an exit code. Everything from the process is injected, so that
 // tests can run whole command lines in memory.
 import { asLazarusError, type LazarusError } from "../platform/errors.ts";
+import { nearest } from "../platform/nearest.ts";
 import { VERSION } from "../platform/version.ts";
 import { CATALOGUE } from "./catalogue.ts";
 import { type ContextParts, createContext } from "./context.ts";
 import { findCommand, subcommands } from "./find-command.ts";
 import { parseLine, usage } from "./parse.ts";
 import { createPainter, escapeControls, formatJson } from "./render/paint.ts";
-import { nearest } from "./suggest.ts";
 import { OutputClosed, type Terminal } from "./terminal.ts";
 
 export async function runLine(words: readonly string[], parts: ContextParts): Promise<number> {

@@ -1,9 +1,10 @@
 // Opens a mission's checkpoints for a command, with a progress bar on a terminal. Commands that need an existing mission
 // use `openKnownMission`: an unknown id is an error, not an empty mission, and so is a vault that is missing although
 // the registry lists checkpoints in it.
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { agentDirectory } from "../cell/fence.ts";
-import { isMissionId, type MissionId } from "../cell/mission-id.ts";
+import { unknownMission } from "../cell/known-missions.ts";
+import type { MissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { VERSION } from "../platform/version.ts";
 import { type IndexedCheckpoint, listCheckpoints } from "../registry/checkpoints.ts";
@@ -11,7 +12,6 @@ import { openRegistry } from "../registry/registry.ts";
 import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
 import type { CliContext } from "./context.ts";
 import { createProgressBar } from "./render/progress.ts";
-import { nearest } from "./suggest.ts";
 
 export interface CliMission extends MissionContext, Disposable {
   /** Clears the progress bar. */
@@ -62,11 +62,7 @@ export function requireMission(context: CliContext, { mission, cellRoot, vault }
       hint: `lazarus run ${mission} -- COMMAND starts over`,
       details: { mission },
     });
-  const near = nearest(mission, knownMissions(context));
-  throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
-    hint: near === undefined ? "lazarus scan lists all cells" : `did you mean ${near}?`,
-    details: { mission },
-  });
+  throw unknownMission(context.config.config, mission);
 }
 
 /** Checkpoints that the registry lists for a mission whose vault directory does not exist. */
@@ -85,11 +81,4 @@ export function findLost(context: CliContext, { vault, mission }: MissionContext
 export function describeLost({ vault }: MissionContext, lost: readonly IndexedCheckpoint[]): string {
   const newest = lost.at(-1)!.id;
   return `the vault ${vault.root} is missing; the registry lists ${lost.length} checkpoints in it, the newest ${newest}`;
-}
-
-function knownMissions(context: CliContext): string[] {
-  const { missions_root, vault_root } = context.config.config;
-  return [missions_root, vault_root].flatMap((root) =>
-    existsSync(root) ? readdirSync(root).filter(isMissionId) : [],
-  );
 }

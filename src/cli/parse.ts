@@ -2,9 +2,9 @@
 // would cost 10 of the 16 ms that a hot-path command may add.
 import { parseArgs } from "node:util";
 import { LazarusError } from "../platform/errors.ts";
+import { nearest } from "../platform/nearest.ts";
 import type { AnyCommand, CommandInput, OptionSpec } from "./command.ts";
 import type { GlobalValues } from "./context.ts";
-import { nearest } from "./suggest.ts";
 
 /** Options that every command takes. */
 export const GLOBAL_OPTIONS = {

@@ -1,8 +1,8 @@
 // The one list of all settings, in the order of `lazarus config` and docs/settings.md. The ten keys of cell/config.ts are
 // described here, because that file is on the hot path; every other section is declared by the module that owns it.
-import { ALERT_SETTINGS } from "../alerts/settings.ts";
+import { ALERT_SETTINGS, alertSettings } from "../alerts/settings.ts";
 import { type ConfigKey, type EffectiveConfig, expectedValue } from "../cell/config.ts";
-import { readSection, type Settings } from "../cell/settings.ts";
+import { findUnknownKeys, readSection, type Settings } from "../cell/settings.ts";
 import { FLOW_SETTINGS } from "../flow/settings.ts";
 import { HTTP_SETTINGS } from "../http/settings.ts";
 import { GITEA_SETTINGS, giteaSettings } from "../integrations/gitea/settings.ts";
@@ -84,6 +84,26 @@ export function listSettings(effective: EffectiveConfig): SettingRow[] {
     }),
     ...agentRows(document, file),
   ];
+}
+
+/** Checks every section, as the pit does. Throws for a wrong value; returns a line for each unknown key. */
+export function checkConfig(effective: EffectiveConfig): string[] {
+  const { document, file, warnings } = effective;
+  listSettings(effective);
+  alertSettings(document, file);
+  return [...warnings, ...checkPitSettings(document, file), ...findUnusedKeys(effective)];
+}
+
+/** A line for each unknown key outside the section `pit`, which the pit itself reports. */
+export function findUnusedKeys({ document, file }: EffectiveConfig): string[] {
+  return SECTIONS.filter(({ path }) => path !== "pit").flatMap(({ path, settings }) =>
+    findUnknownKeys(sectionAt(document, path), `${file ?? "config"}: ${path}`, [
+      ...Object.keys(settings),
+      ...SECTIONS.filter((each) => each.path.startsWith(`${path}.`)).map((each) =>
+        each.path.slice(path.length + 1),
+      ),
+    ]),
+  );
 }
 
 function rowsOf(

@@ -1,12 +1,12 @@
 // What a user, a script or the API can do with a mission's agent. The command line and HTTP call the same functions; each
 // takes the mission's lock, writes the record durably, acts, records the event and wakes the pit.
 import { existsSync } from "node:fs";
-import { initCell } from "../cell/init.ts";
+import { isKnownMission, unknownMission } from "../cell/known-missions.ts";
 import { cellPaths } from "../cell/layout.ts";
 import { findStoppedKeeper, isKeeperAlive, type Life, readLife } from "../cell/life.ts";
-import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
-import { asLazarusError, LazarusError } from "../platform/errors.ts";
-import { type CheckpointResult, takeCheckpoint } from "../snapshot/operations/checkpoint.ts";
+import type { MissionId } from "../cell/mission-id.ts";
+import { LazarusError } from "../platform/errors.ts";
+import type { CheckpointResult } from "../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "./context.ts";
 import { previewEnd } from "./death/collect-facts.ts";
 import { capture, handleExit, planRevival } from "./death/handle-exit.ts";
@@ -15,9 +15,7 @@ import { findMembers, identifyLife } from "./processes/members.ts";
 import { pauseTree } from "./processes/pause.ts";
 import { sendSignal } from "./processes/process-table.ts";
 import {
-  type AgentSpec,
   approveRevival,
-  createRecord,
   type Decision,
   endLife,
   type MissionRecord,
@@ -26,85 +24,15 @@ import {
 import { readRecord, writeRecord } from "./record/store.ts";
 import { bringBackHint } from "./start/find-obstacle.ts";
 import { reviveAgent } from "./start/revive.ts";
-import { type Started, startAgent } from "./start/start-agent.ts";
+import type { Started } from "./start/start-agent.ts";
 import { noAgent } from "./stop.ts";
 import { wakePit } from "./supervise/wake-file.ts";
-
-export interface StartOptions {
-  readonly foreground?: boolean;
-  /** False: start without a checkpoint from before the agent's work. */
-  readonly baseline?: boolean;
-}
-
-export interface StartResult extends Started {
-  /** Undefined when none was wanted. */
-  readonly baseline: CheckpointResult | undefined;
-}
-
-/**
- * Starts an agent for the user. Creates the cell when it is missing, and takes a baseline: a checkpoint of what the agent
- * finds, so that even an agent that deletes its own cell can be undone (INV-10).
- */
-export async function startMission(
-  context: PitContext,
-  spec: AgentSpec,
-  options: StartOptions = {},
-): Promise<StartResult> {
-  const { machine, config } = context;
-  const mission = parseMissionId(spec.mission);
-  const { made } = initCell(machine, config, mission);
-  if (made.length > 0)
-    context.recordEvent({
-      kind: "init",
-      mission,
-      data: { root: cellPaths(config, mission).root, made, repo: null },
-    });
-  using _ = await context.lockSettledMission(mission, `start of ${mission}`);
-  // An exit that no pit has seen is handled first: its checkpoint is taken before anything changes the cell.
-  const previous = await handleExit(context, readRecord(config, mission), {
-    withoutCheckpoint: options.baseline === false,
-  });
-  if (previous.state === "checkpoint-failed") throw previous.error;
-  const baseline = options.baseline === false ? undefined : await takeBaseline(context, mission, spec.agent);
-  const record = createRecord(previous.record, spec, machine.clock.nowMs());
-  const started = await startAgent(context, record, {
-    how: "start",
-    prepare: () => ({ command: spec.command }),
-    ...(options.foreground ? { foreground: true } : {}),
-  });
-  context.recordEvent({
-    kind: "start",
-    mission,
-    data: { epoch: started.epoch, pid: started.life?.agent.pid ?? null, command: spec.command[0] ?? "" },
-  });
-  wakePit(machine, config, mission);
-  return { ...started, baseline };
-}
-
-async function takeBaseline(
-  context: PitContext,
-  mission: MissionId,
-  agent: string,
-): Promise<CheckpointResult> {
-  try {
-    return await takeCheckpoint(context.openMission(mission), {
-      reason: "baseline",
-      agent,
-      onlyIfChanged: true,
-    });
-  } catch (thrown) {
-    const error = asLazarusError(thrown, `saving the cell of ${mission}`);
-    throw new LazarusError(error.code, `${error.message}; the agent was not started`, {
-      hint: `${error.hint === undefined ? "" : `${error.hint}; or `}start without a checkpoint of what is there now: lazarus run ${mission} --no-baseline -- COMMAND`,
-      details: error.details,
-      cause: error.cause,
-    });
-  }
-}
 
 /** Stops every process of the agent with SIGSTOP until the user revives it. */
 export async function pauseMission(context: PitContext, mission: MissionId): Promise<{ processes: number }> {
   const { machine, config } = context;
+  // Before the lock is taken, which would create the directory of an unknown mission.
+  requireRecord(context, mission);
   using _ = await context.lockMission(mission, `pause of ${mission}`);
   const record = requireRecord(context, mission);
   requireLife(context, mission);
@@ -144,6 +72,7 @@ export async function reviveMission(
   options: ReviveOptions = {},
 ): Promise<ReviveResult> {
   const { machine, config } = context;
+  requireRecord(context, mission);
   using lock = await context.lockSettledMission(mission, `revival of ${mission}`);
   const record = requireRecord(context, mission);
   const isStuck = findStoppedKeeper(machine.processes, config, mission) !== undefined;
@@ -207,15 +136,16 @@ export async function checkpointMission(
   return capture(context, mission, { reason: "manual", message, agent });
 }
 
-function requireRecord(context: PitContext, mission: MissionId): MissionRecord {
+export function requireRecord(context: PitContext, mission: MissionId): MissionRecord {
   const record = readRecord(context.config, mission);
   if (record !== undefined && record.life !== null) return record;
-  throw noAgent(mission);
+  throw noAgent(context.config, mission);
 }
 
 export function requireLife(context: PitContext, mission: MissionId): Life {
   const life = readLife(context.config, mission);
   if (life !== undefined && isKeeperAlive(context.machine.processes, context.config, mission)) return life;
+  if (!isKnownMission(context.config, mission)) throw unknownMission(context.config, mission);
   throw new LazarusError("AGENT_NOT_RUNNING", `no agent of ${mission} is running`, {
     hint: `lazarus status ${mission}`,
   });

@@ -11,16 +11,12 @@ import { VERSION } from "../platform/version.ts";
 import type { EventChannels } from "../registry/registry.ts";
 import type { CaptureResult } from "../snapshot/capture/capture.ts";
 import type { RestoreResult } from "../snapshot/operations/restore.ts";
-import {
-  checkpointMission,
-  pauseMission,
-  type ReviveResult,
-  reviveMission,
-  startMission,
-} from "./actions.ts";
+import { checkpointMission, pauseMission, type ReviveResult, reviveMission } from "./actions.ts";
 import { openPitContext } from "./context.ts";
 import type { ReviveMode } from "./record/record.ts";
 import { type RestoreRequest, restoreMission } from "./restore.ts";
+import { inheritable } from "./start/agent-environment.ts";
+import { startMission } from "./start-mission.ts";
 import { restMission, type StopOptions, type StopResult, stopMission } from "./stop.ts";
 import { openPit } from "./supervise/daemon.ts";
 import { type MissionView, viewMission, viewMissions } from "./view.ts";
@@ -51,6 +47,10 @@ export interface AgentOptions {
   /** The command to start instead, with `revive: "substitute"`. */
   readonly substitute?: readonly string[];
   readonly stallSeconds?: number;
+  /** Starts a revival instead of `command`. */
+  readonly resumeCommand?: readonly string[];
+  /** Start this command although another one is due to be revived. */
+  readonly replace?: boolean;
 }
 
 /** Which checkpoint to restore, and whether to stop a live agent for it. */
@@ -115,7 +115,10 @@ export function openSupervisor(options: SupervisorOptions): Supervisor {
   return {
     events: context.events,
     async start(mission, agent) {
-      const started = await startMission(context, specFor(mission, agent));
+      const started = await startMission(context, specFor(mission, agent), {
+        replace: agent.replace === true,
+        environment: { ...inheritable(context.environment), ...agent.env },
+      });
       return { epoch: started.epoch, pid: started.life?.agent.pid ?? null };
     },
     stop: async (mission, stop) => stopMission(context, parseMissionId(mission), stop),
@@ -146,9 +149,10 @@ function specFor(mission: string, agent: AgentOptions): Parameters<typeof startM
     agent: agent.agent ?? program.slice(program.lastIndexOf("/") + 1),
     command: agent.command,
     cwd: agent.cwd ?? null,
-    env: agent.env ?? {},
+    env: {},
     revive: agent.revive ?? null,
     substitute: agent.substitute ?? null,
+    ...(agent.resumeCommand === undefined ? {} : { resume_command: agent.resumeCommand }),
     stall_seconds: agent.stallSeconds ?? null,
   };
 }

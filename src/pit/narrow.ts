@@ -22,7 +22,8 @@ const sooner: Rule<number | null> = (granted, requested) =>
 const RULES: { readonly [Key in keyof PitValues]?: Rule<PitValues[Key]> } = {
   revive: (granted, requested) =>
     MODES.indexOf(requested) >= MODES.indexOf(granted) ? requested : undefined,
-  backoff_seconds: (granted, requested) => (isSlower(granted, requested) ? requested : undefined),
+  backoff_seconds: slower,
+  overload_backoff_seconds: slower,
   healthy_seconds: atLeast,
   max_revivals_per_hour: atMost,
   max_age_seconds: atMost,
@@ -36,13 +37,12 @@ const RULES: { readonly [Key in keyof PitValues]?: Rule<PitValues[Key]> } = {
   log_count: atMost,
 };
 
-/** Whether each delay is at least as long; the last one repeats. */
-function isSlower(granted: readonly number[], requested: readonly number[]): boolean {
+/** Each delay must be at least as long; the last one repeats. */
+function slower(granted: readonly number[], requested: readonly number[]): readonly number[] | undefined {
   const length = Math.max(granted.length, requested.length, 1);
   const at = (delays: readonly number[], index: number) => delays[Math.min(index, delays.length - 1)] ?? 0;
-  return Array.from({ length }, (_, index) => index).every(
-    (index) => at(requested, index) >= at(granted, index),
-  );
+  const indices = Array.from({ length }, (_, index) => index);
+  return indices.every((index) => at(requested, index) >= at(granted, index)) ? requested : undefined;
 }
 
 /** The granted values, narrowed where the request allows it, and the keys that were ignored. */

@@ -4,6 +4,7 @@
 // error that names file and key.
 import {
   defaultsOf,
+  findUnknownKeys,
   invalidSetting,
   readSection,
   type Setting,
@@ -168,8 +169,10 @@ export function checkPitSettings(document: JsonObject, file: string | undefined)
     readSection(PIT_SETTINGS, own, `${where}.agents.${agent}`);
   const known = Object.keys(PIT_SETTINGS);
   return [
-    ...unknownKeys(document.pit, where, [...known, ...OTHER_KEYS]),
-    ...Object.entries(agents).flatMap(([agent, own]) => unknownKeys(own, `${where}.agents.${agent}`, known)),
+    ...findUnknownKeys(document.pit, where, [...known, ...OTHER_KEYS]),
+    ...Object.entries(agents).flatMap(([agent, own]) =>
+      findUnknownKeys(own, `${where}.agents.${agent}`, known),
+    ),
   ];
 }
 
@@ -178,12 +181,6 @@ function agentSections(document: JsonObject, where: string): JsonObject {
   if (agents === undefined || agents === null) return {};
   if (!isJsonObject(agents)) throw invalidSetting(`${where}.agents`, "an object");
   return agents;
-}
-
-function unknownKeys(section: unknown, where: string, known: readonly string[]): string[] {
-  return Object.keys(isJsonObject(section) ? section : {})
-    .filter((key) => !known.includes(key))
-    .map((key) => `${where}: unknown key ${JSON.stringify(key)} is not used`);
 }
 
 export function toSettings(values: PitValues): PitSettings {

@@ -1,7 +1,9 @@
 // Stops an agent for the user: latch, checkpoint, SIGTERM, grace period, SIGKILL, checkpoint of what it left. The latch is
 // durable before anything else happens (INV-8). While it waits for the agent, only the stop lock is held: a second stop may
 // shorten the grace period, checkpoints and the pit go on, and nothing is started or restored (src/cell/mission-lock.ts).
+import type { Config } from "../cell/config.ts";
 import { readEpoch } from "../cell/fence.ts";
+import { isKnownMission, unknownMission } from "../cell/known-missions.ts";
 import { findKeepers, isKeeperAlive } from "../cell/life.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import { holdStopLock } from "../cell/mission-lock.ts";
@@ -78,7 +80,7 @@ export async function endAgent<T>(
   then: (result: StopResult, lock: Lock) => Promise<T> | T,
 ): Promise<T> {
   const { machine, config } = context;
-  if (findRecord(context, mission) === undefined) throw noAgent(mission);
+  if (findRecord(context, mission) === undefined) throw noAgent(config, mission);
   using _ = await holdStopLock(machine, config, mission);
   const purpose = `${options.state === "stopped" ? "stop" : "rest"} of ${mission}`;
   const { record: latched, unrecorded } = await latch(context, mission, options.state, purpose);
@@ -119,7 +121,7 @@ async function latch(
 ): Promise<Latched> {
   using _ = await context.lockMission(mission, purpose);
   const found = findRecord(context, mission);
-  if (found === undefined) throw noAgent(mission);
+  if (found === undefined) throw noAgent(context.config, mission);
   const latched = await latchDesiredState(context, found, state);
   context.recordEvent({ kind: "stop", mission, data: { wish: state } });
   return latched;
@@ -189,7 +191,8 @@ function unkillable(mission: MissionId): LazarusError {
   });
 }
 
-export function noAgent(mission: MissionId): LazarusError {
+export function noAgent(config: Config, mission: MissionId): LazarusError {
+  if (!isKnownMission(config, mission)) return unknownMission(config, mission);
   return new LazarusError("AGENT_UNKNOWN", `${mission} has never had an agent`, {
     hint: `lazarus run ${mission} -- COMMAND`,
   });

@@ -16,6 +16,7 @@ export type ErrorKind =
   | "busy"
   | "unsupported"
   | "config"
+  | "command"
   | "interrupted";
 
 interface KindTraits {
@@ -45,6 +46,7 @@ export const ERROR_KINDS: Readonly<Record<ErrorKind, KindTraits>> = {
   busy: { exit: 10, http: 423, retry: true, meaning: "another process holds a lock or lease" },
   unsupported: { exit: 11, http: 501, retry: false, meaning: "not supported by this machine or version" },
   config: { exit: 78, http: 500, retry: false, meaning: "invalid configuration" },
+  command: { exit: 127, http: 422, retry: false, meaning: "the command is not found or not executable" },
   interrupted: { exit: 130, http: 499, retry: true, meaning: "stopped by a signal" },
 };
 
@@ -130,6 +132,9 @@ export const ERROR_CODES = {
   AGENT_NOT_RUNNING: "missing",
   AGENT_NOT_STARTED: "machine",
   AGENT_IMMORTAL: "machine",
+  AGENT_DUE: "conflict",
+  COMMAND_NOT_FOUND: "command",
+  CONSENT_REFUSED: "conflict",
   AGENT_RECORD_DAMAGED: "damaged",
   EPOCH_FENCED: "conflict",
   ROUTE_UNKNOWN: "missing",

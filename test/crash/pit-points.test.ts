@@ -10,8 +10,10 @@ import { BUILT, LAUNCHER } from "../cli/hermetic.ts";
 import { createPitWorld, type PitWorld } from "../pit/pit-world.ts";
 
 const ALL = listCrashPoints(join(import.meta.dirname, "..", "..", "src", "pit")).map(({ name }) => name);
+/** Passed by the commands, never by a pit. */
 const STOP_POINTS = ALL.filter((name) => name.startsWith("pit.stop."));
-const POINTS = ALL.filter((name) => !STOP_POINTS.includes(name));
+const SET_POINTS = ALL.filter((name) => name.startsWith("pit.set."));
+const POINTS = ALL.filter((name) => !STOP_POINTS.includes(name) && !SET_POINTS.includes(name));
 const ARM = pathToFileURL(join(BUILT, "dist", "arm-crash-point.js")).href;
 
 let world: PitWorld;
@@ -58,6 +60,20 @@ test.each(STOP_POINTS)("a stop killed at %s", async (point) => {
   expect([world.state("m1"), world.life("m1").epoch]).toEqual(["stopped", 1]);
   expect(world.record("m1").scene).toMatchObject({ epoch: 1, error: null });
   expect(world.processes()).toEqual([]);
+});
+
+test.each(SET_POINTS)("lazarus set killed at %s: the same command works afterwards", async (point) => {
+  world.run(["run", "m1", "--", "sh", "-c", "exit 1"]);
+  const line = ["set", "m1", "revive=no", "--env-file", world.write("keys.env", "KEY=new\n")];
+  const before = world.record("m1");
+  const armed = world.run(line, { env: { LAZARUS_CRASH_AT: point }, nodeOptions: ["--import", ARM] });
+  expect(armed.exit).toBe(null);
+  expect(world.record("m1")).toEqual(before);
+  expect((await world.call(line)).exit).toBe(0);
+  expect(world.record("m1")).toMatchObject({
+    settings: { revive: "no" },
+    environment: before.environment + 1,
+  });
 });
 
 function commandOf(pid: number): string {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { describeApi } from "../../src/http/openapi.ts";
 import { ROUTES } from "../../src/http/routes.ts";
 import * as shapes from "../../src/http/schemas.ts";
-import { startMission } from "../../src/pit/actions.ts";
+import { startMission } from "../../src/pit/start-mission.ts";
 import { makeDirectory, replaceFile } from "../../src/platform/durable.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
 import { startTestServer, type TestServer } from "./test-server.ts";

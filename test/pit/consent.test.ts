@@ -1,6 +1,6 @@
 // Consent (INV-11): what the user granted is stored outside the cell. An agent that rewrites its own cell, or a cell that
 // comes from elsewhere, gets nothing more.
-import { writeFileSync } from "node:fs";
+import { existsSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createPitWorld, type PitWorld } from "./pit-world.ts";
@@ -90,5 +90,144 @@ describe("a cell from elsewhere", () => {
       expect(world.run(["revive", mission]).stderr).toContain("resume_command is ignored");
       await world.until("the start command", () => world.log(mission) === "mine\nmine\n");
     }
+  });
+});
+
+describe("lazarus set", () => {
+  const granted = (mission: string) => world.record(mission).settings;
+
+  it("changes what is granted; a question that is open is decided again", async () => {
+    await world.openPit();
+    const script = "echo life $LAZARUS_EPOCH; test $LAZARUS_EPOCH = 2 && exec sleep 600; exit 1";
+    world.run(["run", "m1", "-d", ...sh(script)]);
+    await world.until("the question", () => world.state("m1") === "asking");
+    expect(await world.call(["set", "m1", "revive=yes", "max_revivals_per_hour=1"])).toMatchObject({
+      exit: 0,
+    });
+    await world.until("the revival", () => world.log("m1") === "life 1\nlife 2\n");
+    process.kill(world.life("m1").agent.pid, "SIGKILL");
+    await world.until("the limit", () => world.state("m1") === "tombstone");
+    expect(world.record("m1").decision.reason).toContain("the limit is 1");
+  });
+
+  it("cancels a revival that is due", async () => {
+    writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit: { backoff_seconds: [600] } }));
+    await world.openPit();
+    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exit 1")]);
+    await world.until("the wait", () => world.state("m1") === "waiting");
+    await world.call(["set", "m1", "revive=no"]);
+    await world.until("the end of the wait", () => world.state("m1") === "dead");
+  });
+
+  it("shows what is granted, and unsets it", async () => {
+    world.run(["run", "m1", "--revive", "no", ...sh("exit 1")]);
+    await world.call([
+      "set",
+      "m1",
+      'quota_patterns=["full (.*)"]',
+      "resume_command=agent --resume {session}",
+    ]);
+    await world.call(["set", "m1", "stall_seconds=60", "grace_seconds=1"]);
+    const { stdout } = await world.call(["set", "m1", "--unset", "grace_seconds"]);
+    expect(stdout).toMatch(
+      /^command = \["sh","-c","exit 1"\]\nresume_command = \["agent","--resume","\{session\}"\]\nquota_patterns = \["full \(\.\*\)"\]\nstall_seconds = 60\nrevive = no\nenvironment: \d+ variables\n$/,
+    );
+    expect((await world.call(["set", "m1"])).stdout).toBe(stdout);
+    expect(granted("m1")).toEqual({ quota_patterns: ["full (.*)"], stall_seconds: 60 });
+    // A resume command belongs to the command that it resumes; settings belong to the mission.
+    world.run(["run", "m1", ...sh("exit 1")]);
+    expect(world.record("m1").resume_command).toEqual(["agent", "--resume", "{session}"]);
+    world.run(["run", "m1", "--replace", ...sh("exit 2")]);
+    expect(world.record("m1")).toMatchObject({ resume_command: null, settings: { stall_seconds: 60 } });
+  });
+
+  it.each([
+    ["revive=always", "revive is not one of yes, no, ask, substitute"],
+    ["stall_seconds=0", "stall_seconds is not a number of seconds above 0, or null"],
+    ["revife=yes", 'unknown key "revife"; did you mean revive?'],
+    ["revive", 'unexpected argument "revive"; expected KEY=VALUE'],
+    ["resume_command={session}", 'the program "{session}" contains a placeholder'],
+    ["quota_patterns=(", "quota_patterns is not a list of regular expressions"],
+  ])("refuses %s", async (word, message) => {
+    const { exit, stderr } = await world.call(["set", "m1", word]);
+    expect({ exit, stderr }).toEqual({ exit: 2, stderr: expect.stringContaining(message) });
+  });
+});
+
+describe("inside an agent", () => {
+  it("commands that grant something are refused; those that stop it are not", () => {
+    const script = [
+      "lazarus set m1 revive=yes",
+      "lazarus set other revive=yes",
+      "lazarus run m1 --revive yes -- true",
+      "lazarus revive m1",
+    ].map((line) => `${line} 2>&1; echo exit $?`);
+    const { stdout } = world.run(["run", "m1", ...sh(script.join("; "))]);
+    expect(stdout.match(/exit \d+/g)).toEqual(["exit 7", "exit 7", "exit 7", "exit 7"]);
+    expect(stdout).toContain(
+      "lazarus set is refused here: this process belongs to life 1 of m1, and an agent cannot grant itself anything",
+    );
+    expect(world.record("m1")).toMatchObject({ settings: {}, revive: null });
+  });
+});
+
+describe("the environment of the first life", () => {
+  const file = (mission: string) => join(world.home, "run", "agents", mission, "environment.json");
+  const KEY = "sk-test-0123456789";
+  const show = 'echo "$LAZARUS_EPOCH $API_KEY $OTHER"; test $LAZARUS_EPOCH = 2 && exec sleep 600; exit 1';
+  const mine = { env: { API_KEY: KEY, OTHER: "x y" } };
+
+  it("is that of a revival by a pit that has another one", async () => {
+    await world.openPit();
+    const { stderr } = world.run(["run", "m1", "-d", "--revive", "yes", ...sh(show)], mine);
+    expect(stderr).toMatch(/^keeping \d+ environment variables for revivals, outside the cell; /m);
+    await world.until("the revival", () => world.log("m1") === `1 ${KEY} x y\n2 ${KEY} x y\n`);
+    expect(statSync(file("m1")).mode & 0o777).toBe(0o600);
+  });
+
+  it("is in no checkpoint, export, view or record", async () => {
+    world.run(["run", "m1", ...sh("exit 1")], mine);
+    await world.call(["export", "m1", "-o", join(world.directory, "m1.tar")]);
+    const shown = [
+      (await world.call(["status", "m1", "--json"])).stdout,
+      (await world.call(["set", "m1"])).stdout,
+    ];
+    expect(shown.join("")).not.toContain(KEY);
+    expect(
+      world.shell(`zcat -rf "$LAZARUS_HOME/vault" "$LAZARUS_HOME/missions" 2>/dev/null | grep -c ${KEY}`)
+        .stdout,
+    ).toBe("0\n");
+    expect(world.shell(`grep -rl ${KEY} "$LAZARUS_HOME"`).stdout).toBe(`${file("m1")}\n`);
+  });
+
+  it("is not kept with --no-env, except for named variables", async () => {
+    await world.openPit();
+    writeFileSync(join(world.directory, "keys.env"), "# keys\nOTHER='from file'\n");
+    const options = ["--no-env", "--env-file", join(world.directory, "keys.env")];
+    world.run(["run", "m1", "-d", "--revive", "yes", ...options, ...sh(show)], mine);
+    await world.until("the revival", () => world.log("m1") === `1 ${KEY} from file\n2  from file\n`);
+    expect(existsSync(file("m1"))).toBe(false);
+  });
+
+  it("is changed by set --env-file", async () => {
+    world.run(["run", "m1", ...sh(show)], mine);
+    writeFileSync(join(world.directory, "keys.env"), "API_KEY=new\n");
+    expect(await world.call(["set", "m1", "--env-file", join(world.directory, "keys.env")])).toMatchObject({
+      exit: 0,
+    });
+    world.run(["revive", "m1"]);
+    await world.until("the revival", () => world.log("m1") === "2 new x y\n");
+  });
+
+  it("that is lost needs the user, and set repairs it", async () => {
+    await world.openPit();
+    world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")], mine);
+    rmSync(file("m1"));
+    process.kill(world.life("m1").agent.pid, "SIGKILL");
+    await world.until("the question", () => world.state("m1") === "asking");
+    expect(world.record("m1").decision.reason).toContain(`cannot read the environment ${file("m1")}`);
+    writeFileSync(join(world.directory, "keys.env"), "API_KEY=new\n");
+    world.run(["set", "m1", "--env-file", join(world.directory, "keys.env")]);
+    await world.until("the revival", () => world.state("m1") === "running");
   });
 });

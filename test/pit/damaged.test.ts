@@ -235,10 +235,11 @@ describe("settings", () => {
   });
 
   it("with an unknown key are used, and the key is reported", async () => {
-    configure({ pit: { stall_second: 5, agents: { claude: { revife: "no" } } } });
+    configure({ pit: { stall_second: 5, agents: { claude: { revife: "no" } } }, alerts: { comand: "true" } });
     const { pit, output } = openLoggingPit();
     try {
       await world.until("the start", () => output().includes("pit started for"));
+      expect(output()).toContain('alerts: unknown key "comand" is not used');
       expect(output()).toContain('pit: unknown key "stall_second" is not used');
       expect(output()).toContain('pit.agents.claude: unknown key "revife" is not used');
     } finally {

@@ -1,8 +1,9 @@
 // A caller that runs an agent in the foreground waits for that life only, not for a revival.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
-import { reviveMission, startMission } from "../../src/pit/actions.ts";
+import { reviveMission } from "../../src/pit/actions.ts";
 import { openSignalRelay, waitForAgent } from "../../src/pit/foreground.ts";
+import { startMission } from "../../src/pit/start-mission.ts";
 import { stopMission } from "../../src/pit/stop.ts";
 import { startTestServer, type TestServer } from "../http/test-server.ts";
 

@@ -28,7 +28,7 @@ const DEATHS: readonly Death[] = [
     options: ["--revive", "yes"],
     state: "waiting",
   },
-  { mission: "missing", command: ["no-such-command"], state: "asking" },
+  { mission: "missing", command: sh("no-such-command"), state: "asking" },
   { mission: "permanent", command: sh("exit 78"), options: ["--revive", "yes"], state: "tombstone" },
   { mission: "orphaned", command: SLEEP, kill: kill("keeper", "SIGKILL"), state: "asking" },
   { mission: "stalled", command: SLEEP, options: ["--stall", "1"], state: "asking" },

@@ -72,7 +72,7 @@ export function withoutVariation(output: string): string {
       .replaceAll(/by life \d+/g, "by life <number>")
       .replaceAll(/(?:\b\d+ min )?\b\d+(?:\.\d+)? ?(?:ms|s|seconds?|min)\b|less than a second/g, "<duration>")
       .replaceAll(/\b\d+(?:\.\d+)? ?(?:B|kB|KB|KiB|MB|MiB|bytes)\b/g, "<size>")
-      .replaceAll(/\b(process|pid|in) \d+\b/g, "$1 <number>")
+      .replaceAll(/\b(process|pid|in|keeping) \d+\b/g, "$1 <number>")
       .replaceAll(/[ \t]+/g, " ")
   );
 }

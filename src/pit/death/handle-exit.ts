@@ -21,6 +21,7 @@ import { cgroupProcesses, removeCgroup } from "../processes/cgroup.ts";
 import { identifyLife } from "../processes/members.ts";
 import {
   type Decision,
+  dropDecision,
   endLife,
   firstDeathMs,
   type MissionRecord,
@@ -34,7 +35,7 @@ import {
 } from "../record/record.ts";
 import { writeRecord } from "../record/store.ts";
 import type { PitSettings } from "../settings.ts";
-import { findObstacle } from "../start/find-obstacle.ts";
+import { findRevivalObstacle } from "../start/find-obstacle.ts";
 import { classifyEnd, describeSkipped } from "./classify-end.ts";
 import { collectFacts, type KeeperFiles, readKeeperFiles } from "./collect-facts.ts";
 import { finishKeeper } from "./finish-keeper.ts";
@@ -80,7 +81,10 @@ export async function handleExit(
   }
   if (nextStep(record) === "wait") {
     const { maxAgeMs } = context.settings(record).limits;
-    const refreshed = refreshDecision(record, machine.clock.nowMs(), maxAgeMs);
+    const nowMs = machine.clock.nowMs();
+    const refreshed = isBlocked(context, record, nowMs)
+      ? dropDecision(record)
+      : refreshDecision(record, nowMs, maxAgeMs);
     if (refreshed !== record) writeRecord(machine, config, refreshed);
     record = refreshed;
   }
@@ -89,6 +93,13 @@ export async function handleExit(
     crashPoint("pit.exit.decided");
   }
   return { state: "handled", record, decision: record.decision! };
+}
+
+/** Due, but it cannot be carried out any more: decide again instead of failing at every attempt. */
+function isBlocked(context: PitContext, record: MissionRecord, nowMs: number): boolean {
+  const { action, at_ms: atMs } = record.decision!;
+  const how = action === "substitute" ? "substitute" : "revival";
+  return nowMs >= (atMs ?? nowMs) && findRevivalObstacle(context, record, how) !== undefined;
 }
 
 async function recordEnd(
@@ -240,9 +251,13 @@ function decide(context: PitContext, record: MissionRecord): MissionRecord {
 
 /** What the policy decides now about the life that ended. Only reads. */
 export function planRevival(context: PitContext, record: MissionRecord): Decision {
-  const { machine, config } = context;
+  const { machine } = context;
   const settings = context.settings(record);
-  const obstacle = findObstacle(config, record);
+  const obstacle = findRevivalObstacle(
+    context,
+    record,
+    settings.revive === "substitute" ? "substitute" : "revival",
+  );
   return decideRevival(
     situationOf(record, {
       mode: settings.revive,

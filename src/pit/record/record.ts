@@ -131,6 +131,8 @@ export interface MissionRecord extends AgentSpec {
   readonly resume_command: readonly string[] | null;
   /** Settings of the pit that the user granted this mission, by key (INV-11). */
   readonly settings: Readonly<Record<string, unknown>>;
+  /** How many variables environment.json keeps for later lives; null: none, they get the pit's environment and `env`. */
+  readonly environment: number | null;
   readonly wish: DesiredState;
   readonly wish_ms: number;
   readonly life: RecordedLife | null;
@@ -194,6 +196,7 @@ export const DEFAULTS = {
   resume_command: null,
   stall_seconds: null,
   settings: {},
+  environment: null,
   wish_ms: 0,
   last_seen_ms: 0,
   life: null,
@@ -281,6 +284,12 @@ export function approveRevival(record: MissionRecord, nowMs: number): MissionRec
   return resetBackoff({ ...record, wish: "running", wish_ms: nowMs, last_seen_ms: nowMs });
 }
 
+/** So that it is made again. */
+export function dropDecision(record: MissionRecord): MissionRecord {
+  const stepsBack = record.decision?.step_back_to == null ? record.steps_back : record.steps_back - 1;
+  return { ...record, decision: null, steps_back: Math.max(0, stepsBack) };
+}
+
 export function setDecision(record: MissionRecord, decision: Decision, nowMs: number): MissionRecord {
   const acts = decision.action === "revive" || decision.action === "substitute";
   const stepBackTo = decision.action === "revive" ? decision.stepBackTo : null;
@@ -307,7 +316,7 @@ export function setDecision(record: MissionRecord, decision: Decision, nowMs: nu
 export function refreshDecision(record: MissionRecord, nowMs: number, maxAgeMs: number): MissionRecord {
   const { decision } = record;
   if (decision === null || decision.at_ms === null) return record;
-  if (nowMs - decision.at_ms > maxAgeMs) return { ...record, decision: null };
+  if (nowMs - decision.at_ms > maxAgeMs) return dropDecision(record);
   if (nowMs >= decision.decided_ms) return record;
   const waitMs = decision.at_ms - decision.decided_ms;
   return { ...record, decision: { ...decision, decided_ms: nowMs, at_ms: nowMs + waitMs } };

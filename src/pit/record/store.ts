@@ -66,6 +66,7 @@ function isValidRecord(value: Readonly<Record<string, unknown>>): boolean {
     (value.substitute === null || isStrings(value.substitute)) &&
     (value.resume_command === null || isStrings(value.resume_command)) &&
     isJsonObject(value.settings) &&
+    (value.environment === null || Number.isSafeInteger(value.environment)) &&
     (DESIRED_STATES as readonly unknown[]).includes(value.wish) &&
     Array.isArray(value.revivals_ms) &&
     value.revivals_ms.every(Number.isFinite) &&

@@ -1,11 +1,16 @@
-// Why an agent cannot be started although it should be: its cell or its working directory is missing.
+// Why an agent cannot be started although it should be: its cell, its working directory, its environment or its program
+// is missing.
 import { existsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { Config } from "../../cell/config.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import { parseMissionId } from "../../cell/mission-id.ts";
+import { asLazarusError } from "../../platform/errors.ts";
+import type { PitContext } from "../context.ts";
 import { commandsForMissingCell } from "../describe.ts";
 import type { MissionRecord } from "../record/record.ts";
+import { agentEnvironment } from "./agent-environment.ts";
+import { findProgramProblem } from "./find-program.ts";
 
 /** Hint for a mission whose cell is gone. */
 export function bringBackHint(config: Config, mission: string): string {
@@ -16,6 +21,34 @@ export function bringBackHint(config: Config, mission: string): string {
 export interface Obstacle {
   readonly reason: string;
   readonly hint: string;
+}
+
+/** The same for a revival, which depends on what was kept from the first life. */
+export function findRevivalObstacle(
+  context: PitContext,
+  record: MissionRecord,
+  how: "revival" | "substitute",
+): Obstacle | undefined {
+  const obstacle = findObstacle(context.config, record);
+  if (obstacle !== undefined) return obstacle;
+  let path: string | undefined;
+  try {
+    path = agentEnvironment(context, record).PATH;
+  } catch (error) {
+    const { message, hint } = asLazarusError(error, "reading its environment");
+    return { reason: message, hint: hint ?? "" };
+  }
+  const { root, worktree } = cellPaths(context.config, parseMissionId(record.mission));
+  const [first = "", ...rest] =
+    record[how === "substitute" ? "substitute" : "resume_command"] ?? record.command;
+  const program = first.replaceAll("{cell}", root);
+  const directory = record.cwd ?? worktree;
+  // A program in the cell may come back when the pit steps back to an older checkpoint.
+  if (first === "" || (program.includes("/") && resolve(directory, program).startsWith(`${root}/`)))
+    return undefined;
+  const problem = findProgramProblem([program, ...rest], path, directory);
+  if (problem === undefined) return undefined;
+  return { reason: problem, hint: `install it, then: lazarus revive ${record.mission}` };
 }
 
 /** Undefined when the agent can be started. */

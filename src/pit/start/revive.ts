@@ -11,9 +11,10 @@ import { readRunPositions } from "../../run/stores/positions.ts";
 import type { PitContext } from "../context.ts";
 import { readEffectFacts } from "../effect-facts.ts";
 import type { MissionRecord, RecordedLife } from "../record/record.ts";
+import { findRevivalObstacle } from "./find-obstacle.ts";
 import { fillPlaceholders } from "./resume-command.ts";
 import { writeResumeNote } from "./resume-note.ts";
-import { type Prepared, type Started, startAgent } from "./start-agent.ts";
+import { notStarted, type Prepared, type Started, startAgent } from "./start-agent.ts";
 
 export interface Revival {
   readonly how: Extract<RecordedLife["how"], "revival" | "substitute">;
@@ -35,6 +36,8 @@ export async function reviveAgent(
   revival: Revival,
 ): Promise<Started> {
   const { clock } = context.machine;
+  const obstacle = findRevivalObstacle(context, record, revival.how);
+  if (obstacle !== undefined) throw notStarted(mission, obstacle.reason, obstacle.hint);
   const started = await startAgent(context, record, {
     how: revival.how,
     prepare: (epoch) => prepareRevival(context, mission, record, revival, epoch),

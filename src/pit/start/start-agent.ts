@@ -1,5 +1,6 @@
-// Starts one life of an agent. Write order matters (INV-4): life lock, interrupted restore, epoch, record, keeper. The keeper inherits the life
-// lock, so the kernel prevents a second keeper while one lives, even when the starter is killed half-way.
+// Starts one life of an agent. Write order matters (INV-4): life lock, interrupted restore, epoch, environment, record,
+// keeper. The keeper inherits the life lock, so the kernel prevents a second keeper while one lives, even when the starter
+// is killed half-way.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, realpathSync, statSync } from "node:fs";
@@ -16,11 +17,14 @@ import { type Lock, tryAcquireLock } from "../../platform/lock.ts";
 import { workerUrl } from "../../platform/worker-module.ts";
 import { finishRestore } from "../../snapshot/operations/lock.ts";
 import { noteStatus, type PitContext } from "../context.ts";
-import { agentLog, pitSocketFile } from "../paths.ts";
+import { agentLog } from "../paths.ts";
 import { createCgroup } from "../processes/cgroup.ts";
 import { countOomKills } from "../processes/oom.ts";
+import { type Environment, writeEnvironment } from "../record/environment.ts";
 import { beginLife, type MissionRecord, type RecordedLife } from "../record/record.ts";
 import { fenceEarlierLives, writeRecord } from "../record/store.ts";
+import type { PitSettings } from "../settings.ts";
+import { agentEnvironment } from "./agent-environment.ts";
 import { findObstacle } from "./find-obstacle.ts";
 import { keeperArguments, readKeeperScript } from "./keeper-arguments.ts";
 
@@ -28,6 +32,8 @@ export interface StartRequest {
   readonly how: RecordedLife["how"];
   /** The agent gets the caller's terminal, and the caller waits for it. */
   readonly foreground?: boolean;
+  /** The environment of a life that a user starts, to be kept for later lives; null: nothing is kept. */
+  readonly environment?: Environment | null;
   /** Runs between fence and start, when no earlier life can write any more. */
   prepare(epoch: number): Promise<Prepared> | Prepared;
 }
@@ -78,6 +84,9 @@ export async function startAgent(
   crashPoint("pit.start.cell-complete");
   const obstacle = findObstacle(config, record);
   if (obstacle !== undefined) throw notStarted(mission, obstacle.reason, obstacle.hint);
+  // Everything that can be wrong with the settings or the environment is found before the epoch is raised.
+  const settings = context.settings(record);
+  const env = agentEnvironment(context, record, request.environment);
   // Temporary files of killed keepers and pits; a zombie writes nothing more.
   const isWriter = (pid: number) => machine.processes.identify(pid) !== undefined;
   for (const directory of [paths.directory, dirname(cell.heartbeatFile)])
@@ -97,10 +106,17 @@ export async function startAgent(
     token,
     cgroup: createCgroup(token) ?? null,
   });
+  if (request.environment !== undefined) writeEnvironment(machine, config, mission, request.environment);
+  crashPoint("pit.start.environment");
   writeRecord(machine, config, begun);
   crashPoint("pit.start.recorded");
   noteStatus(context, mission, "running", `life ${epoch} started (${request.how})`);
-  const keeper = spawnKeeper(context, begun, request.foreground === true, lifeLock);
+  const keeper = spawnKeeper(context, begun, {
+    foreground: request.foreground === true,
+    lifeLock,
+    settings,
+    env,
+  });
   crashPoint("pit.start.spawned");
   return await waitForLife(context, begun, keeper);
 }
@@ -167,17 +183,22 @@ function alreadyRunning(mission: string, life: Life | undefined): LazarusError {
   );
 }
 
+interface KeeperOptions {
+  readonly foreground: boolean;
+  readonly lifeLock: Lock;
+  readonly settings: PitSettings;
+  readonly env: Record<string, string>;
+}
+
 function spawnKeeper(
   context: PitContext,
   record: MissionRecord,
-  foreground: boolean,
-  lifeLock: Lock,
+  { foreground, lifeLock, settings, env }: KeeperOptions,
 ): ChildProcess {
   const { config, machine } = context;
   const { epoch, command, token = "", cgroup } = record.life!;
   const mission = parseMissionId(record.mission);
   const cell = cellPaths(config, mission);
-  const settings = context.settings(record);
   makeDirectory(machine.disk, join(cell.root, "logs"));
   const keeperArgs = keeperArguments(
     {
@@ -210,36 +231,11 @@ function spawnKeeper(
       cwd: config.run_dir,
       detached: !foreground,
       stdio: [stream, stream, stream, lifeLock.fd],
-      env: agentEnvironment(context, record),
+      env,
     },
   );
   if (!foreground) keeper.unref();
   return keeper;
-}
-
-/** Set by the keeper, or meant for the starter alone. */
-const NOT_INHERITED = [
-  "LAZARUS_MISSION",
-  "LAZARUS_CELL",
-  "LAZARUS_EPOCH",
-  "LAZARUS_LIFE",
-  "LAZARUS_HEARTBEAT",
-  "NOTIFY_SOCKET",
-];
-
-/** The starter's environment plus the mission's, without the variables of a life that the starter itself runs in. */
-function agentEnvironment(context: PitContext, record: MissionRecord): Record<string, string> {
-  const env: Record<string, string> = {};
-  for (const [key, value] of Object.entries({ ...context.environment, ...record.env })) {
-    if (value !== undefined && !NOT_INHERITED.includes(key)) env[key] = value;
-  }
-  // The agent's own `lazarus heartbeat` must find the same files from any directory.
-  if (context.effective.file !== undefined) env.LAZARUS_CONFIG = context.effective.file;
-  if (context.home !== undefined) env.LAZARUS_HOME = context.home;
-  // For heartbeats over HTTP without a token; every later pit uses the same socket.
-  env.LAZARUS_SOCKET = pitSocketFile(context.config.run_dir);
-  env.LAZARUS_HEARTBEAT_URL = `http://localhost/v1/missions/${record.mission}/heartbeat`;
-  return env;
 }
 
 /** Named by its digest, so that an upgrade never changes the script under a running shell. */
@@ -251,6 +247,6 @@ function storeScript({ machine, config }: PitContext): string {
   return path;
 }
 
-function notStarted(mission: string, reason: string, hint = `lazarus why ${mission}`): LazarusError {
+export function notStarted(mission: string, reason: string, hint = `lazarus why ${mission}`): LazarusError {
   return new LazarusError("AGENT_NOT_STARTED", `cannot start the agent of ${mission}: ${reason}`, { hint });
 }

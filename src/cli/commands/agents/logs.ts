@@ -1,4 +1,5 @@
 import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { isKnownMission, unknownMission } from "../../../cell/known-missions.ts";
 import { cellPaths } from "../../../cell/layout.ts";
 import { isKeeperAlive } from "../../../cell/life.ts";
 import type { MissionId } from "../../../cell/mission-id.ts";
@@ -37,6 +38,8 @@ export const command = defineCommand({
     const path = agentLog(cellPaths(context.config.config, mission).root);
     const stat = statSync(path, { throwIfNoEntry: false });
     if (stat === undefined) {
+      if (!isKnownMission(context.config.config, mission))
+        throw unknownMission(context.config.config, mission);
       throw new LazarusError("AGENT_UNKNOWN", `${mission} has no agent log at ${path}`, {
         hint: `lazarus run ${mission} -d -- COMMAND`,
       });

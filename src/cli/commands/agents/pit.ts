@@ -1,5 +1,6 @@
 import { openPit } from "../../../pit/supervise/daemon.ts";
 import { defineCommand } from "../../command.ts";
+import { findUnusedKeys } from "../../settings.ts";
 import { openCliPitContext } from "./open-pit.ts";
 import { openPitServices } from "./pit-services.ts";
 
@@ -19,6 +20,7 @@ export const command = defineCommand({
   async run(context) {
     using pitContext = openCliPitContext(context);
     using pit = await openPit(pitContext);
+    for (const line of [...context.config.warnings, ...findUnusedKeys(context.config)]) context.warn(line);
     await using _ = openPitServices(pitContext);
     await pit.run(context.signal);
     return 0;

@@ -4,6 +4,7 @@ import { describeEnd } from "../../../pit/describe.ts";
 import { defineCommand } from "../../command.ts";
 import { formatCount } from "../../render/format.ts";
 import { openCliPitContext } from "./open-pit.ts";
+import { refuseInsideLife } from "./refuse-inside-life.ts";
 
 export const command = defineCommand({
   about:
@@ -23,6 +24,7 @@ export const command = defineCommand({
   exits: ["missing", "conflict", "machine", "busy", "damaged"],
   async run(context, { args, options }) {
     const mission = context.mission(args.mission);
+    if (!options["dry-run"]) refuseInsideLife(context, "revive", mission);
     using pitContext = openCliPitContext(context);
     const result = await reviveMission(pitContext, mission, {
       dryRun: options["dry-run"],

@@ -1,21 +1,26 @@
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { initCell } from "../../../cell/init.ts";
-import { startMission } from "../../../pit/actions.ts";
 import { describeDecision } from "../../../pit/death/why.ts";
 import { describeEnd } from "../../../pit/describe.ts";
 import { openSignalRelay, waitForAgent } from "../../../pit/foreground.ts";
 import { agentLog } from "../../../pit/paths.ts";
+import type { Environment } from "../../../pit/record/environment.ts";
 import { REVIVE_MODES, type ReviveMode } from "../../../pit/record/record.ts";
 import { findTemplateProblem, splitWords } from "../../../pit/start/resume-command.ts";
 import { agentName } from "../../../pit/start/revive.ts";
+import { startMission } from "../../../pit/start-mission.ts";
 import { pitOwner } from "../../../pit/view.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import type { CheckpointResult } from "../../../snapshot/operations/checkpoint.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { usage } from "../../parse.ts";
+import { formatCount } from "../../render/format.ts";
+import { checkConfig } from "../../settings.ts";
+import { readAgentEnvironment } from "./agent-environment.ts";
 import { openCliPitContext } from "./open-pit.ts";
+import { refuseInsideLife } from "./refuse-inside-life.ts";
 
 export const command = defineCommand({
   about:
@@ -24,8 +29,8 @@ export const command = defineCommand({
     "ends, even when no pit is running. The revive mode decides what happens after a crash: yes revives the agent, no " +
     "leaves it, ask waits for lazarus revive, substitute starts another command. The agent's environment has " +
     "LAZARUS_MISSION, LAZARUS_CELL, LAZARUS_EPOCH and LAZARUS_HEARTBEAT (a file), and LAZARUS_SOCKET with " +
-    "LAZARUS_HEARTBEAT_URL for heartbeats over HTTP. PATH and the variables given with --env are stored and used again " +
-    "when the agent is revived.",
+    "LAZARUS_HEARTBEAT_URL for heartbeats over HTTP. Its environment is kept outside the cell, with mode 0600, for the " +
+    "revivals of the agent; with --no-env only PATH and the variables that you name are kept.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
     revive: {
@@ -48,6 +53,9 @@ export const command = defineCommand({
       summary: "no activity for this long is a stall (default never)",
     },
     env: { type: "texts", value: "NAME[=VALUE]", summary: "set a variable for the agent; may be repeated" },
+    "env-file": { type: "text", value: "FILE", summary: "set variables from lines of NAME=VALUE" },
+    "no-env": { type: "flag", summary: "do not keep the environment for revivals" },
+    replace: { type: "flag", summary: "replace an agent that is due to be revived" },
     name: { type: "text", value: "NAME", summary: "agent name in the settings (default: its program)" },
     cwd: { type: "text", value: "DIR", summary: "working directory (default: the cell's worktree)" },
     repo: { type: "text", value: "URL|PATH", summary: "clone this repository into a new cell's worktree" },
@@ -67,22 +75,28 @@ export const command = defineCommand({
       "with a git worktree and a stall limit",
     ],
   ],
-  exits: ["conflict", "machine", "busy", "damaged", "unsupported"],
+  exits: ["command", "conflict", "machine", "busy", "damaged", "unsupported"],
   async run(context, { args, options, rest }) {
     const mission = context.mission(args.mission);
+    refuseInsideLife(context, "run", mission);
     if (rest.length === 0) throw usage("run", `missing command: lazarus run ${mission} -- COMMAND`);
     const substitute = options.substitute === undefined ? null : splitWords(options.substitute);
     if (options.revive === "substitute" && substitute === null)
       throw usage("run", "--revive substitute needs --substitute COMMAND");
     const resumeCommand =
       options["resume-command"] === undefined ? undefined : splitWords(options["resume-command"]);
-    for (const template of [substitute, resumeCommand]) {
+    for (const [option, template] of [
+      ["--substitute", substitute],
+      ["--resume-command", resumeCommand],
+    ] as const) {
       const problem = template == null ? undefined : findTemplateProblem(template);
-      if (problem !== undefined) throw usage("run", problem);
+      if (problem !== undefined) throw usage("run", `${option} COMMAND: ${problem}`);
     }
     if (options.stall !== undefined && !(options.stall > 0))
       throw usage("run", "--stall needs a number of seconds above 0");
+    checkConfig(context.config);
     using pitContext = openCliPitContext(context);
+    const { kept, env } = readAgentEnvironment(context, options);
     await cloneIntoWorktree(context, mission, options);
     const { cwd } = context.surroundings;
     const spec = {
@@ -90,16 +104,20 @@ export const command = defineCommand({
       agent: options.name ?? agentName(rest),
       command: rest,
       cwd: options.cwd === undefined ? null : requireDirectory(resolve(cwd, options.cwd)),
-      env: readEnv(context, options.env),
+      env,
       revive: (options.revive as ReviveMode | undefined) ?? null,
       substitute,
       ...(resumeCommand === undefined ? {} : { resume_command: resumeCommand }),
       stall_seconds: options.stall ?? null,
     };
+    const keeping = describeKept(kept, env);
+    if (!options.detach) context.say(keeping);
     // Installed before the agent starts, so that no signal is lost.
     using relay = options.detach ? undefined : openSignalRelay({ shared: context.terminal.isInteractive });
     const started = await startMission(pitContext, spec, {
       foreground: !options.detach,
+      replace: options.replace,
+      environment: kept,
       baseline: !options["no-baseline"],
     });
     reportBaseline(context, mission, started.baseline);
@@ -124,6 +142,7 @@ export const command = defineCommand({
     context.emit("run/1", { mission_id: mission, epoch: started.epoch, pid, log }, () => `${mission}\n`);
     if (pid === null) context.say(`it exited immediately; see: lazarus why ${mission}`);
     else context.say(`${mission} is running (process ${pid}); follow it with: lazarus logs -f ${mission}`);
+    context.say(keeping);
     if (pitOwner(pitContext) === undefined)
       context.say("no pit is running, so a crash is handled only after one is started: lazarus pit");
     return 0;
@@ -162,19 +181,10 @@ async function cloneIntoWorktree(
   await context.record({ kind: "init", mission, data: { root: paths.root, made, repo } });
 }
 
-/** PATH is stored as well: under a service manager it differs, and commands would not be found. */
-function readEnv(context: CliContext, given: readonly string[]): Record<string, string> {
-  const { env } = context.surroundings;
-  const values: Record<string, string> = env.PATH === undefined ? {} : { PATH: env.PATH };
-  for (const text of given) {
-    const at = text.indexOf("=");
-    const name = at < 0 ? text : text.slice(0, at);
-    const value = at < 0 ? env[name] : text.slice(at + 1);
-    if (!/^[A-Za-z_]\w*$/.test(name)) throw usage("run", `invalid variable name ${JSON.stringify(name)}`);
-    if (value === undefined) throw usage("run", `--env ${name}: the variable is not set in this environment`);
-    values[name] = value;
-  }
-  return values;
+/** Names and values are not shown. */
+function describeKept(kept: Environment | null, env: Environment): string {
+  const count = formatCount(Object.keys(kept ?? env).length, "environment variable", "environment variables");
+  return `keeping ${count} for revivals, outside the cell${kept === null ? "" : "; --no-env keeps only PATH"}`;
 }
 
 function requireDirectory(directory: string): string {

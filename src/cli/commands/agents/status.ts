@@ -1,7 +1,7 @@
+import { unknownMission } from "../../../cell/known-missions.ts";
 import { describeEffect } from "../../../effects/notes.ts";
 import type { AgentState } from "../../../pit/describe.ts";
 import { type MissionView, pitOwner, viewMission, viewMissions } from "../../../pit/view.ts";
-import { LazarusError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { formatDuration } from "../../render/format.ts";
@@ -25,9 +25,7 @@ export const command = defineCommand({
     do {
       const missions = mission === undefined ? viewMissions(source) : [viewMission(source, mission)];
       if (missions[0] === undefined && mission !== undefined) {
-        throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
-          hint: "lazarus status lists all missions",
-        });
+        throw unknownMission(context.config.config, mission);
       }
       show(context, missions as MissionView[], pitOwner(source)?.pid ?? null, options.watch);
       if (options.watch) await context.machine.clock.sleep(WATCH_MS, context.signal);

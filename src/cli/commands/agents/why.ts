@@ -1,7 +1,7 @@
+import { unknownMission } from "../../../cell/known-missions.ts";
 import { previewEnd } from "../../../pit/death/collect-facts.ts";
 import { explain, renderWhy } from "../../../pit/death/why.ts";
 import { pitOwner, viewMission } from "../../../pit/view.ts";
-import { LazarusError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import { escapeControls } from "../../render/paint.ts";
 import { openCliPitContext } from "./open-pit.ts";
@@ -19,9 +19,7 @@ export const command = defineCommand({
     using pitContext = openCliPitContext(context);
     const view = viewMission(pitContext, mission);
     if (view === undefined) {
-      throw new LazarusError("MISSION_UNKNOWN", `there is no mission ${mission}`, {
-        hint: "lazarus status lists all missions",
-      });
+      throw unknownMission(context.config.config, mission);
     }
     const post = explain(view, {
       nowMs: context.machine.clock.nowMs(),

@@ -1,6 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { escapeControls, type Painter } from "../../render/paint.ts";
-import { listSettings, type SettingRow } from "../../settings.ts";
+import { checkConfig, listSettings, type SettingRow } from "../../settings.ts";
 
 export const command = defineCommand({
   about:
@@ -17,7 +17,8 @@ export const command = defineCommand({
   ],
   exits: [],
   run(context) {
-    const { config, origins, file, warnings, ignored = null } = context.config;
+    const { config, origins, file, ignored = null } = context.config;
+    const warnings = checkConfig(context.config);
     const settings = listSettings(context.config);
     const document = { file: file ?? null, ignored, values: config, origins, warnings, settings };
     context.emit("config/1", document, () =>

@@ -20,6 +20,7 @@ import { tryAcquireLock } from "../../../platform/lock.ts";
 import type { Machine } from "../../../platform/machine.ts";
 import { type Posix, posixSupport } from "../../../platform/posix.ts";
 import { openRegistry } from "../../../registry/registry.ts";
+import { checkConfig } from "../../settings.ts";
 
 export interface Finding {
   readonly check: string;
@@ -71,8 +72,9 @@ export function examine(machine: Machine, effective: EffectiveConfig): Finding[]
   check("gzip", checkGzip);
   check("clock", () => checkClock(machine, config.missions_root));
   check("config", () => {
-    if (effective.warnings.length === 0) return ok(effective.file ?? "defaults");
-    return { status: "warning", note: effective.warnings.join("; "), hint: "lazarus config" };
+    const warnings = checkConfig(effective);
+    if (warnings.length === 0) return ok(effective.file ?? "defaults");
+    return { status: "warning", note: warnings.join("; "), hint: "lazarus config" };
   });
   return findings;
 }

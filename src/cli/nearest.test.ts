@@ -1,8 +1,8 @@
 // Suggestions for mistyped words.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { editDistance, nearest } from "../platform/nearest.ts";
 import { CATALOGUE } from "./catalogue.ts";
-import { editDistance, nearest } from "./suggest.ts";
 
 describe("nearest", () => {
   it.each([
