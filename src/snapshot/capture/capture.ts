@@ -87,7 +87,7 @@ async function collect(
   await using pool = createCapturePool();
   const usesGit = options.git !== false;
   // Git writes into its own directory, which is therefore walked after the commit.
-  const scan = scanCell(context, cache, usesGit ? gitDirectoryInCell(context) : undefined);
+  const scan = scanCell(context, cache, { defer: usesGit ? gitDirectoryInCell(context) : undefined });
   const git = usesGit
     ? await commitCell(context, { ...identity, headId: head?.ref.id ?? null }, scan)
     : GIT_NOT_USED;

@@ -1,15 +1,18 @@
 // Captures a cell that may change meanwhile, in rounds: each one surveys and packs what differs from the round before, until
-// nothing moved during a round. What still moves in the last one is named as a flaw (INV-6). A quiet cell takes one round.
+// nothing moved during a round. Git objects that refs may need and that appeared meanwhile are added by rounds that look at
+// nothing else. What still moves in the last one is named as a flaw (INV-6). A quiet cell takes one round.
 import { crashPoint } from "../../platform/crash-point.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CapturedItem } from "../model/capture-item.ts";
 import type { Flaw } from "../model/entry.ts";
+import { joinPath } from "../model/path-bytes.ts";
 import { NOTHING_STORED, type Stored, storeLayers } from "../pack/layers.ts";
 import type { CapturePool } from "../pack/pool.ts";
 import { createMatcher } from "../path-patterns.ts";
 import type { Survey } from "../scan/found.ts";
 import { buildCache, type FreshItems, freshItems } from "../scan/next-cache.ts";
 import type { StatCache } from "../scan/stat-cache.ts";
+import { findGitRaces, NO_RACES } from "./git-races.ts";
 import { findMoved } from "./settle.ts";
 import { excludedPatterns, type Scan, scanCell, surveyChanges } from "./survey.ts";
 
@@ -37,50 +40,83 @@ export async function captureRounds(
   { checkpointId, pool }: RoundOptions,
 ): Promise<Rounds> {
   const isExcluded = createMatcher(excludedPatterns(context));
+  const root = context.cellRoot;
   let scan = first;
   let earlier: Stored = NOTHING_STORED;
+  /** What the last walk of the whole cell found. */
+  let flaws: readonly Flaw[] = [];
+  let partialRounds = 0;
   for (let round = 1; ; round += 1) {
     // Names of hard-link groups are unique within a checkpoint.
     const groupPrefix = round === 1 ? checkpointId : `${checkpointId}-${round}`;
-    const surveyed = await surveyChanges(context, scan, {
-      scratch: context.vault.scratch,
-      groupPrefix,
-      pool,
-    });
-    crashPoint("snapshot.capture.surveyed");
-    const hasChanges = surveyed.changed.length + surveyed.removed.length > 0;
-    const stored = hasChanges ? await storeLayers(context, surveyed, pool) : NOTHING_STORED;
-    const survey = { ...surveyed, sources: new Map([...surveyed.sources, ...stored.sources]) };
-    const fresh = freshItems(survey, stored.captured);
-    const isSame = scan.cache !== undefined && !hasChanges && survey.refreshed.size === 0;
-    const cache = isSame ? scan.cache! : buildCache(survey, fresh, "");
-    const all = addRound(earlier, stored);
-    const moved = hasChanges
-      ? findMoved({
-          root: context.cellRoot,
-          survey,
-          stored,
-          cache,
-          isExcluded,
-          captureMs: first.systemMs,
-        })
-      : [];
-    if (moved.length === 0 || round === MAX_ROUNDS)
-      return { survey, fresh, cache, stored: all, flaws: [...survey.flaws, ...all.flaws, ...moved] };
+    const { survey, fresh, cache, stored, hasChanges } = await captureRound(context, scan, groupPrefix, pool);
+    const all = addRound(earlier, stored, scan.isPartial);
     earlier = all;
-    scan = scanCell(context, cache);
+    const races = hasChanges ? findGitRaces({ root, survey, stored, cache, isExcluded }) : NO_RACES;
+    if (!scan.isPartial) {
+      const captureMs = first.systemMs;
+      const moved = [
+        ...(hasChanges ? findMoved({ root, survey, stored, cache, isExcluded, captureMs }) : []),
+        ...races.refs.map((path) => torn(path, REFS_MOVED)),
+      ];
+      if (moved.length > 0 && round < MAX_ROUNDS) {
+        scan = scanCell(context, cache);
+        continue;
+      }
+      flaws = [...survey.flaws, ...moved];
+    }
+    if (races.objects.length > 0 && partialRounds < MAX_ROUNDS) {
+      partialRounds += 1;
+      // Not the refs, which may be ahead of the objects again: an agent that never stops committing is captured, too.
+      scan = scanCell(context, cache, { within: races.objects.map((path) => joinPath(path, "objects")) });
+      continue;
+    }
+    const late = races.objects.map((path) => torn(path, OBJECTS_MOVED));
+    return { survey, fresh, cache, stored: all, flaws: [...flaws, ...all.flaws, ...late] };
   }
 }
 
-/** Later rounds replace, remove or repeat what earlier ones stored, and look again at everything that had a flaw. */
-function addRound(earlier: Stored, stored: Stored): Stored {
-  if (earlier.layers.length === 0) return stored;
+const REFS_MOVED = "its refs were packed or renamed while it was captured, and some may be missing";
+const OBJECTS_MOVED = "its objects were packed or removed while it was captured, and some may be missing";
+
+function torn(path: string, reason: string): Flaw {
+  return { path, kind: "torn", reason };
+}
+
+interface Round extends Omit<Rounds, "flaws"> {
+  readonly hasChanges: boolean;
+}
+
+async function captureRound(
+  context: MissionContext,
+  scan: Scan,
+  groupPrefix: string,
+  pool: CapturePool,
+): Promise<Round> {
+  const surveyed = await surveyChanges(context, scan, { scratch: context.vault.scratch, groupPrefix, pool });
+  crashPoint("snapshot.capture.surveyed");
+  const hasChanges = surveyed.changed.length + surveyed.removed.length > 0;
+  const stored = hasChanges ? await storeLayers(context, surveyed, pool) : NOTHING_STORED;
+  const survey = { ...surveyed, sources: new Map([...surveyed.sources, ...stored.sources]) };
+  const fresh = freshItems(survey, stored.captured);
+  const isSame = scan.cache !== undefined && !hasChanges && survey.refreshed.size === 0;
+  const cache = isSame ? scan.cache! : buildCache(survey, fresh, "");
+  return { survey, fresh, cache, stored, hasChanges };
+}
+
+/**
+ * Later rounds replace, remove or repeat what earlier ones stored, and look again at everything that had a flaw, unless
+ * they are partial.
+ */
+function addRound(earlier: Stored, stored: Stored, isPartial: boolean): Stored {
+  if (earlier.layers.length === 0 && !isPartial) return stored;
   const captured = new Map<string, CapturedItem>(earlier.captured);
   for (const path of stored.removed) captured.delete(path);
   for (const [path, item] of stored.captured) captured.set(path, item);
   // Only what cannot be saved exactly has the same flaw when it is not read again.
   const lasting = earlier.flaws.filter(
-    ({ path, kind }) => kind === "degraded" && captured.has(path) && !stored.captured.has(path),
+    ({ path, kind }) =>
+      isPartial || (kind === "degraded" && captured.has(path) && !stored.captured.has(path)),
   );
   return {
     layers: [...earlier.layers, ...stored.layers],

@@ -31,6 +31,8 @@ export interface Scan {
   readonly startMs: number;
   /** The same by the clock that file systems use. */
   readonly systemMs: number;
+  /** Only new names in some directories were looked for. */
+  readonly isPartial: boolean;
 }
 
 /** The exclude patterns of a cell, those of Lazarus itself included. */
@@ -38,8 +40,18 @@ export function excludedPatterns({ settings }: MissionContext): string[] {
   return [OWN_NAMES, ...settings.exclude];
 }
 
-/** `defer` names a directory that `surveyChanges` walks. */
-export function scanCell(context: MissionContext, cache: StatCache | undefined, defer?: string): Scan {
+export interface ScanOptions {
+  /** A directory that `surveyChanges` walks. */
+  readonly defer?: string | undefined;
+  /** Look only for new names in these directories. */
+  readonly within?: readonly string[];
+}
+
+export function scanCell(
+  context: MissionContext,
+  cache: StatCache | undefined,
+  { defer, within }: ScanOptions = {},
+): Scan {
   const startMs = context.machine.clock.nowMs();
   const systemMs = systemClock.nowMs();
   const patterns = excludedPatterns(context);
@@ -50,8 +62,10 @@ export function scanCell(context: MissionContext, cache: StatCache | undefined, 
     isExcluded: createMatcher(patterns),
     rules,
     ...(defer === undefined ? {} : { defer: new Set([defer]) }),
+    ...(within === undefined ? {} : { within }),
   });
-  return { cache, walker, walk: walker.walk(), rules, startMs, systemMs };
+  const isPartial = within !== undefined;
+  return { cache, walker, walk: walker.walk(), rules, startMs, systemMs, isPartial };
 }
 
 export interface SurveyOptions {

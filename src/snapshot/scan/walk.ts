@@ -22,6 +22,8 @@ export interface WalkOptions {
   readonly rules?: string;
   /** Directories to leave for a later `resume`: git writes into its own directory while the rest is walked. */
   readonly defer?: ReadonlySet<string>;
+  /** Look only for new names in these directories of the cache; everything else counts as unchanged. */
+  readonly within?: readonly string[];
 }
 
 export interface Walker {
@@ -67,6 +69,7 @@ class CellWalker implements Walker {
   private readonly isExcluded: Matcher;
   private readonly isSameRules: boolean;
   private readonly defer: ReadonlySet<string> | undefined;
+  private readonly within: readonly string[] | undefined;
   /** One verdict of `probeRows` per cache row. */
   private readonly verdicts: Uint8Array | undefined;
   /** Index in `found` of each deferred directory. */
@@ -82,25 +85,50 @@ class CellWalker implements Walker {
   /** Open during a descent: a directory that becomes a link is not followed. */
   private tree: OpenTree | undefined;
 
-  constructor({ root, cache, isExcluded, rules, defer }: WalkOptions) {
+  constructor({ root, cache, isExcluded, rules, defer, within }: WalkOptions) {
     this.root = root;
     this.cache = cache;
     this.isExcluded = isExcluded;
     this.isSameRules = rules !== undefined && rules === cache?.rules;
     this.defer = defer;
+    this.within = within;
     this.unchangedRows = new Uint8Array(cache?.count ?? 0);
     const { found, slots, runs, gone, flaws, deferred, unchangedRows } = this;
     this.result = { found, slots, runs, gone, flaws, deferred, unchangedRows };
-    this.verdicts = cache === undefined ? undefined : probeRows(root, cache, { skip: defer });
+    const isProbed = cache !== undefined && within === undefined;
+    this.verdicts = isProbed ? probeRows(root, cache, { skip: defer }) : undefined;
   }
 
   walk(): Walk {
+    if (this.within !== undefined) return this.walkWithin(this.within);
     const top = this.inspect(".", this.cache === undefined ? -1 : 0);
     if (top === undefined) return this.result;
     this.found.push(top);
     this.slots.push(top.row);
     this.descend(asDirectory(top, 0));
     return this.result;
+  }
+
+  private walkWithin(directories: readonly string[]): Walk {
+    const cache = this.cache!;
+    this.unchangedRows.fill(1);
+    for (const path of directories) {
+      const row = findRow(cache, path);
+      const seen = row < 0 ? undefined : this.inspect(path, row);
+      if (seen?.type !== "directory") continue;
+      this.unmark(row);
+      this.slots.push(row);
+      this.found.push(seen);
+      this.descend(asDirectory(seen, this.found.length - 1));
+    }
+    return this.result;
+  }
+
+  /** The row and every row below it are looked at. */
+  private unmark(row: number): void {
+    this.unchangedRows[row] = 0;
+    const first = this.cache!.firstChild[row]!;
+    for (let child = first; child < first + this.cache!.childCount[row]!; child += 1) this.unmark(child);
   }
 
   resume(path: string): Walk {
@@ -227,6 +255,9 @@ class CellWalker implements Walker {
   /** Undefined when the path is gone or cannot be captured. */
   private inspect(path: string, row: number): Found | undefined {
     const { cache, verdicts } = this;
+    // Its other names may be elsewhere, and none of them has changed.
+    if (this.within !== undefined && row >= 0 && cache!.types[row] !== TYPE_CODES.directory)
+      return { ...rowAsFound(cache!, row, path), nlink: 1 };
     // Names of one file are matched by inode, which only a fresh stat gives.
     if (
       row >= 0 &&
