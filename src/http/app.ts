@@ -13,6 +13,7 @@ import {
   type Family,
   processFamilies,
   renderMetrics,
+  unhandledFamily,
 } from "./metrics.ts";
 import { describeApi } from "./openapi.ts";
 import type { PitPort, WebhookHandler } from "./port.ts";
@@ -42,6 +43,20 @@ export interface Connection {
 
 export type App = Hono<{ Bindings: Connection }>;
 
+/** A death that is handled later than this makes the pit `degraded`. */
+const DEGRADED_SECONDS = 60;
+/** /health needs no token: it must not cost more than one look at all records per second. */
+const HEALTH_MS = 1000;
+
+function createMemo<T>(clock: Clock, read: () => Promise<T>): () => Promise<T> {
+  let last: { readonly atMs: number; readonly value: Promise<T> } | undefined;
+  return () => {
+    if (last === undefined || clock.monotonicMs() - last.atMs >= HEALTH_MS)
+      last = { atMs: clock.monotonicMs(), value: read() };
+    return last.value;
+  };
+}
+
 export function createApp(pit: PitPort, options: AppOptions): App {
   const { clock, version } = options;
   const app: App = new Hono();
@@ -52,16 +67,22 @@ export function createApp(pit: PitPort, options: AppOptions): App {
   const uptimeSeconds = () => (clock.monotonicMs() - startedMs) / 1000;
   let document: object | undefined;
 
-  const healthNow = () => ({
-    status: "ok",
-    uptime_seconds: uptimeSeconds(),
-    version,
-    timestamp: clock.nowMs() / 1000,
-  });
+  const unhandled = createMemo(clock, () => pit.oldestUnhandledSeconds());
+  const healthNow = async () => {
+    const seconds = await unhandled();
+    return {
+      status: seconds > DEGRADED_SECONDS ? "degraded" : "ok",
+      uptime_seconds: uptimeSeconds(),
+      version,
+      timestamp: clock.nowMs() / 1000,
+      oldest_unhandled_death_seconds: seconds,
+    };
+  };
   const metricsNow = async () =>
     renderMetrics([
       ...processFamilies(version, uptimeSeconds()),
       ...countFamilies(await pit.counts()),
+      unhandledFamily(await unhandled()),
       ...eventCounters.families(),
       requestTimer.family(),
       ...(options.moreMetrics?.() ?? []),

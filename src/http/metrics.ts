@@ -64,6 +64,15 @@ export function countFamilies({ cells, agents }: Awaited<ReturnType<PitPort["cou
   ];
 }
 
+export function unhandledFamily(seconds: number): Family {
+  return {
+    name: "lazarus_oldest_unhandled_death_seconds",
+    help: "Age of the oldest death that has not been dealt with; 0 if there is none.",
+    type: "gauge",
+    samples: [{ value: seconds }],
+  };
+}
+
 function gauges(name: string, help: string, label: string, counts: Readonly<Record<string, number>>): Family {
   const samples = Object.entries(counts).map(([key, value]) => ({ labels: { [label]: key }, value }));
   return { name, help, type: "gauge", samples };

@@ -8,6 +8,7 @@ import { stateOf } from "../pit/describe.ts";
 import { listAgentMissions, readRecord } from "../pit/record/store.ts";
 import { restoreMission } from "../pit/restore.ts";
 import { restMission, type StopResult, stopMission } from "../pit/stop.ts";
+import { oldestUnhandledSeconds } from "../pit/unhandled.ts";
 import { eachMission, type MissionView, viewMission } from "../pit/view.ts";
 import { epochSeconds } from "../platform/clock.ts";
 import { LazarusError } from "../platform/errors.ts";
@@ -55,6 +56,7 @@ export function createPitPort(pitContext: PitContext): PitPort {
       }
       return { cells, agents };
     },
+    oldestUnhandledSeconds: () => oldestUnhandledSeconds(pitContext),
     heartbeat: async (mission, request) => recordHeartbeat(machine, config, mission, request),
     checkpoints: async (mission) => listCheckpoints(registry(), { mission }),
     events: (page) => registry().events(page),

@@ -51,6 +51,8 @@ export interface PitPort {
   mission(mission: MissionId): Promise<MissionView>;
   /** Cells by status and agents by state; cheaper than `missions`. */
   counts(): Promise<{ cells: Readonly<Record<string, number>>; agents: Readonly<Record<string, number>> }>;
+  /** Age of the oldest death that has not been dealt with; 0 when there is none. */
+  oldestUnhandledSeconds(): Promise<number>;
   heartbeat(mission: MissionId, request: HeartbeatRequest): Promise<HeartbeatAnswer>;
   /** Oldest first. */
   checkpoints(mission: MissionId): Promise<readonly IndexedCheckpoint[]>;

@@ -24,7 +24,7 @@ export interface Call {
   hangUp(): void;
   readonly webhooks: Readonly<Record<string, WebhookHandler>>;
   readonly streamLimits: Partial<StreamLimits>;
-  healthNow(): Readonly<Record<string, unknown>>;
+  healthNow(): Promise<Readonly<Record<string, unknown>>>;
   metricsNow(): Promise<string>;
   openApi(): object;
 }
@@ -75,7 +75,7 @@ export const ROUTES: readonly Route[] = [
     scope: "none",
     answer: { type: JSON_TYPE, schema: shapes.health },
     errors: [],
-    handle: (call) => json(call.healthNow()),
+    handle: async (call) => json(await call.healthNow()),
   },
   {
     method: "get",

@@ -18,11 +18,14 @@ function named<T extends z.ZodType>(id: string, schema: T): T {
 export const health = named(
   "Health",
   z.object({
-    status: z.literal("ok"),
+    /** `degraded`: a death has not been dealt with for more than a minute. */
+    status: z.enum(["ok", "degraded"]),
     uptime_seconds: z.number(),
     version: z.string(),
     /** Epoch seconds. */
     timestamp: z.number(),
+    /** Age of the oldest death without a checkpoint and a decision, or of the most overdue revival; 0 if there is none. */
+    oldest_unhandled_death_seconds: z.number(),
   }),
 );
 

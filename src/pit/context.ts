@@ -13,6 +13,7 @@ import type { Machine } from "../platform/machine.ts";
 import { withReserve } from "../platform/reserve.ts";
 import { type EventChannels, type NewEvent, openRegistry, type Registry } from "../registry/registry.ts";
 import { type MissionContext, openMissionContext } from "../snapshot/mission-context.ts";
+import { createSlots, type Slots } from "../snapshot/slots.ts";
 import { applyCell } from "./narrow.ts";
 import { reserveFile } from "./paths.ts";
 import { type Grants, grantedValues, type PitSettings, toSettings } from "./settings.ts";
@@ -34,6 +35,8 @@ export interface PitContext extends Disposable {
   /** Opened on first use; undefined when it cannot be opened. */
   registry(): Registry | undefined;
   openMission(mission: MissionId): MissionContext;
+  /** Held while a keeper starts. */
+  readonly startSlots: Slots;
   /** What the user granted, narrowed by what the cell asks for (INV-11). Warns once about each key that is ignored. */
   settings(record: Grants): PitSettings;
   /** Held while a record is written; see src/cell/mission-lock.ts. */
@@ -55,12 +58,20 @@ export interface PitContextOptions {
   warn(line: string): void;
 }
 
+/** Checkpoints at the same time: one already uses all cores. */
+const CHECKPOINT_SLOTS = 4;
+/** Keepers that start at the same time. */
+const START_SLOTS = 8;
+/** A mission that needs longer keeps no other one waiting. */
+const SLOT_MS = 30_000;
+
 export function openPitContext(options: PitContextOptions): PitContext {
   const { machine, effective, environment } = options;
   const { config } = effective;
   const events = new EventEmitter<EventChannels>();
   events.setMaxListeners(0);
   let registry: Registry | undefined;
+  const slots = createSlots(machine.clock, CHECKPOINT_SLOTS, SLOT_MS);
   const warned = new Set<string>();
   // A daemon retries for days: log each warning once.
   const warnOnce = (line: string, id = line) => {
@@ -120,8 +131,14 @@ export function openPitContext(options: PitContextOptions): PitContext {
     events,
     registry: openOnce,
     recordEvent,
+    startSlots: createSlots(machine.clock, START_SLOTS, SLOT_MS),
     openMission: (mission) =>
-      openMissionContext(machine, effective, mission, { version: options.version, environment, record }),
+      openMissionContext(machine, effective, mission, {
+        version: options.version,
+        environment,
+        record,
+        slots,
+      }),
     settings,
     lockMission: (mission, purpose) => lockMission(machine, config, mission, purpose),
     lockSettledMission: (mission, purpose) => lockSettledMission(machine, config, mission, purpose),

@@ -8,6 +8,7 @@ import { LazarusError } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { Registry } from "../registry/registry.ts";
 import { readSettings, type SnapshotSettings } from "./settings.ts";
+import type { Slots } from "./slots.ts";
 import { openVault, type Vault } from "./vault/vault.ts";
 
 /** One open mission: its cell, vault, settings and machine. */
@@ -29,6 +30,8 @@ export interface MissionContext {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Runs `work` on the registry. Never throws: the registry is a cache, and a failed write is reported, not fatal. */
   readonly record: (work: (registry: RegistryWriter) => void) => void;
+  /** Held during heavy work, where one process works on many missions. Taken last, after all locks. */
+  readonly slots?: Slots | undefined;
 }
 
 export type RegistryWriter = Pick<Registry, "database" | "append">;
@@ -48,6 +51,7 @@ export interface MissionContextOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** Default: nothing is recorded; `rebuildRegistry` fills the index from the vaults. */
   readonly record?: MissionContext["record"];
+  readonly slots?: Slots;
 }
 
 export function openMissionContext(
@@ -76,6 +80,7 @@ export function openMissionContext(
     onProgress: options.onProgress ?? (() => {}),
     environment: options.environment ?? {},
     record: options.record ?? (() => {}),
+    slots: options.slots,
   };
 }
 

@@ -84,6 +84,7 @@ describe("the token", () => {
     const answer = await (await fetch(`${server.url}/health`)).json();
     expect(answer).toEqual({
       status: "ok",
+      oldest_unhandled_death_seconds: 0,
       uptime_seconds: expect.any(Number),
       version: "1.2.3",
       timestamp: expect.any(Number),

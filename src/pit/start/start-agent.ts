@@ -111,6 +111,7 @@ export async function startAgent(
   writeRecord(machine, config, begun);
   crashPoint("pit.start.recorded");
   noteStatus(context, mission, "running", `life ${epoch} started (${request.how})`);
+  using _ = await context.startSlots.acquire();
   const keeper = spawnKeeper(context, begun, {
     foreground: request.foreground === true,
     lifeLock,

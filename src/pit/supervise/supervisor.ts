@@ -1,5 +1,5 @@
-// Executes what due-actions.ts finds due, every tick. Work on one mission runs one task at a time; different missions run
-// concurrently, up to a limit. What a supervisor holds in memory is a cache or a timer: all decisions are on disk.
+// Executes what due-actions.ts finds due, every tick. Work on one mission runs one task at a time, and no mission waits for
+// another: only checkpoints and starts are limited, by slots that nobody keeps for long (src/snapshot/slots.ts). What a supervisor holds in memory is a cache or a timer: all decisions are on disk.
 import { beatJob } from "../../cell/job.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
 import { keepReserve } from "../../platform/reserve.ts";
@@ -42,15 +42,13 @@ export interface Supervisor {
 export const RESCAN_MS = 5000;
 const RETRY_MS = 30_000;
 const SHUTDOWN_MS = 60_000;
-/** Missions worked on at the same time: a checkpoint already uses all cores. */
-const CONCURRENCY = 4;
 
 export function createSupervisor(context: PitContext): Supervisor {
   const supervisor: Supervisor = {
     context,
     watchList: createWatchList(context.machine.processes),
     settings: createSettingsCache(context),
-    queue: createTaskQueue<MissionId>(CONCURRENCY, (mission) => attendNow(supervisor, mission)),
+    queue: createTaskQueue<MissionId>((mission) => attendNow(supervisor, mission)),
     attendAtMs: new Map(),
     problems: new Map(),
     hasChanged: createChangeDetector(context),

@@ -1,5 +1,5 @@
-// Tasks by key: one at a time per key, a few keys concurrently. Adding a key whose task is running runs it once more
-// afterwards. Tasks handle their own errors and never reject.
+// Tasks by key: one at a time per key, all keys concurrently, so that no key waits for another. Adding a key whose task is
+// running runs it once more afterwards. Tasks handle their own errors and never reject.
 
 export interface TaskQueue<Key> {
   /** Runs the key's task soon; calls before it starts are merged. */
@@ -10,7 +10,7 @@ export interface TaskQueue<Key> {
   idle(): Promise<void>;
 }
 
-export function createTaskQueue<Key>(concurrency: number, task: (key: Key) => Promise<void>): TaskQueue<Key> {
+export function createTaskQueue<Key>(task: (key: Key) => Promise<void>): TaskQueue<Key> {
   const waiting = new Map<Key, (() => Promise<void>)[]>();
   const requested = new Set<Key>();
   const running = new Set<Key>();
@@ -23,7 +23,6 @@ export function createTaskQueue<Key>(concurrency: number, task: (key: Key) => Pr
   };
   const start = () => {
     for (const [key, list] of waiting) {
-      if (running.size >= concurrency) return;
       if (running.has(key)) continue;
       const work = list.shift()!;
       if (list.length === 0) waiting.delete(key);

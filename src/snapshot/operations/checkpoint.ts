@@ -26,6 +26,7 @@ export async function takeCheckpoint(
   const { clock } = context.machine;
   const startMs = clock.monotonicMs();
   using locked = await lockVault(context, `checkpoint of ${context.mission}`);
+  using _ = await context.slots?.acquire();
   const captured = await capture(context, locked.lock, options);
   const pruned = (await pruneIfDue(context, locked.lock))?.removed.map(({ id }) => id) ?? [];
   recordCheckpoint(context, captured, { pruned, tookMs: Math.round(clock.monotonicMs() - startMs) });

@@ -1,0 +1,32 @@
+// Limits how many missions of one process do heavy work (CPU, disk) at the same time, so that a pit with many missions stays
+// responsive. First come, first served. A slot is only about load: whoever holds one for too long loses it and goes on, so a
+// mission with a slow disk keeps no other one waiting.
+import type { Clock } from "../platform/clock.ts";
+
+export interface Slots {
+  acquire(): Promise<Disposable>;
+}
+
+export function createSlots(clock: Clock, count: number, maxHoldMs: number): Slots {
+  let free = count;
+  const waiting: (() => void)[] = [];
+  const release = () => {
+    const next = waiting.shift();
+    if (next === undefined) free += 1;
+    else next();
+  };
+  return {
+    async acquire() {
+      if (free > 0) free -= 1;
+      else await new Promise<void>((resolve) => waiting.push(resolve));
+      const over = new AbortController();
+      const giveBack = () => {
+        if (over.signal.aborted) return;
+        over.abort();
+        release();
+      };
+      void clock.sleep(maxHoldMs, over.signal).then(giveBack, giveBack);
+      return { [Symbol.dispose]: giveBack };
+    },
+  };
+}
