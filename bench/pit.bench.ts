@@ -19,6 +19,7 @@ const LAUNCHER = join(import.meta.dirname, "..", "bin", "lazarus.js");
 const FILES = 10_000;
 const ROUNDS = 15;
 const AGENTS = 500;
+const MASS = 200;
 const WATCH_SECONDS = 20;
 const notes: string[] = [];
 
@@ -27,6 +28,7 @@ export const bench: Bench = {
 next life exists, after the checkpoint was taken and indexed. Then ${AGENTS} agents run while one pit watches them.`,
   prepare: (directory) => [
     { name: "SIGKILL → running again", measure: () => measureRevival(join(directory, "revival")) },
+    { name: `${MASS} agents killed at once`, measure: () => measureMassRevival(join(directory, "mass")) },
     { name: `${AGENTS} live agents`, measure: () => measureCrowd(join(directory, "crowd")) },
   ],
   notes: () => notes,
@@ -133,6 +135,50 @@ async function measureRevival(home: string): Promise<Score[]> {
     await stopMission(pitContext, mission, { checkpoint: false, graceSeconds: 0 });
     pitContext[Symbol.dispose]();
   }
+}
+
+/** Time until the last of them runs again, and the CPU time of the pit and all its children per revival. */
+async function measureMassRevival(home: string): Promise<Score[]> {
+  const { pitContext, open } = world(home, {
+    backoff_seconds: [0],
+    max_revivals_per_hour: 1e6,
+    alike_crashes_per_step: 1e6,
+    checkpoint_at_shutdown: false,
+  });
+  const names = Array.from({ length: MASS }, (_, n) => parseMissionId(`mass-${n}`));
+  let pit: ChildProcess | undefined;
+  try {
+    for (const name of names) await startMission(pitContext, orders(name));
+    pit = open();
+    await pause(5000);
+    const lives = new Map(names.map((name) => [name, readLife(pitContext.config, name)!]));
+    const before = machineTicks();
+    const start = performance.now();
+    for (const { agent } of lives.values()) process.kill(agent.pid, "SIGKILL");
+    const left = new Set(names);
+    while (left.size > 0) {
+      await pause(50);
+      for (const name of left)
+        if ((readLife(pitContext.config, name)?.epoch ?? 0) > lives.get(name)!.epoch) left.delete(name);
+    }
+    const tookMs = performance.now() - start;
+    const cpuMs = ((machineTicks() - before) * 10) / MASS;
+    return [
+      against(`${MASS} agents killed at once, until the last runs again`, tookMs, 20_000),
+      against("CPU time of the whole machine per revival", cpuMs, 35),
+    ];
+  } finally {
+    pit?.kill("SIGKILL");
+    for (const name of names)
+      await stopMission(pitContext, name, { checkpoint: false, graceSeconds: 0 }).catch(() => {});
+    pitContext[Symbol.dispose]();
+  }
+}
+
+/** Busy time of all cores: short processes, and those that nobody waits for, are counted too. */
+function machineTicks(): number {
+  const [, user, nice, system] = readFileSync("/proc/stat", "latin1").split(/\s+/);
+  return Number(user) + Number(nice) + Number(system);
 }
 
 async function measureCrowd(home: string): Promise<Score[]> {

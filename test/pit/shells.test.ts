@@ -32,7 +32,6 @@ function createKeeper(shell: readonly string[], { skip, onTestFinished }: TestCo
       {
         directory,
         epoch: 3,
-        keeperStart: "1",
         bootId: "boot",
         mission: "m1",
         cell: directory,

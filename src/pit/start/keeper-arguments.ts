@@ -11,7 +11,6 @@ export function readKeeperScript(): string {
 export interface KeeperArguments {
   readonly directory: string;
   readonly epoch: number;
-  readonly keeperStart: string;
   readonly bootId: string;
   readonly mission: string;
   readonly cell: string;
@@ -32,7 +31,6 @@ export function keeperArguments(options: KeeperArguments, command: readonly stri
   const values = [
     options.directory,
     options.epoch,
-    options.keeperStart,
     options.bootId,
     options.mission,
     options.cell,

@@ -1,18 +1,13 @@
-// Launches a keeper: becomes a child subreaper, keeps the life lock open, restores the signals that Node ignores, and execs
-// the shell that runs keeper.sh. Pid, start time and lock stay the same; Node's memory is freed. Without subreapers in the
-// kernel the keeper cannot follow a process that leaves its session.
+// Launches a keeper with Node, where launcher.ts does not choose Perl: becomes a child subreaper, keeps the life lock open,
+// restores the signals that Node ignores, and execs the shell that runs keeper.sh. Pid, start time and lock stay the same;
+// Node's memory is freed. Without subreapers in the kernel the keeper cannot follow a process that leaves its session.
 
 import { posixSupport } from "../../platform/posix.ts";
-import { systemProcesses } from "../../platform/process-identity.ts";
 
 const LIFE_LOCK_FD = 3;
 const SIGPIPE = 13;
 const SIGXFSZ = 25;
-/** Positions in keeperArguments. */
-const KEEPER_START = 2;
-const BOOT_ID = 3;
 
-const [script = "", ...args] = process.argv.slice(2);
 const support = posixSupport();
 if (support.ok) {
   const { posix } = support;
@@ -21,7 +16,4 @@ if (support.ok) {
   posix.restoreSignal(SIGXFSZ);
   if (process.platform === "linux") posix.becomeSubreaper();
 }
-const { startTime, bootId } = systemProcesses.self();
-args[KEEPER_START] = startTime;
-args[BOOT_ID] = bootId;
-process.execve!("/bin/sh", ["sh", script, ...args], process.env as Record<string, string>);
+process.execve!("/bin/sh", ["sh", ...process.argv.slice(2)], process.env as Record<string, string>);

@@ -4,21 +4,21 @@
 # digest: an upgrade never changes the script under a running shell. Supported shells: dash, bash, busybox.
 #
 # Open descriptors: 3 the life lock, as long as the keeper lives; 4 the log; 5 the caller's stderr. The agent gets none of
-# them. keeper-launch.ts made this process a child subreaper, so what the agent leaves behind becomes its child; where
+# them. launcher.ts made this process a child subreaper, so what the agent leaves behind becomes its child; where
 # there is a control group for this life, the agent is in it and the keeper is not. The keeper kills all of that before it
 # exits.
 #
 # Exit statuses are the shell's: 128 + n for signal n. A program that exits with such a code counts as killed.
 #
 # Variables start with _, because those that the keeper sets must not change the agent's environment.
-# shellcheck disable=SC2086 # words are split on purpose where variables are not quoted
+# shellcheck disable=SC2046,SC2086 # words are split on purpose where variables are not quoted
 _mask=$(umask) _path=$PATH
 umask 077
 PATH=/usr/bin:/bin:$PATH
-_dir=$1 _epoch=$2 _kstart=$3 _boot=$4 _mission=$5 _cell=$6 _work=$7 _log=$8 _limit=$9
+_dir=$1 _epoch=$2 _boot=$3 _mission=$4 _cell=$5 _work=$6 _log=$7 _limit=$8 _count=$9
 shift 9
-_count=$1 _heart=$2 _every=$3 _grace=$4 _token=$5 _group=$6
-shift 6
+_heart=$1 _every=$2 _grace=$3 _token=$4 _group=$5
+shift 5
 _keeper=$$
 exec 5>&2 2>/dev/null
 # Started by the agent of another mission: leave its control group.
@@ -44,9 +44,13 @@ myself() {
     set -- ${_stat##*) }
     _parent=$2 _start=${20}
   else
-    _pid=$(exec sh -c 'echo $PPID') _start='' _parent=''
+    _pid=$(exec sh -c 'echo $PPID') _parent=''
+    set -- $(ps -o lstart= -p "$_pid")
+    _start=$*
   fi
 }
+myself
+_kstart=$_start
 # The write offset is cheap to read but stays after a truncation, so a large one is checked against the file.
 log_size() {
   _size=

@@ -14,7 +14,6 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { createFile, makeDirectory, sweepTemporaries } from "../../platform/durable.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Lock, tryAcquireLock } from "../../platform/lock.ts";
-import { workerUrl } from "../../platform/worker-module.ts";
 import { finishRestore } from "../../snapshot/operations/lock.ts";
 import { noteStatus, type PitContext } from "../context.ts";
 import { agentLog } from "../paths.ts";
@@ -27,6 +26,7 @@ import type { PitSettings } from "../settings.ts";
 import { agentEnvironment } from "./agent-environment.ts";
 import { findObstacle } from "./find-obstacle.ts";
 import { keeperArguments, readKeeperScript } from "./keeper-arguments.ts";
+import { chooseLauncher } from "./launcher.ts";
 
 export interface StartRequest {
   readonly how: RecordedLife["how"];
@@ -206,9 +206,7 @@ function spawnKeeper(
       // As the kernel names it, so that the keeper can compare.
       directory: realpathSync.native(agentPaths(config, mission).directory),
       epoch,
-      // Set by the launcher, which becomes the keeper.
-      keeperStart: "",
-      bootId: "",
+      bootId: machine.processes.bootId(),
       mission,
       cell: cell.root,
       workingDirectory: record.cwd ?? cell.worktree,
@@ -223,18 +221,14 @@ function spawnKeeper(
     },
     command,
   );
-  const launcher = workerUrl("keeper-launch", import.meta.url).pathname;
+  const launcher = chooseLauncher(foreground, Object.keys(env));
   const stream = foreground ? "inherit" : "ignore";
-  const keeper = spawn(
-    process.execPath,
-    ["--no-warnings", decodeURIComponent(launcher), storeScript(context), ...keeperArgs],
-    {
-      cwd: config.run_dir,
-      detached: !foreground,
-      stdio: [stream, stream, stream, lifeLock.fd],
-      env,
-    },
-  );
+  const keeper = spawn(launcher.program, [...launcher.args, storeScript(context), ...keeperArgs], {
+    cwd: config.run_dir,
+    detached: !foreground,
+    stdio: [stream, stream, stream, lifeLock.fd],
+    env: { ...env, ...launcher.env },
+  });
   if (!foreground) keeper.unref();
   return keeper;
 }
