@@ -28,7 +28,7 @@ export type TreeChanges = ReadonlyMap<string, TocEntry | undefined>;
 
 /** SHA-256 of nothing. */
 export const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-const SHA256 = /^[0-9a-f]{64}$/;
+const SHA256_LENGTH = 64;
 
 export function mergeTables(tables: readonly Pick<Toc, "entries" | "removed">[]): TreeChanges {
   const changes = new Map<string, TocEntry | undefined>();
@@ -44,25 +44,34 @@ export function findFaults(below: Tree, tables: readonly Toc[], only?: ReadonlyS
   const changes = mergeTables(tables);
   const typeOf = (path: string) => (changes.has(path) ? changes.get(path)?.type : below.typeOf(path));
   const faults: TreeFault[] = [];
-  const added = new Map<string, number>();
+  /** No longer directories: how many of their entries the layers change. */
+  const replaced = new Map<string, number>();
   let lastParent = "";
   for (const [path, entry] of changes) {
+    if (entry?.type !== "directory" && path !== "." && below.childCount(path) > 0) replaced.set(path, 0);
     const parent = parentPath(path);
-    const gained = Number(entry !== undefined) - Number(below.typeOf(path) !== undefined);
-    if (gained !== 0 && path !== ".") added.set(parent, (added.get(parent) ?? 0) + gained);
     if (entry === undefined || (parent === lastParent && path !== ".")) continue;
     const type = path === "." ? entry.type : parent === "." ? "directory" : typeOf(parent);
     if (type === "directory") lastParent = parent;
     else if (only?.has(path) ?? true) faults.push({ path, problem: `is below ${describe(type)}` });
   }
-  for (const [path, entry] of changes) {
-    if (entry?.type === "directory" || path === ".") continue;
-    // What the layers add below it was reported above; what is left was below it before.
-    if (below.childCount(path) + (added.get(path) ?? 0) <= 0) continue;
-    for (const child of below.children(path))
-      if (!changes.has(child)) faults.push({ path: child, problem: `is below ${describe(entry?.type)}` });
-  }
+  if (replaced.size > 0) faults.push(...findLeftBehind(below, changes, replaced));
   for (const table of tables) faults.push(...misplacedBytes(table, only));
+  return faults;
+}
+
+/** Entries that stay below a path that is no longer a directory. */
+function findLeftBehind(below: Tree, changes: TreeChanges, replaced: Map<string, number>): TreeFault[] {
+  for (const path of changes.keys()) {
+    const known = replaced.get(parentPath(path));
+    if (known !== undefined && below.typeOf(path) !== undefined) replaced.set(parentPath(path), known + 1);
+  }
+  const faults: TreeFault[] = [];
+  for (const [path, changed] of replaced) {
+    if (below.childCount(path) === changed) continue;
+    const problem = `is below ${describe(changes.get(path)?.type)}`;
+    for (const child of below.children(path)) if (!changes.has(child)) faults.push({ path: child, problem });
+  }
   return faults;
 }
 
@@ -75,7 +84,7 @@ function misplacedBytes({ entries, members }: Toc, only: ReadonlySet<string> | u
   const end = members.reduce((sum, { raw }) => sum + raw, 0);
   for (const { path, type, sha256, at, length = 0 } of entries) {
     if (type !== "file" || !(only?.has(path) ?? true)) continue;
-    if (!SHA256.test(sha256)) faults.push({ path, problem: "has no digest" });
+    if (sha256.length !== SHA256_LENGTH) faults.push({ path, problem: "has no digest" });
     else if (at === undefined && sha256 !== EMPTY_SHA256) faults.push({ path, problem: "has no content" });
     else if (at !== undefined && at + length > end)
       faults.push({ path, problem: "extends beyond the end of its layer" });
