@@ -2,7 +2,7 @@
 // system calls of the operation itself, which the seed chooses, so that a failure can be replayed; in a *live* race another
 // process makes them all the time. Every published checkpoint is restored elsewhere and compared with the cell:
 // - paths that nothing touched, as an independent lister saw them, are restored exactly;
-// - every token is there exactly once, or a flaw names where it was;
+// - every token is there exactly once, or a flaw names where it was, and no restore destroys the only copy of one;
 // - nothing that links point to was read or changed.
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
@@ -71,15 +71,20 @@ export async function plannedRestore(seed: number): Promise<void> {
   await explain(seed, race, async () => {
     const { ref } = await lab.checkpoint({ git: false });
     for (let i = 0; i < 6; i += 1) log.push(`before: ${mutate(tree, random, INSIDE)}`);
+    const before = findTokens(lab.cell);
+    const kept = [lab.cell, tree.elsewhere];
     try {
       const { safety } = await duringCalls(race, () => restoreCell(lab.context, { checkpoint: ref.id }));
-      if (safety !== null) removeTree(await lab.restored(safety.id));
+      if (safety !== null) kept.push(await lab.restored(safety.id));
     } catch (error) {
       // The cell may change so that the restore must be refused; a defect is never an error of this kind.
       if (!(error instanceof LazarusError) || error.code === "INTERNAL") throw error;
       log.push(`the restore was refused: ${error.message}`);
     }
     checkOutside(race);
+    const contents = new Set(kept.flatMap(contentsBelow));
+    for (const name of before.keys())
+      expect(contents, `the restore destroyed the only copy of ${name}`).toContain(name.replace("-", " "));
     await restoreCell(lab.context, { checkpoint: ref.id });
     const wanted = await lab.restored(ref.id);
     if (canCompare) expect(ordinary(listTree(lab.cell))).toEqual(ordinary(listTree(wanted)));
@@ -232,6 +237,11 @@ function checkOutside({ tree }: Race, restored?: string): void {
   for (const { path, type } of pathsBelow(restored))
     if (type === "file")
       expect(fs.readFileSync(path, "utf8"), relative(restored, path)).not.toBe(OUTSIDE_CONTENT);
+}
+
+function contentsBelow(directory: string): string[] {
+  const files = pathsBelow(directory).filter(({ type }) => type === "file");
+  return files.map(({ path }) => fs.readFileSync(path, "utf8"));
 }
 
 /** What a restore sets aside stays in the cell. */
