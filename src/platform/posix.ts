@@ -1,7 +1,6 @@
 // POSIX calls that Node lacks, through libc: flock, nanosecond times, xattrs, statx, FIFOs, sparse files, pidfds. The only
 // file that loads koffi. Loading takes about 10 ms, so it happens on the first call and never on the CLI's hot path.
-// Where the library or a call is missing, `posixSupport()` says why, and callers report the degradation (INV-6). Paths
-// are bytes, so names that are not UTF-8 work too.
+// Where the library or a call is missing, `posixSupport()` says why, and callers report it (INV-6). Paths are bytes.
 import { createRequire } from "node:module";
 import type { FilePath } from "./disk.ts";
 
@@ -25,6 +24,8 @@ export interface Posix {
   setXattr(path: FilePath, name: string, value: Uint8Array): void;
   removeXattr(path: FilePath, name: string): void;
   makeFifo(path: FilePath, mode: number): void;
+  /** Opens a file below an open directory, if no component of its path is a link. Negative on any failure (Linux only). */
+  openBeneath(directory: number, path: string, flags: number): number;
   /** The next range of data at or after `offset`; undefined when only a hole follows. */
   nextData(fd: number, offset: number): { start: number; end: number } | undefined;
   /** Syncs the whole file system of an open file: one call instead of an fsync per file. */
@@ -128,12 +129,14 @@ const NS_PER_SECOND = 1_000_000_000n;
 const AT_EMPTY_PATH = 0x1000;
 const STATX_BASIC_STATS = 0x7ff;
 
-type FileCalls = Pick<Posix, "tryLock" | "setTimes" | "statx" | "makeFifo" | "nextData" | "syncFileSystem">;
+type FileCalls = Omit<Posix, keyof ReturnType<typeof bindXattrs> | keyof ProcessCalls | "sendDatagram">;
 
 function bindFiles({ darwin, func, lazy, lastCode, fail }: Libc): FileCalls {
   const flock = func("int flock(int fd, int operation)");
   const utimensat = func("int utimensat(int dirfd, const void *path, const void *times, int flags)");
   const statx = lazy("int statx(int fd, const char *path, int flags, uint mask, void *into)");
+  const openat2 = lazy("long syscall(long number, int fd, const char *path, const void *how, size_t size)");
+  const how = Buffer.alloc(24).fill(0x0c, 16, 17); // RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS
   const mkfifo = func("int mkfifo(const void *path, uint mode)");
   // macOS can only sync all file systems at once.
   const syncfs = darwin ? func("void sync()") : func("int syncfs(int fd)");
@@ -146,10 +149,8 @@ function bindFiles({ darwin, func, lazy, lastCode, fail }: Libc): FileCalls {
   let hasStatx = !darwin;
   return {
     tryLock(fd, mode = "exclusive") {
-      if (flock(fd, LOCK[mode] | LOCK.nonBlocking) === 0) return true;
-      const code = lastCode();
-      if (code === "EAGAIN" || code === "EWOULDBLOCK") return false;
-      throw new PosixError("flock", code);
+      const done = flock(fd, LOCK[mode] | LOCK.nonBlocking) === 0;
+      return done || (/^(EAGAIN|EWOULDBLOCK)$/.test(lastCode()) ? false : fail("flock"));
     },
     setTimes(path, atimeNs, mtimeNs) {
       putTimespec(timespecs, 0, atimeNs);
@@ -164,6 +165,10 @@ function bindFiles({ darwin, func, lazy, lastCode, fail }: Libc): FileCalls {
         hasStatx = false;
         return false;
       }
+    },
+    openBeneath(directory, path, flags) {
+      how.writeUInt32LE(flags, 0);
+      return darwin ? -1 : Number(openat2(437, directory, path, how, how.length));
     },
     makeFifo(path, mode) {
       if (mkfifo(cPath(path), mode) !== 0) fail("mkfifo", path);
@@ -187,13 +192,8 @@ function bindFiles({ darwin, func, lazy, lastCode, fail }: Libc): FileCalls {
 
 /** Floor division: times before 1970 need a non-negative nanosecond part. */
 function putTimespec(timespecs: Buffer, offset: number, ns: bigint): void {
-  let seconds = ns / NS_PER_SECOND;
-  let rest = ns % NS_PER_SECOND;
-  if (rest < 0n) {
-    seconds -= 1n;
-    rest += NS_PER_SECOND;
-  }
-  timespecs.writeBigInt64LE(seconds, offset);
+  const rest = ((ns % NS_PER_SECOND) + NS_PER_SECOND) % NS_PER_SECOND;
+  timespecs.writeBigInt64LE((ns - rest) / NS_PER_SECOND, offset);
   timespecs.writeBigInt64LE(rest, offset + 8);
 }
 

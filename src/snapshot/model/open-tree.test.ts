@@ -100,6 +100,24 @@ describe("an open tree", () => {
     expect(openHere()).toBe(before);
   });
 
+  it("opens files, and no file behind a link", () => {
+    using tree = new OpenTree(root);
+    const opened = (path: string) => {
+      const fd = tree.openFile(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW);
+      try {
+        return fs.readFileSync(fd, "utf8");
+      } finally {
+        fs.closeSync(fd);
+      }
+    };
+    expect(opened("a/b/file")).toBe("inside");
+    fs.symlinkSync(join(top, "outside"), join(root, "link"));
+    fs.symlinkSync("b/file", join(root, "a/last"));
+    expect(codeOf(() => opened("link/file"))).toBe("ENOTDIR");
+    expect(codeOf(() => opened("a/last"))).toBe("ELOOP");
+    expect(codeOf(() => opened("a/missing"))).toBe("ENOENT");
+  });
+
   it("shows every directory that it opens, parents first", () => {
     const seen: string[] = [];
     using tree = new OpenTree(root, { onOpen: (path) => seen.push(path) });

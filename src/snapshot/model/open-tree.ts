@@ -14,11 +14,14 @@ import {
   statSync,
 } from "node:fs";
 import { systemErrorCode } from "../../platform/errors.ts";
+import { type Posix, posixSupport } from "../../platform/posix.ts";
 import { joinPath, parentPath, systemPath } from "./path-bytes.ts";
 
 const isDarwin = process.platform === "darwin";
 /** Only names the file: needs no permission on it and does not open a FIFO. Node has no constant for it. */
 const O_PATH = process.platform === "linux" ? 0o10000000 : 0;
+/** Node adds it to every file that it opens itself. */
+const O_CLOEXEC = 0o2000000;
 const REACH = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | O_PATH;
 const REACH_DIRECTORY = REACH | constants.O_DIRECTORY;
 /** Open descriptors per tree. Paths arrive sorted, so a few directories are enough. */
@@ -67,6 +70,17 @@ export class OpenTree implements Disposable {
     if (path === ".") return this.directory(path);
     const slash = path.lastIndexOf("/");
     return `${this.enter(slash < 0 ? "." : path.slice(0, slash)).anchor}/${path.slice(slash + 1)}`;
+  }
+
+  /** Opens a file. One system call where Linux has openat2, which a sandbox may forbid; then through `at`. */
+  openFile(path: string, flags: number): number {
+    const name = systemPath(path);
+    if (posix === undefined) posix = loadPosix();
+    const fd =
+      typeof name === "string" && posix !== null
+        ? posix.openBeneath(this.top.fd, name, flags | O_CLOEXEC)
+        : -1;
+    return fd >= 0 ? fd : openSync(systemPath(this.at(path)), flags);
   }
 
   /** A path to a directory itself, for any system call and as the prefix of names in it. */
@@ -138,6 +152,13 @@ export class OpenTree implements Disposable {
     }
     return { fd: -1, anchor: path === "." ? this.root : `${this.root}/${path}` };
   }
+}
+
+let posix: Posix | null | undefined;
+
+function loadPosix(): Posix | null {
+  const support = posixSupport();
+  return support.ok && process.platform === "linux" ? support.posix : null;
 }
 
 function systemAnchor(fd: number): string {

@@ -31,9 +31,9 @@ export function livePath(tree: OpenTree, item: CaptureItem): string | Buffer {
 }
 
 /** Opens the file itself, or the copy of a database. */
-export function openItem(item: CaptureItem, live: string | Buffer): number {
-  const isCopied = item.source !== undefined && item.source !== LIVE_FILE;
-  return openSync(isCopied ? systemPath(item.source) : live, READ_FLAGS);
+export function openItem(tree: OpenTree, { path, source }: CaptureItem): number {
+  const isCopied = source !== undefined && source !== LIVE_FILE;
+  return isCopied ? openSync(systemPath(source), READ_FLAGS) : tree.openFile(path, READ_FLAGS);
 }
 
 /** Reused: a thread describes one path at a time. */

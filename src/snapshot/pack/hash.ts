@@ -28,7 +28,7 @@ let hashBuffer: Buffer | undefined;
 function hashItem(tree: OpenTree, item: CaptureItem): CapturedItem {
   const live = livePath(tree, item);
   if (item.type !== "file") return describeOther(item, live);
-  const fd = openItem(item, live);
+  const fd = openItem(tree, item);
   try {
     const before = statOpen(fd, createStat());
     const described = describeFile(item, live, before, fd);

@@ -169,7 +169,7 @@ function openUnit(
 
 function openLarge(tree: OpenTree, leader: CaptureItem, links: readonly CaptureItem[]): LargeFile {
   const live = livePath(tree, leader);
-  const fd = openItem(leader, live);
+  const fd = openItem(tree, leader);
   try {
     const stat = statWhenQuiet(fd);
     const described = describeFile(leader, live, stat, fd);

@@ -74,18 +74,17 @@ function packItem(
     writeHeader(tar, entry, { linkTo: leader.entry.path, storedSize: 0 });
     return { ...leader, entry };
   }
-  const file = livePath(tree, item);
-  if (item.type === "file") return packFile(item, file, tar);
-  const found = describeOther(item, file);
+  if (item.type === "file") return packFile(tree, item, tar);
+  const found = describeOther(item, livePath(tree, item));
   writeHeader(tar, found.entry, { storedSize: 0 });
   return found;
 }
 
-function packFile(item: CaptureItem, live: string | Buffer, tar: TarBuffer): CapturedItem {
+function packFile(tree: OpenTree, item: CaptureItem, tar: TarBuffer): CapturedItem {
   const start = tar.length;
   for (let attempt = 1; ; attempt += 1) {
     tar.length = start;
-    const found = packFileOnce(item, live, tar);
+    const found = packFileOnce(tree, item, tar);
     if (found.torn === undefined || attempt === ATTEMPTS) return found;
   }
 }
@@ -94,8 +93,9 @@ function packFile(item: CaptureItem, live: string | Buffer, tar: TarBuffer): Cap
 const before = createStat();
 const after = createStat();
 
-function packFileOnce(item: CaptureItem, live: string | Buffer, tar: TarBuffer): CapturedItem {
-  const fd = openItem(item, live);
+function packFileOnce(tree: OpenTree, item: CaptureItem, tar: TarBuffer): CapturedItem {
+  const live = livePath(tree, item);
+  const fd = openItem(tree, item);
   try {
     const found = describeFile(item, live, statOpen(fd, before), fd);
     const { size, extents } = found.entry;
@@ -149,7 +149,7 @@ function readPiece(task: PieceTask): { raw: Uint8Array; signature: string; short
   let short = true;
   try {
     using tree = new OpenTree(task.root);
-    const fd = openItem(task.item, livePath(tree, task.item));
+    const fd = openItem(tree, task.item);
     try {
       readInto(fd, tar, task.offset, task.length);
       signature = signatureOf(statOpen(fd, after));
