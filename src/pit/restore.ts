@@ -77,11 +77,11 @@ export interface RestoreRequest {
 export async function restoreMission(
   context: PitContext,
   mission: MissionId,
-  { checkpoint, paths = [], stop = false }: RestoreRequest = {},
+  { checkpoint: text, paths = [], stop = false }: RestoreRequest = {},
 ): Promise<RestoreResult> {
   const missionContext = context.openMission(mission);
-  // Before anything is stopped.
-  if (stop) findTarget(missionContext, checkpoint);
+  // Before anything is stopped: afterwards, the checkpoint of the stop is the latest.
+  const checkpoint = stop ? findTarget(missionContext, text).id : text;
   const restore = (heldLock?: Lock) =>
     restoreCell(missionContext, { checkpoint, paths, ...(heldLock && { heldLock }) });
   return stop ? (await restoreStopped(context, mission, restore)).result : restore();

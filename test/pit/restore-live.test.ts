@@ -12,6 +12,7 @@ import { systemMachine } from "../../src/platform/machine.ts";
 import { openMission, openVault } from "../../src/snapshot/open-mission.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { BUILT, LAUNCHER } from "../cli/hermetic.ts";
+import { askRaw } from "../http/test-server.ts";
 import { createPitWorld, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;
@@ -53,7 +54,8 @@ it("--stop stops the agent, restores and revives it, and undo does the same", as
   await world.until("its work", () => lives() === 1);
   const { stdout } = await world.call(["checkpoint", "m1"]);
   writeFileSync(inCell("worktree/later"), "");
-  const restored = await world.call(["restore", "m1", stdout.trim(), "--stop"]);
+  // The latest checkpoint is the latest from before the stop.
+  const restored = await world.call(["restore", "m1", "--stop"]);
   expect([restored.exit, restored.stderr]).toEqual([0, expect.stringContaining("running again as life 2")]);
   await world.until("the second life", () => lives() === 2);
   expect([existsSync(inCell("worktree/later")), existsSync(inCell("worktree/last"))]).toEqual([false, false]);
@@ -68,6 +70,22 @@ it("--stop stops the agent, restores and revives it, and undo does the same", as
   // An unknown checkpoint is refused before anything is stopped.
   expect((await world.call(["restore", "m1", "20011231", "--stop"])).exit).toBe(6);
   expect([world.state("m1"), world.life("m1").epoch]).toEqual(["running", 3]);
+});
+
+it("over HTTP: 423 under a live agent, unless stop is true", async () => {
+  await world.openPit();
+  await world.call(["run", "m1", "-d", "--", "sleep", "777"]);
+  const socketPath = join(world.home, "run", "pit.sock");
+  await world.until("the socket", () => existsSync(socketPath));
+  const path = "/v1/missions/m1/restore";
+  const post = (body: object) =>
+    askRaw({ socketPath, path, method: "POST", headers: { host: "localhost" }, body: JSON.stringify(body) });
+  const refused = await post({});
+  expect([refused.status, JSON.parse(refused.body).code]).toEqual([423, "AGENT_RUNNING"]);
+  const restored = await post({ stop: true });
+  expect(restored.status).toBe(200);
+  expect(JSON.parse(restored.body).checkpoint).toBe(world.checkpoints("m1")[0]?.checkpoint_id);
+  await world.until("the second life", () => world.life("m1").epoch === 2 && world.state("m1") === "running");
 });
 
 it("a revival finishes a restore that was killed half-way before it starts the agent", async () => {

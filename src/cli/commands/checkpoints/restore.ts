@@ -62,11 +62,11 @@ export const command = defineCommand({
     if (options.to !== undefined) return await restoreElsewhere(context, missionContext, request, options.to);
     if (options["dry-run"])
       return preview(context, missionContext, await previewRestore(missionContext, request));
-    // Before anything is stopped.
-    if (options.stop) findTarget(missionContext, args.checkpoint);
-    else warnIfAlive(context, missionContext);
+    // Before anything is stopped: afterwards, the checkpoint of the stop is the latest.
+    const checkpoint = options.stop ? findTarget(missionContext, args.checkpoint).id : args.checkpoint;
+    if (!options.stop) warnIfAlive(context, missionContext);
     const result = await restoreWithStop(context, missionContext, options.stop, (heldLock) =>
-      restoreCell(missionContext, { ...request, ...(heldLock && { heldLock }) }),
+      restoreCell(missionContext, { ...request, checkpoint, ...(heldLock && { heldLock }) }),
     );
     missionContext.endProgress();
     const { target, safety, changes } = result;
