@@ -23,6 +23,7 @@ import { type AgentState, describeError, nextAction, stateOf } from "./describe.
 import { readEffectFacts } from "./effect-facts.ts";
 import { createInactiveLookup } from "./inactive.ts";
 import { agentLog, pitLockFile } from "./paths.ts";
+import { isInForeground } from "./record/pending.ts";
 import type { MissionRecord } from "./record/record.ts";
 import { listAgentMissions, readRecord } from "./record/store.ts";
 
@@ -130,7 +131,10 @@ function view(
     ).length,
     revive: record?.revive ?? null,
     wish: record?.wish ?? null,
-    next_action: problem === null ? nextAction(record, state, nowMs, pitRuns) : "for details: lazarus why",
+    next_action:
+      problem === null
+        ? nextAction(record, state, nowMs, pitRuns || isInForeground(machine.processes, record))
+        : "for details: lazarus why",
     record: record === undefined ? null : redactEnvironment(record),
     problem,
   };

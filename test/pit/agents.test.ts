@@ -39,7 +39,7 @@ describe("an agent in the foreground", () => {
     // Not `exit`, which may come before the end of the output.
     const exit = await new Promise((resolve) => child.once("close", (code) => resolve(code)));
     expect({ exit, out }).toEqual({ exit: 9, out: "got a word\nasked\n" });
-    expect(world.state("m1")).toBe("asking");
+    expect(world.state("m1")).toBe("stopped");
   });
 
   it("knows its mission, epoch and cell", () => {

@@ -1,11 +1,17 @@
-// A caller that runs an agent in the foreground waits for that life only, not for a revival.
-import { afterAll, beforeAll, expect, it } from "vitest";
+// Agents in the foreground: Ctrl-C is the user's stop, a crash is revived in the same terminal, and a pit takes over when
+// the terminal is gone. Attaching never affects the agent.
+import { type ChildProcess, spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { reviveMission } from "../../src/pit/actions.ts";
-import { openSignalRelay, waitForAgent } from "../../src/pit/foreground.ts";
+import { endedByRequest, openSignalRelay, waitForAgent } from "../../src/pit/foreground.ts";
 import { startMission } from "../../src/pit/start-mission.ts";
 import { stopMission } from "../../src/pit/stop.ts";
+import { LAUNCHER } from "../cli/hermetic.ts";
 import { startTestServer, type TestServer } from "../http/test-server.ts";
+import { createPitWorld, type PitWorld } from "./pit-world.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -31,10 +37,140 @@ it("returns the status of the first life when a pit has already started the next
   const next = await reviveMission(pitContext, mission);
   expect(next.outcome).toBe("started");
   try {
-    using relay = openSignalRelay();
+    using relay = openSignalRelay(pitContext.machine.clock);
     const end = await waitForAgent(pitContext, mission, first, relay);
     expect(end).toMatchObject({ status: 5, revivedAs: 2, record: undefined, problem: undefined });
   } finally {
     await stopMission(pitContext, mission, { checkpoint: false, graceSeconds: 0 });
   }
+});
+
+it("an end counts as requested from the signal itself, or within the grace period after it", () => {
+  const request = { signal: "SIGINT", atMs: 10_000 } as const;
+  const ended = (signal: string | null, endedMs: number) =>
+    endedByRequest({ signal, endedMs }, request, 5000);
+  expect(ended("SIGINT", 10_100)).toBe(true);
+  expect(ended(null, 12_000)).toBe(true);
+  expect(ended("SIGSEGV", 60_000)).toBe(false);
+  expect(ended(null, 60_000)).toBe(false);
+  expect(endedByRequest({ signal: "SIGINT", endedMs: 1 }, undefined, 5000)).toBe(false);
+});
+
+describe("from the command line", () => {
+  let world: PitWorld;
+  beforeEach(() => {
+    world = createPitWorld();
+  });
+  afterEach(() => world.close());
+
+  const sh = (script: string) => ["--", "sh", "-c", script];
+  const configure = (pit: object) => writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit }));
+
+  /** In its own process group, like a job of an interactive shell. */
+  function open(...words: string[]) {
+    const child: ChildProcess = spawn(process.execPath, [LAUNCHER, ...words], {
+      cwd: world.cwd,
+      env: world.env,
+      detached: true,
+    });
+    const texts = { out: "", err: "" };
+    child.stdout!.on("data", (chunk) => {
+      texts.out += chunk;
+    });
+    child.stderr!.on("data", (chunk) => {
+      texts.err += chunk;
+    });
+    // Not `exit`, which may come before the end of the output.
+    const closed = new Promise<number | null>((resolve) => child.once("close", resolve));
+    /** To the whole group, as a terminal sends it. */
+    const signal = (name: NodeJS.Signals) => process.kill(-child.pid!, name);
+    return { child, texts, closed, signal };
+  }
+
+  it("Ctrl-C is a stop, and nothing is revived", async () => {
+    configure({ backoff_seconds: [0] });
+    await world.openPit();
+    const { texts, closed, signal } = open(
+      "run",
+      "m1",
+      "--revive",
+      "yes",
+      ...sh("echo begun; exec sleep 600"),
+    );
+    await world.until("its output", () => texts.out === "begun\n");
+    signal("SIGINT");
+    expect(await closed).toBe(130);
+    expect(texts.err).toContain("m1 is stopped (killed by SIGINT); start it again with: lazarus revive m1\n");
+    expect(world.state("m1")).toBe("stopped");
+    expect(world.record("m1")).toMatchObject({
+      wish: "stopped",
+      end: { epoch: 1 },
+      decision: { at_ms: null },
+    });
+    expect(world.run(["why", "m1"]).stdout).toContain("m1 was stopped by you (killed by SIGINT).");
+  });
+
+  it("a crash is revived in the same terminal, also while a pit is running", async () => {
+    configure({ backoff_seconds: [0] });
+    await world.openPit();
+    const script =
+      'echo "life $LAZARUS_EPOCH"; [ "$LAZARUS_EPOCH" = 1 ] && kill -9 $$; read line; echo "got $line"; exit 78';
+    const { child, texts, closed } = open("run", "m1", "--revive", "yes", ...sh(script));
+    await world.until("its second life", () => texts.out === "life 1\nlife 2\n");
+    expect(world.record("m1").life).toMatchObject({ epoch: 2, foreground: { pid: child.pid } });
+    child.stdin!.write("a word\n");
+    expect(await closed).toBe(78);
+    expect(texts.out).toBe("life 1\nlife 2\ngot a word\n");
+    expect(texts.err).toContain("m1: killed by SIGKILL; crash checkpoint ");
+    expect(world.log("m1")).toBe("");
+  });
+
+  it("Ctrl-C during the backoff is a stop", async () => {
+    configure({ backoff_seconds: [600] });
+    const { texts, closed, signal } = open("run", "m1", "--revive", "yes", ...sh("exit 3"));
+    await world.until("the wait", () => texts.err.includes("Ctrl-C stops it"));
+    expect(world.state("m1")).toBe("waiting");
+    signal("SIGINT");
+    expect(await closed).toBe(3);
+    expect(world.state("m1")).toBe("stopped");
+  });
+
+  it("a revival by the user during the backoff runs in the background, and the command ends", async () => {
+    configure({ backoff_seconds: [600] });
+    const script = '[ "$LAZARUS_EPOCH" = 1 ] && exit 3; exec sleep 600';
+    const { texts, closed } = open("run", "m1", "--revive", "yes", ...sh(script));
+    await world.until("the wait", () => texts.err.includes("Ctrl-C stops it"));
+    expect(world.run(["revive", "m1"]).exit).toBe(0);
+    expect(await closed).toBe(3);
+    expect(texts.err).toContain("m1 continues in the background as life 2");
+    expect(world.state("m1")).toBe("running");
+  });
+
+  it("when the terminal is gone, the pit revives the agent in the background", async () => {
+    configure({ backoff_seconds: [0] });
+    await world.openPit();
+    const { texts, closed, signal } = open(
+      "run",
+      "m1",
+      "--revive",
+      "yes",
+      ...sh('echo "life $LAZARUS_EPOCH"; exec sleep 600'),
+    );
+    await world.until("its output", () => texts.out === "life 1\n");
+    signal("SIGHUP");
+    expect(await closed).toBe(129);
+    await world.until("its second life", () => world.log("m1") === "life 2\n");
+    expect(world.record("m1")).toMatchObject({ wish: "running", life: { epoch: 2, foreground: null } });
+  });
+
+  it("Ctrl-C in attach detaches, and the agent keeps running", async () => {
+    world.run(["run", "m1", "-d", ...sh("while :; do echo tick; sleep 0.05; done")]);
+    const { texts, closed, signal } = open("attach", "m1");
+    await world.until("its output", () => texts.out.includes("tick"));
+    expect(texts.err).toContain("Ctrl-C detaches, the agent keeps running");
+    signal("SIGINT");
+    expect(await closed).toBe(0);
+    expect(texts.err).toContain("detached from m1; it keeps running; stop it with: lazarus stop m1\n");
+    expect(world.state("m1")).toBe("running");
+  });
 });

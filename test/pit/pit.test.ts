@@ -90,14 +90,6 @@ describe("the pit", () => {
     await world.until("life 2", inLife("m1", 2));
   });
 
-  it("revives a foreground agent without its terminal, and the caller gets the exit code", async () => {
-    await world.openPit();
-    const script = 'echo life $LAZARUS_EPOCH; [ "$LAZARUS_EPOCH" = 1 ] && exit 5; exec sleep 600';
-    const { exit, stdout } = world.run(["run", "m1", "--revive", "yes", ...sh(script)]);
-    expect({ exit, stdout }).toEqual({ exit: 5, stdout: "life 1\n" });
-    await world.until("life 2", () => world.log("m1") === "life 2\n");
-  });
-
   it("handles what happened while no pit was running", async () => {
     world.run(["run", "m1", "-d", "--revive", "yes", ...sh("exec sleep 600")]);
     process.kill(world.life("m1").agent.pid, "SIGKILL");

@@ -2,6 +2,8 @@
 // Plain data and pure transitions; store.ts reads and writes it, and unknown fields survive. After a kill between any two
 // writes, the record is enough to continue (INV-8).
 
+import type { ProcessIdentity } from "../../platform/process-identity.ts";
+
 export const REVIVE_MODES = ["yes", "no", "ask", "substitute"] as const;
 
 /** What to do when an agent dies. */
@@ -51,6 +53,8 @@ export interface RecordedLife {
   readonly token?: string;
   /** The control group of its processes; null where none can be created. */
   readonly cgroup?: string | null;
+  /** The command whose terminal the agent has: it handles the exit and revives the agent there. Null in the background. */
+  readonly foreground?: ProcessIdentity | null;
 }
 
 export interface RecordedEnd {

@@ -10,7 +10,7 @@ import type { Lock } from "../../platform/lock.ts";
 import { readRunPositions } from "../../run/stores/positions.ts";
 import type { PitContext } from "../context.ts";
 import { readEffectFacts } from "../effect-facts.ts";
-import type { MissionRecord, RecordedLife } from "../record/record.ts";
+import type { MissionRecord, RecordedDecision, RecordedLife } from "../record/record.ts";
 import { findRevivalObstacle } from "./find-obstacle.ts";
 import { fillPlaceholders } from "./resume-command.ts";
 import { writeResumeNote } from "./resume-note.ts";
@@ -24,6 +24,7 @@ export interface Revival {
   readonly reason: string;
   /** The mission's lock, which a step back needs. */
   readonly heldLock: Lock;
+  readonly foreground?: boolean;
 }
 
 /** Listed in the resume note. */
@@ -40,6 +41,7 @@ export async function reviveAgent(
   if (obstacle !== undefined) throw notStarted(mission, obstacle.reason, obstacle.hint);
   const started = await startAgent(context, record, {
     how: revival.how,
+    foreground: revival.foreground === true,
     prepare: (epoch) => prepareRevival(context, mission, record, revival, epoch),
   });
   context.recordEvent({
@@ -56,6 +58,22 @@ export async function reviveAgent(
     },
   });
   return started;
+}
+
+/** Acts on a recorded decision whose time has come. */
+export function reviveAsDecided(
+  context: PitContext,
+  { record, decision }: { readonly record: MissionRecord; readonly decision: RecordedDecision },
+  heldLock: Lock,
+  options: { readonly foreground?: boolean } = {},
+): Promise<Started> {
+  return reviveAgent(context, record.mission as MissionId, record, {
+    how: decision.action === "substitute" ? "substitute" : "revival",
+    stepBackTo: decision.step_back_to,
+    reason: decision.reason,
+    heldLock,
+    ...options,
+  });
 }
 
 /** Returns the command to start, and why it is not the resume command. */

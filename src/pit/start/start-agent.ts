@@ -105,6 +105,7 @@ export async function startAgent(
     ...(note === undefined ? {} : { note }),
     token,
     cgroup: createCgroup(token) ?? null,
+    foreground: request.foreground ? machine.processes.self() : null,
   });
   if (request.environment !== undefined) writeEnvironment(machine, config, mission, request.environment);
   crashPoint("pit.start.environment");

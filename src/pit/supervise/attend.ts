@@ -7,13 +7,16 @@ import type { Lock } from "../../platform/lock.ts";
 import type { PitContext } from "../context.ts";
 import { type ExitResult, handleExit } from "../death/handle-exit.ts";
 import { killAgent } from "../death/kill.ts";
+import { isAhead, isInForeground } from "../record/pending.ts";
 import { type MissionRecord, markStalled, nextStep } from "../record/record.ts";
 import { readRecord, writeRecord } from "../record/store.ts";
-import { reviveAgent } from "../start/revive.ts";
+import { reviveAsDecided } from "../start/revive.ts";
 import type { WatchList } from "./watch-list.ts";
 
 /** A keeper that is starting has written life.json by then. */
 const STARTING_MS = 200;
+/** How soon a pit notices that a foreground command is gone. */
+const FOREGROUND_MS = 1000;
 
 export interface AttendOptions {
   readonly watchList: WatchList;
@@ -36,19 +39,18 @@ export async function attendMission(
     return adopt(context, mission, record.life.epoch, options.watchList);
   options.watchList.remove(mission);
   if (record === undefined || nextStep(record) === "none") return undefined;
+  // Its own command handles the exit, and revives it in its terminal.
+  if (isInForeground(machine.processes, record)) return clock.nowMs() + FOREGROUND_MS;
   // Not due yet: no need for the lock.
   if (nextStep(record) === "wait" && isAhead(record, clock.nowMs())) return record.decision!.at_ms!;
   using lock = await context.lockMission(mission, `pit: end of ${mission}`);
-  const exit = await handleExit(context, readRecord(config, mission), { sleptUntilMs: options.sleptUntilMs });
+  const current = readRecord(config, mission);
+  if (isInForeground(machine.processes, current)) return clock.nowMs() + FOREGROUND_MS;
+  const exit = await handleExit(context, current, { sleptUntilMs: options.sleptUntilMs });
   if (exit.state === "none") return undefined;
   if (exit.state === "alive") return clock.nowMs();
   if (exit.state === "checkpoint-failed") throw exit.error;
   return await execute(context, exit, lock, options);
-}
-
-/** False also for a decision from the future: the clock was set back since, and handleExit restarts the wait. */
-function isAhead({ wish, decision }: MissionRecord, nowMs: number): boolean {
-  return wish === "running" && decision!.decided_ms <= nowMs && nowMs < decision!.at_ms!;
 }
 
 /** Acts on a decision whose time has come. */
@@ -65,12 +67,7 @@ async function execute(
     context.log(`${mission}: ${decision.action}: ${decision.reason}`);
     return acts ? decision.at_ms : undefined;
   }
-  const started = await reviveAgent(context, mission, record, {
-    how: decision.action === "substitute" ? "substitute" : "revival",
-    stepBackTo: decision.step_back_to,
-    reason: decision.reason,
-    heldLock,
-  });
+  const started = await reviveAsDecided(context, { record, decision }, heldLock);
   context.log(`${mission}: started life ${started.epoch}: ${decision.reason}`);
   return started.life === undefined ? clock.nowMs() : adopt(context, mission, started.epoch, watchList);
 }

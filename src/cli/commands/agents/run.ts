@@ -3,10 +3,15 @@ import { resolve } from "node:path";
 import { initCell } from "../../../cell/init.ts";
 import { describeDecision } from "../../../pit/death/why.ts";
 import { describeEnd } from "../../../pit/describe.ts";
-import { openSignalRelay, waitForAgent } from "../../../pit/foreground.ts";
+import {
+  type ForegroundEnd,
+  openSignalRelay,
+  runInForeground,
+  saveTerminal,
+} from "../../../pit/foreground.ts";
 import { agentLog } from "../../../pit/paths.ts";
 import type { Environment } from "../../../pit/record/environment.ts";
-import { REVIVE_MODES, type ReviveMode } from "../../../pit/record/record.ts";
+import { nextStep, REVIVE_MODES, type ReviveMode } from "../../../pit/record/record.ts";
 import { findTemplateProblem, splitWords } from "../../../pit/start/resume-command.ts";
 import { agentName } from "../../../pit/start/revive.ts";
 import { startMission } from "../../../pit/start-mission.ts";
@@ -25,7 +30,7 @@ import { refuseInsideLife } from "./refuse-inside-life.ts";
 export const command = defineCommand({
   about:
     "Starts an agent in the mission's cell, which is created if needed. In the foreground the agent uses your terminal, " +
-    "and its exit code is returned. Detached, its output goes to logs/agent.log. A keeper process records how the agent " +
+    "and its exit code is returned: Ctrl-C stops it like lazarus stop, and a revival uses the same terminal. Detached, its output goes to logs/agent.log. A keeper process records how the agent " +
     "ends, even when no pit is running. The revive mode decides what happens after a crash: yes revives the agent, no " +
     "leaves it, ask waits for lazarus revive, substitute starts another command. The agent's environment has " +
     "LAZARUS_MISSION, LAZARUS_CELL, LAZARUS_EPOCH and LAZARUS_HEARTBEAT (a file), and LAZARUS_SOCKET with " +
@@ -113,7 +118,10 @@ export const command = defineCommand({
     const keeping = describeKept(kept, env);
     if (!options.detach) context.say(keeping);
     // Installed before the agent starts, so that no signal is lost.
-    using relay = options.detach ? undefined : openSignalRelay({ shared: context.terminal.isInteractive });
+    const { isInteractive } = context.terminal;
+    const { clock } = context.machine;
+    using relay = options.detach ? undefined : openSignalRelay(clock, { shared: isInteractive });
+    const restoreTerminal = relay !== undefined && isInteractive ? saveTerminal() : () => {};
     const started = await startMission(pitContext, spec, {
       foreground: !options.detach,
       replace: options.replace,
@@ -122,20 +130,15 @@ export const command = defineCommand({
     });
     reportBaseline(context, mission, started.baseline);
     if (relay !== undefined) {
-      const end = await waitForAgent(pitContext, mission, started, relay);
-      const { record } = end;
-      if (record?.end && record.end.kind !== "departure") {
-        const saved = record.scene?.checkpoint ? `; crash checkpoint ${record.scene.checkpoint}` : "";
-        context.say(`${mission}: ${describeEnd(record.end)}${saved}`);
-        const decision = describeDecision(record, context.machine.clock.nowMs()) ?? "not handled yet";
-        context.say(`  ${decision}; see: lazarus why ${mission}`);
-      }
-      if (end.revivedAs !== undefined)
+      const { status, revivedAs } = await runInForeground(pitContext, mission, started, relay, (end) => {
+        restoreTerminal();
+        reportEnd(context, mission, end);
+      });
+      if (revivedAs !== undefined)
         context.say(
-          `${mission} continues in the background as life ${end.revivedAs}; see: lazarus logs -f ${mission}`,
+          `${mission} continues in the background as life ${revivedAs}; see: lazarus logs -f ${mission}`,
         );
-      if (end.problem !== undefined) context.warn(`checkpoint failed: ${end.problem}`);
-      return end.status;
+      return status;
     }
     const pid = started.life?.agent.pid ?? null;
     const log = agentLog(`${pitContext.config.missions_root}/${mission}`);
@@ -148,6 +151,23 @@ export const command = defineCommand({
     return 0;
   },
 });
+
+function reportEnd(context: CliContext, mission: string, { record, problem }: ForegroundEnd): void {
+  if (problem !== undefined) context.warn(`checkpoint failed: ${problem}`);
+  if (record?.end == null || record.life === null) return;
+  if (record.wish === "stopped") {
+    context.say(
+      `${mission} is stopped (${describeEnd(record.end)}); start it again with: lazarus revive ${mission}`,
+    );
+    return;
+  }
+  if (record.end.kind === "departure") return;
+  const saved = record.scene?.checkpoint ? `; crash checkpoint ${record.scene.checkpoint}` : "";
+  context.say(`${mission}: ${describeEnd(record.end)}${saved}`);
+  const decision = describeDecision(record, context.machine.clock.nowMs()) ?? "not handled yet";
+  const next = nextStep(record) === "wait" ? "Ctrl-C stops it" : `see: lazarus why ${mission}`;
+  context.say(`  ${decision}; ${next}`);
+}
 
 /** An agent starts from what is there, so a path that could not be saved exactly is reported, not fatal (INV-6). */
 function reportBaseline(context: CliContext, mission: string, baseline: CheckpointResult | undefined): void {

@@ -1,0 +1,21 @@
+// Whose turn it is to act on a recorded decision, and whether its time has come.
+import { isAlive, type Processes } from "../../platform/process-identity.ts";
+import type { MissionRecord } from "./record.ts";
+
+/** Whether the command that has the agent's terminal is alive: the exit and a revival are its business, not a pit's. */
+export function isInForeground(processes: Processes, record: MissionRecord | undefined): boolean {
+  const owner = record?.life?.foreground;
+  return owner != null && isAlive(processes, owner);
+}
+
+/** A revival is decided, but not due yet. False for a decision from the future: the clock was set back since. */
+export function isAhead(record: MissionRecord, nowMs: number): boolean {
+  const { wish, decision } = record;
+  if (wish !== "running" || decision === null || decision.at_ms === null) return false;
+  return decision.decided_ms <= nowMs && nowMs < decision.at_ms;
+}
+
+/** A revival is decided, and its time has come. */
+export function isDue({ wish, decision }: MissionRecord, nowMs: number): boolean {
+  return wish === "running" && decision !== null && decision.at_ms !== null && decision.at_ms <= nowMs;
+}
