@@ -1,6 +1,7 @@
 // Finds how a cell differs from the last checkpoint: one walk, then a hash of the files whose stat changed. Databases in
 // use are copied through SQLite first. Writes nothing but those copies.
 import { hash } from "node:crypto";
+import { realpathSync } from "node:fs";
 import { systemClock } from "../../platform/clock.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CapturedItem } from "../model/capture-item.ts";
@@ -17,6 +18,7 @@ import { TICK_MS } from "../pack/torn.ts";
 import { createMatcher } from "../path-patterns.ts";
 import { goneFromRows, orderItems, sameEntry, sortSuspects, type Unit } from "../scan/classify.ts";
 import type { Survey, Walk } from "../scan/found.ts";
+import { distrustMapped, findMappedFiles } from "../scan/mapped-files.ts";
 import { cachedEntry, type StatCache } from "../scan/stat-cache.ts";
 import { createWalker, type Walker } from "../scan/walk.ts";
 
@@ -33,6 +35,8 @@ export interface Scan {
   readonly systemMs: number;
   /** Only new names in some directories were looked for. */
   readonly isPartial: boolean;
+  /** Inodes of files that may change without a change in their stat. */
+  readonly mapped: ReadonlySet<number>;
 }
 
 /** The exclude patterns of a cell, those of Lazarus itself included. */
@@ -56,6 +60,9 @@ export function scanCell(
   const systemMs = systemClock.nowMs();
   const patterns = excludedPatterns(context);
   const rules = hash("sha256", JSON.stringify(patterns));
+  // After the time was taken, before anything is read: a later mapping changes the stat of what it writes to.
+  const mapped = findMappedFiles(realpathSync(context.cellRoot));
+  if (cache !== undefined) distrustMapped(cache, mapped);
   const walker = createWalker({
     root: context.cellRoot,
     cache,
@@ -65,7 +72,7 @@ export function scanCell(
     ...(within === undefined ? {} : { within }),
   });
   const isPartial = within !== undefined;
-  return { cache, walker, walk: walker.walk(), rules, startMs, systemMs, isPartial };
+  return { cache, walker, walk: walker.walk(), rules, startMs, systemMs, isPartial, mapped };
 }
 
 export interface SurveyOptions {
@@ -81,7 +88,7 @@ export async function surveyChanges(
   scan: Scan,
   options: SurveyOptions,
 ): Promise<Survey> {
-  const { cache, walk, walker, rules, startMs, systemMs } = scan;
+  const { cache, walk, walker, rules, startMs, systemMs, mapped } = scan;
   for (const path of walk.deferred) walker.resume(path);
   const { copies, folded } = await copyDatabasesInUse(cellRoot, walk, cache, options.scratch);
   const early = sourcesOf(copies);
@@ -100,6 +107,7 @@ export async function surveyChanges(
     rules,
     scanStartMs: startMs,
     namesSinceMs: systemMs - TICK_MS,
+    mapped,
     changed: orderItems(suspects.certain, [...suspects.certainGroups, ...compared.changed]),
     refreshed: compared.refreshed,
     removed: gone.map(({ path }) => path),

@@ -52,6 +52,8 @@ export interface Survey {
   readonly scanStartMs: number;
   /** The same by the clock that file systems use, and a tick earlier: a directory that changed since may have other names. */
   readonly namesSinceMs: number;
+  /** Inodes of files that processes have mapped for writing: they may change without a change in their stat. */
+  readonly mapped: ReadonlySet<number>;
   /** To be stored, in layer order. */
   readonly changed: readonly CaptureItem[];
   /** Stat differed but the content is the same: the entry with its new stat. */

@@ -80,6 +80,7 @@ function next(root: string, cache: StatCache | undefined, excluded: string[], mi
     rules,
     scanStartMs: Number.POSITIVE_INFINITY,
     namesSinceMs: Number.POSITIVE_INFINITY,
+    mapped: new Set(),
     changed: [],
     refreshed: new Map(),
     removed: cache === undefined ? [] : goneFromRows(cache, walk.gone).map(({ path }) => path),

@@ -69,6 +69,7 @@ function isRacy(survey: Survey, { entry, mark, torn }: CapturedItem, path: strin
   return (
     torn !== undefined ||
     survey.sources.has(path) ||
+    survey.mapped.has(mark.ino) ||
     !(mark.ctimeMs < survey.scanStartMs - RACY_MS) ||
     (entry.type === "directory" && mark.ctimeMs >= survey.namesSinceMs)
   );

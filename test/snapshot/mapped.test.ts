@@ -1,0 +1,84 @@
+// Files that a process writes through a mapping: the kernel does not change their stat with every write.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import fs from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { describe, expect, it, vi } from "vitest";
+import { findMappedFiles } from "../../src/snapshot/scan/mapped-files.ts";
+import { createLab } from "./lab.ts";
+import { isInstalled, reportSkipped } from "./tools.ts";
+
+const SIZE = 8192;
+const WRITER = `
+import mmap, sys
+with open(sys.argv[1], "r+b") as file:
+    pages = mmap.mmap(file.fileno(), 0)
+for line in sys.stdin:
+    pages[:] = line[:1].encode() * len(pages)
+    print("written", flush=True)
+`;
+
+/** A process that has the file mapped, and fills it with a letter when asked. */
+function startWriter(file: string) {
+  const child = spawn("python3", ["-c", WRITER, file], { stdio: ["pipe", "pipe", "inherit"] });
+  const answers = createInterface(child.stdout)[Symbol.asyncIterator]();
+  const ended = once(child, "close");
+  return {
+    async fill(letter: string) {
+      child.stdin.write(`${letter}\n`);
+      expect((await answers.next()).value).toBe("written");
+    },
+    async [Symbol.asyncDispose]() {
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
+
+const canRun =
+  process.platform === "linux" && isInstalled("python3", "files that a process has mapped into memory");
+const places = ["", "/dev/shm"].filter((place) => place === "" || isWritable(place));
+
+function isWritable(directory: string): boolean {
+  try {
+    fs.accessSync(directory, fs.constants.W_OK);
+    return true;
+  } catch {
+    reportSkipped("cells in memory", `${directory} is not writable`);
+    return false;
+  }
+}
+
+describe.skipIf(!canRun).each(places)("a file that a process has mapped for writing %s", (place) => {
+  it("is saved as it is, although its stat stays the same", async () => {
+    if (place !== "") vi.stubEnv("TMPDIR", place);
+    using lab = createLab();
+    vi.unstubAllEnvs();
+    const file = join(lab.worktree, "mapped");
+    fs.writeFileSync(file, "-".repeat(SIZE));
+    fs.writeFileSync(join(lab.worktree, "other"), "other");
+    const { ino } = fs.statSync(file);
+    const expectSaved = async (letter: string) => {
+      const { flaws } = await lab.checkpoint();
+      expect(flaws).toEqual([]);
+      expect(lab.text("worktree/mapped")).toBe(letter.repeat(SIZE));
+    };
+    {
+      await using writer = startWriter(file);
+      await writer.fill("a");
+      expect(findMappedFiles(lab.cell)).toContain(ino);
+      for (const letter of ["b", "c", "d"]) {
+        await expectSaved(String.fromCharCode(letter.charCodeAt(0) - 1));
+        await writer.fill(letter);
+      }
+      await expectSaved("d");
+      // After the capture, and the process is gone at the next one.
+      await writer.fill("e");
+    }
+    expect(findMappedFiles(lab.cell)).not.toContain(ino);
+    await expectSaved("e");
+    expect((await lab.checkpoint()).outcome).toBe("unchanged");
+    await lab.verify();
+  });
+});
