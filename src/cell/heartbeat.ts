@@ -25,6 +25,7 @@ export interface BeatResult {
   readonly replaced: string | undefined;
 }
 
+/** What a heartbeat says, and for which life. */
 export interface BeatRequest {
   /** Kept from the previous heartbeat if absent. */
   readonly status?: string | undefined;

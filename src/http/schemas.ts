@@ -24,8 +24,8 @@ export const health = named(
     version: z.string(),
     /** Epoch seconds. */
     timestamp: z.number(),
-    /** Age of the oldest death without a checkpoint and a decision, or of the most overdue revival; 0 if there is none. */
-    oldest_unhandled_death_seconds: z.number(),
+    /** Absent where no pit answers. Age of the oldest death without a checkpoint and a decision, or of the most overdue revival; 0 if there is none. */
+    oldest_unhandled_death_seconds: z.number().optional(),
   }),
 );
 

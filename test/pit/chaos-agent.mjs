@@ -62,7 +62,8 @@ const BEHAVIORS = {
     console.log(`${"a".repeat(64)}!`);
   },
   fillsTheDisk() {
-    if (process.env.CHAOS_FILLER === undefined) return;
+    // Not in the first life: the other agents are still being started.
+    if (process.env.CHAOS_FILLER === undefined || epoch === "1") return;
     try {
       for (;;) appendFileSync(process.env.CHAOS_FILLER, Buffer.alloc(1 << 20, 1));
     } catch {}

@@ -82,6 +82,7 @@ describe("a proposal", () => {
         "\n",
       ),
       state: "open",
+      user: { login: "alice" },
       labels: [{ name: "mission-approved" }],
     },
     repository: { full_name: "o/r" },
@@ -124,7 +125,7 @@ describe("a proposal", () => {
   it.each(PROPOSAL_POINTS)("killed at %s becomes exactly one complete cell", async (point) => {
     const secret = join(world.directory, "secret");
     writeFileSync(secret, SECRET, { mode: 0o600 });
-    configure({ pit: { http_port: null, gitea: { secret_file: secret } } });
+    configure({ pit: { http_port: null, gitea: { secret_file: secret, approvers: ["bob"] } } });
     const armed = openArmedPit(point);
     await world.until("the API", () => existsSync(join(world.home, "run", "http.json")));
     await expect(deliver()).rejects.toThrow();

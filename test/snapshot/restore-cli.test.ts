@@ -17,7 +17,8 @@ beforeEach(() => {
 afterEach(() => world[Symbol.dispose]());
 
 const file = () => world.read("home/missions/m/worktree/a");
-const ids = (text: string) => text.replaceAll(/\d{8}-\d{6}-[0-9a-z]{6}/g, "<id>");
+const ids = (text: string) =>
+  text.replaceAll(/\d{8}-\d{6}-[0-9a-z]{6}/g, "<id>").replaceAll(/@other-\w{6}/g, "@<identity>");
 
 describe("restore", () => {
   it("previews, restores, and prints how to undo and redo", () => {
@@ -117,6 +118,7 @@ describe("fork and drill", () => {
       <world>/home/missions/other
       ── stderr
       other is a fork of m at <id> (<time>, manual: the first); first checkpoint: <id>
+      it has a copy of the effect history of m, and its own identity: the keys of its tool calls end in @<identity>
       "
     `);
     expect(world.read("home/missions/other/worktree/a")).toBe("then\n");
