@@ -16,7 +16,7 @@ import { type Checkpoint, type LayerRef, putCheckpoint, readCheckpoint } from ".
 import { type Baseline, openBaseline, saveCache } from "./baseline.ts";
 import { countEntries } from "./counts.ts";
 import { type Passed, passCompaction, passGate } from "./gate.ts";
-import { commitCell, GIT_NOT_USED, gitDirectoryInCell } from "./git-step.ts";
+import { commitCell, findOutsideRepositories, GIT_NOT_USED, gitDirectoryInCell } from "./git-step.ts";
 import { captureRounds, type Rounds } from "./rounds.ts";
 import { saveEffects } from "./save-effects.ts";
 import { excludedPatterns, scanCell } from "./survey.ts";
@@ -95,6 +95,7 @@ async function collect(
   const flaws = [
     ...rounds.flaws,
     ...linkedDirectories(rounds.survey.walk, rounds.survey.cache, context.config.required_subdirs),
+    ...findOutsideRepositories(context, scan.walk, rounds.cache, head?.metadata.flaws ?? []),
     ...degraded(".", damage),
     ...degraded("worktree", git.status === "degraded" ? (git.note ?? "git failed") : undefined),
   ];

@@ -1,11 +1,15 @@
 // The git commit of a checkpoint: which of the cell's paths it holds, and when git is not used at all.
 import { join } from "node:path";
 import { commitWorktree, ownGitDirectory } from "../git/commit.ts";
+import { findOutside, isGitPointer } from "../git/outside.ts";
 import type { MissionContext } from "../mission-context.ts";
-import type { GitPosition } from "../model/entry.ts";
+import type { Flaw, GitPosition } from "../model/entry.ts";
+import { comparePaths } from "../model/path-bytes.ts";
 import { createSecretMatcher } from "../path-patterns.ts";
+import { createCacheTree } from "../scan/cache-tree.ts";
 import { goneFromRows, linkedDirectories } from "../scan/classify.ts";
-import type { Found } from "../scan/found.ts";
+import type { Found, Walk } from "../scan/found.ts";
+import type { StatCache } from "../scan/stat-cache.ts";
 import { allFound } from "../scan/unchanged-rows.ts";
 import type { Scan } from "./survey.ts";
 
@@ -69,6 +73,30 @@ export async function commitCell(
             removed: gone.filter(isVisible).map(inWorktree),
           },
   });
+}
+
+/**
+ * Repositories that a checkpoint does not hold completely. Looks at paths that are new or changed, at those that the last
+ * checkpoint named, and at the worktree's own.
+ */
+export function findOutsideRepositories(
+  context: MissionContext,
+  { found }: Walk,
+  cache: StatCache,
+  before: readonly Flaw[],
+): Flaw[] {
+  const candidates = new Set([
+    `${WORKTREE}/.git`,
+    `${WORKTREE}/.git/objects/info/alternates`,
+    ...found.filter(isGitPointer).map(({ path }) => path),
+    ...before.map(({ path }) => path),
+  ]);
+  const tree = createCacheTree(cache);
+  const isHeld = (path: string) => {
+    const type = tree.typeOf(path);
+    return type !== undefined && isGitPointer({ path, type });
+  };
+  return findOutside(context.cellRoot, [...candidates].filter(isHeld).sort(comparePaths));
 }
 
 function isVisible(path: string): boolean {
