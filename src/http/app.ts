@@ -36,7 +36,7 @@ export interface AppOptions {
 
 /** Facts about the connection, from the listener. */
 export interface Connection {
-  /** Only the owner can connect to the unix socket, so no token is required. */
+  /** The unix socket, to which only the pit's user can connect. Agents can too: without a token, it allows what they need. */
   readonly trusted?: boolean;
   readonly hangUp?: () => void;
 }
@@ -98,7 +98,7 @@ export function createApp(pit: PitPort, options: AppOptions): App {
         (name) => context.req.param(name),
         () => context.req.query(),
       );
-      checkRequest({ scope: route.scope, mission }, raw.headers, context.env ?? {}, options.grantOf);
+      checkRequest(route, mission, context, options.grantOf);
       const body =
         route.bodyLimitBytes === undefined ? new Uint8Array() : await readBody(raw, route.bodyLimitBytes);
       const response = await route.handle({
@@ -167,15 +167,17 @@ function mountRefusals(app: App, grantOf: TokenCheck): void {
 }
 
 function checkRequest(
-  { scope, mission }: { readonly scope: Route["scope"]; readonly mission: string | undefined },
-  headers: Headers,
-  connection: Connection,
+  { scope, forAgents }: Pick<Route, "scope" | "forAgents">,
+  mission: string | undefined,
+  context: Context<{ Bindings: Connection }>,
   grantOf: TokenCheck,
 ): void {
+  const { headers } = context.req.raw;
   const host = headers.get("host");
   refuseForeignHost(host);
   refuseForeignOrigin(headers.get("origin"), host!);
-  if (scope === "none" || scope === "signature" || connection.trusted === true) return;
+  if (scope === "none" || scope === "signature") return;
+  if (context.env?.trusted === true && (scope === "read" || forAgents === true)) return;
   refuseBeyondGrant(headers.get("authorization"), grantOf, { scope, mission });
 }
 
@@ -187,8 +189,7 @@ function refuse(
 ): Response {
   try {
     const anyToken: TokenCheck = (token) => grantOf(token) && { scope: "operate", mission: null };
-    const needed = { scope: "read", mission: undefined } as const;
-    checkRequest(needed, context.req.raw.headers, context.env ?? {}, anyToken);
+    checkRequest({ scope: "read" }, undefined, context, anyToken);
     return fail();
   } catch (error) {
     return errorResponse(error);

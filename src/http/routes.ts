@@ -36,6 +36,8 @@ export interface Route {
   readonly summary: string;
   /** What a token must allow. `none`: no token; `signature`: the webhook handler verifies the sender itself. */
   readonly scope: Scope | "none" | "signature";
+  /** Needs no token on the unix socket, like every `read`. Agents have that socket, so nothing that grants or acts (INV-11). */
+  readonly forAgents?: boolean;
   readonly query?: ZodObject;
   readonly body?: ZodType;
   /** If absent, the body is not read. */
@@ -121,6 +123,7 @@ export const ROUTES: readonly Route[] = [
     path: "/v1/missions/{mission}/heartbeat",
     summary: "record a heartbeat; it is on disk before the response is sent",
     scope: "operate",
+    forAgents: true,
     body: shapes.heartbeatRequest,
     bodyLimitBytes: HEARTBEAT_BODY_BYTES,
     answer: { type: JSON_TYPE, schema: shapes.heartbeatAnswer, status: 202 },

@@ -133,7 +133,7 @@ describe("the token", () => {
 });
 
 describe("the unix socket", () => {
-  it("is private to its owner and needs no token", async () => {
+  it("is private to its owner and needs no token for reading", async () => {
     const { socket } = server.http;
     expect(statSync(socket!).mode & 0o777).toBe(0o600);
     const { status } = await askRaw({
@@ -142,6 +142,23 @@ describe("the unix socket", () => {
       headers: { host: "localhost" },
     });
     expect(status).toBe(200);
+  });
+
+  it("allows an agent no more than reading and heartbeats without a token", async () => {
+    const post = async (path: string, headers: Record<string, string> = {}) => {
+      const { status, body } = await askRaw({
+        socketPath: server.http.socket,
+        path: `/v1/missions/m1/${path}`,
+        method: "POST",
+        headers: { host: "localhost", ...headers },
+        body: "{}",
+      });
+      return [status, JSON.parse(body).code];
+    };
+    expect(await post("heartbeat")).toEqual([202, undefined]);
+    for (const action of ["revive", "stop", "pause", "rest", "restore", "checkpoints"])
+      expect([action, ...(await post(action))]).toEqual([action, 401, "TOKEN_REFUSED"]);
+    expect(await post("checkpoints", { authorization: `Bearer ${server.token}` })).toEqual([200, undefined]);
   });
 
   it("requires the token if its mode is widened", async () => {

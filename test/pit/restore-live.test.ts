@@ -78,8 +78,10 @@ it("over HTTP: 423 under a live agent, unless stop is true", async () => {
   const socketPath = join(world.home, "run", "pit.sock");
   await world.until("the socket", () => existsSync(socketPath));
   const path = "/v1/missions/m1/restore";
+  const authorization = `Bearer ${readFileSync(join(world.home, "run", "token"), "utf8").trim()}`;
+  const headers = { host: "localhost", authorization };
   const post = (body: object) =>
-    askRaw({ socketPath, path, method: "POST", headers: { host: "localhost" }, body: JSON.stringify(body) });
+    askRaw({ socketPath, path, method: "POST", headers, body: JSON.stringify(body) });
   const refused = await post({});
   expect([refused.status, JSON.parse(refused.body).code]).toEqual([423, "AGENT_RUNNING"]);
   const restored = await post({ stop: true });
