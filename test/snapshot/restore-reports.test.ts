@@ -4,6 +4,10 @@ import { once } from "node:events";
 import fs from "node:fs";
 import net from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { EffectHistory } from "../../src/effects/history.ts";
+import { LazarusError } from "../../src/platform/errors.ts";
+import type { Progress } from "../../src/snapshot/mission-context.ts";
+import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { previewRestore, restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
@@ -104,3 +108,57 @@ describe("a restore", () => {
     expect(read("worktree/a")).toBe("then");
   });
 });
+
+describe("an effect history that cannot be written", () => {
+  it("calls the restore off before it changes anything, and later checkpoints work", async () => {
+    world.write("worktree/a", "then");
+    const { ref } = await world.checkpoint();
+    world.write("worktree/a", "now");
+    world.context.effects.append({ source: "once", state: "done", id: "sent", attempt: 1 });
+    let isFull = true;
+    const full = {
+      ...world.context,
+      effects: {
+        ...world.context.effects,
+        append: ((...lines) => {
+          if (isFull) throw new LazarusError("DISK_FULL", "writing the effect history: no space left");
+          world.context.effects.append(...lines);
+        }) as EffectHistory["append"],
+      },
+    };
+    await expect(restoreCell(full, { checkpoint: ref.id })).rejects.toMatchObject({
+      code: "DISK_FULL",
+      message: expect.stringContaining("the cell was not touched"),
+      hint: expect.stringContaining("--to DIR"),
+    });
+    expect(fs.existsSync(world.context.vault.journalFile)).toBe(false);
+    expect(world.siblings().filter((name) => name !== ".lazarus-effects")).toEqual([]);
+    world.write("worktree/a", "later");
+    await takeCheckpoint(full, { reason: "manual", message: null });
+    expect(read("worktree/a")).toBe("later");
+    isFull = false;
+    await restoreCell(full, { checkpoint: ref.id });
+    expect(read("worktree/a")).toBe("then");
+  });
+
+  it("is not reported as an untouched cell while an interrupted restore is being finished", async () => {
+    world.write("worktree/a", "then");
+    const { ref } = await world.checkpoint();
+    world.write("worktree/a", "now");
+    world.context.effects.append({ source: "once", state: "done", id: "sent", attempt: 1 });
+    const append = (): never => {
+      throw new LazarusError("DISK_FULL", "writing the effect history: no space left");
+    };
+    const interrupted = { ...world.context, onProgress: stopRestoring };
+    await expect(restoreCell(interrupted, { checkpoint: ref.id })).rejects.toThrow();
+    expect(fs.existsSync(world.context.vault.journalFile)).toBe(true);
+    const full = { ...world.context, effects: { ...world.context.effects, append } };
+    const failure = await restoreCell(full, { checkpoint: ref.id }).catch((error) => error);
+    expect(failure.message).toContain("the restore is incomplete");
+    expect(failure.message).not.toContain("not touched");
+  });
+});
+
+function stopRestoring({ phase }: Progress): void {
+  if (phase === "restoring") throw new Error("interrupted");
+}

@@ -26,7 +26,7 @@ import {
   type FreshHeartbeat,
   findFreshHeartbeat,
 } from "../restore/position-changes.ts";
-import { applyJournal, type Restored } from "../restore/roll-forward.ts";
+import { applyJournal, beginRestore, type Restored } from "../restore/roll-forward.ts";
 import { createScope, requireKnown, type Scope } from "../restore/scope.ts";
 import { findSplitLinks, skippedPaths } from "../restore/shortfalls.ts";
 import {
@@ -186,7 +186,8 @@ async function restoreInPlace(context: MissionContext, lock: Lock, request: InPl
     throw error;
   }
   crashPoint("snapshot.restore.journalled");
-  const applied = applyJournal(context, journal);
+  await withCellUntouchedHint(context, ` ${target.id}`, async () => beginRestore(context, journal));
+  const applied = applyJournal(context, journal, { isMarked: true });
   return { restored: { ...result, changes: applied.changes, flaws: applied.flaws }, safety, alive };
 }
 
@@ -244,7 +245,10 @@ async function takeSafetyCheckpoint(
   return saved;
 }
 
-/** For errors of the machine (disk full, no permission) before the cell is touched: hints at the restore that only reads. */
+/**
+ * For errors of the machine (disk full, no permission) before the cell is touched: hints at the restore that only reads.
+ * With a journal, an earlier restore is unfinished, and the error says so.
+ */
 async function withCellUntouchedHint<T>(
   context: MissionContext,
   target: string,
@@ -253,7 +257,8 @@ async function withCellUntouchedHint<T>(
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof LazarusError) || error.kind !== "machine") throw error;
+    if (!(error instanceof LazarusError) || error.kind !== "machine" || existsSync(context.vault.journalFile))
+      throw error;
     const readOnly = `lazarus restore ${context.mission}${target} --to DIR, which only reads the vault`;
     throw new LazarusError(error.code, `${error.message}; the cell was not touched`, {
       hint: error.hint === undefined ? readOnly : `${error.hint}; or ${readOnly}`,

@@ -63,18 +63,36 @@ export function finishInterruptedRestore(context: MissionContext, _lock: Lock): 
     const reason = "the cell was removed before its restore was finished";
     return { ...journal, changes: NO_CHANGES, flaws: [{ path: ".", kind: "degraded", reason }] };
   }
-  return applyJournal(context, journal);
+  return applyJournal(context, journal, { isMarked: false });
 }
 
 const NO_CHANGES: Changes = { added: [], changed: [], metadata: [], removed: [], kept: [] };
 
-/** Requires a durable journal and complete staging. */
-export function applyJournal(context: MissionContext, journal: Journal): Restored {
+/**
+ * Marks the restore in the effect history. No path of the cell has changed yet: where the history cannot be written, the
+ * restore is called off, so that no later command has to finish it.
+ */
+export function beginRestore(context: MissionContext, journal: Journal): void {
+  try {
+    markRestore(context.effects, journal.target, journal.effects ?? null);
+  } catch (error) {
+    clearJournal(context.machine, context.vault.journalFile);
+    removeStaging(context);
+    throw error;
+  }
+  crashPoint("snapshot.restore.history-marked");
+}
+
+/** Requires a durable journal and complete staging. A restore that was interrupted may not be marked in the history. */
+export function applyJournal(
+  context: MissionContext,
+  journal: Journal,
+  { isMarked }: { readonly isMarked: boolean },
+): Restored {
   const { plan } = journal;
   const flaws: Flaw[] = [...journal.flaws];
   try {
-    markRestore(context.effects, journal.target, journal.effects ?? null);
-    crashPoint("snapshot.restore.history-marked");
+    if (!isMarked) markRestore(context.effects, journal.target, journal.effects ?? null);
     markSafety(context, journal, flaws);
     crashPoint("snapshot.restore.safety-marked");
     const cellRoot = realpathSync(context.cellRoot);
