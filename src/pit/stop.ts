@@ -21,7 +21,7 @@ import {
   type DesiredState,
   type MissionRecord,
 } from "./record/record.ts";
-import { readRecord } from "./record/store.ts";
+import { isRecordDamaged, readRecord, setAsideDamagedRecord } from "./record/store.ts";
 import { keeperEpoch } from "./start/keeper-arguments.ts";
 import { wakePit } from "./supervise/wake-file.ts";
 
@@ -122,6 +122,7 @@ async function latch(
   using _ = await context.lockMission(mission, purpose);
   const found = findRecord(context, mission);
   if (found === undefined) throw noAgent(context.config, mission);
+  setAsideDamagedRecord(context.machine, context.config, mission);
   const latched = await latchDesiredState(context, found, state);
   context.recordEvent({ kind: "stop", mission, data: { wish: state } });
   return latched;
@@ -154,13 +155,16 @@ async function saveBefore(context: PitContext, mission: MissionId, agent: string
   }
 }
 
-/** Undefined when the mission never had an agent. */
+/** Undefined when the mission never had an agent. Throws when its record is damaged and no agent is running. */
 function findRecord(context: PitContext, mission: MissionId): MissionRecord | undefined {
-  const record = readRecord(context.config, mission) ?? recordStrayAgent(context, mission);
+  const stray = () => recordStrayAgent(context, mission);
+  const record = isRecordDamaged(context.config, mission)
+    ? (stray() ?? readRecord(context.config, mission))
+    : (readRecord(context.config, mission) ?? stray());
   return record?.life == null ? undefined : record;
 }
 
-/** A minimal record for a running agent whose record is gone, enough to stop it. Its start command is lost. */
+/** A minimal record for a running agent whose record is gone or damaged, enough to stop it. Its start command is lost. */
 function recordStrayAgent({ machine, config }: PitContext, mission: MissionId): MissionRecord | undefined {
   const [keeper] = findKeepers(config, mission);
   if (keeper === undefined && !isKeeperAlive(machine.processes, config, mission)) return undefined;
@@ -183,6 +187,11 @@ function recordStrayAgent({ machine, config }: PitContext, mission: MissionId): 
     oom_kills: null,
     log_bytes: 0,
   });
+}
+
+/** The command that starts a stopped agent. Of an agent whose record was lost, nobody knows the command line. */
+export function startAgainCommand({ mission, command }: MissionRecord): string {
+  return command.length === 0 ? `lazarus run ${mission} -- COMMAND` : `lazarus revive ${mission}`;
 }
 
 function unkillable(mission: MissionId): LazarusError {

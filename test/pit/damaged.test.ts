@@ -101,6 +101,19 @@ describe("a record", () => {
   });
 });
 
+it("a damaged record does not keep a running agent from being stopped", () => {
+  startSleeper();
+  writeFileSync(agents("record.json"), "not JSON");
+  expect(world.run(["why", "m1"]).stdout).toMatch(/next\n {2}lazarus stop m1\n/);
+  const stop = world.run(["stop", "m1", "--no-checkpoint"]);
+  expect([stop.exit, stop.stderr]).toEqual([0, expect.stringMatching(/^m1 is stopped;/)]);
+  expect(world.processes()).toEqual([]);
+  expect(stop.stderr).toContain("start it again with: lazarus run m1 -- COMMAND");
+  expect(readFileSync(agents("record.json.damaged"), "utf8")).toBe("not JSON");
+  expect(world.state("m1")).toBe("stopped");
+  expect(world.run(["run", "m1", ...sh("exit 0")]).exit).toBe(0);
+});
+
 describe("the keeper's files", () => {
   it.each(["life.json", "exit.json"])("an invalid %s counts as a lost keeper", async (file) => {
     configure({ pit: { backoff_seconds: [0] } });
@@ -120,6 +133,19 @@ describe("the keeper's files", () => {
     expect(stop.exit).toBe(0);
     expect(stop.stderr).toMatch(/^m1 is stopped;/);
     expect(world.processes()).toEqual([]);
+  });
+
+  it("an agent that forged all of them can be stopped", () => {
+    startSleeper();
+    rmSync(agents("life.lock"));
+    writeFileSync(agents("life.json"), "garbage");
+    writeFileSync(agents("exit.json"), "[]");
+    writeFileSync(agents("epoch"), "99\n");
+    expect(world.run(["why", "m1"]).stdout).toMatch(/^m1 is running\.\n/);
+    const stop = world.run(["stop", "m1", "--no-checkpoint"]);
+    expect([stop.exit, stop.stderr]).toEqual([0, expect.stringMatching(/^m1 is stopped;/)]);
+    expect(world.processes()).toEqual([]);
+    expect(world.state("m1")).toBe("stopped");
   });
 
   it("a reused pid is never signaled", () => {

@@ -24,9 +24,12 @@ export async function killAgent(
   const { clock } = machine;
   const { mission } = record;
   const epoch = record.life?.epoch ?? 0;
-  // A higher epoch: this life has ended, and the next one is not ours to kill.
+  const isOurs = (pid: number) => (keeperEpoch(pid) ?? epoch) <= epoch;
+  // A higher epoch: this life has ended, and the next one is not ours to kill. An agent can forge that file, but not the
+  // arguments of its keeper.
   const isAlive = () =>
-    isKeeperAlive(machine.processes, config, mission) && readEpoch(config, mission) <= epoch;
+    isKeeperAlive(machine.processes, config, mission) &&
+    (readEpoch(config, mission) <= epoch || findKeepers(config, mission).some(isOurs));
   const startMs = clock.monotonicMs();
   let asked = false;
   while (isAlive() && clock.monotonicMs() - startMs < graceMs) {
@@ -45,7 +48,6 @@ export async function killAgent(
   if (isAlive()) {
     // The keeper hangs, is stopped, or never wrote life.json.
     const identity = identifyLife(context, record);
-    const isOurs = (pid: number) => (keeperEpoch(pid) ?? epoch) <= epoch;
     findKeepers(config, mission).filter(isOurs).forEach(kill);
     // Dying takes the kernel a moment. What the keeper leaves is the life's only once the keeper is gone.
     await waitWhile(clock, isAlive, KEEPER_WAIT_MS);

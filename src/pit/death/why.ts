@@ -64,11 +64,14 @@ function explainRunning(view: MissionView, record: MissionRecord, { nowMs }: Why
   const { mission_id: mission, pid, last_activity_ms: activeMs } = view;
   const paused = view.state === "paused";
   return {
-    headline: `${mission} is ${paused ? "paused" : "running"} (process ${pid}).`,
+    headline: `${mission} is ${paused ? "paused" : "running"}${pid === null ? "" : ` (process ${pid})`}.`,
     facts: [
       describeLife(record, nowMs),
       ...describeNote(record),
-      ...(activeMs ? [`last activity ${formatDuration(nowMs - activeMs)} ago`] : []),
+      // Older traces are those of an earlier life.
+      ...(activeMs && activeMs >= (record.life?.started_ms ?? 0)
+        ? [`last activity ${formatDuration(nowMs - activeMs)} ago`]
+        : []),
       ...(record.end === null ? [] : [`previous life: ${describeEnd(record.end)}`]),
     ],
     evidence: record.end?.evidence.map(({ says }) => says) ?? [],

@@ -51,6 +51,23 @@ export function readRecord(config: Config, mission: string): MissionRecord | und
   });
 }
 
+export function isRecordDamaged(config: Config, mission: string): boolean {
+  try {
+    readRecord(config, mission);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Makes room for a new record. The old one is kept under another name, for a human. Caller holds the mission's lock. */
+export function setAsideDamagedRecord({ disk }: Machine, config: Config, mission: string): void {
+  if (!isRecordDamaged(config, mission)) return;
+  const { directory, record } = agentPaths(config, mission);
+  disk.rename(record, `${record}.damaged`);
+  disk.fsyncDirectory(directory);
+}
+
 /** Checks every field that the transitions use, so that an edited or truncated record is refused. */
 function isValidRecord(value: Readonly<Record<string, unknown>>): boolean {
   const isStrings = (list: unknown) => Array.isArray(list) && list.every((item) => typeof item === "string");

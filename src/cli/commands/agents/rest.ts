@@ -1,4 +1,4 @@
-import { REST_SECONDS, restMission } from "../../../pit/stop.ts";
+import { REST_SECONDS, restMission, startAgainCommand } from "../../../pit/stop.ts";
 import { defineCommand } from "../../command.ts";
 import { openCliPitContext } from "./open-pit.ts";
 
@@ -28,7 +28,7 @@ export const command = defineCommand({
     );
     if (checkpointError !== null) context.warn(`could not save what it left: ${checkpointError}`);
     context.say(`${mission} is at rest${checkpoint === null ? "" : `; saved as ${checkpoint}`}`);
-    context.say(`start it again with: lazarus revive ${mission}`);
+    context.say(`start it again with: ${startAgainCommand(result.record)}`);
     return 0;
   },
 });

@@ -1,4 +1,4 @@
-import { stopMission } from "../../../pit/stop.ts";
+import { startAgainCommand, stopMission } from "../../../pit/stop.ts";
 import { defineCommand } from "../../command.ts";
 import { openCliPitContext } from "./open-pit.ts";
 
@@ -46,7 +46,7 @@ export const command = defineCommand({
         : "is stopped"
       : "was not running; it will not be revived";
     context.say(`${mission} ${how}${checkpoint === null ? "" : `; saved as ${checkpoint}`}`);
-    context.say(`start it again with: lazarus revive ${mission}`);
+    context.say(`start it again with: ${startAgainCommand(result.record)}`);
     return 0;
   },
 });
