@@ -49,14 +49,10 @@ export function findGitRaces(input: GitRaceInput): GitRaces {
   const repositoriesOf = repositoryFinder(tree);
   using disk = new OpenTree(root);
   const look: Look = { ...input, tree, disk };
-  const withLostRefs = repositoriesOf(lostRefs);
+  const repositories = [...repositoriesOf([...naming, ...lostRefs])];
   return {
-    refs: [...repositoriesOf([...naming, ...lostRefs])].filter(
-      (repository) =>
-        isHeadUnknown(look, repository) ||
-        (withLostRefs.has(repository) && hasOtherFile(look, joinPath(repository, "packed-refs"))),
-    ),
-    objects: [...repositoriesOf([...naming, ...lostObjects, ...lostRefs])].filter((repository) =>
+    refs: repositories.filter((repository) => haveRefsMoved(look, repository)),
+    objects: [...new Set([...repositories, ...repositoriesOf(lostObjects)])].filter((repository) =>
       hasLateObjects(look, joinPath(repository, "objects")),
     ),
   };
@@ -91,21 +87,30 @@ function repositoryFinder(tree: CacheTree): (paths: readonly string[]) => Set<st
   };
 }
 
-/** HEAD names a branch that exists and that the checkpoint does not hold. */
-function isHeadUnknown({ tree, disk }: Look, repository: string): boolean {
+/** Git adds refs to packed-refs before it removes their files, so a capture in between may have seen neither. */
+function haveRefsMoved(look: Look, repository: string): boolean {
+  const { disk } = look;
   const head = quietly(() => readFileSync(systemPath(disk.at(joinPath(repository, "HEAD"))), "latin1"));
   const branch = /^ref: (refs\/\S+)/.exec(head ?? "")?.[1];
-  if (branch === undefined) return false;
-  const path = joinPath(repository, branch);
-  return tree.typeOf(path) === undefined && statOf(disk, path)?.isFile() === true;
+  return (
+    hasOtherFile(look, joinPath(repository, "packed-refs")) ||
+    isUnknown(look, joinPath(repository, "index")) ||
+    (branch !== undefined && isUnknown(look, joinPath(repository, branch)))
+  );
+}
+
+/** A file that the checkpoint should hold and does not: memory file systems may not list a name that is being replaced. */
+function isUnknown({ tree, disk, isExcluded }: Look, path: string): boolean {
+  return tree.rowOf(path) < 0 && !isExcluded(path, baseName(path)) && statOf(disk, path)?.isFile() === true;
 }
 
 /** The file is not the one that the checkpoint holds. */
-function hasOtherFile({ tree, disk, cache }: Look, path: string): boolean {
-  const stat = statOf(disk, path);
+function hasOtherFile(look: Look, path: string): boolean {
+  const { tree, disk, cache } = look;
   const row = tree.rowOf(path);
-  if (stat === undefined || row < 0) return stat !== undefined;
-  return cache.inos[row] !== stat.ino || cache.ctimesMs[row] !== stat.ctimeMs;
+  if (row < 0) return isUnknown(look, path);
+  const stat = statOf(disk, path);
+  return stat !== undefined && (cache.inos[row] !== stat.ino || cache.ctimesMs[row] !== stat.ctimeMs);
 }
 
 function hasLateObjects(look: Look, objects: string): boolean {
