@@ -1,6 +1,14 @@
 // The control group (v2) of a life, where this user may create one: as root, or in a subtree that a service manager
 // delegated. The kernel knows its members whatever they do to their names, sessions and environments.
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 
 const PREFIX = "lazarus-";
@@ -70,6 +78,31 @@ export function removeCgroup(path: string): void {
     try {
       rmdirSync(group);
     } catch {}
+  }
+}
+
+/** A start creates the group before a process joins it; on a busy machine that takes seconds. */
+const SWEEP_AGE_MS = 600_000;
+const NAME = /^lazarus-[0-9a-f]{32}$/;
+
+/**
+ * Removes empty groups that nobody will remove any more: of a start that was killed before it was recorded, or of a home
+ * that was deleted. Other pits have their groups here too, so a young one stays.
+ */
+export function sweepCgroups(nowMs: number, base: string | undefined = baseGroup()): void {
+  if (base === undefined) return;
+  for (const path of listGroups(base).map((name) => join(base, name))) {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (stat === undefined || nowMs - stat.mtimeMs < SWEEP_AGE_MS) continue;
+    if (cgroupProcesses(path).length === 0) removeCgroup(path);
+  }
+}
+
+function listGroups(base: string): string[] {
+  try {
+    return readdirSync(base).filter((name) => NAME.test(name));
+  } catch {
+    return [];
   }
 }
 

@@ -8,6 +8,7 @@ import { keepReserve } from "../../platform/reserve.ts";
 import { createServiceNotify } from "../../service/notify.ts";
 import type { PitContext } from "../context.ts";
 import { pitLockFile, RESERVE_BYTES, reserveFile } from "../paths.ts";
+import { sweepCgroups } from "../processes/cgroup.ts";
 import { listAgentMissions } from "../record/store.ts";
 import { checkPitSettings } from "../settings.ts";
 import { attend, closeSupervisor, createSupervisor, createTick, RESCAN_MS, shutDown } from "./supervisor.ts";
@@ -39,6 +40,7 @@ export async function openPit(context: PitContext): Promise<Pit> {
           context.log(`changes made by commands are noticed up to ${RESCAN_MS / 1000} s later: ${line}`),
       );
       for (const mission of listAgentMissions(config)) attend(supervisor, mission);
+      sweepCgroups(machine.clock.nowMs());
       keepReserve(machine.disk, reserveFile(config), RESERVE_BYTES);
       notify.send("READY=1");
       for (const line of warnings) context.log(line);
