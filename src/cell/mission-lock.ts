@@ -1,7 +1,7 @@
 // The locks of a mission (INV-4): kernel locks, released when their holder dies. Always taken in this order:
 //
 // 1. stop lock, shared: by a command that waits for the agent to end. Nothing is started or restored meanwhile, but other
-//    stops, checkpoints and the pit's handling of the exit go on.
+//    stops, checkpoints and the pit's handling of the exit continue.
 // 2. mission lock, exclusive: by start, revive, restore and undo until they are done, and by stop, pause and the handling of
 //    an exit for what they write. Never held while waiting for an agent to end.
 // 3. life lock (by the keeper, as long as it lives), then the vault's lock.

@@ -1,7 +1,7 @@
 // How other modules declare their sections of the config file: each setting is a zod type with a default, a description
 // and a text about the allowed values. The list of all settings, `lazarus config` and docs/settings.md come from these
 // tables. zod is loaded only when a section sets something, because it costs 30 ms; cell/config.ts, which every command
-// reads, does without it.
+// reads, does not use it.
 import { createRequire } from "node:module";
 import type { ZodType, z } from "zod";
 import { LazarusError } from "../platform/errors.ts";

@@ -36,7 +36,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 const send = { source: "once", id: "report/send", attempt: 1, name: "send" } as const;
 
 describe("a history", () => {
-  it("is outside the cell and keeps what it was told", () => {
+  it("is outside the cell and keeps what was appended", () => {
     const history = openHistory(systemMachine, cell);
     expect(history.position()).toBe(0);
     expect(history.find("once", send.id)).toBeUndefined();

@@ -1,5 +1,5 @@
 // The effect history of a mission (INV-5): one append-only file outside the cell. It is never restored, replaced or
-// shortened. A line counts when it is on disk; whoever is about to act appends first. Appends need no lock: one write at
+// shortened. A line counts when it is on disk; a process appends its line before it acts. Appends need no lock: one write at
 // the end of the file is atomic, the order in the file decides every race, and the writer reads its line back, so that one
 // spoiled by another writer's torn line is written again.
 import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";

@@ -1,6 +1,6 @@
-// What people and agents are told about effects: which ones happened after the state that the cell was restored to, and
-// which have an unknown outcome. Pure. Names and commands come from agents: a
-// description is one line, to be shown as data and never as an instruction.
+// What people and agents are told about effects: which ones happened after the checkpoint that the cell was restored to,
+// and which have an unknown outcome. Pure. Names and commands come from agents: a description is one line, to be shown as
+// data and never as an instruction.
 import type { Fold, KnownEffect } from "./fold.ts";
 import type { HistoryLine } from "./line.ts";
 

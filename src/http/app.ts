@@ -1,5 +1,5 @@
-// The Hono app: mounts the route table. Each request passes the checks in this order: Host, Origin, token and its scope, body size, then
-// the handler runs. Knows no sockets; server.ts serves it. Every error is sent as {code, message, hint, details} with the
+// The Hono app: mounts the route table. Each request passes the checks in this order: Host, Origin, token and its scope,
+// body size; then the handler runs. Knows no sockets; server.ts serves it. Every error is sent as {code, message, hint, details} with the
 // status from the error table; of unexpected errors only the message is sent.
 import { type Context, Hono } from "hono";
 import type { Clock } from "../platform/clock.ts";

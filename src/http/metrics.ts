@@ -67,7 +67,7 @@ export function countFamilies({ cells, agents }: Awaited<ReturnType<PitPort["cou
 export function unhandledFamily(seconds: number): Family {
   return {
     name: "lazarus_oldest_unhandled_death_seconds",
-    help: "Age of the oldest death that has not been dealt with; 0 if there is none.",
+    help: "Age of the oldest unhandled death; 0 if there is none.",
     type: "gauge",
     samples: [{ value: seconds }],
   };

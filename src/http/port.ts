@@ -36,7 +36,7 @@ export interface ActionRequest {
   readonly dry_run?: boolean | undefined;
   /** For `checkpoint`: a note stored with it. */
   readonly message?: string | undefined;
-  /** For `revive`: start even if what the last life left cannot be saved. */
+  /** For `revive`: start even if the checkpoint of the last life fails. */
   readonly without_checkpoint?: boolean | undefined;
   /** For `restore`: id, prefix of an id, `latest`, or a time. */
   readonly checkpoint?: string | undefined;
@@ -51,7 +51,7 @@ export interface PitPort {
   mission(mission: MissionId): Promise<MissionView>;
   /** Cells by status and agents by state; cheaper than `missions`. */
   counts(): Promise<{ cells: Readonly<Record<string, number>>; agents: Readonly<Record<string, number>> }>;
-  /** Age of the oldest death that has not been dealt with; 0 when there is none. */
+  /** Age of the oldest unhandled death; 0 when there is none. */
   oldestUnhandledSeconds(): Promise<number>;
   heartbeat(mission: MissionId, request: HeartbeatRequest): Promise<HeartbeatAnswer>;
   /** Oldest first. */

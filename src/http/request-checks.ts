@@ -60,7 +60,7 @@ export function refuseBeyondGrant(
   if (grant.mission !== null && grant.mission !== needed.mission)
     throw scopeRefused(
       `the token is only for mission ${grant.mission}`,
-      `ask for /v1/missions/${grant.mission}/… or /v1/events?mission=${grant.mission}, or use another token`,
+      `use /v1/missions/${grant.mission}/… or /v1/events?mission=${grant.mission}, or use another token`,
     );
 }
 

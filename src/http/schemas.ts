@@ -18,13 +18,16 @@ function named<T extends z.ZodType>(id: string, schema: T): T {
 export const health = named(
   "Health",
   z.object({
-    /** `degraded`: a death has not been dealt with for more than a minute. */
+    /** `degraded`: a death has been unhandled for more than a minute. */
     status: z.enum(["ok", "degraded"]),
     uptime_seconds: z.number(),
     version: z.string(),
     /** Epoch seconds. */
     timestamp: z.number(),
-    /** Absent where no pit answers. Age of the oldest death without a checkpoint and a decision, or of the most overdue revival; 0 if there is none. */
+    /**
+     * Age of the oldest death without a checkpoint and a decision, or of the most overdue revival; 0 if there is none.
+     * Absent where no pit answers.
+     */
     oldest_unhandled_death_seconds: z.number().optional(),
   }),
 );

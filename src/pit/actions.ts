@@ -41,7 +41,7 @@ export async function pauseMission(context: PitContext, mission: MissionId): Pro
   if (unrecorded !== undefined)
     throw new LazarusError(
       unrecorded.code,
-      `${mission} is paused, but this is not recorded: ${unrecorded.message}`,
+      `${mission} is paused, but this could not be recorded: ${unrecorded.message}`,
       {
         hint: `free some space, then: lazarus pause ${mission}`,
         cause: unrecorded,
@@ -61,7 +61,7 @@ export type ReviveResult =
 
 export interface ReviveOptions {
   readonly dryRun?: boolean;
-  /** Revive even if the checkpoint of what the last life left cannot be taken. */
+  /** Revive even if the checkpoint of the last life fails. */
   readonly withoutCheckpoint?: boolean;
 }
 

@@ -161,5 +161,5 @@ export function noteStatus(
   line: string,
 ): void {
   const problem = noteMissionStatus(machine, config, mission as MissionId, status, line);
-  if (problem !== undefined) log(`${mission}: cannot note its status in the cell: ${problem}`);
+  if (problem !== undefined) log(`${mission}: cannot write its status to the cell: ${problem}`);
 }

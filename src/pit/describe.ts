@@ -55,7 +55,7 @@ export function stateOf(record: MissionRecord | undefined, alive: boolean): Agen
   return decision.at_ms === null ? "dead" : "waiting";
 }
 
-/** The checkpoint of what the last life left could not be taken yet, and is retried. */
+/** The checkpoint of the last life has failed so far, and is retried. */
 export function hasFailedCheckpoint({ life, scene }: MissionRecord): boolean {
   return scene !== null && scene.epoch === life?.epoch && !isSettled(scene);
 }
@@ -90,7 +90,7 @@ export function nextAction(
   }
 }
 
-/** How to go on when a mission's cell is gone: restore it, or start over when nothing was saved. */
+/** The next commands when a mission's cell is gone: restore it, or start over when nothing was saved. */
 export function commandsForMissingCell(mission: string, hasCheckpoint: boolean): string[] {
   return hasCheckpoint
     ? [`lazarus restore ${mission}`, `lazarus revive ${mission}`]

@@ -19,7 +19,7 @@ const POLL_MS = 10;
 /** How quickly a caller that waits for the next life notices a stop or a revival by somebody else. */
 const WAIT_POLL_MS = 100;
 
-/** Ctrl-C, Ctrl-\ and a service manager's stop. SIGHUP is no stop: the terminal is gone, but the work goes on. */
+/** Ctrl-C, Ctrl-\ and a service manager's stop. SIGHUP is not: the terminal is gone, but the agent is still wanted. */
 const STOP_SIGNALS: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT", "SIGTERM"];
 const FORWARDED: readonly NodeJS.Signals[] = [...STOP_SIGNALS, "SIGHUP", "SIGUSR1", "SIGUSR2"];
 

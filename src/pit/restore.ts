@@ -54,7 +54,7 @@ async function reviveRestored(
   const { machine, config } = context;
   const approved = approveRevival(record, machine.clock.nowMs());
   writeRecord(machine, config, approved);
-  const reason = "stopped for a restore by you";
+  const reason = "you restored the cell";
   const started = await reviveAgent(context, mission, approved, {
     how: "revival",
     stepBackTo: null,

@@ -70,7 +70,7 @@ export const PIT_SETTINGS = {
     type: (z) => z.array(z.number().positive().max(300)).min(1).readonly(),
     default: DEFAULT_LIMITS.overloadBackoffMs.map((ms) => ms / 1000) as readonly number[],
     allowed: "a list of numbers above 0, at most 300",
-    description: "the same when the provider is overloaded, not reachable, or the quota is used up",
+    description: "the same when the provider is overloaded or unreachable, or the quota is used up",
   }),
   healthy_seconds: amount(
     DEFAULT_LIMITS.healthyMs / 1000,
@@ -87,7 +87,7 @@ export const PIT_SETTINGS = {
   ),
   step_back_after_seconds: amount(
     DEFAULT_LIMITS.stepBackAfterMs / 1000,
-    "how long identical crashes must go on before that, so that a short outage does not roll files back",
+    "how long identical crashes must have repeated by then, so that a short outage does not roll files back",
   ),
   permanent_exit_codes: numbers(
     DEFAULT_LIMITS.permanentExitCodes,
@@ -111,7 +111,7 @@ export const PIT_SETTINGS = {
   quota_patterns: patterns("a used-up quota; the first group is the reset time"),
   overload_patterns: patterns("an overloaded or unreachable provider"),
   auth_patterns: patterns("a login or key that was refused"),
-  permanent_patterns: patterns("an error that no retry can help"),
+  permanent_patterns: patterns("an error that a retry cannot fix"),
 };
 
 export interface PitSettings {

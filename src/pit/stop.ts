@@ -1,6 +1,6 @@
-// Stops an agent for the user: latch, checkpoint, SIGTERM, grace period, SIGKILL, checkpoint of what it left. The latch is
+// Stops an agent for the user: latch, checkpoint, SIGTERM, grace period, SIGKILL, second checkpoint. The latch is
 // durable before anything else happens (INV-8). While it waits for the agent, only the stop lock is held: a second stop may
-// shorten the grace period, checkpoints and the pit go on, and nothing is started or restored (src/cell/mission-lock.ts).
+// shorten the grace period, checkpoints and the pit keep working, and nothing is started or restored (src/cell/mission-lock.ts).
 import type { Config } from "../cell/config.ts";
 import { readEpoch } from "../cell/fence.ts";
 import { isKnownMission, unknownMission } from "../cell/known-missions.ts";
@@ -39,7 +39,7 @@ export interface StopResult {
   readonly checkpoint: string | null;
   /** The checkpoint from before it got SIGTERM; null when there is none. */
   readonly checkpointBefore: string | null;
-  /** Why there is no checkpoint of what it left; the agent is stopped all the same. */
+  /** Why the checkpoint after its exit failed; the agent is stopped all the same. */
   readonly checkpointError: string | null;
   /** SIGKILL was needed. */
   readonly killed: boolean;
@@ -135,7 +135,7 @@ async function latchAgain(context: PitContext, record: MissionRecord, state: Des
   if (unrecorded === undefined) return;
   throw new LazarusError(
     unrecorded.code,
-    `${mission} was killed, but this is not recorded: ${unrecorded.message}`,
+    `${mission} was killed, but this could not be recorded: ${unrecorded.message}`,
     {
       hint: `free some space, then: lazarus stop ${mission}; until then a pit may revive it`,
       cause: unrecorded,

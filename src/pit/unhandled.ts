@@ -1,4 +1,5 @@
-// Deaths that nobody has dealt with yet: the true state of a pit, for /health and the metrics. Only reads.
+// Unhandled deaths, for /health and the metrics: lives that ended without a checkpoint and a decision, and overdue
+// revivals. Only reads.
 import { isKeeperAlive, readExitOf } from "../cell/life.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import type { ReadContext } from "./context.ts";

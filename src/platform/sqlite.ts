@@ -116,7 +116,10 @@ function statementsOf(database: DatabaseSync): TransactionStatements {
 
 /** Combines concurrent writes of one process into one commit. */
 export interface GroupCommit {
-  /** Runs `work` in a transaction shared with other waiting writes; durable when the promise resolves. If it throws, only its own changes are rolled back. */
+  /**
+   * Runs `work` in a transaction shared with other waiting writes; durable when the promise resolves. If it throws, only
+   * its own changes are rolled back.
+   */
   run<T>(work: () => T): Promise<T>;
 }
 

@@ -25,7 +25,7 @@ test("lets a few in, then one for each that leaves, in order", async () => {
   expect(entered).toEqual(["a", "b", "c", "d"]);
 });
 
-test("whoever holds a slot for too long loses it", async () => {
+test("a slot that is held for too long goes to the next in line", async () => {
   const clock = createSimulatedClock();
   const slots = createSlots(clock, 1, 1000);
   const slow = await slots.acquire();

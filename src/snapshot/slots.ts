@@ -1,6 +1,6 @@
 // Limits how many missions of one process do heavy work (CPU, disk) at the same time, so that a pit with many missions stays
-// responsive. First come, first served. A slot is only about load: whoever holds one for too long loses it and goes on, so a
-// mission with a slow disk keeps no other one waiting.
+// responsive. First come, first served. A slot only limits load: work that takes too long continues without its slot, so a
+// mission with a slow disk does not keep others waiting.
 import type { Clock } from "../platform/clock.ts";
 
 export interface Slots {

@@ -63,7 +63,7 @@ describe("config", () => {
       pit.backoff_seconds = [0,10,20,40,80,160,300]  (default)
         delay before the first, second, … revival in a row, ±20 %; the last value repeats
       pit.overload_backoff_seconds = [10,20,40,80,160,300]  (default)
-        the same when the provider is overloaded, not reachable, or the quota is used up
+        the same when the provider is overloaded or unreachable, or the quota is used up
       pit.healthy_seconds = 600  (default)
         a life of this length resets the backoff and the count of identical crashes
       pit.max_revivals_per_hour = 5  (default)
@@ -73,7 +73,7 @@ describe("config", () => {
       pit.alike_crashes_per_step = 3  (default)
         identical crashes in a row before the pit goes back to an older checkpoint
       pit.step_back_after_seconds = 60  (default)
-        how long identical crashes must go on before that, so that a short outage does not roll files back
+        how long identical crashes must have repeated by then, so that a short outage does not roll files back
       pit.permanent_exit_codes = [78]  (default)
         exit codes after which an agent is never revived
       pit.checkpoint_every_seconds = not set  (default)
@@ -99,7 +99,7 @@ describe("config", () => {
       pit.auth_patterns = []  (default)
         lines at the end of the output of a failed agent that report a login or key that was refused
       pit.permanent_patterns = []  (default)
-        lines at the end of the output of a failed agent that report an error that no retry can help
+        lines at the end of the output of a failed agent that report an error that a retry cannot fix
       pit.http_port = 7433  (default)
         port of the HTTP API on 127.0.0.1; null leaves only the unix socket
       pit.gitea.secret_file = not set  (default)

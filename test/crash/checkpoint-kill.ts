@@ -1,5 +1,5 @@
-// Runs checkpoints in a process that is killed, and checks what must hold afterwards: acknowledged checkpoints exist, the vault passes a deep verification, at
-// most one further checkpoint is listed, and the next one succeeds (INV-1, INV-2).
+// Runs checkpoints in a process that is killed, and checks what must hold afterwards: acknowledged checkpoints exist, the
+// vault passes a deep verification, at most one further checkpoint is listed, and the next one succeeds (INV-1, INV-2).
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -118,7 +118,7 @@ describe("an outage", () => {
 });
 
 describe("a pattern that never ends", () => {
-  it("is skipped and named; the pit and other agents go on", async () => {
+  it("is skipped and named; the pit and other agents are not affected", async () => {
     configure({ quota_patterns: ["(a+)+$", "^budget spent"] });
     await world.openPit();
     const line = `${"a".repeat(60)}!`;

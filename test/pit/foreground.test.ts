@@ -170,7 +170,7 @@ describe("from the command line", () => {
     expect(texts.err).toContain("Ctrl-C detaches, the agent keeps running");
     signal("SIGINT");
     expect(await closed).toBe(0);
-    expect(texts.err).toContain("detached from m1; it keeps running; stop it with: lazarus stop m1\n");
+    expect(texts.err).toContain("detached from m1, which keeps running; stop it with: lazarus stop m1\n");
     expect(world.state("m1")).toBe("running");
   });
 });

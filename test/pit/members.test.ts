@@ -96,7 +96,7 @@ it("the next pit adopts an agent whose lock file was deleted", async () => {
   const { agent } = world.life("m1");
   rmSync(agents("life.lock"));
   await world.openPit();
-  // The pit has been at both when it has revived the second.
+  // Once the pit has revived the second, it has handled both.
   process.kill(world.life("m2").agent.pid, "SIGKILL");
   await world.until("life 2 of m2", () => world.life("m2").epoch === 2);
   expect(isRunning(agent.pid)).toBe(true);

@@ -53,7 +53,7 @@ it("a pit does not revive before the crash checkpoint is taken, says so, and tak
   expect(world.checkpoints("m1")).toContainEqual({ checkpoint_id: checkpoint, reason: "crash" });
 });
 
-it("revive by hand takes it, too, and starts without it only if told to", async () => {
+it("a revival by the user also takes it first, and skips it only with --without-checkpoint", async () => {
   const repair = await crash("no");
   await world.until("the end", () => world.state("m1") === "ending");
   const refused = await world.call(["revive", "m1"]);

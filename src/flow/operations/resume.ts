@@ -1,6 +1,7 @@
 // Finds an unfinished flow and takes its resume lock, after checking schema, hash and expiry under the flow's mutex. Every
-// flow that is not resumed is reported with its reason, and every other one that could have been resumed (INV-6); bad files are quarantined and do not hide valid ones. A
-// file or directory that cannot be read is an error, unless another flow can be resumed.
+// other flow is reported, either as one that could be resumed too or with the reason why not (INV-6); bad files are
+// quarantined and do not hide valid ones. A file or directory that cannot be read is an error, unless another flow can be
+// resumed.
 import { relative } from "node:path";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import { type BadFlow, badInPlace, listQuarantine } from "../document/bad-flow.ts";

@@ -141,7 +141,7 @@ function exitCodeEvidence({ exit, settings }: EndFacts): Evidence[] {
 
 const CLASSES = {
   quota: "quota exhausted",
-  overload: "provider overloaded or not reachable",
+  overload: "provider overloaded or unreachable",
   auth: "authentication failed",
   permanent: "a permanent error",
 } as const;

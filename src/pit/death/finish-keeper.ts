@@ -22,7 +22,7 @@ export function keeperStep({ isStopped, elapsedMs, leftoverGraceMs }: FinishingK
   return isStopped ? "continue" : "wait";
 }
 
-/** To be called again and again until the keeper has ended. */
+/** Call it repeatedly until the keeper has ended. */
 export function urgeKeeper(
   processes: Processes,
   { keeper }: Life,

@@ -1,6 +1,6 @@
 // Handles a life that has ended: kill orphans, record the end, take a checkpoint, decide. Each step is durable before the
 // next and happens once per life, so after a kill at any point the next caller continues there. Nothing is decided without
-// the checkpoint: it is retried until it is taken or the user does without it (INV-10). Starts nothing: reviving is
+// the checkpoint: it is retried until it succeeds or the user waives it (INV-10). Starts nothing: reviving is
 // start/revive.ts.
 import { existsSync } from "node:fs";
 import { cellPaths } from "../../cell/layout.ts";
@@ -53,7 +53,7 @@ export type ExitResult =
 export interface ExitOptions {
   /** When the host last woke from sleep. */
   readonly sleptUntilMs?: number | undefined;
-  /** The user does without a checkpoint that cannot be taken. */
+  /** The user waives a checkpoint that fails. */
   readonly withoutCheckpoint?: boolean;
 }
 

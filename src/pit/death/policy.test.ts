@@ -184,7 +184,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     { action: "revive", stepBackTo: "c2" },
   ],
   [
-    "four of the same, once they go on for a minute",
+    "four of the same, after they have repeated for a minute",
     situation({ recentCrashes: alike(4) }),
     { action: "revive", stepBackTo: "c3" },
   ],
@@ -194,7 +194,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     { action: "revive", stepBackTo: null },
   ],
   [
-    "without an older checkpoint the backoff goes on",
+    "without an older checkpoint the backoff continues",
     situation({ recentCrashes: alike(3), attempt: 2, olderCheckpoints: [] }),
     {
       action: "revive",

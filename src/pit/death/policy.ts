@@ -38,7 +38,7 @@ export interface PolicyLimits {
   readonly maxAgeMs: number;
   /** So many similar crashes in a row step back one checkpoint … */
   readonly alikeCrashesPerStep: number;
-  /** … if they go on for so long: an outage that no pattern reports is no reason to roll files back. */
+  /** … if they have been repeating for this long: an outage that no pattern reports is no reason to roll files back. */
   readonly stepBackAfterMs: number;
   readonly permanentExitCodes: readonly number[];
 }
@@ -167,7 +167,7 @@ function retryLater({ end, mode, limits, retries, nowMs, chance }: Situation): D
     return { action: "revive", atMs, stepBackTo: null, reason: "quota exhausted, waiting for its reset" };
   }
   const atMs = nowMs + waitMs;
-  const reason = `provider overloaded or not reachable, retry ${retries} after ${seconds(waitMs)}`;
+  const reason = `provider overloaded or unreachable, retry ${retries} after ${seconds(waitMs)}`;
   return mode === "substitute"
     ? { action: "substitute", atMs, reason }
     : { action: "revive", atMs, stepBackTo: null, reason };

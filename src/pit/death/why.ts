@@ -56,7 +56,7 @@ export function explain(view: MissionView, options: WhyOptions): PostMortem {
   };
 }
 
-const NOT_SAVED = "not revived until what it left is saved; a pit retries the checkpoint every 30 s";
+const NOT_SAVED = "not revived until the checkpoint succeeds; a pit retries it every 30 s";
 
 type Section = Pick<PostMortem, "headline" | "next"> & Partial<PostMortem>;
 
@@ -133,7 +133,7 @@ function canExplain({ signal }: RecordedEnd, kind: string): boolean {
 const CAUSES = [
   ["oom", "out of memory"],
   ["quota", "quota exhausted"],
-  ["overload", "provider overloaded or not reachable"],
+  ["overload", "provider overloaded or unreachable"],
   ["auth", "authentication failed"],
   ["disk-full", "disk full"],
   ["not-found", "command not found or not executable"],
@@ -170,7 +170,7 @@ function listFacts(view: MissionView, record: MissionRecord, end: RecordedEnd, n
     lines.push(`${wasExpected(record, end) ? "" : "crash "}checkpoint: ${scene.checkpoint}`);
   else if (scene?.error)
     lines.push(
-      `${scene.waived === "by-user" ? "no checkpoint, as you decided" : "checkpoint failed"}: ${scene.error}`,
+      `${scene.waived === "by-user" ? "checkpoint skipped, as you asked" : "checkpoint failed"}: ${scene.error}`,
     );
   const { revivals_today: revivals } = view;
   if (revivals > 0) lines.push(`revived ${revivals} time${revivals === 1 ? "" : "s"} in the last 24 hours`);

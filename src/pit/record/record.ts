@@ -99,7 +99,7 @@ export interface RecordedCheckpoint {
   readonly epoch: number;
   readonly checkpoint: string | null;
   readonly error: string | null;
-  /** Why there will be none: there is nothing to save, or the user decided to do without. Otherwise it is retried. */
+  /** Why there will be none: there is nothing to save, or the user waived it. Otherwise it is retried. */
   readonly waived?: "cell-gone" | "by-user";
 }
 

@@ -1,5 +1,5 @@
 // What a revived agent finds: state/resume.json for programs, artifacts/handoff.md for readers. Both say why it died, which
-// checkpoint has its state, which flow step is next, which effects happened that the files do not know of, which are
+// checkpoint has its state, which flow step is next, which effects happened that the files do not show, which are
 // unknown, and what changed on disk. Text from logs and flows is data: indented as code, never mixed with instructions.
 import { dirname, join } from "node:path";
 import { refuseOutside } from "../../cell/mission-id.ts";
@@ -115,8 +115,8 @@ function effectSections(facts: ResumeFacts): string[] {
       "",
       "## Done since",
       "",
-      "These happened after the state that the files were restored to. They are not undone, and your files do not know of",
-      "them. The same key or call returns the recorded result; do not repeat them another way.",
+      "These happened after the checkpoint that the files were restored to. They were not undone, and the files do not",
+      "show them. The same key or call returns the recorded result; do not repeat them in another way.",
       "",
       ...effectLines(facts.doneSince),
     );

@@ -1,5 +1,6 @@
 // Executes what due-actions.ts finds due, every tick. Work on one mission runs one task at a time, and no mission waits for
-// another: only checkpoints and starts are limited, by slots that nobody keeps for long (src/snapshot/slots.ts). What a supervisor holds in memory is a cache or a timer: all decisions are on disk.
+// another: only checkpoints and starts are limited, by slots that are lost when held for too long
+// (src/snapshot/slots.ts). What a supervisor holds in memory is a cache or a timer: all decisions are on disk.
 import { beatJob } from "../../cell/job.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
 import { keepReserve } from "../../platform/reserve.ts";

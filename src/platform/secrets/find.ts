@@ -1,6 +1,6 @@
 // Finds secrets in text with secretlint's recommended rules (INV-7), which are maintained upstream, and the few generic
-// rules that they lack. They are loaded on first use: 25 ms, then 0.04 ms for two kilobytes. Callers decide whether to refuse or to redact; only ranges are
-// returned, never the secret itself.
+// rules that they lack. They are loaded on first use: 25 ms, then 0.04 ms for two kilobytes. Callers decide whether to
+// refuse or to redact; only ranges are returned, never the secret itself.
 import { findGenericSecrets } from "./generic.ts";
 
 /** The position of a secret in the text, and its kind ("github", "privatekey"). */

@@ -1,6 +1,6 @@
 // Captures a cell: walk → git commit → survey and pack → gate → publish → stat cache. Write order: layers, then config and
-// manifest, then the index, each durable before the next, so that a checkpoint exists completely or not at all (INV-1, INV-2). Nothing
-// in the cell changes except refs and objects of its git repository. The caller holds the vault's lock.
+// manifest, then the index, each durable before the next, so that a checkpoint exists completely or not at all (INV-1,
+// INV-2). Nothing in the cell changes except refs and objects of its git repository. The caller holds the vault's lock.
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";

@@ -41,7 +41,10 @@ export function isBeingWritten(inode: number): boolean {
   });
 }
 
-/** Whether the path that `locate` returns is a regular file that starts with SQLite's magic. Follows no link and does not block on a FIFO. */
+/**
+ * Whether the path that `locate` returns is a regular file that starts with SQLite's magic. Follows no link and does not
+ * block on a FIFO.
+ */
 export function isDatabaseFile(locate: () => string): boolean {
   try {
     const fd = openSync(

@@ -1,5 +1,5 @@
 // Refuses a restore in place while a process works in the cell (INV-4): what it has open would be replaced under it, and it
-// would go on writing to files that no longer have a name. Evidence comes from the kernel and from leases, not from
+// would keep writing to files that no longer have a name. Evidence comes from the kernel and from leases, not from
 // heartbeats, which stay fresh for a while after an agent has ended.
 import { lstatSync } from "node:fs";
 import { isKeeperAlive, readLife } from "../../cell/life.ts";
@@ -21,7 +21,7 @@ export function refuseLiveAgent(
   const pid = readLife(config, mission)?.agent.pid;
   throw new LazarusError(
     "AGENT_RUNNING",
-    `an agent of ${mission} is running${pid === undefined ? "" : ` (process ${pid})`}, so its cell is not restored under it`,
+    `an agent of ${mission} is running${pid === undefined ? "" : ` (process ${pid})`}; its cell was not changed`,
     {
       hint: `lazarus ${kind} ${mission} --stop stops it first and revives it afterwards; lazarus restore ${mission} --to DIR leaves the cell alone`,
       details: { mission, pid: pid ?? null },

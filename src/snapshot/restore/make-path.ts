@@ -1,6 +1,7 @@
 // Creates one path from an entry: content, symlinks, FIFOs, then owner, xattrs, mode and time, in an order in which no
 // step undoes an earlier one. Synchronous; used by workers and the main thread. Never follows a symlink at the end of a
-// path; callers pass paths through open directories (`OpenTree`), so that no parent is a link either. What this process cannot set becomes a flaw (INV-6).
+// path; callers pass paths through open directories (`OpenTree`), so that no parent is a link either. What this
+// process cannot set becomes a flaw (INV-6).
 import {
   closeSync,
   constants,

@@ -1,6 +1,7 @@
 // Checks the blobs of a checkpoint and reports what is damaged. A quick check covers the digests of manifest and config,
-// the presence, size and table of contents of each layer, and the tree that the tables describe. A deep check reads every byte of every layer once and
-// compares it with the digests of the layer, of its tar stream and of every file. Read-only; each blob is checked once.
+// the presence, size and table of contents of each layer, and the tree that the tables describe. A deep check
+// reads every byte of every layer once and compares it with the digests of the layer, of its tar stream and of every file.
+// Read-only; each blob is checked once.
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";

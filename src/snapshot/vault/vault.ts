@@ -1,6 +1,7 @@
 // A vault: one OCI image layout per mission. A checkpoint exists if and only if index.json names it, and everything it
 // needs was durable before that (INV-2). Blobs are written to a temporary file, synced and renamed to their digest; reads
-// verify the digest. A damaged blob is set aside, so that nothing is built on it and its intact parts can still be read. Everything outside `lazarus/` is standard OCI.
+// verify the digest. A damaged blob is set aside, so that nothing is built on it and its intact parts can still be read.
+// Everything outside `lazarus/` is standard OCI.
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";

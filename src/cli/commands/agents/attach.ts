@@ -27,7 +27,7 @@ export const command = defineCommand({
     const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
     await follow(context, mission, log, size);
     if (isKeeperAlive(context.machine.processes, pitContext.config, mission)) {
-      context.say(`detached from ${mission}; it keeps running; stop it with: lazarus stop ${mission}`);
+      context.say(`detached from ${mission}, which keeps running; stop it with: lazarus stop ${mission}`);
       return 0;
     }
     const exit = readExitOf(pitContext.config, mission, life.epoch);

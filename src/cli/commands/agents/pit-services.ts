@@ -1,6 +1,6 @@
-// Starts the services that run inside the pit: the HTTP API, the Gitea webhook and alerts. Settings are checked before the pit starts;
-// after that, a failure here is logged and the pit continues without the service. Hono and zod are loaded in the
-// background, while the pit already watches agents.
+// Starts the services that run inside the pit: the HTTP API, the Gitea webhook and alerts. Settings are checked before the
+// pit starts; after that, a failure here is logged and the pit continues without the service. Hono and zod are loaded in
+// the background, while the pit already watches agents.
 import { runAlerts } from "../../../alerts/loop.ts";
 import { alertSettings } from "../../../alerts/settings.ts";
 import { httpSettings } from "../../../http/settings.ts";

@@ -1,5 +1,5 @@
 // Commands that grant something are refused inside an agent (INV-11). Not a sandbox: an agent can do whatever its user can.
-// It prevents that an agent widens its own permissions by accident or because a prompt told it to.
+// It prevents an agent from widening its own permissions by accident or because a prompt told it to.
 import { LazarusError } from "../../../platform/errors.ts";
 import type { CliContext } from "../../context.ts";
 

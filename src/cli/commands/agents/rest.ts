@@ -26,7 +26,7 @@ export const command = defineCommand({
       { mission_id: mission, was_running: wasRunning, checkpoint_id: checkpoint, killed },
       () => "",
     );
-    if (checkpointError !== null) context.warn(`could not save what it left: ${checkpointError}`);
+    if (checkpointError !== null) context.warn(`the checkpoint after its exit failed: ${checkpointError}`);
     context.say(`${mission} is at rest${checkpoint === null ? "" : `; saved as ${checkpoint}`}`);
     context.say(`start it again with: ${startAgainCommand(result.record)}`);
     return 0;

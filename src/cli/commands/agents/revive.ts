@@ -10,12 +10,12 @@ export const command = defineCommand({
   about:
     "Starts an agent again: confirms when the pit asks, overrides a stop, rest, pause or tombstone, and skips the backoff. " +
     "A paused agent continues; one that has exited is started again, with state/resume.json and artifacts/handoff.md to " +
-    "tell it where it stopped. What the last life left is saved first; if that fails, it is not started, unless " +
+    "tell it where it stopped. A checkpoint of the last life is taken first; if that fails, the agent is not started, unless " +
     "--without-checkpoint is given. Works without a pit. With --dry-run it prints what the pit would decide on its own.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
     "dry-run": { type: "flag", summary: "print the decision and its reason, do nothing" },
-    "without-checkpoint": { type: "flag", summary: "revive even if what the last life left cannot be saved" },
+    "without-checkpoint": { type: "flag", summary: "revive even if the checkpoint of the last life fails" },
   },
   examples: [
     ["lazarus revive tidy-inbox", "start it again"],

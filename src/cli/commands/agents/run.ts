@@ -30,8 +30,8 @@ import { refuseInsideLife } from "./refuse-inside-life.ts";
 export const command = defineCommand({
   about:
     "Starts an agent in the mission's cell, which is created if needed. In the foreground the agent uses your terminal, " +
-    "and its exit code is returned: Ctrl-C stops it like lazarus stop, and a revival uses the same terminal. Detached, its output goes to logs/agent.log. A keeper process records how the agent " +
-    "ends, even when no pit is running. The revive mode decides what happens after a crash: yes revives the agent, no " +
+    "and its exit code is returned; Ctrl-C stops it like lazarus stop, and a revival uses the same terminal. Detached, " +
+    "its output goes to logs/agent.log. A keeper process records how the agent ends, even when no pit is running. The revive mode decides what happens after a crash: yes revives the agent, no " +
     "leaves it, ask waits for lazarus revive, substitute starts another command. The agent's environment has " +
     "LAZARUS_MISSION, LAZARUS_CELL, LAZARUS_EPOCH and LAZARUS_HEARTBEAT (a file), and LAZARUS_SOCKET with " +
     "LAZARUS_HEARTBEAT_URL for heartbeats over HTTP. Its environment is kept outside the cell, with mode 0600, for the " +

@@ -58,7 +58,7 @@ export const command = defineCommand({
       { mission_id: mission, command: start, resume_command, settings: granted, environment },
       () => describe({ command: start, resume_command, ...granted }, environment),
     );
-    if (change !== undefined) context.say(`${mission}: applies to its next life`);
+    if (change !== undefined) context.say(`saved for the next life of ${mission}`);
     return 0;
   },
 });

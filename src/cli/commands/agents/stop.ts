@@ -38,7 +38,7 @@ export const command = defineCommand({
     );
     if (checkpointError !== null) {
       const before = checkpointBefore === null ? "" : `; its state before SIGTERM is in ${checkpointBefore}`;
-      context.warn(`could not save what it left: ${checkpointError}${before}`);
+      context.warn(`the checkpoint after its exit failed: ${checkpointError}${before}`);
     }
     const how = wasRunning
       ? killed

@@ -5,7 +5,7 @@ import type { CliContext } from "../../context.ts";
 /** `act` completes "an agent cannot …". */
 export function refuseAgent({ surroundings }: CliContext, act: string): void {
   if (surroundings.env.LAZARUS_EPOCH === undefined) return;
-  throw new LazarusError("USAGE", `an agent cannot ${act}: a human decides that`, {
+  throw new LazarusError("USAGE", `an agent cannot ${act}; only a human can`, {
     hint: "run the command in a terminal of your own",
   });
 }
