@@ -1,6 +1,6 @@
 // Damage to the newest checkpoint: the operation that finds it sets the damaged blob aside, and the next checkpoint stores
 // everything again, although nothing in the cell has changed.
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { drill } from "../../src/snapshot/operations/drill.ts";
@@ -104,7 +104,20 @@ describe("damage to the newest checkpoint", () => {
     expect(findings.flatMap(({ paths }) => paths)).toContain("worktree/noise");
     await expect(
       forkMission(lab.context, lab.with({ mission: "fork" }).context, { at: id }),
-    ).rejects.toThrow();
+    ).rejects.toMatchObject({ kind: "damaged" });
+  });
+
+  it("does not prevent a fork of a checkpoint whose own files are intact, and is not passed on to it", async () => {
+    const { lab } = await damagedLab();
+    using _ = lab;
+    rmSync(join(lab.worktree, "noise"));
+    const { ref } = await lab.checkpoint();
+    await verifyVault(lab.context.vault, { deep: true });
+    const fork = lab.with({ mission: "fork" }).context;
+    const { flaws } = await forkMission(lab.context, fork, { at: ref.id });
+    expect(flaws).toEqual([]);
+    expect(readFileSync(join(fork.cellRoot, "worktree", "good"), "utf8")).toBe("good");
+    expect((await verifyVault(fork.vault, { deep: true })).findings).toEqual([]);
   });
 
   it("is forgotten by a prune once the blob was stored again, or no checkpoint needs it", async () => {

@@ -8,10 +8,12 @@ import type { EffectHistory } from "../../src/effects/history.ts";
 import { LazarusError } from "../../src/platform/errors.ts";
 import type { Progress } from "../../src/snapshot/mission-context.ts";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
+import { exportCheckpoint } from "../../src/snapshot/operations/export.ts";
+import { forkMission } from "../../src/snapshot/operations/fork.ts";
 import { previewRestore, restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
-import { createWorld, type World } from "./restore-world.ts";
+import { createWorld, openMission, type World } from "./restore-world.ts";
 
 let world: World;
 beforeEach(() => {
@@ -60,7 +62,7 @@ describe("an undo", () => {
 });
 
 describe("a restore", () => {
-  it("names the paths that its checkpoint had skipped", async () => {
+  it("names the paths that its checkpoint had skipped, and so do a fork and an export", async () => {
     const server = net.createServer();
     world.write("worktree/sub/file", "1");
     server.listen(world.path("worktree/sub/socket"));
@@ -75,6 +77,9 @@ describe("a restore", () => {
     expect((await restoreCell(world.context, outside)).notSaved).toEqual([]);
     const directory = `${world.directory}/copy`;
     expect((await restoreTo(world.context, { checkpoint: ref.id, directory })).notSaved).toEqual(expected);
+    const fork = openMission(world.directory, "fork");
+    expect((await forkMission(world.context, fork, { at: ref.id })).notSaved).toEqual(expected);
+    expect((await exportCheckpoint(world.context, ref, () => {})).notSaved).toEqual(expected);
   });
 
   it("of one hard link says that it splits the group", async () => {

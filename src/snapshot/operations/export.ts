@@ -9,9 +9,11 @@ import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import { randomText } from "../../platform/ids.ts";
 import { effectComments } from "../archive/effect-comments.ts";
 import type { MissionContext } from "../mission-context.ts";
-import type { CheckpointRef, Entry } from "../model/entry.ts";
+import type { CheckpointRef, Entry, Flaw } from "../model/entry.ts";
 import { comparePaths } from "../model/path-bytes.ts";
 import { effectsPosition } from "../restore/effects.ts";
+import { WHOLE_CELL } from "../restore/scope.ts";
+import { skippedPaths } from "../restore/shortfalls.ts";
 import { BLOCK, encodeGlobalComment, encodeHeader, encodeSparseMap, padding } from "../tar/header.ts";
 import { gzipCodec } from "../vault/codec.ts";
 import { type Contents, openContents } from "../vault/contents.ts";
@@ -27,6 +29,8 @@ export interface ExportResult {
   /** Bytes of the tar stream, and of the archive. */
   readonly rawBytes: number;
   readonly bytes: number;
+  /** Paths that the archive does not have, because they were skipped when the checkpoint was taken. */
+  readonly notSaved: readonly Flaw[];
 }
 
 /** Concatenated gzip members are one valid gzip file. */
@@ -63,7 +67,7 @@ export async function exportCheckpoint(
     if (options.signal?.aborted) throw new LazarusError("INTERRUPTED", "the export was interrupted");
   }
   archive.add(Buffer.alloc(2 * BLOCK));
-  return { entries: entries.length, ...archive.end() };
+  return { entries: entries.length, ...archive.end(), notSaved: skippedPaths(metadata, WHOLE_CELL) };
 }
 
 /** Writes the archive to a file, atomically. */

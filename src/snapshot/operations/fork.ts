@@ -20,6 +20,7 @@ import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
 import { effectsPosition } from "../restore/effects.ts";
 import { fillDirectory, prepareDirectory } from "../restore/fill-directory.ts";
 import { WHOLE_CELL } from "../restore/scope.ts";
+import { skippedPaths } from "../restore/shortfalls.ts";
 import { createTableReader, openSource } from "../restore/source.ts";
 import { syncPaths } from "../restore/sync.ts";
 import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
@@ -35,6 +36,8 @@ export interface ForkResult {
   readonly capture: CaptureResult;
   readonly effects: ForkedEffects;
   readonly flaws: readonly Flaw[];
+  /** Paths that the fork does not have, because they were skipped when the checkpoint was taken. */
+  readonly notSaved: readonly Flaw[];
   /** For the user, before an agent works in the new cell. */
   readonly warnings: readonly string[];
 }
@@ -124,6 +127,7 @@ async function makeFork(
       capture,
       effects,
       flaws: [...filled.flaws, ...capture.flaws],
+      notSaved: skippedPaths(checkpoint.metadata, WHOLE_CELL),
       warnings: findSharedGitDirectory(context, fork),
     };
   } catch (error) {
@@ -152,7 +156,8 @@ function writeIdentity(fork: MissionContext, cell: string, from: string, checkpo
     artifacts: final.artifacts,
     heartbeat_file: final.heartbeatFile,
   });
-  // The heartbeat in the checkpoint belongs to the other mission.
+  // The heartbeat in the checkpoint belongs to the other mission. An agent may have deleted its directory.
+  makeDirectory(disk, dirname(staged.heartbeatFile));
   writeJsonFile(disk, staged.heartbeatFile, {
     mission_id: fork.mission,
     timestamp: now,
@@ -176,26 +181,32 @@ async function captureFork(
     checkpoint.config,
     checkpoint.ref.manifest,
   ];
-  for (const digest of new Set(blobs)) shareBlob(context.vault, fork.vault, digest);
-  fork.machine.disk.fsyncDirectory(dirname(fork.vault.blobPath(checkpoint.config)));
-  crashPoint("snapshot.fork.blobs-shared");
-  const seed: CheckpointRef = {
-    ...checkpoint.ref,
-    reason: "fork",
-    message: `unfinished fork of ${context.mission}`,
-    parent: null,
-    pinned: false,
-    provenAtMs: null,
-    beforeRestoreOf: null,
-  };
-  fork.vault.publish([seed]);
-  crashPoint("snapshot.fork.seeded");
+  // Of a blob that was set aside, only the parts that this checkpoint needs are known to be intact: all is stored again.
+  if (blobs.every(context.vault.has)) {
+    for (const digest of new Set(blobs)) shareBlob(context.vault, fork.vault, digest);
+    fork.machine.disk.fsyncDirectory(dirname(fork.vault.blobPath(checkpoint.config)));
+    crashPoint("snapshot.fork.blobs-shared");
+    fork.vault.publish([seedOf(checkpoint.ref, context.mission)]);
+    crashPoint("snapshot.fork.seeded");
+  }
   const message = `fork of ${context.mission} at ${checkpoint.ref.id}`;
   const captured = await capture({ ...fork, cellRoot: cell }, lock, { reason: "fork", message });
   const ref = { ...captured.ref, parent: null };
   fork.vault.publish([ref]);
   crashPoint("snapshot.fork.published");
   return { ...captured, ref, checkpoint: { ...captured.checkpoint, ref } };
+}
+
+function seedOf(ref: CheckpointRef, mission: string): CheckpointRef {
+  return {
+    ...ref,
+    reason: "fork",
+    message: `unfinished fork of ${mission}`,
+    parent: null,
+    pinned: false,
+    provenAtMs: null,
+    beforeRestoreOf: null,
+  };
 }
 
 /** Hard-links a blob; copies it when the vaults are on different file systems. */

@@ -1,11 +1,13 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { LazarusError } from "../../../platform/errors.ts";
+import { ERROR_KINDS, LazarusError } from "../../../platform/errors.ts";
 import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
-import { exportCheckpoint, exportToFile } from "../../../snapshot/operations/export.ts";
+import { type ExportResult, exportCheckpoint, exportToFile } from "../../../snapshot/operations/export.ts";
 import { defineCommand } from "../../command.ts";
+import type { CliContext } from "../../context.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes } from "../../render/format.ts";
+import { sayFlaws } from "./restore-report.ts";
 
 export const command = defineCommand({
   about:
@@ -27,7 +29,7 @@ export const command = defineCommand({
     ["lazarus export tidy-inbox -o inbox.tar.gz", "export the latest checkpoint"],
     ["lazarus export tidy-inbox yesterday -o - | tar tzv", "list the contents"],
   ],
-  exits: ["missing", "conflict", "damaged", "machine", "interrupted"],
+  exits: ["degraded", "missing", "conflict", "damaged", "machine", "interrupted"],
   async run(context, { args, options }) {
     using missionContext = openKnownMission(context, context.mission(args.mission));
     const { mission, vault } = missionContext;
@@ -39,8 +41,8 @@ export const command = defineCommand({
         throw new LazarusError("USAGE", "refusing to write an archive to a terminal", {
           hint: `lazarus export ${mission} -o FILE`,
         });
-      await exportCheckpoint(missionContext, ref, (bytes) => context.terminal.out(bytes), { signal });
-      return 0;
+      const write = (bytes: Uint8Array) => context.terminal.out(bytes);
+      return conclude(context, await exportCheckpoint(missionContext, ref, write, { signal }));
     }
     const file = resolve(context.surroundings.cwd, options.output ?? `${mission}-${ref.id}.tar.gz`);
     if (existsSync(file)) {
@@ -59,10 +61,16 @@ export const command = defineCommand({
         entries: result.entries,
         bytes: result.bytes,
         raw_bytes: result.rawBytes,
+        not_saved: result.notSaved,
       },
       () => `${file}\n`,
     );
     context.say(`${result.entries} entries, ${formatBytes(result.bytes)}; unpack with: tar xzf ${file}`);
-    return 0;
+    return conclude(context, result);
   },
 });
+
+function conclude(context: CliContext, { notSaved }: ExportResult): number {
+  sayFlaws(context, "not in the checkpoint, and therefore not in the archive:", notSaved);
+  return notSaved.length > 0 ? ERROR_KINDS.degraded.exit : 0;
+}

@@ -2,7 +2,7 @@ import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { forkMission } from "../../../snapshot/operations/fork.ts";
 import { defineCommand } from "../../command.ts";
 import { openCliMission, openKnownMission } from "../../open-mission.ts";
-import { describeRef, sayDoneSince, sayFlaws } from "./restore-report.ts";
+import { describeRef, NOT_SAVED, sayDoneSince, sayFlaws } from "./restore-report.ts";
 
 export const command = defineCommand({
   about:
@@ -27,7 +27,7 @@ export const command = defineCommand({
   async run(context, { args, options }) {
     using missionContext = openKnownMission(context, context.mission(args.mission));
     using fork = openCliMission(context, context.mission(args["new-mission"]));
-    const { from, capture, flaws, warnings, effects } = await forkMission(missionContext, fork, {
+    const { from, capture, flaws, notSaved, warnings, effects } = await forkMission(missionContext, fork, {
       at: options.at,
       signal: context.signal,
     });
@@ -42,6 +42,7 @@ export const command = defineCommand({
         effects_identity: effects.identity,
         done_since: effects.doneSince,
         flaws,
+        not_saved: notSaved,
         warnings,
       },
       () => `${fork.cellRoot}\n`,
@@ -55,6 +56,7 @@ export const command = defineCommand({
     sayDoneSince(context, effects.doneSince);
     for (const warning of warnings) context.warn(warning);
     sayFlaws(context, "not forked exactly:", flaws);
-    return flaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;
+    sayFlaws(context, NOT_SAVED, notSaved);
+    return flaws.length + notSaved.length > 0 ? ERROR_KINDS.degraded.exit : 0;
   },
 });
