@@ -103,7 +103,9 @@ function printError(error: LazarusError, parts: ContextParts): void {
   while (cause instanceof Error) {
     // Only unexpected errors show a stack, for the bug report.
     const detail = error.code === "INTERNAL" && cause.stack ? cause.stack : cause.message;
-    text += `  ${dim("caused by")}: ${detail.split("\n").map(escapeControls).join("\n")}\n`;
+    // An error that only adds a hint repeats the message.
+    if (detail !== error.message)
+      text += `  ${dim("caused by")}: ${detail.split("\n").map(escapeControls).join("\n")}\n`;
     cause = cause.cause;
   }
   if (error.hint) text += `  ${dim("try")}: ${escapeControls(error.hint)}\n`;

@@ -90,6 +90,22 @@ it("over HTTP: 423 under a live agent, unless stop is true", async () => {
   await world.until("the second life", () => world.life("m1").epoch === 2 && world.state("m1") === "running");
 });
 
+it("a restore after the agent has exited does not warn about its last heartbeat, but about a later one", async () => {
+  world.run([
+    "run",
+    "m1",
+    "--revive",
+    "no",
+    "--",
+    "sh",
+    "-c",
+    `${process.execPath} ${LAUNCHER} heartbeat m1`,
+  ]);
+  expect((await world.call(["restore", "m1"])).stderr).not.toContain("may be running");
+  await world.call(["heartbeat", "m1"]);
+  expect((await world.call(["restore", "m1"])).stderr).toContain("an agent may be running in m1");
+});
+
 it("a revival finishes a restore that was killed half-way before it starts the agent", async () => {
   const script = "cat a b > seen; exec sleep 777";
   world.run(["run", "m1", "-d", "--revive", "no", "--", "sh", "-c", script]);
