@@ -1,5 +1,5 @@
 // The effect history on a real disk: torn and damaged lines, races between processes, and where it is found.
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import {
   appendFileSync,
   mkdirSync,
@@ -21,6 +21,7 @@ import { isRestoredSince } from "./fold.ts";
 import { openHistory, openHistoryAt } from "./history.ts";
 import { decodeLine, encodeLine } from "./line.ts";
 import { findCell, historyFile } from "./place.ts";
+import { mergeHistory, readHistoryBytes } from "./travel.ts";
 
 let root: string;
 let cell: string;
@@ -32,6 +33,30 @@ beforeEach(() => {
   writeFileSync(join(cell, "meta", "mission.json"), "{}");
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const IN_ITS_PLACE: Readonly<Record<string, (file: string) => unknown>> = {
+  "a link": (file) => symlinkSync(join(root, "other"), file),
+  "a directory": (file) => mkdirSync(file),
+  "a FIFO": (file) => execFileSync("mkfifo", [file]),
+};
+
+for (const [what, put] of Object.entries(IN_ITS_PLACE))
+  it(`${what} in the place of a history is refused, and neither followed nor waited for`, () => {
+    writeFileSync(join(root, "other"), "not a history");
+    const file = historyFile(cell);
+    mkdirSync(join(file, ".."));
+    put(file);
+    const refused = expect.objectContaining({
+      code: "DISK_IO",
+      message: expect.stringContaining("regular file"),
+    });
+    const history = openHistory(systemMachine, cell);
+    expect(() => history.read()).toThrow(refused);
+    expect(() => history.start({ ...send, owner: { pid: 1 } })).toThrow(refused);
+    expect(() => readHistoryBytes(file)).toThrow(refused);
+    expect(() => mergeHistory(systemMachine, file, Buffer.from("line\n"))).toThrow(refused);
+    expect(readFileSync(join(root, "other"), "utf8")).toBe("not a history");
+  });
 
 const send = { source: "once", id: "report/send", attempt: 1, name: "send" } as const;
 

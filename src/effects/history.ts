@@ -2,15 +2,16 @@
 // shortened. A line counts when it is on disk; a process appends its line before it acts. Appends need no lock: one write at
 // the end of the file is atomic, the order in the file decides every race, and the writer reads its line back, so that one
 // spoiled by another writer's torn line is written again.
-import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import { appendLine, makeDirectory } from "../platform/durable.ts";
-import { asLazarusError, LazarusError, systemErrorCode } from "../platform/errors.ts";
+import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import { emptyFold, type Fold, foldLine, identityOf, type KnownEffect } from "./fold.ts";
 import { decodeLine, encodeLine, type HistoryLine } from "./line.ts";
 import { findCell, historyFile } from "./place.ts";
+import { readFrom } from "./read-from.ts";
 
 /** The history of one mission. */
 export interface EffectHistory {
@@ -48,16 +49,9 @@ export function openHistoryAt(
 export function openHistoryFile(machine: Machine, file: string): EffectHistory {
   const fold = emptyFold();
   let end = 0;
-  const failed = (doing: string, error: unknown) =>
-    asLazarusError(error, `${doing} the effect history ${file}`, dirname(file));
   /** Returns the texts of the lines that are new. */
   const refresh = (): string[] => {
-    let bytes: Buffer;
-    try {
-      bytes = readFrom(file, end);
-    } catch (error) {
-      throw failed("reading", error);
-    }
+    const bytes = readFrom(file, end);
     const texts: string[] = [];
     for (let at = 0; ; ) {
       const newline = bytes.indexOf(NEWLINE, at);
@@ -80,7 +74,7 @@ export function openHistoryFile(machine: Machine, file: string): EffectHistory {
         if (tries === 1) makeDirectory(machine.disk, dirname(file));
         appendLine(machine.disk, file, text);
       } catch (error) {
-        throw failed("writing", error);
+        throw asLazarusError(error, `writing the effect history ${file}`, dirname(file));
       }
       if (refresh().includes(text)) return;
       if (tries === MAX_TRIES) {
@@ -121,28 +115,3 @@ export function openHistoryFile(machine: Machine, file: string): EffectHistory {
 }
 
 const NEWLINE = 0x0a;
-
-/** The bytes from `from` up to `to`; none when the file does not exist. */
-function readFrom(file: string, from: number, to = Number.POSITIVE_INFINITY): Buffer {
-  let fd: number;
-  try {
-    fd = openSync(file, "r");
-  } catch (error) {
-    if (systemErrorCode(error) === "ENOENT") return Buffer.alloc(0);
-    throw error;
-  }
-  try {
-    const length = Math.min(fstatSync(fd).size, to) - from;
-    if (length <= 0) return Buffer.alloc(0);
-    const bytes = Buffer.allocUnsafe(length);
-    let done = 0;
-    while (done < length) {
-      const count = readSync(fd, bytes, done, length - done, from + done);
-      if (count === 0) break;
-      done += count;
-    }
-    return bytes.subarray(0, done);
-  } finally {
-    closeSync(fd);
-  }
-}

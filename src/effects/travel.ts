@@ -1,24 +1,19 @@
 // Takes an effect history to another place: into the vault at every checkpoint, into an archive, to a fork or an imported
 // mission, and back next to a cell whose history was lost. The target only grows: it gets the lines that it lacks. A copy
 // into an empty place has the same bytes, so that positions stay valid.
-import { readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { crashPoint } from "../platform/crash-point.ts";
 import type { Disk } from "../platform/disk.ts";
 import { makeDirectory } from "../platform/durable.ts";
-import { asLazarusError, systemErrorCode } from "../platform/errors.ts";
+import { asLazarusError } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import { decodeLine } from "./line.ts";
+import { readFrom } from "./read-from.ts";
 
 /** The complete lines of a history; empty when there is none. */
 export function readHistoryBytes(file: string): Buffer {
-  try {
-    const bytes = readFileSync(file);
-    return bytes.subarray(0, bytes.lastIndexOf("\n") + 1);
-  } catch (error) {
-    if (systemErrorCode(error) === "ENOENT") return Buffer.alloc(0);
-    throw asLazarusError(error, `reading the effect history ${file}`, dirname(file));
-  }
+  const bytes = readFrom(file, 0);
+  return bytes.subarray(0, bytes.lastIndexOf("\n") + 1);
 }
 
 /**
@@ -28,7 +23,8 @@ export function readHistoryBytes(file: string): Buffer {
 export function mergeHistory(machine: Machine, file: string, bytes: Buffer, given = 0): number {
   // From an archive, it may be anything.
   const position = Math.min(given, bytes.length);
-  const present = readPresent(file);
+  // With a torn end: it is completed when the lines are the same.
+  const present = readFrom(file, 0);
   if (present.length < bytes.length && bytes.subarray(0, present.length).equals(present)) {
     append(machine.disk, file, bytes.subarray(present.length));
     return position;
@@ -46,16 +42,6 @@ export function mergeHistory(machine: Machine, file: string, bytes: Buffer, give
   const isSame =
     present.length >= position && bytes.subarray(0, position).equals(present.subarray(0, position));
   return isSame ? position : 0;
-}
-
-/** With a torn end: it is completed when the lines are the same. */
-function readPresent(file: string): Buffer {
-  try {
-    return readFileSync(file);
-  } catch (error) {
-    if (systemErrorCode(error) === "ENOENT") return Buffer.alloc(0);
-    throw asLazarusError(error, `reading the effect history ${file}`, dirname(file));
-  }
 }
 
 function append(disk: Disk, file: string, bytes: Uint8Array): void {
