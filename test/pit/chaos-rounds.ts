@@ -28,7 +28,8 @@ export interface ChaosTally {
 const HOSTILE = ["h1", "h2", "h3"];
 const WITNESS = "witness";
 const AGENT = join(import.meta.dirname, "chaos-agent.mjs");
-const DISK_MB = 96;
+/** Vaults and logs grow by about half a megabyte per round. */
+const DISK_MB = { first: 96, perRound: 2 };
 const SETTINGS = {
   backoff_seconds: [0],
   max_revivals_per_hour: 100_000,
@@ -40,9 +41,16 @@ const SETTINGS = {
 
 export async function chaosRounds(rounds: number, seed: number): Promise<ChaosTally> {
   const world = createPitWorld();
-  const notFilled = mountSmallDisk(world.home);
+  const notFilled = mountSmallDisk(world.home, DISK_MB.first + rounds * DISK_MB.perRound);
   try {
     return await runRounds(world, rounds, seed, notFilled);
+  } catch (error) {
+    const { stdout } = world.run(["status"]);
+    const why = world.run(["why", WITNESS]).stdout;
+    const disk = spawnSync("df", ["-h", world.home], { encoding: "utf8" }).stdout;
+    throw new Error(`${error instanceof Error ? error.message : error}\n${stdout}${why}${disk}`, {
+      cause: error,
+    });
   } finally {
     // Lazily: the processes that are still there have files open.
     if (notFilled === undefined) spawnSync("umount", ["-l", world.home]);
@@ -51,9 +59,9 @@ export async function chaosRounds(rounds: number, seed: number): Promise<ChaosTa
 }
 
 /** So that an agent can fill the disk of this home alone. Returns why it cannot. */
-function mountSmallDisk(path: string): string | undefined {
+function mountSmallDisk(path: string, megabytes: number): string | undefined {
   if (process.getuid?.() !== 0) return "only root can mount a small disk";
-  const { status, stderr } = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${DISK_MB}m`, "none", path], {
+  const { status, stderr } = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m`, "none", path], {
     encoding: "utf8",
   });
   return status === 0 ? undefined : `cannot mount a small disk: ${stderr.trim()}`;

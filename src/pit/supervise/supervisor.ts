@@ -31,8 +31,8 @@ export interface Supervisor {
   readonly queue: TaskQueue<MissionId>;
   /** When to attend to a mission again, by the wall clock. */
   readonly attendAtMs: Map<MissionId, number>;
-  /** The last problem logged for a mission. */
-  readonly problems: Map<MissionId, string>;
+  /** What was logged about a mission since it last went well, and how often it was tried again. */
+  readonly problems: Map<MissionId, { readonly reasons: Set<string>; readonly retries: number }>;
   /** Whether a mission's record has changed since this was last called. */
   hasChanged(mission: MissionId): boolean;
   /** When the host last woke from sleep. */
@@ -41,7 +41,9 @@ export interface Supervisor {
 }
 
 export const RESCAN_MS = 5000;
-const RETRY_MS = 30_000;
+/** The first retry is soon: a full disk is often free again after a moment. */
+const FIRST_RETRY_MS = 1000;
+const MAX_RETRY_MS = 30_000;
 const SHUTDOWN_MS = 60_000;
 
 export function createSupervisor(context: PitContext): Supervisor {
@@ -91,12 +93,14 @@ async function reportProblems(
     await work();
   } catch (error) {
     const reason = describeError(error);
-    if (problems.get(mission) !== reason) {
+    const { reasons, retries } = problems.get(mission) ?? { reasons: new Set<string>(), retries: 0 };
+    if (!reasons.has(reason)) {
       context.log(`${mission}: ${reason}`);
       context.recordEvent({ kind: "alert", mission, data: { action: "trouble", reason } });
-      problems.set(mission, reason);
     }
-    attendAtMs.set(mission, context.machine.clock.nowMs() + RETRY_MS);
+    problems.set(mission, { reasons: reasons.add(reason), retries: retries + 1 });
+    const retryMs = Math.min(FIRST_RETRY_MS * 2 ** retries, MAX_RETRY_MS);
+    attendAtMs.set(mission, context.machine.clock.nowMs() + retryMs);
   }
 }
 
