@@ -128,7 +128,8 @@ describe("lazarus set", () => {
       "resume_command=agent --resume {session}",
     ]);
     await world.call(["set", "m1", "stall_seconds=60", "grace_seconds=1"]);
-    const { stdout } = await world.call(["set", "m1", "--unset", "grace_seconds"]);
+    const { stdout, stderr } = await world.call(["set", "m1", "--unset", "grace_seconds"]);
+    expect(stderr).toContain("the pit uses the settings from now on");
     expect(stdout).toMatch(
       /^command = \["sh","-c","exit 1"\]\nresume_command = \["agent","--resume","\{session\}"\]\nquota_patterns = \["full \(\.\*\)"\]\nstall_seconds = 60\nrevive = no\nenvironment: \d+ variables\n$/,
     );

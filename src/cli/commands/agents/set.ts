@@ -58,7 +58,10 @@ export const command = defineCommand({
       { mission_id: mission, command: start, resume_command, settings: granted, environment },
       () => describe({ command: start, resume_command, ...granted }, environment),
     );
-    if (change !== undefined) context.say(`saved for the next life of ${mission}`);
+    if (change !== undefined)
+      context.say(
+        `saved: the pit uses the settings from now on, ${mission} its command and environment from its next life`,
+      );
     return 0;
   },
 });
