@@ -74,6 +74,24 @@ describe("a new mission that could not be made", () => {
     expect(other().vault.list().length).toBe(1);
   });
 
+  it("by a fork leaves no effect history, which a later mission of that name would find", async () => {
+    world.write("worktree/a", "1");
+    world.context.effects.append({ source: "mission", state: "forked", id: "m-1", attempt: 0, where: "x" });
+    await world.checkpoint();
+    let wasCopied = false;
+    const disk = createFaultyDisk(systemDisk, {
+      code: "ENOSPC",
+      at({ path }) {
+        wasCopied ||= fs.existsSync(other().effects.file);
+        return wasCopied && path.includes("/vault/other/");
+      },
+    });
+    const failing = openMission(world.directory, "other", { machine: { ...systemMachine, disk } });
+    await expect(forkMission(world.context, failing, {})).rejects.toMatchObject({ code: "DISK_FULL" });
+    expect(wasCopied).toBe(true);
+    expect(fs.existsSync(other().effects.file)).toBe(false);
+  });
+
   it("keeps a vault that has checkpoints", async () => {
     world.write("worktree/a", "1");
     await world.checkpoint();

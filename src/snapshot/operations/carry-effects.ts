@@ -1,8 +1,10 @@
 // The effect history of a mission travels with it (INV-5): a copy is in the vault, brought up to date before every
 // checkpoint is published; exports, imports and forks take it along. It is written before the cell that it belongs to, so
 // that no cell ever exists without its history.
+import { existsSync } from "node:fs";
 import { type EffectNote, effectsAfter } from "../../effects/notes.ts";
 import { mergeHistory, readHistoryBytes } from "../../effects/travel.ts";
+import { removeFile } from "../../platform/durable.ts";
 import { randomText } from "../../platform/ids.ts";
 import { vaultHistory } from "../capture/save-effects.ts";
 import type { MissionContext } from "../mission-context.ts";
@@ -27,6 +29,19 @@ export function adoptEffects(context: MissionContext, carried: CarriedEffects): 
   effects.append({ source: "mission", state: "restored", id: carried.checkpoint, attempt: 0, position });
   // What the origin did after the checkpoint is not known to the files of this one.
   return { ...context, effects: { ...effects, position: () => position } };
+}
+
+/**
+ * For a new mission that could not be made: a later one of the same name must not find the history of another. `existed`:
+ * there was a history before, of an earlier mission of that name.
+ */
+export function discardNewHistory({ machine, effects, cellRoot }: MissionContext, existed: boolean): void {
+  if (existed || existsSync(cellRoot)) return;
+  try {
+    removeFile(machine.disk, effects.file);
+  } catch {
+    // The operation has failed already, and its error matters more.
+  }
 }
 
 /** What a fork says about its history. */

@@ -25,7 +25,7 @@ import { createTableReader, openSource } from "../restore/source.ts";
 import { syncPaths } from "../restore/sync.ts";
 import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
 import type { Vault } from "../vault/vault.ts";
-import { adoptEffects, type ForkedEffects, nameFork } from "./carry-effects.ts";
+import { adoptEffects, discardNewHistory, type ForkedEffects, nameFork } from "./carry-effects.ts";
 import { discardEmptyVault, lockVault } from "./lock.ts";
 import { recordNewMission } from "./record.ts";
 
@@ -95,6 +95,7 @@ async function makeFork(
 ): Promise<ForkResult> {
   const staging = join(dirname(fork.cellRoot), `.lazarus-fork-${fork.mission}`);
   const cell = join(staging, "cell");
+  const hadHistory = existsSync(fork.effects.file);
   try {
     removeTree(staging);
     const checkpoint = readCheckpoint(context.vault, from);
@@ -132,6 +133,7 @@ async function makeFork(
     };
   } catch (error) {
     removeTree(staging);
+    discardNewHistory(fork, hadHistory);
     discardEmptyVault(fork, lock);
     throw asLazarusError(error, `forking ${context.mission} into ${fork.cellRoot}`, dirname(fork.cellRoot));
   }

@@ -39,7 +39,7 @@ import type { CarriedEffects } from "../model/carried-effects.ts";
 import type { Flaw } from "../model/entry.ts";
 import { fromTarName } from "../tar/header.ts";
 import { createTarReader, TarError, type TarSink } from "../tar/read.ts";
-import { adoptEffects, readVaultEffects } from "./carry-effects.ts";
+import { adoptEffects, discardNewHistory, readVaultEffects } from "./carry-effects.ts";
 import { discardEmptyVault, lockVault } from "./lock.ts";
 import { prune } from "./prune.ts";
 import { recordNewMission } from "./record.ts";
@@ -77,6 +77,7 @@ export async function importCell(context: MissionContext, options: ImportOptions
   const staging = join(dirname(context.cellRoot), `${STAGING}${context.mission}`);
   using locked = await lockVault(context, `import of ${context.mission}`);
   const { lock } = locked;
+  const hadHistory = existsSync(context.effects.file);
   try {
     rollBack(context, staging);
     refuseTaken(context);
@@ -88,6 +89,7 @@ export async function importCell(context: MissionContext, options: ImportOptions
   } catch (error) {
     rollBack(context, staging);
     await prune(context, { heldLock: lock }).catch(() => {});
+    discardNewHistory(context, hadHistory);
     discardEmptyVault(context, lock);
     throw asLazarusError(error, `importing ${options.source} as ${context.mission}`, context.vault.root);
   }
