@@ -1,7 +1,7 @@
-// `npm run bench -- [name…] [--write] [--rounds N] [--only TEXT] [--large]`: runs bench/<name>.bench.ts, or all of them,
+// `npm run bench -- [name…] [--write] [--rounds N] [--only TEXT,…] [--large]`: runs bench/<name>.bench.ts, or all of them,
 // and prints a table. --write stores it in docs/bench/<name>.md with the command that made it; --only runs the contests
-// whose names contain the text; --large adds measurements that take many minutes. Lists missed goals at the end and exits 1
-// if there are any.
+// whose names contain one of the texts; --large adds measurements that take many minutes. Lists missed goals at the end
+// and exits 1 if there are any.
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, release, totalmem, type } from "node:os";
 import { join } from "node:path";
@@ -47,13 +47,17 @@ process.stdout.write(
 );
 process.exitCode = missed.length > 0 ? 1 : 0;
 
+function isWanted(name: string): boolean {
+  return values.only === undefined || values.only.split(",").some((text) => name.includes(text));
+}
+
 async function runBench(name: string, bench: Bench): Promise<Score[]> {
   const directory = join(BENCH, ".work", `${name}-${process.pid}`);
   mkdirSync(directory, { recursive: true });
   try {
     const scores: Score[] = [];
     for (const contest of await bench.prepare(directory, { large: values.large })) {
-      if (values.only !== undefined && !contest.name.includes(values.only)) continue;
+      if (!isWanted(contest.name)) continue;
       process.stderr.write(`  ${contest.name} …\n`);
       if ("measure" in contest) {
         scores.push(...(await contest.measure()));

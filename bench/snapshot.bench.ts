@@ -335,7 +335,8 @@ function restoreElsewhere(stage: Stage): Trial {
           prepare,
           run: () => stage.run("restic", ["restore", "--quiet", "latest", "--target", target]),
         });
-      return race({ name, ours, peers, rounds: ROUNDS, warmUps: 0 });
+      // Awaited here: the disk is unmounted when this function returns.
+      return await race({ name, ours, peers, rounds: ROUNDS, warmUps: 0 });
     },
   };
 }

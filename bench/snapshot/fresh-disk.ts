@@ -46,8 +46,9 @@ export function openFreshDisk(work: string): FreshDisk {
   };
 }
 
+/** Lazily if something, such as a file indexer, is still looking at it. */
 function unmount(mountPoint: string): void {
-  run("umount", mountPoint);
+  if (!run("umount", mountPoint)) run("umount", "-l", mountPoint);
 }
 
 function run(program: string, ...args: string[]): boolean {
