@@ -8,6 +8,6 @@ test("a harmless agent lives on among hostile ones for 300 rounds", { timeout: 3
   process.stderr.write(`${JSON.stringify(tally)}\n`);
   expect(tally).toMatchObject({ seed, overlaps: [], missingCheckpoints: [], hijacked: false, leftovers: 0 });
   expect(tally.slowestMs).toBeLessThanOrEqual(3000);
-  // Live objects stay at 20 MiB; V8 keeps what it once took, so the resident size levels off above 200 MiB.
+  // Live objects stay at 20 MiB, but V8 keeps the heap it once took: about 290 MiB after 100 rounds without a restart.
   expect(tally.pitMib.last).toBeLessThanOrEqual(400);
 });
