@@ -2,6 +2,8 @@
 // (`lazarus set`), which override those of its agent (`pit.agents.<name>`), which override the section, which overrides
 // the defaults. Nothing here comes from a cell: narrow.ts applies what a cell asks for (INV-11). Pure; a wrong value is an
 // error that names file and key.
+
+import { PATTERN_CLASSES } from "../agents/adapter.ts";
 import {
   defaultsOf,
   findUnknownKeys,
@@ -14,7 +16,7 @@ import {
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import type { Pattern } from "./death/match-patterns.ts";
 import { DEFAULT_LIMITS, type PolicyLimits } from "./death/policy.ts";
-import { type MissionRecord, PATTERN_CLASSES, REVIVE_MODES, type ReviveMode } from "./record/record.ts";
+import { type MissionRecord, REVIVE_MODES, type ReviveMode } from "./record/record.ts";
 
 const amount = (value: number, description: string): Setting<number, number> =>
   setting({ type: (z) => z.number().min(0), default: value, allowed: "a number, 0 or more", description });

@@ -1,5 +1,7 @@
 // The whole output of `why` for each kind of end, from simulated facts.
+
 import { describe, expect, test } from "vitest";
+import type { PatternClass } from "../../src/agents/adapter.ts";
 import { classifyEnd, type EndFacts } from "../../src/pit/death/classify-end.ts";
 import { decideRevival, situationOf } from "../../src/pit/death/policy.ts";
 import { explain, renderWhy } from "../../src/pit/death/why.ts";
@@ -9,7 +11,6 @@ import {
   createRecord,
   endLife,
   type MissionRecord,
-  type PatternClass,
   type RecordedEnd,
   type ReviveMode,
   setCheckpoint,

@@ -15,7 +15,7 @@ export const LAYERS: readonly (readonly string[])[] = [
   ["registry"],
   ["effects"],
   ["alerts", "service"],
-  ["flow", "run"],
+  ["flow", "run", "agents"],
   ["snapshot"],
   ["pit"],
   ["http", "integrations"],

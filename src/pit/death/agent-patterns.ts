@@ -1,6 +1,6 @@
 // What known agents print when the provider refuses them, measured with their default settings. Plain data by program
 // name, one regular expression per kind of line, matched without regard to case; the config adds the user's own.
-import type { PatternClass } from "../record/record.ts";
+import type { PatternClass } from "../../agents/adapter.ts";
 
 export type AgentPatterns = Readonly<Partial<Record<PatternClass, readonly string[]>>>;
 

@@ -1,12 +1,13 @@
 // Collects what can be found out about how a life ended. Only reads, so `why` and a dry run see what the pit sees.
 import { statfsSync, statSync } from "node:fs";
+import { PATTERN_CLASSES } from "../../agents/adapter.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import { type Exit, type Life, readExitOf, readLifeOf } from "../../cell/life.ts";
 import { parseMissionId } from "../../cell/mission-id.ts";
 import type { PitContext, ReadContext } from "../context.ts";
 import { agentLog } from "../paths.ts";
 import { countOomKills, findOomLine } from "../processes/oom.ts";
-import { type MissionRecord, nextStep, PATTERN_CLASSES, type RecordedEnd } from "../record/record.ts";
+import { type MissionRecord, nextStep, type RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
 import { agentName } from "../start/revive.ts";
 import { AGENT_PATTERNS } from "./agent-patterns.ts";

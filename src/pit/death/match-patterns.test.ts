@@ -1,6 +1,6 @@
 // The patterns of known agents, and the engine that runs patterns in a worker thread.
 import { describe, expect, test } from "vitest";
-import { PATTERN_CLASSES, type PatternClass } from "../record/record.ts";
+import { PATTERN_CLASSES, type PatternClass } from "../../agents/adapter.ts";
 import { AGENT_PATTERNS } from "./agent-patterns.ts";
 import { type Pattern, searchPatterns } from "./match-patterns.ts";
 

@@ -1,8 +1,8 @@
 // Finds the newest line that one of several patterns matches, in a worker thread with a deadline per pattern. A pattern
 // that misses its deadline is skipped and named, here and in every later search of this process.
 import { stripVTControlCharacters } from "node:util";
+import type { PatternClass } from "../../agents/adapter.ts";
 import { startWorker } from "../../platform/worker-module.ts";
-import type { PatternClass } from "../record/record.ts";
 
 /** A regular expression for one line; its first group, if any, says when a quota resets. */
 export interface Pattern {

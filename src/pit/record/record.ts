@@ -2,6 +2,7 @@
 // Plain data and pure transitions; store.ts reads and writes it, and unknown fields survive. After a kill between any two
 // writes, the record is enough to continue (INV-8).
 
+import type { PatternClass } from "../../agents/adapter.ts";
 import type { ProcessIdentity } from "../../platform/process-identity.ts";
 
 export const REVIVE_MODES = ["yes", "no", "ask", "substitute"] as const;
@@ -15,11 +16,6 @@ export const DESIRED_STATES = ["running", "stopped", "paused", "resting"] as con
 export type DesiredState = (typeof DESIRED_STATES)[number];
 
 export type EndKind = "departure" | "crash" | "stall";
-
-export const PATTERN_CLASSES = ["quota", "overload", "auth", "permanent"] as const;
-
-/** What the agent's output can say about its failure. */
-export type PatternClass = (typeof PATTERN_CLASSES)[number];
 
 /** What a retry can do: quota and overload pass by themselves, auth needs a person, permanent never passes. */
 export type FailureClass = PatternClass | "crash";
