@@ -1,0 +1,263 @@
+// The conformance suite of journals: memory, SQLite, PostgreSQL, and custom ones. It checks the contract in
+// src/run/journal/journal.ts. Pass `describe` and `test` of your test runner.
+import { deepEqual, equal, rejects } from "node:assert/strict";
+import {
+  type EntryRow,
+  type HeadRow,
+  JOURNAL_FORMAT,
+  type Journal,
+  type JournalWrite,
+  type WaitRow,
+} from "../run/journal/journal.ts";
+import type { SuiteRunner } from "./run-store-conformance.ts";
+
+/** An empty place for journals; `open` opens the same one again, as another process would. */
+export interface JournalPlace {
+  open(): Promise<Journal>;
+  dispose(): Promise<void>;
+}
+
+/** A new run, owned by "me" at epoch 1. */
+export function headRow(id: string, change: Partial<HeadRow> = {}): HeadRow {
+  return {
+    ...{ id, agentId: "a", parentRunId: null, forkOf: null, forkStep: null, format: JOURNAL_FORMAT },
+    ...{ createdAtMs: 1, queue: null, caller: null, priority: 0, thread: null, definition: null },
+    ...{ info: "{}", status: "running", epoch: 1, owner: "me", leaseUntilMs: 100, deaths: 0, seq: 0 },
+    ...{ step: 0, phase: 0, messages: 0, redactions: 0, inputTokens: 0, outputTokens: 0 },
+    ...{ wakeMs: null, cancelMs: null, updatedAtMs: 1, output: null, error: null },
+    ...change,
+  };
+}
+
+/** A finished entry. */
+export function entryRow(
+  step: number,
+  kind: EntryRow["kind"],
+  call = 0,
+  change: Partial<EntryRow> = {},
+): EntryRow {
+  return {
+    ...{ step, kind, call, state: "done", attempts: 1, dueMs: null, digest: null, name: null, class: null },
+    ...{ callId: null, startedMs: null, endedMs: null, redacted: false, body: "{}" },
+    ...change,
+  };
+}
+
+/** A write of the owner that `headRow` names. */
+export function journalWrite(
+  runId: string,
+  seq: number,
+  entries: readonly EntryRow[],
+  change: Partial<JournalWrite> = {},
+): JournalWrite {
+  return { runId, epoch: 1, seq, nowMs: 2, leaseUntilMs: 200, sync: "full", entries, ...change };
+}
+
+const plain = (rows: readonly { step: number; kind: string; call: number; runId: string }[]) =>
+  rows.map(({ runId, step, kind, call }) => `${runId}:${step}:${kind}:${call}`);
+
+const approval: WaitRow = {
+  ...{ id: "w", kind: "approval", step: 1, call: 0, names: ["pay"], state: "open", dueMs: 50, digest: "d" },
+  answer: null,
+};
+
+/** Declares the suite for one kind of journal; `createPlace` creates an empty place for each test. */
+export function journalConformance(
+  runner: SuiteRunner,
+  name: string,
+  createPlace: () => Promise<JournalPlace>,
+): void {
+  const test = (title: string, body: (journal: Journal, place: JournalPlace) => Promise<void>) =>
+    runner.test(title, async () => {
+      const place = await createPlace();
+      try {
+        await using journal = await place.open();
+        await body(journal, place);
+      } finally {
+        await place.dispose();
+      }
+    });
+  runner.describe(`${name} journal`, () => {
+    declareWrites(test);
+    declareLeases(test);
+    declareWaits(test);
+    declareForks(test);
+  });
+}
+
+type Test = (title: string, body: (journal: Journal, place: JournalPlace) => Promise<void>) => void;
+
+function declareWrites(test: Test): void {
+  test("a write is applied once, in order, and only by the owner", async (journal) => {
+    equal(await journal.insert(headRow("r"), [entryRow(0, "input")]), true);
+    equal(await journal.insert(headRow("r", { owner: "you" }), []), false);
+    const first = journalWrite("r", 1, [entryRow(1, "response")], { head: { step: 1 } });
+    equal(await journal.write(first), "written");
+    equal(await journal.write(first), "written");
+    equal(await journal.write(journalWrite("r", 3, [])), "out-of-order");
+    equal(await journal.write(journalWrite("r", 2, [], { epoch: 0 })), "stale");
+    equal(await journal.write(journalWrite("x", 1, [])), "missing");
+    deepEqual(plain(await journal.readEntries("r")), ["r:0:input:0", "r:1:response:0"]);
+    const { seq, step, leaseUntilMs } = (await journal.readHead("r"))!;
+    deepEqual({ seq, step, leaseUntilMs }, { seq: 1, step: 1, leaseUntilMs: 200 });
+  });
+  test("an entry is replaced by a later write and read by the write that changed it", async (journal) => {
+    await journal.insert(headRow("r"), []);
+    const started = entryRow(1, "effect", 0, { state: "started", class: "once", name: "pay", callId: "c" });
+    await journal.write(journalWrite("r", 1, [entryRow(1, "response"), started], { sync: "lazy" }));
+    await journal.write(journalWrite("r", 2, [{ ...started, state: "done", body: "1".repeat(3_000_000) }]));
+    const [entry, ...others] = await journal.readEntries("r", 1);
+    deepEqual([entry!.state, entry!.body!.length, entry!.seq, others.length], ["done", 3_000_000, 2, 0]);
+    deepEqual(plain(await journal.readEntries("r")), ["r:1:effect:0", "r:1:response:0"]);
+  });
+  test("an ended run takes no more writes", async (journal) => {
+    await journal.insert(headRow("r"), []);
+    const end = journalWrite("r", 1, [], { leaseUntilMs: 0, head: { status: "completed", output: "o" } });
+    equal(await journal.write(end), "written");
+    equal(await journal.write(journalWrite("r", 2, [])), "stale");
+    const { status, owner, output } = (await journal.readHead("r"))!;
+    deepEqual({ status, owner, output }, { status: "completed", owner: null, output: "o" });
+  });
+  test("parts of a stream are replaced from a position and end with their response", async (journal) => {
+    await journal.insert(headRow("r"), []);
+    equal(await journal.putParts("r", 1, 1, 0, ["a", "b", "c"]), true);
+    equal(await journal.putParts("r", 1, 1, 1, ["x"]), true);
+    equal(await journal.putParts("r", 0, 1, 0, ["old owner"]), false);
+    deepEqual((await journal.readParts("r", 1, 0)).parts, ["a", "x"]);
+    await journal.write(journalWrite("r", 1, [entryRow(1, "response")]));
+    deepEqual((await journal.readParts("r", 1, 0)).parts, []);
+  });
+}
+
+function declareLeases(test: Test): void {
+  test("a claim raises the epoch once, also when its reply was lost", async (journal) => {
+    await journal.insert(headRow("r"), []);
+    const claim = { runId: "r", seenEpoch: 1, owner: "you", leaseUntilMs: 300, nowMs: 3 };
+    equal(await journal.swapLease(claim), true);
+    equal(await journal.swapLease(claim), true);
+    equal(await journal.swapLease({ ...claim, owner: "they" }), false);
+    equal(await journal.write(journalWrite("r", 1, [])), "stale");
+    equal(await journal.renewLease("r", 1, 900), false);
+    equal(await journal.renewLease("r", 2, 900), true);
+    const { epoch, deaths } = (await journal.readHead("r"))!;
+    deepEqual({ epoch, deaths }, { epoch: 2, deaths: 1 });
+    equal(await journal.releaseLease("r", 2), true);
+    equal((await journal.readHead("r"))!.deaths, 0);
+  });
+  test("a settled effect reopens its run and fences its owner", async (journal) => {
+    await journal.insert(headRow("r"), []);
+    const unknown = entryRow(1, "effect", 0, { state: "unknown", class: "once", name: "pay", callId: "c" });
+    const park = { leaseUntilMs: 0, head: { status: "needs-human" } } as const;
+    await journal.write(journalWrite("r", 1, [unknown], park));
+    const settlement = { runId: "r", seenEpoch: 1, nowMs: 3, entry: { ...unknown, state: "done" as const } };
+    equal(await journal.settle({ ...settlement, seenEpoch: 0 }), false);
+    equal(await journal.settle(settlement), true);
+    const { status, epoch, owner } = (await journal.readHead("r"))!;
+    deepEqual({ status, epoch, owner }, { status: "running", epoch: 2, owner: null });
+    equal((await journal.readEntries("r"))[0]!.state, "done");
+  });
+}
+
+function declareWaits(test: Test): void {
+  const wait = { leaseUntilMs: 0, head: { status: "waiting" }, waits: [approval] } as const;
+  test("an approval is answered once, from anywhere, before it expires", async (journal, place) => {
+    await journal.insert(headRow("r"), []);
+    await journal.write(journalWrite("r", 1, [], wait));
+    if (journal.survives) {
+      await using other = await place.open();
+      equal(await other.answer("r", "w", "yes", 10), "answered");
+    } else equal(await journal.answer("r", "w", "yes", 10), "answered");
+    equal(await journal.answer("r", "w", "yes", 10), "answered");
+    equal(await journal.answer("r", "w", "no", 10), "closed");
+    equal(await journal.answer("r", "x", "yes", 10), "missing");
+    deepEqual(await journal.readWaits("r"), [{ ...approval, state: "answered", answer: "yes" }]);
+    deepEqual(
+      (await journal.list({ dueMs: 10 })).map(({ id, wakeMs }) => [id, wakeMs]),
+      [["r", 10]],
+    );
+    equal(
+      await journal.swapLease({ runId: "r", seenEpoch: 1, owner: "you", leaseUntilMs: 9, nowMs: 11 }),
+      true,
+    );
+    const { status, deaths } = (await journal.readHead("r"))!;
+    deepEqual({ status, deaths }, { status: "running", deaths: 0 });
+  });
+  test("an expired approval cannot be answered", async (journal) => {
+    await journal.insert(headRow("r"), []);
+    await journal.write(journalWrite("r", 1, [], wait));
+    equal(await journal.answer("r", "w", "yes", 50), "expired");
+  });
+  test("a message is accepted once, before or while a run waits, and taken once", async (journal) => {
+    await journal.insert(headRow("r"), []);
+    const message = { id: "m", name: "go", body: "1", sentMs: 5 };
+    equal(await journal.send("x", message), "missing");
+    equal(await journal.send("r", message), "accepted");
+    equal(await journal.send("r", { ...message, body: "2" }), "duplicate");
+    deepEqual(await journal.readInbox("r"), [message]);
+    const signal: WaitRow = { ...approval, id: "s", kind: "signal", names: ["stop"], dueMs: null };
+    const change = { taken: ["m"], waits: [signal], leaseUntilMs: 0, head: { status: "waiting" } } as const;
+    await journal.write(journalWrite("r", 1, [], change));
+    deepEqual(await journal.readInbox("r"), []);
+    equal((await journal.readHead("r"))!.wakeMs, null);
+    await journal.send("r", { ...message, id: "n", name: "other" });
+    equal((await journal.readHead("r"))!.wakeMs, null);
+    await journal.send("r", { ...message, id: "o", name: "stop", sentMs: 7 });
+    equal((await journal.readHead("r"))!.wakeMs, 7);
+  });
+  test("a request to cancel wakes a waiting run and tells its owner", async (journal) => {
+    await journal.insert(headRow("r"), []);
+    const changed = journal.changed("r", 0, new AbortController().signal);
+    equal(await journal.requestCancel("r", 6), true);
+    await changed;
+    equal((await journal.readHead("r"))!.cancelMs, 6);
+    await journal.write(journalWrite("r", 1, [], { leaseUntilMs: 0, head: { status: "cancelled" } }));
+    equal(await journal.requestCancel("r", 6), false);
+    equal(await journal.requestCancel("x", 6), false);
+  });
+}
+
+function declareForks(test: Test): void {
+  const grow = async (journal: Journal) => {
+    await journal.insert(headRow("r"), [entryRow(0, "input")]);
+    for (const n of [1, 2, 3]) {
+      const head = n === 3 ? ({ step: n, status: "completed" } as const) : { step: n };
+      await journal.write(journalWrite("r", n, [entryRow(n, "response"), entryRow(n, "effect")], { head }));
+    }
+  };
+  test("a fork shares the steps before it and grows on its own", async (journal) => {
+    await grow(journal);
+    const fork = { forkOf: "r", forkStep: 1, step: 1 };
+    equal(await journal.insert(headRow("f", { ...fork, forkStep: 9 }), []), false);
+    equal(await journal.insert(headRow("f", { ...fork, forkOf: "x" }), []), false);
+    equal(await journal.insert(headRow("f", fork), []), true);
+    await journal.write(journalWrite("f", 1, [entryRow(2, "response")], { head: { step: 2 } }));
+    deepEqual(plain(await journal.readEntries("f")), [
+      ...["r:0:input:0", "r:1:effect:0", "r:1:response:0", "f:2:response:0"],
+    ]);
+    deepEqual(plain(await journal.readEntries("f", 0)), ["f:2:response:0"]);
+    deepEqual(plain(await journal.readEntries("f", 1)), []);
+  });
+  test("a prune leaves what kept forks share, and is rolled back if one would not load", async (journal) => {
+    await grow(journal);
+    await journal.insert(headRow("f", { forkOf: "r", forkStep: 1, step: 1 }), []);
+    const prune = (keepStep: number) =>
+      journal.prune((lineage) => {
+        deepEqual(lineage.map(({ id }) => id).sort(), ["f", "r"]);
+        return {
+          remove: [],
+          stub: [{ runId: "r", epoch: 1, keepStep }],
+          prove: [{ runId: "f", step: 1 }],
+        };
+      });
+    await rejects(prune(0), { code: "RUN_DAMAGED" });
+    equal((await journal.readHead("r"))!.status, "completed");
+    await prune(1);
+    equal((await journal.readHead("r"))!.status, "stub");
+    deepEqual(plain(await journal.readEntries("f")).length, 3);
+    deepEqual(
+      (await journal.list({})).map(({ id }) => id),
+      ["f"],
+    );
+    equal(await journal.insert(headRow("g", { forkOf: "r", forkStep: 1 }), []), false);
+  });
+}
