@@ -121,7 +121,7 @@ export interface HookSetup {
   /** Options to add to the arguments. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Files to write (0600) to a directory of the mission outside the cell before the start; `args` and `env` name them. */
+  /** Files to write (0600) below `directory` before the start; a name may contain directories (0700). */
   readonly files: readonly { readonly name: string; readonly text: string }[];
 }
 
@@ -172,8 +172,11 @@ export interface Adapter {
   /** What the model is told about a cut-off call by the agent itself, for the note to contradict; null: nothing. */
   readonly placeholder: string | null;
   readonly hooks: {
-    /** Per run; null when this CLI only reads installed hooks. `command` runs `lazarus hook <name>`. */
-    readonly perRun: ((command: readonly string[]) => HookSetup) | null;
+    /**
+     * Per run; null when this CLI only reads installed hooks. `command` runs `lazarus hook <name>`; `directory` is where
+     * the setup's files are written, outside the cell: `args` and `env` name them by it.
+     */
+    readonly perRun: ((command: readonly string[], directory: string) => HookSetup) | null;
     /** One line of stdin (or the argument) to events; empty for one that means nothing to us. */
     readonly parse: (event: string, input: Readonly<Record<string, unknown>>) => readonly HookEvent[];
     /** Where `lazarus install` puts them; empty when hooks are always passed per run. */
