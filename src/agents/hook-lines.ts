@@ -1,0 +1,155 @@
+// What an agent's hooks reported, one JSON line per event, outside the cell and never restored (0600: commands may contain
+// secrets; readers redact what they show). `lazarus hook` appends between an agent's steps, so nothing heavy is imported.
+// A line is durable before the hook returns, so a tool call is on record before it runs (INV-5). A torn last line is
+// ignored. The size is bounded: a full file becomes the older one of two, and what it held before is gone.
+import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { appendLine } from "../platform/durable.ts";
+import { isJsonObject } from "../platform/json-file.ts";
+import type { Machine } from "../platform/machine.ts";
+import type { HookEvent, PatternClass, ToolCall } from "./adapter.ts";
+import { hooksFile } from "./session.ts";
+
+/** An event, when it was reported and by which life. */
+export type HookLine = { readonly at_ms: number; readonly epoch: number } & HookEvent;
+
+/** Thousands of tool calls; a call that has been open for longer than two such files is no longer known. */
+const LIMIT_BYTES = 2 * 1024 * 1024;
+/** Of one text in a line: a command that writes a whole file is cut. */
+const TEXT_LIMIT = 8 * 1024;
+
+function olderFile(directory: string): string {
+  return join(directory, "hooks.old.jsonl");
+}
+
+export function appendHookLine(
+  machine: Pick<Machine, "disk">,
+  directory: string,
+  line: HookLine,
+  limitBytes: number = LIMIT_BYTES,
+): void {
+  const file = hooksFile(directory);
+  // Another hook may rename at the same time; then the lines before the last `limitBytes` are lost a file earlier.
+  if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) >= limitBytes)
+    machine.disk.rename(file, olderFile(directory));
+  const cut = (_: string, value: unknown) => (typeof value === "string" ? value.slice(0, TEXT_LIMIT) : value);
+  appendLine(machine.disk, file, JSON.stringify(line, cut));
+}
+
+/** The lines of one life, oldest first. Damaged lines are skipped. */
+export function readHookLines(directory: string, epoch: number): HookLine[] {
+  const text = `${readTail(olderFile(directory))}\n${readTail(hooksFile(directory))}`;
+  return text
+    .split("\n")
+    .map(parseLine)
+    .filter((line): line is HookLine => line?.epoch === epoch);
+}
+
+/** At most twice the limit: a file that something else wrote to does not fill the memory. */
+function readTail(path: string): string {
+  let fd: number;
+  try {
+    fd = openSync(path, "r");
+  } catch {
+    return "";
+  }
+  try {
+    const { size } = statSync(path);
+    const length = Math.min(size, 2 * LIMIT_BYTES);
+    const buffer = Buffer.alloc(length);
+    return buffer.toString("utf8", 0, readSync(fd, buffer, 0, length, size - length));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+const KINDS: ReadonlySet<unknown> = new Set<HookEvent["kind"]>([
+  "session",
+  "prompt",
+  "tool-start",
+  "tool-end",
+  "turn-end",
+  "failure",
+  "compaction",
+  "session-end",
+]);
+
+function parseLine(text: string): HookLine | undefined {
+  if (text === "") return undefined;
+  let line: unknown;
+  try {
+    line = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isJsonObject(line) || !KINDS.has(line.kind)) return undefined;
+  if (typeof line.at_ms !== "number" || typeof line.epoch !== "number") return undefined;
+  if ((line.kind === "tool-start" || line.kind === "tool-end") && !isJsonObject(line.call)) return undefined;
+  return line as unknown as HookLine;
+}
+
+/** What the hooks of one life say about it. */
+export interface HookSummary {
+  /** The newest session that was named; null when none was. */
+  readonly session: string | null;
+  readonly transcript: string | null;
+  /** Calls that were reported to start and not to end, oldest first. */
+  readonly openCalls: readonly ToolCall[];
+  /** The last turn ended, and nothing has begun since. */
+  readonly isFinished: boolean;
+  /** The last turn failed, and nothing has begun since. */
+  readonly failure: { readonly class: PatternClass; readonly message: string } | null;
+  /** Null: no hook has reported anything. */
+  readonly lastEventMs: number | null;
+}
+
+/** Pure. The lines of one life, in order. */
+export function summarizeHooks(lines: readonly HookLine[]): HookSummary {
+  let session: string | null = null;
+  let transcript: string | null = null;
+  let openCalls: readonly ToolCall[] = [];
+  let end: "finished" | HookSummary["failure"] = null;
+  for (const line of lines) {
+    switch (line.kind) {
+      case "session":
+        ({ session, transcript } = line);
+        break;
+      case "prompt":
+        end = null;
+        break;
+      case "tool-start":
+        end = null;
+        openCalls = [...openCalls, line.call];
+        break;
+      case "tool-end":
+        openCalls = closeCall(openCalls, line.call);
+        break;
+      // A call that was denied or canceled by the user is never reported to end.
+      case "turn-end":
+        end = "finished";
+        openCalls = [];
+        break;
+      case "failure":
+        end = { class: line.class, message: line.message };
+        break;
+    }
+  }
+  return {
+    session,
+    transcript,
+    openCalls,
+    isFinished: end === "finished",
+    failure: end === "finished" ? null : end,
+    lastEventMs: lines.at(-1)?.at_ms ?? null,
+  };
+}
+
+/** By the call's id; without one, the oldest call of that tool with the same summary, else of that tool. */
+function closeCall(open: readonly ToolCall[], ended: ToolCall): readonly ToolCall[] {
+  const sameTool = (call: ToolCall) => call.tool === ended.tool;
+  const found =
+    ended.id === null
+      ? (open.find((call) => sameTool(call) && call.summary === ended.summary) ?? open.find(sameTool))
+      : open.find((call) => call.id === ended.id);
+  return open.filter((call) => call !== found);
+}
