@@ -93,10 +93,21 @@ export interface TranscriptEntry {
   readonly atMs: number | null;
 }
 
-/** A transcript, read once; pure functions of its files' text, in the order of `sessionFiles`. */
+/** Pure functions of the text of a session's files, in the order of `sessionFiles`. */
 export interface TranscriptReader {
   position(files: readonly TranscriptText[]): Position;
+  /**
+   * For append-only files that grow large: reads on. `before` is what an earlier call returned, `appended` what each file
+   * has gained since (whole lines). The result equals `position` of all the text. Without it, every checkpoint reads all.
+   */
+  follow?(before: Followed | null, appended: readonly TranscriptText[]): Followed;
   entries(files: readonly TranscriptText[]): readonly TranscriptEntry[];
+}
+
+export interface Followed {
+  readonly position: Position;
+  /** JSON of limited size: what the next lines need, such as the id of the last response. */
+  readonly memory: unknown;
 }
 
 export interface TranscriptText {

@@ -1,0 +1,36 @@
+// Where a mission's agent runs, for those who look for its conversation without having started it: checkpoints, restores,
+// hooks. Written by the pit before each life, next to the agent's record: outside the cell, so that neither a restore nor
+// an import decides which directories of the user's home are read or written.
+import { join } from "node:path";
+import { isJsonObject, readJsonFile, writeJsonFile } from "../platform/json-file.ts";
+import type { Machine } from "../platform/machine.ts";
+import type { Place } from "./adapter.ts";
+
+/** `directory` is that of the agent in run_dir (agent-paths.ts). */
+function placeFile(directory: string): string {
+  return join(directory, "place.json");
+}
+
+/** Of the environment, only the variables that name a path are kept: they move a conversation, and are no secrets. */
+export function writePlace(machine: Pick<Machine, "disk">, directory: string, place: Place): void {
+  const { cwd, home, env } = place;
+  const paths = Object.entries(env).filter(([, value]) => value?.startsWith("/"));
+  writeJsonFile(machine.disk, placeFile(directory), { format: 1, cwd, home, env: Object.fromEntries(paths) });
+}
+
+/** Undefined when no agent was ever started in this cell on this machine. */
+export function readPlace(directory: string): Place | undefined {
+  const reading = readJsonFile(placeFile(directory));
+  if (!reading.ok) return undefined;
+  const { cwd, home, env } = reading.value;
+  if (!isAbsolutePath(cwd) || !isAbsolutePath(home) || !isJsonObject(env)) return undefined;
+  return { cwd, home, env: Object.fromEntries(Object.entries(env).filter(isPathVariable)) };
+}
+
+function isAbsolutePath(value: unknown): value is string {
+  return typeof value === "string" && value.startsWith("/") && !value.includes("\0");
+}
+
+function isPathVariable(entry: [string, unknown]): entry is [string, string] {
+  return isAbsolutePath(entry[1]);
+}
