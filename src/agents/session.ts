@@ -1,7 +1,11 @@
 // Where a mission's conversation is kept, and which session it is. `<cell>/conversation/session.json` is captured and restored
 // with the files; the text of the session's files is in `<cell>/conversation/<adapter>/`. Reports of hooks are outside the
 // cell and never restored.
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { refuseOutside } from "../cell/mission-id.ts";
+import { makeDirectory } from "../platform/durable.ts";
+import { readJsonFile, writeJsonFile } from "../platform/json-file.ts";
+import type { Machine } from "../platform/machine.ts";
 
 /** The directory in the cell that holds a copy of the conversation. */
 export const CONVERSATION_DIRECTORY = "conversation";
@@ -20,6 +24,27 @@ export interface Session {
 
 export function sessionFile(cellRoot: string): string {
   return join(cellRoot, CONVERSATION_DIRECTORY, "session.json");
+}
+
+/** Undefined when there is none, or none that can be read. */
+export function readSession(cellRoot: string): Session | undefined {
+  const reading = readJsonFile(sessionFile(cellRoot));
+  if (!reading.ok || reading.value.format !== 1) return undefined;
+  const { adapter, session, since_epoch: epoch, since_ms: sinceMs } = reading.value;
+  const isValid =
+    typeof adapter === "string" &&
+    (session === null || typeof session === "string") &&
+    Number.isSafeInteger(epoch) &&
+    Number.isFinite(sinceMs);
+  return isValid ? (reading.value as unknown as Session) : undefined;
+}
+
+/** Durable. The agent may have replaced the directory by a link: nothing is written outside the cell. */
+export function writeSession(machine: Pick<Machine, "disk">, cellRoot: string, session: Session): void {
+  const file = sessionFile(cellRoot);
+  makeDirectory(machine.disk, dirname(file));
+  refuseOutside(cellRoot, dirname(file));
+  writeJsonFile(machine.disk, file, session);
 }
 
 /** What hooks reported, one `HookLine` per line; `directory` is that of the agent in run_dir (agent-paths.ts). */
