@@ -3,8 +3,8 @@
 import { gunzipSync } from "node:zlib";
 import { openLibrary } from "./posix.ts";
 
-/** Returns one gzip member; undefined when it would be larger than its input. */
-export type Gzip = (raw: Uint8Array) => Buffer | undefined;
+/** Returns one gzip member, in `into` if given; undefined when that is too small, or the member larger than its input. */
+export type Gzip = (raw: Uint8Array, into?: Buffer) => Buffer | undefined;
 
 const FILES: { readonly [platform in NodeJS.Platform]?: readonly string[] } = {
   linux: ["libdeflate.so.0"],
@@ -29,8 +29,8 @@ function load(file: string): Gzip | undefined {
     const compress = library.func(
       "size_t libdeflate_gzip_compress(void *compressor, const void *in, size_t length, void *out, size_t capacity)",
     );
-    const gzip: Gzip = (raw) => {
-      const out = Buffer.allocUnsafeSlow(raw.length);
+    const gzip: Gzip = (raw, into) => {
+      const out = into ?? Buffer.allocUnsafeSlow(raw.length);
       const length = Number(compress(compressor, raw, raw.length, out, out.length));
       return length === 0 ? undefined : out.subarray(0, length);
     };

@@ -16,6 +16,11 @@ export interface WorkerPoolOptions extends Pick<WorkerOptions, "workerData" | "t
   readonly depth: number;
   /** A worker keeps little of what it allocates: a small young generation saves memory and costs no time. */
   readonly youngGenerationMb: number;
+  /**
+   * Size of the shared memory that each task may return its result in. It is reused as soon as the result was taken:
+   * buffers that are moved between threads instead make the garbage collector of the main thread run all the time.
+   */
+  readonly sharedBytes?: number;
 }
 
 export interface WorkerPool<Task, Result> extends AsyncDisposable {
@@ -33,10 +38,17 @@ const AHEAD_PER_WORKER = 6;
 /** The workers start with the first run. */
 export function createWorkerPool<Task, Result>(options: WorkerPoolOptions): WorkerPool<Task, Result> {
   let workers: readonly Worker[] = [];
+  let memory: readonly SharedArrayBuffer[] = [];
   return {
     async run(tasks, take, signal) {
-      if (workers.length === 0) workers = startWorkers(options);
-      await runOn(workers, options, tasks, take, signal);
+      if (workers.length === 0) {
+        workers = startWorkers(options);
+        memory = Array.from(
+          { length: options.sharedBytes === undefined ? 0 : workers.length * AHEAD_PER_WORKER },
+          () => new SharedArrayBuffer(options.sharedBytes!),
+        );
+      }
+      await runOn({ ...options, workers, memory }, tasks, take, signal);
     },
     async [Symbol.asyncDispose]() {
       const started = workers;
@@ -75,9 +87,14 @@ interface Reply<Result> {
   readonly failure?: Failure;
 }
 
+interface Started extends Pick<WorkerPoolOptions, "module" | "depth"> {
+  readonly workers: readonly Worker[];
+  /** Empty, or one for each result that may be in progress or waiting. */
+  readonly memory: readonly SharedArrayBuffer[];
+}
+
 async function runOn<Task, Result>(
-  workers: readonly Worker[],
-  { module, depth }: WorkerPoolOptions,
+  { module, depth, workers, memory }: Started,
   tasks: readonly Task[],
   take: (result: Result, index: number) => void,
   signal: AbortSignal | undefined,
@@ -92,7 +109,7 @@ async function runOn<Task, Result>(
       const [worker, count] = [...queued].reduce((least, next) => (next[1] < least[1] ? next : least));
       if (count >= depth) return;
       queued.set(worker, count + 1);
-      worker.postMessage({ index: sent, task: tasks[sent] });
+      worker.postMessage({ index: sent, task: tasks[sent], memory: memory[sent % memory.length] });
       sent += 1;
     }
   };
@@ -170,17 +187,17 @@ export interface TaskReply<Result> {
 /** For a worker's module: performs tasks until the pool stops it. `doing` describes the work in an unexpected error. */
 export function serveTasks<Task, Result>(
   doing: string,
-  perform: (task: Task) => TaskReply<Result>,
+  perform: (task: Task, memory: SharedArrayBuffer | undefined) => TaskReply<Result>,
   port: MessagePort = parentPort!,
 ): void {
-  port.on("message", (message: { index: number; task: Task } | typeof STOP) => {
+  port.on("message", (message: { index: number; task: Task; memory?: SharedArrayBuffer } | typeof STOP) => {
     if (message === STOP) {
       port.close();
       return;
     }
-    const { index, task } = message;
+    const { index, task, memory } = message;
     try {
-      const { result, transfer = [] } = perform(task);
+      const { result, transfer = [] } = perform(task, memory);
       port.postMessage({ index, result } satisfies Reply<Result>, transfer);
     } catch (error) {
       port.postMessage({ index, failure: toFailure(error, doing) } satisfies Reply<Result>);

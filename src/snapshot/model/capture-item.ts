@@ -83,7 +83,10 @@ export type CaptureTask = (PackTask | PieceTask | HashTask) & { readonly codec: 
 export interface TaskResult {
   readonly captured: readonly CapturedItem[];
   readonly missed: readonly MissedItem[];
-  /** The tar bytes and their compressed form; absent for hash tasks and when every item was missed. */
+  /**
+   * The tar bytes and their compressed form, valid until the result was taken; absent for hash tasks and when every item
+   * was missed.
+   */
   readonly member?: { readonly raw: Uint8Array; readonly stored: Uint8Array };
   /** For pieces: identifies the state of the file, to detect a change between pieces. */
   readonly signature?: string;

@@ -7,12 +7,12 @@ import { runTask } from "./task.ts";
 // Takes 80 ms: load it before the first task arrives.
 posixSupport();
 
-serveTasks("capturing", (task: CaptureTask) => {
-  const result = runTask(task);
+serveTasks("capturing", (task: CaptureTask, memory) => {
+  const result = runTask(task, memory);
   return { result, transfer: ownBuffers(result) };
 });
 
-/** The buffers that can be moved to the main thread; small ones are slices of Node's shared pool and are copied. */
+/** The buffers outside the shared memory, which are moved; small ones are slices of Node's own pool and are copied. */
 function ownBuffers({ member }: TaskResult): ArrayBuffer[] {
   const parts = member === undefined ? [] : [member.raw, member.stored];
   return parts

@@ -1,5 +1,5 @@
-// Packs large files in pieces, so that all cores work on one of them. A file that changes between two pieces is packed
-// again, up to three times; the last attempt in the stream wins, and one that never succeeds is marked torn (INV-6).
+// Packs large files in pieces, so that all cores work on one of them. A file that changes between two pieces is to be packed
+// again; the last attempt in the stream wins, and one that never succeeds is marked torn (INV-6).
 import { createHash, type Hash } from "node:crypto";
 import { closeSync, readSync } from "node:fs";
 import { createStat, type FileStat, statOpen } from "../../platform/file-stat.ts";
@@ -8,7 +8,6 @@ import type {
   CaptureItem,
   CaptureTask,
   MissedItem,
-  Packed,
   TaskResult,
 } from "../model/capture-item.ts";
 import { OpenTree } from "../model/open-tree.ts";
@@ -16,35 +15,19 @@ import { encodeHeader, encodeSparseMap, padding } from "../tar/header.ts";
 import { describeFile, livePath, openItem } from "./describe-path.ts";
 import { bytesOf } from "./pool.ts";
 import { changedDatabase, explainMiss, isDatabaseContent, refuseLiveDatabase } from "./read-failure.ts";
-import type { PackTarget } from "./small-files.ts";
+import type { PackPlan, PackTarget } from "./small-files.ts";
 import { isHot, signatureOf } from "./torn.ts";
 
 const LARGE_BYTES = 2 << 20;
 const PIECE_BYTES = 1 << 20;
-const ATTEMPTS = 3;
+/** How often a file is packed that changes meanwhile. */
+export const ATTEMPTS = 3;
 const QUIET_ATTEMPTS = 3;
 const QUIET_MS = 13;
 /** Signature of a file that is written all the time: no reading matches it. */
 const NEVER_QUIET = "never quiet";
 
 export const isLarge = (item: CaptureItem) => bytesOf(item) > LARGE_BYTES;
-
-/** Each unit is a file followed by its hard links, which are packed as headers. */
-export async function packLargeFiles(
-  target: PackTarget,
-  units: readonly (readonly CaptureItem[])[],
-): Promise<Packed> {
-  const captured = new Map<string, CapturedItem>();
-  const missed: MissedItem[] = [];
-  let pending = units;
-  for (let attempt = 1; pending.length > 0; attempt += 1) {
-    const round = await packOnce(target, pending);
-    for (const [path, item] of round.captured) captured.set(path, item);
-    missed.push(...round.missed);
-    pending = attempt < ATTEMPTS ? round.changed : [];
-  }
-  return { captured, missed };
-}
 
 interface LargeFile {
   readonly leader: CaptureItem;
@@ -56,12 +39,13 @@ interface LargeFile {
   readonly signature: string;
 }
 
-interface Round extends Packed {
-  /** Files that changed while they were read. */
+export interface LargePlan extends PackPlan {
+  /** Files that changed while they were read, complete when every result was taken. */
   readonly changed: readonly (readonly CaptureItem[])[];
 }
 
-async function packOnce(target: PackTarget, units: readonly (readonly CaptureItem[])[]): Promise<Round> {
+/** Each unit is a file followed by its hard links, which are packed as headers. */
+export function planLargeFiles(target: PackTarget, units: readonly (readonly CaptureItem[])[]): LargePlan {
   const captured = new Map<string, CapturedItem>();
   const missed: MissedItem[] = [];
   const changed: (readonly CaptureItem[])[] = [];
@@ -72,22 +56,24 @@ async function packOnce(target: PackTarget, units: readonly (readonly CaptureIte
     missed.push(...opened.missed);
     if (opened.file !== undefined) files.push(opened.file);
   }
-  const tasks = files.flatMap((file) => pieceTasks(target, file));
   const owners = files.flatMap((file) => file.pieces.map((_, piece) => ({ file, piece })));
-  const totalBytes = files.reduce((sum, file) => sum + file.storedSize, 0);
   let reading: Reading | undefined;
-  await target.pool.run(tasks, totalBytes, (result, index) => {
-    const { file, piece } = owners[index]!;
-    if (piece === 0) reading = startReading(target, file);
-    takePiece(target, file, piece, result, reading!);
-    if (piece < file.pieces.length - 1) return;
-    for (const item of enterFile(target, file, reading!)) captured.set(item.entry.path, item);
-    if (!reading!.moved) return;
-    // SQLite's copy is packed later in the stream, and wins.
-    if (reading!.isDatabase) missed.push(explainMiss(file.leader, changedDatabase()));
-    else changed.push([file.leader, ...file.links]);
-  });
-  return { captured, missed, changed };
+  return {
+    tasks: files.flatMap((file) => pieceTasks(target, file)),
+    take(result, index) {
+      const { file, piece } = owners[index]!;
+      if (piece === 0) reading = startReading(target, file);
+      takePiece(target, file, piece, result, reading!);
+      if (piece < file.pieces.length - 1) return;
+      for (const item of enterFile(target, file, reading!)) captured.set(item.entry.path, item);
+      if (!reading!.moved) return;
+      // SQLite's copy is packed later in the stream, and wins.
+      if (reading!.isDatabase) missed.push(explainMiss(file.leader, changedDatabase()));
+      else changed.push([file.leader, ...file.links]);
+    },
+    packed: { captured, missed },
+    changed,
+  };
 }
 
 function pieceTasks({ root, codec }: PackTarget, file: LargeFile): CaptureTask[] {

@@ -14,10 +14,10 @@ import { codecFor } from "../vault/codec.ts";
 import { createLayerWriter } from "../vault/layer-writer.ts";
 import type { LayerRef } from "../vault/manifest.ts";
 import { copyDatabase, type DatabaseCopy, flawsOf, sourcesOf } from "./copy-databases.ts";
-import { isLarge, packLargeFiles } from "./large-files.ts";
+import { ATTEMPTS, isLarge, planLargeFiles } from "./large-files.ts";
 import { type LayerPlan, planLayers } from "./plan-layers.ts";
 import { type CapturePool, totalBytesOf } from "./pool.ts";
-import { type PackTarget, packSmallFiles } from "./small-files.ts";
+import { type PackTarget, planSmallFiles } from "./small-files.ts";
 
 export interface Stored {
   readonly layers: readonly LayerRef[];
@@ -149,14 +149,28 @@ async function storeLayer(work: Work, plan: LayerPlan, below: StoredLayer): Prom
   }
 }
 
+/** Large files follow the small ones in the same run, so that no worker waits for another. */
 async function packItems(target: PackTarget, items: readonly CaptureItem[]): Promise<Packed> {
   const units = splitUnits(items);
   const isLargeUnit = (unit: readonly CaptureItem[]) => isLarge(unit[0]!);
-  const small = await packSmallFiles(
+  const small = planSmallFiles(
     target,
     units.filter((unit) => !isLargeUnit(unit)),
   );
-  return mergePacked(small, await packLargeFiles(target, units.filter(isLargeUnit)));
+  const smallTasks = small.tasks.length;
+  let large = planLargeFiles(target, units.filter(isLargeUnit));
+  await target.pool.run([...small.tasks, ...large.tasks], totalBytesOf(items), (result, index) => {
+    if (index < smallTasks) small.take(result, index);
+    else large.take(result, index - smallTasks);
+  });
+  const packed = [small.packed, large.packed];
+  for (let attempt = 2; attempt <= ATTEMPTS && large.changed.length > 0; attempt += 1) {
+    const pending = large.changed;
+    large = planLargeFiles(target, pending);
+    await target.pool.run(large.tasks, totalBytesOf(pending.flat()), large.take);
+    packed.push(large.packed);
+  }
+  return mergePacked(...packed);
 }
 
 /** Items in layer order, each with the hard links that follow it. */

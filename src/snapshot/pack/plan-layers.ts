@@ -33,9 +33,10 @@ export function planLayers(survey: Changes, isSecret: (path: string) => boolean)
     removed.length === 0 ? [] : changed.map(({ path, type }) => [path, type]),
   );
   const whiteouts = whiteoutsFor(removed, stored);
+  const local = new Set(changed.filter(isLocal));
   const planFor = (localOnly: boolean): LayerPlan => ({
     localOnly,
-    items: changed.filter((item) => isLocal(item) === localOnly),
+    items: localOnly ? [...local] : local.size === 0 ? changed : changed.filter((item) => !local.has(item)),
     whiteouts: whiteouts.filter((path) => isLocalRemoval(path) === localOnly),
     removed: removed.filter((path) => isLocalRemoval(path) === localOnly && !stored.has(path)),
   });

@@ -21,7 +21,9 @@ async function run(tasks: readonly CaptureTask[], totalBytes: number): Promise<T
   const results: TaskResult[] = [];
   await pool.run(tasks, totalBytes, (result, index) => {
     expect(index).toBe(results.length);
-    results.push(result);
+    // The memory of a member is reused once it was taken.
+    const { raw, stored } = result.member!;
+    results.push({ ...result, member: { raw: Buffer.from(raw), stored: Buffer.from(stored) } });
   });
   return results;
 }
@@ -53,6 +55,18 @@ test.each(["gzip", "zstd"] as const)(
     }
   },
 );
+
+test("members come in memory that is shared with the workers and reused", async () => {
+  writeFileSync(join(root, "file"), randomBytes(5000));
+  const items = [{ path: "file", type: "file", size: 5000 }] as const;
+  const task: CaptureTask = { kind: "pack", codec: "gzip", root, items, sizeHint: 5000 };
+  await using pool = createCapturePool();
+  const buffers = new Set<ArrayBufferLike>();
+  await pool.run(new Array(200).fill(task), MANY_BYTES, ({ member }) => {
+    buffers.add(member!.raw.buffer).add(member!.stored.buffer);
+  });
+  expect([...buffers].every((buffer) => buffer instanceof SharedArrayBuffer)).toBe(true);
+});
 
 test("a failure while taking a result ends the run", async () => {
   writeFileSync(join(root, "file"), "x");

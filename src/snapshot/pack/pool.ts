@@ -10,6 +10,8 @@ const INLINE_TASKS = 2;
 /** Enough work per worker while the main thread is busy for 100 ms. */
 const DEPTH = 6;
 const YOUNG_MB = 12;
+/** Enough for a member of small files and its compressed form. Only what is written to takes up memory. */
+const SHARED_BYTES = 8 << 20;
 
 export interface CapturePool extends AsyncDisposable {
   /** Calls `take` with each result, in task order. `totalBytes` is about how much the tasks read. */
@@ -26,6 +28,7 @@ export function createCapturePool(): CapturePool {
     from: import.meta.url,
     depth: DEPTH,
     youngGenerationMb: YOUNG_MB,
+    sharedBytes: SHARED_BYTES,
     // A worker closes what it opens; tracking costs time for each of 100,000 files.
     trackUnmanagedFds: false,
   });

@@ -1,6 +1,13 @@
 // Packs small files together, about a megabyte per member: enough to compress well, little enough to inflate for one
 // file. A file and its hard links share a member.
-import type { CapturedItem, CaptureItem, CaptureTask, MissedItem, Packed } from "../model/capture-item.ts";
+import type {
+  CapturedItem,
+  CaptureItem,
+  CaptureTask,
+  MissedItem,
+  Packed,
+  TaskResult,
+} from "../model/capture-item.ts";
 import type { LayerWriter } from "../vault/layer-writer.ts";
 import type { TocEntry } from "../vault/toc-row.ts";
 import { bytesOf, type CapturePool, totalBytesOf } from "./pool.ts";
@@ -12,6 +19,14 @@ export interface PackTarget {
   readonly writer: LayerWriter;
   readonly pool: CapturePool;
   readonly onBytes: (count: number) => void;
+}
+
+/** Tasks whose results are written to a layer in their order. */
+export interface PackPlan {
+  readonly tasks: readonly CaptureTask[];
+  readonly take: (result: TaskResult, index: number) => void;
+  /** Complete when every result was taken. */
+  readonly packed: Packed;
 }
 
 const MEMBER_BYTES = 1 << 20;
@@ -34,29 +49,28 @@ export function groupSmallFiles(units: readonly (readonly CaptureItem[])[]): Cap
   return groups;
 }
 
-export async function packSmallFiles(
-  target: PackTarget,
+export function planSmallFiles(
+  { root, codec, writer, onBytes }: PackTarget,
   units: readonly (readonly CaptureItem[])[],
-): Promise<Packed> {
-  const { root, codec, writer, pool } = target;
+): PackPlan {
   const captured = new Map<string, CapturedItem>();
   const missed: MissedItem[] = [];
-  const groups = groupSmallFiles(units);
-  const tasks = groups.map((items): CaptureTask => {
-    return { kind: "pack", codec, root, items, sizeHint: totalBytesOf(items) };
-  });
-  const totalBytes = tasks.reduce((sum, task) => sum + (task.kind === "pack" ? task.sizeHint : 0), 0);
-  await pool.run(tasks, totalBytes, (result) => {
-    missed.push(...result.missed);
-    if (result.member === undefined) return;
-    const start = writer.rawLength;
-    const { raw, stored } = result.member;
-    writer.append(stored, raw, result.captured.length);
-    writer.enter(result.captured.map((item) => locate(item, start)));
-    for (const item of result.captured) captured.set(item.entry.path, item);
-    target.onBytes(raw.length);
-  });
-  return { captured, missed };
+  return {
+    tasks: groupSmallFiles(units).map((items) => {
+      return { kind: "pack", codec, root, items, sizeHint: totalBytesOf(items) };
+    }),
+    take(result) {
+      missed.push(...result.missed);
+      if (result.member === undefined) return;
+      const start = writer.rawLength;
+      const { raw, stored } = result.member;
+      writer.append(stored, raw, result.captured.length);
+      writer.enter(result.captured.map((item) => locate(item, start)));
+      for (const item of result.captured) captured.set(item.entry.path, item);
+      onBytes(raw.length);
+    },
+    packed: { captured, missed },
+  };
 }
 
 /** The table entry of an item, located in the layer's raw stream. Completed in place: copies of 100,000 add up. */

@@ -5,8 +5,12 @@ export class TarBuffer {
   bytes: Buffer;
   length = 0;
 
-  constructor(capacity: number) {
-    this.bytes = Buffer.allocUnsafeSlow(capacity);
+  /** In `memory`, if that is large enough. */
+  constructor(capacity: number, memory?: SharedArrayBuffer) {
+    this.bytes =
+      memory !== undefined && memory.byteLength >= capacity
+        ? Buffer.from(memory)
+        : Buffer.allocUnsafeSlow(capacity);
   }
 
   reserve(count: number): void {

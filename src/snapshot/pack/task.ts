@@ -27,22 +27,29 @@ const ATTEMPTS = 3;
 /** An estimate of what an entry takes in a tar besides its content. */
 const HEADER_BYTES = 2048;
 
-export function runTask(task: CaptureTask): TaskResult {
+/** The member is in `memory`, as far as it fits. */
+export function runTask(task: CaptureTask, memory?: SharedArrayBuffer): TaskResult {
   if (task.kind === "hash") return hashTask(task);
-  const codec = codecFor(task.codec);
+  const compress = (raw: Buffer) => {
+    const rest = raw.buffer === memory ? Buffer.from(memory, raw.length) : undefined;
+    return { raw, stored: codecFor(task.codec).compressFast(raw, rest) };
+  };
   if (task.kind === "piece") {
-    const { raw, ...piece } = readPiece(task);
-    return { captured: [], missed: [], ...piece, member: { raw, stored: codec.compressFast(raw) } };
+    const { raw, ...piece } = readPiece(task, memory);
+    return { captured: [], missed: [], ...piece, member: compress(raw) };
   }
-  const { raw, captured, missed } = packFiles(task);
+  const { raw, captured, missed } = packFiles(task, memory);
   if (raw.length === 0) return { captured, missed };
-  return { captured, missed, member: { raw, stored: codec.compressFast(raw) } };
+  return { captured, missed, member: compress(raw) };
 }
 
 type Spans = readonly (readonly [offset: number, length: number])[];
 
-function packFiles(task: PackTask): { raw: Uint8Array; captured: CapturedItem[]; missed: MissedItem[] } {
-  const tar = new TarBuffer(task.sizeHint + task.items.length * HEADER_BYTES);
+function packFiles(
+  task: PackTask,
+  memory: SharedArrayBuffer | undefined,
+): { raw: Buffer; captured: CapturedItem[]; missed: MissedItem[] } {
+  const tar = new TarBuffer(task.sizeHint + task.items.length * HEADER_BYTES, memory);
   const captured: CapturedItem[] = [];
   const missed: MissedItem[] = [];
   const leaders = new Map<string, CapturedItem>();
@@ -141,8 +148,11 @@ function readsTheSame(fd: number, size: number, extents: Spans | undefined, cont
 }
 
 /** Bytes that cannot be read become zeros, and the result says so: the header is already written. */
-function readPiece(task: PieceTask): { raw: Uint8Array; signature: string; short: boolean } {
-  const tar = new TarBuffer(task.prefix.length + task.length + task.suffixLength);
+function readPiece(
+  task: PieceTask,
+  memory: SharedArrayBuffer | undefined,
+): { raw: Buffer; signature: string; short: boolean } {
+  const tar = new TarBuffer(task.prefix.length + task.length + task.suffixLength, memory);
   tar.append(task.prefix);
   const start = tar.length;
   let signature = "";
