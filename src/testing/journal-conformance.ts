@@ -207,8 +207,9 @@ function declareWaits(test: Test): void {
   test("a request to cancel wakes a waiting run and tells its owner", async (journal) => {
     await journal.insert(headRow("r"), []);
     const changed = journal.changed("r", 0, new AbortController().signal);
+    const signalled = journal.signalled("r", new AbortController().signal);
     equal(await journal.requestCancel("r", 6), true);
-    await changed;
+    await Promise.all([changed, signalled]);
     equal((await journal.readHead("r"))!.cancelMs, 6);
     await journal.write(journalWrite("r", 1, [], { leaseUntilMs: 0, head: { status: "cancelled" } }));
     equal(await journal.requestCancel("r", 6), false);

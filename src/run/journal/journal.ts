@@ -295,6 +295,11 @@ export interface Journal extends AsyncDisposable {
   readParts(runId: string, step: number, from: number): Promise<{ epoch: number; parts: string[] }>;
   /** Resolves when the run may have changed since write `afterSeq` or its parts did; early wake-ups are allowed. */
   changed(runId: string, afterSeq: number, signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves when another party may have sent a message, answered a wait or asked to cancel since the call. Not for the
+   * owner's own writes: an owner calls it for as long as it works.
+   */
+  signalled(runId: string, signal: AbortSignal): Promise<void>;
   /** Raises the epoch and writes the entry. A `needs-human` run without unknown effects becomes `running`, unowned. */
   settle(settlement: Settlement): Promise<boolean>;
   /** Passes all runs to `decide` and removes what it returns, in one transaction that excludes new forks and claims. */

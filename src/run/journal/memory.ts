@@ -22,6 +22,8 @@ interface Run {
   readonly inbox: Map<string, InboxRow & { taken: boolean }>;
   parts: { epoch: number; step: number; parts: string[] };
   readonly listeners: Set<() => void>;
+  /** Called for what others do, not for the owner's writes. */
+  readonly signals: Set<() => void>;
 }
 
 const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "cancelled", "timeout", "killed", "stub"]);
@@ -86,6 +88,7 @@ function insertRun(runs: Map<string, Run>, head: HeadRow, entries: readonly Entr
     inbox: new Map(),
     parts: { epoch: 0, step: 0, parts: [] },
     listeners: new Set(),
+    signals: new Set(),
   };
   putEntries(run, entries, head.seq);
   runs.set(head.id, run);
@@ -164,6 +167,7 @@ function waiting(runs: Map<string, Run>): Waiting {
   const wake = (run: Run, nowMs: number) => {
     if (run.head.status === "waiting" || run.head.status === "queued") setHead(run, { wakeMs: nowMs });
     else notify(run);
+    for (const listener of [...run.signals]) listener();
   };
   return {
     readWaits: async (runId) => [...(runs.get(runId)?.waits.values() ?? [])],
@@ -187,8 +191,7 @@ function waiting(runs: Map<string, Run>): Waiting {
       const awaited = [...run.waits.values()].some(
         ({ kind, state, names }) => kind === "signal" && state === "open" && names.includes(message.name),
       );
-      if (awaited) wake(run, message.sentMs);
-      else notify(run);
+      if (awaited || run.head.status === "running") wake(run, message.sentMs);
       return "accepted";
     },
     async readInbox(runId) {
@@ -205,7 +208,9 @@ function waiting(runs: Map<string, Run>): Waiting {
   };
 }
 
-function streaming(runs: Map<string, Run>): Pick<Journal, "putParts" | "readParts" | "changed"> {
+type Streaming = Pick<Journal, "putParts" | "readParts" | "changed" | "signalled">;
+
+function streaming(runs: Map<string, Run>): Streaming {
   return {
     async putParts(runId, epoch, step, from, parts) {
       const run = runs.get(runId);
@@ -221,20 +226,28 @@ function streaming(runs: Map<string, Run>): Pick<Journal, "putParts" | "readPart
         ? { epoch: parts.epoch, parts: parts.parts.slice(from) }
         : { epoch: 0, parts: [] };
     },
-    changed(runId, afterSeq, signal) {
+    async changed(runId, afterSeq, signal) {
       const run = runs.get(runId);
-      if (run === undefined || run.head.seq > afterSeq || signal.aborted) return Promise.resolve();
-      return new Promise((resolve) => {
-        const wake = () => {
-          run.listeners.delete(wake);
-          signal.removeEventListener("abort", wake);
-          resolve();
-        };
-        run.listeners.add(wake);
-        signal.addEventListener("abort", wake, { once: true });
-      });
+      if (run !== undefined && run.head.seq <= afterSeq) await listen(run.listeners, signal);
+    },
+    async signalled(runId, signal) {
+      const run = runs.get(runId);
+      if (run !== undefined) await listen(run.signals, signal);
     },
   };
+}
+
+function listen(listeners: Set<() => void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const wake = () => {
+      listeners.delete(wake);
+      signal.removeEventListener("abort", wake);
+      resolve();
+    };
+    if (signal.aborted) return resolve();
+    listeners.add(wake);
+    signal.addEventListener("abort", wake, { once: true });
+  });
 }
 
 function setHead(run: Run, change: Partial<HeadRow>): void {

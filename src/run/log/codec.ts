@@ -1,0 +1,131 @@
+// Values as JSON that keeps what JSON loses: bytes, dates, sets, bigints and so on become tagged objects, and an object that
+// looks like one is escaped. What cannot be stored (functions, class instances, cycles) is refused by its path.
+import { LazarusError } from "../../platform/errors.ts";
+import type { Json } from "../model/types.ts";
+
+const TAG = "$";
+
+/** Encodes a value. Throws RUN_NOT_STORABLE, naming the path of what cannot be stored. */
+export function encodeValue(value: unknown, path = "value"): Json {
+  return encode(value, path, []);
+}
+
+/** The value that was encoded. */
+export function decodeValue(json: Json): unknown {
+  if (Array.isArray(json)) return json.map(decodeValue);
+  if (typeof json !== "object" || json === null) return json;
+  const object = json as Readonly<Record<string, Json>>;
+  const tag = object[TAG];
+  if (typeof tag === "string" && DECODERS[tag] !== undefined) return DECODERS[tag](object.v as Json);
+  return decodeObject(object);
+}
+
+/** Whether a value can be encoded. */
+export function isStorable(value: unknown): boolean {
+  try {
+    encodeValue(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function encode(value: unknown, path: string, parents: readonly object[]): Json {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return value;
+    case "number":
+      return Number.isFinite(value) && !Object.is(value, -0) ? value : tagged("number", numberText(value));
+    case "bigint":
+      return tagged("bigint", String(value));
+    case "undefined":
+      return tagged("undefined", null);
+    case "object":
+      return value === null ? null : encodeObject(value, path, parents);
+    default:
+      throw notStorable(path, `a ${typeof value}`);
+  }
+}
+
+function encodeObject(value: object, path: string, parents: readonly object[]): Json {
+  if (parents.includes(value)) throw notStorable(path, "a cycle");
+  const inside = [...parents, value];
+  if (Array.isArray(value)) return value.map((each, i) => encode(each, `${path}[${i}]`, inside));
+  if (value instanceof Uint8Array) return tagged("bytes", base64(value));
+  if (value instanceof ArrayBuffer) return tagged("buffer", base64(new Uint8Array(value)));
+  if (value instanceof Date) return tagged("date", Number.isNaN(value.getTime()) ? null : value.getTime());
+  if (value instanceof URL) return tagged("url", value.href);
+  if (value instanceof RegExp) return tagged("regexp", [value.source, value.flags]);
+  if (value instanceof Set) return tagged("set", encode([...value], path, inside));
+  if (value instanceof Map) return tagged("map", encode([...value], path, inside));
+  if (value instanceof Error) return encodeError(value, path, inside);
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
+    throw notStorable(path, `an instance of ${value.constructor?.name ?? "a class"}`);
+  }
+  const fields: Record<string, Json> = {};
+  for (const [key, each] of Object.entries(value)) {
+    // An absent field and an undefined one are the same to every reader of these values.
+    if (each !== undefined) setField(fields, key, encode(each, `${path}.${key}`, inside));
+  }
+  return Object.hasOwn(fields, TAG) ? tagged("object", fields) : fields;
+}
+
+function encodeError(error: Error, path: string, inside: readonly object[]): Json {
+  const { name, message, cause } = error;
+  const kept = cause !== undefined && isStorable(cause) ? { cause: encode(cause, path, inside) } : {};
+  return tagged("error", { name: String(name), message: String(message), ...kept });
+}
+
+const DECODERS: Readonly<Record<string, (json: Json) => unknown>> = {
+  number: (text) => (text === "-0" ? -0 : Number(text)),
+  bigint: (text) => BigInt(text as string),
+  undefined: () => undefined,
+  bytes: (text) => new Uint8Array(Buffer.from(text as string, "base64")),
+  buffer: (text) => new Uint8Array(Buffer.from(text as string, "base64")).buffer,
+  date: (time) => new Date(time === null ? Number.NaN : (time as number)),
+  url: (href) => new URL(href as string),
+  regexp: (parts) => new RegExp((parts as string[])[0]!, (parts as string[])[1]),
+  set: (items) => new Set(decodeValue(items) as unknown[]),
+  map: (items) => new Map(decodeValue(items) as [unknown, unknown][]),
+  object: (fields) => decodeObject(fields as Readonly<Record<string, Json>>),
+  error: (fields) => {
+    const { name, message, cause } = fields as { name: string; message: string; cause?: Json };
+    const error = new Error(message, cause === undefined ? undefined : { cause: decodeValue(cause) });
+    if (name !== "Error") Object.defineProperty(error, "name", { value: name, configurable: true });
+    return error;
+  },
+};
+
+function decodeObject(fields: Readonly<Record<string, Json>>): Record<string, unknown> {
+  const object: Record<string, unknown> = {};
+  for (const [key, each] of Object.entries(fields)) setField(object, key, decodeValue(each));
+  return object;
+}
+
+/** `__proto__` in a tool's input is a field like any other. */
+function setField<T>(object: Record<string, T>, key: string, value: T): void {
+  if (key === "__proto__") {
+    Object.defineProperty(object, key, { value, enumerable: true, writable: true, configurable: true });
+  } else object[key] = value;
+}
+
+function tagged(tag: string, v: Json): Json {
+  return { [TAG]: tag, v };
+}
+
+function numberText(value: number): string {
+  return Object.is(value, -0) ? "-0" : String(value);
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
+}
+
+function notStorable(path: string, what: string): LazarusError {
+  return new LazarusError("RUN_NOT_STORABLE", `${path} is ${what}, which a durable run cannot store`, {
+    hint: "pass plain data, dates, bytes, maps or sets; put functions and connections into the agent's settings",
+    details: { path },
+  });
+}
