@@ -6,6 +6,16 @@ import { type Bench, type Contest, runProgram } from "./harness.ts";
 
 const LAUNCHER = join(import.meta.dirname, "..", "bin", "lazarus.js");
 const PYTHON_SCAN = join(import.meta.dirname, "scan_cells.py");
+/** What Claude Code passes to a hook before a tool call. */
+const TOOL_CALL = JSON.stringify({
+  session_id: "7d1c5d8e-6c0e-4f6e-9d53-0a4f4e1b2c3d",
+  transcript_path: "/home/user/.claude/projects/-work/7d1c5d8e-6c0e-4f6e-9d53-0a4f4e1b2c3d.jsonl",
+  cwd: "/work",
+  hook_event_name: "PreToolUse",
+  tool_name: "Bash",
+  tool_input: { command: "make test", description: "Run the tests" },
+  tool_use_id: "toolu_01",
+});
 const CELLS = 10_000;
 const START_ROUNDS = 200;
 const SCAN_ROUNDS = 15;
@@ -15,12 +25,19 @@ export const bench: Bench = {
 binary with an empty script). The scan of ${CELLS.toLocaleString("en")} cells in all states is compared with
 \`bench/scan_cells.py\`, which produces the same report. Both sides include process start.`,
   prepare(directory) {
-    const env = { HOME: directory, LAZARUS_HOME: join(directory, "home"), PATH: process.env.PATH ?? "" };
+    // The variables of a life are for the hook, which does nothing without them.
+    const env = {
+      HOME: directory,
+      LAZARUS_HOME: join(directory, "home"),
+      LAZARUS_MISSION: "m1",
+      LAZARUS_EPOCH: "1",
+      PATH: process.env.PATH ?? "",
+    };
     const lazarus = (...words: string[]) =>
       runProgram(process.execPath, [LAUNCHER, ...words], { env, cwd: directory });
-    const hot = (...words: string[]): Contest => ({
+    const hot = (goal: number, ...words: string[]): Contest => ({
       name: `start of \`${words.slice(0, -1).join(" ")}\``,
-      goal: 1.6,
+      goal,
       rounds: START_ROUNDS,
       ours: { name: `lazarus ${words.join(" ")}`, run: () => lazarus(...words) },
       peer: {
@@ -29,7 +46,12 @@ binary with an empty script). The scan of ${CELLS.toLocaleString("en")} cells in
       },
     });
     lazarus("init", "m1");
-    return [hot("heartbeat", "m1"), hot("job", "beat", "j1"), scanContest(directory, env)];
+    return [
+      hot(1.6, "heartbeat", "m1"),
+      hot(1.6, "job", "beat", "j1"),
+      hot(1.8, "hook", "claude", TOOL_CALL),
+      scanContest(directory, env),
+    ];
   },
 };
 

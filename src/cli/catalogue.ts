@@ -89,6 +89,12 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
     summary: "remove the service of the pit",
     load: () => import("./commands/agents/pit-uninstall.ts"),
   },
+  hook: {
+    group: "agents",
+    rare: true,
+    summary: "receive what an agent's hooks report",
+    load: () => import("./commands/agents/hook.ts"),
+  },
   init: {
     group: "cells",
     summary: "create the cell of a mission",

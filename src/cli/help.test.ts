@@ -12,7 +12,9 @@ const load = async (name: string) => (await CATALOGUE[name]!.load()).command;
 describe("the overview", () => {
   it("lists every command that is not hidden, subcommands on the line of their first word, and fits a screen", () => {
     const text = overview("1.2.3");
-    const also = new Set([...text.matchAll(/^ {2}also +(.*)$/gm)].flatMap(([, rare]) => rare!.split(", ")));
+    const also = new Set(
+      [...text.matchAll(/^ {2}also +(.*?)\n\n/gms)].flatMap(([, rare]) => rare!.split(/,\s+/)),
+    );
     for (const [name, { hidden, rare, summary }] of Object.entries(CATALOGUE)) {
       const [first, second] = name.split(" ");
       const line = text.split("\n").find((each) => each.trimStart().startsWith(`${name} `));
@@ -24,7 +26,7 @@ describe("the overview", () => {
       else expect(family, name).toBeGreaterThan(0);
     }
     for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
-    expect(text.split("\n").length).toBeLessThanOrEqual(51);
+    expect(text.split("\n").length).toBeLessThanOrEqual(60);
   });
 });
 

@@ -1,6 +1,6 @@
-// The two output streams: data on stdout, messages on stderr. Writes are synchronous and go directly to the descriptor,
+// The standard streams: data on stdout, messages on stderr. Writes are synchronous and go directly to the descriptor,
 // so that nothing is lost at exit and the hot path does not load Node's streams.
-import { fstatSync, writeSync } from "node:fs";
+import { fstatSync, readSync, writeSync } from "node:fs";
 import { systemErrorCode } from "../platform/errors.ts";
 
 export interface Terminal {
@@ -37,6 +37,38 @@ export const processTerminal: Terminal = {
   },
 };
 
+/** All of stdin, up to `limitBytes`; nothing from a terminal. Blocks until the writer closes it. */
+export function readInput(limitBytes: number): string {
+  if (isatty(0)) return "";
+  const chunks: Buffer[] = [];
+  let length = 0;
+  while (length < limitBytes) {
+    const chunk = Buffer.allocUnsafe(64 * 1024);
+    const count = readChunk(chunk);
+    if (count === 0) break;
+    if (count !== undefined) chunks.push(chunk.subarray(0, count));
+    length += count ?? 0;
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** Undefined when the writer has not written yet; 0 at the end. */
+function readChunk(chunk: Buffer): number | undefined {
+  try {
+    return readSync(0, chunk);
+  } catch (error) {
+    const code = systemErrorCode(error);
+    if (code === "EOF") return 0;
+    if (code !== "EAGAIN") throw error;
+    pause();
+    return undefined;
+  }
+}
+
+function pause(): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+}
+
 /** Checks for a device first, because loading node:tty costs 3 ms. */
 function isatty(fd: number): boolean {
   return isDevice(fd) && process.getBuiltinModule("node:tty").isatty(fd);
@@ -60,7 +92,7 @@ function writeAll(fd: number, text: string | Uint8Array): void {
       const code = systemErrorCode(error);
       if (code === "EPIPE") throw new OutputClosed();
       if (code !== "EAGAIN") throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_MS);
+      pause();
     }
   }
 }

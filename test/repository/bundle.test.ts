@@ -83,3 +83,20 @@ describe.each(["start", "update", "resume", "complete", "fail", "block"])("flow 
     expect(packagesOf(loaded())).toEqual([]);
   });
 });
+
+describe("hook loads", () => {
+  const loaded = () => closure(chunkOf("src/cli/commands/agents/hook.ts").fileName);
+
+  it("one chunk besides the core, with all adapters", () => {
+    expect(names(loaded())).toEqual(["chunks/core.js", "chunks/hook.js"]);
+    expect(sourcesOf(loaded())).toContain("src/agents/adapters/index.ts");
+  });
+
+  it("no package, and of the pit only the wake file", () => {
+    expect(modulesOf(loaded())).toEqual(["agents", "cell", "cli", "pit", "platform"]);
+    expect(sourcesOf(loaded()).filter((path) => path.startsWith("src/pit/"))).toEqual([
+      "src/pit/supervise/wake-file.ts",
+    ]);
+    expect(packagesOf(loaded())).toEqual([]);
+  });
+});
