@@ -136,6 +136,36 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
     summary: "compare checkpoints, or a checkpoint with now",
     load: () => import("./commands/checkpoints/diff.ts"),
   },
+  ls: {
+    group: "checkpoints",
+    rare: true,
+    summary: "list the files of a checkpoint",
+    load: () => import("./commands/inspect/ls.ts"),
+  },
+  cat: {
+    group: "checkpoints",
+    rare: true,
+    summary: "print a file as it was in a checkpoint",
+    load: () => import("./commands/inspect/cat.ts"),
+  },
+  versions: {
+    group: "checkpoints",
+    rare: true,
+    summary: "list the versions of a file in all checkpoints",
+    load: () => import("./commands/inspect/versions.ts"),
+  },
+  find: {
+    group: "checkpoints",
+    rare: true,
+    summary: "find files by name in all checkpoints, also deleted ones",
+    load: () => import("./commands/inspect/find.ts"),
+  },
+  grep: {
+    group: "checkpoints",
+    rare: true,
+    summary: "search the text of files in all checkpoints",
+    load: () => import("./commands/inspect/grep.ts"),
+  },
   restore: {
     group: "checkpoints",
     summary: "restore a cell to a checkpoint",

@@ -56,6 +56,20 @@ describe("findCheckpoint", () => {
     expect(find("latest", [REFS[3]!])).toBe("dddddd");
   });
 
+  it("accepts the end of an id, if no other checkpoint has it", () => {
+    expect(find("bbbbbb")).toBe("bbbbbb");
+    expect(find("0-cccccc")).toBe("cccccc");
+    const twins = [...REFS, ref("20261115-120500-0abbbb", NOON + 5000)];
+    expect(failure("bbbb", twins).message).toMatch(
+      /"bbbb" is the end of 2 checkpoints of m; nearest: .*0abbbb/,
+    );
+  });
+
+  it("prefers a time to the end of an id", () => {
+    const refs = [...REFS, ref("20261115-120500-aaaa1h", NOON + HOUR_MS)];
+    expect(find("1h", refs)).toBe("cccccc");
+  });
+
   it("accepts times: the newest checkpoint at or before that time", () => {
     expect(find("2h ago")).toBe("bbbbbb");
     expect(find("61 minutes ago")).toBe("bbbbbb");
@@ -123,6 +137,20 @@ describe("parseMoment", () => {
     expect(parseMoment("1d12h ago", NOON)).toBe(NOON - 36 * HOUR_MS);
     expect(parseMoment("1 day, 6 hours ago", NOON)).toBe(NOON - 30 * HOUR_MS);
     expect(parseMoment("1.5 hours ago", NOON)).toBe(NOON - 1.5 * HOUR_MS);
+    expect(parseMoment("10m", NOON)).toBe(NOON - HOUR_MS / 6);
+    expect(parseMoment("1h30m", NOON)).toBe(NOON - 1.5 * HOUR_MS);
+  });
+
+  it("takes a time of day as the last time it was that time", () => {
+    const at = (day: number, hour: number, minute: number) => Date.UTC(2026, 10, day, hour, minute, 59, 999);
+    expect(parseMoment("11:30", NOON)).toBe(at(15, 11, 30));
+    expect(parseMoment("12:00", NOON)).toBe(at(15, 12, 0));
+    expect(parseMoment("12:01", NOON)).toBe(at(14, 12, 1));
+    expect(parseMoment("14:30", NOON)).toBe(at(14, 14, 30));
+    expect(parseMoment("today 14:30", NOON)).toBe(at(15, 14, 30));
+    expect(parseMoment("yesterday 09:05", NOON)).toBe(at(14, 9, 5));
+    expect(parseMoment("09:05:07", NOON)).toBe(Date.UTC(2026, 10, 15, 9, 5, 7, 999));
+    expect(parseMoment("25:00", NOON)).toBeUndefined();
     expect(parseMoment("yesterday", NOON)).toBe(NOON - 24 * HOUR_MS);
   });
 

@@ -1,6 +1,7 @@
-// Finds the checkpoint that a user names: by id, unique prefix, `latest` or time. Pure: list and time are parameters. A
-// time covers its whole span, so that a time printed to the second finds its own checkpoint and a bare date means the
-// end of that day. Times without a zone are UTC, like everything Lazarus prints.
+// Finds the checkpoint that a user names: by id, unique prefix or suffix, `latest` or time. Pure: list and time are
+// parameters. A time covers its whole span, so that a time printed to the second finds its own checkpoint and a bare date
+// means the end of that day. Times without a zone are UTC, like everything Lazarus prints. A time wins over a suffix: `2d`
+// is two days ago, even where an id ends like that.
 import { LazarusError } from "../../platform/errors.ts";
 import type { CheckpointRef } from "./entry.ts";
 
@@ -38,13 +39,7 @@ export function findCheckpoint(refs: readonly CheckpointRef[], lookup: Lookup): 
     );
   }
   const atMs = parseMoment(text, nowMs);
-  if (atMs === undefined)
-    throw unknown(
-      `mission ${mission} has no checkpoint ${quoted(text)}`,
-      mission,
-      text,
-      nearestIds(byTime, text),
-    );
+  if (atMs === undefined) return findBySuffix(byTime, text, mission);
   const before = byTime.filter((ref) => ref.createdAtMs <= atMs);
   const found = ordinary(before).at(-1) ?? before.at(-1);
   if (found !== undefined) return found;
@@ -56,15 +51,38 @@ export function findCheckpoint(refs: readonly CheckpointRef[], lookup: Lookup): 
   );
 }
 
+/** The random end of an id is what people remember and copy. */
+function findBySuffix(byTime: readonly CheckpointRef[], text: string, mission: string): CheckpointRef {
+  const ending = text === "" ? [] : byTime.filter((ref) => ref.id.endsWith(text));
+  if (ending.length === 1) return ending[0]!;
+  const [problem, near] =
+    ending.length > 1
+      ? [`${quoted(text)} is the end of ${ending.length} checkpoints of ${mission}`, ending]
+      : [`mission ${mission} has no checkpoint ${quoted(text)}`, nearestIds(byTime, text)];
+  throw unknown(problem, mission, text, near);
+}
+
 /**
  * The last millisecond that `text` covers, in epoch milliseconds: ISO dates and times (`2026-11-15`,
- * `2026-11-15 23:53`, `2026-11-15T23:53:01Z`), `2h ago`, `1 day 6 hours ago`, `yesterday`, `now`. Undefined for the rest.
+ * `2026-11-15 23:53`, `2026-11-15T23:53:01Z`), `14:30` (the last time it was half past two), `10m`, `2h ago`,
+ * `1 day 6 hours ago`, `yesterday`, `yesterday 14:30`, `now`. Undefined for the rest.
  */
 export function parseMoment(text: string, nowMs: number): number | undefined {
   const words = text.trim().toLowerCase();
   if (words === "now") return nowMs;
   if (words === "yesterday") return nowMs - DAY_MS;
-  return parseAgo(words, nowMs) ?? parseIso(text.trim());
+  return parseAgo(words, nowMs) ?? parseTimeOfDay(words, nowMs) ?? parseIso(text.trim());
+}
+
+function parseTimeOfDay(words: string, nowMs: number): number | undefined {
+  const [, day, time] = /^(?:(today|yesterday) )?(\d{2}:\d{2}(?::\d{2})?)z?$/.exec(words) ?? [];
+  if (time === undefined) return undefined;
+  const on = (dayMs: number) => parseIso(`${new Date(dayMs).toISOString().slice(0, 10)} ${time}`);
+  if (day === "yesterday") return on(nowMs - DAY_MS);
+  const today = on(nowMs);
+  // Its span may have begun: 14:30 typed at 14:30:20 is today.
+  const isAhead = today !== undefined && today - MINUTE_MS >= nowMs;
+  return isAhead && day === undefined ? on(nowMs - DAY_MS) : today;
 }
 
 const SECOND_MS = 1000;
@@ -80,7 +98,7 @@ const UNITS: readonly (readonly [RegExp, number])[] = [
 ];
 
 function parseAgo(words: string, nowMs: number): number | undefined {
-  const amounts = /^(.+?)\s*ago$/.exec(words)?.[1];
+  const amounts = /^(.+?)(?:\s*ago)?$/.exec(words)?.[1];
   if (amounts === undefined || !/^(?:\d+(?:\.\d+)?\s*[a-z]+[\s,]*)+$/.test(amounts)) return undefined;
   let totalMs = 0;
   for (const [, count, word] of amounts.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)/g)) {

@@ -68,7 +68,7 @@ function cellPath(text: string, cellRoot: string): string {
   const path = normalize(inside || ".").replace(/\/+$/, "");
   if (text !== "" && path !== ".." && !path.startsWith("../") && !isAbsolute(path) && !path.includes("\0"))
     return path;
-  throw new LazarusError("USAGE", `--path ${JSON.stringify(text)} is not inside the cell ${cellRoot}`, {
-    hint: "give paths relative to the cell, such as --path worktree/src",
+  throw new LazarusError("USAGE", `the path ${JSON.stringify(text)} is not inside the cell ${cellRoot}`, {
+    hint: "give paths relative to the cell, such as worktree/src",
   });
 }

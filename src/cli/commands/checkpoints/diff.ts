@@ -27,7 +27,7 @@ export const command = defineCommand({
     "only metadata. With --content it also prints the changed lines of text files.",
   positionals: [
     { name: "mission", summary: "id of the mission" },
-    { name: "from", summary: "first checkpoint (default latest)", optional: true },
+    { name: "from", summary: "first checkpoint: an id, a time such as 1h (default latest)", optional: true },
     { name: "to", summary: "second checkpoint (default: the current cell)", optional: true },
   ],
   options: {

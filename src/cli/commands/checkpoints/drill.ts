@@ -14,7 +14,11 @@ export const command = defineCommand({
     "content) and marks the checkpoint as proven. Needs as much free space as the cell; the cell is not touched.",
   positionals: [
     { name: "mission", summary: "id of the mission" },
-    { name: "checkpoint", summary: "id or its prefix, latest, or a time (default latest)", optional: true },
+    {
+      name: "checkpoint",
+      summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",
+      optional: true,
+    },
   ],
   options: {},
   examples: [

@@ -15,7 +15,11 @@ export const command = defineCommand({
     "local-only layers, so protect the archive like the cell.",
   positionals: [
     { name: "mission", summary: "id of the mission" },
-    { name: "checkpoint", summary: "id or its prefix, latest, or a time (default latest)", optional: true },
+    {
+      name: "checkpoint",
+      summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",
+      optional: true,
+    },
   ],
   options: {
     output: {

@@ -16,7 +16,7 @@ export const command = defineCommand({
     at: {
       type: "text",
       value: "CHECKPOINT",
-      summary: "id or its prefix, latest, or a time (default latest)",
+      summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",
     },
   },
   examples: [

@@ -11,7 +11,11 @@ export function definePinCommand(pinned: boolean, about: string) {
     about,
     positionals: [
       { name: "mission", summary: "id of the mission" },
-      { name: "checkpoint", summary: "id or its prefix, latest, or a time (default latest)", optional: true },
+      {
+        name: "checkpoint",
+        summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",
+        optional: true,
+      },
     ],
     options: {},
     examples: [[`lazarus ${name} tidy-inbox 20261115-235301`, "by a prefix of its id"]],

@@ -31,7 +31,11 @@ export const command = defineCommand({
     "command for that mission. Times are UTC: 2026-11-15, '2026-11-15 23:53', '2h ago', yesterday.",
   positionals: [
     { name: "mission", summary: "id of the mission" },
-    { name: "checkpoint", summary: "id or its prefix, latest, or a time (default latest)", optional: true },
+    {
+      name: "checkpoint",
+      summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",
+      optional: true,
+    },
   ],
   options: {
     path: {

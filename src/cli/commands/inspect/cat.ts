@@ -1,0 +1,91 @@
+import { isUtf8 } from "node:buffer";
+import { LazarusError } from "../../../platform/errors.ts";
+import type { Entry } from "../../../snapshot/model/entry.ts";
+import { createScope, requireKnown } from "../../../snapshot/restore/scope.ts";
+import { type Contents, openContents } from "../../../snapshot/vault/contents.ts";
+import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
+import { defineCommand } from "../../command.ts";
+import { openKnownMission } from "../../open-mission.ts";
+import { findPoint, sayPoint, splitPoint } from "./point.ts";
+
+export const command = defineCommand({
+  about:
+    "Prints a file as it was in a checkpoint, byte for byte, without restoring anything. A checkpoint is an id or a part " +
+    "of it, latest, or a time such as 10m, 14:30 or yesterday.",
+  positionals: [
+    { name: "mission", summary: "id of the mission, or MISSION:CHECKPOINT (default latest)" },
+    { name: "path", summary: "a file, relative to the cell" },
+  ],
+  options: {},
+  examples: [
+    ["lazarus cat tidy-inbox worktree/notes.md", "as in the latest checkpoint"],
+    ["lazarus cat tidy-inbox:10m worktree/notes.md > notes.old", "as it was ten minutes ago"],
+  ],
+  exits: ["missing", "damaged", "machine"],
+  run(context, { args }) {
+    const point = splitPoint(args.mission);
+    using missionContext = openKnownMission(context, context.mission(point.mission));
+    const { mission, vault, cellRoot } = missionContext;
+    const ref = findPoint(missionContext, point.checkpoint);
+    using contents = openContents(vault, readCheckpoint(vault, ref).layers);
+    const scope = createScope([args.path], cellRoot);
+    requireKnown(scope, mission, ref.id, contents.listing);
+    const path = scope.only?.[0] ?? ".";
+    const entry = requireFile(contents, path, `${mission}:${ref.id}`);
+    sayPoint(context, ref, point.checkpoint);
+    if (!context.globals.json) {
+      readFile(contents, entry, (bytes) => context.terminal.out(bytes));
+      return 0;
+    }
+    const parts: Buffer[] = [];
+    readFile(contents, entry, (bytes) => parts.push(Buffer.from(bytes)));
+    const bytes = Buffer.concat(parts);
+    const encoding = isUtf8(bytes) ? "utf8" : "base64";
+    const document = { mission_id: mission, checkpoint_id: ref.id, path, size: entry.size, encoding };
+    context.emit("cat/1", { ...document, content: bytes.toString(encoding) }, () => "");
+    return 0;
+  },
+});
+
+function requireFile({ listing }: Contents, path: string, point: string): Entry {
+  const entry = path === "." ? undefined : listing.get(path);
+  if (entry?.type === "file") return entry;
+  const what = entry?.type === "symlink" ? `a symlink to ${JSON.stringify(entry.target)}` : "not a file";
+  throw new LazarusError("NOT_FOUND", `${JSON.stringify(path)} is ${what} in ${point}`, {
+    hint: `lazarus ls ${point} ${path}`,
+    details: { path },
+  });
+}
+
+const HOLE = Buffer.alloc(1 << 16);
+
+/** Only the ranges with data are stored of a sparse file; the holes are zeros. */
+function readFile(contents: Contents, entry: Entry, write: (bytes: Uint8Array) => void): void {
+  const { extents, size } = entry;
+  if (extents === undefined) {
+    contents.read(entry, write);
+    return;
+  }
+  let position = 0;
+  const zerosUpTo = (end: number) => {
+    for (; position < end; position += Math.min(HOLE.length, end - position))
+      write(HOLE.subarray(0, Math.min(HOLE.length, end - position)));
+  };
+  let next = 0;
+  let left = 0;
+  contents.read(entry, (chunk) => {
+    for (let at = 0; at < chunk.length; ) {
+      if (left === 0) {
+        const [offset, length] = extents[next++]!;
+        zerosUpTo(offset);
+        left = length;
+      }
+      const part = chunk.subarray(at, at + left);
+      write(part);
+      at += part.length;
+      left -= part.length;
+      position += part.length;
+    }
+  });
+  zerosUpTo(size);
+}

@@ -1,0 +1,223 @@
+// ls, cat, versions, find and grep: looking into checkpoints without restoring them. The files that a checkpoint should have
+// are kept in the test as plain values.
+import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, symlinkSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createWorld, type Ending, type World } from "./hermetic.ts";
+
+const SPARSE_BYTES = 3 << 20;
+
+let world: World;
+let ids: string[];
+const cell = (...parts: string[]) => join(world.missions, "inbox", ...parts);
+const notes = (text: string) => world.write("home/missions/inbox/worktree/notes.md", text);
+
+async function call(...words: string[]): Promise<Ending> {
+  return await world.call(words);
+}
+
+async function must(...words: string[]): Promise<string> {
+  const { exit, stdout, stderr } = await call(...words);
+  expect(exit, `lazarus ${words.join(" ")}: ${stderr}`).toBe(0);
+  return stdout;
+}
+
+interface Documents {
+  readonly checkpoints: readonly { readonly checkpoint_id: string }[];
+  readonly versions: readonly {
+    readonly first_checkpoint_id: string;
+    readonly last_checkpoint_id: string;
+    readonly entry: { readonly size: number } | null;
+  }[];
+  readonly paths: readonly {
+    readonly path: string;
+    readonly checkpoint_id: string;
+    readonly deleted: boolean;
+  }[];
+  readonly content: string;
+  readonly encoding: BufferEncoding;
+}
+
+async function json(...words: string[]): Promise<Documents> {
+  return JSON.parse(await must(...words, "--json"));
+}
+
+beforeAll(async () => {
+  world = createWorld();
+  await must("init", "inbox");
+  const save = () => must("checkpoint", "inbox");
+  mkdirSync(cell("worktree", "src"));
+  notes("first draft\n");
+  world.write("home/missions/inbox/worktree/src/app.ts", "export const secretPlan = 1;\n");
+  world.write("home/missions/inbox/worktree/src/gone.ts", "the lost function\n");
+  world.write("home/missions/inbox/worktree/\u001b[31mred.md", "escapes\n");
+  symlinkSync("notes.md", cell("worktree", "link"));
+  world.write("home/missions/inbox/worktree/binary", "NEEDLE\0\u0001");
+  const sparse = openSync(cell("worktree", "sparse"), "w");
+  ftruncateSync(sparse, SPARSE_BYTES);
+  writeSync(sparse, "NEEDLE", SPARSE_BYTES / 2);
+  closeSync(sparse);
+  await save();
+  notes("second draft\nNEEDLE here\n");
+  rmSync(cell("worktree", "src", "gone.ts"));
+  await save();
+  // Unchanged: shares the manifest before it.
+  await save();
+  rmSync(cell("worktree", "notes.md"));
+  await save();
+  notes("second draft\nNEEDLE here\n");
+  await save();
+  ids = (await json("checkpoints", "inbox")).checkpoints.map((each) => each.checkpoint_id);
+  expect(ids).toHaveLength(5);
+});
+afterAll(() => world[Symbol.dispose]());
+
+describe("ls", () => {
+  it("lists the top of the latest checkpoint", async () => {
+    expect(await must("ls", "inbox")).toBe("artifacts/\nconfig/\nlogs/\nmeta/\nstate/\nworktree/\n");
+  });
+
+  it("takes a checkpoint, a path, or both", async () => {
+    const src = "worktree/src/app.ts\n";
+    expect(await must("ls", "inbox", "worktree/src")).toBe(src);
+    expect(await must("ls", `inbox:${ids[1]}`, "worktree/src")).toBe(src);
+    expect(await must("ls", "inbox", ids[0]!, "worktree/src/")).toBe(`${src}worktree/src/gone.ts\n`);
+    expect(await must("ls", "inbox", ids[0]!)).toContain("worktree/\n");
+  });
+
+  it("says which checkpoint it chose, unless it was named in full", async () => {
+    const { stderr } = await call("ls", "inbox", ids[0]!.slice(-6));
+    expect(stderr).toMatch(new RegExp(`^checkpoint ${ids[0]} \\(.*Z, .* ago, manual\\)\n$`));
+    expect((await call("ls", "inbox", ids[0]!)).stderr).toBe("");
+  });
+
+  it("lists everything below with --recursive, with sizes and link targets with --long", async () => {
+    const text = await must("ls", "inbox", "worktree", "-r", "-l");
+    expect(text).toMatch(/^-rw.{7} {2} +25 {2}.*Z {2}worktree\/notes\.md$/m);
+    expect(text).toMatch(/^l.*worktree\/link -> notes\.md$/m);
+    expect(text).toMatch(/worktree\/src\/app\.ts$/m);
+    expect(text).not.toContain("\u001b");
+  });
+
+  it("names similar paths for one that does not exist", async () => {
+    const { exit, stderr } = await call("ls", "inbox", ids[0]!, "src/app.ts");
+    expect(exit).toBe(6);
+    expect(stderr).toContain('similar: "worktree/src/app.ts"');
+  });
+});
+
+describe("cat", () => {
+  it("prints a file as it was", async () => {
+    expect(await must("cat", "inbox", "worktree/notes.md")).toBe("second draft\nNEEDLE here\n");
+    expect(await must("cat", `inbox:${ids[0]}`, "worktree/notes.md")).toBe("first draft\n");
+    expect(await must("cat", `inbox:${ids[0]!.slice(-6)}`, cell("worktree", "notes.md"))).toBe(
+      "first draft\n",
+    );
+    expect(await json("cat", `inbox:${ids[0]}`, "worktree/notes.md")).toMatchObject({
+      checkpoint_id: ids[0],
+      encoding: "utf8",
+      content: "first draft\n",
+    });
+  });
+
+  it("prints the holes of a sparse file", async () => {
+    const { content, encoding } = await json("cat", "inbox", "worktree/sparse");
+    const expected = Buffer.alloc(SPARSE_BYTES);
+    expected.write("NEEDLE", SPARSE_BYTES / 2);
+    expect(Buffer.from(content, encoding).equals(expected)).toBe(true);
+  });
+
+  it.each([
+    ["worktree", "not a file"],
+    [".", "not a file"],
+    ["worktree/link", 'a symlink to "notes.md"'],
+  ])("refuses %s: it is %s", async (path, what) => {
+    const { exit, stderr } = await call("cat", "inbox", path);
+    expect(exit).toBe(6);
+    expect(stderr).toContain(`is ${what}`);
+  });
+});
+
+describe("versions", () => {
+  it("lists when a file changed, was removed, and came back", async () => {
+    const { versions } = await json("versions", "inbox", "worktree/notes.md");
+    expect(
+      versions.map((each) => [each.first_checkpoint_id, each.last_checkpoint_id, each.entry?.size ?? null]),
+    ).toEqual([
+      [ids[0], ids[0], 12],
+      [ids[1], ids[2], 25],
+      [ids[3], ids[3], null],
+      [ids[4], ids[4], 25],
+    ]);
+    const text = await must("versions", "inbox", "worktree/notes.md");
+    for (const word of ["first seen", "changed", "removed", "added again"]) expect(text).toContain(word);
+  });
+
+  it("suggests similar paths for an unknown one", async () => {
+    const { exit, stderr } = await call("versions", "inbox", "gone.ts");
+    expect(exit).toBe(6);
+    expect(stderr).toContain('similar: "worktree/src/gone.ts"');
+  });
+});
+
+describe("find", () => {
+  it("finds deleted files and the newest checkpoint that has them", async () => {
+    const { paths } = await json("find", "inbox", "*.ts");
+    expect(paths.map((each) => [each.path, each.checkpoint_id, each.deleted])).toEqual([
+      ["worktree/src/app.ts", ids[4], false],
+      ["worktree/src/gone.ts", ids[0], true],
+    ]);
+    expect(await must("find", "inbox", "*.ts", "--deleted")).toMatch(/gone\.ts \(deleted\)/);
+  });
+
+  it("prints nothing for a pattern without a match", async () => {
+    expect(await call("find", "inbox", "*.nothing")).toMatchObject({ exit: 0, stdout: "" });
+  });
+});
+
+describe("grep", () => {
+  it("finds text in versions that no longer exist", async () => {
+    expect(await must("grep", "inbox", "lost function")).toBe(
+      `${ids[0]}:worktree/src/gone.ts:1:the lost function\n`,
+    );
+    expect(await must("grep", "inbox", "FIRST", "-i")).toBe(`${ids[0]}:worktree/notes.md:1:first draft\n`);
+  });
+
+  it("prints the newest version first, and names binary files", async () => {
+    const text = await must("grep", "inbox", "NEEDLE", "--path", "worktree");
+    expect(text.split("\n").slice(0, 4)).toEqual([
+      `${ids[4]}:worktree/binary: binary file matches`,
+      `${ids[4]}:worktree/notes.md:2:NEEDLE here`,
+      `${ids[2]}:worktree/notes.md:2:NEEDLE here`,
+      `${ids[4]}:worktree/sparse: binary file matches`,
+    ]);
+  });
+
+  it("searches one checkpoint, and takes regular expressions", async () => {
+    expect(await must("grep", `inbox:${ids[0]}`, "f.r+st", "-e")).toContain("notes.md:1:first draft");
+    expect(await call("grep", `inbox:${ids[1]}`, "first draft")).toMatchObject({ exit: 6, stdout: "" });
+    expect((await call("grep", "inbox", "(", "-e")).exit).toBe(2);
+    expect((await call("grep", "inbox", "f.r+st")).exit).toBe(6);
+  });
+});
+
+describe("a damaged checkpoint", () => {
+  it("is named, and the others are searched", async () => {
+    using other = createWorld();
+    const run = async (...words: string[]) => {
+      const ending = await other.call(words);
+      expect(ending.exit, ending.stderr).toBe(0);
+      return ending;
+    };
+    await run("init", "m");
+    other.write("home/missions/m/worktree/a.txt", "one\n");
+    await run("checkpoint", "m");
+    other.write("home/missions/m/worktree/a.txt", "two\n");
+    await run("checkpoint", "m");
+    const list = JSON.parse((await run("checkpoints", "m", "--json")).stdout).checkpoints;
+    rmSync(other.path("home", "vault", "m", "blobs", "sha256", list[0].manifest.slice(7)));
+    const { stdout, stderr } = await run("versions", "m", "worktree/a.txt");
+    expect(stdout).toContain(list[1].checkpoint_id);
+    expect(stderr).toContain(`cannot be read: ${list[0].checkpoint_id}; see: lazarus verify m`);
+  });
+});
