@@ -52,13 +52,13 @@ export function emptyFold(): Fold {
   return { effects: new Map(), restores: [], fork: undefined, damaged: 0 };
 }
 
-/** A tool call with another input is another effect; a command is known by its key alone. */
+/** A tool call of a run with another input is another effect; a command or a call of an agent is known by its id alone. */
 export function identityOf({
   source,
   id,
   digest = "",
 }: Pick<HistoryLine, "source" | "id" | "digest">): string {
-  return source === "run" ? `run ${id} ${digest}` : `once ${id}`;
+  return source === "run" ? `run ${id} ${digest}` : `${source} ${id}`;
 }
 
 export function foldLine(fold: Fold, placed: PlacedLine): void {

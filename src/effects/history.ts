@@ -20,7 +20,7 @@ export interface EffectHistory {
   read(): Fold;
   /** Bytes written so far: what a checkpoint records. A line at or after it is later. */
   position(): number;
-  find(source: "once" | "run", id: string, digest?: string): KnownEffect | undefined;
+  find(source: "once" | "run" | "call", id: string, digest?: string): KnownEffect | undefined;
   /** The result in the line that gave the effect its state. */
   resultOf(effect: KnownEffect): unknown;
   /** Appends lines durably, in order. */

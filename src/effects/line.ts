@@ -21,8 +21,8 @@ const STATES: ReadonlySet<unknown> = new Set<LineState>([
 /** What happened to one effect, or to the whole mission. Field names are fixed: they are stored. */
 export interface HistoryLine {
   readonly time_ms: number;
-  /** `once`: a command of a flow. `run`: a tool call of a run. `mission`: not an effect. */
-  readonly source: "once" | "run" | "mission";
+  /** `once`: a command of a flow. `run`: a tool call of a run. `call`: one of an agent CLI. `mission`: not an effect. */
+  readonly source: "once" | "run" | "call" | "mission";
   readonly state: LineState;
   /** Of the effect, unique within the mission. */
   readonly id: string;

@@ -57,7 +57,7 @@ const STATES: Readonly<Record<EffectNote["state"], string>> = {
 
 /** `flow report, "send" (./send-mail.sh): done at 2026-11-15T23:53:01.000Z` */
 export function describeEffect({ source, where, name, what, state, time_ms }: EffectNote): string {
-  const kind = source === "run" ? "run" : "flow";
+  const kind = source === "run" ? "run" : source === "call" ? "agent" : "flow";
   const command = what === "" ? "" : ` (${what.replaceAll(/[\s\p{Cc}]+/gu, " ")})`;
   return `${kind} ${where}, ${JSON.stringify(name)}${command}: ${STATES[state]} at ${new Date(time_ms).toISOString()}`;
 }

@@ -14,6 +14,7 @@ import {
   setting,
 } from "../cell/settings.ts";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
+import { DEFAULT_EFFECT_RULES } from "./death/effect-rules.ts";
 import type { Pattern } from "./death/match-patterns.ts";
 import { DEFAULT_LIMITS, type PolicyLimits } from "./death/policy.ts";
 import { type MissionRecord, REVIVE_MODES, type ReviveMode } from "./record/record.ts";
@@ -114,6 +115,13 @@ export const PIT_SETTINGS = {
   overload_patterns: patterns("an overloaded or unreachable provider"),
   auth_patterns: patterns("a login or key that was refused"),
   permanent_patterns: patterns("an error that a retry cannot fix"),
+  effects: setting({
+    type: (z) => z.array(z.string().refine(compiles)).readonly(),
+    default: DEFAULT_EFFECT_RULES,
+    allowed: "a list of regular expressions",
+    description:
+      "shell commands and names of tools that must not be repeated blindly: when one was cut off, the user is asked what became of it",
+  }),
 };
 
 export interface PitSettings {
@@ -135,6 +143,8 @@ export interface PitSettings {
   readonly logCount: number;
   /** For the output of a failed agent. */
   readonly patterns: readonly Pattern[];
+  /** Tool calls to ask about when they were cut off. */
+  readonly effectRules: readonly string[];
 }
 
 /** A value for every key of the section. */
@@ -209,6 +219,7 @@ export function toSettings(values: PitValues): PitSettings {
     patterns: PATTERN_CLASSES.flatMap((each) =>
       values[`${each}_patterns`].map((pattern) => ({ class: each, pattern })),
     ),
+    effectRules: values.effects,
   };
 }
 

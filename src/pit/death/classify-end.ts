@@ -1,12 +1,31 @@
 // Classifies how a life ended: a pure function from the facts that collect-facts.ts gathers to an end with its evidence.
 // What the kernel reports comes first. Words in the output count only when the agent exited on its own with a failure.
 import { createHash } from "node:crypto";
+import type { PatternClass } from "../../agents/adapter.ts";
 import type { Exit } from "../../cell/life.ts";
+import type { OpenCall } from "../record/conversation.ts";
 import type { Evidence, FailureClass, MissionRecord, RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
 import { lastWords } from "./log-tail.ts";
 import type { Pattern, Search, Words } from "./match-patterns.ts";
-import { quotaResetMs } from "./quota.ts";
+import { parseReset, quotaResetMs } from "./quota.ts";
+
+/** What the hooks and the transcript of an agent CLI say about the end of its life. */
+export interface AgentReport {
+  /** Runs without a terminal and exits by itself. */
+  readonly isHeadless: boolean;
+  /** It said in this life that it is done, and nothing has begun since. */
+  readonly isFinished: boolean;
+  /** False: it was never given anything to do. */
+  readonly hasTurns: boolean;
+  /** Whether exit code 0 alone says that it is done: false where SIGTERM exits 0. */
+  readonly exitZeroMeansFinished: boolean;
+  /** The last turn failed, by its own hook. */
+  readonly failure: { readonly class: PatternClass; readonly message: string } | null;
+  /** The session that it was told to resume and does not know. */
+  readonly unknownSession: string | null;
+  readonly openCalls: readonly OpenCall[];
+}
 
 export interface EndFacts {
   readonly record: MissionRecord;
@@ -22,6 +41,8 @@ export interface EndFacts {
   readonly logTail: readonly string[];
   /** What the agent's patterns found in the tail; nothing when it did not exit on its own with a failure. */
   readonly search: Pick<Search, "words" | "skipped">;
+  /** Undefined for a command without an adapter: its exit code is all there is. */
+  readonly report?: AgentReport | undefined;
   readonly oomKillsNow: number | null;
   readonly oomLine: string | undefined;
   /** What the kernel says about free space now. */
@@ -57,9 +78,9 @@ export function classifyEnd(facts: EndFacts): RecordedEnd {
   const stalled = record.stalled?.epoch === epoch ? record.stalled : undefined;
   const exitCode = exit?.exitCode ?? null;
   const signal = exit?.signal ?? null;
-  const kind = stalled ? "stall" : exitCode === 0 ? "departure" : "crash";
+  const kind = stalled ? "stall" : hasFinished(exitCode, facts.report) ? "departure" : "crash";
   const atMs = exit?.endedMs ?? Math.min(Math.max(facts.lastSignMs, record.life?.started_ms ?? 0), nowMs);
-  const words = failedOnItsOwn(record, exit) ? facts.search.words : undefined;
+  const words = kind === "crash" && exit?.signal === null ? findWords(facts) : undefined;
   const failure = kind === "departure" ? null : classify(facts, words);
   const evidence = [
     ...userEvidence(record),
@@ -67,6 +88,7 @@ export function classifyEnd(facts: EndFacts): RecordedEnd {
     ...keeperEvidence(facts),
     ...exitCodeEvidence(facts),
     ...wordEvidence(facts, words),
+    ...(kind === "crash" ? reportEvidence(facts) : []),
     ...diskEvidence(facts),
     ...sleepEvidence(facts, atMs),
     ...leftoverEvidence(facts),
@@ -88,7 +110,26 @@ export function classifyEnd(facts: EndFacts): RecordedEnd {
     evidence,
     last_words: lastWords(facts.logTail, TAIL_LINES_KEPT),
     leftovers: (exit?.leftovers ?? 0) + facts.orphans,
+    ...(facts.report === undefined ? {} : { open_calls: facts.report.openCalls }),
   };
+}
+
+/** An agent CLI has finished when it says so; of any other command, exit code 0 says it. */
+function hasFinished(exitCode: number | null, report: AgentReport | undefined): boolean {
+  if (report === undefined) return exitCode === 0;
+  if (report.isHeadless && report.isFinished) return true;
+  if (exitCode !== 0 || report.failure !== null) return false;
+  return report.exitZeroMeansFinished || report.isFinished || (!report.isHeadless && !report.hasTurns);
+}
+
+/** What the agent's own hook says comes before its output, which may only add the time of a reset. */
+function findWords({ record, exit, search, report, nowMs }: EndFacts): Words | undefined {
+  const found = failedOnItsOwn(record, exit) ? search.words : undefined;
+  const reported = record.wish === "running" ? report?.failure : undefined;
+  if (reported == null) return found;
+  const namesReset = parseReset(reported.message, nowMs) !== undefined;
+  if (found?.class === reported.class && !namesReset) return found;
+  return { class: reported.class, line: reported.message, group: undefined };
 }
 
 function classify({ exit, settings }: EndFacts, words: Words | undefined): FailureClass {
@@ -155,6 +196,16 @@ function wordEvidence({ search }: EndFacts, words: Words | undefined): Evidence[
     ...found,
     ...search.skipped.map((pattern) => ({ kind: "pattern" as const, says: describeSkipped(pattern) })),
   ];
+}
+
+function reportEvidence({ exit, report }: EndFacts): Evidence[] {
+  if (report === undefined) return [];
+  if (report.unknownSession !== null)
+    return [
+      { kind: "unknown-session", says: `the agent does not know the session ${report.unknownSession}` },
+    ];
+  if (exit?.exitCode !== 0 || report.failure !== null) return [];
+  return [{ kind: "unfinished", says: "it exited 0 without having finished its turn" }];
 }
 
 /** For evidence and the pit's log. */

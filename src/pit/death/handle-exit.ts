@@ -19,6 +19,7 @@ import { noteStatus, type PitContext } from "../context.ts";
 import { describeEnd } from "../describe.ts";
 import { cgroupProcesses, removeCgroup } from "../processes/cgroup.ts";
 import { identifyLife } from "../processes/members.ts";
+import { refreshDecision } from "../record/pending.ts";
 import {
   type Decision,
   dropDecision,
@@ -28,7 +29,6 @@ import {
   nextStep,
   type RecordedDecision,
   type RecordedEnd,
-  refreshDecision,
   setCheckpoint,
   setDecision,
   wasExpected,

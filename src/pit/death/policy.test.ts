@@ -43,6 +43,8 @@ function situation(change: Partial<Situation> = {}, end: Partial<End> = {}): Sit
     recentCrashes: alike(1),
     olderCheckpoints: ["c3", "c2", "c1"],
     stepsBack: 0,
+    unansweredCalls: [],
+    hasConversation: false,
     obstacle: null,
     nowMs: NOW,
     chance: 0.5,
@@ -54,6 +56,21 @@ function situation(change: Partial<Situation> = {}, end: Partial<End> = {}): Sit
 const recent = (count: number) => Array.from({ length: count }, (_, n) => NOW - (n + 1) * MINUTE).reverse();
 
 const ROWS: [sentence: string, situation: Situation, expected: object][] = [
+  [
+    "a cut-off call that only the user knows about asks, and names it",
+    situation({ unansweredCalls: ["Bash git push"] }),
+    { action: "ask", reason: "cut off, and nobody knows whether it happened: Bash git push" },
+  ],
+  [
+    "… but not when nothing would be revived anyway",
+    situation({ unansweredCalls: ["Bash git push"], mode: "no" }),
+    { action: "rest" },
+  ],
+  [
+    "a permanent error of an agent with a conversation asks",
+    situation({ hasConversation: true }, { class: "permanent" }),
+    { action: "ask" },
+  ],
   [
     "the first crash is revived without backoff",
     situation(),
@@ -258,6 +275,8 @@ const any: fc.Arbitrary<Situation> = fc.record({
   ),
   olderCheckpoints: fc.array(fc.constantFrom("c1", "c2", "c3"), { maxLength: 3 }),
   stepsBack: fc.nat(5),
+  unansweredCalls: fc.array(fc.constant("Bash git push"), { maxLength: 2 }),
+  hasConversation: fc.boolean(),
   obstacle: fc.option(fc.constant("its cell is gone")),
   nowMs: fc.constant(NOW),
   chance: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -297,6 +316,7 @@ describe("for every situation", () => {
         expect(["yes", "substitute"]).toContain(given.mode);
         expect(given.end.kind).not.toBe("departure");
         expect(given.obstacle).toBeNull();
+        expect(given.unansweredCalls).toEqual([]);
       }),
     );
   });

@@ -3,6 +3,7 @@
 //
 // The rules are in order of precedence: the user's command, what must never be retried, what passes by itself, limits,
 // stepping back to older checkpoints, then the backoff.
+import { unansweredCalls } from "../record/conversation.ts";
 import type {
   Decision,
   DesiredState,
@@ -75,6 +76,10 @@ export interface Situation {
   /** How many of them were already stepped back to. */
   readonly stepsBack: number;
   readonly nowMs: number;
+  /** Tool calls that were cut off and whose outcome only the user can tell, in a few words each. */
+  readonly unansweredCalls: readonly string[];
+  /** Whether an adapter knows the agent's conversation, which a person can continue after a permanent error. */
+  readonly hasConversation: boolean;
   /** Why the agent cannot be started at all, for example because the cell is gone; null when it can. */
   readonly obstacle: string | null;
   /** A random number between 0 and 1. */
@@ -109,6 +114,8 @@ export function situationOf(
       .map(({ fingerprint, at_ms: atMs }) => ({ fingerprint, atMs }))
       .filter(({ atMs }) => atMs > (record.stepped_back_ms ?? Number.NEGATIVE_INFINITY)),
     stepsBack: record.steps_back,
+    unansweredCalls: unansweredCalls(end.open_calls).map(({ tool, summary }) => `${tool} ${summary}`),
+    hasConversation: record.adapter !== null,
   };
 }
 
@@ -123,14 +130,14 @@ const HOUR_MS = 3_600_000;
 export function decideRevival(situation: Situation): Decision {
   const { end, limits, nowMs } = situation;
   if (situation.desiredState !== "running") return rest(BY_USER[situation.desiredState]);
-  if (end.kind === "departure") return rest("exited 0");
+  if (end.kind === "departure") return rest(end.exitCode === 0 ? "exited 0" : "it had finished");
   if (end.exitCode !== null && limits.permanentExitCodes.includes(end.exitCode)) {
     return {
       action: "tombstone",
       reason: `exit code ${end.exitCode} is configured as permanent, so a retry cannot help`,
     };
   }
-  if (end.class === "permanent")
+  if (end.class === "permanent" && !situation.hasConversation)
     return { action: "tombstone", reason: "its output reports a permanent error, so a retry cannot help" };
   if (situation.mode === "no") return rest("revive mode is no");
   if (situation.obstacle !== null) return { action: "ask", reason: situation.obstacle };
@@ -141,6 +148,13 @@ export function decideRevival(situation: Situation): Decision {
       reason: `it died ${hours(ageMs)} ago; after ${hours(limits.maxAgeMs)} a revival needs your approval`,
     };
   }
+  if (situation.unansweredCalls.length > 0)
+    return {
+      action: "ask",
+      reason: `cut off, and nobody knows whether it happened: ${situation.unansweredCalls.join("; ")}`,
+    };
+  if (end.class === "permanent")
+    return { action: "ask", reason: "it reports an error that a retry cannot fix: see its output" };
   if (end.class === "auth")
     return { action: "ask", reason: "authentication failed: check its login or key, then revive it" };
   if (situation.mode === "ask") return { action: "ask", reason: "revive mode is ask" };

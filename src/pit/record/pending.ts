@@ -1,6 +1,6 @@
 // Whose turn it is to act on a recorded decision, and whether its time has come.
 import { isAlive, type Processes } from "../../platform/process-identity.ts";
-import type { MissionRecord } from "./record.ts";
+import { dropDecision, type MissionRecord } from "./record.ts";
 
 /** Whether the command that has the agent's terminal is alive: the exit and a revival are its business, not a pit's. */
 export function isInForeground(processes: Processes, record: MissionRecord | undefined): boolean {
@@ -18,4 +18,17 @@ export function isAhead(record: MissionRecord, nowMs: number): boolean {
 /** A revival is decided, and its time has come. */
 export function isDue({ wish, decision }: MissionRecord, nowMs: number): boolean {
   return wish === "running" && decision !== null && decision.at_ms !== null && decision.at_ms <= nowMs;
+}
+
+/**
+ * Drops a decision whose time passed more than `maxAgeMs` ago, so that it is made again. A decision from the future means
+ * that the clock was set back: the wait restarts instead of growing.
+ */
+export function refreshDecision(record: MissionRecord, nowMs: number, maxAgeMs: number): MissionRecord {
+  const { decision } = record;
+  if (decision === null || decision.at_ms === null) return record;
+  if (nowMs - decision.at_ms > maxAgeMs) return dropDecision(record);
+  if (nowMs >= decision.decided_ms) return record;
+  const waitMs = decision.at_ms - decision.decided_ms;
+  return { ...record, decision: { ...decision, decided_ms: nowMs, at_ms: nowMs + waitMs } };
 }

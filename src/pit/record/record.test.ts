@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { DEFAULT_LIMITS, decideRevival, situationOf } from "../death/policy.ts";
+import { refreshDecision } from "./pending.ts";
 import {
   approveRevival,
   beginLife,
@@ -12,7 +13,6 @@ import {
   markStalled,
   nextStep,
   type RecordedEnd,
-  refreshDecision,
   setCheckpoint,
   setDecision,
   setDesiredState,

@@ -4,6 +4,7 @@
 
 import type { PatternClass } from "../../agents/adapter.ts";
 import type { ProcessIdentity } from "../../platform/process-identity.ts";
+import type { LifeConversation, OpenCall } from "./conversation.ts";
 
 export const REVIVE_MODES = ["yes", "no", "ask", "substitute"] as const;
 
@@ -49,6 +50,8 @@ export interface RecordedLife {
   readonly token?: string;
   /** The control group of its processes; null where none can be created. */
   readonly cgroup?: string | null;
+  /** What the adapter did for this life; absent without one. */
+  readonly conversation?: LifeConversation;
   /** The command whose terminal the agent has: it handles the exit and revives the agent there. Null in the background. */
   readonly foreground?: ProcessIdentity | null;
 }
@@ -71,6 +74,8 @@ export interface RecordedEnd {
   readonly last_words: readonly string[];
   /** Processes that the agent left behind and that were killed. */
   readonly leftovers: number;
+  /** Tool calls that were running when it ended; absent without an adapter. */
+  readonly open_calls?: readonly OpenCall[];
 }
 
 export interface Evidence {
@@ -79,6 +84,8 @@ export interface Evidence {
     | "disk-full"
     | PatternClass
     | "pattern"
+    | "unfinished"
+    | "unknown-session"
     | "host-sleep"
     | "reboot"
     | "keeper-vanished"
@@ -113,6 +120,8 @@ export interface RecordedDecision {
 export interface AgentSpec {
   readonly mission: string;
   readonly agent: string;
+  /** Which agent CLI the command starts (src/agents); null: none that is known, or the user opted out. */
+  readonly adapter?: string | null;
   readonly command: readonly string[];
   /** Null: the cell's worktree. */
   readonly cwd: string | null;
@@ -128,6 +137,7 @@ export interface AgentSpec {
 /** The stored document; `wish` is the desired state and `scene` the checkpoint taken after the end. */
 export interface MissionRecord extends AgentSpec {
   readonly format: 1;
+  readonly adapter: string | null;
   readonly resume_command: readonly string[] | null;
   /** Settings of the pit that the user granted this mission, by key (INV-11). */
   readonly settings: Readonly<Record<string, unknown>>;
@@ -170,6 +180,7 @@ export function createRecord(
   return resetBackoff({
     ...(previous ?? DEFAULTS),
     ...spec,
+    adapter: spec.adapter ?? null,
     resume_command: spec.resume_command ?? keptResumeCommand(previous, spec),
     wish: "running",
     wish_ms: nowMs,
@@ -189,6 +200,7 @@ function keptResumeCommand(
 /** Values of absent fields, including those that older versions did not write. */
 export const DEFAULTS = {
   format: 1,
+  adapter: null,
   cwd: null,
   env: {},
   revive: null,
@@ -307,19 +319,6 @@ export function setDecision(record: MissionRecord, decision: Decision, nowMs: nu
     stepped_back_ms: stepBackTo === null ? record.stepped_back_ms : nowMs,
     tombstone: decision.action === "tombstone" ? { at_ms: nowMs, reason: decision.reason } : record.tombstone,
   };
-}
-
-/**
- * Drops a decision whose time passed more than `maxAgeMs` ago, so that it is made again. A decision from the future means
- * that the clock was set back: the wait restarts instead of growing.
- */
-export function refreshDecision(record: MissionRecord, nowMs: number, maxAgeMs: number): MissionRecord {
-  const { decision } = record;
-  if (decision === null || decision.at_ms === null) return record;
-  if (nowMs - decision.at_ms > maxAgeMs) return dropDecision(record);
-  if (nowMs >= decision.decided_ms) return record;
-  const waitMs = decision.at_ms - decision.decided_ms;
-  return { ...record, decision: { ...decision, decided_ms: nowMs, at_ms: nowMs + waitMs } };
 }
 
 /** What is left to do about the newest life, in order; each step happens once, whatever is killed in between. */

@@ -76,6 +76,7 @@ function isValidRecord(value: Readonly<Record<string, unknown>>): boolean {
   return (
     typeof value.mission === "string" &&
     typeof value.agent === "string" &&
+    (value.adapter === null || typeof value.adapter === "string") &&
     isStrings(value.command) &&
     isJsonObject(value.env) &&
     (value.cwd === null || typeof value.cwd === "string") &&
