@@ -101,6 +101,8 @@ export interface TranscriptReader {
    * has gained since (whole lines). The result equals `position` of all the text. Without it, every checkpoint reads all.
    */
   follow?(before: Followed | null, appended: readonly TranscriptText[]): Followed;
+  /** For databases: SQL with the session as its only parameter, in the order of the conversation; a row is a JSON line. */
+  readonly query?: string;
   entries(files: readonly TranscriptText[]): readonly TranscriptEntry[];
 }
 
@@ -112,7 +114,7 @@ export interface Followed {
 
 export interface TranscriptText {
   readonly name: string;
-  /** Lines of `lines` files; rows of a database as JSON lines, as the adapter's `query` returns them. */
+  /** Lines of `lines` files; rows of a database as JSON lines, as `query` returns them. */
   readonly text: string;
 }
 
