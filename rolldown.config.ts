@@ -66,12 +66,12 @@ export default defineConfig({
     cleanDir: true,
     entryFileNames: "[name].js",
     chunkFileNames: "chunks/[name]-[hash].js",
-    // Loading a chunk costs half a millisecond: what every command needs is one chunk (these two and, by themselves,
+    // Loading a chunk costs half a millisecond: what every command needs is one chunk (these and, by themselves,
     // all their static imports), the rest comes per command.
     // The same for what an agent calls between its steps: the flow commands and the hook are one more chunk each.
     codeSplitting: {
       groups: [
-        { name: "core", test: /src\/(cli\/dispatch|platform\/machine)\.ts$/ },
+        { name: "core", test: /src\/(cli\/dispatch|platform\/machine|platform\/shell-word)\.ts$/ },
         { name: "hook", test: /src\/cli\/commands\/agents\/hook\.ts$/ },
         { name: "flow", test: /src\/cli\/commands\/flows\/(start|update|resume|complete|fail|block)\.ts$/ },
       ],

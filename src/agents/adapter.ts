@@ -73,7 +73,7 @@ export interface ToolCall {
 
 /** How far a conversation is. */
 export interface Position {
-  /** User prompts and assistant turns as a person would count them: one per model response. */
+  /** Responses of the model so far; its texts and calls of one response count once. */
   readonly turn: number;
   /** The last tool call; null before the first. */
   readonly last: ToolCall | null;
@@ -131,7 +131,7 @@ export type HookEvent =
 
 /** How hooks are passed for one run, without installing anything. */
 export interface HookSetup {
-  /** Options to add to the arguments. */
+  /** Options to put before all other arguments: at the end, a prompt or an option with many values would be in the way. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   /** Files to write (0600) below `directory` before the start; a name may contain directories (0700). */
@@ -143,6 +143,8 @@ export interface InstallPlan {
   readonly path: string;
   /** The file with our hooks; equal to the input when they are already there. Refuses (throws) a file it cannot parse. */
   apply(text: string | null): string;
+  /** The file without our hooks, for one that was changed since `apply`; null when nothing else is in it. */
+  remove(text: string): string | null;
 }
 
 export interface Adapter {

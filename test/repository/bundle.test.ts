@@ -89,7 +89,7 @@ describe("hook loads", () => {
 
   it("one chunk besides the core, with all adapters", () => {
     expect(names(loaded())).toEqual(["chunks/core.js", "chunks/hook.js"]);
-    expect(sourcesOf(loaded())).toContain("src/agents/adapters/index.ts");
+    expect(sourcesOf(loaded())).toContain("src/agents/adapters.ts");
   });
 
   it("no package, and of the pit only the wake file", () => {

@@ -1,6 +1,7 @@
 // Collects what can be found out about how a life ended. Only reads, so `why` and a dry run see what the pit sees.
 import { statfsSync, statSync } from "node:fs";
 import { PATTERN_CLASSES } from "../../agents/adapter.ts";
+import { failurePatterns } from "../../agents/adapters.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import { type Exit, type Life, readExitOf, readLifeOf } from "../../cell/life.ts";
 import { parseMissionId } from "../../cell/mission-id.ts";
@@ -10,7 +11,6 @@ import { countOomKills, findOomLine } from "../processes/oom.ts";
 import { type MissionRecord, nextStep, type RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
 import { agentName } from "../start/revive.ts";
-import { AGENT_PATTERNS } from "./agent-patterns.ts";
 import { classifyEnd, type EndFacts, failedOnItsOwn } from "./classify-end.ts";
 import { readLogTail } from "./log-tail.ts";
 import { type Pattern, type Search, searchPatterns } from "./match-patterns.ts";
@@ -89,7 +89,7 @@ export async function previewEnd(
 /** The user's patterns first, then those of the program that ran: a substitute may be another one. */
 function patternsOf({ agent, life }: MissionRecord, settings: PitSettings): readonly Pattern[] {
   const program = life?.how === "substitute" ? agentName(life.command) : agent;
-  const own = Object.hasOwn(AGENT_PATTERNS, program) ? AGENT_PATTERNS[program]! : {};
+  const own = failurePatterns(program);
   const known = PATTERN_CLASSES.flatMap((each) =>
     (own[each] ?? []).map((pattern) => ({ class: each, pattern })),
   );

@@ -1,13 +1,15 @@
 // The patterns of known agents, and the engine that runs patterns in a worker thread.
 import { describe, expect, test } from "vitest";
 import { PATTERN_CLASSES, type PatternClass } from "../../agents/adapter.ts";
-import { AGENT_PATTERNS } from "./agent-patterns.ts";
+import { failurePatterns } from "../../agents/adapters.ts";
 import { type Pattern, searchPatterns } from "./match-patterns.ts";
 
 const patternsOf = (agent: string): Pattern[] =>
   PATTERN_CLASSES.flatMap((each) =>
-    (AGENT_PATTERNS[agent]![each] ?? []).map((pattern) => ({ class: each, pattern })),
+    (failurePatterns(agent)[each] ?? []).map((pattern) => ({ class: each, pattern })),
   );
+
+const AGENTS = ["claude", "codex", "gemini", "opencode", "pi", "qwen", "copilot"];
 
 const PRINTED: [agent: string, found: PatternClass, lines: string[]][] = [
   ["claude", "quota", ["API Error: Request rejected (429) · This may be a temporary capacity issue"]],
@@ -45,7 +47,7 @@ describe("what a known agent prints", () => {
     expect((await searchPatterns(lines, patternsOf(agent))).words?.class).toBe(found);
   });
 
-  test.each(Object.keys(AGENT_PATTERNS))("%s: other lines mean nothing", async (agent) => {
+  test.each(AGENTS)("%s: other lines mean nothing", async (agent) => {
     const lines = [
       "PASS test/rate-limit.test.ts (resets after 7 days)",
       "write: ENOSPC: no space left on device",
@@ -63,7 +65,7 @@ describe("what a known agent prints", () => {
         (start + part.repeat(1000)).slice(0, 2000),
       ),
     );
-    const all = Object.keys(AGENT_PATTERNS).flatMap(patternsOf);
+    const all = AGENTS.flatMap(patternsOf);
     expect((await searchPatterns(lines, all, { slow: new Set() })).skipped).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import type { HookEvent } from "../../../agents/adapter.ts";
-import { findAdapter } from "../../../agents/adapters/index.ts";
+import { findAdapter } from "../../../agents/adapters.ts";
 import { receiveHook } from "../../../agents/receive-hook.ts";
 import type { Config } from "../../../cell/config.ts";
 import { epochOf } from "../../../cell/fence.ts";

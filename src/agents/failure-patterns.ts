@@ -1,32 +1,15 @@
-// What known agents print when the provider refuses them, measured with their default settings. Plain data by program
-// name, one regular expression per kind of line, matched without regard to case; the config adds the user's own.
-import type { PatternClass } from "../../agents/adapter.ts";
+// Parts of the patterns that several agents share. A pattern is for one line of output, without regard to case.
+import type { FailurePatterns, PatternClass } from "./adapter.ts";
+import { PATTERN_CLASSES } from "./adapter.ts";
 
-export type AgentPatterns = Readonly<Partial<Record<PatternClass, readonly string[]>>>;
-
-const NETWORK =
+export const NETWORK =
   "(?:ECONN(?:REFUSED|RESET|ABORTED)|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|UND_ERR_\\w+|fetch failed" +
   "|socket hang up|connection (?:error|refused|reset|closed)|unable to connect|request timed out|dns error)";
 /** An uncaught exception of a program in JavaScript, and the details that Node prints below it. */
-const NODE_NETWORK = [`^\\s*(?:\\[cause\\]: )?\\w*Error: .*${NETWORK}`, `^\\s*code: '${NETWORK}'`];
+export const NODE_NETWORK = [`^\\s*(?:\\[cause\\]: )?\\w*Error: .*${NETWORK}`, `^\\s*code: '${NETWORK}'`];
 
-export const AGENT_PATTERNS: Readonly<Record<string, AgentPatterns>> = {
-  claude: {
-    quota: [
-      "^(?:claude ai )?usage limit reached",
-      "^you've (?:hit|reached) your (?:[\\w-]+ )*limit",
-      "^(?:[\\w-]+ )?limit reached\\b.*\\bresets\\b",
-      "^api error: (?:request rejected \\()?429\\b",
-    ],
-    overload: ["^api error: 5\\d\\d\\b", `^api error\\b.*${NETWORK}`, ...NODE_NETWORK],
-    auth: [
-      "^failed to authenticate\\b",
-      "^not logged in\\b",
-      "^invalid api key\\b",
-      "^api error: 40[13]\\b",
-      "^credit balance is too low",
-    ],
-  },
+/** Of agents whose adapter does not exist yet, by program name. */
+export const PATTERNS_WITHOUT_ADAPTER: Readonly<Record<string, FailurePatterns>> = {
   codex: {
     quota: [
       "^error: (?:exceeded retry limit, last|unexpected) status:? 429\\b",
@@ -71,3 +54,11 @@ export const AGENT_PATTERNS: Readonly<Record<string, AgentPatterns>> = {
     auth: ["^failed to get response from the ai model;.* last error: 40[13]\\b"],
   },
 };
+
+/** The class of a short message that a hook reported; undefined when no pattern knows it. */
+export function classifyMessage(message: string, patterns: FailurePatterns): PatternClass | undefined {
+  const lines = message.slice(0, 2000).split("\n");
+  return PATTERN_CLASSES.find((each) =>
+    patterns[each]?.some((pattern) => lines.some((line) => new RegExp(pattern, "i").test(line))),
+  );
+}

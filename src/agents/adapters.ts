@@ -1,0 +1,27 @@
+// All adapters: the built-in ones and those that the config declares. A declared one comes first, so that a user can
+// correct what a new version of an agent broke.
+import type { Adapter, FailurePatterns } from "./adapter.ts";
+import { claude } from "./adapters/claude.ts";
+import { PATTERNS_WITHOUT_ADAPTER } from "./failure-patterns.ts";
+
+export const BUILT_IN: readonly Adapter[] = [claude];
+
+export function allAdapters(declared: readonly Adapter[] = []): readonly Adapter[] {
+  return [...declared, ...BUILT_IN];
+}
+
+export function findAdapter(name: string, declared: readonly Adapter[] = []): Adapter | undefined {
+  return allAdapters(declared).find((adapter) => adapter.name === name);
+}
+
+/** An agent that is another one under a different name: a wrapper script, a fork. */
+export function adapterLike(adapter: Adapter, programs: readonly string[]): Adapter {
+  return { ...adapter, programs, packages: [] };
+}
+
+/** What the program of this name prints when it fails; empty for an unknown one. */
+export function failurePatterns(program: string): FailurePatterns {
+  const adapter = BUILT_IN.find(({ programs }) => programs.includes(program));
+  if (adapter !== undefined) return adapter.patterns;
+  return Object.hasOwn(PATTERNS_WITHOUT_ADAPTER, program) ? PATTERNS_WITHOUT_ADAPTER[program]! : {};
+}

@@ -1,0 +1,153 @@
+// Hooks as Claude Code defined them and Codex, Gemini and Qwen took them over: `{"hooks": {Event: [{matcher, hooks: […]}]}}`
+// in a JSON file, and the event as a JSON object on stdin. Pure.
+import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
+import { shellWord } from "../platform/shell-word.ts";
+import type { FailurePatterns, HookEvent, InstallPlan, PatternClass, ToolCall } from "./adapter.ts";
+import { classifyMessage } from "./failure-patterns.ts";
+import { asText, oneLine, toolCall } from "./transcript.ts";
+
+export interface HookDialect {
+  /** Events to report; with a matcher for those of tools. */
+  readonly events: Readonly<Record<string, { readonly matcher?: string }>>;
+  /** Of one hook, in the agent's unit. */
+  readonly timeout: number;
+  /** Fields besides type, command and timeout. */
+  readonly extra?: JsonObject;
+}
+
+/** The value of `hooks` for one run. */
+export function hooksOf(command: readonly string[], { events, timeout, extra }: HookDialect): JsonObject {
+  const hook = { ...extra, type: "command", command: command.map(shellWord).join(" "), timeout };
+  return Object.fromEntries(
+    Object.entries(events).map(([event, { matcher }]) => [
+      event,
+      [{ ...(matcher !== undefined && { matcher }), hooks: [hook] }],
+    ]),
+  );
+}
+
+/** Adds our hooks to a settings file and takes them out again; everything else in it stays. */
+export function hooksInSettings(
+  path: string,
+  name: string,
+  command: readonly string[],
+  dialect: HookDialect,
+): InstallPlan {
+  return {
+    path,
+    apply(text) {
+      const before = parseSettings(text ?? "{}", path);
+      const { settings } = withoutOurs(before, name);
+      const hooks = { ...settings.hooks };
+      for (const [event, ours] of Object.entries(hooksOf(command, dialect)))
+        hooks[event] = [...listOf(hooks[event]), ...listOf(ours)];
+      const after = { ...settings, hooks };
+      return text !== null && JSON.stringify(after) === JSON.stringify(before) ? text : format(after, text);
+    },
+    remove(text) {
+      const { settings, removed } = withoutOurs(parseSettings(text, path), name);
+      if (removed === 0) return text;
+      if (Object.keys(settings.hooks ?? {}).length === 0) delete settings.hooks;
+      return Object.keys(settings).length === 0 ? null : format(settings, text);
+    },
+  };
+}
+
+type Settings = JsonObject & { hooks?: JsonObject };
+
+function parseSettings(text: string, path: string): Settings {
+  const value: unknown = JSON.parse(text.trim() === "" ? "{}" : text);
+  if (!isJsonObject(value)) throw new Error(`${path} is not a JSON object`);
+  if (value.hooks !== undefined && !isJsonObject(value.hooks))
+    throw new Error(`"hooks" in ${path} is not a JSON object`);
+  return value as Settings;
+}
+
+/** The settings without our hooks, of this version or an earlier one, wherever Lazarus was installed then. */
+function withoutOurs(
+  before: Settings,
+  name: string,
+): { readonly settings: Settings; readonly removed: number } {
+  const ours = new RegExp(`(?:^|[\\s/'])lazarus(?:\\.m?js)?'? hook ${name}$`);
+  const isOurs = (hook: unknown) => isJsonObject(hook) && ours.test(asText(hook.command));
+  let removed = 0;
+  const hooks: JsonObject = {};
+  for (const [event, entries] of Object.entries(before.hooks ?? {})) {
+    const kept = listOf(entries).filter((entry) => {
+      const list = isJsonObject(entry) ? listOf(entry.hooks) : [];
+      return list.length === 0 || !list.every(isOurs);
+    });
+    removed += listOf(entries).length - kept.length;
+    if (!Array.isArray(entries)) hooks[event] = entries;
+    else if (kept.length > 0 || entries.length === 0) hooks[event] = kept;
+  }
+  const settings: Settings = { ...before };
+  if (before.hooks !== undefined) settings.hooks = hooks;
+  return { settings, removed };
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** Indented as the file was. */
+function format(value: JsonObject, before: string | null): string {
+  const indent = before === null ? "  " : (/^[{[]\r?\n([ \t]+)/.exec(before.trimStart())?.[1] ?? "  ");
+  return `${JSON.stringify(value, null, indent)}${before === null || before.endsWith("\n") ? "\n" : ""}`;
+}
+
+/** What an event means; the names differ from agent to agent. */
+export type Meaning =
+  | "session"
+  | "prompt"
+  | "tool-start"
+  | "tool-end"
+  | "turn-end"
+  | "failure"
+  | "compaction"
+  | "session-end";
+
+/** StopFailure's `error` → class. */
+const FAILURES: Readonly<Record<string, PatternClass>> = {
+  rate_limit: "quota",
+  server_error: "overload",
+  overloaded: "overload",
+  authentication_failed: "auth",
+  billing_error: "auth",
+  invalid_request: "permanent",
+};
+
+export function hookParser(
+  meanings: Readonly<Record<string, Meaning>>,
+  patterns: FailurePatterns,
+): (event: string, input: JsonObject) => readonly HookEvent[] {
+  return (event, input) => {
+    const kind = Object.hasOwn(meanings, event) ? meanings[event] : undefined;
+    switch (kind) {
+      case undefined:
+        return [];
+      case "session": {
+        const session = asText(input.session_id);
+        return session === "" ? [] : [{ kind, session, transcript: asText(input.transcript_path) || null }];
+      }
+      case "tool-start":
+      case "tool-end":
+        return [{ kind, call: calledTool(input) }];
+      case "failure": {
+        const message = asText(input.last_assistant_message) || asText(input.error);
+        const found = FAILURES[asText(input.error)] ?? classifyMessage(message, patterns);
+        return found === undefined ? [] : [{ kind, class: found, message: oneLine(message) }];
+      }
+      case "session-end":
+        return [{ kind, reason: asText(input.reason) }];
+      default:
+        return [{ kind }];
+    }
+  };
+}
+
+/** The model's id of the call, which is the one in the transcript: Qwen's `tool_use_id` is another. */
+function calledTool(input: JsonObject): ToolCall {
+  const id = asText(input.tool_call_id) || asText(input.tool_use_id) || null;
+  return toolCall(id, asText(input.tool_name), input.tool_input);
+}

@@ -1,0 +1,230 @@
+// What all transcripts have in common. An adapter turns the lines of its agent's files into steps; how far the conversation
+// is and what people see follows from the steps. Pure; transcripts are untrusted, so nothing here throws for bad input.
+import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
+import type {
+  Followed,
+  Position,
+  ToolCall,
+  TranscriptEntry,
+  TranscriptReader,
+  TranscriptText,
+} from "./adapter.ts";
+
+export type Step = { readonly atMs: number | null } & (
+  | { readonly kind: "prompt"; readonly text: string }
+  /** Several with one id are one response. `ends`: the model handed over to the user. */
+  | { readonly kind: "response"; readonly id: string | null; readonly text: string; readonly ends: boolean }
+  | { readonly kind: "call"; readonly call: ToolCall }
+  /** `id` is null where the agent has none: the oldest open call. */
+  | { readonly kind: "result"; readonly id: string | null; readonly text: string }
+  /** What the agent itself added: an API error, a compaction. It ends nothing. */
+  | { readonly kind: "system"; readonly text: string }
+);
+
+export interface Lines {
+  readonly values: readonly JsonObject[];
+  readonly damaged: number;
+}
+
+/** A last line without a newline is being written, or was cut off: it is not there yet. */
+export function readLines(text: string): Lines {
+  const values: JsonObject[] = [];
+  let damaged = 0;
+  const lines = text.split("\n");
+  lines.pop();
+  for (const line of lines) {
+    if (line.trim() === "") continue;
+    const value = parseJson(line);
+    if (isJsonObject(value)) values.push(value);
+    else damaged += 1;
+  }
+  return { values, damaged };
+}
+
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+interface FileRoles {
+  /** Files of subagents: only the calls that they have open matter. */
+  readonly isSide?: (name: string) => boolean;
+  readonly isTranscript?: (name: string) => boolean;
+}
+
+/** A reader for transcripts of JSON lines. `stepsOf` sees one line at a time, so a growing file can be read on. */
+export function jsonLinesReader(
+  stepsOf: (line: JsonObject) => readonly Step[],
+  { isSide = () => false, isTranscript = () => true }: FileRoles = {},
+): TranscriptReader {
+  const follow = (before: Followed | null, appended: readonly TranscriptText[]): Followed => {
+    const memory: Memory = structuredClone(
+      (before?.memory as Memory | undefined) ?? { main: NOTHING, side: {} },
+    );
+    for (const { name, text } of appended.filter((file) => isTranscript(file.name))) {
+      const { values, damaged } = readLines(text);
+      const tally = isSide(name) ? (memory.side[name] ?? NOTHING) : memory.main;
+      const after = values.flatMap(stepsOf).reduce(count, { ...tally, damaged: tally.damaged + damaged });
+      if (isSide(name)) memory.side[name] = after;
+      else memory.main = after;
+    }
+    return { position: combine(memory), memory };
+  };
+  return {
+    follow,
+    position: (files) => follow(null, files).position,
+    entries: (files) =>
+      files
+        .filter(({ name }) => isTranscript(name) && !isSide(name))
+        .flatMap(({ text }) => entriesOf(readLines(text).values.flatMap(stepsOf))),
+  };
+}
+
+/** What `count` knows after some steps. JSON: kept from one reading to the next. */
+interface Tally {
+  readonly turn: number;
+  readonly last: ToolCall | null;
+  readonly open: readonly { readonly call: ToolCall; readonly atMs: number | null }[];
+  /** Id of the response that is being read; undefined after a prompt. */
+  readonly response?: string | null;
+  readonly isFinished: boolean;
+  readonly promptMs: number | null;
+  readonly damaged: number;
+}
+
+interface Memory {
+  main: Tally;
+  readonly side: Record<string, Tally>;
+}
+
+const NOTHING: Tally = { turn: 0, last: null, open: [], isFinished: false, promptMs: null, damaged: 0 };
+
+/** A call stays open until its result, the next response or the next prompt: after that the agent has moved on. */
+function count(before: Tally, step: Step): Tally {
+  switch (step.kind) {
+    case "prompt": {
+      const { response: _, ...rest } = before;
+      return { ...rest, open: [], isFinished: false, promptMs: step.atMs };
+    }
+    case "response": {
+      const isSame = step.id !== null && step.id === before.response;
+      const { turn, open } = isSame ? before : { turn: before.turn + 1, open: [] };
+      return { ...before, turn, open, response: step.id, isFinished: step.ends };
+    }
+    case "call": {
+      const { call, atMs } = step;
+      return { ...before, last: call, open: [...before.open, { call, atMs }], isFinished: false };
+    }
+    case "result": {
+      const at = step.id === null ? 0 : before.open.findIndex(({ call }) => call.id === step.id);
+      return { ...before, open: at === -1 ? before.open : before.open.toSpliced(at, 1), isFinished: false };
+    }
+    case "system":
+      return { ...before, isFinished: false };
+  }
+}
+
+/** A call that a subagent had open before the last prompt belongs to an earlier life. */
+function combine({ main, side }: Memory): Position {
+  const others = Object.values(side).flatMap(({ open }) =>
+    open.filter(({ atMs }) => (atMs ?? 0) >= (main.promptMs ?? 0)),
+  );
+  const open = [...main.open, ...others].map(({ call }) => call);
+  const damagedLines = Object.values(side).reduce((sum, { damaged }) => sum + damaged, main.damaged);
+  return {
+    turn: main.turn,
+    last: main.last,
+    open,
+    isFinished: main.isFinished && open.length === 0,
+    damagedLines,
+  };
+}
+
+const ROLES = {
+  prompt: "user",
+  response: "assistant",
+  call: "assistant",
+  result: "tool",
+  system: "system",
+} as const;
+
+export function entriesOf(steps: readonly Step[]): TranscriptEntry[] {
+  return steps
+    .map((step) => ({
+      role: ROLES[step.kind],
+      text: step.kind === "call" ? step.call.summary : step.text,
+      call: step.kind === "call" ? step.call : null,
+      atMs: step.atMs,
+    }))
+    .filter(({ role, text }) => role !== "assistant" || text !== "");
+}
+
+const SUMMARY_LIMIT = 200;
+/** Arguments that say best what a call does, in this order. */
+const TELLING = [
+  "command",
+  "cmd",
+  "file_path",
+  "filePath",
+  "path",
+  "absolute_path",
+  "url",
+  "pattern",
+  "query",
+  "description",
+];
+
+/** A call, from its tool and its arguments as the model passed them. */
+export function toolCall(id: string | null, tool: string, input: unknown): ToolCall {
+  const fields = isJsonObject(input) ? input : {};
+  const command = shellCommand(fields);
+  const telling = TELLING.map((name) => fields[name]).find(
+    (value) => typeof value === "string" && value !== "",
+  );
+  const summary = command ?? (typeof telling === "string" ? telling : JSON.stringify(input ?? {}));
+  return { id, tool, summary: oneLine(summary), command };
+}
+
+/** `command`, `cmd`, or the words of `["bash", "-lc", LINE]`. */
+function shellCommand({ command, cmd }: JsonObject): string | null {
+  const value = command ?? cmd;
+  if (typeof value === "string") return value;
+  if (!Array.isArray(value) || !value.every((word) => typeof word === "string")) return null;
+  const words: readonly string[] = value;
+  return words.length === 3 && /^-l?c$/.test(words[1]!) ? words[2]! : words.join(" ");
+}
+
+export function oneLine(text: string): string {
+  const line = text.replaceAll(/\s+/g, " ").trim();
+  return line.length > SUMMARY_LIMIT ? `${line.slice(0, SUMMARY_LIMIT - 1)}…` : line;
+}
+
+/** ISO time, or milliseconds. */
+export function timeMs(value: unknown): number | null {
+  const time = typeof value === "number" ? value : typeof value === "string" ? Date.parse(value) : Number.NaN;
+  return Number.isFinite(time) ? time : null;
+}
+
+export function asObject(value: unknown): JsonObject {
+  return isJsonObject(value) ? value : {};
+}
+
+export function asArray(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export function asText(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** The text of a message: itself, or the `text` of its parts. */
+export function textOf(content: unknown): string {
+  if (typeof content === "string") return content;
+  return asArray(content)
+    .map((part) => asText(asObject(part).text))
+    .filter((text) => text !== "")
+    .join("\n");
+}
