@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
+import type { Clock } from "./clock.ts";
 import { makeDirectory } from "./durable.ts";
 import { asLazarusError, type ErrorCode, LazarusError } from "./errors.ts";
 import type { Machine } from "./machine.ts";
@@ -30,6 +31,8 @@ export interface DatabaseSpec {
 }
 
 const BUSY_TIMEOUT_MS = 10_000;
+/** Between two attempts to get a lock that another process holds. */
+const MAX_RETRY_MS = 20;
 
 export function openDatabase(machine: Machine, path: string, spec: DatabaseSpec): DatabaseSync {
   const fresh = !existsSync(path);
@@ -118,47 +121,93 @@ function statementsOf(database: DatabaseSync): TransactionStatements {
 export interface GroupCommit {
   /**
    * Runs `work` in a transaction shared with other waiting writes; durable when the promise resolves. If it throws, only
-   * its own changes are rolled back.
+   * its own changes are rolled back. A `lazy` write survives the process but not a power cut, until a later full one.
    */
-  run<T>(work: () => T): Promise<T>;
+  run<T>(work: () => T, sync?: Sync): Promise<T>;
 }
+
+export type Sync = "full" | "lazy";
 
 interface Waiting {
   /** Does the work. Returns a function that resolves its promise, to be called after the commit. */
   perform(): () => void;
   reject(error: unknown): void;
+  readonly sync: Sync;
 }
 
 /**
  * Collects the writes of one turn of the event loop into one transaction, so that a thousand concurrent saves need a few
- * fsyncs instead of a thousand. A single writer waits no longer than it would alone.
+ * fsyncs instead of a thousand. A single writer waits no longer than it would alone. With `clock`, a lock of another
+ * process is waited for without blocking the event loop; writes that come meanwhile join the group.
  */
-export function createGroupCommit(database: DatabaseSync): GroupCommit {
+export function createGroupCommit(database: DatabaseSync, clock?: Clock): GroupCommit {
   let waiting: Waiting[] = [];
-  const flush = () => {
-    const group = waiting;
-    waiting = [];
-    let resolvers: (() => void)[];
-    try {
-      resolvers = inTransaction(database, () =>
-        group.map((each) => inSavepoint(database, each, group.length)),
-      );
-    } catch (error) {
-      for (const each of group) each.reject(error);
-      return;
+  let isBusy = false;
+  let sync: Sync = "full";
+  const commit = (group: readonly Waiting[]): (() => void)[] => {
+    const wanted = group.some((each) => each.sync === "full") ? "full" : "lazy";
+    if (wanted !== sync) {
+      database.exec(`PRAGMA synchronous = ${wanted === "full" ? "FULL" : "NORMAL"}`);
+      sync = wanted;
     }
-    for (const resolve of resolvers) resolve();
+    return inTransaction(database, () => group.map((each) => inSavepoint(database, each, group.length)));
+  };
+  const flush = async () => {
+    if (isBusy) return;
+    isBusy = true;
+    for (let waitMs = 1, deadlineMs: number | undefined; waiting.length > 0; ) {
+      const group = waiting;
+      waiting = [];
+      try {
+        for (const resolve of commit(group)) resolve();
+        deadlineMs = undefined;
+      } catch (error) {
+        if (clock !== undefined && isLocked(error)) {
+          deadlineMs ??= clock.monotonicMs() + BUSY_TIMEOUT_MS;
+          if (clock.monotonicMs() < deadlineMs) {
+            waiting = [...group, ...waiting];
+            await clock.sleep(waitMs);
+            waitMs = Math.min(waitMs * 2, MAX_RETRY_MS);
+            continue;
+          }
+        }
+        for (const each of group) each.reject(error);
+      }
+    }
+    isBusy = false;
   };
   return {
-    run: <T>(work: () => T) =>
+    run: <T>(work: () => T, sync: Sync = "full") =>
       new Promise<T>((resolve, reject) => {
         const perform = () => {
           const result = work();
           return () => resolve(result);
         };
-        if (waiting.push({ perform, reject }) === 1) setImmediate(flush);
+        if (waiting.push({ perform, reject, sync }) === 1 && !isBusy) setImmediate(flush);
       }),
   };
+}
+
+/** Waits for a lock of another process without blocking the event loop. */
+export async function whenUnlocked<T>(clock: Clock, work: () => T): Promise<T> {
+  const deadlineMs = clock.monotonicMs() + BUSY_TIMEOUT_MS;
+  for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, MAX_RETRY_MS)) {
+    try {
+      return work();
+    } catch (error) {
+      if (!isLocked(error) || clock.monotonicMs() >= deadlineMs) throw error;
+      await clock.sleep(waitMs);
+    }
+  }
+}
+
+function isLocked(error: unknown): boolean {
+  const number = errorNumber(error);
+  return number === SQLITE_BUSY || number === SQLITE_LOCKED;
+}
+
+function errorNumber(error: unknown): number | undefined {
+  return error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : undefined;
 }
 
 function inSavepoint(database: DatabaseSync, { perform, reject }: Waiting, groupSize: number): () => void {
@@ -192,7 +241,7 @@ const SQLITE_CANTOPEN = 14;
 /** Converts an error that SQLite reported about the database at `path`. */
 export function databaseError(error: unknown, path: string, spec: DatabaseSpec): LazarusError {
   if (error instanceof LazarusError) return error;
-  const number = error instanceof Error && "errcode" in error ? Number(error.errcode) & 0xff : undefined;
+  const number = errorNumber(error);
   const message = error instanceof Error ? error.message : String(error);
   switch (number) {
     case SQLITE_BUSY:

@@ -81,6 +81,7 @@ export function journalConformance(
     declareWrites(test);
     declareLeases(test);
     declareWaits(test);
+    declareNews(test);
     declareForks(test);
   });
 }
@@ -217,6 +218,55 @@ function declareWaits(test: Test): void {
   });
 }
 
+function declareNews(test: Test): void {
+  test("followers and owners hear of what another process did", async (journal, place) => {
+    if (!journal.survives) return;
+    await journal.insert(headRow("r"), []);
+    await using other = await place.open();
+    const { signal } = new AbortController();
+    const changed = journal.changed("r", 0, signal);
+    equal(await other.write(journalWrite("r", 1, [entryRow(1, "response")])), "written");
+    await changed;
+    await journal.changed("r", 0, signal);
+    const signalled = journal.signalled("r", signal);
+    equal(await other.send("r", { id: "m", name: "go", body: "1", sentMs: 5 }), "accepted");
+    await signalled;
+    equal((await journal.readInbox("r")).length, 1);
+  });
+  test("waiting for news ends with its signal", async (journal) => {
+    await journal.insert(headRow("r"), []);
+    const abort = new AbortController();
+    const waiting = [journal.changed("r", 0, abort.signal), journal.signalled("r", abort.signal)];
+    abort.abort();
+    await Promise.all(waiting);
+  });
+  test("writes of many runs at once are applied one by one; a refused one affects no other", async (journal) => {
+    const ids = Array.from({ length: 50 }, (_, i) => `r${i}`);
+    await Promise.all(ids.map((id) => journal.insert(headRow(id), [entryRow(0, "input")])));
+    const verdicts = await Promise.all(
+      ids.map((id, i) =>
+        journal.write(
+          journalWrite(id, 1, [entryRow(1, "response"), entryRow(1, "effect", i)], {
+            ...(i % 5 === 0 ? { epoch: 0 } : {}),
+            sync: i % 2 === 0 ? "lazy" : "full",
+            head: { step: 1, output: i % 3 === 0 ? `output ${i}` : null },
+          }),
+        ),
+      ),
+    );
+    deepEqual(
+      verdicts,
+      ids.map((_, i) => (i % 5 === 0 ? "stale" : "written")),
+    );
+    for (const [i, id] of ids.entries()) {
+      const entries = await journal.readEntries(id);
+      equal(entries.length, i % 5 === 0 ? 1 : 3);
+      const { output } = (await journal.readHead(id))!;
+      equal(output, i % 5 !== 0 && i % 3 === 0 ? `output ${i}` : null);
+    }
+  });
+}
+
 function declareForks(test: Test): void {
   const grow = async (journal: Journal) => {
     await journal.insert(headRow("r"), [entryRow(0, "input")]);
@@ -260,5 +310,12 @@ function declareForks(test: Test): void {
       ["f"],
     );
     equal(await journal.insert(headRow("g", { forkOf: "r", forkStep: 1 }), []), false);
+  });
+  test("a pruned run is gone, and its id is never used again", async (journal) => {
+    await grow(journal);
+    await journal.prune(() => ({ remove: [{ runId: "r", epoch: 1 }], stub: [], prove: [] }));
+    equal(await journal.readHead("r"), undefined);
+    deepEqual(await journal.readEntries("r"), []);
+    equal(await journal.insert(headRow("r"), []), false);
   });
 }

@@ -1,6 +1,7 @@
 // The journal in memory: the reference that the others are tested against. It follows every rule they follow, but its runs
 // end with the process.
 
+import { nextHead, verdictOf } from "./head.ts";
 import type {
   EntryRow,
   HeadRow,
@@ -31,11 +32,12 @@ const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "cancelled", 
 /** Creates an empty journal in memory. */
 export function createMemoryJournal(): Journal {
   const runs = new Map<string, Run>();
+  const pruned = new Set<string>();
   return {
     kind: "memory",
     place: "memory",
     survives: false,
-    insert: async (head, entries) => insertRun(runs, head, entries),
+    insert: async (head, entries) => !pruned.has(head.id) && insertRun(runs, head, entries),
     write: async (write) => writeRun(runs.get(write.runId), write),
     readHead: async (runId) => runs.get(runId)?.head,
     readEntries: async (runId, afterSeq = -1) => entriesOf(runs, runId, afterSeq),
@@ -63,6 +65,7 @@ export function createMemoryJournal(): Journal {
         [...runs.values()].map(({ head, entries }) => ({ ...head, unknownEffects: unknowns(entries) })),
       );
       applyPrune(runs, plan);
+      for (const { runId } of plan.remove) pruned.add(runId);
       return plan;
     },
     sizeBytes: async () => 0,
@@ -97,11 +100,8 @@ function insertRun(runs: Map<string, Run>, head: HeadRow, entries: readonly Entr
 
 function writeRun(run: Run | undefined, write: JournalWrite): JournalVerdict {
   if (run === undefined) return "missing";
-  const { head } = run;
-  if (head.epoch !== write.epoch) return "stale";
-  if (head.seq === write.seq) return "written";
-  if (head.status !== "running") return "stale";
-  if (head.seq !== write.seq - 1) return "out-of-order";
+  const verdict = verdictOf(run.head, write);
+  if (verdict !== "next") return verdict;
   putEntries(run, write.entries, write.seq);
   for (const wait of write.waits ?? []) {
     // An answer that came first stays.
@@ -115,15 +115,7 @@ function writeRun(run: Run | undefined, write: JournalWrite): JournalVerdict {
   if (write.entries.some(({ kind, step }) => kind === "response" && step === run.parts.step)) {
     run.parts = { epoch: write.epoch, step: 0, parts: [] };
   }
-  setHead(run, {
-    ...write.head,
-    seq: write.seq,
-    leaseUntilMs: write.leaseUntilMs,
-    ...(write.leaseUntilMs === 0 ? { owner: null } : {}),
-    ...((write.head?.step ?? head.step) > head.step || write.leaseUntilMs === 0 ? { deaths: 0 } : {}),
-    redactions: head.redactions + (write.redactions ?? 0),
-    updatedAtMs: write.nowMs,
-  });
+  setHead(run, nextHead(run.head, write));
   return "written";
 }
 

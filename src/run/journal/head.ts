@@ -1,0 +1,30 @@
+// What a write does to the head of its run. Pure; the same for all journals.
+import type { HeadRow, JournalVerdict, JournalWrite } from "./journal.ts";
+
+/** Whether a write may be applied: `next`, or why not. */
+export function verdictOf(
+  head: Pick<HeadRow, "epoch" | "seq" | "status"> | undefined,
+  { epoch, seq }: Pick<JournalWrite, "epoch" | "seq">,
+): JournalVerdict | "next" {
+  if (head === undefined) return "missing";
+  if (head.epoch !== epoch) return "stale";
+  if (head.seq === seq) return "written";
+  if (head.status !== "running") return "stale";
+  return head.seq === seq - 1 ? "next" : "out-of-order";
+}
+
+/** The head after the write. A completed step or a release proves that the run does not kill its owner. */
+export function nextHead<Head extends HeadRow>(head: Head, write: JournalWrite): Head {
+  const isReleased = write.leaseUntilMs === 0;
+  const hasMoved = (write.head?.step ?? head.step) > head.step;
+  return {
+    ...head,
+    ...write.head,
+    seq: write.seq,
+    leaseUntilMs: write.leaseUntilMs,
+    owner: isReleased ? null : head.owner,
+    deaths: hasMoved || isReleased ? 0 : head.deaths,
+    redactions: head.redactions + (write.redactions ?? 0),
+    updatedAtMs: write.nowMs,
+  };
+}

@@ -1,0 +1,200 @@
+// The SQLite tables of the journal and all statements on them. Columns that change at every write are in `head`, those that
+// never change in `run`. Entries are in a table with row ids, because SQLite keeps longer rows together there than in an
+// index; new ones are appended at its end.
+
+/** Migration 2 → 3 of the runs database. Never edited. */
+export const JOURNAL_TABLES = `
+  ALTER TABLE run ADD COLUMN queue TEXT;
+  ALTER TABLE run ADD COLUMN caller TEXT;
+  ALTER TABLE run ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE run ADD COLUMN thread TEXT;
+  ALTER TABLE run ADD COLUMN definition TEXT;
+  CREATE INDEX run_by_parent ON run (parent_id) WHERE parent_id IS NOT NULL;
+  CREATE INDEX run_by_thread ON run (thread) WHERE thread IS NOT NULL;
+
+  ALTER TABLE head ADD COLUMN messages INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE head ADD COLUMN wake_ms INTEGER;
+  ALTER TABLE head ADD COLUMN cancel_ms INTEGER;
+  UPDATE head SET messages = seq;
+  CREATE INDEX head_due ON head (wake_ms) WHERE status = 'waiting';
+
+  CREATE TABLE entry (
+    id         INTEGER PRIMARY KEY,
+    key        INTEGER NOT NULL REFERENCES run (key),
+    step       INTEGER NOT NULL,
+    kind       TEXT NOT NULL,
+    call       INTEGER NOT NULL,
+    seq        INTEGER NOT NULL,
+    state      TEXT NOT NULL,
+    attempts   INTEGER NOT NULL,
+    due_ms     INTEGER,
+    digest     TEXT,
+    name       TEXT,
+    class      TEXT,
+    call_id    TEXT,
+    started_ms INTEGER,
+    ended_ms   INTEGER,
+    redacted   INTEGER NOT NULL,
+    body       TEXT
+  ) STRICT;
+  CREATE UNIQUE INDEX entry_by_place ON entry (key, step, kind, call);
+  CREATE INDEX entry_by_seq ON entry (key, seq);
+  CREATE INDEX entry_unknown ON entry (key) WHERE state = 'unknown';
+
+  CREATE TABLE wait (
+    key    INTEGER NOT NULL REFERENCES run (key),
+    id     TEXT NOT NULL,
+    kind   TEXT NOT NULL,
+    step   INTEGER NOT NULL,
+    call   INTEGER NOT NULL,
+    names  TEXT NOT NULL,
+    state  TEXT NOT NULL,
+    due_ms INTEGER,
+    digest TEXT,
+    answer TEXT,
+    PRIMARY KEY (key, id)
+  ) STRICT, WITHOUT ROWID;
+
+  CREATE TABLE inbox (
+    position INTEGER PRIMARY KEY,
+    key      INTEGER NOT NULL REFERENCES run (key),
+    id       TEXT NOT NULL,
+    name     TEXT NOT NULL,
+    body     TEXT NOT NULL,
+    sent_ms  INTEGER NOT NULL,
+    taken    INTEGER NOT NULL DEFAULT 0
+  ) STRICT;
+  CREATE UNIQUE INDEX inbox_by_id ON inbox (key, id);
+
+  CREATE TABLE part (
+    key      INTEGER NOT NULL REFERENCES run (key),
+    step     INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    epoch    INTEGER NOT NULL,
+    body     TEXT NOT NULL,
+    PRIMARY KEY (key, step, position)
+  ) STRICT, WITHOUT ROWID;
+
+  -- Ids of pruned runs: an id is never used for two runs.
+  CREATE TABLE pruned (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+  `;
+
+const HEAD = `
+  run.key, run.id, run.agent_id AS agentId, run.parent_id AS parentRunId, run.fork_of AS forkOf,
+  run.fork_step AS forkStep, run.format, run.created_ms AS createdAtMs, run.queue, run.caller, run.priority, run.thread,
+  run.definition, run.info, head.status, head.epoch, head.owner, head.lease_until_ms AS leaseUntilMs, head.deaths,
+  head.seq, head.step, head.phase, head.messages, head.redactions, head.input_tokens AS inputTokens,
+  head.output_tokens AS outputTokens, head.wake_ms AS wakeMs, head.cancel_ms AS cancelMs,
+  head.updated_ms AS updatedAtMs, head.output, head.error`;
+
+const KEY = "(SELECT key FROM run WHERE id = :runId)";
+
+const ENTRY = `
+  entry.seq, entry.step, entry.kind, entry.call, entry.state, entry.attempts, entry.due_ms AS dueMs, entry.digest,
+  entry.name, entry.class, entry.call_id AS callId, entry.started_ms AS startedMs, entry.ended_ms AS endedMs,
+  entry.redacted, entry.body`;
+
+const moveHead = (status: string) => `
+  UPDATE head SET ${status} seq = :seq, step = :step, phase = :phase, messages = :messages, redactions = :redactions,
+    input_tokens = :inputTokens, output_tokens = :outputTokens, wake_ms = :wakeMs, owner = :owner, deaths = :deaths,
+    lease_until_ms = :leaseUntilMs, updated_ms = :updatedAtMs, output = :output, error = :error
+  WHERE key = :key`;
+
+export const JOURNAL_SQL = {
+  insertRun: `
+    INSERT INTO run (id, agent_id, parent_id, fork_of, fork_step, format, created_ms, queue, caller, priority, thread,
+                     definition, info)
+    SELECT :id, :agentId, :parentRunId, :forkOf, :forkStep, :format, :createdAtMs, :queue, :caller, :priority, :thread,
+           :definition, :info
+    WHERE NOT EXISTS (SELECT 1 FROM pruned WHERE id = :id) AND (:forkOf IS NULL OR EXISTS (
+      SELECT 1 FROM run AS above JOIN head USING (key)
+      WHERE above.id = :forkOf AND head.status <> 'stub' AND head.step >= :forkStep))
+    ON CONFLICT (id) DO NOTHING RETURNING key`,
+  insertHead: `
+    INSERT INTO head (key, status, epoch, owner, lease_until_ms, deaths, seq, step, phase, messages, redactions,
+                      input_tokens, output_tokens, wake_ms, cancel_ms, updated_ms, output, error)
+    VALUES (:key, :status, :epoch, :owner, :leaseUntilMs, :deaths, :seq, :step, :phase, :messages, :redactions,
+            :inputTokens, :outputTokens, :wakeMs, :cancelMs, :updatedAtMs, :output, :error)`,
+  /** A run that continues: setting the status would rewrite a page of its index. */
+  moveHead: moveHead(""),
+  endHead: moveHead("status = :status,"),
+  readHead: `SELECT ${HEAD} FROM run JOIN head USING (key) WHERE run.id = ?`,
+  list: `
+    SELECT ${HEAD} FROM run JOIN head USING (key)
+    WHERE head.status <> 'stub' AND (:statuses IS NULL OR head.status IN (SELECT value FROM json_each(:statuses)))
+      AND (:agentId IS NULL OR run.agent_id = :agentId) AND (:parentRunId IS NULL OR run.parent_id = :parentRunId)
+      AND (:thread IS NULL OR run.thread = :thread)
+      AND (:dueMs IS NULL OR (head.status = 'waiting' AND head.wake_ms <= :dueMs))
+    ORDER BY run.key DESC LIMIT :limit`,
+  putEntry: `
+    INSERT INTO entry (key, step, kind, call, seq, state, attempts, due_ms, digest, name, class, call_id, started_ms,
+                       ended_ms, redacted, body)
+    VALUES (:key, :step, :kind, :call, :seq, :state, :attempts, :dueMs, :digest, :name, :class, :callId, :startedMs,
+            :endedMs, :redacted, :body)
+    ON CONFLICT (key, step, kind, call) DO UPDATE SET
+      seq = excluded.seq, state = excluded.state, attempts = excluded.attempts, due_ms = excluded.due_ms,
+      digest = excluded.digest, name = excluded.name, class = excluded.class, call_id = excluded.call_id,
+      started_ms = excluded.started_ms, ended_ms = excluded.ended_ms, redacted = excluded.redacted, body = excluded.body`,
+  readEntries: `
+    SELECT ${ENTRY} FROM entry WHERE key = :key AND step > :above AND step <= :upTo ORDER BY step, kind, call`,
+  readEntriesAfter: `SELECT ${ENTRY} FROM entry WHERE key = :key AND seq > :seq ORDER BY step, kind, call`,
+  countResponses: `
+    SELECT count(*) AS n FROM entry WHERE key = :key AND step > :above AND step <= :upTo AND kind = 'response'`,
+  /** An answer that came first stays. */
+  putWait: `
+    INSERT INTO wait (key, id, kind, step, call, names, state, due_ms, digest, answer)
+    VALUES (:key, :id, :kind, :step, :call, :names, :state, :dueMs, :digest, :answer)
+    ON CONFLICT (key, id) DO UPDATE SET
+      kind = excluded.kind, step = excluded.step, call = excluded.call, names = excluded.names, state = excluded.state,
+      due_ms = excluded.due_ms, digest = excluded.digest, answer = excluded.answer
+    WHERE wait.state = 'open' OR excluded.state <> 'open'`,
+  readWaits: `
+    SELECT id, kind, step, call, names, state, due_ms AS dueMs, digest, answer FROM wait
+    WHERE key = ${KEY} ORDER BY step, call, id`,
+  answerWait: "UPDATE wait SET state = 'answered', answer = :answer WHERE key = :key AND id = :id",
+  insertMessage: `
+    INSERT INTO inbox (key, id, name, body, sent_ms) VALUES (:key, :id, :name, :body, :sentMs)
+    ON CONFLICT (key, id) DO NOTHING`,
+  findMessage: `SELECT 1 FROM inbox WHERE key = ${KEY} AND id = :id`,
+  readInbox: `SELECT id, name, body, sent_ms AS sentMs FROM inbox WHERE key = ${KEY} AND taken = 0 ORDER BY position`,
+  takeMessage: "UPDATE inbox SET taken = 1 WHERE key = :key AND id = :id",
+  wake: "UPDATE head SET wake_ms = :nowMs WHERE key = :key AND status IN ('waiting', 'queued')",
+  cancel: "UPDATE head SET cancel_ms = coalesce(cancel_ms, :nowMs) WHERE key = :key",
+  putPart: `
+    INSERT INTO part (key, step, position, epoch, body) VALUES (:key, :step, :position, :epoch, :body)
+    ON CONFLICT (key, step, position) DO UPDATE SET epoch = excluded.epoch, body = excluded.body`,
+  removeParts:
+    "DELETE FROM part WHERE key = :key AND (step <> :step OR position >= :from OR epoch <> :epoch)",
+  removeStepParts: "DELETE FROM part WHERE key = :key AND step = :step",
+  readParts: `
+    SELECT epoch, body FROM part WHERE key = ${KEY} AND step = :step AND position >= :from ORDER BY position`,
+  swapLease: `
+    UPDATE head SET epoch = epoch + 1, owner = :owner, lease_until_ms = :leaseUntilMs, status = 'running', wake_ms = NULL,
+      deaths = deaths + (status = 'running'), updated_ms = :nowMs
+    WHERE key = :key`,
+  renewLease: `
+    UPDATE head SET lease_until_ms = :leaseUntilMs WHERE key = ${KEY} AND epoch = :epoch AND status = 'running'`,
+  releaseLease: `
+    UPDATE head SET lease_until_ms = 0, owner = NULL, deaths = 0 WHERE key = ${KEY} AND epoch = :epoch`,
+  settleHead: `
+    UPDATE head SET epoch = epoch + 1, seq = :seq, deaths = 0, updated_ms = :nowMs WHERE key = :key`,
+  reopen: `
+    UPDATE head SET status = 'running', owner = NULL, lease_until_ms = 0
+    WHERE key = :key AND status = 'needs-human'
+      AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.key = :key AND state = 'unknown')`,
+  lineage: `
+    SELECT run.id, head.status, head.epoch, head.step, head.updated_ms AS updatedAtMs, run.fork_of AS forkOf,
+           run.fork_step AS forkStep, run.format, run.agent_id AS agentId, run.parent_id AS parentRunId,
+           (SELECT count(*) FROM entry WHERE entry.key = run.key AND entry.state = 'unknown') AS unknownEffects
+    FROM run JOIN head USING (key) ORDER BY run.key`,
+  removeEntriesAbove: "DELETE FROM entry WHERE key = :key AND step > :keepStep",
+  makeStub:
+    "UPDATE head SET status = 'stub', owner = NULL, lease_until_ms = 0, epoch = epoch + 1 WHERE key = ?",
+  removeEntries: "DELETE FROM entry WHERE key = ?",
+  removeWaits: "DELETE FROM wait WHERE key = ?",
+  removeInbox: "DELETE FROM inbox WHERE key = ?",
+  removeAllParts: "DELETE FROM part WHERE key = ?",
+  removeHead: "DELETE FROM head WHERE key = ?",
+  removeRun: "DELETE FROM run WHERE key = ?",
+  remember: "INSERT INTO pruned (id) VALUES (?) ON CONFLICT DO NOTHING",
+} as const;
