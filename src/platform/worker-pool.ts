@@ -23,7 +23,10 @@ export interface WorkerPoolOptions extends Pick<WorkerOptions, "workerData" | "t
   readonly sharedBytes?: number;
 }
 
+/** Disposing of a pool stops its workers and frees their memory; a later run starts new ones. */
 export interface WorkerPool<Task, Result> extends AsyncDisposable {
+  /** Starts the workers before there is a task for them. */
+  start(): void;
   /** Calls `take` with each result, in task order. One run at a time; after a failure the pool is unusable. */
   run(
     tasks: readonly Task[],
@@ -35,24 +38,28 @@ export interface WorkerPool<Task, Result> extends AsyncDisposable {
 /** Results that may wait for an earlier one, per worker. */
 const AHEAD_PER_WORKER = 6;
 
-/** The workers start with the first run. */
+/** The workers start with the first run, unless they were started before. */
 export function createWorkerPool<Task, Result>(options: WorkerPoolOptions): WorkerPool<Task, Result> {
   let workers: readonly Worker[] = [];
   let memory: readonly SharedArrayBuffer[] = [];
+  const start = () => {
+    if (workers.length > 0) return;
+    workers = startWorkers(options);
+    memory = Array.from(
+      { length: options.sharedBytes === undefined ? 0 : workers.length * AHEAD_PER_WORKER },
+      () => new SharedArrayBuffer(options.sharedBytes!),
+    );
+  };
   return {
+    start,
     async run(tasks, take, signal) {
-      if (workers.length === 0) {
-        workers = startWorkers(options);
-        memory = Array.from(
-          { length: options.sharedBytes === undefined ? 0 : workers.length * AHEAD_PER_WORKER },
-          () => new SharedArrayBuffer(options.sharedBytes!),
-        );
-      }
+      start();
       await runOn({ ...options, workers, memory }, tasks, take, signal);
     },
     async [Symbol.asyncDispose]() {
       const started = workers;
       workers = [];
+      memory = [];
       await stopWorkers(started);
     },
   };

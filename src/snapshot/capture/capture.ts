@@ -9,7 +9,7 @@ import type { Lock } from "../../platform/lock.ts";
 import { type MissionContext, requireCell } from "../mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef, Flaw, GitPosition, Reason } from "../model/entry.ts";
 import { readPositions } from "../model/positions.ts";
-import { createCapturePool } from "../pack/pool.ts";
+import { createCapturePool, totalBytesOf } from "../pack/pool.ts";
 import { linkedDirectories } from "../scan/classify.ts";
 import { compactLayers, planCompaction } from "../vault/compact.ts";
 import { type Checkpoint, type LayerRef, putCheckpoint, readCheckpoint } from "../vault/manifest.ts";
@@ -88,6 +88,7 @@ async function collect(
   const usesGit = options.git !== false;
   // Git writes into its own directory, which is therefore walked after the commit.
   const scan = scanCell(context, cache, { defer: usesGit ? gitDirectoryInCell(context) : undefined });
+  pool.prepare(totalBytesOf(scan.walk.found.filter(({ unchanged }) => !unchanged)));
   const git = usesGit
     ? await commitCell(context, { ...identity, headId: head?.ref.id ?? null }, scan)
     : GIT_NOT_USED;

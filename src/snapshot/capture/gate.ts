@@ -11,9 +11,9 @@ import { createSecretMatcher } from "../path-patterns.ts";
 import { type CacheTree, createCacheTree } from "../scan/cache-tree.ts";
 import type { StatCache } from "../scan/stat-cache.ts";
 import { encodeWhiteouts } from "../tar/header.ts";
-import { findFaults, mergeTables, type TreeChanges, type TreeFault } from "../vault/check-tree.ts";
+import { findFaults, mergeTables, scanTree, type TreeChanges, type TreeFault } from "../vault/check-tree.ts";
 import { codecFor } from "../vault/codec.ts";
-import { readToc } from "../vault/layer-table.ts";
+import { type LayerSource, readToc, scanToc } from "../vault/layer-table.ts";
 import { createLayerWriter } from "../vault/layer-writer.ts";
 import { type LayerRef, layerSource } from "../vault/manifest.ts";
 import type { Toc } from "../vault/toc.ts";
@@ -40,6 +40,8 @@ export interface Passed {
 export function passGate(context: MissionContext, candidate: Candidate): Passed {
   const { layers, below } = candidate;
   if (layers.length === 0) return { layers, flaws: [], isCacheExact: true };
+  if (below === undefined && isSoundTree(context, candidate))
+    return { layers, flaws: [], isCacheExact: candidate.cache.count === candidate.captured.size };
   const tree = createCacheTree(below);
   const tables = layers.map((layer) => readBack(context, layer));
   const changes = mergeTables(tables);
@@ -54,6 +56,13 @@ export function passGate(context: MissionContext, candidate: Candidate): Passed 
     return { path, kind: "skipped", reason: `left out, because it could not be restored: it ${problem}` };
   });
   return { layers: [...layers, ...repairs], flaws, isCacheExact: false };
+}
+
+function isSoundTree(context: MissionContext, { layers, captured }: Candidate): boolean {
+  const scan = scanTree(captured);
+  for (const layer of layers)
+    scan.endTable(readingBack(context, layer, (source) => scanToc(source, scan)).members);
+  return scan.isSound();
 }
 
 /** The same content in other layers: throws unless they describe it exactly. */
@@ -72,8 +81,12 @@ export function passCompaction(
 }
 
 function readBack(context: MissionContext, layer: LayerRef): Toc {
+  return readingBack(context, layer, readToc);
+}
+
+function readingBack<T>(context: MissionContext, layer: LayerRef, read: (source: LayerSource) => T): T {
   try {
-    return readToc(layerSource(context.vault, layer));
+    return read(layerSource(context.vault, layer));
   } catch (error) {
     const known = asLazarusError(error, `reading back layer ${layer.digest}`, context.vault.root);
     throw new LazarusError(known.code, `${known.message}; it was just written, and no checkpoint was made`, {

@@ -97,6 +97,8 @@ async function captureRound(
   crashPoint("snapshot.capture.surveyed");
   const hasChanges = surveyed.changed.length + surveyed.removed.length > 0;
   const stored = hasChanges ? await storeLayers(context, surveyed, pool) : NOTHING_STORED;
+  // The memory of the workers is needed for what follows; another round rarely has so much to read.
+  await pool[Symbol.asyncDispose]();
   const survey = { ...surveyed, sources: new Map([...surveyed.sources, ...stored.sources]) };
   const fresh = freshItems(survey, stored.captured);
   const isSame = scan.cache !== undefined && !hasChanges && survey.refreshed.size === 0;

@@ -14,6 +14,8 @@ const YOUNG_MB = 12;
 const SHARED_BYTES = 8 << 20;
 
 export interface CapturePool extends AsyncDisposable {
+  /** Starts the workers now if so much is to be read that they are needed. */
+  prepare(totalBytes: number): void;
   /** Calls `take` with each result, in task order. `totalBytes` is about how much the tasks read. */
   run(
     tasks: readonly CaptureTask[],
@@ -32,18 +34,22 @@ export function createCapturePool(): CapturePool {
     // A worker closes what it opens; tracking costs time for each of 100,000 files.
     trackUnmanagedFds: false,
   });
+  const isMuch = (totalBytes: number) => totalBytes >= INLINE_BYTES;
   return {
+    prepare(totalBytes) {
+      if (isMuch(totalBytes)) workers.start();
+    },
     async run(tasks, totalBytes, take) {
-      if (totalBytes >= INLINE_BYTES && tasks.length > INLINE_TASKS) return workers.run(tasks, take);
+      if (isMuch(totalBytes) && tasks.length > INLINE_TASKS) return workers.run(tasks, take);
       for (const [index, task] of tasks.entries()) take(runTask(task), index);
     },
     [Symbol.asyncDispose]: () => workers[Symbol.asyncDispose](),
   };
 }
 
-export const bytesOf = ({ type, size }: CaptureItem) => (type === "file" ? size : 0);
+export const bytesOf = ({ type, size }: Pick<CaptureItem, "type" | "size">) => (type === "file" ? size : 0);
 
-export const totalBytesOf = (items: readonly CaptureItem[]) =>
+export const totalBytesOf = (items: readonly Pick<CaptureItem, "type" | "size">[]) =>
   items.reduce((sum, item) => sum + bytesOf(item), 0);
 
 const ITEMS_PER_HASH_TASK = 256;

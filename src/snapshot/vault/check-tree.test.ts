@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createTree, EMPTY_SHA256, EMPTY_TREE, findFaults } from "./check-tree.ts";
+import { createTree, EMPTY_SHA256, EMPTY_TREE, findFaults, mergeTables, scanTree } from "./check-tree.ts";
 import type { Toc } from "./toc.ts";
 import type { TocEntry } from "./toc-row.ts";
 
@@ -65,5 +65,41 @@ describe("a tree", () => {
     ],
   ])("with %s has a fault that names it", (_, upper, expected) => {
     for (const faults of faultsOf(upper)) expect(Object.fromEntries(faults)).toEqual(expected);
+    expect(isSound([good, upper])).toBe(false);
+    expect(isSound([withoutRemovals(good, upper)])).toBe(false);
   });
 });
+
+describe("a quick scan of a whole tree", () => {
+  it("finds one with one entry per path sound, in one layer or two", () => {
+    expect(isSound([good])).toBe(true);
+    expect(isSound([good, table([entry("d/new"), directory("n"), entry("n/x")])])).toBe(true);
+  });
+
+  it.each<[string, Toc[], TocEntry[]]>([
+    ["other content than was packed", [good], [entry("g", { sha256: "cd".repeat(32) })]],
+    ["another type than was packed", [good], [link("g")]],
+    ["an entry less than was packed", [good], [entry("h")]],
+    ["an entry twice", [good, table([entry("g")])], []],
+    ["a removal", [good, table([], ["g"])], []],
+  ])("does not vouch for %s", (_, tables, packed) => {
+    expect(isSound(tables, packed)).toBe(false);
+  });
+});
+
+/** Scans the tables against what they hold themselves, with other entries for some paths. */
+function isSound(tables: readonly Toc[], packed: readonly TocEntry[] = []): boolean {
+  const entries = [...mergeTables(tables).values(), ...packed].filter((each) => each !== undefined);
+  const scan = scanTree(new Map(entries.map((each) => [each.path, { entry: each }])));
+  for (const { entries: rows, removed, members } of tables) {
+    for (const row of rows) scan.entry(row);
+    for (const path of removed) scan.removed(path);
+    scan.endTable(members);
+  }
+  return scan.isSound();
+}
+
+/** What the two hold together, in one layer. */
+function withoutRemovals(lower: Toc, upper: Toc): Toc {
+  return table([...mergeTables([lower, upper]).values()].filter((each) => each !== undefined));
+}

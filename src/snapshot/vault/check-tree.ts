@@ -3,7 +3,7 @@
 // layers change; the tree below them has passed the same check. Pure.
 import type { EntryType } from "../model/entry.ts";
 import { parentPath } from "../model/path-bytes.ts";
-import type { Toc } from "./toc.ts";
+import type { Member, Toc, TocVisitor } from "./toc.ts";
 import type { TocEntry } from "./toc-row.ts";
 
 /** An entry that a restore would refuse. */
@@ -81,15 +81,67 @@ function describe(type: EntryType | undefined): string {
 
 function misplacedBytes({ entries, members }: Toc, only: ReadonlySet<string> | undefined): TreeFault[] {
   const faults: TreeFault[] = [];
-  const end = members.reduce((sum, { raw }) => sum + raw, 0);
-  for (const { path, type, sha256, at, length = 0 } of entries) {
+  const end = rawLengthOf(members);
+  for (const entry of entries) {
+    const { path, type, at, length = 0 } = entry;
     if (type !== "file" || !(only?.has(path) ?? true)) continue;
-    if (sha256.length !== SHA256_LENGTH) faults.push({ path, problem: "has no digest" });
-    else if (at === undefined && sha256 !== EMPTY_SHA256) faults.push({ path, problem: "has no content" });
-    else if (at !== undefined && at + length > end)
-      faults.push({ path, problem: "extends beyond the end of its layer" });
+    const problem =
+      problemOf(entry) ??
+      (at !== undefined && at + length > end ? "extends beyond the end of its layer" : undefined);
+    if (problem !== undefined) faults.push({ path, problem });
   }
   return faults;
+}
+
+/** What is wrong with the row of a file. */
+function problemOf({ sha256, at }: TocEntry): string | undefined {
+  if (sha256.length !== SHA256_LENGTH) return "has no digest";
+  return at === undefined && sha256 !== EMPTY_SHA256 ? "has no content" : undefined;
+}
+
+function rawLengthOf(members: readonly Member[]): number {
+  return members.reduce((sum, { raw }) => sum + raw, 0);
+}
+
+/** Takes the tables of a whole tree, row by row. */
+export interface TreeScan extends TocVisitor {
+  /** To be called after each table. */
+  endTable(members: readonly Member[]): void;
+  /** Whether the tables list exactly the expected entries, and no fault was seen. If not, `findFaults` says why. */
+  isSound(): boolean;
+}
+
+/** A quick check of a tree with one entry per path, as a first checkpoint makes it: keeps none of its rows. */
+export function scanTree(
+  expected: ReadonlyMap<string, { readonly entry: Pick<TocEntry, "type" | "sha256"> }>,
+): TreeScan {
+  let isSound = true;
+  let count = 0;
+  let end = 0;
+  let lastParent = "";
+  const isDirectory = (path: string) => expected.get(path)?.entry.type === "directory";
+  return {
+    entry(entry) {
+      const { path, type, sha256, at, length = 0 } = entry;
+      const packed = expected.get(path)?.entry;
+      count += 1;
+      if (packed?.type !== type || packed.sha256 !== sha256) isSound = false;
+      const parent = parentPath(path);
+      if (path === "." || (parent !== lastParent && parent !== "."))
+        isSound &&= isDirectory(path === "." ? path : parent);
+      lastParent = parent;
+      if (type === "file" && problemOf(entry) !== undefined) isSound = false;
+      if (at !== undefined) end = Math.max(end, at + length);
+    },
+    removed() {
+      isSound = false;
+    },
+    endTable(members) {
+      if (end > rawLengthOf(members)) isSound = false;
+      end = 0;
+    },
+    isSound: () => isSound && count === expected.size,
+  };
 }
 
 /** A tree that grows layer by layer. */

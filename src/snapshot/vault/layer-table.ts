@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { Codec } from "./codec.ts";
-import { decodeToc, TOC_LIMIT_BYTES, type Toc, TocError } from "./toc.ts";
+import { decodeToc, TOC_LIMIT_BYTES, type Toc, TocError, type TocVisitor, visitToc } from "./toc.ts";
 
 export interface LayerSource {
   readonly path: string;
@@ -55,20 +55,30 @@ function reveal(codec: Codec, hidden: Buffer, digest: string): Buffer {
 }
 
 /** Decodes the table; with `only`, just the rows of those paths and of all hard links. */
-export function unpackToc(
+export function unpackToc(source: LayerSource, packed: PackedToc, only?: ReadonlySet<string>): Toc {
+  return decode(source, packed, (limit) => decodeToc(packed.payload, limit, only));
+}
+
+/** Reads the table without keeping its rows. */
+export function scanToc(source: LayerSource, visitor: TocVisitor): Pick<Toc, "members"> {
+  const packed = readPackedToc(source);
+  return decode(source, packed, (limit) => ({ members: visitToc(packed.payload, limit, visitor) }));
+}
+
+function decode<T extends Pick<Toc, "members">>(
   { digest, tocBytes = TOC_LIMIT_BYTES }: LayerSource,
-  packed: PackedToc,
-  only?: ReadonlySet<string>,
-): Toc {
-  let toc: Toc;
+  { offset }: PackedToc,
+  read: (limitBytes: number) => T,
+): T {
+  let toc: T;
   try {
-    toc = decodeToc(packed.payload, Math.min(tocBytes, TOC_LIMIT_BYTES), only);
+    toc = read(Math.min(tocBytes, TOC_LIMIT_BYTES));
   } catch (error) {
     const reason = error instanceof TocError ? error.message : "its table of contents cannot be read";
     throw damagedLayer(digest, reason);
   }
   const length = toc.members.reduce((sum, { stored }) => sum + stored, 0);
-  if (length !== packed.offset) throw damagedLayer(digest, "the sizes of its members do not add up");
+  if (length !== offset) throw damagedLayer(digest, "the sizes of its members do not add up");
   return toc;
 }
 
