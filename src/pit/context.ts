@@ -2,6 +2,8 @@
 // A registry that cannot be written never fails an operation.
 import { EventEmitter } from "node:events";
 import { resolve } from "node:path";
+import type { Adapter } from "../agents/adapter.ts";
+import { allAdapters } from "../agents/adapters.ts";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
@@ -27,6 +29,10 @@ export interface PitContext extends Disposable {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** LAZARUS_HOME as an absolute path; undefined when it is not set. */
   readonly home: string | undefined;
+  /** The agent CLIs that are known: those of the config first. */
+  readonly adapters: readonly Adapter[];
+  /** The command line that starts `lazarus`, for the hooks of agents; undefined in a program that embeds the pit. */
+  readonly program: readonly string[] | undefined;
   log(line: string): void;
   /** Appends an event to the registry and emits it to listeners in this process. */
   recordEvent(event: NewEvent): void;
@@ -54,6 +60,8 @@ export interface PitContextOptions {
   readonly version: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
+  /** Default: none, and agents run without hooks. */
+  readonly program?: readonly string[];
   log(line: string): void;
   warn(line: string): void;
 }
@@ -127,6 +135,8 @@ export function openPitContext(options: PitContextOptions): PitContext {
     version: options.version,
     environment,
     home: environment.LAZARUS_HOME ? resolve(options.cwd, environment.LAZARUS_HOME) : undefined,
+    adapters: allAdapters(),
+    program: options.program,
     log: options.log,
     events,
     registry: openOnce,

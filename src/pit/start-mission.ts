@@ -6,11 +6,14 @@ import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
 import { asLazarusError, LazarusError } from "../platform/errors.ts";
 import { type CheckpointResult, takeCheckpoint } from "../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "./context.ts";
+import { type KnownAgent, recognizeAgent } from "./conversation/known-agent.ts";
+import { findSessionUser, sessionInUse } from "./conversation/session-claim.ts";
 import { handleExit } from "./death/handle-exit.ts";
 import type { Environment } from "./record/environment.ts";
 import { type AgentSpec, createRecord, type MissionRecord } from "./record/record.ts";
 import { readRecord } from "./record/store.ts";
 import { checkPitSettings } from "./settings.ts";
+import { startConversation } from "./start/agent-conversation.ts";
 import { commandNotFound, findProgramProblem } from "./start/find-program.ts";
 import { type Started, startAgent } from "./start/start-agent.ts";
 import { wakePit } from "./supervise/wake-file.ts";
@@ -21,6 +24,8 @@ export interface StartOptions {
   readonly baseline?: boolean;
   /** Start this command although another one is due to be revived. */
   readonly replace?: boolean;
+  /** False: the command is started as it is, and its conversation is not looked after. */
+  readonly adapter?: boolean;
   /** The agent's environment, to be kept for its later lives. Default: the context's, and nothing is kept. */
   readonly environment?: Environment | null;
 }
@@ -36,13 +41,16 @@ export interface StartResult extends Started {
  */
 export async function startMission(
   context: PitContext,
-  spec: AgentSpec,
+  given: AgentSpec,
   options: StartOptions = {},
 ): Promise<StartResult> {
   const { machine, config, effective } = context;
-  const mission = parseMissionId(spec.mission);
+  const mission = parseMissionId(given.mission);
+  const agent = options.adapter === false ? undefined : recognizeAgent(context, given.command);
+  const spec = { ...given, adapter: agent?.adapter.name ?? null };
   checkPitSettings(effective.document, effective.file);
   requireProgram(context, spec, options.environment);
+  if (agent !== undefined) refuseSessionInUse(context, mission, agent);
   const { made } = initCell(machine, config, mission);
   if (made.length > 0)
     context.recordEvent({
@@ -66,7 +74,7 @@ export async function startMission(
   const started = await startAgent(context, record, {
     how: "start",
     environment,
-    prepare: () => ({ command: spec.command }),
+    prepare: (epoch, env) => startConversation(context, record, epoch, env),
     ...(options.foreground ? { foreground: true } : {}),
   });
   context.recordEvent({
@@ -108,6 +116,17 @@ function requireProgram(
   const directory = cwd ?? cellPaths(context.config, parseMissionId(mission)).worktree;
   const problem = findProgramProblem(command, PATH, directory);
   if (problem !== undefined) throw commandNotFound(mission, problem);
+}
+
+/** A session that the user names, before anything is created; claimSession checks again, under its lock. */
+function refuseSessionInUse(
+  context: PitContext,
+  mission: string,
+  { adapter, invocation: { session } }: KnownAgent,
+): void {
+  if (session === null || session === "newest") return;
+  const user = findSessionUser(context, mission, adapter, session.id);
+  if (user !== undefined) throw sessionInUse(session.id, user);
 }
 
 /** A revival that is due, or waits for approval, is not silently replaced by another command. */

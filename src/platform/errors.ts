@@ -133,6 +133,7 @@ export const ERROR_CODES = {
   LOCK_HELD: "busy",
   PIT_RUNNING: "busy",
   AGENT_RUNNING: "busy",
+  SESSION_IN_USE: "busy",
   AGENT_UNKNOWN: "missing",
   AGENT_NOT_RUNNING: "missing",
   AGENT_NOT_STARTED: "machine",

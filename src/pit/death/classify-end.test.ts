@@ -14,6 +14,8 @@ const REPORT: AgentReport = {
   failure: null,
   unknownSession: null,
   openCalls: [],
+  session: null,
+  turn: 3,
 };
 
 function classify(

@@ -25,6 +25,10 @@ export interface AgentReport {
   /** The session that it was told to resume and does not know. */
   readonly unknownSession: string | null;
   readonly openCalls: readonly OpenCall[];
+  /** Null when the agent has not been heard of. */
+  readonly session: string | null;
+  /** Where the conversation was; null when there is none. */
+  readonly turn: number | null;
 }
 
 export interface EndFacts {
@@ -110,7 +114,7 @@ export function classifyEnd(facts: EndFacts): RecordedEnd {
     evidence,
     last_words: lastWords(facts.logTail, TAIL_LINES_KEPT),
     leftovers: (exit?.leftovers ?? 0) + facts.orphans,
-    ...(facts.report === undefined ? {} : { open_calls: facts.report.openCalls }),
+    ...(facts.report === undefined ? {} : { open_calls: facts.report.openCalls, turn: facts.report.turn }),
   };
 }
 

@@ -1,17 +1,21 @@
 // Collects what can be found out about how a life ended. Only reads, so `why` and a dry run see what the pit sees.
 import { statfsSync, statSync } from "node:fs";
-import { PATTERN_CLASSES } from "../../agents/adapter.ts";
+import { type Adapter, PATTERN_CLASSES } from "../../agents/adapter.ts";
 import { failurePatterns } from "../../agents/adapters.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import { type Exit, type Life, readExitOf, readLifeOf } from "../../cell/life.ts";
 import { parseMissionId } from "../../cell/mission-id.ts";
+import { openHistory } from "../../effects/history.ts";
 import type { PitContext, ReadContext } from "../context.ts";
+import { knownAgent } from "../conversation/known-agent.ts";
+import { callsInFlight, readLifeReport, saidFinished } from "../conversation/life-report.ts";
 import { agentLog } from "../paths.ts";
 import { countOomKills, findOomLine } from "../processes/oom.ts";
 import { type MissionRecord, nextStep, type RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
 import { agentName } from "../start/revive.ts";
-import { classifyEnd, type EndFacts, failedOnItsOwn } from "./classify-end.ts";
+import { type AgentReport, classifyEnd, type EndFacts, failedOnItsOwn } from "./classify-end.ts";
+import { describeCalls } from "./cut-off-calls.ts";
 import { readLogTail } from "./log-tail.ts";
 import { type Pattern, type Search, searchPatterns } from "./match-patterns.ts";
 
@@ -33,6 +37,8 @@ export interface Observations extends KeeperFiles {
   readonly sleptUntilMs?: number | undefined;
 }
 
+type FactsContext = ReadContext & Pick<PitContext, "adapters">;
+
 export interface CollectedFacts extends EndFacts {
   readonly search: Search;
 }
@@ -44,16 +50,18 @@ const FULL_BYTES = 1024 * 1024;
 
 /** The life that the record names has ended. */
 export async function collectFacts(
-  { machine, config }: ReadContext,
+  context: FactsContext,
   record: MissionRecord,
   { life, exit, settings, orphans = 0, sleptUntilMs }: Observations,
 ): Promise<CollectedFacts> {
+  const { machine, config } = context;
   const { oom_kills: oomKillsBefore, log_bytes: logBytes } = record.life!;
   const cell = cellPaths(config, parseMissionId(record.mission));
   const log = agentLog(cell.root);
   const oomKillsNow = countOomKills();
   const logTail = readLogTail(log, TAIL_LINES, { from: logBytes ?? 0 });
   const killed = exit === undefined || exit.signal === "SIGKILL";
+  const report = await readReport(context, record, { exit, settings, logTail });
   return {
     record,
     settings,
@@ -63,8 +71,9 @@ export async function collectFacts(
     lastSignMs: Math.max(modifiedMs(log), modifiedMs(cell.heartbeatFile)),
     logTail,
     search: failedOnItsOwn(record, exit)
-      ? await searchPatterns(logTail, patternsOf(record, settings))
+      ? await searchPatterns(logTail, patternsOf(context, record, settings))
       : NO_SEARCH,
+    report,
     oomKillsNow,
     oomLine:
       killed && life !== undefined && oomKillsNow !== oomKillsBefore
@@ -78,7 +87,7 @@ export async function collectFacts(
 
 /** How a life ended that no pit has handled yet; undefined when one has. */
 export async function previewEnd(
-  context: Pick<PitContext, "machine" | "config" | "settings">,
+  context: FactsContext & Pick<PitContext, "settings">,
   record: MissionRecord,
 ): Promise<RecordedEnd | undefined> {
   if (nextStep(record) !== "record-end") return undefined;
@@ -87,13 +96,56 @@ export async function previewEnd(
 }
 
 /** The user's patterns first, then those of the program that ran: a substitute may be another one. */
-function patternsOf({ agent, life }: MissionRecord, settings: PitSettings): readonly Pattern[] {
-  const program = life?.how === "substitute" ? agentName(life.command) : agent;
-  const own = failurePatterns(program);
+function patternsOf(context: FactsContext, record: MissionRecord, settings: PitSettings): readonly Pattern[] {
+  const { agent, life } = record;
+  const isSubstitute = life?.how === "substitute";
+  const adapter = isSubstitute ? undefined : knownAgent(context, record)?.adapter;
+  const own = adapter?.patterns ?? failurePatterns(isSubstitute ? agentName(life.command) : agent);
   const known = PATTERN_CLASSES.flatMap((each) =>
     (own[each] ?? []).map((pattern) => ({ class: each, pattern })),
   );
   return [...settings.patterns, ...known];
+}
+
+/** What the agent CLI says about its end. */
+async function readReport(
+  context: FactsContext,
+  record: MissionRecord,
+  { exit, settings, logTail }: Pick<CollectedFacts, "exit" | "settings" | "logTail">,
+): Promise<AgentReport | undefined> {
+  const report = readLifeReport(context, record, logTail);
+  if (report === undefined) return undefined;
+  const { agent, hooks, position, session } = report;
+  const { epoch, conversation } = record.life!;
+  const { root } = cellPaths(context.config, parseMissionId(record.mission));
+  const history = openHistory(context.machine, root);
+  const isUnknown =
+    conversation?.how === "resume" && (await saysUnknownSession(agent.adapter, exit?.exitCode, logTail));
+  return {
+    isHeadless: agent.invocation.isHeadless,
+    isFinished: saidFinished(report, conversation?.turn ?? 0),
+    hasTurns: (position?.turn ?? 0) > 0,
+    exitZeroMeansFinished: agent.adapter.exitZeroMeansFinished,
+    failure: hooks.failure,
+    unknownSession: isUnknown ? conversation.session : null,
+    openCalls: await describeCalls(callsInFlight(report), epoch, settings.effectRules, history),
+    session,
+    turn: position?.turn ?? null,
+  };
+}
+
+async function saysUnknownSession(
+  { unknownSession: { exitCodes, patterns } }: Adapter,
+  exitCode: number | null | undefined,
+  logTail: readonly string[],
+): Promise<boolean> {
+  if (exitCode == null || !exitCodes.includes(exitCode)) return false;
+  if (patterns.length === 0) return true;
+  const search = await searchPatterns(
+    logTail,
+    patterns.map((pattern) => ({ class: "permanent", pattern })),
+  );
+  return search.words !== undefined;
 }
 
 function modifiedMs(path: string): number {

@@ -3,6 +3,7 @@
 // the checkpoint: it is retried until it succeeds or the user waives it (INV-10). Starts nothing: reviving is
 // start/revive.ts.
 import { existsSync } from "node:fs";
+import { readSession, writeSession } from "../../agents/session.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import { isKeeperAlive } from "../../cell/life.ts";
 import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
@@ -16,7 +17,8 @@ import {
   takeCheckpoint,
 } from "../../snapshot/operations/checkpoint.ts";
 import { noteStatus, type PitContext } from "../context.ts";
-import { describeEnd } from "../describe.ts";
+import { recordCalls } from "../conversation/record-calls.ts";
+import { describeEnd, describeError } from "../describe.ts";
 import { cgroupProcesses, removeCgroup } from "../processes/cgroup.ts";
 import { identifyLife } from "../processes/members.ts";
 import { refreshDecision } from "../record/pending.ts";
@@ -36,7 +38,7 @@ import {
 import { writeRecord } from "../record/store.ts";
 import type { PitSettings } from "../settings.ts";
 import { findRevivalObstacle } from "../start/find-obstacle.ts";
-import { classifyEnd, describeSkipped } from "./classify-end.ts";
+import { type AgentReport, classifyEnd, describeSkipped } from "./classify-end.ts";
 import { collectFacts, type KeeperFiles, readKeeperFiles } from "./collect-facts.ts";
 import { finishKeeper } from "./finish-keeper.ts";
 import { killOrphans } from "./orphans.ts";
@@ -113,6 +115,7 @@ async function recordEnd(
   const facts = await collectFacts(context, record, { ...files, settings, orphans, sleptUntilMs });
   const end = classifyEnd(facts);
   const ended = endLife(record, end, settings.limits.healthyMs);
+  if (facts.report !== undefined) keepReport(context, ended, facts.report);
   writeRecord(context.machine, context.config, ended);
   // Before the checkpoint, which includes it.
   noteStatus(
@@ -128,6 +131,23 @@ async function recordEnd(
     context.recordEvent({ kind: "alert", mission: record.mission, data: { action: "trouble", reason } });
   }
   return ended;
+}
+
+/**
+ * Before the record and the checkpoint: which session the agent had, and which calls were cut off. On a full disk the record
+ * still has the calls, and a revival writes them to the history.
+ */
+function keepReport({ machine, config, log }: PitContext, record: MissionRecord, report: AgentReport): void {
+  const { root } = cellPaths(config, parseMissionId(record.mission));
+  try {
+    const stored = readSession(root);
+    if (report.session !== null && stored !== undefined && stored.session !== report.session)
+      writeSession(machine, root, { ...stored, session: report.session });
+    crashPoint("pit.exit.session");
+    recordCalls(machine, root, record);
+  } catch (error) {
+    log(`${record.mission}: cannot record the conversation: ${describeError(error)}`);
+  }
 }
 
 /** Returns how many there were. */

@@ -74,8 +74,9 @@ export interface RecordedEnd {
   readonly last_words: readonly string[];
   /** Processes that the agent left behind and that were killed. */
   readonly leftovers: number;
-  /** Tool calls that were running when it ended; absent without an adapter. */
+  /** Tool calls that were running when it ended, and where the conversation was; absent without an adapter. */
   readonly open_calls?: readonly OpenCall[];
+  readonly turn?: number | null;
 }
 
 export interface Evidence {

@@ -75,6 +75,7 @@ export function resumeDocument(facts: ResumeFacts): Record<string, unknown> {
       (sum, run) => sum + run.unknownEffects,
       unknownElsewhere(facts).length,
     ),
+    cut_off_calls: record.end?.open_calls ?? [],
     done_since: facts.doneSince,
     unknown: facts.unknown,
     history_problem: facts.historyProblem,
@@ -82,7 +83,7 @@ export function resumeDocument(facts: ResumeFacts): Record<string, unknown> {
   };
 }
 
-function openFlows({ flows }: ResumeFacts): FlowPosition[] {
+export function openFlows({ flows }: ResumeFacts): FlowPosition[] {
   return flows.filter(({ status }) => status === "in_progress" || status === "blocked");
 }
 
@@ -92,7 +93,7 @@ function openRuns({ runs }: ResumeFacts): RunPosition[] {
   );
 }
 
-/** Unknown effects that no run in the cell has: of flows, and of runs that went back. */
+/** Unknown effects that no run in the cell has: of flows, of agent CLIs, and of runs that went back. */
 function unknownElsewhere({ unknown, runs }: ResumeFacts): EffectNote[] {
   const counted = new Set(runs.filter(({ unknownEffects }) => unknownEffects > 0).map(({ runId }) => runId));
   return unknown.filter(({ source, where }) => source !== "run" || !counted.has(where));
@@ -132,7 +133,7 @@ function effectSections(facts: ResumeFacts): string[] {
     );
   if (elsewhere.length > 0) {
     lines.push(
-      "Check what happened. What did not happen runs again with `lazarus flow once --retry-unknown`.",
+      "Check what happened before you repeat it. A step of a flow runs again with `lazarus flow once --retry-unknown`.",
       "",
       ...effectLines(elsewhere),
     );

@@ -1,19 +1,28 @@
 // Revives an agent: fence, step back to an older checkpoint if so decided, write the resume note, start. The caller holds
 // the mission's lock and has read the desired state under it, so a stop that came first always wins (INV-8).
-import { basename } from "node:path";
+import { basename, join } from "node:path";
+import { resumeNoteFile } from "../../agents/receive-hook.ts";
+import { agentPaths } from "../../cell/agent-paths.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
+import { openHistory } from "../../effects/history.ts";
 import { readFlowPositions } from "../../flow/operations/positions.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
+import { removeFile, replaceFile } from "../../platform/durable.ts";
 import { readJsonFile } from "../../platform/json-file.ts";
 import type { Lock } from "../../platform/lock.ts";
+import type { Machine } from "../../platform/machine.ts";
 import { readRunPositions } from "../../run/stores/positions.ts";
 import type { PitContext } from "../context.ts";
+import { recordCalls } from "../conversation/record-calls.ts";
+import { describeError } from "../describe.ts";
 import { readEffectFacts } from "../effect-facts.ts";
 import type { MissionRecord, RecordedDecision, RecordedLife } from "../record/record.ts";
+import { continueConversation, planResume, type ResumePlan } from "./agent-conversation.ts";
 import { findRevivalObstacle } from "./find-obstacle.ts";
 import { fillPlaceholders } from "./resume-command.ts";
-import { writeResumeNote } from "./resume-note.ts";
+import { type ResumeFacts, writeResumeNote } from "./resume-note.ts";
+import { resumePrompt } from "./resume-prompt.ts";
 import { notStarted, type Prepared, type Started, startAgent } from "./start-agent.ts";
 
 export interface Revival {
@@ -42,7 +51,8 @@ export async function reviveAgent(
   const started = await startAgent(context, record, {
     how: revival.how,
     foreground: revival.foreground === true,
-    prepare: (epoch) => prepareRevival(context, mission, record, revival, epoch),
+    prepare: (epoch, environment) =>
+      prepareRevival(context, mission, record, { ...revival, epoch, environment }),
   });
   context.recordEvent({
     kind: "revival",
@@ -76,34 +86,47 @@ export function reviveAsDecided(
   });
 }
 
+interface NewLife extends Revival {
+  readonly epoch: number;
+  readonly environment: Readonly<Record<string, string>>;
+}
+
 /** Returns the command to start, and why it is not the resume command. */
 async function prepareRevival(
   context: PitContext,
   mission: MissionId,
   record: MissionRecord,
-  { how, stepBackTo, restoredTo = null, heldLock }: Revival,
-  epoch: number,
+  life: NewLife,
 ): Promise<Prepared> {
   const { machine, config } = context;
+  const { how, stepBackTo, restoredTo = null, heldLock, epoch } = life;
   const cell = cellPaths(config, mission);
   const changes = stepBackTo === null ? [] : await stepBack(context, mission, stepBackTo, heldLock);
   crashPoint("pit.revive.stepped-back");
-  writeResumeNote(machine, cell.root, {
+  recordCalls(machine, cell.root, record);
+  const facts: ResumeFacts = {
     record,
     epoch,
     nowMs: machine.clock.nowMs(),
     stepBackTo,
-    restoredTo,
+    restoredTo: restoredTo ?? (stepBackTo === null ? restoredSince(machine, cell.root, record) : null),
     flows: readFlowPositions(cell.root),
     runs: readRunPositions(cell.root),
     ...readEffectFacts(machine, cell.root),
     changes: changes.slice(0, CHANGES_LISTED),
     changesInAll: changes.length,
-  });
+  };
+  writeResumeNote(machine, cell.root, facts);
   crashPoint("pit.revive.noted");
   const name = how === "substitute" ? "substitute" : "resume_command";
   const template = record[name];
-  if (template === null) return { command: record.command };
+  const conversation = await planConversation(context, mission, facts, life.environment);
+  // The note reaches the model one way only: as the prompt, or by its hook where the user's own command line has no place.
+  deliverByHook(context, mission, template === null ? undefined : conversation?.note);
+  if (template === null)
+    return conversation === undefined
+      ? { command: record.command }
+      : await continueConversation(context, record, conversation.plan, conversation.note, epoch);
   const filled = fillPlaceholders(template, {
     mission,
     cell: cell.root,
@@ -114,6 +137,71 @@ async function prepareRevival(
   if ("command" in filled) return filled;
   const note = `started with its start command, since ${name} cannot be used: ${filled.refused}`;
   return { command: record.command, note };
+}
+
+/** How the agent's own conversation goes on, and what the model is told; undefined without an adapter. */
+async function planConversation(
+  context: PitContext,
+  mission: MissionId,
+  facts: ResumeFacts,
+  environment: NewLife["environment"],
+): Promise<{ readonly plan: ResumePlan; readonly note: string } | undefined> {
+  const { record } = facts;
+  const plan = planResume(context, record, environment);
+  if (plan === undefined) return undefined;
+  const { adapter, invocation } = plan.agent;
+  const conversation = {
+    how: plan.problem === null ? ("resume" as const) : ("restart" as const),
+    problem: plan.problem,
+    turn: plan.position?.turn ?? null,
+    turnAtEnd: record.end?.turn ?? null,
+    isWaiting: !invocation.isHeadless && plan.position?.isFinished === true,
+    placeholder: adapter.placeholder,
+    damagedLines: plan.position?.damagedLines ?? 0,
+    changedSince: await listChanges(context, mission, facts),
+  };
+  const handoff = join(cellPaths(context.config, mission).artifacts, "handoff.md");
+  return { plan, note: resumePrompt(facts, conversation, handoff) };
+}
+
+/** Undefined: nothing is to be delivered, and what an earlier life left is removed. */
+function deliverByHook({ machine, config }: PitContext, mission: MissionId, note: string | undefined): void {
+  const file = resumeNoteFile(agentPaths(config, mission).directory);
+  if (note === undefined) removeFile(machine.disk, file);
+  else replaceFile(machine.disk, file, note);
+}
+
+/** The checkpoint that the whole cell was restored to after the last life; null when it was not. */
+function restoredSince(machine: Machine, cellRoot: string, { end }: MissionRecord): string | null {
+  try {
+    const last = openHistory(machine, cellRoot)
+      .read()
+      .restores.findLast(({ position }) => position !== null);
+    return last !== undefined && last.timeMs > (end?.at_ms ?? 0) ? last.checkpoint : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Nobody changes files in the moment between a crash and the revival. */
+const UNCHANGED_MS = 5000;
+
+/** Paths in the worktree that changed after the checkpoint of the last life. A problem is not worth a failed revival. */
+async function listChanges(
+  context: PitContext,
+  mission: MissionId,
+  { record, nowMs, stepBackTo, restoredTo = null }: ResumeFacts,
+): Promise<string[]> {
+  const { end, scene } = record;
+  if (stepBackTo !== null || restoredTo !== null || !scene?.checkpoint) return [];
+  if (nowMs - (end?.noticed_ms ?? 0) < UNCHANGED_MS) return [];
+  try {
+    const { changesSince } = await import("../../snapshot/operations/changes-since.ts");
+    return await changesSince(context.openMission(mission), scene.checkpoint, "worktree/");
+  } catch (error) {
+    context.log(`${mission}: cannot tell what has changed since: ${describeError(error)}`);
+    return [];
+  }
 }
 
 /** Restores an older checkpoint in place. Returns what could not be restored exactly, then what changed. */

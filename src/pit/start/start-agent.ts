@@ -19,6 +19,7 @@ import { noteStatus, type PitContext } from "../context.ts";
 import { agentLog } from "../paths.ts";
 import { createCgroup } from "../processes/cgroup.ts";
 import { countOomKills } from "../processes/oom.ts";
+import type { LifeConversation } from "../record/conversation.ts";
 import { type Environment, writeEnvironment } from "../record/environment.ts";
 import { beginLife, type MissionRecord, type RecordedLife } from "../record/record.ts";
 import { fenceEarlierLives, writeRecord } from "../record/store.ts";
@@ -35,13 +36,16 @@ export interface StartRequest {
   /** The environment of a life that a user starts, to be kept for later lives; null: nothing is kept. */
   readonly environment?: Environment | null;
   /** Runs between fence and start, when no earlier life can write any more. */
-  prepare(epoch: number): Promise<Prepared> | Prepared;
+  prepare(epoch: number, environment: Readonly<Record<string, string>>): Promise<Prepared> | Prepared;
 }
 
 export interface Prepared {
   readonly command: readonly string[];
   /** What the user should know about the choice of the command. */
   readonly note?: string;
+  /** Variables that the agent's adapter adds. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly conversation?: LifeConversation;
 }
 
 export interface Started {
@@ -93,7 +97,7 @@ export async function startAgent(
     if (existsSync(directory)) sweepTemporaries(machine.disk, directory, isWriter);
   const epoch = fenceEarlierLives(machine, config, mission);
   crashPoint("pit.start.fenced");
-  const { command, note } = await request.prepare(epoch);
+  const { command, note, conversation, env: added } = await request.prepare(epoch, env);
   const token = Buffer.from(machine.ids.bytes(TOKEN_BYTES)).toString("hex");
   const begun = beginLife(record, {
     epoch,
@@ -103,6 +107,7 @@ export async function startAgent(
     oom_kills: countOomKills(),
     log_bytes: statSync(agentLog(cell.root), { throwIfNoEntry: false })?.size ?? 0,
     ...(note === undefined ? {} : { note }),
+    ...(conversation === undefined ? {} : { conversation }),
     token,
     cgroup: createCgroup(token) ?? null,
     foreground: request.foreground ? machine.processes.self() : null,
@@ -117,7 +122,7 @@ export async function startAgent(
     foreground: request.foreground === true,
     lifeLock,
     settings,
-    env,
+    env: { ...env, ...added },
   });
   crashPoint("pit.start.spawned");
   return await waitForLife(context, begun, keeper);

@@ -1,4 +1,5 @@
 // Opens the pit context for the commands about agents.
+import { resolve } from "node:path";
 import { openPitContext, type PitContext } from "../../../pit/context.ts";
 import { VERSION } from "../../../platform/version.ts";
 import type { CliContext } from "../../context.ts";
@@ -10,6 +11,7 @@ export function openCliPitContext(context: CliContext): PitContext {
     version: VERSION,
     environment: context.surroundings.env,
     cwd: context.surroundings.cwd,
+    program: [process.execPath, ...(process.argv[1] === undefined ? [] : [resolve(process.argv[1])])],
     log: (line) => context.say(line),
     warn: (line) => context.warn(line),
   });

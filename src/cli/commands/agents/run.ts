@@ -1,6 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { initCell } from "../../../cell/init.ts";
+import { recognizeAgent } from "../../../pit/conversation/known-agent.ts";
 import { describeDecision } from "../../../pit/death/why.ts";
 import { describeEnd } from "../../../pit/describe.ts";
 import {
@@ -61,6 +62,7 @@ export const command = defineCommand({
     "env-file": { type: "text", value: "FILE", summary: "set variables from lines of NAME=VALUE" },
     "no-env": { type: "flag", summary: "do not keep the environment for revivals" },
     replace: { type: "flag", summary: "replace an agent that is due to be revived" },
+    "no-adapter": { type: "flag", summary: "do not look after the conversation of a known agent" },
     name: { type: "text", value: "NAME", summary: "agent name in the settings (default: its program)" },
     cwd: { type: "text", value: "DIR", summary: "working directory (default: the cell's worktree)" },
     repo: { type: "text", value: "URL|PATH", summary: "clone this repository into a new cell's worktree" },
@@ -116,7 +118,11 @@ export const command = defineCommand({
       stall_seconds: options.stall ?? null,
     };
     const keeping = describeKept(kept, env);
-    if (!options.detach) context.say(keeping);
+    const agent = options["no-adapter"] ? undefined : recognizeAgent(pitContext, rest)?.adapter.name;
+    if (!options.detach) {
+      context.say(keeping);
+      if (agent !== undefined) context.say(`conversation of ${agent}: saved, and continued after a crash`);
+    }
     // Installed before the agent starts, so that no signal is lost.
     const { isInteractive } = context.terminal;
     const { clock } = context.machine;
@@ -127,6 +133,7 @@ export const command = defineCommand({
       replace: options.replace,
       environment: kept,
       baseline: !options["no-baseline"],
+      adapter: !options["no-adapter"],
     });
     reportBaseline(context, mission, started.baseline);
     if (relay !== undefined) {
@@ -146,6 +153,9 @@ export const command = defineCommand({
     if (pid === null) context.say(`it exited immediately; see: lazarus why ${mission}`);
     else context.say(`${mission} is running (process ${pid}); follow it with: lazarus logs -f ${mission}`);
     context.say(keeping);
+    const { conversation } = started.record.life!;
+    if (conversation !== undefined)
+      context.say(`conversation of ${agent}: session ${conversation.session ?? "of its own choice"}`);
     if (pitOwner(pitContext) === undefined)
       context.say("no pit is running, so a crash is handled only after one is started: lazarus pit");
     return 0;

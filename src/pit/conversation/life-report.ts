@@ -1,0 +1,81 @@
+// What an agent CLI left about its last life: the reports of its hooks, and its transcript. Only reads, so that `why` sees
+// what the pit sees.
+import type { Adapter, Place, Position, ToolCall } from "../../agents/adapter.ts";
+import { createSessionReader } from "../../agents/conversation/source.ts";
+import { type HookSummary, readHookLines, summarizeHooks } from "../../agents/hook-lines.ts";
+import { readPlace } from "../../agents/place.ts";
+import { readSession } from "../../agents/session.ts";
+import { agentPaths } from "../../cell/agent-paths.ts";
+import { cellPaths } from "../../cell/layout.ts";
+import { parseMissionId } from "../../cell/mission-id.ts";
+import type { PitContext } from "../context.ts";
+import type { MissionRecord } from "../record/record.ts";
+import { type KnownAgent, knownAgent } from "./known-agent.ts";
+
+export interface LifeReport {
+  readonly agent: KnownAgent;
+  readonly hooks: HookSummary;
+  /** Some agents have hooks for the end of a turn only. */
+  readonly hooksReportCalls: boolean;
+  /** Null when the agent has not been heard of. */
+  readonly session: string | null;
+  /** Null when there is no transcript. */
+  readonly position: Position | null;
+}
+
+/** Undefined for a life that was not started through an adapter. `log`: the end of its output. */
+export function readLifeReport(
+  context: Pick<PitContext, "config" | "adapters">,
+  record: MissionRecord,
+  log: readonly string[],
+): LifeReport | undefined {
+  const { life, mission } = record;
+  const agent = life?.conversation === undefined ? undefined : knownAgent(context, record);
+  if (life == null || agent === undefined) return undefined;
+  const { directory } = agentPaths(context.config, mission);
+  const lines = readHookLines(directory, life.epoch);
+  const hooks = summarizeHooks(lines);
+  const place = readPlace(directory);
+  const { root } = cellPaths(context.config, parseMissionId(mission));
+  const named = [hooks.session, readSession(root)?.session, ...sessionsInOutput(agent.adapter, log)];
+  const known = named.find((id): id is string => id != null && agent.adapter.isSessionId(id));
+  const session = known ?? (place && newestSession(agent.adapter, place, life.started_ms)) ?? null;
+  const position =
+    session === null || place === undefined ? null : readPosition(agent.adapter, place, session);
+  const hooksReportCalls = lines.some(({ kind }) => kind === "tool-start");
+  return { agent, hooks, hooksReportCalls, session, position };
+}
+
+function sessionsInOutput({ sessionInOutput }: Adapter, log: readonly string[]): (string | null)[] {
+  return sessionInOutput === undefined ? [] : log.map(sessionInOutput);
+}
+
+/** The newest session of the agent's directory; undefined when there is none. */
+export function newestSession(adapter: Adapter, place: Place, sinceMs: number): string | undefined {
+  return adapter.findSessions(place, sinceMs, createSessionReader(adapter, place)).at(-1);
+}
+
+/** How far a conversation is; null when there is no transcript. */
+export function readPosition(adapter: Adapter, place: Place, session: string): Position | null {
+  const reader = createSessionReader(adapter, place);
+  const files = adapter.sessionFiles(place, session, reader);
+  if (files.length === 0) return null;
+  return adapter.transcript.position(
+    files.map(({ name, path }) => ({ name, text: reader.head(path, Number.MAX_SAFE_INTEGER) ?? "" })),
+  );
+}
+
+/** The agent said in this life that it is done: the transcript alone may be that of an earlier life. */
+export function saidFinished({ hooks, position }: LifeReport, turnBefore: number): boolean {
+  if (hooks.lastEventMs !== null && hooks.isFinished) return true;
+  if (hooks.failure !== null || hooks.openCalls.length > 0) return false;
+  return position?.isFinished === true && position.turn > turnBefore;
+}
+
+/**
+ * Calls without an end. Hooks know when a call really started and ended, and a transcript may be written later; an agent
+ * without hooks has only the transcript.
+ */
+export function callsInFlight({ hooks, hooksReportCalls, position }: LifeReport): readonly ToolCall[] {
+  return hooksReportCalls ? hooks.openCalls : (position?.open ?? []);
+}

@@ -1,0 +1,41 @@
+// Writes tool calls that were cut off to the effect history: as unknown, or as what the user says about them (INV-5).
+import { openHistory } from "../../effects/history.ts";
+import type { Machine } from "../../platform/machine.ts";
+import type { CallOutcome } from "../record/conversation.ts";
+import type { MissionRecord } from "../record/record.ts";
+
+const STATES = { done: "done", "not-done": "withdrawn", unknown: "unknown" } as const;
+
+/** Writes what is known about the calls of the last life, unless the history says so already. */
+export function recordCalls(machine: Machine, cellRoot: string, { adapter, end }: MissionRecord): void {
+  if (end?.open_calls === undefined || end.open_calls.length === 0) return;
+  const history = openHistory(machine, cellRoot);
+  for (const { id, tool, summary, outcome } of end.open_calls) {
+    const state = STATES[outcome ?? "unknown"];
+    if (history.find("call", id)?.state === state) continue;
+    history.append({
+      source: "call",
+      state,
+      id,
+      attempt: 1,
+      name: tool,
+      where: adapter ?? "",
+      what: summary,
+      epoch: end.epoch,
+    });
+  }
+}
+
+/** The user's answer about calls that were cut off: all of them, or one by its number. */
+export function answerCalls(
+  record: MissionRecord,
+  answers: readonly { readonly index: number | null; readonly outcome: CallOutcome }[],
+): MissionRecord {
+  const { end } = record;
+  if (end?.open_calls === undefined) return record;
+  const open_calls = end.open_calls.map((call, index) => {
+    const answer = answers.findLast((each) => each.index === null || each.index === index);
+    return answer === undefined ? call : { ...call, outcome: answer.outcome };
+  });
+  return { ...record, end: { ...end, open_calls } };
+}

@@ -1,0 +1,171 @@
+// Starts, resumes or restarts the conversation of an agent CLI: which session, which arguments, which hooks. The session is
+// on disk before the record names the life, and both before the agent runs: after a kill in between, the next life finds a
+// session without a transcript and starts over (INV-4). The user's command is kept as it was typed; nothing that an agent can
+// write becomes an option or a program (INV-11).
+import { dirname, join } from "node:path";
+import type { Place, Position } from "../../agents/adapter.ts";
+import { writePlace } from "../../agents/place.ts";
+import { readSession } from "../../agents/session.ts";
+import { agentPaths } from "../../cell/agent-paths.ts";
+import { cellPaths } from "../../cell/layout.ts";
+import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { makeDirectory, replaceFile } from "../../platform/durable.ts";
+import type { IdSource } from "../../platform/ids.ts";
+import type { PitContext } from "../context.ts";
+import { commandWith, type KnownAgent, knownAgent, placeOf } from "../conversation/known-agent.ts";
+import { newestSession, readPosition } from "../conversation/life-report.ts";
+import { claimSession, currentSession } from "../conversation/session-claim.ts";
+import type { MissionRecord } from "../record/record.ts";
+import type { Prepared } from "./start-agent.ts";
+
+export type AgentEnvironment = Readonly<Record<string, string>>;
+
+/** The first life of a command: as typed, with a session of its own and our hooks. */
+export async function startConversation(
+  context: PitContext,
+  record: MissionRecord,
+  epoch: number,
+  environment: AgentEnvironment,
+): Promise<Prepared> {
+  const agent = knownAgent(context, record);
+  if (agent === undefined) return { command: record.command };
+  const { place, added } = placeOf(context, record, agent, environment);
+  const session = firstSession(agent, place, context.machine.ids);
+  await claim(context, record, agent, session, epoch);
+  const { adapter, line } = agent;
+  // A session that the user continues has turns that are not this life's.
+  const before = session === null ? null : readPosition(adapter, place, session);
+  return {
+    ...withHooks(context, record, { agent, place, added }, adapter.start(line.args, session)),
+    conversation: { adapter: adapter.name, session, how: "start", turn: before?.turn ?? 0 },
+  };
+}
+
+/** The user's own, else a new one where the agent takes it; null where it makes its own. */
+function firstSession({ adapter, invocation }: KnownAgent, place: Place, ids: IdSource): string | null {
+  const { session } = invocation;
+  if (session === "newest") return newestSession(adapter, place, 0) ?? null;
+  if (session !== null) return session.id;
+  return adapter.sessionIds === "chosen" ? randomUuid(ids) : null;
+}
+
+export interface ResumePlan {
+  readonly agent: KnownAgent;
+  readonly place: Place;
+  readonly added: AgentEnvironment;
+  readonly session: string | null;
+  readonly position: Position | null;
+  /** Why the conversation cannot be continued; null when it can. */
+  readonly problem: string | null;
+}
+
+/** How the next life gets its conversation. Undefined without an adapter. Only reads. */
+export function planResume(
+  context: PitContext,
+  record: MissionRecord,
+  environment: AgentEnvironment,
+): ResumePlan | undefined {
+  const agent = knownAgent(context, record);
+  if (agent === undefined) return undefined;
+  const { place, added } = placeOf(context, record, agent, environment);
+  const session = currentSession(context.config, record, agent.adapter);
+  const position = session === null ? null : readPosition(agent.adapter, place, session);
+  const problem = findProblem(record, agent, session, position);
+  return { agent, place, added, session, position, problem };
+}
+
+function findProblem(
+  { end }: MissionRecord,
+  { adapter, line }: KnownAgent,
+  session: string | null,
+  position: Position | null,
+): string | null {
+  if (session === null) return "its session is not known";
+  if (end?.evidence.some(({ kind }) => kind === "unknown-session"))
+    return `${adapter.name} does not know the session ${session}`;
+  if (position === null) return `there is no transcript of the session ${session}`;
+  if (adapter.resume(line.args, session, "") === null) return "its command line cannot be resumed";
+  return null;
+}
+
+/** The life after a death: resumes the conversation, or starts over, with the note as the prompt. */
+export async function continueConversation(
+  context: PitContext,
+  record: MissionRecord,
+  plan: ResumePlan,
+  note: string,
+  epoch: number,
+): Promise<Prepared> {
+  const { agent, position, problem } = plan;
+  const { adapter, line } = agent;
+  const resumed = problem === null ? adapter.resume(line.args, plan.session!, note) : null;
+  // An id that was used before is refused by some agents, even if there is no transcript.
+  const fresh = adapter.sessionIds === "chosen" ? randomUuid(context.machine.ids) : null;
+  const session = resumed === null ? fresh : plan.session;
+  await claim(context, record, agent, session, epoch);
+  const args = resumed ?? adapter.restart(line.args, session, note);
+  return {
+    ...withHooks(context, record, plan, args),
+    conversation: {
+      adapter: adapter.name,
+      session,
+      how: resumed === null ? "restart" : "resume",
+      turn: resumed === null ? 0 : (position?.turn ?? 0),
+    },
+    note:
+      resumed === null
+        ? `started over with a new conversation of ${adapter.name}: ${problem ?? "it cannot be resumed"}`
+        : `resumed the conversation of ${adapter.name} at turn ${position?.turn ?? 0} (session ${session})`,
+  };
+}
+
+/** A session that goes on keeps its beginning, so that its transcript is found. */
+async function claim(
+  context: PitContext,
+  record: MissionRecord,
+  { adapter }: KnownAgent,
+  session: string | null,
+  epoch: number,
+): Promise<void> {
+  const mission = parseMissionId(record.mission);
+  const stored = readSession(cellPaths(context.config, mission).root);
+  const isSame = session !== null && stored?.adapter === adapter.name && stored.session === session;
+  await claimSession(context, mission, adapter, {
+    format: 1,
+    adapter: adapter.name,
+    session,
+    since_epoch: isSame ? Math.min(stored.since_epoch, epoch) : epoch,
+    since_ms: isSame ? stored.since_ms : context.machine.clock.nowMs(),
+  });
+  crashPoint("pit.start.session");
+}
+
+/** Writes what the agent's hooks need, and where its conversation is. */
+function withHooks(
+  { machine, config, program }: PitContext,
+  { mission }: Pick<MissionRecord, "mission">,
+  { agent, place, added }: Pick<ResumePlan, "agent" | "place" | "added">,
+  args: readonly string[],
+): Pick<Prepared, "command" | "env"> {
+  const { directory } = agentPaths(config, mission as MissionId);
+  writePlace(machine, directory, place);
+  const { perRun } = agent.adapter.hooks;
+  if (perRun === null || program === undefined) return { command: commandWith(agent, args), env: added };
+  const hooks = join(directory, "hooks");
+  const setup = perRun([...program, "hook", agent.adapter.name], hooks);
+  for (const { name, text } of setup.files) {
+    makeDirectory(machine.disk, dirname(join(hooks, name)));
+    replaceFile(machine.disk, join(hooks, name), text);
+  }
+  // Hooks that the user has installed as well stay silent.
+  const env = { ...added, ...setup.env, LAZARUS_HOOKS: "run" };
+  return { command: commandWith(agent, setup.args, args), env };
+}
+
+function randomUuid(ids: IdSource): string {
+  const bytes = ids.bytes(16);
+  const hex = Buffer.from(bytes).toString("hex");
+  const variant = ((bytes[8]! & 0x3f) | 0x80).toString(16);
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(18, 20)}-${hex.slice(20)}`;
+}
