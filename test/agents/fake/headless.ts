@@ -1,0 +1,14 @@
+// How each agent is started without a terminal, for tests with fake and with real ones.
+
+export interface Headless {
+  readonly args: (prompt: string) => readonly string[];
+  /** Variables without which it refuses to start. */
+  readonly key: Readonly<Record<string, string>>;
+}
+
+export const HEADLESS: Readonly<Record<string, Headless>> = {
+  claude: {
+    args: (prompt) => ["-p", prompt, "--allowedTools", "Bash", "Write"],
+    key: { ANTHROPIC_API_KEY: "dummy" },
+  },
+};
