@@ -1,6 +1,6 @@
 // Connections to PostgreSQL: a pool that survives a server restart, migrations under an advisory lock, and clear errors.
 // `pg` is an optional peer dependency, loaded only here.
-import type { PoolClient, PoolConfig, QueryResultRow } from "pg";
+import type { Client, PoolClient, PoolConfig, QueryResultRow } from "pg";
 import type { Clock } from "./clock.ts";
 import { LazarusError } from "./errors.ts";
 
@@ -26,6 +26,14 @@ export interface PostgresPool extends AsyncDisposable {
     values: readonly unknown[],
   ): Promise<QueryResult<Row>>;
   inTransaction<T>(work: (client: PoolClient) => Promise<T>): Promise<T>;
+  /** Calls `hear` with each NOTIFY on a channel, on a connection of its own, until that breaks or the signal aborts. */
+  listen(channel: string, listener: NotifyListener, signal: AbortSignal): Promise<void>;
+}
+
+export interface NotifyListener {
+  /** From now on nothing is missed. */
+  ready(): void;
+  hear(payload: string): void;
 }
 
 export interface QueryResult<Row> {
@@ -148,10 +156,32 @@ export async function openPostgresPool(
         return { rows: result.rows, count: result.rowCount ?? 0, repeated };
       }),
     inTransaction,
+    listen: (channel, listener, signal) => listen(new pg.Client(config), channel, listener, signal),
     async [Symbol.asyncDispose]() {
       await pool.end();
     },
   };
+}
+
+async function listen(
+  client: Client,
+  channel: string,
+  { ready, hear }: NotifyListener,
+  signal: AbortSignal,
+): Promise<void> {
+  const ended = new Promise<void>((resolve) => {
+    for (const event of ["error", "end"] as const) client.on(event, () => resolve());
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+  client.on("notification", ({ payload }) => hear(payload ?? ""));
+  try {
+    await client.connect();
+    await client.query(`LISTEN ${channel}`);
+    ready();
+    if (!signal.aborted) await ended;
+  } finally {
+    await client.end().catch(() => {});
+  }
 }
 
 async function migrate(client: PoolClient, schema: string, spec: PostgresSpec, place: string): Promise<void> {

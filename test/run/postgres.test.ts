@@ -4,9 +4,12 @@ import { join } from "node:path";
 import { jsonSchema } from "ai";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { systemClock } from "../../src/platform/clock.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
 import { openPostgresPool } from "../../src/platform/postgres.ts";
 import { createExecutor } from "../../src/run/index.ts";
-import { openPostgresRunStore } from "../../src/run/stores/postgres.ts";
+import { openPostgresJournal } from "../../src/run/journal/postgres.ts";
+import { openPostgresRunStore, RUN_TABLES } from "../../src/run/stores/postgres.ts";
+import { journalConformance } from "../../src/testing/journal-conformance.ts";
 import { runStoreConformance } from "../../src/testing/run-store-conformance.ts";
 import { type PostgresServer, SOCKET_NAME, startPostgres } from "./postgres-server.ts";
 import { createScriptedModel } from "./scripted-model.ts";
@@ -25,6 +28,14 @@ runStoreConformance({ describe, test }, "PostgreSQL", async () => {
   const schema = `s${++schemas}`;
   return {
     open: (options) => openPostgresRunStore(shared, { ...options, schema, maxConnections: 2 }),
+    dispose: async () => {},
+  };
+});
+
+journalConformance({ describe, test }, "PostgreSQL", async () => {
+  const schema = `j${++schemas}`;
+  return {
+    open: () => openPostgresJournal(systemMachine, shared, RUN_TABLES, { schema, maxConnections: 3 }),
     dispose: async () => {},
   };
 });

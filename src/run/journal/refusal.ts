@@ -12,6 +12,14 @@ export function unprovable(runId: string, found: number, steps: number): Lazarus
   );
 }
 
+/** A run that was claimed or decided on since a plan saw it. Throwing it rolls the prune back. */
+export function claimedMeanwhile(runId: string): LazarusError {
+  return new LazarusError("RUN_BUSY", `run ${runId} was claimed while it was pruned; nothing was pruned`, {
+    hint: "run the same command again",
+    details: { runId },
+  });
+}
+
 /** The error for a refused write. */
 export function journalRefusal(
   verdict: Exclude<JournalVerdict, "written">,

@@ -23,12 +23,9 @@ import type {
   LeaseClaim,
   Settlement,
 } from "./journal.ts";
-import { createListeners } from "./listeners.ts";
 import { applyPrune, entriesOf } from "./sqlite-lineage.ts";
+import { createNews } from "./sqlite-news.ts";
 import { findHead, prepareOnce, putEntries, type Statements, toHead, toWait } from "./sqlite-rows.ts";
-
-/** How soon a change by another process is noticed. */
-const POLL_MS = 25;
 
 /** Opens or creates the database at `path` (mode 0600) and migrates it. */
 export function openSqliteJournal(machine: Machine, path: string, spec: DatabaseSpec): Journal {
@@ -46,18 +43,15 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
   };
   const read = <T>(work: () => T): Promise<T> => attempt(() => whenUnlocked(machine.clock, work));
   const version = database.prepare("PRAGMA data_version");
-  const listeners = createListeners(machine.clock, {
-    everyMs: POLL_MS,
-    readVersion: () => (database.isOpen ? Number(version.get()?.data_version) : -1),
-  });
+  const news = createNews(machine.clock, () => (database.isOpen ? Number(version.get()?.data_version) : -1));
   const write = async <T>(runId: string, work: () => T, sync: Sync = "full"): Promise<T> => {
     const result = await attempt(() => group.run(work, sync));
-    listeners.changed(runId);
+    news.changed(runId);
     return result;
   };
   const signal = async <T>(runId: string, work: () => T): Promise<T> => {
     const result = await write(runId, work);
-    listeners.signalled(runId);
+    news.signalled(runId);
     return result;
   };
   return {
@@ -90,14 +84,14 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
     readParts: (runId, step, from) => read(() => readParts(sql, runId, step, from)),
     changed: async (runId, afterSeq, abort) => {
       const head = await read(() => findHead(sql, runId));
-      if (head !== undefined && head.seq <= afterSeq) await listeners.onChange(runId, abort);
+      if (head !== undefined && head.seq <= afterSeq) await news.onChange(runId, abort);
     },
-    signalled: (runId, abort) => listeners.onSignal(runId, abort),
+    signalled: (runId, abort) => news.onSignal(runId, abort),
     settle: (settlement) => write(settlement.runId, () => settle(sql, settlement)),
     prune: (decide) => attempt(() => group.run(() => applyPrune(sql, decide))),
     sizeBytes: async () => sizeOf(path) + sizeOf(`${path}-wal`),
     async [Symbol.asyncDispose]() {
-      listeners[Symbol.dispose]();
+      news[Symbol.dispose]();
       if (database.isOpen) database.close();
     },
   };

@@ -2,6 +2,8 @@
 // edited. A save is one statement, hence one round trip and one commit: it checks the epoch, updates the head, and
 // appends messages and ledger entries, or does nothing.
 
+import { PG_JOURNAL_TABLES } from "../journal/postgres-schema.ts";
+
 /** Migration n upgrades version n to n + 1. */
 export const PG_MIGRATIONS: readonly string[] = [
   `
@@ -73,6 +75,7 @@ export const PG_MIGRATIONS: readonly string[] = [
   );
   `,
   "ALTER TABLE %.head ADD COLUMN deaths integer NOT NULL DEFAULT 0",
+  PG_JOURNAL_TABLES,
 ];
 
 const RUN_COLUMNS = `

@@ -9,7 +9,8 @@ import type { RunStore } from "../store/store.ts";
 import { diagnoseWrite } from "../store/verdict.ts";
 import { PG_MIGRATIONS, PG_SQL } from "./postgres-schema.ts";
 
-const TABLES = { what: "the run store", component: "run", migrations: PG_MIGRATIONS };
+/** The tables of runs, for everything that opens them. */
+export const RUN_TABLES = { what: "the run store", component: "run", migrations: PG_MIGRATIONS };
 
 /** Opens a store in the database at `connection` (postgres://…). */
 export async function openPostgresRunStore(
@@ -26,7 +27,7 @@ export async function openPostgresBackend(
   connection: string,
   options: PostgresOptions = {},
 ): Promise<RunBackend> {
-  const pool = await openPostgresPool(machine.clock, connection, TABLES, options);
+  const pool = await openPostgresPool(machine.clock, connection, RUN_TABLES, options);
   const query = <Row extends object>(name: keyof typeof PG_SQL, ...values: readonly unknown[]) =>
     pool.query<Row>(name, PG_SQL[name], values);
   const readRun = async (runId: string) => (await query<RunRow>("readRun", runId)).rows[0];

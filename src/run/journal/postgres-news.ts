@@ -1,0 +1,79 @@
+// News of runs in PostgreSQL. Signals (messages, answers, requests to cancel) come by NOTIFY on one connection that is
+// opened when somebody first waits; when it breaks, everybody is woken, because a signal may have been lost. Changes of
+// followed runs are polled, all of them with one query.
+import type { Clock } from "../../platform/clock.ts";
+import type { PostgresPool } from "../../platform/postgres.ts";
+import { createWaiting } from "./waiting.ts";
+
+export interface News extends AsyncDisposable {
+  /** For NOTIFY; the payload is the id of a run. */
+  readonly channel: string;
+  /** This process has changed the run. */
+  changed(runId: string): void;
+  onChange(runId: string, signal: AbortSignal): Promise<void>;
+  onSignal(runId: string, signal: AbortSignal): Promise<void>;
+}
+
+/** What differs when a run has changed. */
+export interface RunVersion {
+  readonly id: string;
+}
+
+const POLL_MS = 50;
+
+export function createNews(
+  clock: Clock,
+  pool: PostgresPool,
+  readVersions: (runIds: readonly string[]) => Promise<readonly RunVersion[]>,
+): News {
+  const channel = `${pool.schema}_run_signal`;
+  const changes = createWaiting();
+  const signals = createWaiting();
+  const disposed = new AbortController();
+  let polling: Promise<void> | undefined;
+  let listening: Promise<void> | undefined;
+
+  const poll = async () => {
+    const seen = new Map<string, string>();
+    while (changes.runIds.length > 0 && !disposed.signal.aborted) {
+      // While the server is unreachable, nothing is known to have changed.
+      const rows = await readVersions(changes.runIds).catch(() => []);
+      for (const row of rows) {
+        const version = JSON.stringify(row);
+        const before = seen.get(row.id);
+        seen.set(row.id, version);
+        if (before !== undefined && before !== version) changes.wake(row.id);
+      }
+      await clock.sleep(POLL_MS, disposed.signal);
+    }
+    polling = undefined;
+  };
+  // A signal may have been sent before the connection listened.
+  const listener = { ready: signals.wakeAll, hear: signals.wake };
+  const listenForSignals = async () => {
+    while (!disposed.signal.aborted) {
+      await pool.listen(channel, listener, disposed.signal).catch(() => {});
+      signals.wakeAll();
+      await clock.sleep(POLL_MS, disposed.signal);
+    }
+  };
+  const until = (signal: AbortSignal) => AbortSignal.any([signal, disposed.signal]);
+  return {
+    channel,
+    changed: changes.wake,
+    async onChange(runId, signal) {
+      const done = changes.wait(runId, until(signal));
+      polling ??= poll();
+      await done;
+    },
+    async onSignal(runId, signal) {
+      const done = signals.wait(runId, until(signal));
+      listening ??= listenForSignals();
+      await done;
+    },
+    async [Symbol.asyncDispose]() {
+      disposed.abort();
+      await Promise.all([polling, listening]);
+    },
+  };
+}

@@ -1,0 +1,257 @@
+// The journal in PostgreSQL, for many hosts. The writes of all runs that wait at the same time are one statement and one
+// commit, each run fenced by its epoch and position (INV-4). While the server is unreachable, calls wait and retry; a
+// repeated write is applied once. Messages, answers and requests to cancel are announced with NOTIFY; followers poll,
+// because a NOTIFY for every write would serialize all commits.
+import type { PoolClient } from "pg";
+import type { Machine } from "../../platform/machine.ts";
+import { openPostgresPool, type PostgresOptions, type PostgresSpec } from "../../platform/postgres.ts";
+import { verdictOf } from "./head.ts";
+import type {
+  EntryRow,
+  HeadRow,
+  InboxRow,
+  Journal,
+  JournalPrunePlan,
+  JournalVerdict,
+  JournalWrite,
+  Lineage,
+  StoredEntry,
+  WaitRow,
+} from "./journal.ts";
+import { createNews, type RunVersion } from "./postgres-news.ts";
+import { entryArrays, headValues, toHead, writeArrays } from "./postgres-rows.ts";
+import { PG_JOURNAL_SQL } from "./postgres-schema.ts";
+import { claimedMeanwhile, unprovable } from "./refusal.ts";
+import { createWriteBatches } from "./write-batch.ts";
+
+type Name = keyof typeof PG_JOURNAL_SQL;
+type Query = <Row extends object>(
+  name: Name,
+  ...values: readonly unknown[]
+) => Promise<{ rows: Row[]; count: number; repeated: boolean }>;
+/** The same inside a transaction. */
+type Run = (name: Name, ...values: readonly unknown[]) => Promise<{ rows: never[]; rowCount: number | null }>;
+type KeyedHead = HeadRow & { readonly key: number };
+
+/** More in flight shortens no wait on one server, fewer leaves it idle while a reply travels. */
+const BATCHES_UNDER_WAY = 2;
+const BATCH_LIMIT = 200;
+const ENDED: readonly string[] = ["completed", "failed", "cancelled", "timeout", "killed", "stub"];
+
+/** Connects and migrates. */
+export async function openPostgresJournal(
+  machine: Machine,
+  connection: string,
+  spec: PostgresSpec,
+  options: PostgresOptions = {},
+): Promise<Journal> {
+  const pool = await openPostgresPool(machine.clock, connection, spec, options);
+  const query: Query = (name, ...values) => pool.query(`journal.${name}`, PG_JOURNAL_SQL[name], values);
+  const transaction = <T>(work: (run: Run) => Promise<T>): Promise<T> =>
+    pool.inTransaction((client) => work(runOn(client, pool.schema)));
+  const news = createNews(
+    machine.clock,
+    pool,
+    async (ids) => (await query<RunVersion>("readVersions", ids)).rows,
+  );
+  const write = createWriteBatches<JournalWrite, JournalVerdict>({
+    parallel: BATCHES_UNDER_WAY,
+    maxWrites: BATCH_LIMIT,
+    keyOf: ({ runId }) => runId,
+    send: (writes) => sendWrites(query, writes),
+    sendOne: async (each) => (await sendWrites(query, [each]))[0]!,
+  });
+  const count = async (name: Name, ...values: readonly unknown[]) => (await query(name, ...values)).count;
+  return {
+    kind: "postgres",
+    place: pool.place,
+    survives: true,
+    insert: (head, entries) => insertRun(query, head, entries),
+    write: async (each) => {
+      const verdict = await write(each);
+      news.changed(each.runId);
+      return verdict;
+    },
+    readHead: async (runId) => toHead((await query<KeyedHead>("readHead", runId)).rows[0]),
+    readEntries: async (runId, afterSeq = -1) =>
+      (
+        await (afterSeq < 0
+          ? query<StoredEntry>("readEntries", runId)
+          : query<StoredEntry>("readEntriesAfter", runId, afterSeq))
+      ).rows,
+    async list({ statuses, agentId, parentRunId, thread, dueMs, limit }) {
+      const filters = [statuses ?? null, agentId ?? null, parentRunId ?? null, thread ?? null, dueMs ?? null];
+      const { rows } = await query<KeyedHead>("list", ...filters, limit ?? null);
+      return rows.map((row) => toHead(row)!);
+    },
+    async swapLease({ runId, seenEpoch, owner, leaseUntilMs, nowMs }) {
+      if ((await count("swapLease", runId, seenEpoch, owner, leaseUntilMs, nowMs)) === 1) return true;
+      // The reply to this very claim may have been lost.
+      const head = (await query<KeyedHead>("readHead", runId)).rows[0];
+      return head?.epoch === seenEpoch + 1 && head.owner === owner;
+    },
+    renewLease: async (runId, epoch, untilMs) => (await count("renewLease", runId, epoch, untilMs)) === 1,
+    releaseLease: async (runId, epoch) => (await count("releaseLease", runId, epoch)) === 1,
+    readWaits: async (runId) => (await query<WaitRow>("readWaits", runId)).rows,
+    answer: (runId, waitId, answer, nowMs) =>
+      transaction((run) => answerWait(run, news.channel, { runId, waitId, answer, nowMs })),
+    send: (runId, message) => transaction((run) => send(run, news.channel, runId, message)),
+    readInbox: async (runId) => (await query<InboxRow>("readInbox", runId)).rows,
+    requestCancel: (runId, nowMs) => transaction((run) => requestCancel(run, news.channel, runId, nowMs)),
+    async putParts(runId, epoch, step, from, parts) {
+      const isOwner = (await count("putParts", runId, epoch, step, from, parts, "off")) === 1;
+      news.changed(runId);
+      return isOwner;
+    },
+    async readParts(runId, step, from) {
+      const { rows } = await query<{ epoch: number; body: string }>("readParts", runId, step, from);
+      return { epoch: rows[0]?.epoch ?? 0, parts: rows.map(({ body }) => body) };
+    },
+    changed: async (runId, afterSeq, signal) => {
+      const head = (await query<KeyedHead>("readHead", runId)).rows[0];
+      if (head !== undefined && head.seq <= afterSeq) await news.onChange(runId, signal);
+    },
+    signalled: (runId, signal) => news.onSignal(runId, signal),
+    settle: ({ runId, seenEpoch, entry, nowMs }) =>
+      transaction(async (run) => {
+        const head = await lockHead(run, runId);
+        if (head?.epoch !== seenEpoch) return false;
+        await run("putEntry", head.key, head.seq + 1, ...entryArrays([[0, entry]]));
+        await run("settleHead", head.key, head.seq + 1, nowMs);
+        await run("reopen", head.key);
+        return true;
+      }),
+    prune: (decide) => transaction((run) => prune(run, decide)),
+    sizeBytes: async () => (await query<{ n: number }>("sizeBytes", pool.schema)).rows[0]!.n,
+    async [Symbol.asyncDispose]() {
+      await news[Symbol.asyncDispose]();
+      await pool[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function runOn(client: PoolClient, schema: string): Run {
+  return (name, ...values) =>
+    client.query(PG_JOURNAL_SQL[name].replaceAll("%.", `${schema}.`), [
+      ...values,
+    ]) as unknown as ReturnType<Run>;
+}
+
+async function insertRun(query: Query, head: HeadRow, entries: readonly EntryRow[]): Promise<boolean> {
+  const arrays = entryArrays(entries.map((entry) => [0, entry]));
+  const { rows } = await query("insert", ...headValues(head), ...arrays);
+  if (rows.length > 0) return true;
+  // The server may have stopped between the commit and its reply.
+  const known = (await query<KeyedHead>("readHead", head.id)).rows[0];
+  return head.owner !== null && known?.owner === head.owner && known.epoch === head.epoch;
+}
+
+async function sendWrites(query: Query, writes: readonly JournalWrite[]): Promise<JournalVerdict[]> {
+  const sync = writes.some((write) => write.sync === "full") ? "on" : "off";
+  const entries = writes.flatMap((write, i) => write.entries.map((entry) => [i, entry] as const));
+  const values = [...writeArrays(writes), ...entryArrays(entries), sync];
+  const waits = writes.flatMap((write, i) => (write.waits ?? []).map((wait) => ({ write: i, ...wait })));
+  const taken = writes.flatMap((write, i) => (write.taken ?? []).map((id) => [i, id] as const));
+  const { rows } =
+    waits.length + taken.length === 0
+      ? await query<{ write: number }>("write", ...values)
+      : await query<{ write: number }>(
+          "writeWaits",
+          ...[...values, JSON.stringify(waits)],
+          ...[taken.map(([i]) => i), taken.map(([, id]) => id)],
+        );
+  const written = new Set(rows.map(({ write }) => write));
+  if (written.size === writes.length) return writes.map(() => "written");
+  const refused = writes.filter((_, i) => !written.has(i)).map(({ runId }) => runId);
+  const heads = (await query<Pick<HeadRow, "id" | "epoch" | "seq" | "status">>("readHeads", refused)).rows;
+  return writes.map((write, i) => {
+    if (written.has(i)) return "written";
+    const verdict = verdictOf(
+      heads.find(({ id }) => id === write.runId),
+      write,
+    );
+    // It became applicable in between: somebody else changed the head, so this write is not the owner's any more.
+    return verdict === "next" ? "stale" : verdict;
+  });
+}
+
+async function lockHead(run: Run, runId: string): Promise<KeyedHead | undefined> {
+  return (await run("lockHead", runId)).rows[0];
+}
+
+interface Answer {
+  readonly runId: string;
+  readonly waitId: string;
+  readonly answer: string;
+  readonly nowMs: number;
+}
+
+async function answerWait(
+  run: Run,
+  channel: string,
+  { runId, waitId, answer, nowMs }: Answer,
+): Promise<Awaited<ReturnType<Journal["answer"]>>> {
+  const head = await lockHead(run, runId);
+  const waits: readonly WaitRow[] = (await run("readWaits", runId)).rows;
+  const wait = waits.find(({ id }) => id === waitId);
+  if (head === undefined || wait === undefined) return "missing";
+  if (wait.state === "answered" && wait.answer === answer) return "answered";
+  if (wait.state !== "open" || ENDED.includes(head.status)) return "closed";
+  if (wait.dueMs !== null && wait.dueMs <= nowMs) return "expired";
+  await run("answerWait", head.key, waitId, answer);
+  await run("wake", head.key, nowMs);
+  await run("notify", channel, runId);
+  return "answered";
+}
+
+async function send(
+  run: Run,
+  channel: string,
+  runId: string,
+  message: InboxRow,
+): Promise<Awaited<ReturnType<Journal["send"]>>> {
+  const head = await lockHead(run, runId);
+  if (head === undefined || head.status === "stub") return "missing";
+  const { id, name, body, sentMs } = message;
+  if ((await run("hasMessage", head.key, id)).rows.length > 0) return "duplicate";
+  if (ENDED.includes(head.status)) return "ended";
+  await run("insertMessage", head.key, id, name, body, sentMs);
+  if ((await run("isAwaited", head.key, name)).rows.length > 0) await run("wake", head.key, sentMs);
+  await run("notify", channel, runId);
+  return "accepted";
+}
+
+async function requestCancel(run: Run, channel: string, runId: string, nowMs: number): Promise<boolean> {
+  const head = await lockHead(run, runId);
+  if (head === undefined || ENDED.includes(head.status)) return false;
+  await run("cancel", head.key, nowMs);
+  await run("wake", head.key, nowMs);
+  await run("notify", channel, runId);
+  return true;
+}
+
+async function prune(
+  run: Run,
+  decide: (lineage: readonly Lineage[]) => JournalPrunePlan,
+): Promise<JournalPrunePlan> {
+  await run("lockRuns");
+  const plan = decide((await run("lineage")).rows);
+  for (const { runId, epoch } of [...plan.stub, ...plan.remove])
+    if ((await lockHead(run, runId))?.epoch !== epoch) throw claimedMeanwhile(runId);
+  for (const { runId, keepStep } of plan.stub) {
+    await run("removeEntriesAbove", runId, keepStep);
+    for (const name of ["removeWaits", "removeInbox", "removeParts", "makeStub"] as const)
+      await run(name, runId);
+  }
+  for (const { runId } of plan.remove) {
+    await run("removeEntriesAbove", runId, -1);
+    for (const name of ["removeWaits", "removeInbox", "removeParts", "removeHead", "removeRun"] as const)
+      await run(name, runId);
+    await run("remember", runId);
+  }
+  for (const { runId, step } of plan.prove) {
+    const [{ n }]: [{ n: number }] = (await run("countResponses", runId)).rows as never;
+    if (n !== step) throw unprovable(runId, n, step);
+  }
+  return plan;
+}
