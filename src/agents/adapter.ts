@@ -98,7 +98,7 @@ export interface TranscriptReader {
   position(files: readonly TranscriptText[]): Position;
   /**
    * For append-only files that grow large: reads on. `before` is what an earlier call returned, `appended` what each file
-   * has gained since (whole lines). The result equals `position` of all the text. Without it, every checkpoint reads all.
+   * has gained since (whole lines); `whole` files are not part of it. The result equals `position` of all the text. Without it, every checkpoint reads all.
    */
   follow?(before: Followed | null, appended: readonly TranscriptText[]): Followed;
   /** For databases: SQL with the session as its only parameter, in the order of the conversation; a row is a JSON line. */

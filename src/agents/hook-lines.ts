@@ -45,6 +45,22 @@ export function readHookLines(directory: string, epoch: number): HookLine[] {
     .filter((line): line is HookLine => line?.epoch === epoch);
 }
 
+/** The session that a life named last; parses only the lines that name one. */
+export function readHookSession(directory: string, epoch: number): string | null {
+  for (const file of [hooksFile(directory), olderFile(directory)]) {
+    const text = readTail(file);
+    for (let at = text.length; at > 0; ) {
+      at = text.lastIndexOf('"kind":"session"', at - 1);
+      if (at < 0) break;
+      const end = text.indexOf("\n", at);
+      const line = parseLine(text.slice(text.lastIndexOf("\n", at) + 1, end < 0 ? undefined : end));
+      if (line?.kind === "session" && line.epoch === epoch && typeof line.session === "string")
+        return line.session;
+    }
+  }
+  return null;
+}
+
 /** At most twice the limit: a file that something else wrote to does not fill the memory. */
 function readTail(path: string): string {
   let fd: number;

@@ -1,6 +1,8 @@
 // The context of every operation on a mission's checkpoints: machine, config, settings, cell and vault.
 import { existsSync, lstatSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import type { Adapter } from "../agents/adapter.ts";
+import { findAdapter } from "../agents/adapters.ts";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellRoot, isInside, type MissionId } from "../cell/mission-id.ts";
 import { type EffectHistory, openHistory } from "../effects/history.ts";
@@ -30,6 +32,8 @@ export interface MissionContext {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Runs `work` on the registry. Never throws: the registry is a cache, and a failed write is reported, not fatal. */
   readonly record: (work: (registry: RegistryWriter) => void) => void;
+  /** What is known about an agent CLI, by the name that session.json gives. */
+  readonly findAdapter: (name: string) => Adapter | undefined;
   /** Held during heavy work, where one process works on many missions. Taken last, after all locks. */
   readonly slots?: Slots | undefined;
 }
@@ -52,6 +56,8 @@ export interface MissionContextOptions {
   /** Default: nothing is recorded; `rebuildRegistry` fills the index from the vaults. */
   readonly record?: MissionContext["record"];
   readonly slots?: Slots;
+  /** Default: the built-in adapters. */
+  readonly findAdapter?: MissionContext["findAdapter"];
 }
 
 export function openMissionContext(
@@ -80,6 +86,7 @@ export function openMissionContext(
     onProgress: options.onProgress ?? (() => {}),
     environment: options.environment ?? {},
     record: options.record ?? (() => {}),
+    findAdapter: options.findAdapter ?? ((name) => findAdapter(name)),
     slots: options.slots,
   };
 }

@@ -27,9 +27,12 @@ export function createMatcher(patterns: readonly string[]): Matcher {
   };
 }
 
+/** Copies of an agent's databases, which cannot be redacted (docs/conversation.md). */
+const CONVERSATION_DATABASES = "conversation/**/*.database";
+
 /** The same for secrets, where a pattern that matches a directory covers everything in it. */
 export function createSecretMatcher(patterns: readonly string[]): (path: string) => boolean {
-  const matches = createMatcher(patterns);
+  const matches = createMatcher([...patterns, CONVERSATION_DATABASES]);
   const known = new Map<string, boolean>([["", false]]);
   const parentOf = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf("/")));
   const isSecretDirectory = (directory: string): boolean => {

@@ -28,6 +28,11 @@ export const DEFAULT_SECRETS: readonly string[] = [
   "**/.gnupg/**",
   "**/.docker/config.json",
   "**/.kube/config",
+  ".credentials.json",
+  "oauth_creds.json",
+  "**/.codex/auth.json",
+  "**/opencode/auth.json",
+  "**/.pi/agent/auth.json",
 ];
 
 const amount = (value: number, description: string) =>
@@ -103,5 +108,11 @@ export function readSettings(document: JsonObject, file: string | undefined): Sn
   const { auto = true, ...limits } = read("retention");
   const { compression = "gzip", exclude = [] } = read("snapshot");
   const { patterns: secrets = DEFAULT_SECRETS } = read("secrets");
-  return { compression, exclude, secrets, retention: { ...DEFAULT_RETENTION, ...limits }, autoPrune: auto };
+  return {
+    compression,
+    exclude,
+    secrets,
+    retention: { ...DEFAULT_RETENTION, ...limits },
+    autoPrune: auto,
+  };
 }

@@ -1,10 +1,12 @@
 // What the last staging found: which bytes of a session's files are already in the cell, and the position after them. In the
 // mission's cache, which can be deleted at any time: then everything is read and compared again.
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { makeDirectory } from "../../platform/durable.ts";
-import { isJsonObject, readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
+import { isJsonObject, readJsonFile } from "../../platform/json-file.ts";
 import type { Machine } from "../../platform/machine.ts";
 import type { Followed } from "../adapter.ts";
+import { putFile } from "./put-file.ts";
 
 /** A file that only grows. */
 export interface LinesState {
@@ -64,10 +66,7 @@ export function writeState(
   cacheDirectory: string,
   state: Omit<StageState, "format" | "boot">,
 ): void {
-  makeDirectory(machine.disk, cacheDirectory);
-  writeJsonFile(machine.disk, stateFile(cacheDirectory), {
-    format: 1,
-    boot: machine.processes.bootId(),
-    ...state,
-  });
+  if (!existsSync(cacheDirectory)) makeDirectory(machine.disk, cacheDirectory);
+  const text = JSON.stringify({ format: 1, boot: machine.processes.bootId(), ...state });
+  putFile(machine.disk, stateFile(cacheDirectory), Buffer.from(text));
 }

@@ -1,8 +1,10 @@
-// Captures a cell: walk → git commit → survey and pack → gate → publish → stat cache. Write order: layers, then config and
-// manifest, then the index, each durable before the next, so that a checkpoint exists completely or not at all (INV-1,
-// INV-2). Nothing in the cell changes except refs and objects of its git repository. The caller holds the vault's lock.
+// Captures a cell: copy the agent's conversation → walk → git commit → survey and pack → gate → publish → stat cache. Write
+// order: layers, then config and manifest, then the index, each durable before the next, so that a checkpoint exists
+// completely or not at all (INV-1, INV-2). Nothing in the cell changes except the copy of the conversation, and refs and
+// objects of its git repository. The caller holds the vault's lock.
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { type StageResult, stageConversation } from "../../agents/conversation/stage.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { timeOrderedId } from "../../platform/ids.ts";
 import type { Lock } from "../../platform/lock.ts";
@@ -10,6 +12,7 @@ import { type MissionContext, requireCell } from "../mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef, Flaw, GitPosition, Reason } from "../model/entry.ts";
 import { readPositions } from "../model/positions.ts";
 import { createCapturePool, totalBytesOf } from "../pack/pool.ts";
+import { backupDatabase } from "../pack/sqlite-backup.ts";
 import { linkedDirectories } from "../scan/classify.ts";
 import { compactLayers, planCompaction } from "../vault/compact.ts";
 import { type Checkpoint, type LayerRef, putCheckpoint, readCheckpoint } from "../vault/manifest.ts";
@@ -59,14 +62,24 @@ export async function capture(
   // Before the cell is read: an effect that happens meanwhile counts as later.
   const effects = { position: context.effects.position() };
   try {
+    // Before the files are read: a transcript that is older than they are never claims work that they lack.
+    const conversation = await stageConversation(context, (file, copy) => backupDatabase(file, copy));
+    crashPoint("snapshot.capture.conversation-copied");
     const baseline = openBaseline(context);
     const collected = await collect(context, options, baseline, identity);
     const { stored, cache } = collected;
     const passed = passGate(context, { ...stored, below: baseline.cache, cache });
-    const flaws = [...collected.flaws, ...passed.flaws];
+    const flaws = [...conversation.problems, ...collected.flaws, ...passed.flaws];
     saveEffects(context);
     crashPoint("snapshot.capture.effects-saved");
-    return publish(context, options, baseline, { ...collected, ...passed, flaws, identity, effects });
+    return publish(context, options, baseline, {
+      ...collected,
+      ...passed,
+      flaws,
+      identity,
+      effects,
+      conversation,
+    });
   } finally {
     emptyScratch(context);
   }
@@ -75,6 +88,7 @@ export async function capture(
 /** Everything that a checkpoint consists of, stored but not published. */
 interface Collected extends Rounds {
   readonly effects: NonNullable<CheckpointMetadata["effects"]>;
+  readonly conversation: StageResult;
   readonly git: GitPosition;
 }
 
@@ -83,7 +97,7 @@ async function collect(
   options: CaptureOptions,
   { head, cache, damage }: Baseline,
   identity: Identity,
-): Promise<Omit<Collected, "effects">> {
+): Promise<Omit<Collected, "effects" | "conversation">> {
   await using pool = createCapturePool();
   const usesGit = options.git !== false;
   // Git writes into its own directory, which is therefore walked after the commit.
@@ -143,6 +157,7 @@ function publish(
     git: made.git,
     counts: countEntries(survey, stored, fresh),
     ...readPositions(context.cellRoot),
+    ...(made.conversation.position && { conversation: made.conversation.position }),
     effects: made.effects,
     flaws,
     excluded: excludedPatterns(context),

@@ -1,4 +1,5 @@
 // The data of a checkpoint: its entries, its metadata and its reference in the vault's index. Types only.
+import type { ConversationPosition } from "../../agents/conversation/cell.ts";
 import type { FlowPosition } from "../../flow/operations/positions.ts";
 import type { RunPosition } from "../../run/stores/positions.ts";
 
@@ -108,6 +109,8 @@ export interface CheckpointMetadata {
   };
   readonly flows: readonly FlowPosition[];
   readonly runs: readonly RunPosition[];
+  /** How far the agent's conversation is; absent without one. */
+  readonly conversation?: ConversationPosition;
   /** How much of the mission's effect history is older than this checkpoint, in bytes. Absent in older checkpoints. */
   readonly effects?: { readonly position: number };
   readonly flaws: readonly Flaw[];
