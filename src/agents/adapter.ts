@@ -173,7 +173,7 @@ export interface Adapter {
   /** Existing files of a session. */
   readonly sessionFiles: (place: Place, session: string, reader: SessionReader) => readonly SessionFile[];
   /** Where a file with this name belongs; null for a name that this adapter never uses (hostile input). */
-  readonly pathOf: (place: Place, session: string, name: string) => string | null;
+  readonly pathOf: (place: Place, session: string, name: string, reader: SessionReader) => string | null;
   /** Sessions of this directory created since then, newest last. */
   readonly findSessions: (place: Place, sinceMs: number, reader: SessionReader) => readonly string[];
   /** The session id in a line of output; null when it names none. */
