@@ -124,8 +124,9 @@ interface CopiedFile extends StagedFile {
 }
 
 function copiedFiles(cell: ConversationCell, { adapter, session, place }: OpenSession): CopiedFile[] {
+  const reader = createSessionReader(adapter, place);
   return listStaged(openStagedTree(cell.cellRoot), adapter.name).map((file) => {
-    const path = adapter.pathOf(place, session, file.name);
+    const path = adapter.pathOf(place, session, file.name, reader);
     const isRefused = path === null || isCredential(adapter, place, path) || isInside(cell.cellRoot, path);
     return { ...file, path: isRefused ? undefined : path };
   });
