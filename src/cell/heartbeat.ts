@@ -9,8 +9,8 @@ import { exactNumbers, readJsonFile, writeJsonFile } from "../platform/json-file
 import type { Machine } from "../platform/machine.ts";
 import type { Config } from "./config.ts";
 import { refuseEarlierLife } from "./fence.ts";
-import { cellPaths, type Heartbeat } from "./layout.ts";
-import { type MissionId, refuseOutside } from "./mission-id.ts";
+import { type Heartbeat, pathsBelow } from "./layout.ts";
+import { cellRoot, type MissionId, refuseOutside } from "./mission-id.ts";
 
 /** A heartbeat has a few hundred bytes; anything much larger is not one. */
 export const HEARTBEAT_LIMIT_BYTES = 64 * 1024;
@@ -63,7 +63,7 @@ function tryBeat(
   mission: MissionId,
   { status, checkEpoch, last: isLast }: Attempt,
 ): BeatResult | undefined {
-  const paths = cellPaths(config, mission);
+  const paths = pathsBelow(config, cellRoot(config.missions_root, mission));
   const path = paths.heartbeatFile;
   refuseOutside(paths.root, dirname(path));
   const reading = readJsonFile(path, HEARTBEAT_LIMIT_BYTES, exactNumbers);

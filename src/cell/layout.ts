@@ -1,8 +1,9 @@
 // The layout of a cell on disk, and the seed files that other tools read. Names and fields are a fixed contract
-// (docs/cells.md). Pure: builds paths and plain values.
+// (docs/cells.md). Reads only where the worktree is.
 import { join } from "node:path";
 import type { Config } from "./config.ts";
 import { cellRoot, type MissionId } from "./mission-id.ts";
+import { readOutsideWorktree } from "./worktree-record.ts";
 
 /** The paths of one cell. */
 export interface CellPaths {
@@ -15,11 +16,14 @@ export interface CellPaths {
   readonly artifacts: string;
 }
 
-/** The paths of a mission's cell. */
+/** The paths of a mission's cell. Its worktree may be a directory elsewhere. */
 export function cellPaths(config: Config, mission: MissionId): CellPaths {
-  return pathsBelow(config, cellRoot(config.missions_root, mission));
+  const paths = pathsBelow(config, cellRoot(config.missions_root, mission));
+  const outside = readOutsideWorktree(config.missions_root, mission);
+  return outside === undefined ? paths : { ...paths, worktree: outside.path };
 }
 
+/** The paths of a complete cell at `root`. */
 export function pathsBelow(config: Config, root: string): CellPaths {
   return {
     root,

@@ -7,8 +7,8 @@ import { appendLine } from "../platform/durable.ts";
 import { exactNumbers, readJsonFile, writeJsonFile } from "../platform/json-file.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { Config } from "./config.ts";
-import { cellPaths } from "./layout.ts";
-import { type MissionId, refuseOutside } from "./mission-id.ts";
+import { pathsBelow } from "./layout.ts";
+import { cellRoot, type MissionId, refuseOutside } from "./mission-id.ts";
 
 export type MissionStatus = "running" | "finished" | "stopped" | "resting" | "crashed";
 
@@ -23,7 +23,7 @@ export function noteMissionStatus(
   status: MissionStatus,
   line: string,
 ): string | undefined {
-  const { root, missionFile, logFile } = cellPaths(config, mission);
+  const { root, missionFile, logFile } = pathsBelow(config, cellRoot(config.missions_root, mission));
   if (!existsSync(root)) return undefined;
   try {
     for (const path of [missionFile, logFile]) refuseOutside(root, dirname(path));

@@ -59,6 +59,10 @@ export const ERROR_CODES = {
   MISSION_OUTSIDE_ROOT: "conflict",
   CELL_DAMAGED: "damaged",
   WORKTREE_NOT_EMPTY: "conflict",
+  WORKTREE_MISSING: "missing",
+  WORKTREE_REFUSED: "conflict",
+  WORKTREE_RELEASED: "conflict",
+  WORKTREE_REPLACED: "conflict",
   GIT_FAILED: "machine",
   CONFIG_INVALID: "config",
   CONFIG_MISSING: "config",
@@ -304,5 +308,6 @@ const EXHAUSTED: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOMEM"]);
 
 /** Throws when the machine has run out of descriptors or memory: a partial walk would look like deletions. */
 export function refuseExhaustion(error: unknown, doing: string, directory: string): void {
+  if (error instanceof LazarusError) throw error;
   if (EXHAUSTED.has(systemErrorCode(error) ?? "")) throw asLazarusError(error, doing, directory);
 }

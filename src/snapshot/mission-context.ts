@@ -5,13 +5,16 @@ import type { Adapter } from "../agents/adapter.ts";
 import { findAdapter } from "../agents/adapters.ts";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellRoot, isInside, type MissionId } from "../cell/mission-id.ts";
+import { readWorktreeRecord, type WorktreeRecord } from "../cell/worktree-record.ts";
 import { type EffectHistory, openHistory } from "../effects/history.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { Machine } from "../platform/machine.ts";
 import type { Registry } from "../registry/registry.ts";
+import type { TreeRoot } from "./model/cell-tree.ts";
 import { readSettings, type SnapshotSettings } from "./settings.ts";
 import type { Slots } from "./slots.ts";
 import { openVault, type Vault } from "./vault/vault.ts";
+import { treeOf } from "./worktree.ts";
 
 /** One open mission: its cell, vault, settings and machine. */
 export interface MissionContext {
@@ -20,6 +23,10 @@ export interface MissionContext {
   readonly settings: SnapshotSettings;
   readonly mission: MissionId;
   readonly cellRoot: string;
+  /** The cell's paths on disk: `cellRoot`, unless the worktree is elsewhere. */
+  readonly tree: TreeRoot;
+  /** Set for a worktree that is, or was, a directory outside the cell. */
+  readonly worktree: WorktreeRecord | undefined;
   readonly vault: Vault;
   /** What the mission did to the outside world; never restored. */
   readonly effects: EffectHistory;
@@ -73,12 +80,15 @@ export function openMissionContext(
   const root = isLink ? resolvePath(place) : place;
   const vault = openVault(machine, config.vault_root, mission);
   refuseOverlap(root, vault.root);
+  const worktree = readWorktreeRecord(config.missions_root, mission);
   return {
     machine,
     config,
     settings: readSettings(effective.document, effective.file),
     mission,
     cellRoot: root,
+    tree: treeOf(root, worktree),
+    worktree,
     vault,
     effects: openHistory(machine, root),
     cacheDirectory: join(config.run_dir, "cache", mission),
@@ -89,6 +99,11 @@ export function openMissionContext(
     findAdapter: options.findAdapter ?? ((name) => findAdapter(name)),
     slots: options.slots,
   };
+}
+
+/** The same mission with its whole cell in another directory, as while it is being made. */
+export function placedAt(context: MissionContext, cell: string): MissionContext {
+  return { ...context, cellRoot: cell, tree: cell, worktree: undefined };
 }
 
 /** Refuses a mission whose cell is gone. */

@@ -3,6 +3,7 @@
 import { writeSync } from "node:fs";
 import { drill } from "../../src/snapshot/operations/drill.ts";
 import { forkMission } from "../../src/snapshot/operations/fork.ts";
+import { protectDirectory } from "../../src/snapshot/operations/protect.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
@@ -16,5 +17,6 @@ else if (action === "undo") await undoRestore(context);
 else if (action === "to") await restoreTo(context, { checkpoint, directory: `${home}/to` });
 else if (action === "fork") await forkMission(context, openMission(home, "forked"), { at: checkpoint });
 else if (action === "drill") await drill(context, { checkpoint });
+else if (action === "protect") await protectDirectory(context, checkpoint!, undefined);
 else throw new Error(`unknown action ${action}`);
 writeSync(1, "done\n");

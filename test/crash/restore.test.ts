@@ -29,6 +29,8 @@ const ELSEWHERE = new Set([
   "snapshot.restore.put-back",
   "snapshot.restore.set-aside",
   "snapshot.restore.copied-across",
+  // Only for a worktree outside the cell: restore-outside.test.ts.
+  ...withPrefix("snapshot.restore.worktree-"),
   ...withPrefix("snapshot.restore.to-"),
 ]);
 /** Passed once for each path, so killed at the second pass, too. */

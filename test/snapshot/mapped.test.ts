@@ -67,7 +67,7 @@ describe.skipIf(!canRun).each(places)("a file that a process has mapped for writ
     {
       await using writer = startWriter(file);
       await writer.fill("a");
-      expect(findMappedFiles(lab.cell)).toContain(ino);
+      expect(findMappedFiles([lab.cell])).toContain(ino);
       for (const letter of ["b", "c", "d"]) {
         await expectSaved(String.fromCharCode(letter.charCodeAt(0) - 1));
         await writer.fill(letter);
@@ -76,7 +76,7 @@ describe.skipIf(!canRun).each(places)("a file that a process has mapped for writ
       // After the capture, and the process is gone at the next one.
       await writer.fill("e");
     }
-    expect(findMappedFiles(lab.cell)).not.toContain(ino);
+    expect(findMappedFiles([lab.cell])).not.toContain(ino);
     await expectSaved("e");
     expect((await lab.checkpoint()).outcome).toBe("unchanged");
     await lab.verify();

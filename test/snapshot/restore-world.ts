@@ -8,7 +8,9 @@ import { initCell } from "../../src/cell/init.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
 import { type Machine, systemMachine } from "../../src/platform/machine.ts";
 import { type MissionContext, openMissionContext } from "../../src/snapshot/mission-context.ts";
+import { diskPath } from "../../src/snapshot/model/cell-tree.ts";
 import { type CheckpointResult, takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
+import { protectDirectory } from "../../src/snapshot/operations/protect.ts";
 
 export interface MissionContextOptions {
   /** The config file. */
@@ -37,6 +39,8 @@ export interface World extends Disposable {
   checkpoint(message?: string): Promise<CheckpointResult>;
   path(name: string): string;
   write(name: string, content: string | Uint8Array): string;
+  /** The mission as the next command opens it. */
+  reopen(): MissionContext;
   /** Names next to the cell: leftovers of unfinished work, files moved aside, or other missions. */
   siblings(): string[];
 }
@@ -48,11 +52,44 @@ export function createWorld(home?: string): World {
   const directory = home ?? fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "lazarus-restore-")));
   const context = openMission(directory, MISSION);
   initCell(systemMachine, context.config, context.mission);
-  const path = (name: string) => join(context.cellRoot, name);
+  return worldOf(directory, context);
+}
+
+/** The same with its worktree in a directory elsewhere, which is removed at the end. */
+export async function createOutsideWorld(home: string | undefined, worktree: string): Promise<World> {
+  const directory = home ?? fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "lazarus-restore-")));
+  fs.mkdirSync(worktree, { recursive: true });
+  await protectDirectory(openMission(directory, MISSION), worktree, undefined);
+  const world = worldOf(directory, openMission(directory, MISSION));
+  return {
+    ...world,
+    [Symbol.dispose]() {
+      world[Symbol.dispose]();
+      fs.rmSync(worktree, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A new directory on another file system than `tmpdir()`; undefined when this machine has none that can be used. */
+export function otherFileSystem(): string | undefined {
+  for (const place of ["/dev/shm", "/var/tmp", "/tmp"]) {
+    try {
+      if (fs.statSync(place).dev !== fs.statSync(tmpdir()).dev)
+        return fs.realpathSync(fs.mkdtempSync(join(place, "lazarus-other-")));
+    } catch {
+      // Not there, or not ours to write to.
+    }
+  }
+  return undefined;
+}
+
+function worldOf(directory: string, context: MissionContext): World {
+  const path = (name: string) => diskPath(context.tree, name);
   return {
     directory,
     context,
     cell: context.cellRoot,
+    reopen: () => openMission(directory, MISSION),
     checkpoint: (message) => takeCheckpoint(context, { reason: "manual", message: message ?? null }),
     path,
     write(name, content) {

@@ -25,21 +25,23 @@ export interface FlowPosition {
 }
 
 /** Usually the worktree; some tools use other directories of the cell. */
-const DIRECTORIES = ["worktree", ".", "state"] as const;
+const WORKTREE = "worktree";
+const DIRECTORIES = [WORKTREE, ".", "state"] as const;
 const MAX_FLOWS = 1000;
 const MAX_TEXT = 200;
 
-/** The flows of a cell, or of a plain directory; at most 1,000. Never throws. */
-export function readFlowPositions(root: string): FlowPosition[] {
+/** The flows of a cell, or of a plain directory; at most 1,000. `worktree`: where it is, if not in the cell. Never throws. */
+export function readFlowPositions(root: string, worktree = join(root, WORKTREE)): FlowPosition[] {
   const positions: FlowPosition[] = [];
   for (const place of DIRECTORIES) {
-    for (const directory of orEmpty(() => listDirectories(join(root, place)))) {
+    const base = place === WORKTREE ? worktree : join(root, place);
+    for (const directory of orEmpty(() => listDirectories(base))) {
       for (const stem of orEmpty(() => listStems(directory))) {
         if (positions.length >= MAX_FLOWS) return positions;
         const flow = placeOf(directory, stem);
         const reading = readFlow(flow);
         if (reading.state === "absent") continue;
-        const file = relative(root, flow.file);
+        const file = join(place, relative(base, flow.file));
         positions.push(
           reading.state === "ok" ? healthy(file, flow, reading.document) : invalid(file, stem, reading.why),
         );

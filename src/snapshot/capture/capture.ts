@@ -16,6 +16,7 @@ import { backupDatabase } from "../pack/sqlite-backup.ts";
 import { linkedDirectories } from "../scan/classify.ts";
 import { compactLayers, planCompaction } from "../vault/compact.ts";
 import { type Checkpoint, type LayerRef, putCheckpoint, readCheckpoint } from "../vault/manifest.ts";
+import { findHiddenFiles, requireWorktree } from "../worktree.ts";
 import { type Baseline, openBaseline, saveCache } from "./baseline.ts";
 import { countEntries } from "./counts.ts";
 import { type Passed, passCompaction, passGate } from "./gate.ts";
@@ -32,6 +33,8 @@ export interface CaptureOptions {
   readonly beforeRestoreOf?: string | null;
   /** False for an untrusted repository: its configuration may name programs that git would run. */
   readonly git?: boolean;
+  /** A worktree elsewhere that does not exist counts as empty: only for the safety checkpoint of its restore. */
+  readonly mayBeMissing?: boolean;
   /** Return the newest checkpoint instead of adding one that equals it. */
   readonly onlyIfChanged?: boolean;
 }
@@ -57,6 +60,7 @@ export async function capture(
   options: CaptureOptions,
 ): Promise<CaptureResult> {
   requireCell(context);
+  requireWorktree(context, options);
   const createdAtMs = context.machine.clock.nowMs();
   const identity = { id: timeOrderedId(createdAtMs, context.machine.ids), createdAtMs };
   // Before the cell is read: an effect that happens meanwhile counts as later.
@@ -69,7 +73,14 @@ export async function capture(
     const collected = await collect(context, options, baseline, identity);
     const { stored, cache } = collected;
     const passed = passGate(context, { ...stored, below: baseline.cache, cache });
-    const flaws = [...conversation.problems, ...collected.flaws, ...passed.flaws];
+    const flaws = [
+      ...conversation.problems,
+      ...collected.flaws,
+      ...passed.flaws,
+      ...findHiddenFiles(context),
+    ];
+    // Again: it may have been replaced while it was read.
+    requireWorktree(context, options);
     saveEffects(context);
     crashPoint("snapshot.capture.effects-saved");
     return publish(context, options, baseline, {
@@ -156,7 +167,7 @@ function publish(
     lazarus_version: context.version,
     git: made.git,
     counts: countEntries(survey, stored, fresh),
-    ...readPositions(context.cellRoot),
+    ...readPositions(context.tree),
     ...(made.conversation.position && { conversation: made.conversation.position }),
     effects: made.effects,
     flaws,

@@ -2,6 +2,7 @@
 // name them, and packs before it removes what they hold. So a captured repository is complete if its objects were listed
 // after everything else in it was read. Looks only at repositories of which this round stored or lost something.
 import { lstatSync, readFileSync, type Stats } from "node:fs";
+import type { TreeRoot } from "../model/cell-tree.ts";
 import { OpenTree } from "../model/open-tree.ts";
 import { joinPath, systemPath } from "../model/path-bytes.ts";
 import { someParent } from "../model/paths.ts";
@@ -9,11 +10,11 @@ import type { Stored } from "../pack/layers.ts";
 import type { Matcher } from "../path-patterns.ts";
 import { type CacheTree, createCacheTree } from "../scan/cache-tree.ts";
 import type { Survey } from "../scan/found.ts";
+import { listExactNames } from "../scan/list-names.ts";
 import { baseName, type StatCache } from "../scan/stat-cache.ts";
-import { listExactNames } from "../scan/walk.ts";
 
 export interface GitRaceInput {
-  readonly root: string;
+  readonly root: TreeRoot;
   readonly survey: Survey;
   /** What this round stored. */
   readonly stored: Stored;

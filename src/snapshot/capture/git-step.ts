@@ -1,8 +1,8 @@
 // The git commit of a checkpoint: which of the cell's paths it holds, and when git is not used at all.
-import { join } from "node:path";
-import { commitWorktree, ownGitDirectory } from "../git/commit.ts";
+import { commitWorktree, ownGitDirectory, readGitPosition } from "../git/commit.ts";
 import { findOutside, isGitPointer } from "../git/outside.ts";
 import type { MissionContext } from "../mission-context.ts";
+import { diskPath, outsideWorktree, WORKTREE } from "../model/cell-tree.ts";
 import type { Flaw, GitPosition } from "../model/entry.ts";
 import { comparePaths } from "../model/path-bytes.ts";
 import { createSecretMatcher } from "../path-patterns.ts";
@@ -12,8 +12,6 @@ import type { Found, Walk } from "../scan/found.ts";
 import type { StatCache } from "../scan/stat-cache.ts";
 import { allFound } from "../scan/unchanged-rows.ts";
 import type { Scan } from "./survey.ts";
-
-const WORKTREE = "worktree";
 
 export const GIT_NOT_USED: GitPosition = {
   status: "none",
@@ -27,9 +25,10 @@ export const GIT_NOT_USED: GitPosition = {
 /** Files that git opens itself: ignore rules, and everything in a nested repository. */
 const READ_BY_GIT = /\/\.git/;
 
-/** Path of the repository's own directory relative to the cell, if it is in the cell. */
+/** Path of the repository that git will write to, relative to the cell, if it is in the cell. */
 export function gitDirectoryInCell(context: MissionContext): string | undefined {
-  return ownGitDirectory(join(context.cellRoot, WORKTREE)) === undefined ? undefined : `${WORKTREE}/.git`;
+  if (outsideWorktree(context.tree) !== undefined) return undefined;
+  return ownGitDirectory(diskPath(context.tree, WORKTREE)) === undefined ? undefined : `${WORKTREE}/.git`;
 }
 
 export async function commitCell(
@@ -44,13 +43,15 @@ export async function commitCell(
   );
   if (fifo !== undefined)
     return { ...GIT_NOT_USED, status: "degraded", note: `git would block forever on the FIFO ${fifo.path}` };
+  if (outsideWorktree(context.tree) !== undefined)
+    return readGitPosition(diskPath(context.tree, WORKTREE), context.environment);
   const isCommitted = ({ path, type }: Found) => type !== "directory" && type !== "fifo" && isVisible(path);
   const present = walk.found.filter((found) => !found.unchanged && isCommitted(found));
   const gone = cache === undefined ? [] : goneFromRows(cache, walk.gone).map(({ path }) => path);
   const isSecret = createSecretMatcher(context.settings.secrets);
   const isEveryNameKnown = present.every(({ inode }) => inode === undefined);
   return commitWorktree({
-    worktree: join(context.cellRoot, WORKTREE),
+    worktree: diskPath(context.tree, WORKTREE),
     cacheDirectory: context.cacheDirectory,
     environment: context.environment,
     checkpointId: identity.id,
@@ -96,7 +97,7 @@ export function findOutsideRepositories(
     const type = tree.typeOf(path);
     return type !== undefined && isGitPointer({ path, type });
   };
-  return findOutside(context.cellRoot, [...candidates].filter(isHeld).sort(comparePaths));
+  return findOutside(context.tree, [...candidates].filter(isHeld).sort(comparePaths));
 }
 
 function isVisible(path: string): boolean {

@@ -40,7 +40,7 @@ export async function captureRounds(
   { checkpointId, pool }: RoundOptions,
 ): Promise<Rounds> {
   const isExcluded = createMatcher(excludedPatterns(context));
-  const root = context.cellRoot;
+  const root = context.tree;
   let scan = first;
   let earlier: Stored = NOTHING_STORED;
   /** What the last walk of the whole cell found. */

@@ -2,6 +2,7 @@
 // the checkpoint under no name, and files that it holds under two names. A directory that has not changed since the walk
 // began had no name moved in or out, so only changed ones are read again, and only if there is a sign of a change at all.
 import { lstatSync, type Stats } from "node:fs";
+import { diskPath, isInWorktree, type TreeRoot } from "../model/cell-tree.ts";
 import type { Flaw } from "../model/entry.ts";
 import { OpenTree } from "../model/open-tree.ts";
 import { joinPath, parentPath, systemPath } from "../model/path-bytes.ts";
@@ -11,12 +12,13 @@ import { TICK_MS } from "../pack/torn.ts";
 import type { Matcher } from "../path-patterns.ts";
 import { directoriesOf } from "../scan/cache-tree.ts";
 import type { Survey } from "../scan/found.ts";
+import { listTreeNames } from "../scan/list-names.ts";
 import { nameAt } from "../scan/name-table.ts";
 import { type StatCache, TYPE_CODES } from "../scan/stat-cache.ts";
-import { isCapturable, listExactNames } from "../scan/walk.ts";
+import { isCapturable } from "../scan/walk.ts";
 
 export interface SettleInput {
-  readonly root: string;
+  readonly root: TreeRoot;
   readonly survey: Survey;
   readonly stored: Stored;
   /** What the checkpoint would hold. */
@@ -42,6 +44,7 @@ export function findMoved(input: SettleInput): Flaw[] {
 /** An old path that the checkpoint does not hold, or of which it holds another file. */
 interface Stranger {
   readonly path: string;
+  /** See `inodeKey`. */
   readonly inode: number;
   readonly isDirectory: boolean;
 }
@@ -68,7 +71,7 @@ function hasSigns({ root, survey, stored }: SettleInput): boolean {
 
 /** Compares the names in a directory with those in the checkpoint. */
 function compareNames(
-  { cache, isExcluded, captureMs, survey }: SettleInput,
+  { root, cache, isExcluded, captureMs, survey }: SettleInput,
   directory: number,
   path: string,
   { tree, strangers, gone }: Seen,
@@ -77,7 +80,7 @@ function compareNames(
   const first = cache.firstChild[directory]!;
   for (let row = first; row < first + cache.childCount[directory]!; row += 1)
     known.set(nameAt(cache, row), row);
-  for (const name of namesIn(tree, path)) {
+  for (const name of namesIn(root, tree, path)) {
     const child = joinPath(path, name);
     const row = known.get(name);
     known.delete(name);
@@ -88,19 +91,35 @@ function compareNames(
       continue;
     // Without a time of birth every path counts as old.
     if (stat.birthtimeMs < captureMs + TICK_MS)
-      strangers.push({ path: child, inode: stat.ino, isDirectory: stat.isDirectory() });
+      strangers.push({ path: child, inode: inodeKey(root, path, stat.ino), isDirectory: stat.isDirectory() });
   }
   for (const [name, row] of known)
     if (cache.nlinks[row] === 1 || cache.types[row] === TYPE_CODES.directory)
-      gone.set(cache.inos[row]!, joinPath(path, name));
+      gone.set(inodeKey(root, path, cache.inos[row]!), joinPath(path, name));
 }
 
-function judge({ stored, survey, cache }: SettleInput, { strangers, gone }: Seen): Flaw[] {
+/** The worktree may be on another file system, where an equal number is another file. */
+function inodeKey(root: TreeRoot, directory: string, inode: number): number {
+  return typeof root !== "string" && isInWorktree(directory) ? -inode : inode;
+}
+
+/** `inodeKey` of every row. */
+function* inodeKeys({ root, cache }: SettleInput): Generator<number> {
+  yield cache.inos[0]!;
+  for (const [row, path] of directoriesOf(cache)) {
+    const first = cache.firstChild[row]!;
+    for (let child = first; child < first + cache.childCount[row]!; child += 1)
+      yield inodeKey(root, path, cache.inos[child]!);
+  }
+}
+
+function judge(input: SettleInput, { strangers, gone }: Seen): Flaw[] {
   if (strangers.length + gone.size === 0) return [];
+  const { stored, survey } = input;
   const rows = new Map<number, number>(
     [...strangers.map(({ inode }) => inode), ...gone.keys()].map((i) => [i, 0]),
   );
-  for (const inode of cache.inos) {
+  for (const inode of inodeKeys(input)) {
     const count = rows.get(inode);
     if (count !== undefined) rows.set(inode, count + 1);
   }
@@ -121,9 +140,9 @@ const MOVED = "it was moved while the cell was being captured, and its new name 
 const STORED_TWICE =
   "it was moved while the cell was being captured, and is stored under its old and new name";
 
-function namesIn(tree: OpenTree, path: string): string[] {
+function namesIn(root: TreeRoot, tree: OpenTree, path: string): string[] {
   try {
-    return listExactNames(tree.directory(path));
+    return listTreeNames(root, tree, path);
   } catch {
     // Gone or unreadable by now; the walk has reported what it could not read.
     return [];
@@ -138,9 +157,9 @@ function statIn(tree: OpenTree, path: string): Stats | undefined {
   }
 }
 
-function statOf(root: string, path: string): Stats | undefined {
+function statOf(root: TreeRoot, path: string): Stats | undefined {
   try {
-    return lstatSync(systemPath(`${root}/${path}`), { throwIfNoEntry: false });
+    return lstatSync(systemPath(diskPath(root, path)), { throwIfNoEntry: false });
   } catch {
     return undefined;
   }

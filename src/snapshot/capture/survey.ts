@@ -5,6 +5,7 @@ import { realpathSync } from "node:fs";
 import { systemClock } from "../../platform/clock.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CapturedItem } from "../model/capture-item.ts";
+import { outsidePaths, type TreeRoot } from "../model/cell-tree.ts";
 import { OWN_NAMES } from "../model/paths.ts";
 import {
   copyDatabase,
@@ -61,10 +62,10 @@ export function scanCell(
   const patterns = excludedPatterns(context);
   const rules = hash("sha256", JSON.stringify(patterns));
   // After the time was taken, before anything is read: a later mapping changes the stat of what it writes to.
-  const mapped = findMappedFiles(realpathSync(context.cellRoot));
+  const mapped = findMappedFiles([realpathSync(context.cellRoot), ...outsidePaths(context.tree)]);
   if (cache !== undefined) distrustMapped(cache, mapped);
   const walker = createWalker({
-    root: context.cellRoot,
+    root: context.tree,
     cache,
     isExcluded: createMatcher(patterns),
     rules,
@@ -84,18 +85,18 @@ export interface SurveyOptions {
 }
 
 export async function surveyChanges(
-  { cellRoot }: MissionContext,
+  { tree }: MissionContext,
   scan: Scan,
   options: SurveyOptions,
 ): Promise<Survey> {
   const { cache, walk, walker, rules, startMs, systemMs, mapped } = scan;
   for (const path of walk.deferred) walker.resume(path);
-  const { copies, folded } = await copyDatabasesInUse(cellRoot, walk, cache, options.scratch);
+  const { copies, folded } = await copyDatabasesInUse(tree, walk, cache, options.scratch);
   const early = sourcesOf(copies);
   walker.reveal(early.keys());
   const { groupPrefix } = options;
   const suspects = sortSuspects({ walk, cache, sources: early, folded, groupPrefix });
-  const compared = await compareContent(cellRoot, suspects.doubtful, cache, options);
+  const compared = await compareContent(tree, suspects.doubtful, cache, options);
   const foldedRows = walk.found
     .filter(({ path, row }) => folded.size > 0 && row >= 0 && folded.has(path))
     .map(({ row }) => row);
@@ -126,7 +127,7 @@ interface Comparison {
 
 /** Hashes known files whose stat changed, and separates those whose content changed. */
 async function compareContent(
-  cellRoot: string,
+  tree: TreeRoot,
   doubtful: readonly Unit[],
   cache: StatCache | undefined,
   { pool, scratch }: SurveyOptions,
@@ -136,14 +137,14 @@ async function compareContent(
   const copies: DatabaseCopy[] = [];
   if (cache === undefined || doubtful.length === 0) return { changed, refreshed, copies };
   const leaders = doubtful.map((unit) => unit.items[0]!);
-  const { captured, missed } = await hashItems(pool, cellRoot, leaders);
+  const { captured, missed } = await hashItems(pool, tree, leaders);
   const inUse = new Set(missed.filter(({ why }) => why === "database").map(({ path }) => path));
   for (const unit of doubtful) {
     const [leader, ...links] = unit.items;
     const { path } = leader!;
     const seen = captured.get(path);
     if (inUse.has(path)) {
-      const copy = await copyDatabase(cellRoot, path, scratch);
+      const copy = await copyDatabase(tree, path, scratch);
       copies.push(copy);
       changed.push({ members: unit.members, items: [{ ...leader!, source: copy.source }, ...links] });
     } else if (seen !== undefined && isSame(unit, seen, cache)) {

@@ -68,6 +68,7 @@ interface Remembered {
 }
 
 const REF_PREFIX = "refs/lazarus/checkpoints/";
+const NOT_A_REPOSITORY = "the worktree is not a git repository";
 const NO_POSITION = { head: null, branch: null, commit: null, ref: null } as const;
 
 /** The repository's own directory, if it is a directory in the worktree. */
@@ -87,7 +88,7 @@ function statOfGit(worktree: string): Stats | undefined {
 
 export async function commitWorktree(request: GitRequest): Promise<GitPosition> {
   if (statOfGit(request.worktree) === undefined)
-    return { status: "none", ...NO_POSITION, note: "the worktree is not a git repository" };
+    return { status: "none", ...NO_POSITION, note: NOT_A_REPOSITORY };
   try {
     const state = await readRepository(request);
     if ("failure" in state) return degraded(state.failure);
@@ -97,6 +98,26 @@ export async function commitWorktree(request: GitRequest): Promise<GitPosition> 
     const why = error instanceof Error ? error.message : String(error);
     return { status: "degraded", ...NO_POSITION, note: `git commit: ${why}` };
   }
+}
+
+/** Branch and commit of a repository in place, which gets no commit: nothing of ours is written to it (ADR 15). */
+export async function readGitPosition(
+  worktree: string,
+  environment: GitOptions["environment"],
+): Promise<GitPosition> {
+  const position = { status: "none", ...NO_POSITION } as const;
+  if (statOfGit(worktree) === undefined) return { ...position, note: NOT_A_REPOSITORY };
+  const found = await findRepository(
+    (args, extra = {}) => git(worktree, args, { environment, ...extra }),
+    undefined,
+  );
+  if ("failure" in found) return { ...position, note: found.failure.replaceAll("\n", "; ") };
+  return {
+    ...position,
+    head: found.head,
+    branch: found.branch,
+    note: "the repository is in place: no commit is added to it",
+  };
 }
 
 /** Git reports on several lines; here it becomes part of a sentence. */

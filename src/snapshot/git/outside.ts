@@ -2,6 +2,7 @@
 // directories and borrowed objects. A checkpoint does not hold those, and says so (INV-6).
 import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync, realpathSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { diskPath, outsidePaths, rootOf, type TreeRoot } from "../model/cell-tree.ts";
 import type { EntryType, Flaw } from "../model/entry.ts";
 import { OpenTree } from "../model/open-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
@@ -17,14 +18,14 @@ export function isGitPointer({ path, type }: { readonly path: string; readonly t
 }
 
 /** Each of the paths that leads out of the cell, as a flaw that names where to. */
-export function findOutside(root: string, paths: Iterable<string>): Flaw[] {
+export function findOutside(root: TreeRoot, paths: Iterable<string>): Flaw[] {
   const flaws: Flaw[] = [];
-  const roots = [root, realpathSync(root)];
+  const roots = [rootOf(root), realpathSync(rootOf(root)), ...outsidePaths(root)];
   const isInside = (target: string) => roots.some((each) => target === each || target.startsWith(`${each}/`));
   using tree = new OpenTree(root);
   for (const path of paths) {
     const outside = targetsOf(tree, path)
-      .map((target) => resolve(root, dirname(path), target))
+      .map((target) => resolve(dirname(diskPath(root, path)), target))
       .filter((target) => !isInside(target));
     if (outside.length > 0) flaws.push({ path, kind: "degraded", reason: describe(path, outside) });
   }

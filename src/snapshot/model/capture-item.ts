@@ -1,4 +1,5 @@
 // What the capture and its worker threads exchange: paths to pack, and what was packed. Plain data.
+import type { TreeRoot } from "./cell-tree.ts";
 import type { Entry, EntryType } from "./entry.ts";
 
 /** A path to read and pack. */
@@ -55,7 +56,7 @@ export interface Packed {
 /** Small files that are packed together into one member. */
 export interface PackTask {
   readonly kind: "pack";
-  readonly root: string;
+  readonly root: TreeRoot;
   readonly items: readonly CaptureItem[];
   readonly sizeHint: number;
 }
@@ -63,7 +64,7 @@ export interface PackTask {
 /** One piece of a large file: `prefix` holds its header, `suffixLength` is the padding after it. */
 export interface PieceTask {
   readonly kind: "piece";
-  readonly root: string;
+  readonly root: TreeRoot;
   readonly item: CaptureItem;
   readonly offset: number;
   readonly length: number;
@@ -74,7 +75,7 @@ export interface PieceTask {
 /** Describe paths and hash files without packing them. */
 export interface HashTask {
   readonly kind: "hash";
-  readonly root: string;
+  readonly root: TreeRoot;
   readonly items: readonly CaptureItem[];
 }
 

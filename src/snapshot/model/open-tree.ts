@@ -13,8 +13,17 @@ import {
   openSync,
   statSync,
 } from "node:fs";
-import { systemErrorCode } from "../../platform/errors.ts";
+import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import { type Posix, posixSupport } from "../../platform/posix.ts";
+import {
+  diskPath,
+  isInWorktree,
+  type OutsideWorktree,
+  outsideWorktree,
+  rootOf,
+  type TreeRoot,
+  WORKTREE,
+} from "./cell-tree.ts";
 import { joinPath, parentPath, systemPath } from "./path-bytes.ts";
 
 const isDarwin = process.platform === "darwin";
@@ -40,12 +49,14 @@ export interface OpenTreeOptions {
 }
 
 /**
- * Paths are relative to the root, which may be a link itself. Returned paths are for the system calls that follow
+ * Paths are relative to the root, which may be a link itself. A worktree elsewhere is opened when it is first needed, and
+ * only if it is the directory that is meant. Returned paths are for the system calls that follow
  * immediately; only the two most recent ones are certain to be valid. All methods throw ENOENT, or ENOTDIR when a parent
  * is not a real directory.
  */
 export class OpenTree implements Disposable {
-  private readonly root: string;
+  private readonly tree: TreeRoot;
+  private readonly outside: OutsideWorktree | undefined;
   private readonly onOpen: OpenTreeOptions["onOpen"];
   /** Least recently used first. */
   private readonly open = new Map<string, OpenDirectory>();
@@ -53,9 +64,12 @@ export class OpenTree implements Disposable {
   private lastPath = ".";
   private last: OpenDirectory;
   private readonly top: OpenDirectory;
+  private worktree: OpenDirectory | undefined;
 
-  constructor(root: string, { onOpen, anchorOf = systemAnchor }: OpenTreeOptions = {}) {
-    this.root = root;
+  constructor(tree: TreeRoot, { onOpen, anchorOf = systemAnchor }: OpenTreeOptions = {}) {
+    const root = rootOf(tree);
+    this.tree = tree;
+    this.outside = outsideWorktree(tree);
     this.onOpen = onOpen;
     const fd = openSync(systemPath(root), (O_PATH || constants.O_RDONLY) | constants.O_DIRECTORY);
     const anchor = anchorOf(fd);
@@ -68,17 +82,19 @@ export class OpenTree implements Disposable {
   /** A path for system calls that do not follow links. */
   at(path: string): string {
     if (path === ".") return this.directory(path);
+    if (path === WORKTREE && this.outside !== undefined) return this.outside.path;
     const slash = path.lastIndexOf("/");
     return `${this.enter(slash < 0 ? "." : path.slice(0, slash)).anchor}/${path.slice(slash + 1)}`;
   }
 
   /** Opens a file. One system call where Linux has openat2, which a sandbox may forbid; then through `at`. */
   openFile(path: string, flags: number): number {
-    const name = systemPath(path);
+    const isOutside = this.outside !== undefined && isInWorktree(path);
+    const name = systemPath(isOutside ? path.slice(WORKTREE.length + 1) : path);
     if (posix === undefined) posix = loadPosix();
     const fd =
       typeof name === "string" && posix !== null
-        ? posix.openBeneath(this.top.fd, name, flags | O_CLOEXEC)
+        ? posix.openBeneath(isOutside ? this.reach(WORKTREE).fd : this.top.fd, name, flags | O_CLOEXEC)
         : -1;
     return fd >= 0 ? fd : openSync(systemPath(this.at(path)), flags);
   }
@@ -88,7 +104,7 @@ export class OpenTree implements Disposable {
     return `${this.enter(path).anchor}/.`;
   }
 
-  /** Closes a directory that was removed or moved, and everything below it. By default, every directory but the root. */
+  /** Closes a directory that was removed or moved, and everything below it. By default, every directory but the roots. */
   forget(path = "."): void {
     for (const [known, { fd }] of this.open) {
       if (path !== "." && known !== path && !known.startsWith(`${path}/`)) continue;
@@ -102,6 +118,7 @@ export class OpenTree implements Disposable {
   [Symbol.dispose](): void {
     for (const { fd } of this.open.values()) closeSync(fd);
     this.open.clear();
+    if (this.worktree !== undefined) closeSync(this.worktree.fd);
     closeSync(this.top.fd);
   }
 
@@ -116,6 +133,10 @@ export class OpenTree implements Disposable {
 
   private reach(path: string): OpenDirectory {
     if (path === ".") return this.top;
+    if (path === WORKTREE && this.outside !== undefined) {
+      this.worktree ??= this.openOutside(this.outside);
+      return this.worktree;
+    }
     const known = this.open.get(path);
     if (known !== undefined) {
       this.open.delete(path);
@@ -129,6 +150,20 @@ export class OpenTree implements Disposable {
     this.open.set(path, directory);
     if (this.open.size > MAX_OPEN) this.closeOldest();
     this.onOpen?.(path, directory.anchor);
+    return directory;
+  }
+
+  private openOutside({ path, id }: OutsideWorktree): OpenDirectory {
+    const fd = openSync(systemPath(path), REACH_DIRECTORY);
+    const { dev, ino } = fstatSync(fd, { bigint: true });
+    if (`${dev}:${ino}` !== id) {
+      closeSync(fd);
+      throw new LazarusError("WORKTREE_REPLACED", `${path} was replaced by another directory`, {
+        details: { path },
+      });
+    }
+    const directory = { fd, anchor: systemAnchor(fd) };
+    this.onOpen?.(WORKTREE, directory.anchor);
     return directory;
   }
 
@@ -146,11 +181,12 @@ export class OpenTree implements Disposable {
     let checked = ".";
     for (const name of path === "." ? [] : path.split("/")) {
       checked = joinPath(checked, name);
-      if (!lstatSync(systemPath(`${this.root}/${checked}`)).isDirectory())
+      const place = diskPath(this.tree, checked);
+      if (!lstatSync(systemPath(place)).isDirectory())
         throw Object.assign(new Error(`ENOTDIR: not a directory '${checked}'`), { code: "ENOTDIR" });
-      this.onOpen?.(checked, `${this.root}/${checked}`);
+      this.onOpen?.(checked, place);
     }
-    return { fd: -1, anchor: path === "." ? this.root : `${this.root}/${path}` };
+    return { fd: -1, anchor: diskPath(this.tree, path) };
   }
 }
 

@@ -2,8 +2,10 @@
 // a server.
 import { readFlowPositions } from "../../flow/operations/positions.ts";
 import { readRunPositions } from "../../run/stores/positions.ts";
+import { diskPath, rootOf, type TreeRoot, WORKTREE } from "./cell-tree.ts";
 import type { CheckpointMetadata } from "./entry.ts";
 
-export function readPositions(cellRoot: string): Pick<CheckpointMetadata, "flows" | "runs"> {
-  return { flows: readFlowPositions(cellRoot), runs: readRunPositions(cellRoot) };
+export function readPositions(tree: TreeRoot): Pick<CheckpointMetadata, "flows" | "runs"> {
+  const root = rootOf(tree);
+  return { flows: readFlowPositions(root, diskPath(tree, WORKTREE)), runs: readRunPositions(root) };
 }

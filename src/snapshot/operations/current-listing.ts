@@ -10,6 +10,7 @@ import { someParent } from "../model/paths.ts";
 import { type CapturePool, createCapturePool, hashItems } from "../pack/pool.ts";
 import type { Survey } from "../scan/found.ts";
 import { openContents } from "../vault/contents.ts";
+import { requireWorktree } from "../worktree.ts";
 
 /** The current files of a cell. */
 export interface CurrentListing {
@@ -20,6 +21,7 @@ export interface CurrentListing {
 /** Lists the current files of a cell, in the form of a checkpoint's listing. */
 export async function listCurrent(context: MissionContext): Promise<CurrentListing> {
   requireCell(context);
+  requireWorktree(context, { mayBeMissing: true });
   const scratch = mkdtempSync(join(tmpdir(), "lazarus-survey-"));
   try {
     await using pool = createCapturePool();
@@ -50,12 +52,12 @@ interface Described {
 }
 
 async function describeChanges(
-  { cellRoot }: MissionContext,
+  { tree }: MissionContext,
   { changed }: Survey,
   pool: CapturePool,
 ): Promise<Described> {
   const leaders = changed.filter((item) => item.linkTo === undefined);
-  const { captured, missed } = await hashItems(pool, cellRoot, leaders);
+  const { captured, missed } = await hashItems(pool, tree, leaders);
   const entries = new Map<string, Entry>();
   for (const [path, { entry }] of captured) entries.set(path, entry);
   const missing = new Set(missed.map(({ path }) => path));

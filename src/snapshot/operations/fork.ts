@@ -13,7 +13,7 @@ import { type JsonObject, readJsonFile, writeJsonFile } from "../../platform/jso
 import type { Lock } from "../../platform/lock.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import { type CaptureResult, capture } from "../capture/capture.ts";
-import type { MissionContext } from "../mission-context.ts";
+import { type MissionContext, placedAt } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
 import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
@@ -192,7 +192,7 @@ async function captureFork(
     crashPoint("snapshot.fork.seeded");
   }
   const message = `fork of ${context.mission} at ${checkpoint.ref.id}`;
-  const captured = await capture({ ...fork, cellRoot: cell }, lock, { reason: "fork", message });
+  const captured = await capture(placedAt(fork, cell), lock, { reason: "fork", message });
   const ref = { ...captured.ref, parent: null };
   fork.vault.publish([ref]);
   crashPoint("snapshot.fork.published");

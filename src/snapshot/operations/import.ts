@@ -34,7 +34,7 @@ import {
 import { createUnpacker, type Unpacker, type UnpackOptions } from "../archive/unpack.ts";
 import { type CaptureResult, capture } from "../capture/capture.ts";
 import { vaultHistory } from "../capture/save-effects.ts";
-import type { MissionContext } from "../mission-context.ts";
+import { type MissionContext, placedAt } from "../mission-context.ts";
 import type { CarriedEffects } from "../model/carried-effects.ts";
 import type { Flaw } from "../model/entry.ts";
 import { fromTarName } from "../tar/header.ts";
@@ -118,7 +118,7 @@ async function importInto(
   const message = `imported from ${basename(options.source)}`;
   const adopted = effects === undefined ? context : adoptEffects(context, effects);
   crashPoint("snapshot.import.history-adopted");
-  const result = await capture({ ...adopted, cellRoot: root }, lock, {
+  const result = await capture(placedAt(adopted, root), lock, {
     reason: "import",
     message,
     git: false,

@@ -7,6 +7,7 @@ import { LazarusError } from "../../platform/errors.ts";
 import { CELL_RUNS } from "../../run/stores/open.ts";
 import { findHeldRun } from "../../run/stores/positions.ts";
 import type { MissionContext } from "../mission-context.ts";
+import { diskPath, outsidePaths } from "../model/cell-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
 import type { RestorePlan } from "../restore/plan.ts";
 import type { Scope } from "../restore/scope.ts";
@@ -15,7 +16,7 @@ import { fileIdentity, findFilesOpenForWriting } from "./open-files.ts";
 /** The caller holds the mission's lock. */
 export function refuseLiveAgent(
   { machine, config, mission }: MissionContext,
-  kind: "restore" | "undo",
+  kind: "restore" | "undo" | "setup",
 ): void {
   if (!isKeeperAlive(machine.processes, config, mission)) return;
   const pid = readLife(config, mission)?.agent.pid;
@@ -23,7 +24,10 @@ export function refuseLiveAgent(
     "AGENT_RUNNING",
     `an agent of ${mission} is running${pid === undefined ? "" : ` (process ${pid})`}; its cell was not changed`,
     {
-      hint: `lazarus ${kind} ${mission} --stop stops it first and revives it afterwards; lazarus restore ${mission} --to DIR leaves the cell alone`,
+      hint:
+        kind === "setup"
+          ? `lazarus stop ${mission}, then run the same command again`
+          : `lazarus ${kind} ${mission} --stop stops it first and revives it afterwards; lazarus restore ${mission} --to DIR leaves the cell alone`,
       details: { mission, pid: pid ?? null },
     },
   );
@@ -45,10 +49,11 @@ export function refuseLiveRuns({ machine, cellRoot, mission }: MissionContext, s
 }
 
 /** Before the journal is written: nothing in the cell has changed yet. */
-export function refuseOpenFiles({ cellRoot, mission }: MissionContext, plan: RestorePlan): void {
-  const device = lstatSync(cellRoot, { throwIfNoEntry: false })?.dev;
-  if (device === undefined) return;
-  const open = findFilesOpenForWriting(device);
+export function refuseOpenFiles({ tree, cellRoot, mission }: MissionContext, plan: RestorePlan): void {
+  const devices = [cellRoot, ...outsidePaths(tree)].map(
+    (path) => lstatSync(path, { throwIfNoEntry: false })?.dev,
+  );
+  const open = findFilesOpenForWriting(new Set(devices));
   if (open.size === 0) return;
   const replaced = plan.place.flatMap(({ entry, was }) => (was === null ? [] : [entry.path]));
   for (const path of [
@@ -56,7 +61,7 @@ export function refuseOpenFiles({ cellRoot, mission }: MissionContext, plan: Res
     ...plan.clear.map((step) => step.path),
     ...plan.remove.map((step) => step.path),
   ]) {
-    const stat = lstatSync(systemPath(`${cellRoot}/${path}`), { throwIfNoEntry: false });
+    const stat = lstatSync(systemPath(diskPath(tree, path)), { throwIfNoEntry: false });
     const holder = stat === undefined ? undefined : open.get(fileIdentity(stat));
     if (holder === undefined) continue;
     throw new LazarusError(

@@ -7,6 +7,7 @@ import { type Lock, tryAcquireLock } from "../../platform/lock.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import type { MissionContext } from "../mission-context.ts";
 import { finishInterruptedRestore, type Restored } from "../restore/roll-forward.ts";
+import { refuseStaleWorktree } from "../worktree.ts";
 import { recordRollForward } from "./record.ts";
 
 export interface LockedVault extends Disposable {
@@ -18,6 +19,7 @@ export interface LockedVault extends Disposable {
 export async function lockVault(context: MissionContext, purpose: string): Promise<LockedVault> {
   const lock = await context.vault.lock(purpose);
   try {
+    refuseStaleWorktree(context);
     const finished = finishInterruptedRestore(context, lock);
     recordRollForward(context, finished);
     removeStaleDrill(context);

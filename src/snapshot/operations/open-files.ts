@@ -12,8 +12,8 @@ export function fileIdentity({ dev, ino }: { readonly dev: number; readonly ino:
   return `${dev}:${ino}`;
 }
 
-/** Regular files of one device that a process has open for writing, by identity. */
-export function findFilesOpenForWriting(device: number): Map<string, OpenFile> {
+/** Regular files of these devices that a process has open for writing, by identity. */
+export function findFilesOpenForWriting(devices: ReadonlySet<number | undefined>): Map<string, OpenFile> {
   const found = new Map<string, OpenFile>();
   for (const pid of list("/proc").map(Number).filter(Number.isSafeInteger)) {
     for (const fd of list(`/proc/${pid}/fd`)) {
@@ -21,7 +21,7 @@ export function findFilesOpenForWriting(device: number): Map<string, OpenFile> {
       // Not a pipe or socket.
       if (!quietly(() => readlinkSync(descriptor))?.startsWith("/")) continue;
       const stat = quietly(() => statSync(descriptor));
-      if (stat?.dev !== device || !stat.isFile() || !isWritable(pid, fd)) continue;
+      if (stat === undefined || !devices.has(stat.dev) || !stat.isFile() || !isWritable(pid, fd)) continue;
       const program = quietly(() => readFileSync(`/proc/${pid}/comm`, "utf8").trim()) ?? "?";
       found.set(fileIdentity(stat), { pid, program });
     }

@@ -2,7 +2,7 @@
 // the smaller index (from then on they do not exist, INV-2), then remove blobs, manifests before layers, then git refs. A
 // crash in between leaves garbage for the next prune; nothing that the index names is ever missing.
 import { existsSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { sweepTemporaries } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
@@ -11,6 +11,7 @@ import { pidInUse } from "../../platform/process-identity.ts";
 import { withReserve } from "../../platform/reserve.ts";
 import { forgetCommits } from "../git/commit.ts";
 import type { MissionContext } from "../mission-context.ts";
+import { WORKTREE } from "../model/cell-tree.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
 import type { Retention } from "../settings.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
@@ -71,7 +72,11 @@ async function pruneLocked(context: MissionContext, options: PruneOptions): Prom
   if (decision.sweepRefused === null) sweep(context, decision);
   if (decision.removed.length > 0) {
     crashPoint("snapshot.prune.swept");
-    await forgetCommits(`${context.cellRoot}/worktree`, [...new Set(decision.gitNames)], context.environment);
+    await forgetCommits(
+      join(context.cellRoot, WORKTREE),
+      [...new Set(decision.gitNames)],
+      context.environment,
+    );
   }
   return decision;
 }

@@ -35,11 +35,11 @@ export async function restoreTo(
   context: MissionContext,
   options: RestoreToOptions,
 ): Promise<RestoreToResult> {
-  const { vault, mission, cellRoot, onProgress } = context;
+  const { vault, mission, onProgress } = context;
   const { directory, signal } = options;
   refuseVault(context, directory);
   const target = findTarget(context, options.checkpoint);
-  const scope = createScope(options.paths ?? [], cellRoot);
+  const scope = createScope(options.paths ?? [], context.tree);
   const opened = await openTarget(context, target, createTableReader(vault));
   return withGoodCheckpointHint(vault, target, async () => {
     const source = openSource(vault, opened);

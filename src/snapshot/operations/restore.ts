@@ -36,9 +36,11 @@ import {
   openSource,
   type Source,
 } from "../restore/source.ts";
-import { removeStaging, stagePlan, stagingDirectory } from "../restore/stage.ts";
+import { stagePlan } from "../restore/stage.ts";
+import { findStaging, removeStaging } from "../restore/staging-place.ts";
 import { syncPaths } from "../restore/sync.ts";
 import type { Checkpoint } from "../vault/manifest.ts";
+import { adoptEmptyWorktree, remakeWorktree, requireWorktree } from "../worktree.ts";
 import { recoverEffects } from "./carry-effects.ts";
 import { listCurrent } from "./current-listing.ts";
 import { refuseLiveAgent, refuseLiveRuns, refuseOpenFiles } from "./live-processes.ts";
@@ -97,21 +99,25 @@ type TargetOptions = Omit<RestoreOptions, "checkpoint" | "paths"> & { readonly k
 
 /** `choose` is called under the lock, after an interrupted restore was finished. */
 export async function restoreTarget(
-  context: MissionContext,
+  given: MissionContext,
   choose: () => Choice,
   options: TargetOptions,
 ): Promise<RestoreResult> {
   // Checked first: taking the lock would create a vault for a mission that has none.
-  if (context.vault.list().length === 0) findTarget(context, undefined);
-  using _ = await lockCell(context, options);
-  using locked = await withCellUntouchedHint(context, "", () =>
-    lockVault(context, `restore of ${context.mission}`),
+  if (given.vault.list().length === 0) findTarget(given, undefined);
+  using _ = await lockCell(given, options);
+  using locked = await withCellUntouchedHint(given, "", () =>
+    lockVault(given, `restore of ${given.mission}`),
   );
+  const context = { ...given, ...adoptEmptyWorktree(given) };
   recoverEffects(context);
   const { target, paths } = choose();
-  const scope = createScope(paths, context.cellRoot);
+  const scope = createScope(paths, context.tree);
   const open = createTableReader(context.vault);
   const opened = await openTarget(context, target, open);
+  requireWorktree(context, { mayBeMissing: true });
+  // A worktree elsewhere is restored in place, and so is a new, empty cell then.
+  if (context.tree !== context.cellRoot) makeDirectory(context.machine.disk, context.cellRoot);
   const { restored, safety, alive } = existsSync(context.cellRoot)
     ? await restoreInPlace(context, locked.lock, { opened, open, scope, signal: options.signal })
     : await restoreMissingCell(context, opened, scope, options.signal);
@@ -153,13 +159,14 @@ interface InPlace {
   readonly signal: AbortSignal | undefined;
 }
 
-async function restoreInPlace(context: MissionContext, lock: Lock, request: InPlace): Promise<Outcome> {
-  const { vault, mission, cellRoot } = context;
+async function restoreInPlace(given: MissionContext, lock: Lock, request: InPlace): Promise<Outcome> {
+  const { vault, mission, cellRoot } = given;
   const { opened, open, scope, signal } = request;
   const target = opened.checkpoint.ref;
-  const alive = findFreshHeartbeat(context);
-  refuseLiveRuns(context, scope);
-  const saved = await takeSafetyCheckpoint(context, target, lock);
+  const alive = findFreshHeartbeat(given);
+  refuseLiveRuns(given, scope);
+  const saved = await takeSafetyCheckpoint(given, target, lock);
+  const context = { ...given, ...remakeWorktree(given) };
   const safety = { ref: saved.ref, metadata: saved.checkpoint.metadata };
   const { target: source, now } = await withGoodCheckpointHint(vault, target, () =>
     openPair(vault, opened, open(saved.checkpoint), scope.only ?? []),
@@ -178,7 +185,17 @@ async function restoreInPlace(context: MissionContext, lock: Lock, request: InPl
   const effects = scope.only === undefined ? effectsPosition(source.checkpoint.metadata) : null;
   const limited = scope.only === undefined ? {} : { paths: scope.only };
   const splits = findSplitLinks(plan, source.listing, scope);
-  const journal = { mission, cellRoot, ...ids, ...limited, effects, flaws: [...flaws, ...splits], plan };
+  const staging = findStaging(context);
+  const journal = {
+    mission,
+    cellRoot,
+    ...ids,
+    ...limited,
+    effects,
+    staging,
+    flaws: [...flaws, ...splits],
+    plan,
+  };
   try {
     writeJournal(context.machine, vault.journalFile, journal);
   } catch (error) {
@@ -211,7 +228,7 @@ export async function previewRestore(
 ): Promise<RestoreResult> {
   const { vault, mission, cellRoot } = context;
   const target = findTarget(context, options.checkpoint);
-  const scope = createScope(options.paths ?? [], cellRoot);
+  const scope = createScope(options.paths ?? [], context.tree);
   const opened = await openTarget(context, target, createTableReader(vault));
   const source = await withGoodCheckpointHint(vault, target, () => openSource(vault, opened));
   const isMissing = !existsSync(cellRoot);
@@ -239,7 +256,7 @@ async function takeSafetyCheckpoint(
 ): Promise<CaptureResult> {
   const message = `before restoring ${target.id}`;
   const saved = await withCellUntouchedHint(context, ` ${target.id}`, () =>
-    capture(context, lock, { reason: "pre-restore", message }),
+    capture(context, lock, { reason: "pre-restore", message, mayBeMissing: true }),
   );
   crashPoint("snapshot.restore.safety-taken");
   return saved;
@@ -298,7 +315,7 @@ async function rebuildCell(
 ): Promise<Pick<RestoreResult, "changes" | "flaws" | "moves">> {
   const { ref, metadata } = source.checkpoint;
   requireKnown(scope, context.mission, ref.id, source.listing);
-  const staging = stagingDirectory(context);
+  const staging = findStaging(context).cell;
   const directory = join(staging, "cell");
   try {
     removeStaging(context);

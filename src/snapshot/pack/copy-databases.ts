@@ -4,6 +4,7 @@ import { hash } from "node:crypto";
 import { lstatSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { LIVE_FILE } from "../model/capture-item.ts";
+import { diskPath, type TreeRoot } from "../model/cell-tree.ts";
 import type { Flaw } from "../model/entry.ts";
 import { OpenTree } from "../model/open-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
@@ -29,7 +30,7 @@ export interface DatabaseCopies {
 
 /** Copies every database that has a sidecar in the walk. */
 export async function copyDatabasesInUse(
-  cellRoot: string,
+  cell: TreeRoot,
   walk: Pick<Walk, "found">,
   cache: StatCache | undefined,
   scratch: string,
@@ -40,23 +41,19 @@ export async function copyDatabasesInUse(
   const sidecarPaths = walk.found
     .filter(({ type, row, path }) => type === "file" && isSidecar(row < 0 ? path : nameAt(cache!, row)))
     .map(({ path }) => path);
-  for (const [database, sidecars] of findDatabasesInUse(cellRoot, sidecarPaths)) {
-    const copy = await copyDatabase(cellRoot, database, scratch);
+  for (const [database, sidecars] of findDatabasesInUse(cell, sidecarPaths)) {
+    const copy = await copyDatabase(cell, database, scratch);
     copies.push(copy);
     if (copy.flaw === undefined) for (const sidecar of sidecars) folded.add(sidecar);
   }
   return { copies, folded };
 }
 
-export async function copyDatabase(
-  cellRoot: string,
-  database: string,
-  scratch: string,
-): Promise<DatabaseCopy> {
-  const live = `${cellRoot}/${database}`;
+export async function copyDatabase(cell: TreeRoot, database: string, scratch: string): Promise<DatabaseCopy> {
+  const live = diskPath(cell, database);
   // Named after the path: a second copy replaces the first one and no other database's.
   const copy = join(scratch, `database-${hash("sha256", database)}`);
-  const isInCell = () => isOpenInCell(cellRoot, database);
+  const isInCell = () => isOpenInCell(cell, database);
   const failure = await backupDatabase(live, copy, { isInCell });
   if (failure === undefined) return { database, source: copy };
   const reason = `SQLite could not copy it (${failure}); captured as plain files`;
@@ -67,8 +64,8 @@ export async function copyDatabase(
  * Whether this process has opened the file that the cell has at this path. SQLite resolves links in a path itself, so a
  * directory that has just become a link would lead it out of the cell.
  */
-function isOpenInCell(cellRoot: string, database: string): boolean {
-  using tree = new OpenTree(cellRoot);
+function isOpenInCell(cell: TreeRoot, database: string): boolean {
+  using tree = new OpenTree(cell);
   const found = lstatSync(systemPath(tree.at(database)), { bigint: true });
   if (process.platform !== "linux") return found.isFile();
   return readdirSync("/proc/self/fd").some((fd) => {

@@ -124,7 +124,7 @@ async function storeLayer(work: Work, plan: LayerPlan, below: StoredLayer): Prom
   const name = localOnly ? "local" : "layer";
   const writer = createLayerWriter(context.machine.disk, context.vault, { codec, localOnly, name });
   try {
-    const target: PackTarget = { root: context.cellRoot, codec: codec.name, writer, pool, onBytes };
+    const target: PackTarget = { root: context.tree, codec: codec.name, writer, pool, onBytes };
     writer.appendRaw(encodeWhiteouts(plan.whiteouts), 0);
     const first = await packItems(target, items);
     const copies = await copyLateDatabases(context, first.missed);
@@ -200,7 +200,7 @@ async function copyLateDatabases(
 ): Promise<DatabaseCopy[]> {
   const copies: DatabaseCopy[] = [];
   for (const { path, why } of missed)
-    if (why === "database") copies.push(await copyDatabase(context.cellRoot, path, context.vault.scratch));
+    if (why === "database") copies.push(await copyDatabase(context.tree, path, context.vault.scratch));
   return copies;
 }
 

@@ -2,6 +2,7 @@
 // worker threads otherwise.
 import { createWorkerPool } from "../../platform/worker-pool.ts";
 import type { CapturedItem, CaptureItem, CaptureTask, Packed, TaskResult } from "../model/capture-item.ts";
+import type { TreeRoot } from "../model/cell-tree.ts";
 import { runTask } from "./task.ts";
 
 /** Starting workers takes about 30 ms, in which one thread packs this much. */
@@ -57,7 +58,7 @@ const ITEMS_PER_HASH_TASK = 256;
 /** Describes and hashes items without storing them. */
 export async function hashItems(
   pool: CapturePool,
-  root: string,
+  root: TreeRoot,
   items: readonly CaptureItem[],
 ): Promise<Packed> {
   const tasks: CaptureTask[] = [];

@@ -8,13 +8,14 @@ import type {
   Packed,
   TaskResult,
 } from "../model/capture-item.ts";
+import type { TreeRoot } from "../model/cell-tree.ts";
 import type { LayerWriter } from "../vault/layer-writer.ts";
 import type { TocEntry } from "../vault/toc-row.ts";
 import { bytesOf, type CapturePool, totalBytesOf } from "./pool.ts";
 
 /** Where a layer's items come from and go to. */
 export interface PackTarget {
-  readonly root: string;
+  readonly root: TreeRoot;
   readonly codec: "gzip" | "zstd";
   readonly writer: LayerWriter;
   readonly pool: CapturePool;

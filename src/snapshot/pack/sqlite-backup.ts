@@ -3,6 +3,7 @@
 import { existsSync, rmSync } from "node:fs";
 import { backup, DatabaseSync } from "node:sqlite";
 import { systemErrorCode } from "../../platform/errors.ts";
+import type { TreeRoot } from "../model/cell-tree.ts";
 import { OpenTree } from "../model/open-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
 import { isDatabaseFile, sidecarSuffix } from "../model/sqlite-files.ts";
@@ -18,7 +19,7 @@ const READ_ONLY_RECOVERY = 776;
 const ATTEMPTS = 3;
 
 /** The databases that have a sidecar among these paths, with their sidecars. */
-export function findDatabasesInUse(root: string, paths: Iterable<string>): Map<string, string[]> {
+export function findDatabasesInUse(root: TreeRoot, paths: Iterable<string>): Map<string, string[]> {
   const databases = new Map<string, string[]>();
   using tree = new OpenTree(root);
   for (const path of paths) {

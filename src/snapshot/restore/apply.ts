@@ -4,6 +4,7 @@
 import { readdirSync } from "node:fs";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
+import type { TreeRoot } from "../model/cell-tree.ts";
 import type { Flaw } from "../model/entry.ts";
 import { changeMode } from "../model/open-tree.ts";
 import { joinPath, parentPath, systemPath } from "../model/path-bytes.ts";
@@ -11,7 +12,6 @@ import { sidecarSuffix } from "../model/sqlite-files.ts";
 import { type CellAccess, createCellAccess, matches } from "./cell-access.ts";
 import type { Capabilities } from "./make-path.ts";
 import type { Kept, RestorePlan } from "./plan.ts";
-import { stagedName } from "./stage.ts";
 import {
   adjustStep,
   directoryStep,
@@ -23,8 +23,9 @@ import {
 } from "./steps.ts";
 
 export interface ApplyOptions {
-  readonly cellRoot: string;
-  readonly staging: string;
+  readonly tree: TreeRoot;
+  /** Where a step of `plan.place` was staged. */
+  stagedAt(index: number): string;
   /** Directory for files that are in no checkpoint. */
   readonly aside: string;
   readonly capabilities: Capabilities;
@@ -61,7 +62,7 @@ export function applyPlan(plan: RestorePlan, options: ApplyOptions): Applied {
   for (const [index, step] of plan.place.entries()) {
     attempt(step.entry.path, () =>
       placeStep(cell, step, {
-        staged: `${options.staging}/${stagedName(index)}`,
+        staged: options.stagedAt(index),
         index,
         leader: step.inode === index ? undefined : plan.place[step.inode]!.entry.path,
         capabilities,

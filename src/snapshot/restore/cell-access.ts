@@ -1,10 +1,28 @@
 // All access of a restore to the files of a cell, through open directories (`OpenTree`): a link that is planted in the
 // middle of a restore cannot redirect anything. Files that are in no checkpoint are never destroyed (INV-3): they are
 // moved next to the cell, and each becomes a flaw.
-import { type BigIntStats, chmodSync, lstatSync, mkdirSync, renameSync, statSync } from "node:fs";
+import {
+  type BigIntStats,
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  cpSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+} from "node:fs";
 import { join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
+import { outsideWorktree, rootOf, type TreeRoot, WORKTREE } from "../model/cell-tree.ts";
 import type { EntryType, Flaw } from "../model/entry.ts";
 import { OpenTree } from "../model/open-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
@@ -24,6 +42,8 @@ export interface CellAccess extends Disposable {
   isReachable(path: string): boolean;
   /** Must be called after a directory was made, moved or removed. Default: looks at all directories again. */
   forget(path?: string): void;
+  /** Whether this is the directory of a worktree elsewhere: its content is restored, the directory is never replaced. */
+  isFixed(path: string): boolean;
   /** Moves what is at `path` out of the cell, and adds a flaw that says where. */
   moveAside(path: string, reason: string): void;
   /** Original modes of directories that were made writable, by path. */
@@ -35,13 +55,13 @@ const OWNER_ALL = 0o700;
 const UNREACHABLE = new Set(["ENOENT", "ENOTDIR", "ELOOP"]);
 
 export interface CellAccessOptions {
-  readonly cellRoot: string;
+  readonly tree: TreeRoot;
   /** Directory for files that are in no checkpoint. */
   readonly aside: string;
   readonly capabilities: Capabilities;
 }
 
-export function createCellAccess({ cellRoot, aside, capabilities }: CellAccessOptions): CellAccess {
+export function createCellAccess({ tree: roots, aside, capabilities }: CellAccessOptions): CellAccess {
   const flaws: Flaw[] = [];
   const widened = new Map<string, number>();
   /** Anyone but root needs the owner's permission bits to work in a directory. */
@@ -55,8 +75,8 @@ export function createCellAccess({ cellRoot, aside, capabilities }: CellAccessOp
       // Not our directory: the step that needs it reports the error.
     }
   };
-  const tree = new OpenTree(cellRoot, capabilities.owners ? {} : { onOpen: widen });
-  const at = (path: string) => (path === "." ? cellRoot : tree.at(path));
+  const tree = new OpenTree(roots, capabilities.owners ? {} : { onOpen: widen });
+  const at = (path: string) => (path === "." ? rootOf(roots) : tree.at(path));
   const reaching = <T>(work: () => T): T | undefined => {
     try {
       return work();
@@ -68,6 +88,7 @@ export function createCellAccess({ cellRoot, aside, capabilities }: CellAccessOp
   return {
     flaws,
     widened,
+    isFixed: (path) => path === WORKTREE && outsideWorktree(roots) !== undefined,
     at,
     directory: (path) => tree.directory(path),
     stat: (path) => reaching(() => lstatSync(systemPath(at(path)), { bigint: true, throwIfNoEntry: false })),
@@ -77,13 +98,38 @@ export function createCellAccess({ cellRoot, aside, capabilities }: CellAccessOp
       mkdirSync(aside, { recursive: true, mode: 0o700 });
       using place = new OpenTree(aside);
       const name = makePlace(place, path);
-      renameSync(systemPath(at(path)), systemPath(place.at(name)));
+      moveOut(systemPath(at(path)), systemPath(place.at(name)));
       tree.forget(path);
       crashPoint("snapshot.restore.set-aside");
       flaws.push({ path, kind: "degraded", reason: `${reason}; it was moved to ${join(aside, name)}` });
     },
     [Symbol.dispose]: () => tree[Symbol.dispose](),
   };
+}
+
+/** By rename; a copy where the worktree is on another file system. */
+function moveOut(from: string | Buffer, to: string | Buffer): void {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if (systemErrorCode(error) !== "EXDEV") throw error;
+    copyOut(from, to, error);
+    rmSync(from, { recursive: true });
+  }
+}
+
+function copyOut(from: string | Buffer, to: string | Buffer, error: unknown): void {
+  const stat = lstatSync(from);
+  if (stat.isSymbolicLink()) symlinkSync(readlinkSync(from, { encoding: "buffer" }), to);
+  else if (stat.isFile()) {
+    copyFileSync(from, to, constants.COPYFILE_EXCL);
+    const fd = openSync(to, "r");
+    fsyncSync(fd);
+    closeSync(fd);
+    utimesSync(to, stat.atime, stat.mtime);
+  } else if (stat.isDirectory() && typeof from === "string" && typeof to === "string")
+    cpSync(from, to, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true });
+  else throw error;
 }
 
 /** A free name for a path that is moved aside; makes its parents. */

@@ -8,6 +8,7 @@ import { asLazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
 import type { Flaw } from "../model/entry.ts";
 import type { RestorePlan } from "./plan.ts";
+import type { Staging } from "./staging-place.ts";
 
 export interface Journal {
   readonly mission: string;
@@ -21,6 +22,8 @@ export interface Journal {
   readonly effects?: number | null;
   /** The paths that the restore is limited to; absent for the whole cell. */
   readonly paths?: readonly string[];
+  /** Where the steps were staged; absent in journals of early versions. */
+  readonly staging?: Staging;
   /** Paths that could not be staged exactly. */
   readonly flaws: readonly Flaw[];
   readonly plan: RestorePlan;

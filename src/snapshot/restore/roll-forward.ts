@@ -6,6 +6,7 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { Lock } from "../../platform/lock.ts";
 import type { MissionContext } from "../mission-context.ts";
+import { outsideWorktree, WORKTREE } from "../model/cell-tree.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { OpenTree } from "../model/open-tree.ts";
 import { parentPath, systemPath } from "../model/path-bytes.ts";
@@ -13,6 +14,7 @@ import { OWN_NAMES } from "../model/paths.ts";
 import { createMatcher } from "../path-patterns.ts";
 import { createLayerReader } from "../vault/layer-reader.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
+import { markWorktree, requireWorktree } from "../worktree.ts";
 import { applyPlan } from "./apply.ts";
 import { markRestore } from "./effects.ts";
 import { clearJournal, type Journal, readJournal, setAsideJournal } from "./journal.ts";
@@ -20,8 +22,8 @@ import { detectCapabilities, makeSpecial } from "./make-path.ts";
 import type { Changes, RestorePlan } from "./plan.ts";
 import { makeFiles } from "./pool.ts";
 import { createTableReader, openSource } from "./source.ts";
-import { removeStaging, stagedName, stagingDirectory } from "./stage.ts";
-import { FSYNC_DIRECTORIES, syncPaths } from "./sync.ts";
+import { findStaging, removeStaging, stagedName, stagingOf } from "./staging-place.ts";
+import { FSYNC_DIRECTORIES, syncTree } from "./sync.ts";
 
 /** A restore that was completed after an interruption. */
 export interface Restored {
@@ -57,11 +59,16 @@ export function finishInterruptedRestore(context: MissionContext, _lock: Lock): 
     );
   }
   const { journal } = reading;
-  if (!existsSync(context.cellRoot)) {
+  requireWorktree(context, { mayBeMissing: true });
+  for (const path of [".", WORKTREE]) {
+    if (
+      existsSync(path === "." ? context.cellRoot : (outsideWorktree(context.tree)?.path ?? context.cellRoot))
+    )
+      continue;
     clearJournal(context.machine, file);
     removeStaging(context);
-    const reason = "the cell was removed before its restore was finished";
-    return { ...journal, changes: NO_CHANGES, flaws: [{ path: ".", kind: "degraded", reason }] };
+    const reason = `the ${path === "." ? "cell" : path} was removed before its restore was finished`;
+    return { ...journal, changes: NO_CHANGES, flaws: [{ path, kind: "degraded", reason }] };
   }
   return applyJournal(context, journal, { isMarked: false });
 }
@@ -95,10 +102,13 @@ export function applyJournal(
     if (!isMarked) markRestore(context.effects, journal.target, journal.effects ?? null);
     markSafety(context, journal, flaws);
     crashPoint("snapshot.restore.safety-marked");
-    const cellRoot = realpathSync(context.cellRoot);
+    const root = realpathSync(context.cellRoot);
+    const outside = outsideWorktree(context.tree);
+    const tree = outside === undefined ? root : { root, worktree: outside };
+    const staging = journal.staging ?? findStaging(context);
     const applied = applyPlan(plan, {
-      cellRoot,
-      staging: stagingDirectory(context),
+      tree,
+      stagedAt: (index) => `${stagingOf(staging, plan.place[index]!.entry.path)}/${stagedName(index)}`,
       aside: join(dirname(context.cellRoot), `.lazarus-aside-${context.mission}`, journal.safety),
       capabilities: detectCapabilities(),
       safetyMs: journal.safetyMs,
@@ -106,7 +116,8 @@ export function applyJournal(
       restage: (index) => restage(context, journal, index),
       onProgress: (done, total) => context.onProgress({ phase: "restoring", done, total, unit: "files" }),
     });
-    syncPaths(cellRoot, touchedPaths(plan), FSYNC_DIRECTORIES);
+    markWorktree(context);
+    syncTree(tree, touchedPaths(plan), FSYNC_DIRECTORIES);
     crashPoint("snapshot.restore.synced");
     clearJournal(context.machine, context.vault.journalFile);
     crashPoint("snapshot.restore.journal-cleared");
@@ -162,7 +173,7 @@ function touchedPaths(plan: RestorePlan): string[] {
 function restage(context: MissionContext, journal: Journal, index: number): void {
   const { place } = journal.plan;
   const { entry, inode } = place[index]!;
-  const staging = stagingDirectory(context);
+  const staging = stagingOf(journal.staging ?? findStaging(context), entry.path);
   const name = stagedName(index);
   const ref = context.vault.list().find(({ id }) => id === journal.target);
   if (ref === undefined) throw new LazarusError("CHECKPOINT_UNKNOWN", `checkpoint ${journal.target} is gone`);
@@ -172,7 +183,7 @@ function restage(context: MissionContext, journal: Journal, index: number): void
     return;
   }
   if (inode !== index) {
-    using tree = new OpenTree(context.cellRoot);
+    using tree = new OpenTree(context.tree);
     linkSync(systemPath(tree.at(place[inode]!.entry.path)), `${staging}/${name}`);
     return;
   }

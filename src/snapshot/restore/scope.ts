@@ -1,7 +1,8 @@
 // The part of a cell that a restore or diff covers: the whole cell, or the paths given with --path and everything below
 // them. Pure.
-import { isAbsolute, normalize, relative } from "node:path";
+import { isAbsolute, normalize } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
+import { pathInTree, rootOf, type TreeRoot } from "../model/cell-tree.ts";
 import type { Listing } from "../model/entry.ts";
 import { parentPath } from "../model/path-bytes.ts";
 
@@ -13,10 +14,10 @@ export interface Scope {
 
 export const WHOLE_CELL: Scope = { only: undefined, has: () => true };
 
-/** Takes paths as typed: relative to the cell, or absolute inside it. */
-export function createScope(given: readonly string[], cellRoot: string): Scope {
+/** Takes paths as typed: relative to the cell, or absolute inside it or its worktree. */
+export function createScope(given: readonly string[], tree: TreeRoot): Scope {
   if (given.length === 0) return WHOLE_CELL;
-  const paths = new Set(given.map((text) => cellPath(text, cellRoot)));
+  const paths = new Set(given.map((text) => cellPath(text, tree)));
   if (paths.has(".")) return WHOLE_CELL;
   const only = [...paths].filter((path) => !ancestors(path).some((above) => paths.has(above))).sort();
   const exact = new Set(only);
@@ -63,12 +64,12 @@ export function ancestors(path: string): string[] {
   return found;
 }
 
-function cellPath(text: string, cellRoot: string): string {
-  const inside = isAbsolute(text) ? relative(cellRoot, text) : text;
-  const path = normalize(inside || ".").replace(/\/+$/, "");
-  if (text !== "" && path !== ".." && !path.startsWith("../") && !isAbsolute(path) && !path.includes("\0"))
+function cellPath(text: string, tree: TreeRoot): string {
+  const clean = normalize(text).replace(/(?<=.)\/+$/, "");
+  const path = isAbsolute(clean) ? pathInTree(tree, clean) : clean;
+  if (text !== "" && path !== undefined && path !== ".." && !path.startsWith("../") && !path.includes("\0"))
     return path;
-  throw new LazarusError("USAGE", `the path ${JSON.stringify(text)} is not inside the cell ${cellRoot}`, {
+  throw new LazarusError("USAGE", `the path ${JSON.stringify(text)} is not inside the cell ${rootOf(tree)}`, {
     hint: "give paths relative to the cell, such as worktree/src",
   });
 }

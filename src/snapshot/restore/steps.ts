@@ -26,6 +26,7 @@ import { type Capabilities, makeFile, makeSpecial, setMetadata } from "./make-pa
 import type { DirectoryStep, Fingerprint, Kept, PlaceStep, RemoveStep } from "./plan.ts";
 
 const CHANGED_SINCE = "it changed after the safety checkpoint was taken";
+const FIXED = "the worktree is a directory outside the cell, which is never replaced or removed";
 const UNREACHABLE = "a parent directory is missing, or is a symlink, which a restore never follows";
 
 /** A step that one path refuses; the others continue. */
@@ -43,6 +44,8 @@ export function removeStep(
   const type = typeOf(stat);
   if (type === undefined) {
     kept.push({ path, reason: "a socket or device" });
+  } else if (cell.isFixed(path)) {
+    kept.push({ path, reason: FIXED });
   } else if (type === "directory") {
     if (was.type === "directory") removeDirectory(cell, path, kept);
     else kept.push({ path, reason: "a directory that appeared after the safety checkpoint" });
@@ -119,6 +122,7 @@ export interface Placing {
 /** Renames one staged path into place. */
 export function placeStep(cell: CellAccess, { entry, was }: PlaceStep, placing: Placing): void {
   const { path } = entry;
+  if (cell.isFixed(path)) throw new Refusal(FIXED);
   if (!cell.isReachable(path)) throw new Refusal(UNREACHABLE);
   const stat = cell.stat(path);
   if (lstatSync(placing.staged, { throwIfNoEntry: false }) === undefined) {

@@ -2,6 +2,7 @@
 import { closeSync, constants, fsyncSync, openSync } from "node:fs";
 import { systemErrorCode } from "../../platform/errors.ts";
 import { posixSupport } from "../../platform/posix.ts";
+import { isInWorktree, outsideWorktree, rootOf, type TreeRoot, WORKTREE } from "../model/cell-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
 
 /**
@@ -22,6 +23,20 @@ const NOTHING_TO_SYNC = new Set([
   "EPERM",
   "ENAMETOOLONG",
 ]);
+
+/** Syncs paths of a cell, which may be on two file systems. */
+export function syncTree(tree: TreeRoot, paths: readonly string[], maxFsyncs?: number): void {
+  const outside = outsideWorktree(tree);
+  const inWorktree = outside === undefined ? [] : paths.filter(isInWorktree);
+  const inCell = inWorktree.length === 0 ? paths : paths.filter((path) => !isInWorktree(path));
+  syncPaths(rootOf(tree), inCell, maxFsyncs);
+  if (outside !== undefined)
+    syncPaths(
+      outside.path,
+      inWorktree.map((path) => path.slice(WORKTREE.length + 1) || "."),
+      maxFsyncs,
+    );
+}
 
 /** Syncs files and directories below `root`, all on its file system. */
 export function syncPaths(root: string, paths: readonly string[], maxFsyncs = FSYNC_FILES): void {

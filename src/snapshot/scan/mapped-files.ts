@@ -14,7 +14,7 @@ const OPEN = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
  * are sent to the disk, so that a write while such a file is being read shows in its stat. Nothing is known of processes
  * that this user may not inspect.
  */
-export function findMappedFiles(root: string): Set<number> {
+export function findMappedFiles(roots: readonly string[]): Set<number> {
   const inodes = new Set<number>();
   const paths = new Set<string>();
   for (const pid of quietly(() => readdirSync("/proc")) ?? []) {
@@ -22,7 +22,7 @@ export function findMappedFiles(root: string): Set<number> {
     for (const [, inode, path] of quietly(() => readMaps(`/proc/${pid}/maps`))?.matchAll(SHARED_WRITABLE) ??
       []) {
       inodes.add(Number(inode));
-      if (path!.startsWith(`${root}/`)) paths.add(path!);
+      if (roots.some((root) => path!.startsWith(`${root}/`))) paths.add(path!);
     }
   }
   for (const path of paths) {

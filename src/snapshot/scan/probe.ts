@@ -4,12 +4,13 @@
 import { lstatSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { startWorker } from "../../platform/worker-module.ts";
-import { joinPath, systemPath } from "../model/path-bytes.ts";
+import { outsideWorktree, rootOf, type TreeRoot, WORKTREE } from "../model/cell-tree.ts";
+import { systemPath } from "../model/path-bytes.ts";
 import { nameAt } from "./name-table.ts";
 import { findRow, isUnchanged, type StatCache } from "./stat-cache.ts";
 
 export interface ProbeTask {
-  readonly root: string;
+  readonly root: TreeRoot;
   /** The stat cache's file, whole. */
   readonly cache: SharedArrayBuffer;
   /** One byte per row. */
@@ -72,7 +73,7 @@ export interface ProbeOptions {
 
 /** A verdict per row: UNCHANGED, or MUST_CHECK. Undefined for a cache that was not read from a file. */
 export function probeRows(
-  root: string,
+  root: TreeRoot,
   cache: StatCache,
   { skip = [], probers, minRows = MIN_ROWS }: ProbeOptions = {},
 ): Uint8Array | undefined {
@@ -104,19 +105,12 @@ export function checkChunks(task: ProbeTask, cache: StatCache): (chunk: number) 
   const next = new Int32Array(task.chunks, 0, 1);
   const states = new Int32Array(task.chunks, 4);
   const verdicts = new Uint8Array(task.verdicts);
-  const directories = createDirectories(cache);
+  const pathOf = createPaths(task.root, cache);
   const probeChunk = (chunk: number) => {
     const end = Math.min(cache.count, (chunk + 1) * CHUNK_ROWS);
     for (let row = chunk * CHUNK_ROWS; row < end; row += 1) {
       if (verdicts[row] === SKIPPED || cache.racy[row] === 1) continue;
-      if (
-        isSame(
-          cache,
-          row,
-          `${task.root}/${joinPath(directories.pathOf(directories.parents[row]!), nameAt(cache, row))}`,
-        )
-      )
-        verdicts[row] = UNCHANGED;
+      if (isSame(cache, row, pathOf(row))) verdicts[row] = UNCHANGED;
     }
   };
   for (;;) {
@@ -138,21 +132,24 @@ function isSame(cache: StatCache, row: number, path: string): boolean {
   }
 }
 
-function createDirectories(cache: StatCache): { parents: Uint32Array; pathOf(row: number): string } {
+/** The path of each row on disk. Only those of directories are kept. */
+function createPaths(root: TreeRoot, cache: StatCache): (row: number) => string {
   const parents = new Uint32Array(cache.count);
   for (let row = 0; row < cache.count; row += 1) {
     const count = cache.childCount[row]!;
     if (count > 0) parents.fill(row, cache.firstChild[row]!, cache.firstChild[row]! + count);
   }
-  const paths = new Map<number, string>([[0, "."]]);
+  const paths = new Map<number, string>([[0, rootOf(root)]]);
+  const outside = outsideWorktree(root);
+  if (outside !== undefined) paths.set(findRow(cache, WORKTREE), outside.path);
   const pathOf = (row: number): string => {
     const known = paths.get(row);
     if (known !== undefined) return known;
-    const path = joinPath(pathOf(parents[row]!), nameAt(cache, row));
-    paths.set(row, path);
+    const path = `${pathOf(parents[row]!)}/${nameAt(cache, row)}`;
+    if (cache.childCount[row]! > 0) paths.set(row, path);
     return path;
   };
-  return { parents, pathOf };
+  return pathOf;
 }
 
 function markBelow(cache: StatCache, row: number, verdicts: Uint8Array): void {

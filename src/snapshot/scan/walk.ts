@@ -2,20 +2,22 @@
 // are known, unless some were left out of the last checkpoint. An unchanged path costs one lstat, taken beforehand by
 // `probeRows`, and no object: only its cache row is marked. Nothing but directories is opened.
 // Live protection replaces the stat cache and this comparison.
-import { constants, lstatSync, readdirSync, type Stats } from "node:fs";
+import { constants, lstatSync, type Stats } from "node:fs";
 import { refuseExhaustion, systemErrorCode } from "../../platform/errors.ts";
+import { diskPath, rootOf, type TreeRoot } from "../model/cell-tree.ts";
 import type { EntryType, Flaw } from "../model/entry.ts";
 import { OpenTree } from "../model/open-tree.ts";
-import { decodePath, encodePath, joinPath, systemPath } from "../model/path-bytes.ts";
+import { joinPath, systemPath } from "../model/path-bytes.ts";
 import type { Matcher } from "../path-patterns.ts";
 import type { Found, Run, Walk } from "./found.ts";
+import { listTreeNames } from "./list-names.ts";
 import { nameAt } from "./name-table.ts";
 import { probeRows, UNCHANGED } from "./probe.ts";
 import { findRow, isUnchanged, type StatCache, TYPE_CODES } from "./stat-cache.ts";
 import { rowAsFound } from "./unchanged-rows.ts";
 
 export interface WalkOptions {
-  readonly root: string;
+  readonly root: TreeRoot;
   readonly cache: StatCache | undefined;
   readonly isExcluded: Matcher;
   /** Digest of the exclude patterns: if the cache was written under the same ones, none of its rows is excluded. */
@@ -35,7 +37,6 @@ export interface Walker {
   reveal(paths: Iterable<string>): void;
 }
 
-const REPLACEMENT = "\ufffd";
 const { S_IFMT, S_IFREG, S_IFDIR, S_IFLNK, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK } = constants;
 const TYPE_OF_MODE = new Map<number, EntryType>([
   [S_IFREG, "file"],
@@ -64,7 +65,7 @@ export function createWalker(options: WalkOptions): Walker {
 }
 
 class CellWalker implements Walker {
-  private readonly root: string;
+  private readonly root: TreeRoot;
   private readonly cache: StatCache | undefined;
   private readonly isExcluded: Matcher;
   private readonly isSameRules: boolean;
@@ -168,7 +169,9 @@ class CellWalker implements Walker {
         this.deferred.push(directory.path);
         continue;
       }
-      const isKnown = directory.unchanged && this.cache!.partial[directory.row] === 0;
+      // The names in the root do not tell whether there is a worktree elsewhere.
+      const isSplit = directory.path === "." && typeof this.root !== "string";
+      const isKnown = directory.unchanged && this.cache!.partial[directory.row] === 0 && !isSplit;
       const below = isKnown ? this.checkKnownNames(directory) : this.readNames(directory);
       for (let i = below.length - 1; i >= 0; i -= 1) pending.push(below[i]!);
     }
@@ -242,10 +245,10 @@ class CellWalker implements Walker {
   /** Undefined when the directory cannot be read. */
   private listNames({ path }: Directory): string[] | undefined {
     try {
-      return listExactNames(this.tree!.directory(path));
+      return listTreeNames(this.root, this.tree!, path);
     } catch (error) {
       const code = systemErrorCode(error);
-      refuseExhaustion(error, `reading the directory ${path} in ${this.root}`, this.root);
+      refuseExhaustion(error, `reading the directory ${path} in ${rootOf(this.root)}`, rootOf(this.root));
       const reason = `the directory and its contents cannot be read (${code})`;
       if (code !== "ENOENT") this.flaws.push({ path, kind: "skipped", reason });
       return undefined;
@@ -292,7 +295,7 @@ class CellWalker implements Walker {
       return lstatSync(this.fileOf(path), { throwIfNoEntry: false });
     } catch (error) {
       const code = systemErrorCode(error);
-      refuseExhaustion(error, `reading the stat of ${path} in ${this.root}`, this.root);
+      refuseExhaustion(error, `reading the stat of ${path} in ${rootOf(this.root)}`, rootOf(this.root));
       if (code !== "ENOTDIR")
         this.flaws.push({ path, kind: "skipped", reason: `its stat cannot be read (${code})` });
       return undefined;
@@ -307,7 +310,7 @@ class CellWalker implements Walker {
   }
 
   private fileOf(path: string): string | Buffer {
-    return systemPath(path === "." ? this.root : `${this.root}/${path}`);
+    return systemPath(diskPath(this.root, path));
   }
 
   private add(seen: Found, slot: number, below: Directory[]): void {
@@ -332,11 +335,4 @@ function asDirectory({ path, row, unchanged }: Found, index: number): Directory 
 /** Whether a checkpoint can hold a path of this type. */
 export function isCapturable({ mode }: Stats): boolean {
   return TYPE_OF_MODE.has(mode & S_IFMT);
-}
-
-/** Names as strings, exact even when they are not UTF-8. */
-export function listExactNames(directory: string): string[] {
-  const names = readdirSync(systemPath(directory));
-  if (!names.some((name) => name.includes(REPLACEMENT))) return names;
-  return readdirSync(encodePath(directory), { encoding: "buffer" }).map(decodePath);
 }

@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import type { MissionContext } from "../../../snapshot/mission-context.ts";
+import { diskPath } from "../../../snapshot/model/cell-tree.ts";
 import {
   type Change,
   CONTENT_LIMIT_BYTES,
@@ -47,7 +48,7 @@ export const command = defineCommand({
     using after =
       args.to === undefined ? await openNow(missionContext) : openCheckpoint(missionContext, args.to);
     missionContext.endProgress();
-    const scope = createScope(options.path, missionContext.cellRoot);
+    const scope = createScope(options.path, missionContext.tree);
     requireKnown(scope, missionContext.mission, before.name, before.listing, after.listing);
     const changes = compareListings(before.listing, after.listing).filter(
       (change) => scope.has(change.path) && (options.all || !isOnlyDirectoryTime(change)),
@@ -129,7 +130,7 @@ async function openNow(missionContext: MissionContext): Promise<Side> {
     name: "now",
     listing,
     flaws,
-    read: (entry) => readNow(systemPath(`${missionContext.cellRoot}/${entry.path}`)),
+    read: (entry) => readNow(systemPath(diskPath(missionContext.tree, entry.path))),
     [Symbol.dispose]() {},
   };
 }

@@ -1,0 +1,103 @@
+// Which directory outside its cell is a mission's worktree, and how to recognize that directory again. The record is next to
+// the cells, where a restore never changes it: `config/cell.json` names the directory for other tools, but an agent can
+// write that file, so Lazarus decides nothing from it (INV-11). Nothing is written into the directory itself.
+import { type BigIntStats, lstatSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { makeDirectory } from "../platform/durable.ts";
+import { LazarusError, systemErrorCode } from "../platform/errors.ts";
+import { readJsonFile, writeJsonFile } from "../platform/json-file.ts";
+import type { Machine } from "../platform/machine.ts";
+
+/** Skipped by scans of the missions root, like every name that starts with `.lazarus-`. */
+const DIRECTORY = ".lazarus-worktrees";
+
+/** What tells a directory from another one at the same path. Strings: inodes can exceed 2^53. */
+export interface DirectoryIdentity {
+  readonly device: string;
+  readonly inode: string;
+  /** Time of birth in nanoseconds; null where the file system has none. */
+  readonly born_ns: string | null;
+}
+
+export interface WorktreeRecord extends DirectoryIdentity {
+  readonly format: 1;
+  readonly mission_id: string;
+  /** Absolute, with links resolved. */
+  readonly path: string;
+  /** The directory above it. */
+  readonly parent: DirectoryIdentity;
+  readonly since_ms: number;
+  /** When the directory was released; null while it is the mission's worktree. */
+  readonly released_ms: number | null;
+}
+
+export function worktreeRecords(missionsRoot: string): string {
+  return join(missionsRoot, DIRECTORY);
+}
+
+function recordFile(missionsRoot: string, mission: string): string {
+  return join(worktreeRecords(missionsRoot), `${mission}.json`);
+}
+
+/** Undefined for a mission whose worktree is in its cell. Throws when the record cannot be read: nothing is guessed. */
+export function readWorktreeRecord(missionsRoot: string, mission: string): WorktreeRecord | undefined {
+  const file = recordFile(missionsRoot, mission);
+  const reading = readJsonFile(file);
+  if (!reading.ok && reading.why === "absent") return undefined;
+  const value = reading.ok ? reading.value : {};
+  if (reading.ok && value.format === 1 && typeof value.path === "string")
+    return value as unknown as WorktreeRecord;
+  const why = reading.ok ? `its format is ${JSON.stringify(value.format ?? null)}` : reading.reason;
+  throw new LazarusError(
+    "CELL_DAMAGED",
+    `which directory is the worktree of ${mission} is not known: ${file} cannot be read (${why})`,
+    { hint: `lazarus protect DIR --mission ${mission}`, details: { mission, file } },
+  );
+}
+
+/** The same, without a record of a directory that was released. */
+export function readOutsideWorktree(missionsRoot: string, mission: string): WorktreeRecord | undefined {
+  const record = readWorktreeRecord(missionsRoot, mission);
+  return record === undefined || record.released_ms !== null ? undefined : record;
+}
+
+export function writeWorktreeRecord(machine: Machine, missionsRoot: string, record: WorktreeRecord): void {
+  makeDirectory(machine.disk, worktreeRecords(missionsRoot));
+  writeJsonFile(machine.disk, recordFile(missionsRoot, record.mission_id), record);
+}
+
+/** A record of the directory as it is now. Throws when there is none. */
+export function describeWorktree(mission: string, path: string, nowMs: number): WorktreeRecord {
+  const [own, parent] = [identifyDirectory(path), identifyDirectory(dirname(path))];
+  if (own === undefined || parent === undefined)
+    throw new LazarusError("NOT_FOUND", `there is no directory ${path}`);
+  return { format: 1, mission_id: mission, path, ...own, parent, since_ms: nowMs, released_ms: null };
+}
+
+/** Undefined when there is no directory at the path itself; a link to one does not count. */
+export function identifyDirectory(path: string): DirectoryIdentity | undefined {
+  let stat: BigIntStats | undefined;
+  try {
+    stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  } catch (error) {
+    if (systemErrorCode(error) !== "ENOTDIR") throw error;
+  }
+  return stat?.isDirectory() ? identityOf(stat) : undefined;
+}
+
+function identityOf({ dev, ino, birthtimeNs }: BigIntStats): DirectoryIdentity {
+  return {
+    device: String(dev),
+    inode: String(ino),
+    born_ns: birthtimeNs > 0n ? String(birthtimeNs) : null,
+  };
+}
+
+/**
+ * Device numbers may change when a disk is mounted again; inode and time of birth do not. Without a time of birth, the
+ * device has to be the same.
+ */
+export function isSameDirectory(known: DirectoryIdentity, found: DirectoryIdentity): boolean {
+  if (known.inode !== found.inode || known.born_ns !== found.born_ns) return false;
+  return known.born_ns !== null || known.device === found.device;
+}
