@@ -2,6 +2,30 @@
 
 export type { PostgresOptions } from "../platform/postgres.ts";
 export {
+  type ContinueParameters,
+  DurableAgent,
+  type DurableOptions,
+  type DurableStore,
+  durable,
+  type RunReference,
+  type StreamReference,
+} from "./engine/durable-agent.ts";
+export { type CallOptions, durableCall } from "./engine/durable-call.ts";
+export type { RunningEffect } from "./engine/ledger.ts";
+export type { RunParameters } from "./engine/open-run.ts";
+export type { RecoveredRun } from "./engine/recover.ts";
+export {
+  currentEffect,
+  type Message,
+  RunSuspended,
+  type StepOptions,
+  sleep,
+  step,
+  waitFor,
+} from "./engine/scope.ts";
+export type { Approval, RunOutcome } from "./engine/session.ts";
+export type { EffectRule } from "./engine/tools.ts";
+export {
   type Agent,
   type DurableTool,
   durableTool,
@@ -36,7 +60,7 @@ export type {
 } from "./kernel/ports.ts";
 export { type Recovered, type RecoveryOptions, recoverInterrupted, resumeRun } from "./kernel/recover.ts";
 export type { RunState } from "./kernel/state.ts";
-export { RunStopped, ShutdownError, type StopKind } from "./kernel/stop.ts";
+export { RunStopped, ShutdownError, type StopKind } from "./model/stop.ts";
 export type * from "./model/types.ts";
 export type * from "./store/backend.ts";
 export type { RetentionPolicy } from "./store/retention.ts";

@@ -4,12 +4,12 @@
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
+import { RunStopped } from "../model/stop.ts";
 import type { Lease } from "../model/types.ts";
 import type { RunChange, RunClosing, RunStore } from "../store/store.ts";
 import type { CheckpointOptions } from "./options.ts";
 import type { CheckpointerFactory, RunCheckpointer } from "./ports.ts";
 import type { RunState } from "./state.ts";
-import { RunStopped } from "./stop.ts";
 
 /** How often to save, and on which machine. */
 export interface CheckpointerOptions extends CheckpointOptions {

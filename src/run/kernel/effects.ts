@@ -4,13 +4,13 @@
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { advanceEffect, type CallVerdict, effectId, inputDigest, verdictOnCall } from "../model/ledger.ts";
+import { orStopped, stopOf } from "../model/stop.ts";
 import { thrownText } from "../model/thrown.ts";
 import { type DanglingCall, resultMessage, type ToolOutcome } from "../model/transcript.ts";
 import type { Effect, EffectClass } from "../model/types.ts";
 import { type DurableTool, type ToolContext, type ToolSet, UnknownOutcomeError } from "./agent.ts";
 import { type RunContext, saveNow, saveThrottled, timeOf } from "./run-context.ts";
 import { appendMessage, prepareEffect, putEffect } from "./state.ts";
-import { orStopped, stopOf } from "./stop.ts";
 
 /** How often a call whose outcome stays unknown is started within one process. */
 const MAX_ATTEMPTS = 3;

@@ -3,6 +3,8 @@
 import type { LanguageModel } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
+import { asRunError, decideOutcome, type Ending, type Outcome } from "../model/outcome.ts";
+import { RunStopped, ShutdownError } from "../model/stop.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { RunStore } from "../store/store.ts";
 import { type Agent, checkAgent, type RunInput } from "./agent.ts";
@@ -10,12 +12,10 @@ import { createCheckpointer } from "./checkpointer.ts";
 import { createReporter, isolateWatch, type Reporter } from "./isolate-host.ts";
 import { createRunState } from "./new-run.ts";
 import type { ExecutorOptions, RunOptions, RunResult } from "./options.ts";
-import { asRunError, decideOutcome, type Ending, type Outcome } from "./outcome.ts";
 import { runPhases } from "./phases.ts";
 import type { CheckpointerFactory, RunCheckpointer } from "./ports.ts";
 import type { RunContext } from "./run-context.ts";
 import { type RunState, stateOf } from "./state.ts";
-import { RunStopped, ShutdownError } from "./stop.ts";
 
 /** Runs agents, one model call at a time. */
 export interface Executor {

@@ -10,9 +10,9 @@ import type {
 } from "ai";
 import type { Clock } from "../../platform/clock.ts";
 import { LazarusError } from "../../platform/errors.ts";
+import { orStopped } from "../model/stop.ts";
 import type { Usage } from "../model/types.ts";
 import type { ToolSet } from "./agent.ts";
-import { orStopped } from "./stop.ts";
 
 /** The input and limits of one model call. */
 export interface ModelCall {

@@ -3,6 +3,7 @@
 // take the same path; they differ only in what the transcript already holds.
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
+import { orStopped, RunStopped, stopOf } from "../model/stop.ts";
 import { thrownText } from "../model/thrown.ts";
 import { danglingCalls, finalText, textOf, withCallIds } from "../model/transcript.ts";
 import { type Phase, phasePrompt, type ToolSet } from "./agent.ts";
@@ -11,7 +12,6 @@ import { callListener } from "./isolate-host.ts";
 import { callModel } from "./model-step.ts";
 import { type RunContext, saveThrottled } from "./run-context.ts";
 import { appendMessage, currentEntries, INPUT_PHASE, type RunState } from "./state.ts";
-import { orStopped, RunStopped, stopOf } from "./stop.ts";
 
 /** Runs all phases that are left and returns the output of the run. */
 export async function runPhases(run: RunContext): Promise<string> {

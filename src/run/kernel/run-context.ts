@@ -3,11 +3,11 @@
 import type { LanguageModel } from "ai";
 import type { Clock } from "../../platform/clock.ts";
 import { LazarusError } from "../../platform/errors.ts";
+import { RunStopped } from "../model/stop.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { Agent } from "./agent.ts";
 import type { RunCheckpointer, RunEvent, RunPorts, Watch } from "./ports.ts";
 import type { RunState } from "./state.ts";
-import { RunStopped } from "./stop.ts";
 
 /** One run in progress. */
 export interface RunContext {

@@ -99,6 +99,7 @@ export function verdictOnCall(effect: Effect | undefined, declared: EffectClass 
   // Started or unknown. The class at the time of the call decides, not what a newer agent declares.
   switch (effect.class) {
     case "read":
+    case "nested":
     case "idempotent":
       return { action: "run" };
     case "reconcile":
@@ -106,6 +107,11 @@ export function verdictOnCall(effect: Effect | undefined, declared: EffectClass 
         ? { action: "reconcile" }
         : { action: "park", reason: "its outcome is unknown and its tool can no longer reconcile" };
     case "once":
-      return { action: "park", reason: "it was started and its outcome is unknown" };
+      return { action: "park", reason: knownReason(effect) ?? "it was started and its outcome is unknown" };
   }
+}
+
+/** What the tool said, or what an earlier resume found. */
+function knownReason({ state, error }: Effect): string | null {
+  return state === "unknown" ? error : null;
 }

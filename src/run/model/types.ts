@@ -40,9 +40,10 @@ export interface TranscriptEntry {
 
 /**
  * Whether a tool call may be repeated: `read` changes nothing; `idempotent` may be repeated with the same effect id;
- * `once` must never be repeated without a human; `reconcile` can tell by effect id whether it happened.
+ * `once` must never be repeated without a human; `reconcile` can tell by effect id whether it happened; `nested` does all
+ * it does in steps and child runs, which are recorded on their own.
  */
-export type EffectClass = "read" | "idempotent" | "once" | "reconcile";
+export type EffectClass = "read" | "idempotent" | "once" | "reconcile" | "nested";
 
 /** The state of an effect. After a crash, the outcome of a `started` effect is unknown. */
 export type EffectState = "prepared" | "started" | "done" | "failed" | "unknown";
@@ -138,3 +139,9 @@ export interface Lease {
   readonly epoch: number;
   readonly owner: string;
 }
+
+/** How a record is closed: ended, parked for a human, or released for a resume. */
+export type RunClosing =
+  | { readonly status: EndStatus; readonly output: string | null; readonly error: StoredError | null }
+  | { readonly status: "needs-human"; readonly error: StoredError }
+  | { readonly status: "interrupted" };

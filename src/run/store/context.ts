@@ -1,12 +1,12 @@
 // What every operation of a run store works with, and the lookups they share.
 import { LazarusError } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
+import type { StoreHistory } from "../log/history.ts";
+import { isOwnerDead, judgeLease, type LeaseVerdict } from "../log/lease.ts";
+import type { Seal } from "../log/seal.ts";
 import type { Effect } from "../model/types.ts";
 import type { RunBackend, RunRow } from "./backend.ts";
-import type { StoreHistory } from "./history.ts";
-import { isOwnerDead, judgeLease, type LeaseVerdict } from "./lease.ts";
 import { effectOf } from "./row-codec.ts";
-import type { Seal } from "./seal.ts";
 
 /** One open store. */
 export interface StoreContext {

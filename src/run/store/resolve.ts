@@ -1,10 +1,10 @@
 // Records a human's decision on an effect whose outcome is unknown.
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
+import { recordResolution } from "../log/history.ts";
 import { parseEffectId } from "../model/ledger.ts";
 import type { Effect, Json } from "../model/types.ts";
 import { findRun, readEffects, refuseOwned, type StoreContext, timeOf } from "./context.ts";
-import { recordResolution } from "./history.ts";
 import { changedMeanwhile } from "./prune.ts";
 import { checkFormat, effectRow, runInfoOf } from "./row-codec.ts";
 import type { EffectResolution } from "./store.ts";

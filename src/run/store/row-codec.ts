@@ -2,6 +2,8 @@
 // Refuses rows of a newer format. All text passes through the seal in both directions.
 import type { ModelMessage } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
+import { EFFECT_PLACES } from "../log/history.ts";
+import type { Seal } from "../log/seal.ts";
 import { effectId } from "../model/ledger.ts";
 import type {
   Effect,
@@ -13,7 +15,6 @@ import type {
   TranscriptEntry,
 } from "../model/types.ts";
 import { type EffectRow, type MessageRow, type PhaseRow, ROW_FORMAT, type RunRow } from "./backend.ts";
-import type { Seal } from "./seal.ts";
 
 const BYTES = "$bytes";
 
@@ -23,8 +24,8 @@ export const PLACES = {
   output: (runId: string) => `run ${runId}, output`,
   error: (runId: string) => `run ${runId}, error`,
   message: (runId: string, seq: number) => `run ${runId}, message ${seq}`,
-  effect: (id: string) => `effect ${id}, output`,
-  effectError: (id: string) => `effect ${id}, error`,
+  effect: EFFECT_PLACES.output,
+  effectError: EFFECT_PLACES.error,
   phase: (runId: string, position: number) => `run ${runId}, phase ${position}`,
 } as const;
 

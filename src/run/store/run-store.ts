@@ -2,18 +2,21 @@
 // store's context in a file of its own.
 import { LazarusError } from "../../platform/errors.ts";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
+import type { Journal } from "../journal/journal.ts";
+import { createMemoryJournal } from "../journal/memory.ts";
+import { recallEffect, type StoreHistory } from "../log/history.ts";
+import { DEFAULT_LEASE_MS, MAX_LEASE_MS, ownerName } from "../log/lease.ts";
+import { createRunLog, type RunLog } from "../log/run-log.ts";
+import { createSeal, type SealOptions } from "../log/seal.ts";
 import type { RunBackend } from "./backend.ts";
 import { claimRun, listInterrupted } from "./claim.ts";
 import { findRun, readEffects, type StoreContext, timeOf } from "./context.ts";
 import { forkRun } from "./fork.ts";
-import { recallEffect, type StoreHistory } from "./history.ts";
-import { DEFAULT_LEASE_MS, MAX_LEASE_MS, ownerName } from "./lease.ts";
 import { loadRun, readHistory } from "./load.ts";
 import { deleteRun, pruneRuns } from "./prune.ts";
 import { resolveEffect } from "./resolve.ts";
 import { headOf } from "./row-codec.ts";
 import { beginRun, saveChange } from "./save.ts";
-import { createSeal, type SealOptions } from "./seal.ts";
 import type { RunStore } from "./store.ts";
 
 /** How a store treats secrets and leases, and on which machine it runs. */
@@ -28,6 +31,7 @@ export function createRunStore(
   backend: RunBackend,
   options: RunStoreOptions = {},
   history?: StoreHistory,
+  openJournal: () => Journal = createMemoryJournal,
 ): RunStore {
   const machine = options.machine ?? systemMachine;
   const leaseMs = Math.ceil(options.leaseMs ?? DEFAULT_LEASE_MS);
@@ -39,7 +43,12 @@ export function createRunStore(
   const seal = createSeal(machine.ids, options);
   const owner = ownerName(machine.processes);
   const context: StoreContext = { backend, seal, machine, owner, leaseMs, history };
+  let log: RunLog | undefined;
   return {
+    get log() {
+      log ??= createRunLog(openJournal(), options, history);
+      return log;
+    },
     kind: backend.kind,
     place: backend.place,
     survives: backend.survives,
@@ -67,6 +76,9 @@ export function createRunStore(
     delete: (runId) => deleteRun(context, runId),
     prune: (policy) => pruneRuns(context, policy),
     sizeBytes: () => backend.sizeBytes(),
-    [Symbol.asyncDispose]: () => backend[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await log?.journal[Symbol.asyncDispose]();
+      await backend[Symbol.asyncDispose]();
+    },
   };
 }

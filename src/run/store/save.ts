@@ -2,10 +2,10 @@
 // backend, which refuses it when the lease is stale (INV-4).
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import type { Effect, Lease, RunInfo, StoredError, TranscriptEntry } from "../model/types.ts";
+import { recordEnds, recordStarts } from "../log/history.ts";
+import type { Effect, Json, Lease, RunInfo, StoredError, TranscriptEntry } from "../model/types.ts";
 import { ROW_FORMAT, type RunRow, type StepWrite } from "./backend.ts";
 import { type StoreContext, timeOf } from "./context.ts";
-import { recordEnds, recordStarts } from "./history.ts";
 import { effectRow, messageRows, PLACES, phaseRow } from "./row-codec.ts";
 import type { BeginReceipt, RunChange, RunClosing, SaveReceipt } from "./store.ts";
 import { writeRefusal } from "./verdict.ts";
@@ -93,12 +93,13 @@ export async function saveChange(
     output: ending.output,
     error: ending.error,
   };
-  await recordEnds(context, lease, change);
+  const ended = effects.map((effect) => ({ ...effect, output: effect.output ?? resultIn(change, effect) }));
+  await recordEnds(context, lease, ended);
   crashPoint("run.save.ends-in-history");
   const verdict = await backend.write(write);
   if (verdict !== "written") throw writeRefusal(verdict, lease, backend.place);
   crashPoint("run.save.written");
-  recordStarts(context, lease, change);
+  recordStarts(context, lease, effects);
   return { redactions: write.redactions, redactedInputs: redactedInputs.map(({ id }) => id) };
 }
 
@@ -143,4 +144,16 @@ async function sealEnding(
 
 function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);
+}
+
+/** The result of a call in the messages that are saved with it. */
+function resultIn({ messages }: RunChange, effect: Effect): Json {
+  for (const { step, message } of messages.toReversed()) {
+    if (step !== effect.step || message.role !== "tool") continue;
+    const part = message.content.find(
+      (each) => each.type === "tool-result" && each.toolCallId === effect.callId,
+    );
+    if (part?.type === "tool-result" && "value" in part.output) return part.output.value as Json;
+  }
+  return null;
 }

@@ -1,21 +1,23 @@
 // The contract of a run store. `createRunStore` implements it on any backend; the conformance suite in `lazarus/testing`
 // checks it for every database.
 
+import type { RunLog } from "../log/run-log.ts";
 import type {
   Effect,
-  EndStatus,
   Json,
   Lease,
   PhaseOutput,
+  RunClosing,
   RunHead,
   RunInfo,
   RunRecord,
   RunStatus,
-  StoredError,
   TranscriptEntry,
   Usage,
 } from "../model/types.ts";
 import type { RetentionPolicy } from "./retention.ts";
+
+export type { RunClosing };
 
 /** What one save adds, atomically. */
 export interface RunChange {
@@ -29,12 +31,6 @@ export interface RunChange {
   readonly phases?: readonly PhaseOutput[];
   readonly usage: Usage;
 }
-
-/** How a record is closed: ended, parked for a human, or released for a resume. */
-export type RunClosing =
-  | { readonly status: EndStatus; readonly output: string | null; readonly error: StoredError | null }
-  | { readonly status: "needs-human"; readonly error: StoredError }
-  | { readonly status: "interrupted" };
 
 /** What a save redacted. */
 export interface SaveReceipt {
@@ -91,6 +87,8 @@ export interface RunStore extends AsyncDisposable {
   readonly survives: boolean;
   /** Duration of a lease; its owner renews it after a third of that. */
   readonly leaseMs: number;
+  /** The runs of durable agents in the same place. */
+  readonly log: RunLog;
   /** Adds a run, owned by this process. Throws RUN_ID_TAKEN. */
   begin(info: RunInfo, messages: readonly TranscriptEntry[]): Promise<BeginReceipt>;
   save(lease: Lease, change: RunChange): Promise<SaveReceipt>;

@@ -3,10 +3,12 @@
 import { join } from "node:path";
 import { openHistoryAt } from "../../effects/history.ts";
 import { systemMachine } from "../../platform/machine.ts";
+import { openSqliteJournal } from "../journal/sqlite.ts";
 import { createRunStore, type RunStoreOptions } from "../store/run-store.ts";
 import type { RunStore } from "../store/store.ts";
 import { createMemoryBackend } from "./memory.ts";
 import { openSqliteBackend } from "./sqlite.ts";
+import { RUNS_DATABASE } from "./sqlite-schema.ts";
 
 /** Path of a cell's run store, relative to the cell. */
 export const CELL_RUNS = join("state", "runs.db");
@@ -19,7 +21,8 @@ export function createMemoryRunStore(options: RunStoreOptions = {}): RunStore {
 /** Opens a store in one SQLite file; creates it if it does not exist. */
 export function openSqliteRunStore(path: string, options: RunStoreOptions = {}): RunStore {
   const machine = options.machine ?? systemMachine;
-  return createRunStore(openSqliteBackend(machine, path), options, openHistoryAt(machine, path));
+  const openJournal = () => openSqliteJournal(machine, path, RUNS_DATABASE);
+  return createRunStore(openSqliteBackend(machine, path), options, openHistoryAt(machine, path), openJournal);
 }
 
 /** Opens the store of the cell at `cellRoot`. */

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { LazarusError } from "../../platform/errors.ts";
 import type { Processes } from "../../platform/process-identity.ts";
 import { databaseError, readDatabase } from "../../platform/sqlite.ts";
+import { isOwnerDead, judgeLease } from "../log/lease.ts";
 import type { Effect, RunStatus } from "../model/types.ts";
-import { isOwnerDead, judgeLease } from "../store/lease.ts";
 import { CELL_RUNS } from "./open.ts";
 import { RUNS_DATABASE } from "./sqlite-schema.ts";
 

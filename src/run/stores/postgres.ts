@@ -2,6 +2,7 @@
 // While the server is unreachable, calls wait and retry; a repeated write is applied once.
 import { type Machine, systemMachine } from "../../platform/machine.ts";
 import { openPostgresPool, type PostgresOptions, type PostgresPool } from "../../platform/postgres.ts";
+import { openPostgresJournal } from "../journal/postgres.ts";
 import type { EffectRow, LineageRow, MessageRow, PhaseRow, RunBackend, RunRow } from "../store/backend.ts";
 import { changedMeanwhile, unloadable } from "../store/prune.ts";
 import { createRunStore, type RunStoreOptions } from "../store/run-store.ts";
@@ -17,8 +18,13 @@ export async function openPostgresRunStore(
   connection: string,
   options: RunStoreOptions & PostgresOptions = {},
 ): Promise<RunStore> {
-  const backend = await openPostgresBackend(options.machine ?? systemMachine, connection, options);
-  return createRunStore(backend, options);
+  const machine = options.machine ?? systemMachine;
+  const backend = await openPostgresBackend(machine, connection, options);
+  const journal = await openPostgresJournal(machine, connection, RUN_TABLES, options);
+  const store = createRunStore(backend, options, undefined, () => journal);
+  // Opened now, so that it is closed with the store.
+  void store.log;
+  return store;
 }
 
 /** Opens only the backend. */

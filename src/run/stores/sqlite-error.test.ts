@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { databaseError } from "../../platform/sqlite.ts";
-import { decideOutcome } from "../kernel/outcome.ts";
+import { decideOutcome } from "../model/outcome.ts";
 import { RUNS_DATABASE } from "./sqlite-schema.ts";
 
 const sqliteError = (errcode: number) => Object.assign(new Error("message from SQLite"), { errcode });

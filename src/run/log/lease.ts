@@ -17,11 +17,23 @@ export function ownerName(processes: Processes): string {
 
 /** Whether the owner ran on this host and is gone. An owner on another host is never known to be dead. */
 export function isOwnerDead(processes: Processes, owner: string): boolean {
-  const parts = owner.split("/").map(decode);
+  const identity = localOwner(processes, owner);
+  return identity !== undefined && !isAlive(processes, identity);
+}
+
+/** Whether the owner is another process of this host and alive. */
+export function isOwnerAlive(processes: Processes, owner: string): boolean {
+  const identity = localOwner(processes, owner);
+  return identity !== undefined && identity.pid !== processes.self().pid && isAlive(processes, identity);
+}
+
+function localOwner(processes: Processes, owner: string): ProcessIdentity | undefined {
+  // What follows # tells the claims of one process apart.
+  const parts = owner.split("#")[0]!.split("/").map(decode);
   const [host, pid, startTime, bootId] = parts;
-  if (parts.length !== 4 || host !== processes.hostName()) return false;
+  if (parts.length !== 4 || host !== processes.hostName()) return undefined;
   const identity: ProcessIdentity = { pid: Number(pid), startTime: startTime!, bootId: bootId! };
-  return Number.isSafeInteger(identity.pid) && !isAlive(processes, identity);
+  return Number.isSafeInteger(identity.pid) ? identity : undefined;
 }
 
 /** Why a lease can be claimed, or that it is held. */

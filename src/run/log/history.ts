@@ -5,9 +5,7 @@ import type { KnownEffect } from "../../effects/fold.ts";
 import type { EffectHistory } from "../../effects/history.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import type { Effect, Json, Lease } from "../model/types.ts";
-import { PLACES } from "./row-codec.ts";
 import type { Seal } from "./seal.ts";
-import type { RunChange } from "./store.ts";
 
 /** The history of the mission that a store belongs to. */
 export interface StoreHistory {
@@ -15,6 +13,12 @@ export interface StoreHistory {
   /** Path of the store, relative to the cell. */
   readonly inside: string;
 }
+
+/** The names of stored texts, which the seal authenticates. Part of the stored format. */
+export const EFFECT_PLACES = {
+  output: (id: string) => `effect ${id}, output`,
+  error: (id: string) => `effect ${id}, error`,
+} as const;
 
 interface Context {
   readonly history: StoreHistory | undefined;
@@ -25,9 +29,13 @@ interface Context {
 const RESULT_LIMIT = 64 * 1024;
 
 /** Records the effects that have ended, and those that turned out not to have been started. */
-export async function recordEnds({ history, seal }: Context, lease: Lease, change: RunChange): Promise<void> {
+export async function recordEnds(
+  { history, seal }: Context,
+  lease: Lease,
+  effects: readonly Effect[],
+): Promise<void> {
   if (history === undefined) return;
-  for (const effect of change.effects ?? []) {
+  for (const effect of effects) {
     if (effect.class === "read" || effect.state === "started") continue;
     const line = lineOf(history, effect, lease.epoch);
     const known = history.history.find("run", line.id, line.digest);
@@ -35,20 +43,16 @@ export async function recordEnds({ history, seal }: Context, lease: Lease, chang
       if (known?.state === "started")
         history.history.append({ ...line, attempt: known.attempt, state: "withdrawn" });
     } else if (known?.state !== effect.state || known.attempt < effect.attempts) {
-      const output = effect.output ?? resultIn(change, effect);
-      history.history.append({
-        ...line,
-        state: effect.state,
-        result: await sealResult(seal, effect.id, { ...effect, output }),
-      });
+      const result = await sealResult(seal, effect.id, effect);
+      history.history.append({ ...line, state: effect.state, result });
     }
   }
 }
 
 /** Records the effects that are about to start. Throws RUN_STALE_LEASE when another process has started one of them. */
-export function recordStarts({ history }: Context, lease: Lease, change: RunChange): void {
+export function recordStarts({ history }: Context, lease: Lease, effects: readonly Effect[]): void {
   if (history === undefined) return;
-  for (const effect of change.effects ?? []) {
+  for (const effect of effects) {
     if (effect.class === "read" || effect.state !== "started") continue;
     const line = lineOf(history, effect, lease.epoch);
     const known = history.history.find("run", line.id, line.digest);
@@ -139,18 +143,6 @@ function lineOf({ inside }: StoreHistory, effect: Effect, epoch: number) {
   } as const;
 }
 
-/** The result of a call in the messages that are saved with it. */
-function resultIn({ messages }: RunChange, effect: Effect): Json {
-  for (const { step, message } of messages.toReversed()) {
-    if (step !== effect.step || message.role !== "tool") continue;
-    const part = message.content.find(
-      (each) => each.type === "tool-result" && each.toolCallId === effect.callId,
-    );
-    if (part?.type === "tool-result" && "value" in part.output) return part.output.value as Json;
-  }
-  return null;
-}
-
 async function sealResult(seal: Seal, id: string, { output, error }: Pick<Effect, "output" | "error">) {
   const sealed = async (place: string, value: Json | string | null) => {
     if (value === null) return {};
@@ -158,8 +150,8 @@ async function sealResult(seal: Seal, id: string, { output, error }: Pick<Effect
     return text.length > RESULT_LIMIT ? {} : { text };
   };
   return {
-    output: (await sealed(PLACES.effect(id), output)).text ?? null,
-    error: (await sealed(PLACES.effectError(id), error)).text ?? null,
+    output: (await sealed(EFFECT_PLACES.output(id), output)).text ?? null,
+    error: (await sealed(EFFECT_PLACES.error(id), error)).text ?? null,
   };
 }
 
@@ -173,9 +165,9 @@ function openResult(seal: Seal, id: string, result: unknown): Pick<Effect, "outp
       return null;
     }
   };
-  const reason = open(PLACES.effectError(id), error);
+  const reason = open(EFFECT_PLACES.error(id), error);
   return {
-    output: open(PLACES.effect(id), output),
+    output: open(EFFECT_PLACES.output(id), output),
     error: typeof reason === "string" ? reason : null,
   };
 }

@@ -2,10 +2,9 @@
 // leaves the record for recovery, an unknown effect parks it, and a lost lease leaves it untouched. Every other error
 // fails it, so that it is not retried at every boot.
 import { type ErrorCode, LazarusError } from "../../platform/errors.ts";
-import { thrownText } from "../model/thrown.ts";
-import type { ResultStatus, StoredError } from "../model/types.ts";
-import type { RunClosing } from "../store/store.ts";
 import { RunStopped, type StopKind } from "./stop.ts";
+import { thrownText } from "./thrown.ts";
+import type { ResultStatus, RunClosing, StoredError } from "./types.ts";
 
 /** How the phases ended. */
 export type Ending =

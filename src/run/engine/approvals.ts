@@ -1,0 +1,123 @@
+// Approvals of tool calls. What a client sends is a claim, never a proof: an answer counts only if it names a request that
+// this store holds, for the same call, tool and input, and the call that runs is the recorded one. The history that came
+// with the answer is not used.
+import type { ModelMessage } from "ai";
+import { LazarusError } from "../../platform/errors.ts";
+import type { WaitRow } from "../journal/journal.ts";
+import { answerWait, type RunLog } from "../log/run-log.ts";
+import { inputDigest } from "../model/ledger.ts";
+import type { LiveRun } from "./live-run.ts";
+import type { Settings } from "./seam.ts";
+import type { Approval } from "./session.ts";
+
+/** An answer in a client's history, and the call that it claims to be for. */
+export interface ClaimedApproval extends Approval {
+  readonly runId: string;
+  readonly callId: string | undefined;
+  readonly tool: string | undefined;
+  readonly input: unknown;
+}
+
+interface Part extends Settings {
+  readonly type: string;
+}
+
+const partsOf = ({ content }: ModelMessage): readonly Part[] =>
+  typeof content === "string" ? [] : (content as unknown as readonly Part[]);
+
+/** The answers in the last message of a history, except those for calls that the provider executes. Pure. */
+export function claimedApprovals(messages: readonly ModelMessage[] | undefined): ClaimedApproval[] {
+  const last = messages?.at(-1);
+  if (last?.role !== "tool") return [];
+  const said = messages!.filter(({ role }) => role === "assistant").flatMap(partsOf);
+  return partsOf(last)
+    .filter(({ type }) => type === "tool-approval-response")
+    .flatMap(({ approvalId, approved, reason }) => {
+      const request = said.findLast(
+        (part) => part.type === "tool-approval-request" && part.approvalId === approvalId,
+      );
+      const call = said.findLast(
+        (part) => part.type === "tool-call" && part.toolCallId === request?.toolCallId,
+      );
+      if (call?.providerExecuted === true) return [];
+      return [
+        {
+          approvalId: String(approvalId),
+          approved: approved === true,
+          ...(reason === undefined ? {} : { reason: String(reason) }),
+          runId: String(approvalId).replace(/\.\d+\.\d+$/, ""),
+          callId: call?.toolCallId as string | undefined,
+          tool: call?.toolName as string | undefined,
+          input: call?.input,
+        },
+      ];
+    });
+}
+
+/** Records answers that match the requests of their run. Throws RUN_APPROVAL_INVALID for one that does not. */
+export async function acceptApprovals(log: RunLog, claimed: readonly ClaimedApproval[]): Promise<string> {
+  const [{ runId }] = claimed as [ClaimedApproval];
+  const waits = new Map((await log.journal.readWaits(runId)).map((wait) => [wait.id, wait]));
+  for (const claim of claimed) {
+    const wait = waits.get(claim.approvalId);
+    if (claim.runId !== runId || wait === undefined || wait.kind !== "approval") {
+      throw invalid(claim.approvalId, "this store has no such request");
+    }
+    // The request itself is in the journal; what the client says about it must be true.
+    if (wait.names[0] !== claim.tool || wait.digest !== inputDigest(claim.input)) {
+      throw invalid(claim.approvalId, "it is for another call");
+    }
+  }
+  for (const { approvalId, approved, reason } of claimed) {
+    await answerApproval(log, runId, waits.get(approvalId)!, { approved, reason });
+  }
+  return runId;
+}
+
+/** Records one answer. An answer that comes too late is a denial, which the run finds out by itself. */
+export async function answerApproval(
+  log: RunLog,
+  runId: string,
+  wait: WaitRow,
+  { approved, reason }: { readonly approved: boolean; readonly reason?: string | undefined },
+): Promise<"answered" | "expired"> {
+  const answer = { approved, ...(reason === undefined ? {} : { reason }) };
+  if (wait.state === "answered") return "answered";
+  const verdict = await answerWait(log, runId, wait, answer);
+  if (verdict === "answered" || verdict === "expired") return verdict;
+  throw invalid(wait.id, verdict === "closed" ? "it has been answered, or its run has ended" : "it is gone");
+}
+
+function invalid(approvalId: string, problem: string): LazarusError {
+  return new LazarusError(
+    "RUN_APPROVAL_INVALID",
+    `approval ${JSON.stringify(approvalId)} is refused: ${problem}; nothing was run`,
+    { hint: "lazarus runs shows the runs that wait for an approval", details: { approvalId } },
+  );
+}
+
+/** The requests for approval in the last step of a call. */
+export function requestedApprovals(
+  run: LiveRun,
+  content: readonly Settings[],
+  dueMs: number | null,
+): WaitRow[] {
+  return content
+    .filter((part) => part.type === "tool-approval-request" && part.isAutomatic !== true)
+    .flatMap(({ approvalId, toolCall }): WaitRow[] => {
+      const place = run.calls.find(({ callId }) => callId === toolCall.toolCallId);
+      if (place === undefined) return [];
+      return [
+        {
+          ...{
+            id: approvalId,
+            kind: "approval",
+            step: place.step,
+            call: place.call,
+            names: [toolCall.toolName],
+          },
+          ...{ state: "open", dueMs, digest: inputDigest(toolCall.input), answer: null },
+        } as WaitRow,
+      ];
+    });
+}

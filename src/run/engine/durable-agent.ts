@@ -1,0 +1,244 @@
+// `durable(agent, { store })`: an agent of the AI SDK whose runs survive their process. The loop stays the SDK's own; what the
+// model answered and what tools did is journaled, and a resumed run replays the loop over the journal.
+import {
+  type AgentCallParameters,
+  type AgentStreamParameters,
+  type GenerateTextResult,
+  type OutputInterface,
+  type Experimental_Steering as Steering,
+  type StreamTextResult,
+  type Tool,
+  ToolLoopAgent,
+  type ToolLoopAgentSettings,
+  type ToolSet,
+  type UserModelMessage,
+} from "ai";
+import { LazarusError } from "../../platform/errors.ts";
+import { randomText } from "../../platform/ids.ts";
+import { sha256Hex } from "../../platform/sha256.ts";
+import { loadRun, type RunLog, requireHead, sendMessage } from "../log/run-log.ts";
+import { answerApproval } from "./approvals.ts";
+import { cancelRun } from "./cancel.ts";
+import type { LiveRun } from "./live-run.ts";
+import { generate, type Loop, MESSAGE, stream } from "./loop.ts";
+import { continueKnown, openRun, type RunKind, type RunParameters } from "./open-run.ts";
+import { type RecoveredRun, recoverRuns, startWorker } from "./recover.ts";
+import { liveCallbacks, type Settings, withSeams } from "./seam.ts";
+import { type RunOutcome, readSession, type Session } from "./session.ts";
+import type { EffectRule } from "./tools.ts";
+
+type Context = Record<string, unknown>;
+
+/** A store of durable runs, as `openSqliteRunStore` and the others return it. */
+export interface DurableStore {
+  readonly log: RunLog;
+}
+
+/** Options of a durable agent. */
+export interface DurableOptions<TOOLS extends ToolSet> {
+  readonly store: DurableStore;
+  /** How calls of each tool may be repeated. Default `once`: never without a human. */
+  readonly effects?: {
+    readonly [NAME in keyof NoInfer<TOOLS>]?: EffectRule<
+      TOOLS[NAME] extends Tool<infer INPUT> ? INPUT : never
+    >;
+  };
+  /** Continue interrupted, answered and due runs of this agent in the background. Default true. */
+  readonly recover?: boolean;
+  /** What to do with runs that another version of the agent began: continue (default), leave them, or refuse. */
+  readonly onChange?: "continue" | "pin" | "refuse";
+  /** How long a request for approval can be answered; then it counts as denied. Default: for ever. */
+  readonly approvalMs?: number;
+  /** How long a stopped run waits for an effect in progress, default 5000. */
+  readonly graceMs?: number;
+}
+
+/** What `generate` and `stream` add to the SDK's results. */
+export interface RunReference {
+  readonly runId: string;
+}
+
+/** A stream's run, and how it ends. */
+export interface StreamReference extends RunReference {
+  readonly outcome: Promise<RunOutcome>;
+}
+
+/** Continues a run with nothing but its id. */
+export interface ContinueParameters extends RunParameters {
+  readonly runId: string;
+}
+
+/** What the SDK's agent accepts, with a run or only a run. */
+type CallOf<CALL> = SteeredCall<CALL> | (SteeredCall<CALL> & RunParameters) | ContinueParameters;
+type SteeredCall<CALL> = CALL & { readonly experimental_steering?: Steering };
+
+/** An agent whose runs survive their process. */
+export class DurableAgent<
+  CALL_OPTIONS = never,
+  // biome-ignore lint/complexity/noBannedTypes: the SDK's own default.
+  TOOLS extends ToolSet = {},
+  RUNTIME_CONTEXT extends Context = Context,
+  OUTPUT extends OutputInterface = never,
+> extends ToolLoopAgent<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT, OUTPUT> {
+  readonly #settings: Settings;
+  readonly #options: DurableOptions<TOOLS>;
+  readonly #log: RunLog;
+  readonly #kind: RunKind;
+  readonly #loop: Loop;
+
+  constructor(
+    settings: ToolLoopAgentSettings<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT, OUTPUT>,
+    options: DurableOptions<TOOLS>,
+  ) {
+    super(settings);
+    const { id } = settings;
+    const { store, onChange = "continue", graceMs = 5000, recover = true } = options;
+    if (id === undefined && recover) {
+      throw new LazarusError(
+        "RUN_AGENT_INVALID",
+        "a durable agent needs an id to find its runs after a restart",
+        {
+          hint: 'new ToolLoopAgent({ id: "mailer", … }), or durable(agent, { store, recover: false })',
+        },
+      );
+    }
+    this.#settings = settings;
+    this.#options = options;
+    this.#log = store.log;
+    this.#kind = { agentId: id ?? "agent", definition: definitionOf(settings), onChange, graceMs };
+    this.#loop = {
+      generate: (run, call) => this.#inner(run).generate(call as never) as Promise<Settings>,
+      stream: (run, call) => this.#inner(run).stream(call as never) as Promise<Settings>,
+    };
+    if (recover) startWorker(this.#log, () => this.recover());
+  }
+
+  /** The same agent with the seams of one run in place. */
+  #inner(run: LiveRun): ToolLoopAgent<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT, OUTPUT> {
+    const settings = this.#settings;
+    const effects = (this.#options.effects ?? {}) as Readonly<Record<string, EffectRule>>;
+    return new ToolLoopAgent({
+      ...settings,
+      ...liveCallbacks(settings, run),
+      prepareCall: async (call: Settings) =>
+        withSeams((await settings.prepareCall?.(call)) ?? call, run, { effects }),
+    } as never);
+  }
+
+  override async generate(
+    parameters: CallOf<AgentCallParameters<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT>>,
+  ): Promise<GenerateTextResult<TOOLS, RUNTIME_CONTEXT, OUTPUT> & RunReference> {
+    const { runId, thread, caller, queue, detach, ...call } = parameters as Settings;
+    const session = await openRun(this.#log, this.#kind, "generate", { runId, thread, caller, queue }, call);
+    return (await generate(this.#loop, session, call, { ...this.#options, detach })) as never;
+  }
+
+  override async stream(
+    parameters: CallOf<AgentStreamParameters<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT>>,
+  ): Promise<StreamTextResult<TOOLS, RUNTIME_CONTEXT, OUTPUT> & StreamReference> {
+    const { runId, thread, caller, queue, detach, ...call } = parameters as Settings;
+    const session = await openRun(this.#log, this.#kind, "stream", { runId, thread, caller, queue }, call);
+    return (await stream(this.#loop, session, call, { ...this.#options, detach })) as never;
+  }
+
+  /** Streams a run from its beginning, whoever executes it: for reconnects and for other processes. It may not act. */
+  async follow(runId: string): Promise<StreamTextResult<TOOLS, RUNTIME_CONTEXT, OUTPUT> & StreamReference> {
+    await requireHead(this.#log, runId);
+    const session = await readSession(this.#log, (await loadRun(this.#log, runId))!, this.#kind);
+    return (await stream(this.#loop, session, {}, {})) as never;
+  }
+
+  /** Answers a request for approval, from any process. The run continues with `recover()` or `generate({ runId })`. */
+  async approve(
+    runId: string,
+    approvalId: string,
+    answer: { readonly approved: boolean; readonly reason?: string } = { approved: true },
+  ): Promise<"answered" | "expired"> {
+    await requireHead(this.#log, runId);
+    const wait = (await this.#log.journal.readWaits(runId)).find(
+      ({ id, kind }) => id === approvalId && kind === "approval",
+    );
+    if (wait !== undefined) return answerApproval(this.#log, runId, wait, answer);
+    throw new LazarusError(
+      "RUN_APPROVAL_INVALID",
+      `run ${runId} has no request ${JSON.stringify(approvalId)}`,
+      {
+        hint: `lazarus runs show ${runId}`,
+      },
+    );
+  }
+
+  /**
+   * Sends a message to a run. Without a `name`, the model sees it before its next step; with one, it is for a tool that
+   * waits with `waitFor`. A second message with the same id is ignored.
+   */
+  async send(
+    runId: string,
+    message: unknown,
+    { name = MESSAGE, id = randomText(this.#log.machine.ids, 16) }: { name?: string; id?: string } = {},
+  ): Promise<"accepted" | "duplicate"> {
+    const value: unknown =
+      name === MESSAGE && typeof message === "string"
+        ? ({ role: "user", content: message } satisfies UserModelMessage)
+        : message;
+    const verdict = await sendMessage(this.#log, runId, { id, name, value });
+    if (verdict === "accepted" || verdict === "duplicate") return verdict;
+    await requireHead(this.#log, runId);
+    throw new LazarusError("RUN_ENDED", `run ${runId} has ended and takes no more messages`, {
+      hint: `lazarus runs show ${runId}`,
+    });
+  }
+
+  /** Cancels a run and its child runs. False when it has already ended. */
+  cancel(runId: string): Promise<boolean> {
+    return cancelRun(this.#log, runId);
+  }
+
+  /** Continues every run of this agent that is interrupted, answered or due, and waits for them. */
+  recover(): Promise<RecoveredRun[]> {
+    return recoverRuns(this.#log, this.#kind, (head) => this.#continue(head.id));
+  }
+
+  async #continue(runId: string): Promise<RunOutcome["status"]> {
+    const session: Session = await continueKnown(this.#log, this.#kind, runId);
+    const mode = session.segments.findLast(({ input }) => input !== undefined)?.input?.mode;
+    if (mode === "stream") {
+      const { outcome } = await stream(this.#loop, session, {}, this.#options);
+      return (await outcome).status;
+    }
+    await generate(this.#loop, session, {}, this.#options);
+    return (await requireHead(this.#log, runId)).status;
+  }
+}
+
+/** Makes an agent durable. */
+export function durable<
+  CALL_OPTIONS,
+  TOOLS extends ToolSet,
+  RUNTIME_CONTEXT extends Context,
+  OUTPUT extends OutputInterface,
+>(
+  agent: ToolLoopAgent<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT, OUTPUT>,
+  options: DurableOptions<TOOLS>,
+): DurableAgent<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT, OUTPUT> {
+  // The SDK has no public way to read them; `new DurableAgent(settings, options)` needs none.
+  const { settings } = agent as unknown as {
+    settings?: ToolLoopAgentSettings<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT, OUTPUT>;
+  };
+  if (!(agent instanceof ToolLoopAgent) || settings === undefined) {
+    throw new LazarusError("RUN_AGENT_INVALID", "durable() takes a ToolLoopAgent of ai 7", {
+      hint: "durable(new ToolLoopAgent({ … }), { store })",
+    });
+  }
+  return new DurableAgent(settings, options);
+}
+
+/** Digest of what a model sees of an agent: another digest means that it was changed. */
+export function definitionOf({ id, model, instructions, tools }: Settings): string {
+  const described = Object.entries((tools ?? {}) as ToolSet).map(([name, tool]) => [
+    name,
+    String(tool.description),
+  ]);
+  const modelId = typeof model === "string" ? model : model?.modelId;
+  return sha256Hex(JSON.stringify([id, modelId, instructions, described]) ?? "").slice(0, 16);
+}

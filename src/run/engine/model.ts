@@ -1,0 +1,200 @@
+// The model of a durable run. A response that is recorded is not asked for again; a new one is recorded before anything
+// depends on it: it is written together with the start of its first effect, or behind the next step. Only `finish` of a
+// stream is held back, because the SDK starts tools there. Steps are counted by responses, not by calls: the SDK retries.
+import { gateway, type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from "ai";
+import { crashPoint } from "../../platform/crash-point.ts";
+import { LazarusError } from "../../platform/errors.ts";
+import { entryOf } from "../log/entry.ts";
+import { inputDigest, type LiveRun, never } from "./live-run.ts";
+import {
+  callsOf,
+  compactParts,
+  type GenerateResult,
+  itemsOf,
+  partsOf,
+  type RecordedResponse,
+  resultOf,
+  type StreamPart,
+} from "./response.ts";
+
+type Model = Exclude<LanguageModel, string>;
+type Wrapped = ReturnType<typeof wrapLanguageModel>;
+
+/** Parts of the response that are stored only if the caller wants them in the result. */
+export interface Included {
+  readonly requestBody?: boolean | undefined;
+  readonly responseBody?: boolean | undefined;
+  readonly rawChunks?: boolean | undefined;
+}
+
+/** What happens around each call of the model; the executor checks budgets and counts here. */
+export interface ModelHooks {
+  before?(step: number): Promise<void>;
+  activity?(part: StreamPart): void;
+  after?(step: number, recorded: RecordedResponse): Promise<void>;
+}
+
+/** A streamed response of more characters is aborted as endless. */
+const MAX_CHARACTERS = 4_000_000;
+const EVERYTHING = { "*/*": [/^/] };
+
+/** Wraps a model for one run. */
+export function durableModel(
+  model: LanguageModel,
+  run: LiveRun,
+  include: Included = {},
+  hooks: ModelHooks = {},
+): Wrapped {
+  const inner = typeof model === "string" ? namedModel(model) : model;
+  const middleware: LanguageModelMiddleware = {
+    specificationVersion: "v4",
+    wrapGenerate: async ({ doGenerate, params, model: { provider, modelId } }) => {
+      const { step, old } = await openStep(run);
+      if (old !== undefined) return resultOf(await replay(run, step, old)) as never;
+      await beforeCall(run, step, hooks);
+      const result = trimmed(await doGenerate(), include, run, step, modelId);
+      crashPoint("run.model.answered");
+      await record(run, step, params.prompt, { provider, modelId, result }, hooks);
+      return result as never;
+    },
+    wrapStream: async ({ doStream, params, model: { provider, modelId } }) => {
+      const { step, old } = await openStep(run);
+      if (old !== undefined) return { stream: streamOf(partsOf(await replay(run, step, old))) } as never;
+      await beforeCall(run, step, hooks);
+      const { stream, request, response } = await doStream();
+      const recorded = recordedStream(run, step, params.prompt, { include, hooks, provider, modelId });
+      return { request, response, stream: stream.pipeThrough(recorded as never) } as never;
+    },
+  };
+  const wrapped = wrapLanguageModel({ model: inner as Model & { specificationVersion: "v4" }, middleware });
+  // While the past is replayed no file is downloaded: nobody looks at the prompt.
+  return Object.defineProperty({ ...wrapped }, "supportedUrls", {
+    get: () =>
+      run.get(run.step + 1, "response") === undefined && !run.isPast ? inner.supportedUrls : EVERYTHING,
+  });
+}
+
+/** Stands for the model of a recorded step that the agent no longer has at hand. */
+export function recordedModel(
+  run: LiveRun,
+  { provider, modelId }: { provider: string; modelId: string },
+): Wrapped {
+  const gone = () => Promise.reject(new Error(`the model ${modelId} of a recorded step is not available`));
+  const stub = { specificationVersion: "v4" as const, provider, modelId, supportedUrls: {} };
+  return durableModel({ ...stub, doGenerate: gone, doStream: gone }, run);
+}
+
+function namedModel(id: string): Model {
+  return (globalThis.AI_SDK_DEFAULT_PROVIDER ?? gateway).languageModel(id);
+}
+
+async function openStep(run: LiveRun): Promise<{ step: number; old: RecordedResponse | undefined }> {
+  const step = run.step + 1;
+  const entry = await run.response(step);
+  return { step, old: entry?.value as RecordedResponse | undefined };
+}
+
+async function replay(run: LiveRun, step: number, recorded: RecordedResponse): Promise<RecordedResponse> {
+  run.enterStep(step, callsOf(step, itemsOf(recorded)));
+  // Only the owner knows whether a message lets the run go on after an answer without calls.
+  if (run.calls.length === 0) await run.awaitNext();
+  return recorded;
+}
+
+async function beforeCall(run: LiveRun, step: number, hooks: ModelHooks): Promise<void> {
+  if (run.isFollower) return await never();
+  // The last step's results are written while the model thinks.
+  run.writeBehind();
+  await hooks.before?.(step);
+  if (run.stop.signal.aborted) throw run.stop.signal.reason;
+  crashPoint("run.model.before");
+}
+
+/** Keeps ids stable, and drops bodies that the caller does not want. */
+function trimmed(
+  result: unknown,
+  include: Included,
+  run: LiveRun,
+  step: number,
+  modelId: string,
+): GenerateResult {
+  const { request, response, ...rest } = result as GenerateResult;
+  return {
+    ...rest,
+    ...(request === undefined
+      ? {}
+      : { request: include.requestBody ? request : { ...request, body: undefined } }),
+    response: {
+      ...response,
+      id: response?.id ?? `${run.id}.${step}`,
+      timestamp: response?.timestamp ?? new Date(run.now()),
+      modelId: response?.modelId ?? modelId,
+      body: include.responseBody ? response?.body : undefined,
+    },
+  };
+}
+
+async function record(
+  run: LiveRun,
+  step: number,
+  prompt: unknown,
+  recorded: RecordedResponse,
+  hooks: ModelHooks,
+): Promise<void> {
+  run.keep(entryOf({ step, kind: "response", call: 0 }, recorded, { digest: inputDigest(prompt) }));
+  run.recorder!.head({ step });
+  run.enterStep(step, callsOf(step, itemsOf(recorded)));
+  await hooks.after?.(step, recorded);
+}
+
+interface StreamContext {
+  readonly include: Included;
+  readonly hooks: ModelHooks;
+  readonly provider: string;
+  readonly modelId: string;
+}
+
+function recordedStream(
+  run: LiveRun,
+  step: number,
+  prompt: unknown,
+  { include, hooks, provider, modelId }: StreamContext,
+) {
+  const parts: StreamPart[] = [];
+  let characters = 0;
+  return new TransformStream<StreamPart, StreamPart>({
+    async transform(part, controller) {
+      const named =
+        part.type === "response-metadata" ? { ...part, id: part.id ?? `${run.id}.${step}` } : part;
+      if (part.type !== "raw" || include.rawChunks) parts.push(named);
+      characters += lengthOf(part);
+      if (characters > MAX_CHARACTERS) throw endless();
+      hooks.activity?.(part);
+      if (part.type === "finish") {
+        crashPoint("run.model.answered");
+        await record(run, step, prompt, { provider, modelId, parts: compactParts(parts) }, hooks);
+      }
+      controller.enqueue(named);
+    },
+  });
+}
+
+/** Characters in a part. Reasoning and tool input can be endless just like text. */
+function lengthOf({ delta }: StreamPart): number {
+  return typeof delta === "string" ? delta.length : 0;
+}
+
+function endless(): LazarusError {
+  return new LazarusError("RUN_MODEL_ENDLESS", `the model's answer exceeds ${MAX_CHARACTERS} characters`, {
+    hint: "set a lower maximum output for the model, or shorten the task",
+  });
+}
+
+function streamOf(parts: readonly StreamPart[]): ReadableStream<StreamPart> {
+  return new ReadableStream({
+    start(controller) {
+      for (const part of parts) controller.enqueue(part);
+      controller.close();
+    },
+  });
+}

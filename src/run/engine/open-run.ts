@@ -1,0 +1,163 @@
+// Decides what a call to a durable agent means: a new run, another call with the id of a known one, the answer to a request
+// for approval, or a child of the run whose tool makes the call.
+import type { ModelMessage } from "ai";
+import { LazarusError } from "../../platform/errors.ts";
+import { encodeValue } from "../log/codec.ts";
+import { findHead, type LoadedRun, loadRun, type RunLog } from "../log/run-log.ts";
+import { createRunId, isRunId } from "../model/run-id.ts";
+import type { StoredError } from "../model/types.ts";
+import { acceptApprovals, claimedApprovals } from "./approvals.ts";
+import { changed } from "./live-run.ts";
+import { currentScope, RunSuspended } from "./scope.ts";
+import type { Settings } from "./seam.ts";
+import {
+  beginSession,
+  readSession,
+  resumeSession,
+  type Session,
+  type SessionOptions,
+  type StoredInput,
+  segmentsOf,
+} from "./session.ts";
+
+/** What a call may say about its run. */
+export interface RunParameters {
+  /** Names the run, so that a repeated call continues it instead of starting another one. Default: a new id. */
+  readonly runId?: string | undefined;
+  /** Groups the runs of one conversation. */
+  readonly thread?: string | undefined;
+  /** For whom it runs; queues are fair between callers. */
+  readonly caller?: string | undefined;
+  readonly queue?: string | undefined;
+  /** An abort of the caller's signal ends the call, not the run. Default false: the run stops and can be resumed. */
+  readonly detach?: boolean | undefined;
+}
+
+/** What every run of an agent has in common. */
+export interface RunKind extends SessionOptions {
+  readonly agentId: string;
+  /** Digest of the agent's definition. */
+  readonly definition: string;
+  /** What to do when the agent has changed since a run began. */
+  readonly onChange: "continue" | "pin" | "refuse";
+}
+
+/** Parameters of a call that are stored; everything else is gone when another process continues. */
+const STORED = ["prompt", "messages", "options", "timeout"] as const;
+
+/** Opens the run that a call is about. */
+export async function openRun(
+  log: RunLog,
+  kind: RunKind,
+  mode: StoredInput["mode"],
+  parameters: RunParameters,
+  call: Settings,
+): Promise<Session> {
+  const { prompt, messages } = call;
+  const history = (messages ?? (Array.isArray(prompt) ? prompt : undefined)) as ModelMessage[] | undefined;
+  const claimed = claimedApprovals(history);
+  if (claimed.length > 0) return continueKnown(log, kind, await acceptApprovals(log, claimed));
+  const input = storedInput(mode, call);
+  const scope = currentScope();
+  const runId = parameters.runId ?? (scope && `${scope.effect.id}.${scope.children++}`) ?? newRunId(log);
+  if (parameters.runId !== undefined && !isRunId(runId) && (await findHead(log, runId)) === undefined) {
+    throw new LazarusError("RUN_ID_INVALID", `${JSON.stringify(runId)} is not a run id`, {
+      hint: "use 1 to 128 letters, digits, '_' or '-', or leave it out",
+    });
+  }
+  const known = await loadRun(log, runId);
+  if (known !== undefined) {
+    refuseOtherInput(known, input, scope !== undefined);
+    return continueKnown(log, kind, runId, known);
+  }
+  if (history === undefined && prompt === undefined) {
+    throw new LazarusError("RUN_UNKNOWN", `no run ${JSON.stringify(runId)} in ${log.journal.place}`, {
+      hint: "pass a prompt or messages to begin one",
+    });
+  }
+  const { thread = null, caller = null, queue = null } = parameters;
+  const { agentId, definition } = kind;
+  const parentRunId = scope?.run.id ?? null;
+  const identity = { id: runId, agentId, definition, thread, caller, queue, parentRunId };
+  return beginSession(
+    log,
+    { ...identity, info: infoOf(runId, agentId, log), messages: history?.length ?? 1 },
+    input,
+    kind,
+  );
+}
+
+function infoOf(runId: string, agentId: string, log: RunLog) {
+  return { runId, agentId, agentName: agentId, startedAtMs: Math.floor(log.machine.clock.nowMs()) };
+}
+
+function newRunId({ machine }: RunLog): string {
+  return createRunId(machine, Math.floor(machine.clock.nowMs()));
+}
+
+/** Throws RUN_NOT_STORABLE, naming what cannot be stored. */
+function storedInput(mode: StoredInput["mode"], call: Settings): StoredInput {
+  const kept = STORED.filter((name) => call[name] !== undefined).map((name) => {
+    encodeValue(call[name], name);
+    return [name, call[name]];
+  });
+  return { mode, call: Object.fromEntries(kept) };
+}
+
+/** A reused id is refused, unless it is the same call again. */
+function refuseOtherInput({ head, entries }: LoadedRun, { call }: StoredInput, isChild: boolean): void {
+  const first = segmentsOf(entries)[0]?.input?.call;
+  const text = (value: Settings | undefined) => {
+    const { timeout: _, ...asked } = value ?? {};
+    return JSON.stringify(encodeValue(asked));
+  };
+  if (isChild || (call.prompt === undefined && call.messages === undefined) || text(call) === text(first))
+    return;
+  throw new LazarusError("RUN_ID_TAKEN", `run ${head.id} has another input`, {
+    hint: "choose another run id, or leave prompt and messages out to continue it",
+  });
+}
+
+/** Continues a known run: resumes it, or reads it when there is nothing left to do. */
+export async function continueKnown(
+  log: RunLog,
+  kind: RunKind,
+  runId: string,
+  known?: LoadedRun,
+): Promise<Session> {
+  const loaded = known ?? (await loadRun(log, runId));
+  if (loaded === undefined) throw changed(runId, "it was deleted meanwhile");
+  const { head } = loaded;
+  if (head.agentId !== kind.agentId) {
+    throw changed(
+      runId,
+      `it belongs to agent ${JSON.stringify(head.agentId)}, not ${JSON.stringify(kind.agentId)}`,
+    );
+  }
+  if (head.status === "needs-human") {
+    const stored =
+      head.error === null ? undefined : (log.seal.open(`run ${runId}, error`, head.error) as StoredError);
+    throw new LazarusError("RUN_NEEDS_HUMAN", stored?.message ?? `run ${runId} needs a human`, {
+      hint: stored?.hint ?? `lazarus runs show ${runId}`,
+    });
+  }
+  if (head.status === "waiting" && !isDue(log, head.wakeMs)) {
+    const session = await readSession(log, loaded, kind);
+    const approvals = [...session.run.waits.values()].filter(
+      (wait) => wait.kind === "approval" && wait.state === "open",
+    );
+    if (approvals.length > 0) return session;
+    throw new RunSuspended(runId, head.wakeMs);
+  }
+  if (!["running", "queued", "waiting"].includes(head.status)) return readSession(log, loaded, kind);
+  if (head.definition !== null && head.definition !== kind.definition && kind.onChange !== "continue") {
+    throw changed(runId, "its definition has changed since the run began");
+  }
+  const session = await resumeSession(log, head, kind);
+  if (head.definition !== kind.definition) session.run.warn(`the agent has changed since run ${runId} began`);
+  return session;
+}
+
+function isDue({ machine }: RunLog, wakeMs: number | null): boolean {
+  return wakeMs !== null && wakeMs <= machine.clock.nowMs();
+}

@@ -1,0 +1,89 @@
+// Continues the runs of an agent that nobody executes: interrupted ones, and those whose time or answer has come. A run
+// that kills its process every time is left alone, as is one that belongs to another version of a pinned agent.
+import type { HeadRow } from "../journal/journal.ts";
+import { findHead, isHeld, type RunLog, timeOf } from "../log/run-log.ts";
+import { thrownText } from "../model/thrown.ts";
+import type { RunKind } from "./open-run.ts";
+import { activeRuns, type RunOutcome } from "./session.ts";
+
+/** What became of one run. */
+export interface RecoveredRun {
+  readonly runId: string;
+  readonly status: RunOutcome["status"] | "skipped";
+  readonly reason?: string;
+}
+
+/** How many times in a row a run may be claimed without completing a step. */
+export const MAX_DEATHS = 5;
+
+/** Continues all runs of one kind that can be continued. */
+export async function recoverRuns(
+  log: RunLog,
+  kind: RunKind,
+  resume: (head: HeadRow) => Promise<RunOutcome["status"]>,
+): Promise<RecoveredRun[]> {
+  const { agentId } = kind;
+  const interrupted = await log.journal.list({ agentId, statuses: ["running"] });
+  const due = await log.journal.list({ agentId, statuses: ["waiting"], dueMs: timeOf(log) });
+  const recovered: RecoveredRun[] = [];
+  for (const head of [...interrupted, ...due].reverse()) {
+    if (activeRuns(log).has(head.id) || isHeld(log, head) || (await hasOpenParent(log, head))) continue;
+    const reason = whyNot(head, kind);
+    recovered.push(
+      reason === undefined
+        ? await recoverOne(log, head, resume)
+        : { runId: head.id, status: "skipped", reason },
+    );
+  }
+  return recovered;
+}
+
+async function recoverOne(
+  log: RunLog,
+  head: HeadRow,
+  resume: (head: HeadRow) => Promise<RunOutcome["status"]>,
+): Promise<RecoveredRun> {
+  const runId = head.id;
+  try {
+    return { runId, status: await resume(head) };
+  } catch (error) {
+    const now = await findHead(log, runId);
+    return { runId, status: now?.status ?? "skipped", reason: thrownText(error) };
+  }
+}
+
+function whyNot(head: HeadRow, { definition, onChange }: RunKind): string | undefined {
+  if (head.deaths >= MAX_DEATHS) {
+    return `it was resumed ${head.deaths} times without getting past step ${head.step}: its process dies there; when that is fixed: lazarus runs retry ${head.id}`;
+  }
+  if (onChange !== "continue" && head.definition !== null && head.definition !== definition) {
+    return "another version of the agent began it";
+  }
+  return undefined;
+}
+
+/** A child run is continued by the tool that started it. */
+async function hasOpenParent(log: RunLog, { parentRunId }: HeadRow): Promise<boolean> {
+  const parent = parentRunId === null ? undefined : await findHead(log, parentRunId);
+  return parent !== undefined && ["running", "queued", "waiting", "needs-human"].includes(parent.status);
+}
+
+const POLL_MS = 1000;
+
+/** Recovers at start-up and whenever something is due, until the process ends. Never keeps the process alive. */
+export function startWorker(log: RunLog, recover: () => Promise<unknown>): void {
+  let busy = false;
+  const look = async () => {
+    if (busy) return;
+    busy = true;
+    try {
+      await recover();
+    } catch {
+      // The store is unreachable or closed; the next look may find it again.
+    } finally {
+      busy = false;
+    }
+  };
+  void Promise.resolve().then(look);
+  setInterval(() => void look(), Math.min(POLL_MS, log.leaseMs)).unref();
+}

@@ -1,0 +1,248 @@
+// The tools of a durable run: copies whose `execute` goes through the ledger, with everything else as it was. Callbacks of a
+// tool are silent while the past is replayed, and what `needsApproval` decided is decided once.
+import type { Tool, ToolExecutionOptions, ToolSet } from "ai";
+import { LazarusError } from "../../platform/errors.ts";
+import type { EffectClass } from "../model/types.ts";
+import { decideOnce } from "./decisions.ts";
+import {
+  type Begun,
+  beginCall,
+  failCall,
+  finishCall,
+  type LedgerTool,
+  type Reconciliation,
+  withGrace,
+} from "./ledger.ts";
+import type { LiveRun, ResponseCall } from "./live-run.ts";
+import { createSuspender, currentScope, inScope, type Scope, step } from "./scope.ts";
+
+/** How calls of a tool may be repeated, or a function that finds out whether one happened. */
+export type EffectRule<INPUT = never> =
+  | Exclude<EffectClass, "reconcile">
+  | { reconcile(effectId: string, input: INPUT): Promise<Reconciliation> | Reconciliation };
+
+/** Called around each call that really happens; the executor watches here. */
+export interface ToolHooks {
+  started?(name: string): void;
+  ended?(name: string, effectId: string, error?: unknown): void;
+}
+
+type Execute = (input: unknown, options: ToolExecutionOptions<unknown>) => unknown;
+type AnyTool = Tool & { execute?: Execute };
+
+/** Tools whose calls go through the ledger of `run`. */
+export function durableTools<TOOLS extends ToolSet | undefined>(
+  tools: TOOLS,
+  run: LiveRun,
+  effects: Readonly<Record<string, EffectRule>>,
+  hooks: ToolHooks = {},
+): TOOLS {
+  if (tools === undefined) return tools;
+  const suspender = createSuspender(run);
+  const wrapped = Object.entries(tools).map(([name, tool]) => {
+    const rule = Object.hasOwn(effects, name) ? effects[name]! : "once";
+    const ledgerTool: LedgerTool =
+      typeof rule === "string"
+        ? { name, class: rule }
+        : { name, class: "reconcile", reconcile: rule.reconcile };
+    return [name, durableTool(tool as AnyTool, { run, tool: ledgerTool, suspender, hooks })];
+  });
+  return Object.fromEntries(wrapped) as TOOLS;
+}
+
+interface Context {
+  readonly run: LiveRun;
+  readonly tool: LedgerTool;
+  readonly suspender: ReturnType<typeof createSuspender>;
+  readonly hooks: ToolHooks;
+}
+
+const CALLBACKS = ["onInputStart", "onInputDelta", "onInputAvailable"] as const;
+
+function durableTool(tool: AnyTool, context: Context): AnyTool {
+  const { run } = context;
+  // A copy that keeps the prototype and symbols: MCP, dynamic and provider tools stay what they are.
+  const copy = Object.create(Object.getPrototypeOf(tool), Object.getOwnPropertyDescriptors(tool));
+  const set = (name: string, value: unknown) =>
+    Object.defineProperty(copy, name, { value, enumerable: true, configurable: true, writable: true });
+  const { execute, needsApproval } = tool;
+  if (typeof execute === "function") {
+    const bound = execute.bind(tool);
+    set(
+      "execute",
+      isGenerator(execute)
+        ? (input: unknown, options: ToolExecutionOptions<unknown>) =>
+            streamCall(context, bound, input, options)
+        : (input: unknown, options: ToolExecutionOptions<unknown>) => runCall(context, bound, input, options),
+    );
+  }
+  if (typeof needsApproval === "function") {
+    set("needsApproval", (input: unknown, options: Parameters<typeof needsApproval>[1]) =>
+      decideOnce(run, "needs", options.toolCallId, () => needsApproval.call(tool, input, options)),
+    );
+  }
+  for (const name of CALLBACKS) {
+    const callback = tool[name] as ((event: never) => unknown) | undefined;
+    if (callback !== undefined)
+      set(name, (event: never) => (run.isPast ? undefined : callback.call(tool, event)));
+  }
+  return copy;
+}
+
+function isGenerator(execute: Execute): boolean {
+  return Object.prototype.toString.call(execute) === "[object AsyncGeneratorFunction]";
+}
+
+/** The place of a call. A call that a tool makes of another tool is a step of that tool. Any other unknown call is refused. */
+function findPlace({ run, tool }: Context, callId: string): ResponseCall | undefined {
+  const place = run.placeOf(callId, "execute");
+  if (place !== undefined && place.tool === tool.name) return place;
+  if (currentScope()?.run === run) return undefined;
+  const error = new LazarusError(
+    "RUN_APPROVAL_INVALID",
+    `run ${run.id}: call ${JSON.stringify(callId)} of ${tool.name} was not made by the model and not approved; it was not run`,
+    { hint: `lazarus runs show ${run.id}` },
+  );
+  run.halt(error);
+  throw error;
+}
+
+async function runCall(
+  context: Context,
+  execute: Execute,
+  input: unknown,
+  options: ToolExecutionOptions<unknown>,
+): Promise<unknown> {
+  const { run, tool } = context;
+  const place = findPlace(context, options.toolCallId);
+  if (place === undefined) {
+    const { class: effectClass } = tool;
+    const repeatable = effectClass === "read" || effectClass === "idempotent" ? effectClass : "once";
+    return step(`call ${tool.name}`, () => execute(input, options), { effect: repeatable });
+  }
+  const turn = takeTurn(run, place, tool.class === "read");
+  return track(context, async () => {
+    await turn.ready;
+    for (;;) {
+      const begun = await beginCall(run, tool, place, input);
+      if (begun.how === "known") return begun.output;
+      const { effect, entry } = begun;
+      const scope = scopeOf(context, begun);
+      context.hooks.started?.(tool.name);
+      try {
+        const started = Promise.resolve().then(() => inScope(scope, () => execute(copyOf(input), options)));
+        const output = await withGrace(run, started, tool.class !== "read");
+        if (isAsyncIterable(output)) throw iterableError(tool.name);
+        await finishCall(run, entry, output);
+        context.hooks.ended?.(tool.name, effect.id);
+        return output;
+      } catch (error) {
+        context.hooks.ended?.(tool.name, effect.id, error);
+        if (!(await failCall(run, entry, error))) throw error;
+      }
+    }
+  }).finally(turn.done);
+}
+
+/** A generator's body runs in the context of each `next()`, not of its call, so every one of them enters the scope. */
+async function* streamCall(
+  context: Context,
+  execute: Execute,
+  input: unknown,
+  options: ToolExecutionOptions<unknown>,
+) {
+  const { run, tool } = context;
+  const place = findPlace(context, options.toolCallId);
+  if (place === undefined) throw iterableError(tool.name);
+  const ended = Promise.withResolvers<void>();
+  const tracked = track(context, () => ended.promise);
+  try {
+    const begun = await beginCall(run, tool, place, input);
+    if (begun.how === "known") {
+      yield begun.output;
+      return;
+    }
+    const scope = scopeOf(context, begun);
+    const iterator = execute(copyOf(input), options) as AsyncGenerator<unknown>;
+    context.hooks.started?.(tool.name);
+    let last: unknown;
+    try {
+      for (;;) {
+        const next = Promise.resolve(inScope(scope, () => iterator.next()));
+        const { done, value } = await withGrace(run, next, tool.class !== "read");
+        if (done) break;
+        last = value;
+        yield value;
+      }
+      await finishCall(run, begun.entry, last);
+      context.hooks.ended?.(tool.name, begun.effect.id);
+    } catch (error) {
+      context.hooks.ended?.(tool.name, begun.effect.id, error);
+      await failCall(run, begun.entry, error);
+      throw error;
+    }
+  } finally {
+    ended.resolve();
+    await tracked;
+  }
+}
+
+function scopeOf({ run, suspender }: Context, begun: Extract<Begun, { how: "run" }>): Scope {
+  const { effect, entry } = begun;
+  return { run, effect, entry, parts: 0, children: 0, suspend: (wait) => suspender.suspend(entry, wait) };
+}
+
+/** Counts a call as in progress until it has ended. */
+function track<T>({ run, suspender }: Context, work: () => Promise<T>): Promise<T> {
+  const call = work();
+  run.inFlight.add(call);
+  const end = () => {
+    run.inFlight.delete(call);
+    suspender.settled();
+  };
+  call.then(end, end);
+  return call;
+}
+
+const turns = new WeakMap<LiveRun, { step: number; all: Promise<void>; effects: Promise<void> }>();
+
+/** In a serial run, an effect waits for all calls before it, and a read for the effects before it. */
+function takeTurn(
+  run: LiveRun,
+  place: ResponseCall,
+  isRead: boolean,
+): { ready: Promise<void>; done: () => void } {
+  if (!run.serial) return { ready: Promise.resolve(), done: () => {} };
+  const before = turns.get(run);
+  const state =
+    before?.step === place.step
+      ? before
+      : { step: place.step, all: Promise.resolve(), effects: Promise.resolve() };
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const ready = isRead ? state.effects : state.all;
+  const all = Promise.all([state.all, promise]).then(() => {});
+  turns.set(run, { step: place.step, all, effects: isRead ? state.effects : all });
+  return { ready, done: resolve };
+}
+
+/** A tool may mutate its input; neither the record nor a second attempt may see that. */
+function copyOf(input: unknown): unknown {
+  try {
+    return structuredClone(input);
+  } catch {
+    // A schema transform may have produced functions or class instances, which cannot be cloned.
+    return input;
+  }
+}
+
+function isAsyncIterable(value: unknown): boolean {
+  return typeof value === "object" && value !== null && Symbol.asyncIterator in value;
+}
+
+function iterableError(name: string): LazarusError {
+  return new LazarusError(
+    "RUN_UNSUPPORTED",
+    `tool ${name} returns an async iterable from a function that is not an async generator; a durable run cannot tell in advance`,
+    { hint: "declare it as async *execute(…)" },
+  );
+}

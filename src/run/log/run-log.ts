@@ -1,0 +1,269 @@
+// The runs of one journal as values: begins, claims, reads and writes runs, with secrets redacted and texts sealed (INV-7),
+// and keeps the effect history of the mission in step (INV-5): the end of an effect is in the history before it is in the
+// journal; its start is in the journal first, whose lease decides who may write, and in the history before the tool runs.
+import { crashPoint } from "../../platform/crash-point.ts";
+import { LazarusError } from "../../platform/errors.ts";
+import { randomText } from "../../platform/ids.ts";
+import { type Machine, systemMachine } from "../../platform/machine.ts";
+import {
+  type HeadRow,
+  JOURNAL_FORMAT,
+  type Journal,
+  type JournalWrite,
+  type WaitRow,
+} from "../journal/journal.ts";
+import { journalRefusal } from "../journal/refusal.ts";
+import type { Effect, Json, Lease } from "../model/types.ts";
+import { decodeValue, encodeValue } from "./codec.ts";
+import { type Entry, effectOf, HEAD_PLACES, NEW_HEAD, openEntry, sealEntry } from "./entry.ts";
+import { recallEffect, recordEnds, recordStarts, type StoreHistory } from "./history.ts";
+import { DEFAULT_LEASE_MS, isOwnerAlive, isOwnerDead, judgeLease, ownerName } from "./lease.ts";
+import { createSeal, type Seal, type SealOptions } from "./seal.ts";
+
+/** An open journal. */
+export interface RunLog {
+  readonly journal: Journal;
+  readonly seal: Seal;
+  readonly machine: Machine;
+  readonly leaseMs: number;
+  /** Of the mission that the store belongs to; undefined outside a cell. */
+  readonly history: StoreHistory | undefined;
+}
+
+/** How a log treats secrets and leases, and on which machine it runs. */
+export interface RunLogOptions extends SealOptions {
+  readonly machine?: Machine;
+  /** How long this process owns a run after each write or renewal, default 30000. */
+  readonly leaseMs?: number;
+}
+
+/** Opens the runs of a journal. `history` is that of the mission, for a store inside a cell. */
+export function createRunLog(journal: Journal, options: RunLogOptions = {}, history?: StoreHistory): RunLog {
+  const machine = options.machine ?? systemMachine;
+  const leaseMs = Math.ceil(options.leaseMs ?? DEFAULT_LEASE_MS);
+  return { journal, seal: createSeal(machine.ids, options), machine, leaseMs, history };
+}
+
+/** What identifies a new run. */
+export type NewRun = Pick<HeadRow, "id" | "agentId"> &
+  Partial<Pick<HeadRow, "parentRunId" | "queue" | "caller" | "priority" | "thread" | "definition">> & {
+    readonly info: unknown;
+    /** Number of messages of its input. */
+    readonly messages?: number;
+  };
+
+/** A run as it was read: its head and all entries. */
+export interface LoadedRun {
+  readonly head: HeadRow;
+  readonly entries: readonly Entry[];
+}
+
+/** A write with values instead of texts. */
+export interface LogWrite
+  extends Omit<JournalWrite, "runId" | "epoch" | "nowMs" | "leaseUntilMs" | "entries" | "head"> {
+  readonly entries: readonly Entry[];
+  readonly head?: Omit<NonNullable<JournalWrite["head"]>, "output" | "error"> & {
+    readonly output?: unknown;
+    readonly error?: unknown;
+  };
+  /** Gives up the lease with this write. */
+  readonly release?: boolean;
+}
+
+/** Wall-clock time in whole milliseconds, as it is stored. */
+export function timeOf({ machine }: RunLog): number {
+  return Math.floor(machine.clock.nowMs());
+}
+
+/** Adds a run, owned by this process. Throws RUN_ID_TAKEN. */
+export async function beginRun(
+  log: RunLog,
+  run: NewRun,
+  entries: readonly Entry[],
+): Promise<Lease & { redactions: number }> {
+  const { journal, seal, machine } = log;
+  const nowMs = timeOf(log);
+  const sealed = await Promise.all(entries.map((entry) => sealEntry(seal, run.id, entry)));
+  const info = await seal.seal(HEAD_PLACES.info(run.id), encodeValue(run.info, "info"));
+  const redactions = sealed.reduce((sum, each) => sum + each.redactions, info.redactions);
+  const owner = claimName(machine);
+  const head: HeadRow = {
+    ...NEW_HEAD,
+    ...run,
+    format: JOURNAL_FORMAT,
+    owner,
+    leaseUntilMs: nowMs + log.leaseMs,
+    redactions,
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+    info: info.text,
+  };
+  if (
+    !(await journal.insert(
+      head,
+      sealed.map(({ row }) => row),
+    ))
+  ) {
+    throw new LazarusError("RUN_ID_TAKEN", `run ${run.id} already exists in ${journal.place}`, {
+      hint: "leave the run id out, or choose another one",
+    });
+  }
+  crashPoint("run.begin.recorded");
+  return { runId: run.id, epoch: head.epoch, owner, redactions };
+}
+
+/** The head of a run, or undefined. Throws RUN_NEWER. */
+export async function findHead({ journal }: RunLog, runId: string): Promise<HeadRow | undefined> {
+  const head = await journal.readHead(runId);
+  if (head === undefined || head.status === "stub") return undefined;
+  if (head.format > JOURNAL_FORMAT) {
+    throw new LazarusError(
+      "RUN_NEWER",
+      `run ${runId} has format ${head.format}; this version of Lazarus reads formats up to ${JOURNAL_FORMAT}`,
+      { hint: "upgrade Lazarus on this machine: npm install lazarus@latest" },
+    );
+  }
+  return head;
+}
+
+/** The head of a run. Throws RUN_UNKNOWN. */
+export async function requireHead(log: RunLog, runId: string): Promise<HeadRow> {
+  const head = await findHead(log, runId);
+  if (head !== undefined) return head;
+  throw new LazarusError("RUN_UNKNOWN", `no run ${JSON.stringify(runId)} in ${log.journal.place}`, {
+    hint: "lazarus runs",
+  });
+}
+
+/** A run and its entries, or undefined. */
+export async function loadRun(log: RunLog, runId: string): Promise<LoadedRun | undefined> {
+  const head = await findHead(log, runId);
+  return head && { head, entries: await readEntries(log, runId) };
+}
+
+/** Entries that changed after write `afterSeq`, default all. */
+export async function readEntries(
+  { journal, seal }: RunLog,
+  runId: string,
+  afterSeq?: number,
+): Promise<Entry[]> {
+  return (await journal.readEntries(runId, afterSeq)).map((row) => openEntry(seal, row));
+}
+
+/** The info of a run. */
+export function infoOf({ seal }: RunLog, head: HeadRow): unknown {
+  return decodeValue(seal.open(HEAD_PLACES.info(head.id), head.info) as Json);
+}
+
+/** Whether a living process may be working on the run. */
+export function isHeld(log: RunLog, head: HeadRow): boolean {
+  const { processes } = log.machine;
+  if (head.owner === null || head.leaseUntilMs === 0) return false;
+  // A process of this host that is alive but was busy past its lease is still working.
+  if (isOwnerAlive(processes, head.owner)) return true;
+  return judgeLease(head, timeOf(log), isOwnerDead(processes, head.owner)) === "held";
+}
+
+/** Claims a run that nobody works on; undefined when it has ended, is held, or another process claims it first. */
+export async function claimRun(log: RunLog, head: HeadRow): Promise<Lease | undefined> {
+  if (!["running", "queued", "waiting"].includes(head.status) || isHeld(log, head)) return undefined;
+  const nowMs = timeOf(log);
+  const owner = claimName(log.machine);
+  const won = await log.journal.swapLease({
+    runId: head.id,
+    seenEpoch: head.epoch,
+    owner,
+    leaseUntilMs: nowMs + log.leaseMs,
+    nowMs,
+  });
+  crashPoint("run.resume.claimed");
+  return won ? { runId: head.id, epoch: head.epoch + 1, owner } : undefined;
+}
+
+/** This process and this claim: a claim whose reply was lost is recognized by its name. */
+function claimName(machine: Machine): string {
+  return `${ownerName(machine.processes)}#${randomText(machine.ids, 8)}`;
+}
+
+/** Writes as the owner. Throws RUN_STALE_LEASE. Returns the number of secrets removed. */
+export async function writeRun(log: RunLog, lease: Lease, write: LogWrite): Promise<number> {
+  const { journal, seal } = log;
+  const { runId, epoch } = lease;
+  const sealed = await Promise.all(write.entries.map((entry) => sealEntry(seal, runId, entry)));
+  const { head, redactions: inHead } = await sealHead(seal, runId, write.head);
+  const redactions = sealed.reduce((sum, each) => sum + each.redactions, inHead);
+  const nowMs = timeOf(log);
+  const effects = write.entries.flatMap((entry) => (entry.kind === "effect" ? [effectOf(runId, entry)] : []));
+  await recordEnds(log, lease, effects);
+  if (effects.length > 0) crashPoint("run.save.ends-in-history");
+  const verdict = await journal.write({
+    runId,
+    epoch,
+    seq: write.seq,
+    nowMs,
+    leaseUntilMs: write.release === true ? 0 : nowMs + log.leaseMs,
+    sync: write.sync,
+    entries: sealed.map(({ row }) => row),
+    waits: write.waits ?? [],
+    taken: write.taken ?? [],
+    head,
+    redactions,
+  });
+  if (verdict !== "written") throw journalRefusal(verdict, lease, journal.place);
+  crashPoint("run.save.written");
+  recordStarts(log, lease, effects);
+  return redactions;
+}
+
+async function sealHead(seal: Seal, runId: string, head: LogWrite["head"] = {}) {
+  const { output, error, ...plain } = head;
+  let redactions = 0;
+  const text = async (place: string, value: unknown) => {
+    const sealed = await seal.seal(place, value);
+    redactions += sealed.redactions;
+    return sealed.text;
+  };
+  const sealed: NonNullable<JournalWrite["head"]> = {
+    ...plain,
+    ...(output == null ? {} : { output: await text(HEAD_PLACES.output(runId), output) }),
+    ...(error == null ? {} : { error: await text(HEAD_PLACES.error(runId), error) }),
+  };
+  return { head: sealed, redactions };
+}
+
+/** An effect as the effect history of the mission knows it. */
+export function recall(log: RunLog, effect: Effect): Effect {
+  return recallEffect(log, effect);
+}
+
+/** Answers a wait with a value. */
+export async function answerWait(log: RunLog, runId: string, wait: WaitRow, answer: unknown) {
+  const { text } = await log.seal.seal(HEAD_PLACES.wait(runId, wait.id), encodeValue(answer, "answer"));
+  return log.journal.answer(runId, wait.id, text, timeOf(log));
+}
+
+/** The answer to a wait. */
+export function openAnswer({ seal }: RunLog, runId: string, wait: WaitRow): unknown {
+  if (wait.answer === null) return undefined;
+  return decodeValue(seal.open(HEAD_PLACES.wait(runId, wait.id), wait.answer) as Json);
+}
+
+/** Puts a message into the inbox of a run. */
+export async function sendMessage(
+  log: RunLog,
+  runId: string,
+  message: { id: string; name: string; value: unknown },
+) {
+  const { id, name, value } = message;
+  const { text } = await log.seal.seal(HEAD_PLACES.message(runId, id), encodeValue(value, "message"));
+  return log.journal.send(runId, { id, name, body: text, sentMs: timeOf(log) });
+}
+
+/** The messages that a run has not taken, oldest first. */
+export async function readInbox({ journal, seal }: RunLog, runId: string) {
+  return (await journal.readInbox(runId)).map(({ id, name, body }) => ({
+    id,
+    name,
+    value: decodeValue(seal.open(HEAD_PLACES.message(runId, id), body) as Json),
+  }));
+}

@@ -1,0 +1,84 @@
+// Durable agents: replay, the ledger, approvals, waiting.
+import { isStepCount, ToolLoopAgent, tool } from "ai";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { durable } from "../../../src/run/engine/durable-agent.ts";
+import { currentEffect } from "../../../src/run/engine/scope.ts";
+import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
+import { createRunLog } from "../../../src/run/log/run-log.ts";
+import { call, script } from "./models.ts";
+
+const memory = () => ({ log: createRunLog(createMemoryJournal()) });
+
+function mailer(log: string[] = []) {
+  const model = script([[call("find", { q: "a" })], [call("send", { to: "bob" })], "sent"]);
+  const tools = {
+    find: tool({
+      inputSchema: z.object({ q: z.string() }),
+      execute: ({ q }) => {
+        log.push(`find ${q}`);
+        return [q];
+      },
+    }),
+    send: tool({
+      inputSchema: z.object({ to: z.string() }),
+      execute: ({ to }) => {
+        log.push(`send ${to} ${currentEffect()?.id.replace(/^[^.]+/, "run")}`);
+        return { ok: true };
+      },
+    }),
+  };
+  return {
+    model,
+    tools,
+    log,
+    agent: new ToolLoopAgent({ id: "mailer", model, tools, stopWhen: isStepCount(9) }),
+  };
+}
+
+test("a durable agent answers like the plain one, and a repeated call with its id does nothing twice", async () => {
+  const { agent, log, model } = mailer();
+  const run = durable(agent, { store: memory(), effects: { find: "read" }, recover: false });
+  const result = await run.generate({ prompt: "go", runId: "r1" });
+  expect(result.text).toBe("sent");
+  expect(result.runId).toBe("r1");
+  expect(log).toEqual(["find a", "send bob run.2.0"]);
+  const again = await run.generate({ prompt: "go", runId: "r1" });
+  expect(again.text).toBe("sent");
+  expect(again.steps.length).toBe(3);
+  expect(log.length).toBe(2);
+  expect(model.asked.length).toBe(3);
+});
+
+test("stream", async () => {
+  const { agent, log } = mailer();
+  const run = durable(agent, { store: memory(), effects: { find: "read" }, recover: false });
+  const result = await run.stream({ prompt: "go", runId: "r1" });
+  expect(await result.text).toBe("sent");
+  expect((await result.outcome).status).toBe("completed");
+  const followed = await run.follow("r1");
+  expect(await followed.text).toBe("sent");
+  expect(log.length).toBe(2);
+});
+
+test("approval", async () => {
+  const { agent: _, model, tools, log } = mailer();
+  const agent = new ToolLoopAgent({
+    id: "m",
+    model,
+    tools,
+    stopWhen: isStepCount(9),
+    toolApproval: { send: "user-approval" },
+  });
+  const store = memory();
+  const run = durable(agent, { store, recover: false });
+  const result = await run.generate({ prompt: "go", runId: "r1" });
+  expect((await store.log.journal.readHead("r1"))!.status).toBe("waiting");
+  const request = result.content.find((part) => part.type === "tool-approval-request")!;
+  expect(log).toEqual(["find a"]);
+  expect(await run.approve("r1", request.approvalId)).toBe("answered");
+  const done = await run.generate({ runId: "r1" });
+  expect(done.text).toBe("sent");
+  expect(log).toEqual(["find a", "send bob run.2.0"]);
+  expect((await store.log.journal.readHead("r1"))!.status).toBe("completed");
+});

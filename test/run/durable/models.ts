@@ -1,0 +1,100 @@
+// Models for tests of durable agents: a script of responses, answered as a whole or as a stream, with every prompt kept.
+import { MockLanguageModelV4, simulateReadableStream } from "ai/test";
+
+export type Content = Record<string, unknown> & { type: string };
+/** A string is a final answer; a list is the content of a response. */
+export type Line = string | readonly Content[] | Error | ((prompt: unknown) => string | readonly Content[]);
+
+export const USAGE = {
+  inputTokens: { total: 10, noCache: 8, cacheRead: 2, cacheWrite: undefined },
+  outputTokens: { total: 5, text: 4, reasoning: 1 },
+};
+
+export function call(toolName: string, input: unknown, toolCallId = `${toolName}-id`): Content {
+  return { type: "tool-call", toolCallId, toolName, input: JSON.stringify(input) };
+}
+
+export interface ScriptedModel extends MockLanguageModelV4 {
+  /** What each call was asked, as data. */
+  readonly asked: Record<string, unknown>[];
+}
+
+/** Answers line n of its script to a prompt with n answers of its own. */
+export function script(lines: readonly Line[], modelId = "script"): ScriptedModel {
+  const asked: Record<string, unknown>[] = [];
+  const failed = new Set<number>();
+  const answer = (options: { prompt: readonly { role: string }[]; abortSignal?: AbortSignal }) => {
+    const { abortSignal: _, ...kept } = options;
+    asked.push(structuredClone(kept) as Record<string, unknown>);
+    const position = options.prompt.filter(({ role }) => role === "assistant").length;
+    let line = lines[Math.min(position, lines.length - 1)]!;
+    if (line instanceof Error) {
+      if (!failed.has(position)) {
+        failed.add(position);
+        throw line;
+      }
+      line = "recovered";
+    }
+    if (typeof line === "function") line = line(options.prompt);
+    const content: readonly Content[] = typeof line === "string" ? [{ type: "text", text: line }] : line;
+    const unified = content.some(({ type }) => type === "tool-call") ? "tool-calls" : "stop";
+    return {
+      content,
+      finishReason: { unified, raw: `raw-${unified}` },
+      usage: USAGE,
+      warnings: [],
+      providerMetadata: { mock: { position } },
+      response: {
+        id: `response-${position}`,
+        timestamp: new Date(1000 * position),
+        modelId: `${modelId}-v1`,
+        headers: { n: `${position}` },
+      },
+    };
+  };
+  const model = new MockLanguageModelV4({
+    provider: "mock",
+    modelId,
+    doGenerate: async (options) => answer(options) as never,
+    doStream: async (options) => {
+      const { content, finishReason, usage, warnings, providerMetadata, response } = answer(options);
+      const { headers, ...metadata } = response;
+      return {
+        stream: simulateReadableStream({
+          initialDelayInMs: null,
+          chunkDelayInMs: null,
+          chunks: [
+            { type: "stream-start", warnings },
+            { type: "response-metadata", ...metadata },
+            ...content.flatMap(partsOf),
+            { type: "finish", finishReason, usage, providerMetadata },
+          ],
+        }),
+        response: { headers },
+      } as never;
+    },
+  });
+  return Object.assign(model, { asked });
+}
+
+function partsOf(item: Content, i: number): Content[] {
+  const id = `part-${i}`;
+  if (item.type === "text" || item.type === "reasoning") {
+    const text = String(item.text);
+    const half = Math.ceil(text.length / 2);
+    return [
+      { type: `${item.type}-start`, id },
+      { type: `${item.type}-delta`, id, delta: text.slice(0, half) },
+      { type: `${item.type}-delta`, id, delta: text.slice(half) },
+      { type: `${item.type}-end`, id },
+    ];
+  }
+  if (item.type !== "tool-call") return [item];
+  const { toolCallId, toolName, input } = item;
+  return [
+    { type: "tool-input-start", id: toolCallId, toolName },
+    { type: "tool-input-delta", id: toolCallId, delta: input },
+    { type: "tool-input-end", id: toolCallId },
+    item,
+  ];
+}
