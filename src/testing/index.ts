@@ -9,13 +9,8 @@ export {
   type FaultCode,
   type FaultyDisk,
 } from "./faulty-disk.ts";
-export {
-  entryRow,
-  headRow,
-  type JournalPlace,
-  journalConformance,
-  journalWrite,
-} from "./journal-conformance.ts";
+export { journalConformance } from "./journal-conformance.ts";
+export { entryRow, headRow, type JournalPlace, journalWrite } from "./journal-rows.ts";
 export { type RunStorePlace, runStoreConformance, type SuiteRunner } from "./run-store-conformance.ts";
 export { createScriptedModel, type ScriptLine } from "./scripted-model.ts";
 export { createRandom, createSeededIds, type Random } from "./seeded-ids.ts";

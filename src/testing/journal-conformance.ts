@@ -1,57 +1,10 @@
 // The conformance suite of journals: memory, SQLite, PostgreSQL, and custom ones. It checks the contract in
 // src/run/journal/journal.ts. Pass `describe` and `test` of your test runner.
 import { deepEqual, equal, rejects } from "node:assert/strict";
-import {
-  type EntryRow,
-  type HeadRow,
-  JOURNAL_FORMAT,
-  type Journal,
-  type JournalWrite,
-  type WaitRow,
-} from "../run/journal/journal.ts";
+import type { Journal, WaitRow } from "../run/journal/journal.ts";
+import { declareQueues } from "./journal-queues.ts";
+import { entryRow, headRow, type JournalPlace, journalWrite, type Test } from "./journal-rows.ts";
 import type { SuiteRunner } from "./run-store-conformance.ts";
-
-/** An empty place for journals; `open` opens the same one again, as another process would. */
-export interface JournalPlace {
-  open(): Promise<Journal>;
-  dispose(): Promise<void>;
-}
-
-/** A new run, owned by "me" at epoch 1. */
-export function headRow(id: string, change: Partial<HeadRow> = {}): HeadRow {
-  return {
-    ...{ id, agentId: "a", parentRunId: null, forkOf: null, forkStep: null, format: JOURNAL_FORMAT },
-    ...{ createdAtMs: 1, queue: null, caller: null, priority: 0, thread: null, definition: null },
-    ...{ info: "{}", status: "running", epoch: 1, owner: "me", leaseUntilMs: 100, deaths: 0, seq: 0 },
-    ...{ step: 0, phase: 0, messages: 0, redactions: 0, inputTokens: 0, outputTokens: 0 },
-    ...{ wakeMs: null, cancelMs: null, updatedAtMs: 1, output: null, error: null },
-    ...change,
-  };
-}
-
-/** A finished entry. */
-export function entryRow(
-  step: number,
-  kind: EntryRow["kind"],
-  call = 0,
-  change: Partial<EntryRow> = {},
-): EntryRow {
-  return {
-    ...{ step, kind, call, state: "done", attempts: 1, dueMs: null, digest: null, name: null, class: null },
-    ...{ callId: null, startedMs: null, endedMs: null, redacted: false, body: "{}" },
-    ...change,
-  };
-}
-
-/** A write of the owner that `headRow` names. */
-export function journalWrite(
-  runId: string,
-  seq: number,
-  entries: readonly EntryRow[],
-  change: Partial<JournalWrite> = {},
-): JournalWrite {
-  return { runId, epoch: 1, seq, nowMs: 2, leaseUntilMs: 200, sync: "full", entries, ...change };
-}
 
 const plain = (rows: readonly { step: number; kind: string; call: number; runId: string }[]) =>
   rows.map(({ runId, step, kind, call }) => `${runId}:${step}:${kind}:${call}`);
@@ -82,11 +35,10 @@ export function journalConformance(
     declareLeases(test);
     declareWaits(test);
     declareNews(test);
+    declareQueues(test);
     declareForks(test);
   });
 }
-
-type Test = (title: string, body: (journal: Journal, place: JournalPlace) => Promise<void>) => void;
 
 function declareWrites(test: Test): void {
   test("a write is applied once, in order, and only by the owner", async (journal) => {

@@ -9,7 +9,8 @@ import { createGroupCommit } from "../../src/platform/sqlite.ts";
 import { createMemoryJournal } from "../../src/run/journal/memory.ts";
 import { openSqliteJournal } from "../../src/run/journal/sqlite.ts";
 import { RUNS_DATABASE } from "../../src/run/stores/sqlite-schema.ts";
-import { headRow, journalConformance, journalWrite } from "../../src/testing/journal-conformance.ts";
+import { journalConformance } from "../../src/testing/journal-conformance.ts";
+import { headRow, journalWrite } from "../../src/testing/journal-rows.ts";
 
 journalConformance({ describe, test }, "memory", async () => {
   const journal = createMemoryJournal();

@@ -13,6 +13,7 @@
 // 5. No limit on the number or size of entries. Cost of a write and of `readEntries(run, afterSeq)`: what they contain.
 // 6. Writes of several runs may share a commit; a refused one does not affect the others.
 import type { EffectClass, RunStatus } from "../model/types.ts";
+import type { QueueClaim, RateUse } from "./queue.ts";
 
 /** The newest row format that this code reads, and the one that it writes. */
 export const JOURNAL_FORMAT = 2;
@@ -63,6 +64,8 @@ export interface RunIdentity {
   readonly caller: string | null;
   /** Higher first. */
   readonly priority: number;
+  /** For limits of a queue; default none. */
+  readonly model?: string | null;
   /** Groups the runs of one conversation. */
   readonly thread: string | null;
   /** Digest of the agent that began it: a changed agent is noticed. */
@@ -261,6 +264,17 @@ export interface Journal extends AsyncDisposable {
   list(query: JournalQuery): Promise<HeadRow[]>;
   /** Raises the epoch and changes the owner of a `running`, `queued` or `waiting` run, which becomes `running`. */
   swapLease(claim: LeaseClaim): Promise<boolean>;
+  /**
+   * Claims `queued` runs of a queue, and `waiting` ones that are due, within the limits: higher priority first, then the
+   * caller with the fewest runs, then the oldest. A waiting run holds no slot.
+   */
+  claimQueued(claim: QueueClaim): Promise<HeadRow[]>;
+  /** Takes from the buckets of a queue; returns 0, or how many milliseconds to wait before asking again. */
+  takeRate(use: RateUse): Promise<number>;
+  /** The last tick of a schedule that was handled; undefined before the first. */
+  readTick(schedule: string): Promise<number | undefined>;
+  /** False when another process has handled this tick or a later one. */
+  writeTick(schedule: string, tickMs: number): Promise<boolean>;
   renewLease(runId: string, epoch: number, leaseUntilMs: number): Promise<boolean>;
   /** Gives up the lease and resets `deaths`. */
   releaseLease(runId: string, epoch: number): Promise<boolean>;

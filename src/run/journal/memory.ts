@@ -14,6 +14,7 @@ import type {
   StoredEntry,
   WaitRow,
 } from "./journal.ts";
+import { createMemoryQueues } from "./memory-queues.ts";
 import { unprovable } from "./refusal.ts";
 
 interface Run {
@@ -43,6 +44,10 @@ export function createMemoryJournal(): Journal {
     readEntries: async (runId, afterSeq = -1) => entriesOf(runs, runId, afterSeq),
     list: async (query) => listRuns(runs, query),
     ...leases(runs),
+    ...createMemoryQueues({
+      heads: () => [...runs.values()].map(({ head }) => head),
+      change: (id, change) => setHead(runs.get(id)!, change),
+    }),
     ...waiting(runs),
     ...streaming(runs),
     async settle({ runId, seenEpoch, entry, nowMs }) {
@@ -242,9 +247,10 @@ function listen(listeners: Set<() => void>, signal: AbortSignal): Promise<void> 
   });
 }
 
-function setHead(run: Run, change: Partial<HeadRow>): void {
+function setHead(run: Run, change: Partial<HeadRow>): HeadRow {
   run.head = { ...run.head, ...change };
   notify(run);
+  return run.head;
 }
 
 function notify(run: Run): void {

@@ -6,14 +6,14 @@
 export const PG_JOURNAL_TABLES = `
   ALTER TABLE %.run
     ADD COLUMN queue text, ADD COLUMN caller text, ADD COLUMN priority integer NOT NULL DEFAULT 0,
-    ADD COLUMN thread text, ADD COLUMN definition text;
+    ADD COLUMN model text, ADD COLUMN thread text, ADD COLUMN definition text;
   CREATE INDEX run_by_parent ON %.run (parent_id) WHERE parent_id IS NOT NULL;
   CREATE INDEX run_by_thread ON %.run (thread) WHERE thread IS NOT NULL;
 
   ALTER TABLE %.head
     ADD COLUMN messages integer NOT NULL DEFAULT 0, ADD COLUMN wake_ms bigint, ADD COLUMN cancel_ms bigint;
   UPDATE %.head SET messages = seq;
-  CREATE INDEX head_waiting ON %.head (key) WHERE status = 'waiting';
+  CREATE INDEX head_ready ON %.head (status) WHERE status IN ('queued', 'waiting');
 
   CREATE TABLE %.entry (
     key        bigint NOT NULL,
@@ -71,6 +71,10 @@ export const PG_JOURNAL_TABLES = `
     PRIMARY KEY (key, step, position)
   );
 
+  -- Rate limits of queues, and the last tick of each schedule that was handled.
+  CREATE TABLE %.bucket (name text PRIMARY KEY, "left" double precision NOT NULL, at_ms bigint NOT NULL);
+  CREATE TABLE %.tick (schedule text PRIMARY KEY, tick_ms bigint NOT NULL);
+
   -- Ids of pruned runs: an id is never used for two runs.
   CREATE TABLE %.pruned (id text PRIMARY KEY);
   `;
@@ -78,7 +82,7 @@ export const PG_JOURNAL_TABLES = `
 const HEAD = `
   run.key, run.id, run.agent_id AS "agentId", run.parent_id AS "parentRunId", run.fork_of AS "forkOf",
   run.fork_step AS "forkStep", run.format, run.created_ms AS "createdAtMs", run.queue, run.caller, run.priority,
-  run.thread, run.definition, run.info, head.status, head.epoch, head.owner, head.lease_until_ms AS "leaseUntilMs",
+  run.model, run.thread, run.definition, run.info, head.status, head.epoch, head.owner, head.lease_until_ms AS "leaseUntilMs",
   head.deaths, head.seq, head.step, head.phase, head.messages, head.redactions, head.input_tokens AS "inputTokens",
   head.output_tokens AS "outputTokens", head.wake_ms AS "wakeMs", head.cancel_ms AS "cancelMs",
   head.updated_ms AS "updatedAtMs", head.output, head.error`;
@@ -157,9 +161,9 @@ const CHAIN = `
 export const PG_JOURNAL_SQL = {
   insert: `
     WITH added AS (
-      INSERT INTO %.run (id, agent_id, parent_id, fork_of, fork_step, format, created_ms, queue, caller, priority, thread,
-                         definition, info)
-      SELECT $1, $2, $3, $4::text, $5::int, $6, $7, $8, $9, $10, $11, $12, $13
+      INSERT INTO %.run (id, agent_id, parent_id, fork_of, fork_step, format, created_ms, queue, caller, priority, model,
+                         thread, definition, info)
+      SELECT $1, $2, $3, $4::text, $5::int, $6, $7, $8, $9, $10, $46, $11, $12, $13
       WHERE NOT EXISTS (SELECT 1 FROM %.pruned WHERE id = $1) AND ($4::text IS NULL OR EXISTS (
         SELECT 1 FROM %.run AS above JOIN %.head USING (key)
         WHERE above.id = $4::text AND head.status <> 'stub' AND head.step >= $5::int))
@@ -217,6 +221,34 @@ export const PG_JOURNAL_SQL = {
     UPDATE %.head SET epoch = epoch + 1, owner = $3, lease_until_ms = $4, status = 'running', wake_ms = NULL,
       deaths = deaths + (CASE WHEN status = 'running' THEN 1 ELSE 0 END), updated_ms = $5
     WHERE key = ${KEY} AND epoch = $2 AND status IN ('running', 'queued', 'waiting')`,
+  /** One claim of a queue at a time, so that the limits hold. */
+  lockQueue: "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
+  candidates: `
+    SELECT id, caller, model, priority, key AS position FROM (
+      SELECT run.id, run.key, run.caller, run.model, run.priority,
+             row_number() OVER (PARTITION BY run.caller, run.model ORDER BY run.priority DESC, run.key) AS n
+      FROM %.head JOIN %.run USING (key)
+      WHERE head.status IN ('queued', 'waiting') AND run.queue = $1
+        AND (head.status = 'queued' OR head.wake_ms <= $2)) AS ready
+    WHERE n <= $3`,
+  runningInQueue: `
+    SELECT run.caller, run.model, head.owner FROM %.head JOIN %.run USING (key)
+    WHERE head.status = 'running' AND run.queue = $1`,
+  readOwned: `
+    SELECT ${HEAD} FROM %.run JOIN %.head USING (key)
+    WHERE head.status = 'running' AND run.queue = $1 AND head.owner = ANY ($2)`,
+  /** A run that somebody is cancelling or answering at this moment is left for the next claim. */
+  lockReady: `
+    SELECT head.key, head.epoch FROM %.head JOIN %.run USING (key)
+    WHERE run.id = $1 AND head.status IN ('queued', 'waiting') FOR UPDATE OF head SKIP LOCKED`,
+  lockBuckets: 'SELECT name, "left", at_ms AS "atMs" FROM %.bucket WHERE name = ANY ($1) FOR UPDATE',
+  writeBucket: `
+    INSERT INTO %.bucket (name, "left", at_ms) VALUES ($1, $2, $3)
+    ON CONFLICT (name) DO UPDATE SET "left" = excluded."left", at_ms = excluded.at_ms`,
+  readTick: 'SELECT tick_ms AS "tickMs" FROM %.tick WHERE schedule = $1',
+  writeTick: `
+    INSERT INTO %.tick (schedule, tick_ms) VALUES ($1, $2)
+    ON CONFLICT (schedule) DO UPDATE SET tick_ms = excluded.tick_ms WHERE tick.tick_ms < excluded.tick_ms`,
   renewLease: `
     UPDATE %.head SET lease_until_ms = $3 WHERE key = ${KEY} AND epoch = $2 AND status = 'running'`,
   releaseLease: `

@@ -19,6 +19,7 @@ import type {
   WaitRow,
 } from "./journal.ts";
 import { createNews, type RunVersion } from "./postgres-news.ts";
+import { claimQueued, type Run, takeRate } from "./postgres-queue.ts";
 import { entryArrays, headValues, toHead, writeArrays } from "./postgres-rows.ts";
 import { PG_JOURNAL_SQL } from "./postgres-schema.ts";
 import { claimedMeanwhile, unprovable } from "./refusal.ts";
@@ -29,8 +30,6 @@ type Query = <Row extends object>(
   name: Name,
   ...values: readonly unknown[]
 ) => Promise<{ rows: Row[]; count: number; repeated: boolean }>;
-/** The same inside a transaction. */
-type Run = (name: Name, ...values: readonly unknown[]) => Promise<{ rows: never[]; rowCount: number | null }>;
 type KeyedHead = HeadRow & { readonly key: number };
 
 /** More in flight shortens no wait on one server, fewer leaves it idle while a reply travels. */
@@ -90,6 +89,10 @@ export async function openPostgresJournal(
       const head = (await query<KeyedHead>("readHead", runId)).rows[0];
       return head?.epoch === seenEpoch + 1 && head.owner === owner;
     },
+    claimQueued: (claim) => transaction((run) => claimQueued(run, claim)),
+    takeRate: (use) => transaction((run) => takeRate(run, use)),
+    readTick: async (schedule) => (await query<{ tickMs: number }>("readTick", schedule)).rows[0]?.tickMs,
+    writeTick: async (schedule, tickMs) => (await count("writeTick", schedule, tickMs)) === 1,
     renewLease: async (runId, epoch, untilMs) => (await count("renewLease", runId, epoch, untilMs)) === 1,
     releaseLease: async (runId, epoch) => (await count("releaseLease", runId, epoch)) === 1,
     readWaits: async (runId) => (await query<WaitRow>("readWaits", runId)).rows,
@@ -139,7 +142,7 @@ function runOn(client: PoolClient, schema: string): Run {
 
 async function insertRun(query: Query, head: HeadRow, entries: readonly EntryRow[]): Promise<boolean> {
   const arrays = entryArrays(entries.map((entry) => [0, entry]));
-  const { rows } = await query("insert", ...headValues(head), ...arrays);
+  const { rows } = await query("insert", ...headValues(head), ...arrays, head.model ?? null);
   if (rows.length > 0) return true;
   // The server may have stopped between the commit and its reply.
   const known = (await query<KeyedHead>("readHead", head.id)).rows[0];

@@ -7,6 +7,7 @@ export const JOURNAL_TABLES = `
   ALTER TABLE run ADD COLUMN queue TEXT;
   ALTER TABLE run ADD COLUMN caller TEXT;
   ALTER TABLE run ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE run ADD COLUMN model TEXT;
   ALTER TABLE run ADD COLUMN thread TEXT;
   ALTER TABLE run ADD COLUMN definition TEXT;
   CREATE INDEX run_by_parent ON run (parent_id) WHERE parent_id IS NOT NULL;
@@ -16,7 +17,7 @@ export const JOURNAL_TABLES = `
   ALTER TABLE head ADD COLUMN wake_ms INTEGER;
   ALTER TABLE head ADD COLUMN cancel_ms INTEGER;
   UPDATE head SET messages = seq;
-  CREATE INDEX head_due ON head (wake_ms) WHERE status = 'waiting';
+  CREATE INDEX head_ready ON head (status) WHERE status IN ('queued', 'waiting');
 
   CREATE TABLE entry (
     id         INTEGER PRIMARY KEY,
@@ -75,13 +76,17 @@ export const JOURNAL_TABLES = `
     PRIMARY KEY (key, step, position)
   ) STRICT, WITHOUT ROWID;
 
+  -- Rate limits of queues, and the last tick of each schedule that was handled.
+  CREATE TABLE bucket (name TEXT PRIMARY KEY, left REAL NOT NULL, at_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE tick (schedule TEXT PRIMARY KEY, tick_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
   -- Ids of pruned runs: an id is never used for two runs.
   CREATE TABLE pruned (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
   `;
 
 const HEAD = `
   run.key, run.id, run.agent_id AS agentId, run.parent_id AS parentRunId, run.fork_of AS forkOf,
-  run.fork_step AS forkStep, run.format, run.created_ms AS createdAtMs, run.queue, run.caller, run.priority, run.thread,
+  run.fork_step AS forkStep, run.format, run.created_ms AS createdAtMs, run.queue, run.caller, run.priority, run.model, run.thread,
   run.definition, run.info, head.status, head.epoch, head.owner, head.lease_until_ms AS leaseUntilMs, head.deaths,
   head.seq, head.step, head.phase, head.messages, head.redactions, head.input_tokens AS inputTokens,
   head.output_tokens AS outputTokens, head.wake_ms AS wakeMs, head.cancel_ms AS cancelMs,
@@ -102,10 +107,10 @@ const moveHead = (status: string) => `
 
 export const JOURNAL_SQL = {
   insertRun: `
-    INSERT INTO run (id, agent_id, parent_id, fork_of, fork_step, format, created_ms, queue, caller, priority, thread,
-                     definition, info)
-    SELECT :id, :agentId, :parentRunId, :forkOf, :forkStep, :format, :createdAtMs, :queue, :caller, :priority, :thread,
-           :definition, :info
+    INSERT INTO run (id, agent_id, parent_id, fork_of, fork_step, format, created_ms, queue, caller, priority, model,
+                     thread, definition, info)
+    SELECT :id, :agentId, :parentRunId, :forkOf, :forkStep, :format, :createdAtMs, :queue, :caller, :priority, :model,
+           :thread, :definition, :info
     WHERE NOT EXISTS (SELECT 1 FROM pruned WHERE id = :id) AND (:forkOf IS NULL OR EXISTS (
       SELECT 1 FROM run AS above JOIN head USING (key)
       WHERE above.id = :forkOf AND head.status <> 'stub' AND head.step >= :forkStep))
@@ -172,6 +177,26 @@ export const JOURNAL_SQL = {
     UPDATE head SET epoch = epoch + 1, owner = :owner, lease_until_ms = :leaseUntilMs, status = 'running', wake_ms = NULL,
       deaths = deaths + (status = 'running'), updated_ms = :nowMs
     WHERE key = :key`,
+  /** The first runs of each caller that are ready. */
+  candidates: `
+    SELECT id, caller, model, priority, key AS position FROM (
+      SELECT run.id, run.key, run.caller, run.model, run.priority,
+             row_number() OVER (PARTITION BY run.caller, run.model ORDER BY run.priority DESC, run.key) AS n
+      FROM head JOIN run USING (key)
+      WHERE head.status IN ('queued', 'waiting') AND run.queue = :queue
+        AND (head.status = 'queued' OR head.wake_ms <= :nowMs))
+    WHERE n <= :count`,
+  runningInQueue: `
+    SELECT run.caller, run.model, head.owner FROM head JOIN run USING (key)
+    WHERE head.status = 'running' AND run.queue = :queue`,
+  readBucket: "SELECT left, at_ms AS atMs FROM bucket WHERE name = ?",
+  writeBucket: `
+    INSERT INTO bucket (name, left, at_ms) VALUES (:name, :left, :atMs)
+    ON CONFLICT (name) DO UPDATE SET left = excluded.left, at_ms = excluded.at_ms`,
+  readTick: "SELECT tick_ms AS tickMs FROM tick WHERE schedule = ?",
+  writeTick: `
+    INSERT INTO tick (schedule, tick_ms) VALUES (:schedule, :tickMs)
+    ON CONFLICT (schedule) DO UPDATE SET tick_ms = excluded.tick_ms WHERE tick.tick_ms < excluded.tick_ms`,
   renewLease: `
     UPDATE head SET lease_until_ms = :leaseUntilMs WHERE key = ${KEY} AND epoch = :epoch AND status = 'running'`,
   releaseLease: `

@@ -25,6 +25,7 @@ import type {
 } from "./journal.ts";
 import { applyPrune, entriesOf } from "./sqlite-lineage.ts";
 import { createNews } from "./sqlite-news.ts";
+import { claimQueued, takeRate } from "./sqlite-queue.ts";
 import { findHead, prepareOnce, putEntries, type Statements, toHead, toWait } from "./sqlite-rows.ts";
 
 /** Opens or creates the database at `path` (mode 0600) and migrates it. */
@@ -64,6 +65,15 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
     readEntries: (runId, afterSeq) => read(() => entriesOf(sql, runId, afterSeq)),
     list: (query) => read(() => list(sql, query)),
     swapLease: (claim) => write(claim.runId, () => swapLease(sql, claim)),
+    claimQueued: async (claim) => {
+      const heads = await attempt(() => group.run(() => claimQueued(sql, claim)));
+      for (const { id } of heads) news.changed(id);
+      return heads;
+    },
+    takeRate: (use) => attempt(() => group.run(() => takeRate(sql, use), "lazy")),
+    readTick: (schedule) => read(() => sql("readTick").get(schedule)?.tickMs as number | undefined),
+    writeTick: (schedule, tickMs) =>
+      attempt(() => group.run(() => sql("writeTick").run({ schedule, tickMs }).changes === 1)),
     renewLease: (runId, epoch, leaseUntilMs) =>
       write(runId, () => sql("renewLease").run({ runId, epoch, leaseUntilMs }).changes === 1, "lazy"),
     releaseLease: (runId, epoch) =>
@@ -99,10 +109,19 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
 
 function insertRun(sql: Statements, head: HeadRow, entries: readonly EntryRow[]): boolean {
   const { id, agentId, parentRunId, forkOf, forkStep, format, createdAtMs, queue, caller, priority } = head;
-  const { thread, definition, info, ...changing } = head;
+  const { model = null, thread, definition, info, ...changing } = head;
   const identity = { id, agentId, parentRunId, forkOf, forkStep, format, createdAtMs };
   // `all` instead of `get`: it reports an error of the commit.
-  const [row] = sql("insertRun").all({ ...identity, queue, caller, priority, thread, definition, info });
+  const [row] = sql("insertRun").all({
+    ...identity,
+    queue,
+    caller,
+    priority,
+    model,
+    thread,
+    definition,
+    info,
+  });
   if (row === undefined) {
     const known = findHead(sql, id);
     return head.owner !== null && known?.owner === head.owner && known.epoch === head.epoch;
