@@ -46,8 +46,11 @@ export interface SessionFile {
   readonly path: string;
   /** Name in the checkpoint, below `conversation/<adapter>/`; relative, stable across machines and directories. */
   readonly name: string;
-  /** lines: append-only text. whole: replaced as a whole. sqlite: a database of this session alone. */
-  readonly kind: "lines" | "whole" | "sqlite";
+  /**
+   * lines: append-only text. whole: replaced as a whole. sqlite: a database of this mission alone. shared: a database that
+   * other sessions are in, too; it is only read, neither captured nor restored.
+   */
+  readonly kind: "lines" | "whole" | "sqlite" | "shared";
 }
 
 /** What an adapter may read. Paths outside its own directories are refused by the caller. */
@@ -141,6 +144,8 @@ export interface HookSetup {
 /** A change of a user's config file by `lazarus install`: text before (null: no file) to text after. */
 export interface InstallPlan {
   readonly path: string;
+  /** Permission bits of a new file; default 0600. */
+  readonly mode?: number;
   /** The file with our hooks; equal to the input when they are already there. Refuses (throws) a file it cannot parse. */
   apply(text: string | null): string;
   /** The file without our hooks, for one that was changed since `apply`; null when nothing else is in it. */
@@ -189,9 +194,10 @@ export interface Adapter {
   readonly hooks: {
     /**
      * Per run; null when this CLI only reads installed hooks. `command` runs `lazarus hook <name>`; `directory` is where
-     * the setup's files are written, outside the cell: `args` and `env` name them by it.
+     * the setup's files are written, outside the cell: `args` and `env` name them by it. `env` is the agent's environment,
+     * for a variable that the user may have set, too.
      */
-    readonly perRun: ((command: readonly string[], directory: string) => HookSetup) | null;
+    readonly perRun: ((command: readonly string[], directory: string, env: Place["env"]) => HookSetup) | null;
     /** One line of stdin (or the argument) to events; empty for one that means nothing to us. */
     readonly parse: (event: string, input: Readonly<Record<string, unknown>>) => readonly HookEvent[];
     /** Where `lazarus install` puts them; empty when hooks are always passed per run. */

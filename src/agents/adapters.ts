@@ -2,9 +2,14 @@
 // correct what a new version of an agent broke.
 import type { Adapter, FailurePatterns } from "./adapter.ts";
 import { claude } from "./adapters/claude.ts";
+import { cline } from "./adapters/cline.ts";
+import { copilot } from "./adapters/copilot.ts";
+import { openclaw } from "./adapters/openclaw.ts";
+import { opencode } from "./adapters/opencode.ts";
+import { pi } from "./adapters/pi.ts";
 import { PATTERNS_WITHOUT_ADAPTER } from "./failure-patterns.ts";
 
-export const BUILT_IN: readonly Adapter[] = [claude];
+export const BUILT_IN: readonly Adapter[] = [claude, opencode, pi, copilot, cline, openclaw];
 
 export function allAdapters(declared: readonly Adapter[] = []): readonly Adapter[] {
   return [...declared, ...BUILT_IN];

@@ -27,31 +27,10 @@ export const PATTERNS_WITHOUT_ADAPTER: Readonly<Record<string, FailurePatterns>>
     overload: ['^\\s*"?(?:status|code)"?: 5\\d\\d\\b', ...NODE_NETWORK],
     auth: ['^\\s*"?(?:status|code)"?: 40[13]\\b'],
   },
-  opencode: {
-    quota: ["^error: (?:rate limit reached|too many requests|quota exceeded)"],
-    overload: [
-      "^error: (?:overloaded|service unavailable|internal server error|bad gateway|gateway timeout)",
-      `^error: .*${NETWORK}`,
-    ],
-    auth: ["^error: (?:unauthorized|invalid api key|incorrect api key)"],
-  },
-  pi: {
-    quota: ["^(?:error: )?429 "],
-    overload: ["^(?:error: )?5\\d\\d ", `^(?:error: )?${NETWORK}`, ...NODE_NETWORK],
-    auth: ["^(?:error: )?40[13] "],
-  },
   qwen: {
     quota: ["^\\[api error: 429\\b"],
     overload: ["^\\[api error: 5\\d\\d\\b", `^\\[api error: .*${NETWORK}`, ...NODE_NETWORK],
     auth: ["^\\[api error: 40[13]\\b"],
-  },
-  copilot: {
-    quota: ["^failed to get response from the ai model;.* last error: 429\\b"],
-    overload: [
-      "^failed to get response from the ai model;.* last error: 5\\d\\d\\b",
-      `^failed to get response from the ai model;.* last error: .*${NETWORK}`,
-    ],
-    auth: ["^failed to get response from the ai model;.* last error: 40[13]\\b"],
   },
 };
 

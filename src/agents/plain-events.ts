@@ -2,8 +2,7 @@
 // our plugins for OpenCode and Pi report, and what an agent that a user declared reports. Pure; hostile input.
 import { isJsonObject } from "../platform/json-file.ts";
 import { type HookEvent, PATTERN_CLASSES, type PatternClass, type ToolCall } from "./adapter.ts";
-
-const SUMMARY_LIMIT = 200;
+import { oneLine } from "./transcript.ts";
 
 /** The events in one input; none when it is not valid. `event` is the kind when the input has none. */
 export function parsePlainEvent(
@@ -42,11 +41,6 @@ function parseCall(value: unknown): ToolCall | null {
   if (tool === null) return null;
   const command = text(value.command);
   return { id: text(value.id), tool, command, summary: oneLine(text(value.summary) ?? command ?? "") };
-}
-
-/** A text for people: one line of at most 200 characters. */
-export function oneLine(value: string): string {
-  return value.replaceAll(/\s+/g, " ").trim().slice(0, SUMMARY_LIMIT);
 }
 
 function text(value: unknown): string | null {

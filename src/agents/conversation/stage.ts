@@ -104,7 +104,7 @@ async function stageFiles(
   files: readonly SessionFile[],
 ): Promise<ConversationPosition | undefined> {
   const { cell, adapter, session, state, report } = staging;
-  const outside = files.filter(({ path }) => !isInside(cell.cellRoot, path));
+  const outside = files.filter((file) => !isReadInPlace(cell, file));
   const root = markOwner(staging, outside.length > 0);
   const staged: Staged[] = [];
   for (const file of outside) {
@@ -224,12 +224,12 @@ function follow(
   files: readonly SessionFile[],
 ): Followed | null {
   const { transcript } = adapter;
-  const inCell = files.filter(({ path }) => isInside(cell.cellRoot, path));
+  const inPlace = files.filter((file) => isReadInPlace(cell, file));
   const before = state?.followed ?? null;
   const hadOthers = Object.keys(state?.files ?? {}).some((name) =>
     staged.every((file) => file.name !== name),
   );
-  const canFollow = before !== null && !hadOthers && inCell.length === 0;
+  const canFollow = before !== null && !hadOthers && inPlace.length === 0;
   if (canFollow && staged.every(({ appended }) => appended?.length === 0)) return before;
   const byName = [...staged].sort((a, b) => (a.name < b.name ? -1 : 1));
   if (
@@ -240,7 +240,7 @@ function follow(
     const appended = byName.map(({ name, appended: bytes }) => ({ name, text: bytes!.toString("utf8") }));
     return transcript.follow(before, appended);
   }
-  const texts = [...readCopy(cell, adapter, session), ...readInCell(adapter, session, inCell)];
+  const texts = [...readCopy(cell, adapter, session), ...readInPlace(adapter, session, inPlace)];
   if (texts.length === 0) return null;
   return transcript.follow?.(null, texts) ?? { position: transcript.position(texts), memory: null };
 }
@@ -252,11 +252,16 @@ function readCopy(cell: ConversationCell, adapter: Adapter, session: string): Tr
   return readTexts(adapter, session, files, locate);
 }
 
-/** Files in the cell are captured where they are. */
-function readInCell(adapter: Adapter, session: string, files: readonly SessionFile[]): TranscriptText[] {
+/** Files in the cell are captured where they are; a database that others share is not captured at all. */
+function isReadInPlace({ cellRoot }: ConversationCell, { path, kind }: SessionFile): boolean {
+  return kind === "shared" || isInside(cellRoot, path);
+}
+
+function readInPlace(adapter: Adapter, session: string, files: readonly SessionFile[]): TranscriptText[] {
   return files.map(({ name, path, kind }) => ({
     name,
-    text: kind === "sqlite" ? readRows(adapter, session, path) : readFileSync(path, "utf8"),
+    text:
+      kind === "sqlite" || kind === "shared" ? readRows(adapter, session, path) : readFileSync(path, "utf8"),
   }));
 }
 

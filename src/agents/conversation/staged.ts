@@ -2,6 +2,7 @@
 // untrusted: an agent can write to it, and an import brings it along.
 import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import type { SessionFile } from "../adapter.ts";
 import { CONVERSATION_DIRECTORY } from "../session.ts";
 import { chainParts, fileOfParts, type Part, parsePartName, partName, partsDirectory } from "./parts.ts";
 
@@ -21,7 +22,7 @@ export interface StagedFile {
 const DATABASE = ".database";
 
 /** Where a file is kept below `conversation/<adapter>/`. A database keeps its own layer: it cannot be redacted. */
-export function stagedPath(name: string, kind: StagedFile["kind"]): string {
+export function stagedPath(name: string, kind: SessionFile["kind"]): string {
   if (kind === "lines") return partsDirectory(name);
   return kind === "sqlite" ? name + DATABASE : name;
 }

@@ -1,6 +1,7 @@
 // What an agent CLI left about its last life: the reports of its hooks, and its transcript. Only reads, so that `why` sees
 // what the pit sees.
-import type { Adapter, Place, Position, ToolCall } from "../../agents/adapter.ts";
+import type { Adapter, Place, Position, SessionFile, ToolCall } from "../../agents/adapter.ts";
+import { readRows } from "../../agents/conversation/position.ts";
 import { createSessionReader } from "../../agents/conversation/source.ts";
 import { type HookSummary, readHookLines, summarizeHooks } from "../../agents/hook-lines.ts";
 import { readPlace } from "../../agents/place.ts";
@@ -59,10 +60,25 @@ export function newestSession(adapter: Adapter, place: Place, sinceMs: number): 
 export function readPosition(adapter: Adapter, place: Place, session: string): Position | null {
   const reader = createSessionReader(adapter, place);
   const files = adapter.sessionFiles(place, session, reader);
-  if (files.length === 0) return null;
-  return adapter.transcript.position(
-    files.map(({ name, path }) => ({ name, text: reader.head(path, Number.MAX_SAFE_INTEGER) ?? "" })),
-  );
+  const isDatabase = ({ kind }: SessionFile) => kind === "sqlite" || kind === "shared";
+  const texts = files.map((file) => ({
+    name: file.name,
+    text: isDatabase(file)
+      ? rowsOf(adapter, session, file)
+      : (reader.head(file.path, Number.MAX_SAFE_INTEGER) ?? ""),
+  }));
+  // A database exists before the session is in it.
+  if (files.every(isDatabase) && texts.every(({ text }) => text === "")) return null;
+  return adapter.transcript.position(texts);
+}
+
+/** A database that is damaged, or of a version with other tables, is no transcript. */
+function rowsOf(adapter: Adapter, session: string, { path }: SessionFile): string {
+  try {
+    return readRows(adapter, session, path);
+  } catch {
+    return "";
+  }
 }
 
 /** The agent said in this life that it is done: the transcript alone may be that of an earlier life. */

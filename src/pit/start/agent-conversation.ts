@@ -153,7 +153,7 @@ function withHooks(
   const { perRun } = agent.adapter.hooks;
   if (perRun === null || program === undefined) return { command: commandWith(agent, args), env: added };
   const hooks = join(directory, "hooks");
-  const setup = perRun([...program, "hook", agent.adapter.name], hooks);
+  const setup = perRun([...program, "hook", agent.adapter.name], hooks, place.env);
   for (const { name, text } of setup.files) {
     makeDirectory(machine.disk, dirname(join(hooks, name)));
     replaceFile(machine.disk, join(hooks, name), text);

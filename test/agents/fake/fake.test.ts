@@ -125,7 +125,7 @@ describe.each(NAMES)("fake %s", (name) => {
   });
 
   test("its hooks report the session, each call and the end", async () => {
-    const perRun = adapter.hooks.perRun?.(["/bin/sh", join(root, "hook.sh")], join(root, "hooks"));
+    const perRun = adapter.hooks.perRun?.(["/bin/sh", join(root, "hook.sh")], join(root, "hooks"), {});
     if (perRun === undefined) return;
     writeFileSync(join(root, "hook.sh"), `{ cat; echo; } >> ${join(root, "seen")}\n`);
     for (const { name: file, text } of perRun.files) {
