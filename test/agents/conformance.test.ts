@@ -185,7 +185,7 @@ describe.each(all.map((cases) => [cases.adapter.name, cases] as const))("%s", (n
     });
 
     test("per run: the files that the arguments name are written", () => {
-      const setup = adapter.hooks.perRun?.([...COMMAND, name], "/run/hooks");
+      const setup = adapter.hooks.perRun?.([...COMMAND, name], "/run/hooks", {});
       if (setup === undefined) return;
       for (const { name: file } of setup.files) expect(file).toMatch(/^(?!\/)(?!.*\.\.)/);
       const all = JSON.stringify([setup.args, setup.env, setup.files]);
