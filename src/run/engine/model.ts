@@ -59,10 +59,11 @@ export function durableModel(
     },
     wrapStream: async ({ doStream, params, model: { provider, modelId } }) => {
       const { step, old } = await openStep(run);
-      if (old !== undefined) return { stream: streamOf(partsOf(await replay(run, step, old))) } as never;
+      if (old !== undefined) return replayStream(await replay(run, step, old)) as never;
       await beforeCall(run, step, hooks);
       const { stream, request, response } = await doStream();
-      const recorded = recordedStream(run, step, params.prompt, { include, hooks, provider, modelId });
+      const kept = { request: include.requestBody ? request : { ...request, body: undefined }, response };
+      const recorded = recordedStream(run, step, params.prompt, { include, hooks, provider, modelId, kept });
       return { request, response, stream: stream.pipeThrough(recorded as never) } as never;
     },
   };
@@ -152,13 +153,14 @@ interface StreamContext {
   readonly hooks: ModelHooks;
   readonly provider: string;
   readonly modelId: string;
+  readonly kept: { readonly request: unknown; readonly response: unknown };
 }
 
 function recordedStream(
   run: LiveRun,
   step: number,
   prompt: unknown,
-  { include, hooks, provider, modelId }: StreamContext,
+  { include, hooks, provider, modelId, kept }: StreamContext,
 ) {
   const parts: StreamPart[] = [];
   let characters = 0;
@@ -172,7 +174,7 @@ function recordedStream(
       hooks.activity?.(part);
       if (part.type === "finish") {
         crashPoint("run.model.answered");
-        await record(run, step, prompt, { provider, modelId, parts: compactParts(parts) }, hooks);
+        await record(run, step, prompt, { provider, modelId, ...kept, parts: compactParts(parts) }, hooks);
       }
       controller.enqueue(named);
     },
@@ -188,6 +190,15 @@ function endless(): LazarusError {
   return new LazarusError("RUN_MODEL_ENDLESS", `the model's answer exceeds ${MAX_CHARACTERS} characters`, {
     hint: "set a lower maximum output for the model, or shorten the task",
   });
+}
+
+function replayStream(recorded: RecordedResponse) {
+  const { request, response } = "parts" in recorded ? recorded : { request: undefined, response: undefined };
+  return {
+    stream: streamOf(partsOf(recorded)),
+    ...(request === undefined ? {} : { request }),
+    ...(response === undefined ? {} : { response }),
+  };
 }
 
 function streamOf(parts: readonly StreamPart[]): ReadableStream<StreamPart> {

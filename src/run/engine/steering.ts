@@ -73,8 +73,14 @@ function startRun(run: LiveRun, mailbox: Mailbox, own: Steering | undefined): St
       return taken.map(({ message }) => message);
     },
     resolveTakenMessages(options) {
-      inner?.resolveTakenMessages(options);
-      return taken.splice(0).map(({ id, message }) => ({ id, message }));
+      const named = inner?.resolveTakenMessages(options) ?? [];
+      return taken.splice(0).map(({ id, message }, call) => {
+        const known = named.find((each) => each.message === message);
+        if (known === undefined) return { id, message };
+        // The SDK tells the ids of the caller's own messages only now.
+        run.keep(entryOf({ step: run.step + 1, kind: "message", call }, { id: known.id, message }));
+        return { id: known.id, message };
+      });
     },
     end: (reason) => inner?.end(reason),
   };

@@ -2,7 +2,7 @@
 import { MockLanguageModelV4, simulateReadableStream } from "ai/test";
 
 export type Content = Record<string, unknown> & { type: string };
-/** A string is a final answer; a list is the content of a response. */
+/** A string is a final answer; a list is the content of a response; `{ type: "cut", reason }` sets its finish reason. */
 export type Line = string | readonly Content[] | Error | ((prompt: unknown) => string | readonly Content[]);
 
 export const USAGE = {
@@ -36,8 +36,11 @@ export function script(lines: readonly Line[], modelId = "script"): ScriptedMode
       line = "recovered";
     }
     if (typeof line === "function") line = line(options.prompt);
-    const content: readonly Content[] = typeof line === "string" ? [{ type: "text", text: line }] : line;
-    const unified = content.some(({ type }) => type === "tool-call") ? "tool-calls" : "stop";
+    const listed: readonly Content[] = typeof line === "string" ? [{ type: "text", text: line }] : line;
+    const cut = listed.find(({ type }) => type === "cut");
+    const content = listed.filter((item) => item !== cut);
+    const calls = content.some(({ type }) => type === "tool-call");
+    const unified = cut === undefined ? (calls ? "tool-calls" : "stop") : String(cut.reason);
     return {
       content,
       finishReason: { unified, raw: `raw-${unified}` },
