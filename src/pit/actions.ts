@@ -8,12 +8,14 @@ import type { MissionId } from "../cell/mission-id.ts";
 import { LazarusError } from "../platform/errors.ts";
 import type { CheckpointResult } from "../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "./context.ts";
+import { answerCalls, type CallAnswer } from "./conversation/record-calls.ts";
 import { previewEnd } from "./death/collect-facts.ts";
 import { capture, handleExit, planRevival } from "./death/handle-exit.ts";
 import { latchDesiredState } from "./latch.ts";
 import { findMembers, identifyLife } from "./processes/members.ts";
 import { pauseTree } from "./processes/pause.ts";
 import { sendSignal } from "./processes/process-table.ts";
+import { unansweredCalls } from "./record/conversation.ts";
 import {
   approveRevival,
   type Decision,
@@ -63,6 +65,8 @@ export interface ReviveOptions {
   readonly dryRun?: boolean;
   /** Revive even if the checkpoint of the last life fails. */
   readonly withoutCheckpoint?: boolean;
+  /** What became of tool calls that were cut off. */
+  readonly calls?: readonly CallAnswer[];
 }
 
 /** Revives for the user: answers an `ask`, clears a latch or a tombstone, skips the backoff, continues a paused agent. */
@@ -97,7 +101,9 @@ export async function reviveMission(
       hint: `lazarus run ${mission} -- COMMAND`,
     });
   }
-  const approved = approveRevival(ended, machine.clock.nowMs());
+  const answered = answerCalls(ended, options.calls ?? []);
+  refuseUnanswered(answered);
+  const approved = approveRevival(answered, machine.clock.nowMs());
   writeRecord(machine, config, approved);
   const started = await reviveAgent(context, mission, approved, {
     how: "revival",
@@ -107,6 +113,21 @@ export async function reviveMission(
   });
   wakePit(machine, config, mission);
   return { outcome: "started", started, stepBackTo: null };
+}
+
+/** A call that matches the user's effect rules is the user's to judge, not the model's. */
+function refuseUnanswered({ mission, end }: MissionRecord): void {
+  const calls = unansweredCalls(end?.open_calls);
+  if (calls.length === 0) return;
+  const names = calls.map(({ tool, summary }) => `${tool} ${summary}`);
+  throw new LazarusError(
+    "CALL_UNANSWERED",
+    `${mission} was cut off during ${names.join("; ")}, and only you can find out whether it happened`,
+    {
+      hint: `lazarus revive ${mission} --call done, or: --call not-done, --call unknown`,
+      details: { calls },
+    },
+  );
 }
 
 function continueAgent(context: PitContext, mission: MissionId, record: MissionRecord): ReviveResult {

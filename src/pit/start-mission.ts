@@ -121,7 +121,7 @@ function requireProgram(
 /** A session that the user names, before anything is created; claimSession checks again, under its lock. */
 function refuseSessionInUse(
   context: PitContext,
-  mission: string,
+  mission: MissionId,
   { adapter, invocation: { session } }: KnownAgent,
 ): void {
   if (session === null || session === "newest") return;

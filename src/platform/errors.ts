@@ -143,6 +143,7 @@ export const ERROR_CODES = {
   AGENT_NOT_STARTED: "machine",
   AGENT_IMMORTAL: "machine",
   AGENT_DUE: "conflict",
+  CALL_UNANSWERED: "unknown-outcome",
   COMMAND_NOT_FOUND: "command",
   CONSENT_REFUSED: "conflict",
   AGENT_RECORD_DAMAGED: "damaged",

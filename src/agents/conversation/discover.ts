@@ -59,7 +59,7 @@ function claimFile({ config }: ConversationCell, adapter: Adapter, session: stri
 }
 
 /** The other mission that has this session. */
-function findClaimant(cell: ConversationCell, adapter: Adapter, session: string): string | undefined {
+export function findClaimant(cell: ConversationCell, adapter: Adapter, session: string): string | undefined {
   let mission: string;
   try {
     mission = readFileSync(claimFile(cell, adapter, session), "utf8");

@@ -26,11 +26,13 @@ export function recordCalls(machine: Machine, cellRoot: string, { adapter, end }
   }
 }
 
-/** The user's answer about calls that were cut off: all of them, or one by its number. */
-export function answerCalls(
-  record: MissionRecord,
-  answers: readonly { readonly index: number | null; readonly outcome: CallOutcome }[],
-): MissionRecord {
+/** What the user says about a call; `index` null: about all of them. */
+export interface CallAnswer {
+  readonly index: number | null;
+  readonly outcome: CallOutcome;
+}
+
+export function answerCalls(record: MissionRecord, answers: readonly CallAnswer[]): MissionRecord {
   const { end } = record;
   if (end?.open_calls === undefined) return record;
   const open_calls = end.open_calls.map((call, index) => {

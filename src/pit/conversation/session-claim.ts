@@ -1,9 +1,10 @@
 // One session, one agent (INV-4): two processes that resume the same conversation interleave their turns in one file. A
-// session is claimed under a lock by writing session.json, after looking for whoever has it: an agent of another mission,
-// or a process that Lazarus did not start.
+// session is claimed before its agent starts, after looking for whoever has it: another mission, or a process that Lazarus
+// did not start.
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Adapter } from "../../agents/adapter.ts";
+import { findClaimant, claimSession as recordClaim } from "../../agents/conversation/discover.ts";
 import { readSession, type Session, writeSession } from "../../agents/session.ts";
 import type { Config } from "../../cell/config.ts";
 import { cellPaths } from "../../cell/layout.ts";
@@ -11,14 +12,13 @@ import { isKeeperAlive, readLife } from "../../cell/life.ts";
 import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { acquireLock } from "../../platform/lock.ts";
-import type { ReadContext } from "../context.ts";
+import type { PitContext } from "../context.ts";
 import type { MissionRecord } from "../record/record.ts";
-import { listAgentMissions } from "../record/store.ts";
 
 /** Who else has a session. */
 export interface SessionUser {
   readonly pid: number | null;
-  /** For people: "the agent of book (process 12)", "process 12 (claude --resume …)". */
+  /** For people: "mission book (process 12)", "process 12 (claude --resume …)". */
   readonly who: string;
 }
 
@@ -26,12 +26,14 @@ const LOCK_WAIT_MS = 10_000;
 
 /** Throws when somebody else has the session. Durable when it returns. The caller holds the mission's life lock. */
 export async function claimSession(
-  context: ReadContext,
+  context: PitContext,
   mission: MissionId,
   adapter: Adapter,
   session: Session,
 ): Promise<void> {
   const { machine, config } = context;
+  const cell = context.openMission(mission);
+  // Claim and session.json make one step: a claim counts only if its mission's session.json names the session.
   using _ = await acquireLock(machine, join(config.run_dir, "sessions.lock"), {
     purpose: `session of ${mission}`,
     waitMs: LOCK_WAIT_MS,
@@ -39,42 +41,41 @@ export async function claimSession(
   if (session.session !== null) {
     const user = findSessionUser(context, mission, adapter, session.session);
     if (user !== undefined) throw sessionInUse(session.session, user);
+    recordClaim(cell, adapter, session.session);
   }
-  writeSession(machine, cellPaths(config, mission).root, session);
+  writeSession(machine, cell.cellRoot, session);
 }
 
 export function sessionInUse(session: string, { pid, who }: SessionUser): LazarusError {
   return new LazarusError("SESSION_IN_USE", `session ${session} is in use by ${who}`, {
-    hint: "end it first, or start without --resume to begin a new conversation",
+    hint: "continue it there, or start without --resume to begin a new conversation",
     details: { session, pid },
   });
 }
 
 /** Undefined when nobody is known to have it. */
 export function findSessionUser(
-  context: ReadContext,
-  mission: string,
+  context: PitContext,
+  mission: MissionId,
   adapter: Adapter,
   session: string,
 ): SessionUser | undefined {
-  return findMission(context, mission, adapter, session) ?? findProcess(adapter, session);
+  const owner = findSessionOwner(context, mission, adapter, session);
+  if (owner === undefined) return findProcess(adapter, session);
+  const { machine, config } = context;
+  const isAlive = isKeeperAlive(machine.processes, config, owner);
+  const pid = (isAlive ? readLife(config, owner)?.agent.pid : undefined) ?? null;
+  return { pid, who: `mission ${owner}${pid === null ? "" : ` (process ${pid})`}` };
 }
 
-function findMission(
-  { machine, config }: ReadContext,
-  mission: string,
-  { name }: Adapter,
+/** The other mission that this conversation belongs to. A fork has a copy of it that is not its own. */
+export function findSessionOwner(
+  context: PitContext,
+  mission: MissionId,
+  adapter: Adapter,
   session: string,
-): SessionUser | undefined {
-  for (const other of listAgentMissions(config)) {
-    if (other === mission) continue;
-    const known = readSession(cellPaths(config, other).root);
-    if (known?.adapter !== name || known.session !== session) continue;
-    if (!isKeeperAlive(machine.processes, config, other)) continue;
-    const pid = readLife(config, other)?.agent.pid ?? null;
-    return { pid, who: `the agent of ${other}${pid === null ? "" : ` (process ${pid})`}` };
-  }
-  return undefined;
+): string | undefined {
+  return findClaimant(context.openMission(mission), adapter, session);
 }
 
 /** What the cell says, which a restore may have changed, unless that is of a life that was never recorded. */
@@ -92,7 +93,7 @@ export function currentSession(
 const COMMAND_SHOWN = 80;
 
 /** A process of this agent whose arguments name the session. Undefined where there is no /proc. */
-function findProcess({ programs, packages }: Adapter, session: string): SessionUser | undefined {
+export function findProcess({ programs, packages }: Adapter, session: string): SessionUser | undefined {
   if (process.platform !== "linux") return undefined;
   const isAgent = (word: string) =>
     programs.includes(basename(word)) || packages.some((name) => word.includes(`/node_modules/${name}/`));

@@ -1,6 +1,7 @@
 // The post-mortem of a life: how the agent ended, evidence for the cause, what was decided and why, and what to type
 // next. Pure: a view in, lines out.
 import { commandsForMissingCell, describeEnd, formatDuration, hasFailedCheckpoint } from "../describe.ts";
+import { unansweredCalls } from "../record/conversation.ts";
 import { type MissionRecord, type RecordedEnd, wasExpected } from "../record/record.ts";
 import type { MissionView } from "../view.ts";
 import { lastWords } from "./log-tail.ts";
@@ -98,7 +99,11 @@ function explainUnhandled(
     };
   return {
     headline: `${mission} ${headline(record, preview)}.`,
-    facts: [...describeSpan(record, preview, nowMs), "not handled yet: no checkpoint taken, nothing decided"],
+    facts: [
+      ...describeSpan(record, preview, nowMs),
+      ...describeCalls(preview),
+      "not handled yet: no checkpoint taken, nothing decided",
+    ],
     evidence: preview.evidence.map(({ says }) => says),
     last_words: logTail(preview),
     next,
@@ -172,6 +177,7 @@ function listFacts(view: MissionView, record: MissionRecord, end: RecordedEnd, n
     lines.push(
       `${scene.waived === "by-user" ? "checkpoint skipped, as you asked" : "checkpoint failed"}: ${scene.error}`,
     );
+  lines.push(...describeCalls(end));
   const { revivals_today: revivals } = view;
   if (revivals > 0) lines.push(`revived ${revivals} time${revivals === 1 ? "" : "s"} in the last 24 hours`);
   if (stepsBack > 0)
@@ -179,6 +185,20 @@ function listFacts(view: MissionView, record: MissionRecord, end: RecordedEnd, n
       `stepped back ${stepsBack} checkpoint${stepsBack === 1 ? "" : "s"} since its last healthy life`,
     );
   return lines;
+}
+
+const OUTCOMES = {
+  done: "you say: done",
+  "not-done": "you say: not done",
+  unknown: "outcome unknown",
+} as const;
+
+/** Tool calls that were running when it ended, numbered as `revive --call` takes them. */
+function describeCalls({ open_calls: calls = [] }: RecordedEnd): string[] {
+  return calls.map(
+    ({ tool, summary, outcome }, index) =>
+      `cut off: ${index + 1}. ${tool}: ${summary} (${OUTCOMES[outcome ?? "unknown"]})`,
+  );
 }
 
 /** For example "needs your approval: revive mode is ask"; null before the end of this life is handled. */
@@ -210,6 +230,8 @@ function nextCommands(
   if (view.cell === "gone") return commandsForMissingCell(mission, view.last_checkpoint !== null);
   if (end.kind === "departure" && record.wish === "running") return [`lazarus checkpoints ${mission}`];
   const next: string[] = [];
+  if (view.state === "asking" && unansweredCalls(end.open_calls).length > 0)
+    return ["done", "not-done", "unknown"].map((outcome) => `lazarus revive ${mission} --call ${outcome}`);
   if (hasFailedCheckpoint(record))
     return [
       `lazarus verify ${mission}`,

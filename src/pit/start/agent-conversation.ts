@@ -4,6 +4,11 @@
 // write becomes an option or a program (INV-11).
 import { dirname, join } from "node:path";
 import type { Place, Position } from "../../agents/adapter.ts";
+import {
+  currentSession as currentSessionName,
+  isMissing,
+  putBackConversation,
+} from "../../agents/conversation/put-back.ts";
 import { writePlace } from "../../agents/place.ts";
 import { readSession } from "../../agents/session.ts";
 import { agentPaths } from "../../cell/agent-paths.ts";
@@ -11,11 +16,11 @@ import { cellPaths } from "../../cell/layout.ts";
 import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory, replaceFile } from "../../platform/durable.ts";
-import type { IdSource } from "../../platform/ids.ts";
+import { type IdSource, timeOrderedId } from "../../platform/ids.ts";
 import type { PitContext } from "../context.ts";
 import { commandWith, type KnownAgent, knownAgent, placeOf } from "../conversation/known-agent.ts";
 import { newestSession, readPosition } from "../conversation/life-report.ts";
-import { claimSession, currentSession } from "../conversation/session-claim.ts";
+import { claimSession, currentSession, findSessionOwner } from "../conversation/session-claim.ts";
 import type { MissionRecord } from "../record/record.ts";
 import type { Prepared } from "./start-agent.ts";
 
@@ -60,7 +65,7 @@ export interface ResumePlan {
   readonly problem: string | null;
 }
 
-/** How the next life gets its conversation. Undefined without an adapter. Only reads. */
+/** How the next life gets its conversation. Undefined without an adapter. */
 export function planResume(
   context: PitContext,
   record: MissionRecord,
@@ -69,10 +74,28 @@ export function planResume(
   const agent = knownAgent(context, record);
   if (agent === undefined) return undefined;
   const { place, added } = placeOf(context, record, agent, environment);
+  putBackIfMissing(context, record);
   const session = currentSession(context.config, record, agent.adapter);
   const position = session === null ? null : readPosition(agent.adapter, place, session);
-  const problem = findProblem(record, agent, session, position);
+  const owner =
+    session === null
+      ? undefined
+      : findSessionOwner(context, parseMissionId(record.mission), agent.adapter, session);
+  const problem =
+    owner === undefined
+      ? findProblem(record, agent, session, position)
+      : `its session ${session} belongs to the mission ${owner}`;
   return { agent, place, added, session, position, problem };
+}
+
+/** The agent's own transcript was deleted, or the cell is on another machine now: the copy in the cell takes its place. */
+function putBackIfMissing(context: PitContext, { mission }: MissionRecord): void {
+  const cell = context.openMission(parseMissionId(mission));
+  if (!isMissing(cell)) return;
+  const id = timeOrderedId(context.machine.clock.nowMs(), context.machine.ids);
+  const problems = putBackConversation(cell, { before: currentSessionName(cell), id, isSaved: false });
+  context.log(`${mission}: put the conversation back from its copy in the cell`);
+  for (const { path, reason } of problems) context.log(`${mission}: ${path}: ${reason}`);
 }
 
 function findProblem(

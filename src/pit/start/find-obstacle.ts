@@ -8,7 +8,7 @@ import { parseMissionId } from "../../cell/mission-id.ts";
 import { asLazarusError } from "../../platform/errors.ts";
 import type { PitContext } from "../context.ts";
 import { knownAgent } from "../conversation/known-agent.ts";
-import { currentSession, findSessionUser } from "../conversation/session-claim.ts";
+import { currentSession, findProcess } from "../conversation/session-claim.ts";
 import { commandsForMissingCell } from "../describe.ts";
 import type { MissionRecord } from "../record/record.ts";
 import { agentEnvironment } from "./agent-environment.ts";
@@ -33,17 +33,14 @@ export function findRevivalObstacle(
 ): Obstacle | undefined {
   const obstacle = findObstacle(context.config, record);
   if (obstacle !== undefined) return obstacle;
-  if (how === "revival" && record.resume_command === null) {
-    const agent = knownAgent(context, record);
-    const session = agent === undefined ? null : currentSession(context.config, record, agent.adapter);
-    const user =
-      session === null ? undefined : findSessionUser(context, record.mission, agent!.adapter, session);
-    if (user !== undefined)
-      return {
-        reason: `its session ${session} is in use by ${user.who}`,
-        hint: `end that first, then: lazarus revive ${record.mission}`,
-      };
-  }
+  const agent = how === "revival" && record.resume_command === null ? knownAgent(context, record) : undefined;
+  const session = agent === undefined ? null : currentSession(context.config, record, agent.adapter);
+  const user = session === null ? undefined : findProcess(agent!.adapter, session);
+  if (user !== undefined)
+    return {
+      reason: `its session ${session} is in use by ${user.who}`,
+      hint: `end that first, then: lazarus revive ${record.mission}`,
+    };
   let path: string | undefined;
   try {
     path = agentEnvironment(context, record).PATH;

@@ -40,8 +40,8 @@ export function resumePrompt(facts: ResumeFacts, conversation: ConversationFacts
     ...openFlows(facts).map(
       (flow) => `The next step of the flow ${quote(flow.workflowId)} is ${quote(flow.currentStep)}.`,
     ),
-    nextLine(conversation),
     `More about this: ${handoff}`,
+    nextLine(conversation),
   ].join("\n");
 }
 

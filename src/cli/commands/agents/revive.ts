@@ -1,7 +1,10 @@
 import { type ReviveResult, reviveMission } from "../../../pit/actions.ts";
+import type { CallAnswer } from "../../../pit/conversation/record-calls.ts";
 import { DECISIONS } from "../../../pit/death/why.ts";
 import { describeEnd } from "../../../pit/describe.ts";
+import { CALL_OUTCOMES } from "../../../pit/record/conversation.ts";
 import { defineCommand } from "../../command.ts";
+import { usage } from "../../parse.ts";
 import { formatCount } from "../../render/format.ts";
 import { openCliPitContext } from "./open-pit.ts";
 import { refuseInsideLife } from "./refuse-inside-life.ts";
@@ -10,16 +13,23 @@ export const command = defineCommand({
   about:
     "Starts an agent again: confirms when the pit asks, overrides a stop, rest, pause or tombstone, and skips the backoff. " +
     "A paused agent continues; one that has exited is started again, with state/resume.json and artifacts/handoff.md to " +
-    "tell it where it stopped. A checkpoint of the last life is taken first; if that fails, the agent is not started, unless " +
+    "tell it where it stopped. A known agent CLI continues its conversation; if a tool call that your effect rules name was cut " +
+    "off, --call says what became of it. A checkpoint of the last life is taken first; if that fails, the agent is not started, unless " +
     "--without-checkpoint is given. Works without a pit. With --dry-run it prints what the pit would decide on its own.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
     "dry-run": { type: "flag", summary: "print the decision and its reason, do nothing" },
+    call: {
+      type: "texts",
+      value: "[N=]OUTCOME",
+      summary: "what became of a tool call that was cut off (call N in why): done, not-done or unknown",
+    },
     "without-checkpoint": { type: "flag", summary: "revive even if the checkpoint of the last life fails" },
   },
   examples: [
     ["lazarus revive tidy-inbox", "start it again"],
     ["lazarus revive tidy-inbox --dry-run", "show what the pit would do"],
+    ["lazarus revive tidy-inbox --call done", "the call that was cut off did happen"],
   ],
   exits: ["missing", "conflict", "machine", "busy", "damaged"],
   async run(context, { args, options }) {
@@ -29,12 +39,24 @@ export const command = defineCommand({
     const result = await reviveMission(pitContext, mission, {
       dryRun: options["dry-run"],
       withoutCheckpoint: options["without-checkpoint"],
+      calls: options.call.map(parseAnswer),
     });
     context.emit("revive/1", { mission_id: mission, ...document(result) }, () => "");
     for (const line of describe(mission, result)) context.say(line);
     return 0;
   },
 });
+
+function parseAnswer(text: string): CallAnswer {
+  const [, number, word] = /^(?:(\d+)=)?(.*)$/s.exec(text)!;
+  const outcome = CALL_OUTCOMES.find((each) => each === word);
+  if (outcome === undefined)
+    throw usage(
+      "revive",
+      `--call ${JSON.stringify(text)}: expected ${CALL_OUTCOMES.join(", ")} or N=OUTCOME`,
+    );
+  return { index: number === undefined ? null : Number(number) - 1, outcome };
+}
 
 function document(result: ReviveResult): object {
   switch (result.outcome) {
