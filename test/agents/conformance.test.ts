@@ -90,9 +90,10 @@ describe.each(all.map((cases) => [cases.adapter.name, cases] as const))("%s", (n
     test("finds those of the session, under names that lead back to their paths", () => {
       const files = adapter.sessionFiles(PLACE, session, reader);
       expect(files.map((file) => file.name)).toEqual(cases.names);
-      for (const { path, name: file } of files) {
+      for (const { path, name: file, kind } of files) {
         expect(Object.keys(cases.disk)).toContain(path);
-        expect(adapter.pathOf(PLACE, session, file, reader)).toBe(path);
+        // A database that others share is never replaced.
+        expect(adapter.pathOf(PLACE, session, file, reader)).toBe(kind === "shared" ? null : path);
       }
     });
 
@@ -129,6 +130,12 @@ describe.each(all.map((cases) => [cases.adapter.name, cases] as const))("%s", (n
   });
 
   describe("transcript", () => {
+    test("of nothing has no turns", () => {
+      const nothing = cases.names.map((file) => ({ name: file, text: "" }));
+      expect(adapter.transcript.position(nothing)).toMatchObject({ turn: 0, open: [], isFinished: false });
+      expect(adapter.transcript.entries(nothing)).toEqual([]);
+    });
+
     test.each(Object.entries(cases.golden))("recorded: %s", (golden, { openCommands, ...expected }) => {
       const position = adapter.transcript.position(readGolden(name, golden));
       expect(position).toMatchObject(expected);
