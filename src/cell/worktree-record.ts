@@ -1,15 +1,17 @@
 // Which directory outside its cell is a mission's worktree, and how to recognize that directory again. The record is next to
 // the cells, where a restore never changes it: `config/cell.json` names the directory for other tools, but an agent can
 // write that file, so Lazarus decides nothing from it (INV-11). Nothing is written into the directory itself.
-import { type BigIntStats, lstatSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { type BigIntStats, existsSync, lstatSync, readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { makeDirectory } from "../platform/durable.ts";
 import { LazarusError, systemErrorCode } from "../platform/errors.ts";
 import { readJsonFile, writeJsonFile } from "../platform/json-file.ts";
 import type { Machine } from "../platform/machine.ts";
+import { isInside, isMissionId } from "./mission-id.ts";
 
 /** Skipped by scans of the missions root, like every name that starts with `.lazarus-`. */
 const DIRECTORY = ".lazarus-worktrees";
+const SUFFIX = ".json";
 
 /** What tells a directory from another one at the same path. Strings: inodes can exceed 2^53. */
 export interface DirectoryIdentity {
@@ -36,7 +38,7 @@ export function worktreeRecords(missionsRoot: string): string {
 }
 
 function recordFile(missionsRoot: string, mission: string): string {
-  return join(worktreeRecords(missionsRoot), `${mission}.json`);
+  return join(worktreeRecords(missionsRoot), `${mission}${SUFFIX}`);
 }
 
 /** Undefined for a mission whose worktree is in its cell. Throws when the record cannot be read: nothing is guessed. */
@@ -59,6 +61,35 @@ export function readWorktreeRecord(missionsRoot: string, mission: string): Workt
 export function readOutsideWorktree(missionsRoot: string, mission: string): WorktreeRecord | undefined {
   const record = readWorktreeRecord(missionsRoot, mission);
   return record === undefined || record.released_ms !== null ? undefined : record;
+}
+
+/** Every mission that has, or had, a worktree outside its cell. */
+export function listWorktreeRecords(missionsRoot: string): WorktreeRecord[] {
+  const directory = worktreeRecords(missionsRoot);
+  return (existsSync(directory) ? readdirSync(directory) : []).flatMap((name) => {
+    const mission = name.slice(0, -SUFFIX.length);
+    return name.endsWith(SUFFIX) && isMissionId(mission)
+      ? (readWorktreeRecord(missionsRoot, mission) ?? [])
+      : [];
+  });
+}
+
+/** The mission whose worktree holds a path, which has its links resolved. */
+export function findProtecting(missionsRoot: string, path: string): WorktreeRecord | undefined {
+  return listWorktreeRecords(missionsRoot).find(
+    (record) => record.released_ms === null && (record.path === path || isInside(record.path, path)),
+  );
+}
+
+/** Where the worktree of a cell is, for readers: never throws. */
+export function worktreeOf(cellRoot: string): string {
+  try {
+    const outside = readOutsideWorktree(dirname(cellRoot), basename(cellRoot));
+    if (outside !== undefined) return outside.path;
+  } catch {
+    // A damaged record is reported by what needs it.
+  }
+  return join(cellRoot, "worktree");
 }
 
 export function writeWorktreeRecord(machine: Machine, missionsRoot: string, record: WorktreeRecord): void {

@@ -100,6 +100,17 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
     summary: "create the cell of a mission",
     load: () => import("./commands/cells/init.ts"),
   },
+  protect: {
+    group: "cells",
+    summary: "save a directory in place, as the worktree of a mission",
+    load: () => import("./commands/cells/protect.ts"),
+  },
+  release: {
+    group: "cells",
+    rare: true,
+    summary: "end the protection of a directory; its checkpoints stay",
+    load: () => import("./commands/cells/release.ts"),
+  },
   heartbeat: {
     group: "cells",
     summary: "record that a mission is alive",

@@ -41,8 +41,9 @@ export function openHistory(machine: Machine, cellRoot: string): EffectHistory {
 export function openHistoryAt(
   machine: Machine,
   path: string,
+  missionsRoot?: () => string,
 ): { readonly history: EffectHistory; readonly inside: string } | undefined {
-  const cell = findCell(path);
+  const cell = findCell(path, missionsRoot);
   return cell && { history: openHistoryFile(machine, cell.file), inside: cell.inside };
 }
 

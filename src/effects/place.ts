@@ -4,6 +4,7 @@
 import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { isMissionId } from "../cell/mission-id.ts";
+import { findProtecting } from "../cell/worktree-record.ts";
 
 /** Skipped by scans of the missions root, like every name that starts with `.lazarus-`. */
 const DIRECTORY = ".lazarus-effects";
@@ -22,8 +23,11 @@ export interface CellPlace {
   readonly inside: string;
 }
 
-/** The innermost cell that `path` is in; undefined when it is in none. The path itself need not exist. */
-export function findCell(path: string): CellPlace | undefined {
+/**
+ * The innermost cell that `path` is in; undefined when it is in none. The path itself need not exist. A path outside of all
+ * cells may be in the worktree of one below `missionsRoot`.
+ */
+export function findCell(path: string, missionsRoot?: () => string): CellPlace | undefined {
   const real = resolveExisting(path);
   for (let directory = real; dirname(directory) !== directory; directory = dirname(directory)) {
     if (!isMissionId(basename(directory))) continue;
@@ -32,7 +36,15 @@ export function findCell(path: string): CellPlace | undefined {
     if (!existsSync(join(directory, "meta", "mission.json")) && !existsSync(file)) continue;
     return { cellRoot: directory, file, inside: real.slice(directory.length + 1) };
   }
-  return undefined;
+  return missionsRoot === undefined ? undefined : findOutside(real, missionsRoot());
+}
+
+function findOutside(path: string, missionsRoot: string): CellPlace | undefined {
+  const record = findProtecting(missionsRoot, path);
+  if (record === undefined) return undefined;
+  const cellRoot = join(missionsRoot, record.mission_id);
+  const inside = join("worktree", path.slice(record.path.length));
+  return { cellRoot, file: historyFile(cellRoot), inside };
 }
 
 /** The real path, as far as it exists. */

@@ -47,6 +47,8 @@ export const mission = named(
   z.looseObject({
     mission_id: z.string(),
     root: z.string(),
+    worktree: z.string(),
+    unprotected: z.string().nullable(),
     cell: z.enum([...CELL_STATUSES, "gone"]),
     state: z.string(),
     agent: z.string().nullable(),

@@ -9,6 +9,7 @@ import { pathsBelow } from "../cell/layout.ts";
 import { findStoppedKeeper, isKeeperAlive, isLocked, readLife } from "../cell/life.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
 import { reportCell, scanCells } from "../cell/scan.ts";
+import { worktreeOf } from "../cell/worktree-record.ts";
 import type { EffectNote } from "../effects/notes.ts";
 import { readFlowPositions } from "../flow/operations/positions.ts";
 import { epochSeconds } from "../platform/clock.ts";
@@ -26,11 +27,16 @@ import { agentLog, pitLockFile } from "./paths.ts";
 import { isInForeground } from "./record/pending.ts";
 import type { MissionRecord } from "./record/record.ts";
 import { listAgentMissions, readRecord } from "./record/store.ts";
+import { findUnprotected } from "./unprotected.ts";
 
 /** The state of a mission and its agent. */
 export interface MissionView {
   readonly mission_id: string;
   readonly root: string;
+  /** The agent's files: in the cell, or a directory elsewhere. */
+  readonly worktree: string;
+  /** The agent's working directory if no checkpoint holds its files; null if one does. */
+  readonly unprotected: string | null;
   readonly cell: CellStatus | "gone";
   readonly state: AgentState;
   readonly agent: string | null;
@@ -115,6 +121,8 @@ function view(
   return {
     mission_id: mission,
     root,
+    worktree: worktreeOf(root),
+    unprotected: findUnprotected(config, mission, record?.cwd ?? null),
     cell: cell ?? "gone",
     state,
     agent: record?.agent ?? null,
@@ -160,7 +168,7 @@ export function pitOwner({
 
 /** Only what is cheap to read: log, the agent's own heartbeat, top of the worktree. 0 when there is none. */
 function lastActivityMs(config: Config, cellRoot: string, nowMs: number): number {
-  const { worktree } = pathsBelow(config, cellRoot);
+  const worktree = worktreeOf(cellRoot);
   const times = [
     modifiedMs(agentLog(cellRoot)),
     ownHeartbeatMs(config, cellRoot),

@@ -111,6 +111,8 @@ function render(death: Death, record: MissionRecord, nowMs: number, preview?: Re
   const view: MissionView = {
     mission_id: "tidy-inbox",
     root: "/m/tidy-inbox",
+    worktree: "/m/tidy-inbox/worktree",
+    unprotected: null,
     cell: death.gone ? "gone" : "healthy",
     state: stateOf(record, false),
     agent: "claude",

@@ -11,6 +11,8 @@ import { isFileStem, SCHEMA_STEM } from "./id.ts";
 export interface Workspace {
   readonly machine: Machine;
   readonly root: string;
+  /** Where cells are: a workspace outside of them may be the worktree of one. */
+  readonly missionsRoot?: () => string;
 }
 
 /** One flow's files. */

@@ -4,8 +4,8 @@
 import { isRestoredSince, type KnownEffect } from "../../effects/fold.ts";
 import { type EffectHistory, openHistoryAt } from "../../effects/history.ts";
 import { isJsonObject } from "../../platform/json-file.ts";
-import type { Machine } from "../../platform/machine.ts";
 import { formatIso } from "../document/document.ts";
+import type { Workspace } from "../document/workspace.ts";
 import { isSameProcess, parseOwner } from "../locking/owner.ts";
 import { shortenCaptured } from "./output.ts";
 import type { OnceRecord } from "./record.ts";
@@ -18,8 +18,11 @@ export interface OnceHistory {
 }
 
 /** Undefined outside a cell. */
-export function openOnceHistory(machine: Machine, recordFile: string): OnceHistory | undefined {
-  const found = openHistoryAt(machine, recordFile);
+export function openOnceHistory(
+  { machine, missionsRoot }: Workspace,
+  recordFile: string,
+): OnceHistory | undefined {
+  const found = openHistoryAt(machine, recordFile, missionsRoot);
   return found && { history: found.history, id: found.inside };
 }
 

@@ -139,7 +139,7 @@ function claim(
   const lock = readLock(place);
   if (lockVerdict(machine, lock, request.me) === "held") throw lockedError(place, lock, "working on");
   const paths = oncePaths(place, flow.idempotencyKey, request.key);
-  const effect = openOnceHistory(machine, paths.record);
+  const effect = openOnceHistory(workspace, paths.record);
   const {
     record: found,
     fromHistory,

@@ -2,6 +2,7 @@
 // Cheap, bounded, and never throws, since a checkpoint must not fail over an unrelated file. `describeFlowMove`
 // describes what a restore does to each flow.
 import { join, relative } from "node:path";
+import { worktreeOf } from "../../cell/worktree-record.ts";
 import type { FlowDocument, FlowStatus } from "../document/document.ts";
 import { readFlow } from "../document/read.ts";
 import { type FlowPlace, listDirectories, listStems, placeOf } from "../document/workspace.ts";
@@ -30,8 +31,8 @@ const DIRECTORIES = [WORKTREE, ".", "state"] as const;
 const MAX_FLOWS = 1000;
 const MAX_TEXT = 200;
 
-/** The flows of a cell, or of a plain directory; at most 1,000. `worktree`: where it is, if not in the cell. Never throws. */
-export function readFlowPositions(root: string, worktree = join(root, WORKTREE)): FlowPosition[] {
+/** The flows of a cell, or of a plain directory; at most 1,000. Never throws. */
+export function readFlowPositions(root: string, worktree = worktreeOf(root)): FlowPosition[] {
   const positions: FlowPosition[] = [];
   for (const place of DIRECTORIES) {
     const base = place === WORKTREE ? worktree : join(root, place);

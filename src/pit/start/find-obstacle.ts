@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import type { Config } from "../../cell/config.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import { parseMissionId } from "../../cell/mission-id.ts";
+import { identifyDirectory, isSameDirectory, readOutsideWorktree } from "../../cell/worktree-record.ts";
 import { asLazarusError } from "../../platform/errors.ts";
 import type { PitContext } from "../context.ts";
 import { knownAgent } from "../conversation/known-agent.ts";
@@ -67,6 +68,13 @@ export function findObstacle(config: Config, record: MissionRecord): Obstacle | 
   const cell = cellPaths(config, parseMissionId(mission));
   const restore = bringBackHint(config, mission);
   if (!existsSync(cell.root)) return { reason: `its cell ${cell.root} is gone`, hint: restore };
+  const outside = record.cwd === null ? readOutsideWorktree(config.missions_root, mission) : undefined;
+  const found = outside === undefined ? undefined : identifyDirectory(outside.path);
+  if (outside !== undefined && found !== undefined && !isSameDirectory(outside, found))
+    return {
+      reason: `${outside.path} is no longer the directory that was its worktree: it was moved or replaced`,
+      hint: `lazarus protect NEWDIR --mission ${mission}, then: lazarus revive ${mission}`,
+    };
   const directory = record.cwd ?? cell.worktree;
   if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return undefined;
   return {

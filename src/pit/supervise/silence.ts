@@ -8,6 +8,7 @@ import { epochSeconds } from "../../platform/clock.ts";
 import { readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
 import type { PitContext } from "../context.ts";
 import { formatDuration } from "../describe.ts";
+import { createInactiveLookup } from "../inactive.ts";
 import { readRecord } from "../record/store.ts";
 import { grantedValues } from "../settings.ts";
 
@@ -39,7 +40,8 @@ export function findNewSilences(context: PitContext): { mission: MissionId; reas
   const { machine, config } = context;
   const nowSeconds = epochSeconds(machine.clock);
   const silent = new Map<string, number>();
-  for (const { mission_id: mission, status, last_timestamp: last } of scanCells(config, nowSeconds).cells)
+  const { cells } = scanCells(config, nowSeconds, createInactiveLookup(context));
+  for (const { mission_id: mission, status, last_timestamp: last } of cells)
     if (status === "stale" && last !== null && isMissionId(mission) && !hasAgent(context, mission))
       silent.set(mission, last);
   const known = readKnown(context);

@@ -6,12 +6,13 @@ import { dirname, join } from "node:path";
 import type { Config } from "../../cell/config.ts";
 import { initCell } from "../../cell/init.ts";
 import { isKnownMission } from "../../cell/known-missions.ts";
-import { isInside, isMissionId, type MissionId } from "../../cell/mission-id.ts";
+import type { MissionId } from "../../cell/mission-id.ts";
 import { lockSettledMission } from "../../cell/mission-lock.ts";
 import {
   describeWorktree,
   identifyDirectory,
   isSameDirectory,
+  listWorktreeRecords,
   readWorktreeRecord,
   type WorktreeRecord,
   worktreeRecords,
@@ -52,29 +53,12 @@ export function resolveDirectory(directory: string): string {
   throw new LazarusError("NOT_FOUND", `${directory} is not a directory`, { hint: `ls -ld ${directory}` });
 }
 
-/** Every mission that has, or had, a worktree outside its cell. */
-export function listWorktrees({ missions_root }: Config): WorktreeRecord[] {
-  const directory = worktreeRecords(missions_root);
-  const names = existsSync(directory) ? readdirSync(directory) : [];
-  return names
-    .filter((name) => name.endsWith(".json") && isMissionId(name.slice(0, -".json".length)))
-    .flatMap((name) => readWorktreeRecord(missions_root, name.slice(0, -".json".length)) ?? []);
-}
-
 /** The mission of a directory: the one that has it, or had it last, otherwise a new one with its name. */
 export function missionOf(config: Config, path: string): MissionId {
-  const known = listWorktrees(config).filter((record) => record.path === path);
+  const known = listWorktreeRecords(config.missions_root).filter((record) => record.path === path);
   const found = known.find(({ released_ms }) => released_ms === null) ?? known.at(-1);
   if (found !== undefined) return found.mission_id as MissionId;
   return nameMission(path, (mission) => isKnownMission(config, mission));
-}
-
-/** The mission whose worktree holds a path: a directory, or something in it. */
-export function findProtecting(config: Config, path: string): WorktreeRecord | undefined {
-  const real = resolvePath(path);
-  return listWorktrees(config).find(
-    (record) => record.released_ms === null && (record.path === real || isInside(record.path, real)),
-  );
 }
 
 /** `path` is absolute with links resolved; `home` is the user's home directory. The caller opens the mission again. */
@@ -123,7 +107,7 @@ function refuseDirectory({ config, mission }: MissionContext, path: string, home
   const refusal = refuseWorktree(path, {
     home: home === undefined ? undefined : resolvePath(home),
     own: [...(isOneHome ? [base] : []), ...places, registry_file].map(resolvePath),
-    others: listWorktrees(config)
+    others: listWorktreeRecords(config.missions_root)
       .filter((other) => other.released_ms === null && other.mission_id !== mission)
       .map((other) => ({ mission: other.mission_id, path: other.path })),
   });

@@ -1,6 +1,3 @@
-import { existsSync, statSync } from "node:fs";
-import { resolve } from "node:path";
-import { initCell } from "../../../cell/init.ts";
 import { recognizeAgent } from "../../../pit/conversation/known-agent.ts";
 import { describeDecision } from "../../../pit/death/why.ts";
 import { describeEnd } from "../../../pit/describe.ts";
@@ -17,7 +14,6 @@ import { findTemplateProblem, splitWords } from "../../../pit/start/resume-comma
 import { agentName } from "../../../pit/start/revive.ts";
 import { startMission } from "../../../pit/start-mission.ts";
 import { pitOwner } from "../../../pit/view.ts";
-import { LazarusError } from "../../../platform/errors.ts";
 import type { CheckpointResult } from "../../../snapshot/operations/checkpoint.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
@@ -27,17 +23,26 @@ import { checkConfig } from "../../settings.ts";
 import { readAgentEnvironment } from "./agent-environment.ts";
 import { openCliPitContext } from "./open-pit.ts";
 import { refuseInsideLife } from "./refuse-inside-life.ts";
+import { chooseRunPlace, prepareRunPlace } from "./run-place.ts";
 
 export const command = defineCommand({
   about:
-    "Starts an agent in the mission's cell, which is created if needed. In the foreground the agent uses your terminal, " +
+    "Starts an agent in the mission's cell, which is created if needed, or with --here and --in in a directory that is there " +
+    "already: that becomes the mission's worktree, is saved with every checkpoint and restored in place, and nothing of ours is " +
+    "written into it. In the foreground the agent uses your terminal, " +
     "and its exit code is returned; Ctrl-C stops it like lazarus stop, and a revival uses the same terminal. Detached, " +
     "its output goes to logs/agent.log. A keeper process records how the agent ends, even when no pit is running. The revive mode decides what happens after a crash: yes revives the agent, no " +
     "leaves it, ask waits for lazarus revive, substitute starts another command. The agent's environment has " +
     "LAZARUS_MISSION, LAZARUS_CELL, LAZARUS_EPOCH and LAZARUS_HEARTBEAT (a file), and LAZARUS_SOCKET with " +
     "LAZARUS_HEARTBEAT_URL for heartbeats over HTTP. Its environment is kept outside the cell, with mode 0600, for the " +
     "revivals of the agent; with --no-env only PATH and the variables that you name are kept.",
-  positionals: [{ name: "mission", summary: "id of the mission" }],
+  positionals: [
+    {
+      name: "mission",
+      summary: "id of the mission (default with --here and --in: the directory's name)",
+      optional: true,
+    },
+  ],
   options: {
     revive: {
       type: "text",
@@ -64,7 +69,9 @@ export const command = defineCommand({
     replace: { type: "flag", summary: "replace an agent that is due to be revived" },
     "no-adapter": { type: "flag", summary: "do not look after the conversation of a known agent" },
     name: { type: "text", value: "NAME", summary: "agent name in the settings (default: its program)" },
-    cwd: { type: "text", value: "DIR", summary: "working directory (default: the cell's worktree)" },
+    here: { type: "flag", summary: "work in the current directory, which becomes the mission's worktree" },
+    in: { type: "text", value: "DIR", summary: "the same for another directory" },
+    cwd: { type: "text", value: "DIR", summary: "working directory (default: the worktree)" },
     repo: { type: "text", value: "URL|PATH", summary: "clone this repository into a new cell's worktree" },
     branch: { type: "text", value: "NAME", summary: "branch to check out" },
     link: { type: "flag", summary: "add a git worktree of a local repository instead" },
@@ -72,7 +79,8 @@ export const command = defineCommand({
   },
   passthrough: "command…",
   examples: [
-    ["lazarus run tidy-inbox -- python3 agent.py", "run in the foreground"],
+    ["lazarus run --here -- claude", "run in the current directory"],
+    ["lazarus run tidy-inbox -- python3 agent.py", "run in the foreground, in a cell of its own"],
     [
       "lazarus run tidy-inbox -d --revive yes -- claude -p 'tidy the inbox'",
       "run in the background, revive automatically",
@@ -84,7 +92,8 @@ export const command = defineCommand({
   ],
   exits: ["command", "conflict", "machine", "busy", "damaged", "unsupported"],
   async run(context, { args, options, rest }) {
-    const mission = context.mission(args.mission);
+    const place = chooseRunPlace(context, args.mission, options);
+    const { mission } = place;
     refuseInsideLife(context, "run", mission);
     if (rest.length === 0) throw usage("run", `missing command: lazarus run ${mission} -- COMMAND`);
     const substitute = options.substitute === undefined ? null : splitWords(options.substitute);
@@ -104,13 +113,12 @@ export const command = defineCommand({
     checkConfig(context.config);
     using pitContext = openCliPitContext(context);
     const { kept, env } = readAgentEnvironment(context, options);
-    await cloneIntoWorktree(context, mission, options);
-    const { cwd } = context.surroundings;
+    const cwd = await prepareRunPlace(context, place, options);
     const spec = {
       mission,
       agent: options.name ?? agentName(rest),
       command: rest,
-      cwd: options.cwd === undefined ? null : requireDirectory(resolve(cwd, options.cwd)),
+      cwd,
       env,
       revive: (options.revive as ReviveMode | undefined) ?? null,
       substitute,
@@ -190,36 +198,8 @@ function reportBaseline(context: CliContext, mission: string, baseline: Checkpoi
   );
 }
 
-interface RepoOptions {
-  readonly repo: string | undefined;
-  readonly branch: string | undefined;
-  readonly link: boolean;
-}
-
-async function cloneIntoWorktree(
-  context: CliContext,
-  text: string,
-  { repo, branch, link }: RepoOptions,
-): Promise<void> {
-  if (repo === undefined) return;
-  const mission = context.mission(text);
-  const { paths, made } = initCell(context.machine, context.config.config, mission);
-  if (!made.includes("worktree/") && existsSync(`${paths.worktree}/.git`)) return;
-  const { fillWorktree } = await import("../../../cell/worktree.ts");
-  context.say(`${link ? "linking" : "cloning"} ${repo} into ${paths.worktree} …`);
-  fillWorktree(context.machine.disk, paths.worktree, { repo, branch, link }, context.surroundings.cwd);
-  await context.record({ kind: "init", mission, data: { root: paths.root, made, repo } });
-}
-
 /** Names and values are not shown. */
 function describeKept(kept: Environment | null, env: Environment): string {
   const count = formatCount(Object.keys(kept ?? env).length, "environment variable", "environment variables");
   return `keeping ${count} for revivals, outside the cell${kept === null ? "" : "; --no-env keeps only PATH"}`;
-}
-
-function requireDirectory(directory: string): string {
-  if (statSync(directory, { throwIfNoEntry: false })?.isDirectory()) return directory;
-  throw new LazarusError("NOT_FOUND", `there is no directory ${directory}`, {
-    hint: `mkdir -p ${directory}`,
-  });
 }

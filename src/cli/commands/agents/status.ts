@@ -2,6 +2,7 @@ import { unknownMission } from "../../../cell/known-missions.ts";
 import { describeEffect } from "../../../effects/notes.ts";
 import type { AgentState } from "../../../pit/describe.ts";
 import { type MissionView, pitOwner, viewMission, viewMissions } from "../../../pit/view.ts";
+import { shellWord } from "../../../platform/shell-word.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { formatDuration } from "../../render/format.ts";
@@ -44,8 +45,13 @@ function show(context: CliContext, missions: MissionView[], pit: number | null, 
     if (missions.length === 0) return "no missions yet; start one with: lazarus run my-mission -- COMMAND\n";
     const width = Math.min(context.terminal.columns, 120);
     const table = renderTable(columns(context.paint, nowMs), missions, width);
-    return `${table}${missions.map(doneSinceLines).join("")}${pit === null ? "no pit is running: agents are not revived; start one with: lazarus pit" : `pit is running (process ${pit})`}\n`;
+    return `${table}${missions.map(unprotectedLine).join("")}${missions.map(doneSinceLines).join("")}${pit === null ? "no pit is running: agents are not revived; start one with: lazarus pit" : `pit is running (process ${pit})`}\n`;
   });
+}
+
+function unprotectedLine({ mission_id, unprotected }: MissionView): string {
+  if (unprotected === null) return "";
+  return `${mission_id}: ${escapeControls(unprotected)} is not protected: no checkpoint holds its files; to protect it: lazarus run ${mission_id} --in ${shellWord(unprotected)} -- COMMAND\n`;
 }
 
 const MAX_LISTED = 10;
@@ -68,7 +74,11 @@ function columns(paint: Painter, nowMs: number): Column<MissionView>[] {
     { head: "STATE", cell: (view) => view.state, paint: (text, view) => colorOf(paint, view.state)(text) },
     { head: "AGENT", cell: (view) => view.agent ?? "-", shrinks: true },
     { head: "ACTIVE", cell: (view) => age(view.last_activity_ms), alignRight: true },
-    { head: "SAVED", cell: (view) => age(view.last_checkpoint?.created_ms), alignRight: true },
+    {
+      head: "SAVED",
+      cell: (view) => (view.unprotected === null ? age(view.last_checkpoint?.created_ms) : "unprotected"),
+      alignRight: true,
+    },
     { head: "REV", cell: (view) => String(view.revivals_today), alignRight: true },
     {
       head: "NEXT",

@@ -1,24 +1,38 @@
+import { resolve } from "node:path";
 import { initCell } from "../../../cell/init.ts";
+import { resolveDirectory } from "../../../snapshot/operations/protect.ts";
 import { defineCommand } from "../../command.ts";
+import { usage } from "../../parse.ts";
+import { refuseInsideLife } from "../agents/refuse-inside-life.ts";
+import { protectAs } from "../agents/run-place.ts";
 
 export const command = defineCommand({
   about:
     "Creates the cell of a mission: its six directories and initial files. An incomplete cell is completed; existing " +
-    "files are never overwritten. With --repo, a git repository is cloned into the worktree.",
+    "files are never overwritten. With --repo, a git repository is cloned into the worktree; with --worktree, a directory that " +
+    "is there already becomes the worktree.",
   positionals: [{ name: "mission", summary: "id of the mission: letters, digits, '.', '_', '-'" }],
   options: {
     repo: { type: "text", value: "URL|PATH", summary: "clone this repository into the worktree" },
     branch: { type: "text", value: "NAME", summary: "branch to check out" },
+    worktree: { type: "text", value: "DIR", summary: "use this directory as the worktree, in place" },
     link: { type: "flag", summary: "add a git worktree of a local repository instead" },
   },
   examples: [
     ["lazarus init tidy-inbox", "with an empty worktree"],
     ["lazarus init fix-login --repo https://example.org/app.git --branch main", "with a clone"],
     ["lazarus init fix-login --repo ~/src/app --link", "with a git worktree of a local clone"],
+    ["lazarus init fix-login --worktree ~/src/app", "with a directory in place"],
   ],
-  exits: ["conflict", "machine"],
+  exits: ["missing", "conflict", "machine", "busy"],
   async run(context, { args, options }) {
     const mission = context.mission(args.mission);
+    if (options.worktree !== undefined) {
+      if (options.repo !== undefined) throw usage("init", "--repo and --worktree exclude each other");
+      refuseInsideLife(context, "init --worktree");
+      const directory = resolveDirectory(resolve(context.surroundings.cwd, options.worktree));
+      await protectAs(context, mission, directory);
+    }
     const { paths, made } = initCell(context.machine, context.config.config, mission);
     let repo: string | null = null;
     try {
@@ -35,7 +49,8 @@ export const command = defineCommand({
         await context.record({ kind: "init", mission, data: { root: paths.root, made, repo } });
     }
     context.emit("init/1", { mission_id: mission, root: paths.root, made }, () => `${paths.root}\n`);
-    if (made.length === 0) context.say(`the cell of ${mission} already exists`);
+    if (options.worktree !== undefined) context.say(`next: lazarus run ${mission} -- COMMAND`);
+    else if (made.length === 0) context.say(`the cell of ${mission} already exists`);
     else
       context.say(
         `created the cell of ${mission}: ${made.join(" ")}\nnext: lazarus run ${mission} -- COMMAND`,

@@ -2,6 +2,7 @@
 // quoted and escaped before it is printed.
 import { resolve } from "node:path";
 import { refuseFenced } from "../../../cell/fence.ts";
+import { worktreeOf } from "../../../cell/worktree-record.ts";
 import type { Workspace } from "../../../flow/document/workspace.ts";
 import { chooseCaller, readAncestors } from "../../../flow/locking/caller.ts";
 import { type Owner, ownerOf, selfOwner } from "../../../flow/locking/owner.ts";
@@ -40,7 +41,8 @@ export const OWNER_OPTIONS = {
 
 /** The workspace: `--root`, else the worktree of the cell named by LAZARUS_CELL, else the current directory. */
 export function workspaceOf(context: CliContext, options: { readonly root: string | undefined }): Workspace {
-  return { machine: context.machine, root: rootOf(context, options.root) };
+  const missionsRoot = () => context.config.config.missions_root;
+  return { machine: context.machine, root: rootOf(context, options.root), missionsRoot };
 }
 
 function rootOf(context: CliContext, root: string | undefined): string {
@@ -49,8 +51,8 @@ function rootOf(context: CliContext, root: string | undefined): string {
   const cell = env.LAZARUS_CELL;
   if (!cell) return cwd;
   // A path, or a mission id.
-  if (cell.includes("/")) return resolve(cwd, cell, "worktree");
-  return resolve(context.config.config.missions_root, context.mission(cell), "worktree");
+  if (cell.includes("/")) return worktreeOf(resolve(cwd, cell));
+  return worktreeOf(resolve(context.config.config.missions_root, context.mission(cell)));
 }
 
 /** The owner: the process given by --pid, otherwise the caller (see src/flow/locking/caller.ts). */

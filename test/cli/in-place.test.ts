@@ -1,0 +1,198 @@
+// The commands for a directory in place: protect, release, run --here and --in, init --worktree; what is refused, and what an
+// agent in an unprotected directory is told.
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { giveToPlainUser } from "../plain-user.ts";
+import { otherFileSystem } from "../snapshot/restore-world.ts";
+import { createWorld, type World } from "./hermetic.ts";
+
+let world: World;
+beforeEach(() => {
+  world = createWorld();
+});
+afterEach(() => world[Symbol.dispose]());
+
+const mission = () => (world.json("status --json").missions as Record<string, unknown>[])[0]!;
+
+describe("protect", () => {
+  it("saves a directory in place, under its name; a second call finds it protected", () => {
+    world.write("my app/file", "x");
+    expect(world.run(["protect", world.path("my app")])).toMatchObject({ exit: 0, stdout: "my-app\n" });
+    expect(readdirSync(world.path("my app"))).toEqual(["file"]);
+    const again = JSON.parse(world.run(["protect", world.path("my app"), "--json"]).stdout);
+    expect(again).toMatchObject({
+      mission_id: "my-app",
+      worktree: world.path("my app"),
+      change: "same",
+      flaws: [],
+    });
+    expect(world.json("checkpoints my-app --json").checkpoints).toHaveLength(1);
+    expect(mission()).toMatchObject({ worktree: world.path("my app"), unprotected: null });
+  });
+
+  it("refuses with a reason and the next command", () => {
+    world.write("app/sub/file", "x");
+    world.run(["protect", world.path("app")]);
+    for (const [directory, reason, next] of [
+      ["/", "root of the file system", "choose"],
+      [world.path("user"), "your home directory", "choose"],
+      [world.directory, "contains your home directory", "choose"],
+      [world.path("app/sub"), "is inside", "lazarus release app"],
+      [world.home, "Lazarus keeps its own files", "choose"],
+      [world.path("nowhere"), "there is no directory", "mkdir -p"],
+    ] as const) {
+      const { exit, stderr } = world.run(["protect", directory, "--mission", "other"]);
+      expect([6, 7]).toContain(exit);
+      expect(stderr).toContain(reason);
+      expect(stderr).toContain(next);
+    }
+    expect(existsSync(join(world.missions, "other"))).toBe(false);
+  });
+
+  it("is refused inside an agent, and so are release and init --worktree", () => {
+    const env = { LAZARUS_MISSION: "m", LAZARUS_EPOCH: "1" };
+    world.run(["protect", world.cwd]);
+    for (const line of ["protect .", "release .", "init x --worktree ."])
+      expect(world.run(line.split(" "), { env }).stderr).toContain("an agent cannot grant itself anything");
+  });
+
+  it("works for an ordinary user, next to the cell and on another file system", () => {
+    const other = otherFileSystem();
+    if (other === undefined) console.log("not tested on another file system: there is none that can be used");
+    // Where others can write to the directory above it, files are staged inside.
+    else chmodSync(other, 0o777);
+    try {
+      for (const [name, parent] of [
+        ["near", world.directory],
+        ...(other === undefined ? [] : [["far", other]]),
+      ]) {
+        const directory = join(parent!, name!);
+        mkdirSync(join(directory, "below"), { recursive: true });
+        writeFileSync(join(directory, "file"), "x");
+        writeFileSync(join(directory, "below/file"), "y");
+        giveToPlainUser(world.directory, directory);
+        const lazarus = (...words: string[]) => world.run(words, { asPlainUser: true });
+        expect(lazarus("protect", directory)).toMatchObject({ exit: 0, stdout: `${name}\n` });
+        writeFileSync(join(directory, "file"), "changed");
+        rmSync(join(directory, "below"), { recursive: true });
+        const { exit, stderr } = lazarus("restore", name!);
+        expect(exit, stderr).toBe(0);
+        expect(readFileSync(join(directory, "file"), "utf8")).toBe("x");
+        expect(readdirSync(directory).sort()).toEqual(["below", "file"]);
+      }
+    } finally {
+      if (other !== undefined) rmSync(other, { recursive: true });
+    }
+  });
+});
+
+describe("run in place", () => {
+  it("--here works in the current directory and restores it", () => {
+    writeFileSync(join(world.cwd, ".env"), "KEY=1");
+    const first = world.run(["run", "--here", "--", "sh", "-c", "pwd; rm .env; echo new >new"]);
+    expect(first).toMatchObject({ exit: 0, stdout: `${world.cwd}\n` });
+    expect(first.stderr).toContain(`${world.cwd} is now the worktree of cwd`);
+    const [baseline] = world.json("checkpoints cwd --json").checkpoints as { checkpoint_id: string }[];
+    expect(world.run(["restore", "cwd", baseline!.checkpoint_id]).exit).toBe(0);
+    expect(readdirSync(world.cwd)).toEqual([".env"]);
+    expect(readFileSync(join(world.cwd, ".env"), "utf8")).toBe("KEY=1");
+    // The same mission again, without a word about the directory.
+    const second = world.run(["run", "--here", "--", "true"]);
+    expect(second.exit, second.stderr).toBe(0);
+    expect(second.stderr).not.toContain("is now the worktree");
+  });
+
+  it("--in names the mission or the directory does", () => {
+    mkdirSync(world.path("a"));
+    mkdirSync(world.path("b"));
+    expect(world.run(["run", "m", "--in", world.path("a"), "--", "pwd"]).stdout).toBe(`${world.path("a")}\n`);
+    expect(world.run(["run", "--in", world.path("b"), "--", "pwd"]).stdout).toBe(`${world.path("b")}\n`);
+    expect(readdirSync(world.missions).filter((name) => !name.startsWith("."))).toEqual(["b", "m"]);
+    expect(world.run(["run", "m", "--", "pwd"]).stdout).toBe(`${world.path("a")}\n`);
+    expect(world.run(["run", "m", "--in", world.path("b"), "--", "pwd"]).stderr).toContain(
+      "the worktree of b",
+    );
+    expect(world.run(["run", "--", "pwd"]).exit).toBe(2);
+  });
+
+  it("--cwd warns on the first line about a directory that is not protected, and status says so", () => {
+    mkdirSync(world.path("loose"));
+    const { stderr } = world.run(["run", "m", "--cwd", world.path("loose"), "--", "true"]);
+    const next = `to protect it: lazarus run m --in ${world.path("loose")}`;
+    expect(stderr.split("\n")[0]).toContain(`${world.path("loose")} is not protected`);
+    expect(stderr.split("\n")[0]).toContain(next);
+    expect(mission()).toMatchObject({ unprotected: world.path("loose") });
+    const { stdout } = world.run(["status"]);
+    expect(stdout).toMatch(/^m .* unprotected /m);
+    expect(stdout).toContain(next);
+  });
+
+  it("does not start an agent in a directory that took the place of the worktree", () => {
+    mkdirSync(world.path("a"));
+    world.run(["run", "m", "--in", world.path("a"), "--", "true"]);
+    renameSync(world.path("a"), world.path("moved"));
+    mkdirSync(world.path("a"));
+    writeFileSync(world.path("a/other"), "x");
+    const { exit, stderr } = world.run(["run", "m", "--no-baseline", "--", "sh", "-c", "touch started"]);
+    expect(exit).not.toBe(0);
+    expect(stderr).toContain("lazarus protect NEWDIR --mission m");
+    expect(readdirSync(world.path("a"))).toEqual(["other"]);
+    expect(world.run(["protect", world.path("moved"), "--mission", "m"]).exit).toBe(0);
+    expect(world.run(["run", "m", "--", "pwd"]).stdout).toBe(`${world.path("moved")}\n`);
+  });
+
+  it("keeps at-most-once commands done after a restore: their history is the mission's", () => {
+    const once = 'lazarus flow once -w w --key k -- sh -c "echo sent >>../sent"';
+    const start = "lazarus flow start -w w --agent a --idempotency i --step s";
+    expect(world.shell(`${start} && lazarus protect . && ${once}`).exit).toBe(0);
+    const [first] = world.json("checkpoints cwd --json").checkpoints as { checkpoint_id: string }[];
+    expect(world.run(["restore", "cwd", first!.checkpoint_id]).exit).toBe(0);
+    const again = world.shell(once);
+    expect(again.stderr).toContain("was already done");
+    expect(readFileSync(world.path("sent"), "utf8")).toBe("sent\n");
+  });
+});
+
+describe("release", () => {
+  it("leaves the directory and the checkpoints, by directory or mission", () => {
+    world.write("app/file", "x");
+    for (const name of [world.path("app"), "app"]) {
+      world.run(["protect", world.path("app")]);
+      const { exit, stdout, stderr } = world.run(["release", name]);
+      expect({ exit, stdout }).toEqual({ exit: 0, stdout: `${world.path("app")}\n` });
+      expect(stderr).toContain("lazarus restore app --to DIR");
+    }
+    expect(readdirSync(world.path("app"))).toEqual(["file"]);
+    expect(world.run(["checkpoint", "app"])).toMatchObject({ exit: 7 });
+    expect(world.run(["release", "app"]).exit).toBe(6);
+    expect(world.run(["restore", "app", "--to", world.path("copy")]).exit).toBe(0);
+    expect(readFileSync(world.path("copy/worktree/file"), "utf8")).toBe("x");
+  });
+});
+
+describe("init --worktree", () => {
+  it("uses a directory in place", () => {
+    world.write("app/file", "x");
+    const { exit, stderr } = world.run(["init", "m", "--worktree", world.path("app")]);
+    expect({ exit, stderr }).toMatchObject({ exit: 0 });
+    expect(JSON.parse(world.read("home/missions/m/config/cell.json")).worktree).toBe(world.path("app"));
+    expect(world.json("checkpoint m --json").counts).toMatchObject({ files: 5 });
+  });
+
+  it("is inactive, not stale, while nothing sends heartbeats", () => {
+    world.run(["init", "m", "--worktree", world.cwd]);
+    const file = "home/missions/m/state/heartbeat.json";
+    world.write(file, JSON.stringify({ ...JSON.parse(world.read(file)), timestamp: 1 }));
+    expect(world.json("scan --json").cells).toMatchObject([{ status: "inactive" }]);
+  });
+});
