@@ -71,7 +71,10 @@ export default defineConfig({
     // The same for what an agent calls between its steps: the flow commands and the hook are one more chunk each.
     codeSplitting: {
       groups: [
-        { name: "core", test: /src\/(cli\/dispatch|platform\/machine|platform\/shell-word)\.ts$/ },
+        {
+          name: "core",
+          test: /src\/(cli\/dispatch|platform\/machine|platform\/sha256|platform\/shell-word)\.ts$/,
+        },
         { name: "hook", test: /src\/cli\/commands\/agents\/hook\.ts$/ },
         { name: "flow", test: /src\/cli\/commands\/flows\/(start|update|resume|complete|fail|block)\.ts$/ },
       ],

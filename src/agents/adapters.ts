@@ -3,13 +3,25 @@
 import type { Adapter, FailurePatterns } from "./adapter.ts";
 import { claude } from "./adapters/claude.ts";
 import { cline } from "./adapters/cline.ts";
+import { codex } from "./adapters/codex.ts";
 import { copilot } from "./adapters/copilot.ts";
+import { gemini } from "./adapters/gemini.ts";
 import { openclaw } from "./adapters/openclaw.ts";
 import { opencode } from "./adapters/opencode.ts";
 import { pi } from "./adapters/pi.ts";
-import { PATTERNS_WITHOUT_ADAPTER } from "./failure-patterns.ts";
+import { qwen } from "./adapters/qwen.ts";
 
-export const BUILT_IN: readonly Adapter[] = [claude, opencode, pi, copilot, cline, openclaw];
+export const BUILT_IN: readonly Adapter[] = [
+  claude,
+  codex,
+  gemini,
+  opencode,
+  pi,
+  qwen,
+  copilot,
+  cline,
+  openclaw,
+];
 
 export function allAdapters(declared: readonly Adapter[] = []): readonly Adapter[] {
   return [...declared, ...BUILT_IN];
@@ -26,7 +38,5 @@ export function adapterLike(adapter: Adapter, programs: readonly string[]): Adap
 
 /** What the program of this name prints when it fails; empty for an unknown one. */
 export function failurePatterns(program: string): FailurePatterns {
-  const adapter = BUILT_IN.find(({ programs }) => programs.includes(program));
-  if (adapter !== undefined) return adapter.patterns;
-  return Object.hasOwn(PATTERNS_WITHOUT_ADAPTER, program) ? PATTERNS_WITHOUT_ADAPTER[program]! : {};
+  return BUILT_IN.find(({ programs }) => programs.includes(program))?.patterns ?? {};
 }

@@ -19,6 +19,10 @@ export type Step = { readonly atMs: number | null } & (
   | { readonly kind: "result"; readonly id: string | null; readonly text: string }
   /** What the agent itself added: an API error, a compaction. It ends nothing. */
   | { readonly kind: "system"; readonly text: string }
+  /** The turn has ended, says the agent. */
+  | { readonly kind: "end" }
+  /** The conversation is written again from its beginning: what came before counts no more. */
+  | { readonly kind: "reset" }
 );
 
 export interface Lines {
@@ -55,31 +59,34 @@ interface FileRoles {
   readonly isTranscript?: (name: string) => boolean;
 }
 
-/** A reader for transcripts of JSON lines. `stepsOf` sees one line at a time, so a growing file can be read on. */
+/**
+ * A reader for transcripts of JSON lines. `stepsOf` sees one line at a time, so a growing file can be read on. Of several
+ * main files of one session, the conversation is in the one that was written last.
+ */
 export function jsonLinesReader(
   stepsOf: (line: JsonObject) => readonly Step[],
   { isSide = () => false, isTranscript = () => true }: FileRoles = {},
 ): TranscriptReader {
   const follow = (before: Followed | null, appended: readonly TranscriptText[]): Followed => {
-    const memory: Memory = structuredClone(
-      (before?.memory as Memory | undefined) ?? { main: NOTHING, side: {} },
-    );
+    const memory: Memory = { ...(before?.memory as Memory | undefined) };
     for (const { name, text } of appended.filter((file) => isTranscript(file.name))) {
       const { values, damaged } = readLines(text);
-      const tally = isSide(name) ? (memory.side[name] ?? NOTHING) : memory.main;
-      const after = values.flatMap(stepsOf).reduce(count, { ...tally, damaged: tally.damaged + damaged });
-      if (isSide(name)) memory.side[name] = after;
-      else memory.main = after;
+      const tally = memory[name] ?? NOTHING;
+      memory[name] = values.flatMap(stepsOf).reduce(count, { ...tally, damaged: tally.damaged + damaged });
     }
-    return { position: combine(memory), memory };
+    return { position: combine(memory, isSide), memory };
   };
   return {
     follow,
     position: (files) => follow(null, files).position,
-    entries: (files) =>
-      files
-        .filter(({ name }) => isTranscript(name) && !isSide(name))
-        .flatMap(({ text }) => entriesOf(readLines(text).values.flatMap(stepsOf))),
+    entries: (files) => {
+      const own = files.filter(({ name }) => isTranscript(name) && !isSide(name));
+      const { memory } = follow(null, own);
+      const main = newest(memory as Memory, isSide)?.[0];
+      return own
+        .filter(({ name }) => name === main)
+        .flatMap(({ text }) => entriesOf(readLines(text).values.flatMap(stepsOf)));
+    },
   };
 }
 
@@ -92,15 +99,23 @@ interface Tally {
   readonly response?: string | null;
   readonly isFinished: boolean;
   readonly promptMs: number | null;
+  /** Time of the last response. */
+  readonly responseMs: number;
   readonly damaged: number;
 }
 
-interface Memory {
-  main: Tally;
-  readonly side: Record<string, Tally>;
-}
+/** By file. */
+type Memory = Record<string, Tally>;
 
-const NOTHING: Tally = { turn: 0, last: null, open: [], isFinished: false, promptMs: null, damaged: 0 };
+const NOTHING: Tally = {
+  turn: 0,
+  last: null,
+  open: [],
+  isFinished: false,
+  promptMs: null,
+  responseMs: 0,
+  damaged: 0,
+};
 
 /** A call stays open until its result, the next response or the next prompt: after that the agent has moved on. */
 function count(before: Tally, step: Step): Tally {
@@ -112,7 +127,8 @@ function count(before: Tally, step: Step): Tally {
     case "response": {
       const isSame = step.id !== null && step.id === before.response;
       const { turn, open } = isSame ? before : { turn: before.turn + 1, open: [] };
-      return { ...before, turn, open, response: step.id, isFinished: step.ends };
+      const responseMs = step.atMs ?? before.responseMs;
+      return { ...before, turn, open, response: step.id, isFinished: step.ends, responseMs };
     }
     case "call": {
       const { call, atMs } = step;
@@ -124,16 +140,31 @@ function count(before: Tally, step: Step): Tally {
     }
     case "system":
       return { ...before, isFinished: false };
+    case "end":
+      return { ...before, isFinished: true };
+    case "reset":
+      return { ...NOTHING, damaged: before.damaged };
   }
 }
 
+/** The main file with the newest response; the first one when there is none. */
+function newest(memory: Memory, isSide: (name: string) => boolean): [string, Tally] | undefined {
+  return Object.entries(memory)
+    .filter(([name]) => !isSide(name))
+    .reduce<[string, Tally] | undefined>(
+      (best, each) => (best === undefined || each[1].responseMs > best[1].responseMs ? each : best),
+      undefined,
+    );
+}
+
 /** A call that a subagent had open before the last prompt belongs to an earlier life. */
-function combine({ main, side }: Memory): Position {
-  const others = Object.values(side).flatMap(({ open }) =>
-    open.filter(({ atMs }) => (atMs ?? 0) >= (main.promptMs ?? 0)),
-  );
+function combine(memory: Memory, isSide: (name: string) => boolean): Position {
+  const main = newest(memory, isSide)?.[1] ?? NOTHING;
+  const others = Object.entries(memory)
+    .filter(([name]) => isSide(name))
+    .flatMap(([, { open }]) => open.filter(({ atMs }) => (atMs ?? 0) >= (main.promptMs ?? 0)));
   const open = [...main.open, ...others].map(({ call }) => call);
-  const damagedLines = Object.values(side).reduce((sum, { damaged }) => sum + damaged, main.damaged);
+  const damagedLines = Object.values(memory).reduce((sum, { damaged }) => sum + damaged, 0);
   return {
     turn: main.turn,
     last: main.last,
@@ -153,6 +184,8 @@ const ROLES = {
 
 export function entriesOf(steps: readonly Step[]): TranscriptEntry[] {
   return steps
+    .slice(steps.findLastIndex(({ kind }) => kind === "reset") + 1)
+    .filter((step) => step.kind !== "reset" && step.kind !== "end")
     .map((step) => ({
       role: ROLES[step.kind],
       text: step.kind === "call" ? step.call.summary : step.text,

@@ -82,7 +82,7 @@ const COMMANDS = [
 /** The conversation is elsewhere, of another process, or not kept. */
 const ELSEWHERE = [
   ...["-v", "--version", "-h", "--help", "--bg", "--background", "--cloud", "--desktop", "--environment"],
-  ...["--from-pr", "--teleport", "--no-session-persistence"],
+  ...["--from-pr", "--teleport", "--no-session-persistence", "-w", "--worktree"],
 ];
 const SESSION_OPTIONS = ["--session-id", "-r", "--resume", "-c", "--continue", "--fork-session"];
 

@@ -82,9 +82,15 @@ function rowsOf(adapter: Adapter, session: string, { path }: SessionFile): strin
 }
 
 /** The agent said in this life that it is done: the transcript alone may be that of an earlier life. */
-export function saidFinished({ hooks, position }: LifeReport, turnBefore: number): boolean {
+export function saidFinished(
+  { agent, hooks, position }: Pick<LifeReport, "agent" | "hooks" | "position">,
+  turnBefore: number,
+  exitCode: number | null,
+): boolean {
   if (hooks.lastEventMs !== null && hooks.isFinished) return true;
   if (hooks.failure !== null || hooks.openCalls.length > 0) return false;
+  // The transcript of such an agent ends the same way before a call that it does not show. Its hooks know better.
+  if (!agent.adapter.exitZeroMeansFinished && (hooks.lastEventMs !== null || exitCode !== 0)) return false;
   return position?.isFinished === true && position.turn > turnBefore;
 }
 

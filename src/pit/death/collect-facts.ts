@@ -123,7 +123,7 @@ async function readReport(
     conversation?.how === "resume" && (await saysUnknownSession(agent.adapter, exit?.exitCode, logTail));
   return {
     isHeadless: agent.invocation.isHeadless,
-    isFinished: saidFinished(report, conversation?.turn ?? 0),
+    isFinished: saidFinished(report, conversation?.turn ?? 0, exit?.exitCode ?? null),
     hasTurns: (position?.turn ?? 0) > 0,
     exitZeroMeansFinished: agent.adapter.exitZeroMeansFinished,
     failure: hooks.failure,

@@ -14,10 +14,14 @@ const MOST = 3;
 /** Keeps the job's own texts. Others are instructions and settings of the agent, which are not ours to copy. */
 function shorten(value: unknown): unknown {
   if (typeof value === "string")
-    return value.length <= LONGEST || /^[^#]*chapter-\d/.test(value) ? value : "…";
+    return value.length <= LONGEST || /^[^#<]*chapter-\d/.test(value) ? value : "…";
   if (Array.isArray(value)) return value.slice(0, MOST).map(shorten);
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, shorten(each)]));
+  const entries = Object.entries(value).map(([key, each]) => [
+    key,
+    key === "messages" && Array.isArray(each) ? each.map(shorten) : shorten(each),
+  ]);
+  return Object.fromEntries(entries);
 }
 
 const place = { cwd, home, env: {} };

@@ -1,0 +1,211 @@
+// Qwen Code, a fork of Gemini CLI with Claude's names for hooks. The id is chosen at the start; one JSONL per session, which
+// may lag behind the tools. A call is in it before it runs. What the model is told about a cut-off call is wrong, so the
+// resume note has to contradict it.
+import { join } from "node:path";
+import type { JsonObject } from "../../platform/json-file.ts";
+import type { Adapter, FailurePatterns, Place, SessionFile, SessionReader } from "../adapter.ts";
+import { isUuid } from "../arguments.ts";
+import { type HookDialect, hookParser, hooksInSettings, hooksOf } from "../claude-style-hooks.ts";
+import { NETWORK, NODE_NETWORK } from "../failure-patterns.ts";
+import {
+  asArray,
+  asObject,
+  asText,
+  jsonLinesReader,
+  type Step,
+  textOf,
+  timeMs,
+  toolCall,
+} from "../transcript.ts";
+import { commandLines } from "./yargs-options.ts";
+
+const COMMAND_LINES = commandLines({
+  options: {
+    one: [
+      ...[
+        "--telemetry-target",
+        "--telemetry-otlp-endpoint",
+        "--telemetry-otlp-protocol",
+        "--telemetry-outfile",
+      ],
+      ...["--proxy", "-m", "--model", "--fallback-model", "-p", "--prompt", "-i", "--prompt-interactive"],
+      ...[
+        "--system-prompt",
+        "--append-system-prompt",
+        "--output-style",
+        "--sandbox-image",
+        "--approval-mode",
+      ],
+      ...["--channel", "--mcp-config", "--openai-logging-dir", "--openai-api-key", "--openai-base-url"],
+      ...[
+        "--input-format",
+        "-o",
+        "--output-format",
+        "--json-fd",
+        "--json-file",
+        "--json-schema",
+        "--input-file",
+      ],
+      ...[
+        "--session-id",
+        "--max-session-turns",
+        "--max-wall-time",
+        "--max-tool-calls",
+        "--max-subagent-depth",
+      ],
+      ...["--auth-type"],
+    ],
+    many: [
+      ...["--allowed-mcp-server-names", "--allowed-tools", "-e", "--extensions", "--include-directories"],
+      ...["--add-dir", "--core-tools", "--exclude-tools", "--disabled-slash-commands"],
+    ],
+    maybe: ["-r", "--resume", "--worktree"],
+  },
+  commands: [
+    ...[
+      "auth",
+      "board",
+      "channel",
+      "extensions",
+      "hooks",
+      "hook",
+      "mcp",
+      "review",
+      "sandbox",
+      "serve",
+      "sessions",
+    ],
+    "update",
+  ],
+  elsewhere: ["--acp", "-l", "--list-extensions", "--worktree", "-v", "--version", "-h", "--help"],
+  isPositionalHeadless: true,
+});
+
+const PATTERNS: FailurePatterns = {
+  quota: ["^\\[api error: 429\\b"],
+  overload: ["^\\[api error: 5\\d\\d\\b", `^\\[api error: .*${NETWORK}`, ...NODE_NETWORK],
+  auth: ["^\\[api error: 40[13]\\b", "^no auth type is selected\\b", "^missing api key\\b"],
+};
+
+function configDirectory({ home }: Place): string {
+  return join(home, ".qwen");
+}
+
+function chatsDirectory(place: Place): string {
+  return join(configDirectory(place), "projects", place.cwd.replaceAll(/[^A-Za-z0-9]/g, "-"), "chats");
+}
+
+function sessionFiles(place: Place, session: string, reader: SessionReader): SessionFile[] {
+  const name = `${session}.jsonl`;
+  const chats = chatsDirectory(place);
+  const exists = isUuid(session) && reader.list(chats).some((entry) => entry.name === name);
+  return exists ? [{ path: join(chats, name), name, kind: "lines" }] : [];
+}
+
+/** Enough for the first prompt, whose line names the working directory. */
+const HEAD_BYTES = 64 * 1024;
+
+function findSessions(place: Place, sinceMs: number, reader: SessionReader): string[] {
+  const chats = chatsDirectory(place);
+  return reader
+    .list(chats)
+    .flatMap(({ name }) => {
+      const id = name.replace(/\.jsonl$/, "");
+      const atMs = isUuid(id) && id !== name ? reader.createdMs(join(chats, name)) : undefined;
+      return atMs === undefined || atMs < sinceMs ? [] : [{ id, atMs }];
+    })
+    .filter(({ id }) => {
+      // Two directories can share a name: /a.b and /a-b.
+      const cwd = /"cwd":("(?:[^"\\]|\\.)*")/.exec(
+        reader.head(join(chats, `${id}.jsonl`), HEAD_BYTES) ?? "",
+      )?.[1];
+      return cwd === undefined || JSON.parse(cwd) === place.cwd;
+    })
+    .sort((a, b) => a.atMs - b.atMs)
+    .map(({ id }) => id);
+}
+
+function stepsOf(line: JsonObject): Step[] {
+  const atMs = timeMs(line.timestamp);
+  const parts = asArray(asObject(line.message).parts).map(asObject);
+  if (line.type === "user") return [{ kind: "prompt", text: textOf(parts), atMs }];
+  if (line.type === "tool_result")
+    return parts
+      .map(({ functionResponse }) => asObject(functionResponse))
+      .map((result) => ({
+        kind: "result",
+        id: asText(result.id) || null,
+        text: asText(asObject(result.response).output),
+        atMs,
+      }));
+  if (line.type !== "assistant") return [];
+  const calls = parts.filter(({ functionCall }) => functionCall !== undefined);
+  return [
+    { kind: "response", id: asText(line.uuid) || null, text: textOf(parts), ends: calls.length === 0, atMs },
+    ...calls.map(({ functionCall }): Step => {
+      const { id, name, args } = asObject(functionCall);
+      return { kind: "call", call: toolCall(asText(id) || null, asText(name), args), atMs };
+    }),
+  ];
+}
+
+/** Tools that change nothing are not worth a process before and after each call. */
+const CHANGING_TOOLS =
+  "^(?!(?:read_file|read_many_files|list_directory|glob|grep_search|search_file_content|todo_write)$).*";
+const DIALECT: HookDialect = {
+  timeout: 10_000,
+  extra: { name: "lazarus" },
+  events: {
+    SessionStart: {},
+    UserPromptSubmit: {},
+    PreToolUse: { matcher: CHANGING_TOOLS },
+    PostToolUse: { matcher: CHANGING_TOOLS },
+    PostToolUseFailure: { matcher: CHANGING_TOOLS },
+    Stop: {},
+    PreCompact: {},
+  },
+};
+
+export const qwen: Adapter = {
+  name: "qwen",
+  testedVersion: "0.24.4",
+  programs: ["qwen"],
+  packages: ["@qwen-code/qwen-code"],
+  ...COMMAND_LINES,
+  sessionIds: "chosen",
+  isSessionId: isUuid,
+  sessionFiles,
+  pathOf: (place, session, name) =>
+    isUuid(session) && name === `${session}.jsonl` ? join(chatsDirectory(place), name) : null,
+  findSessions,
+  transcript: jsonLinesReader(stepsOf),
+  patterns: PATTERNS,
+  unknownSession: { exitCodes: [1], patterns: ["^no saved session found with id\\b"] },
+  exitZeroMeansFinished: true,
+  placeholder: "Tool execution result was not recorded: treat as failure and retry",
+  hooks: {
+    // Settings for all users of the machine, below the user's own.
+    perRun: (command, directory) => ({
+      args: [],
+      env: { QWEN_CODE_SYSTEM_DEFAULTS_PATH: join(directory, "qwen.json") },
+      files: [{ name: "qwen.json", text: JSON.stringify({ hooks: hooksOf(command, DIALECT) }) }],
+    }),
+    parse: hookParser(
+      {
+        SessionStart: "session",
+        UserPromptSubmit: "prompt",
+        PreToolUse: "tool-start",
+        PostToolUse: "tool-end",
+        PostToolUseFailure: "tool-end",
+        Stop: "turn-end",
+        PreCompact: "compaction",
+        SessionEnd: "session-end",
+      },
+      PATTERNS,
+    ),
+    install: (place, command) => [
+      hooksInSettings(join(configDirectory(place), "settings.json"), "qwen", command, DIALECT),
+    ],
+  },
+  credentials: [".qwen/oauth_creds.json", ".qwen/.env"],
+};

@@ -1,0 +1,33 @@
+// Whether an agent has finished, from what its hooks and its transcript say.
+import { expect, test } from "vitest";
+import type { HookEvent, Position } from "../../agents/adapter.ts";
+import { findAdapter } from "../../agents/adapters.ts";
+import { summarizeHooks } from "../../agents/hook-lines.ts";
+import { saidFinished } from "./life-report.ts";
+
+const finished: Position = { turn: 3, last: null, open: [], isFinished: true, damagedLines: 0 };
+const call = { id: null, tool: "sh", summary: "git push", command: "git push" };
+
+function said(name: string, exitCode: number | null, events: readonly HookEvent[], turnBefore = 0): boolean {
+  const invocation = { isHeadless: true, prompt: "x", session: null, isUtility: false };
+  const agent = { adapter: findAdapter(name)!, line: { prefix: [], program: name, args: [] }, invocation };
+  const hooks = summarizeHooks(events.map((event, at_ms) => ({ at_ms, epoch: 1, ...event })));
+  return saidFinished({ agent, hooks, position: finished }, turnBefore, exitCode);
+}
+
+test("the hook of a turn's end says it, and an open call or a failure denies it", () => {
+  expect(said("gemini", null, [{ kind: "prompt" }, { kind: "turn-end" }])).toBe(true);
+  expect(said("claude", 0, [{ kind: "tool-start", call }])).toBe(false);
+  expect(said("claude", 1, [{ kind: "failure", class: "overload", message: "529" }])).toBe(false);
+});
+
+test("a transcript says it if it grew in this life", () => {
+  expect(said("claude", null, [])).toBe(true);
+  expect(said("claude", null, [], 3)).toBe(false);
+});
+
+test("a transcript that does not show cut-off calls says it only without hooks and with exit code 0", () => {
+  expect(said("gemini", 0, [])).toBe(true);
+  expect(said("gemini", null, [])).toBe(false);
+  expect(said("gemini", 0, [{ kind: "prompt" }])).toBe(false);
+});
