@@ -175,6 +175,8 @@ export interface Adapter {
   readonly restart: (args: readonly string[], session: string | null, note: string) => readonly string[];
   /** Variables for every life: a database of the mission's own, no wrapper process … `directory` is in the cell's state. */
   readonly env?: (place: Place, directory: string) => Readonly<Record<string, string>>;
+  /** Lazarus does not know where its conversations are: a session that it named is taken to exist. */
+  readonly filesAreUnknown?: true;
   /** Existing files of a session. */
   readonly sessionFiles: (place: Place, session: string, reader: SessionReader) => readonly SessionFile[];
   /** Where a file with this name belongs; null for a name that this adapter never uses (hostile input). */

@@ -67,7 +67,17 @@ const KEYS: Readonly<Record<ConfigKey, "path" | "name" | "seconds" | "names" | "
 };
 
 /** Sections that other modules own and check. */
-const SECTIONS = new Set(["retention", "secrets", "snapshot", "pit", "alerts", "flow", "remote", "$schema"]);
+const SECTIONS = new Set([
+  "agents",
+  "retention",
+  "secrets",
+  "snapshot",
+  "pit",
+  "alerts",
+  "flow",
+  "remote",
+  "$schema",
+]);
 
 /** Finds, reads and checks the configuration. `explicitFile` is the value of `--config`. */
 export function loadConfig(surroundings: Surroundings, explicitFile?: string): EffectiveConfig {

@@ -1,6 +1,6 @@
 // Renders docs/settings.md from the list of settings. `npm run docs` writes it; a test fails when it is stale.
 import { resolveConfig } from "../cell/config.ts";
-import { listSettings, type SettingRow } from "./settings.ts";
+import { declaredAgentRows, listSettings, type SettingRow } from "./settings.ts";
 
 const INTRODUCTION = `# Settings
 
@@ -24,7 +24,8 @@ mission. The key \`pit\` in a cell's \`config/cell.json\`, where the agent can w
 `;
 
 export function settingsPage(): string {
-  const rows = listSettings(resolveConfig({ env: { HOME: "/" }, cwd: "/", isRoot: false }, undefined, {}));
+  const effective = resolveConfig({ env: { HOME: "/" }, cwd: "/", isRoot: false }, undefined, {});
+  const rows = [...listSettings(effective), ...declaredAgentRows()];
   const sections = Map.groupBy(rows, ({ key }) => key.split(".").slice(0, -1).join("."));
   const parts = [...sections].map(
     ([section, members]) =>

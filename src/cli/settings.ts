@@ -1,5 +1,6 @@
 // The one list of all settings, in the order of `lazarus config` and docs/settings.md. The ten keys of cell/config.ts are
 // described here, because that file is on the hot path; every other section is declared by the module that owns it.
+import { DECLARED_SETTINGS, declaredAdapters, findUnknownAgentKeys } from "../agents/declared.ts";
 import { ALERT_SETTINGS, alertSettings } from "../alerts/settings.ts";
 import { type ConfigKey, type EffectiveConfig, expectedValue } from "../cell/config.ts";
 import { findUnknownKeys, readSection, type Settings } from "../cell/settings.ts";
@@ -71,6 +72,7 @@ export function listSettings(effective: EffectiveConfig): SettingRow[] {
   const { config, origins, document, file } = effective;
   checkPitSettings(document, file);
   giteaSettings(document, file);
+  declaredAdapters(document, file);
   const base = Object.entries(CONFIG_KEYS).map(([key, described]): SettingRow => {
     const name = key as ConfigKey;
     return { key, value: config[name], origin: origins[name], allowed: expectedValue(name), ...described };
@@ -83,7 +85,16 @@ export function listSettings(effective: EffectiveConfig): SettingRow[] {
       return rowsOf(path, settings, set, file);
     }),
     ...agentRows(document, file),
+    ...Object.entries(sectionAt(document, "agents")).flatMap(([name, section]) => {
+      const path = `agents.${name}`;
+      return rowsOf(path, DECLARED_SETTINGS, readSection(DECLARED_SETTINGS, section, path), file);
+    }),
   ];
+}
+
+/** What a user can say about an agent of their own, for the list of all settings. */
+export function declaredAgentRows(): SettingRow[] {
+  return rowsOf("agents.<name>", DECLARED_SETTINGS, {}, undefined);
 }
 
 /** Checks every section, as the pit does. Throws for a wrong value; returns a line for each unknown key. */
@@ -91,7 +102,12 @@ export function checkConfig(effective: EffectiveConfig): string[] {
   const { document, file, warnings } = effective;
   listSettings(effective);
   alertSettings(document, file);
-  return [...warnings, ...checkPitSettings(document, file), ...findUnusedKeys(effective)];
+  return [
+    ...warnings,
+    ...checkPitSettings(document, file),
+    ...findUnusedKeys(effective),
+    ...findUnknownAgentKeys(document, file),
+  ];
 }
 
 /** A line for each unknown key outside the section `pit`, which the pit itself reports. */

@@ -4,6 +4,7 @@ import { EventEmitter } from "node:events";
 import { resolve } from "node:path";
 import type { Adapter } from "../agents/adapter.ts";
 import { allAdapters } from "../agents/adapters.ts";
+import { declaredAdapters } from "../agents/declared.ts";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellPaths } from "../cell/layout.ts";
 import type { MissionId } from "../cell/mission-id.ts";
@@ -135,7 +136,7 @@ export function openPitContext(options: PitContextOptions): PitContext {
     version: options.version,
     environment,
     home: environment.LAZARUS_HOME ? resolve(options.cwd, environment.LAZARUS_HOME) : undefined,
-    adapters: allAdapters(),
+    adapters: allAdapters(declaredAdapters(effective.document, effective.file)),
     program: options.program,
     log: options.log,
     events,

@@ -3,6 +3,7 @@ import { existsSync, lstatSync, realpathSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Adapter } from "../agents/adapter.ts";
 import { findAdapter } from "../agents/adapters.ts";
+import { declaredAdapters } from "../agents/declared.ts";
 import type { Config, EffectiveConfig } from "../cell/config.ts";
 import { cellRoot, isInside, type MissionId } from "../cell/mission-id.ts";
 import { readWorktreeRecord, type WorktreeRecord } from "../cell/worktree-record.ts";
@@ -63,7 +64,7 @@ export interface MissionContextOptions {
   /** Default: nothing is recorded; `rebuildRegistry` fills the index from the vaults. */
   readonly record?: MissionContext["record"];
   readonly slots?: Slots;
-  /** Default: the built-in adapters. */
+  /** Default: the built-in adapters and those that the config declares. */
   readonly findAdapter?: MissionContext["findAdapter"];
 }
 
@@ -96,7 +97,9 @@ export function openMissionContext(
     onProgress: options.onProgress ?? (() => {}),
     environment: options.environment ?? {},
     record: options.record ?? (() => {}),
-    findAdapter: options.findAdapter ?? ((name) => findAdapter(name)),
+    findAdapter:
+      options.findAdapter ??
+      ((name) => findAdapter(name, declaredAdapters(effective.document, effective.file))),
     slots: options.slots,
   };
 }
