@@ -1,7 +1,8 @@
 // Captures a cell: copy the agent's conversation → walk → git commit → survey and pack → gate → publish → stat cache. Write
 // order: layers, then config and manifest, then the index, each durable before the next, so that a checkpoint exists
-// completely or not at all (INV-1, INV-2). Nothing in the cell changes except the copy of the conversation, and refs and
-// objects of its git repository. The caller holds the vault's lock.
+// completely or not at all (INV-1, INV-2). Nothing in the cell changes except the copy of the conversation, refs and objects
+// of its git repository, and copies of what repositories have outside of it (`state/git-outside`). The caller holds the
+// vault's lock.
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type StageResult, stageConversation } from "../../agents/conversation/stage.ts";
@@ -14,16 +15,25 @@ import { readPositions } from "../model/positions.ts";
 import { createCapturePool, totalBytesOf } from "../pack/pool.ts";
 import { backupDatabase } from "../pack/sqlite-backup.ts";
 import { linkedDirectories } from "../scan/classify.ts";
+import type { StatCache } from "../scan/stat-cache.ts";
 import { compactLayers, planCompaction } from "../vault/compact.ts";
 import { type Checkpoint, type LayerRef, putCheckpoint, readCheckpoint } from "../vault/manifest.ts";
 import { findHiddenFiles, requireWorktree } from "../worktree.ts";
 import { type Baseline, openBaseline, saveCache } from "./baseline.ts";
 import { countEntries } from "./counts.ts";
 import { type Passed, passCompaction, passGate } from "./gate.ts";
-import { commitCell, findOutsideRepositories, GIT_NOT_USED, gitDirectoryInCell } from "./git-step.ts";
+import {
+  commitCell,
+  copyFoundRepositories,
+  copyKnownRepositories,
+  findOutsideRepositories,
+  GIT_NOT_USED,
+  gitDirectoryInCell,
+  type OutsideCopies,
+} from "./git-step.ts";
 import { captureRounds, type Rounds } from "./rounds.ts";
 import { saveEffects } from "./save-effects.ts";
-import { excludedPatterns, scanCell } from "./survey.ts";
+import { excludedPatterns, type Scan, scanCell } from "./survey.ts";
 
 export interface CaptureOptions {
   readonly reason: Reason;
@@ -111,8 +121,8 @@ async function collect(
 ): Promise<Omit<Collected, "effects" | "conversation">> {
   await using pool = createCapturePool();
   const usesGit = options.git !== false;
-  // Git writes into its own directory, which is therefore walked after the commit.
-  const scan = scanCell(context, cache, { defer: usesGit ? gitDirectoryInCell(context) : undefined });
+  const before = head?.metadata.flaws ?? [];
+  const { scan, copies } = await scanWithCopies(context, cache, { usesGit, before });
   pool.prepare(totalBytesOf(scan.walk.found.filter(({ unchanged }) => !unchanged)));
   const git = usesGit
     ? await commitCell(context, { ...identity, headId: head?.ref.id ?? null }, scan)
@@ -121,11 +131,26 @@ async function collect(
   const flaws = [
     ...rounds.flaws,
     ...linkedDirectories(rounds.survey.walk, rounds.survey.cache, context.config.required_subdirs),
-    ...findOutsideRepositories(context, scan.walk, rounds.cache, head?.metadata.flaws ?? []),
+    ...findOutsideRepositories(context, scan.walk, rounds.cache, { before, copies }),
     ...degraded(".", damage),
     ...degraded("worktree", git.status === "degraded" ? (git.note ?? "git failed") : undefined),
   ];
   return { ...rounds, git, flaws };
+}
+
+/** Walks the cell, with copies of what its git repositories have elsewhere. */
+async function scanWithCopies(
+  context: MissionContext,
+  cache: StatCache | undefined,
+  { usesGit, before }: { readonly usesGit: boolean; readonly before: readonly Flaw[] },
+): Promise<{ scan: Scan; copies: OutsideCopies }> {
+  if (!usesGit) return { scan: scanCell(context, cache), copies: new Map() };
+  const known = await copyKnownRepositories(context, before);
+  // Git writes into its own directory, which is therefore walked after the commit.
+  const walk = () => scanCell(context, cache, { defer: gitDirectoryInCell(context) });
+  const scan = walk();
+  const found = await copyFoundRepositories(context, scan.walk, known);
+  return { scan: found.size === 0 ? scan : walk(), copies: new Map([...known, ...found]) };
 }
 
 function degraded(path: string, reason: string | undefined): Flaw[] {

@@ -1,6 +1,8 @@
 // The git commit of a checkpoint: which of the cell's paths it holds, and when git is not used at all.
 import { commitWorktree, ownGitDirectory, readGitPosition } from "../git/commit.ts";
-import { findOutside, isGitPointer } from "../git/outside.ts";
+import { asFlaw, findOutside, isGitPointer } from "../git/outside.ts";
+import { pointersWithCopy } from "../git/outside-adopt.ts";
+import { copyOutside, copyPathOf, DESCRIPTION } from "../git/outside-copy.ts";
 import type { MissionContext } from "../mission-context.ts";
 import { diskPath, outsideWorktree, WORKTREE } from "../model/cell-tree.ts";
 import type { Flaw, GitPosition } from "../model/entry.ts";
@@ -76,6 +78,44 @@ export async function commitCell(
   });
 }
 
+/** Why the copy of a repository outside the cell is incomplete, by the path that leads there; undefined when it is complete. */
+export type OutsideCopies = ReadonlyMap<string, string | undefined>;
+
+/**
+ * Brings the copies of repositories outside the cell up to date, before the cell is walked: of the worktree's own, of those
+ * that have a copy, and of those that the last checkpoint named.
+ */
+export function copyKnownRepositories(
+  context: MissionContext,
+  before: readonly Flaw[],
+): Promise<OutsideCopies> {
+  const known = [...pointersWithCopy(context.cellRoot), ...before.map(({ path }) => path)];
+  return copyRepositories(context, new Set([...OWN_POINTERS, ...known.filter(isPointerPath)]));
+}
+
+/** The same for those that the walk has found. The cell must be walked again where one was copied. */
+export function copyFoundRepositories(
+  context: MissionContext,
+  { found }: Walk,
+  known: OutsideCopies,
+): Promise<OutsideCopies> {
+  const paths = found.filter(isGitPointer).map(({ path }) => path);
+  return copyRepositories(context, new Set(paths.filter((path) => !known.has(path))));
+}
+
+const OWN_POINTERS = [`${WORKTREE}/.git`, `${WORKTREE}/.git/objects/info/alternates`];
+const isPointerPath = (path: string) => isGitPointer({ path, type: "file" });
+
+async function copyRepositories(
+  { tree, environment }: MissionContext,
+  paths: ReadonlySet<string>,
+): Promise<OutsideCopies> {
+  const copies = new Map<string, string | undefined>();
+  for (const outside of paths.size === 0 ? [] : findOutside(tree, paths))
+    copies.set(outside.path, await copyOutside(outside, { tree, environment }));
+  return copies;
+}
+
 /**
  * Repositories that a checkpoint does not hold completely. Looks at paths that are new or changed, at those that the last
  * checkpoint named, and at the worktree's own.
@@ -84,11 +124,11 @@ export function findOutsideRepositories(
   context: MissionContext,
   { found }: Walk,
   cache: StatCache,
-  before: readonly Flaw[],
+  { before, copies }: { readonly before: readonly Flaw[]; readonly copies: OutsideCopies },
 ): Flaw[] {
   const candidates = new Set([
-    `${WORKTREE}/.git`,
-    `${WORKTREE}/.git/objects/info/alternates`,
+    ...OWN_POINTERS,
+    ...copies.keys(),
     ...found.filter(isGitPointer).map(({ path }) => path),
     ...before.map(({ path }) => path),
   ]);
@@ -97,7 +137,14 @@ export function findOutsideRepositories(
     const type = tree.typeOf(path);
     return type !== undefined && isGitPointer({ path, type });
   };
-  return findOutside(context.tree, [...candidates].filter(isHeld).sort(comparePaths));
+  const hasCopy = (path: string) => tree.typeOf(`${copyPathOf(path)}/${DESCRIPTION}`) === "file";
+  const isCopied = (path: string) => copies.has(path) && copies.get(path) === undefined && hasCopy(path);
+  return findOutside(context.tree, [...candidates].filter(isHeld).sort(comparePaths))
+    .filter(({ path }) => !isCopied(path))
+    .map((outside) => {
+      const { path } = outside;
+      return asFlaw(outside, { problem: copies.get(path), hasEarlierCopy: hasCopy(path) });
+    });
 }
 
 function isVisible(path: string): boolean {

@@ -1,5 +1,6 @@
 // Finds repositories of a cell that keep their HEAD, index or objects outside of it: linked worktrees, separate git
-// directories and borrowed objects. A checkpoint does not hold those, and says so (INV-6).
+// directories and borrowed objects. `outside-copy` makes a copy of those in the cell; a checkpoint without one says so
+// (INV-6).
 import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync, realpathSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { diskPath, outsidePaths, rootOf, type TreeRoot } from "../model/cell-tree.ts";
@@ -17,29 +18,46 @@ export function isGitPointer({ path, type }: { readonly path: string; readonly t
   return (type === "file" || type === "symlink") && POINTER.test(path);
 }
 
-/** Each of the paths that leads out of the cell, as a flaw that names where to. */
-export function findOutside(root: TreeRoot, paths: Iterable<string>): Flaw[] {
-  const flaws: Flaw[] = [];
-  const roots = [rootOf(root), realpathSync(rootOf(root)), ...outsidePaths(root)];
-  const isInside = (target: string) => roots.some((each) => target === each || target.startsWith(`${each}/`));
-  using tree = new OpenTree(root);
-  for (const path of paths) {
-    const outside = targetsOf(tree, path)
-      .map((target) => resolve(dirname(diskPath(root, path)), target))
-      .filter((target) => !isInside(target));
-    if (outside.length > 0) flaws.push({ path, kind: "degraded", reason: describe(path, outside) });
-  }
-  return flaws;
+/** A path that leads out of the cell, and where to. */
+export interface Outside {
+  readonly path: string;
+  readonly targets: readonly string[];
 }
 
-function describe(path: string, outside: readonly string[]): string {
-  const where = `${outside.join(", ")}, outside the cell`;
-  if (path.endsWith("/alternates"))
-    return (
-      `git objects are borrowed from ${where}: they are not saved; ` +
-      "git repack -a -d copies them into the cell, then delete this file"
-    );
-  return `HEAD, index and objects of the repository are in ${where}: they are not saved; a clone would be`;
+/** Those of the paths that lead out of the cell. `home` is where the cell will be, if it is elsewhere now. */
+export function findOutside(root: TreeRoot, paths: Iterable<string>, home = root): Outside[] {
+  const roots = [root, home].flatMap((each) => [rootOf(each), ...outsidePaths(each)]);
+  roots.push(realpathSync(rootOf(root)));
+  const isInside = (target: string) => roots.some((each) => target === each || target.startsWith(`${each}/`));
+  using tree = new OpenTree(root);
+  return [...paths].flatMap((path) => {
+    const targets = targetsOf(tree, path)
+      .map((target) => resolve(dirname(diskPath(home, path)), target))
+      .filter((target) => !isInside(target));
+    return targets.length > 0 ? [{ path, targets }] : [];
+  });
+}
+
+/** Why there is no copy of what is outside, or none as of now. */
+export interface CopyProblem {
+  readonly problem: string | undefined;
+  readonly hasEarlierCopy: boolean;
+}
+
+/** The flaw of a checkpoint that does not hold what is outside. */
+export function asFlaw({ path, targets }: Outside, { problem, hasEarlierCopy }: CopyProblem): Flaw {
+  const where = `${targets.join(", ")}, outside the cell`;
+  const why = problem === undefined ? "" : ` (${problem})`;
+  const what = path.endsWith("/alternates")
+    ? `git objects are borrowed from ${where}`
+    : `HEAD, index and objects of the repository are in ${where}`;
+  const advice = path.endsWith("/alternates")
+    ? "git repack -a -d copies them into the cell, then delete this file"
+    : "a clone would be";
+  const saved = hasEarlierCopy
+    ? "only an earlier copy is saved, which a restore uses if they are gone"
+    : `they are not saved; ${advice}`;
+  return { path, kind: "degraded", reason: `${what}: ${saved}${why}` };
 }
 
 function targetsOf(tree: OpenTree, path: string): string[] {

@@ -1,7 +1,7 @@
 // Forks a mission: a new cell from a checkpoint, and a new vault that shares the stored layers. Everything is staged under
 // the new vault's lock; the rename of the finished cell is the last step, so a killed fork leaves no mission and can
 // be repeated.
-import { copyFileSync, existsSync, linkSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
 import { readHistoryBytes } from "../../effects/travel.ts";
@@ -13,6 +13,8 @@ import { type JsonObject, readJsonFile, writeJsonFile } from "../../platform/jso
 import type { Lock } from "../../platform/lock.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import { type CaptureResult, capture } from "../capture/capture.ts";
+import { findOutside } from "../git/outside.ts";
+import { adoptCopies } from "../git/outside-adopt.ts";
 import { type MissionContext, placedAt } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { findCheckpoint } from "../model/find-checkpoint.ts";
@@ -105,6 +107,7 @@ async function makeFork(
     const into = { directory: cell, scope: WHOLE_CELL, onProgress: fork.onProgress, signal };
     const source = openSource(context.vault, createTableReader(context.vault)(checkpoint));
     const filled = await fillDirectory(source, into, false);
+    adoptCopies(cell, { home: fork.cellRoot, isDuplicate: true });
     crashPoint("snapshot.fork.filled");
     writeIdentity(fork, cell, context.mission, from.id);
     crashPoint("snapshot.fork.named");
@@ -228,16 +231,10 @@ function shareBlob(from: Vault, to: Vault, digest: string): void {
   }
 }
 
-/** The `.git` file of a linked worktree names a git directory that both cells would now write to. */
+/** The `.git` file of a linked worktree of which the checkpoint has no copy: both cells would now write to one directory. */
 function findSharedGitDirectory(context: MissionContext, fork: MissionContext): string[] {
   const file = join(fork.cellRoot, "worktree", ".git");
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch {
-    return [];
-  }
-  const place = /^gitdir: (.+)$/m.exec(text)?.[1];
+  const place = findOutside(fork.cellRoot, ["worktree/.git"])[0]?.targets[0];
   if (place === undefined) return [];
   return [
     `the worktree of ${fork.mission} is a linked git worktree and shares index and HEAD with ${context.mission}, in ${place}. ` +

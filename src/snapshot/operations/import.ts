@@ -34,6 +34,7 @@ import {
 import { createUnpacker, type Unpacker, type UnpackOptions } from "../archive/unpack.ts";
 import { type CaptureResult, capture } from "../capture/capture.ts";
 import { vaultHistory } from "../capture/save-effects.ts";
+import { adoptCopies } from "../git/outside-adopt.ts";
 import { type MissionContext, placedAt } from "../mission-context.ts";
 import type { CarriedEffects } from "../model/carried-effects.ts";
 import type { Flaw } from "../model/entry.ts";
@@ -111,6 +112,7 @@ async function importInto(
     stagedRoot: root,
     finalRoot: context.cellRoot,
   });
+  adoptCopies(root, { home: context.cellRoot, isDuplicate: true });
   // Only now: without root, a mode may forbid reading, adding to or renaming a directory.
   unpacker.setDirectoryModes(unpacked);
   const lost = [...unpacker.flaws, ...(options.owners ? [] : keepRootOpen(root))];

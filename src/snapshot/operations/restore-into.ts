@@ -3,6 +3,7 @@
 import { isAbsolute } from "node:path";
 import { isInside } from "../../cell/mission-id.ts";
 import { LazarusError } from "../../platform/errors.ts";
+import { adoptCopies } from "../git/outside-adopt.ts";
 import { type MissionContext, resolvePath } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
@@ -46,6 +47,7 @@ export async function restoreTo(
     requireKnown(scope, mission, target.id, source.listing);
     const { resumed } = prepareDirectory(directory, target.id);
     const filled = await fillDirectory(source, { directory, scope, onProgress, signal }, resumed);
+    adoptCopies(directory, { isDuplicate: true });
     const notSaved = skippedPaths(source.checkpoint.metadata, scope);
     return { ...filled, notSaved, target, directory };
   });

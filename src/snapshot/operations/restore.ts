@@ -11,6 +11,7 @@ import { makeDirectory } from "../../platform/durable.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { Lock } from "../../platform/lock.ts";
 import { type CaptureResult, capture } from "../capture/capture.ts";
+import { adoptCopies } from "../git/outside-adopt.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { OWN_NAMES } from "../model/paths.ts";
@@ -38,7 +39,7 @@ import {
 } from "../restore/source.ts";
 import { stagePlan } from "../restore/stage.ts";
 import { findStaging, removeStaging } from "../restore/staging-place.ts";
-import { syncPaths } from "../restore/sync.ts";
+import { syncPaths, syncTree } from "../restore/sync.ts";
 import type { Checkpoint } from "../vault/manifest.ts";
 import { adoptEmptyWorktree, remakeWorktree, requireWorktree } from "../worktree.ts";
 import { recoverEffects } from "./carry-effects.ts";
@@ -178,7 +179,10 @@ async function restoreInPlace(given: MissionContext, lock: Lock, request: InPlac
       ? describePositionChanges(now.checkpoint.metadata, source.checkpoint.metadata)
       : [];
   const result = { safetyFlaws: saved.flaws, moves };
-  if (isEmptyPlan(plan)) return { restored: { ...result, changes: plan.changes, flaws: [] }, safety, alive };
+  if (isEmptyPlan(plan)) {
+    syncTree(context.tree, adoptCopies(context.tree, { isDuplicate: false }));
+    return { restored: { ...result, changes: plan.changes, flaws: [] }, safety, alive };
+  }
   refuseOpenFiles(context, plan);
   const flaws = await withGoodCheckpointHint(vault, target, () => stagePlan(context, plan, source, signal));
   const ids = { target: target.id, safety: saved.ref.id, safetyMs: saved.ref.createdAtMs };
@@ -323,6 +327,7 @@ async function rebuildCell(
     prepareDirectory(directory, ref.id);
     const into = { directory, scope, onProgress: context.onProgress, signal };
     const { flaws } = await fillDirectory(source, into, false);
+    adoptCopies(directory, { home: context.cellRoot, isDuplicate: false });
     syncPaths(directory, [...source.listing.keys()]);
     crashPoint("snapshot.restore.rebuilt");
     markRestore(context.effects, ref.id, scope.only === undefined ? effectsPosition(metadata) : null);

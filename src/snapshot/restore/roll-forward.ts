@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { Lock } from "../../platform/lock.ts";
+import { adoptCopies } from "../git/outside-adopt.ts";
 import type { MissionContext } from "../mission-context.ts";
 import { outsideWorktree, WORKTREE } from "../model/cell-tree.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
@@ -117,7 +118,9 @@ export function applyJournal(
       onProgress: (done, total) => context.onProgress({ phase: "restoring", done, total, unit: "files" }),
     });
     markWorktree(context);
-    syncTree(tree, touchedPaths(plan), FSYNC_DIRECTORIES);
+    const adopted = adoptCopies(tree, { isDuplicate: false });
+    const touched = [...touchedPaths(plan), ...adopted, ...adopted.map(parentPath)];
+    syncTree(tree, touched, FSYNC_DIRECTORIES);
     crashPoint("snapshot.restore.synced");
     clearJournal(context.machine, context.vault.journalFile);
     crashPoint("snapshot.restore.journal-cleared");
