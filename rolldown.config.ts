@@ -54,6 +54,7 @@ export default defineConfig({
     "restore-worker": "src/snapshot/restore/restore-worker.ts",
     "pattern-worker": "src/pit/death/pattern-worker.ts",
     "keeper-launch": "src/pit/start/keeper-launch.ts",
+    "terminal-host": "src/pit/terminal/terminal-host.ts",
     "arm-crash-point": "src/testing/arm-crash-point.ts",
   },
   platform: "node",

@@ -17,6 +17,12 @@ export interface AgentPaths {
   readonly lifeLock: string;
   readonly life: string;
   readonly exit: string;
+  /** Where viewers of the agent's terminal connect. */
+  readonly terminalSocket: string;
+  /** The last size of its terminal. */
+  readonly terminalSize: string;
+  /** The last Ctrl-C or Ctrl-\ typed at its terminal. */
+  readonly interrupt: string;
   /** Epoch seconds of the last heartbeat that the keeper wrote on the agent's behalf. */
   readonly beat: string;
 }
@@ -34,5 +40,8 @@ export function agentPaths(config: Config, mission: string): AgentPaths {
     life: join(directory, "life.json"),
     exit: join(directory, "exit.json"),
     beat: join(directory, "beat"),
+    terminalSocket: join(directory, "terminal.sock"),
+    terminalSize: join(directory, "terminal.json"),
+    interrupt: join(directory, "interrupt.json"),
   };
 }

@@ -14,7 +14,7 @@ export interface Terminal {
   readonly columns: number;
 }
 
-/** Thrown when the reader of our output has exited (`lazarus scan | head`). Not an error. */
+/** Thrown when the reader of our output has exited (`lazarus scan | head`) or the terminal is gone. Not an error. */
 export class OutputClosed extends Error {}
 
 const RETRY_MS = 2;
@@ -90,7 +90,8 @@ function writeAll(fd: number, text: string | Uint8Array): void {
       offset += writeSync(fd, bytes, offset);
     } catch (error) {
       const code = systemErrorCode(error);
-      if (code === "EPIPE") throw new OutputClosed();
+      // A device with an I/O error is a terminal that was closed.
+      if (code === "EPIPE" || (code === "EIO" && isDevice(fd))) throw new OutputClosed();
       if (code !== "EAGAIN") throw error;
       pause();
     }

@@ -1,16 +1,18 @@
-// An agent in the foreground: it has the caller's terminal, and signals to the caller are forwarded to it. The caller owns
-// the life: it handles the exit and revives the agent in the same terminal; a pit takes over only when the caller is gone.
-// Ctrl-C is the user's stop, not a crash.
+// An agent in the foreground, without a terminal of its own: it has the caller's input and output, and signals to the caller
+// are forwarded to it. The caller owns the life: it handles the exit and revives the agent in the same place; a pit takes
+// over only when the caller is gone. Ctrl-C is the user's stop, not a crash. An agent with a terminal of its own is only
+// viewed: the caller or a pit, whoever is first, handles its exit, and the caller stays for the next life.
 import { spawnSync } from "node:child_process";
-import { type Exit, isKeeperAlive, readExitOf, readLife, toShellStatus } from "../cell/life.ts";
+import { isKeeperAlive, type Life, readExitOf, readLife, readLifeOf, toShellStatus } from "../cell/life.ts";
 import type { MissionId } from "../cell/mission-id.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { PitContext } from "./context.ts";
 import { handleExit } from "./death/handle-exit.ts";
+import { endedByRequest, recordStop, type StopRequest } from "./death/requested-end.ts";
 import { sendSignal } from "./processes/process-table.ts";
 import { isAhead, isDue } from "./record/pending.ts";
-import { type MissionRecord, nextStep, setDesiredState } from "./record/record.ts";
-import { readRecord, writeRecord } from "./record/store.ts";
+import { type MissionRecord, nextStep } from "./record/record.ts";
+import { readRecord } from "./record/store.ts";
 import { reviveAsDecided } from "./start/revive.ts";
 import type { Started } from "./start/start-agent.ts";
 import { wakePit } from "./supervise/wake-file.ts";
@@ -23,34 +25,32 @@ const WAIT_POLL_MS = 100;
 const STOP_SIGNALS: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT", "SIGTERM"];
 const FORWARDED: readonly NodeJS.Signals[] = [...STOP_SIGNALS, "SIGHUP", "SIGUSR1", "SIGUSR2"];
 
-/** A request to end that this process has received. */
-export interface StopRequest {
-  readonly signal: NodeJS.Signals;
-  /** Wall clock. */
-  readonly atMs: number;
-}
-
 export interface SignalRelay extends Disposable {
   /** Forwards to this process from now on, first the signals received so far; undefined: to nobody. */
   to(pid: number | undefined): void;
   /** The last request to end. */
   readonly stop: StopRequest | undefined;
-  /** The terminal is gone. */
-  readonly hungUp: boolean;
+  /** The terminal is gone, or the user leaves: nothing more happens here. */
+  readonly left: NodeJS.Signals | undefined;
 }
 
-/**
- * Catches signals to this process and forwards them. Opened before the target exists, so that no signal is lost. `shared`:
- * both are in the terminal's foreground process group, so the terminal itself sends Ctrl-C and Ctrl-\\ to the target.
- */
-export function openSignalRelay(clock: Clock, options: { readonly shared?: boolean } = {}): SignalRelay {
+export interface RelayOptions {
+  /** Both are in the terminal's foreground process group: the terminal itself sends Ctrl-C and Ctrl-\\ to the target. */
+  readonly shared?: boolean;
+  /** A signal ends nothing but the view of an agent. */
+  readonly leaves?: boolean;
+}
+
+/** Catches signals to this process and forwards them. Opened before the target exists, so that no signal is lost. */
+export function openSignalRelay(clock: Clock, options: RelayOptions = {}): SignalRelay {
   const queued: NodeJS.Signals[] = [];
   let target: number | undefined;
   let stop: StopRequest | undefined;
-  let hungUp = false;
+  let left: NodeJS.Signals | undefined;
   const receive = (name: NodeJS.Signals) => {
-    if (STOP_SIGNALS.includes(name)) stop = { signal: name, atMs: clock.nowMs() };
-    if (name === "SIGHUP") hungUp = true;
+    const isStop = STOP_SIGNALS.includes(name);
+    if (name === "SIGHUP" || (isStop && options.leaves)) left = name;
+    else if (isStop) stop = { signal: name, atMs: clock.nowMs() };
     if (target === undefined) queued.push(name);
     else if (!options.shared || (name !== "SIGINT" && name !== "SIGQUIT")) sendSignal(target, name);
   };
@@ -63,26 +63,13 @@ export function openSignalRelay(clock: Clock, options: { readonly shared?: boole
     get stop() {
       return stop;
     },
-    get hungUp() {
-      return hungUp;
+    get left() {
+      return left;
     },
     [Symbol.dispose]() {
       for (const name of FORWARDED) process.off(name, receive);
     },
   };
-}
-
-/**
- * Whether an agent ended because of a request: from the signal itself, or within its grace period afterwards. An agent
- * may use Ctrl-C for something else and crash later.
- */
-export function endedByRequest(
-  exit: Pick<Exit, "signal" | "endedMs"> | undefined,
-  request: StopRequest | undefined,
-  graceMs: number,
-): boolean {
-  if (request === undefined || exit === undefined) return false;
-  return exit.signal === request.signal || exit.endedMs - request.atMs <= graceMs;
 }
 
 export interface ForegroundEnd {
@@ -108,13 +95,57 @@ export async function runInForeground(
   for (let started: Started = first; ; ) {
     const end = await waitForAgent(context, mission, started, relay);
     report(end);
-    const next = await startNextLife(context, mission, started.epoch, relay);
+    const next = await startNextLife(context, mission, started.epoch, relay, true);
     if (next === undefined) {
       wakePit(context.machine, context.config, mission);
       return end;
     }
     if (typeof next === "number") return { ...end, record: undefined, revivedAs: next };
     started = next;
+  }
+}
+
+/** Why a view ended although the agent runs: a signal, or null for the user's keys. */
+export interface Left {
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface LifeViewer {
+  /** Shows a life in the user's terminal; undefined when it has ended. */
+  view(life: Life): Promise<Left | undefined>;
+  /** Called after each life. */
+  report(end: ForegroundEnd): void;
+}
+
+/**
+ * Shows the lives of an agent with a terminal of its own, one after the other, until the user leaves or no life follows.
+ * `life`: undefined when it has ended.
+ */
+export async function viewLives(
+  context: PitContext,
+  mission: MissionId,
+  first: Pick<Started, "record" | "epoch" | "life">,
+  relay: SignalRelay,
+  viewer: LifeViewer,
+): Promise<ForegroundEnd | Left> {
+  const { machine, config } = context;
+  for (let { record, epoch, life } = first; ; ) {
+    const left = life === undefined ? undefined : await viewer.view(life);
+    if (left !== undefined) return left;
+    const ended = Promise.resolve();
+    const end = await waitForAgent(context, mission, { record, epoch, life: undefined, ended }, relay);
+    viewer.report(end);
+    const next = end.revivedAs ?? (await startNextLife(context, mission, epoch, relay, false));
+    if (next === undefined) {
+      wakePit(machine, config, mission);
+      return relay.left === undefined ? end : { signal: relay.left };
+    }
+    epoch = typeof next === "number" ? next : next.epoch;
+    // A life that a pit has started may not have recorded itself yet.
+    const isStarting = () => readLifeOf(config, mission, epoch) === undefined;
+    while (isStarting() && isKeeperAlive(machine.processes, config, mission))
+      await machine.clock.sleep(POLL_MS);
+    life = readLifeOf(config, mission, epoch);
   }
 }
 
@@ -137,7 +168,7 @@ export async function waitForAgent(
   const found = readRecord(config, mission);
   const graceMs = found === undefined ? 0 : context.settings(found).graceSeconds * 1000;
   const isStopped = isOurs() && endedByRequest(exit, relay.stop, graceMs);
-  const result = await handleExit(context, isStopped ? stop(context, found) : found);
+  const result = await handleExit(context, isStopped && found ? recordStop(context, found) : found);
   const successor = readLife(config, mission)?.epoch ?? 0;
   const revived = result.state === "alive" && successor > started.epoch;
   const handled = result.state === "handled" || result.state === "checkpoint-failed";
@@ -149,28 +180,19 @@ export async function waitForAgent(
   };
 }
 
-/** A human's stop; the caller holds the mission's lock. */
-function stop(context: PitContext, record: MissionRecord | undefined): MissionRecord | undefined {
-  if (record?.wish !== "running") return record;
-  const { machine, config } = context;
-  const stopped = setDesiredState(record, "stopped", machine.clock.nowMs());
-  writeRecord(machine, config, stopped);
-  context.recordEvent({ kind: "stop", mission: record.mission, data: { wish: "stopped" } });
-  return stopped;
-}
-
 /** Undefined: nothing more happens in this terminal. A number: somebody else has started that life. */
 async function startNextLife(
   context: PitContext,
   mission: MissionId,
   epoch: number,
   relay: SignalRelay,
+  foreground: boolean,
 ): Promise<Started | number | undefined> {
   const { machine, config } = context;
   const before = relay.stop;
   for (;;) {
     const record = readRecord(config, mission);
-    if (record?.life == null || relay.hungUp) return undefined;
+    if (record?.life == null || relay.left !== undefined) return undefined;
     if (record.life.epoch !== epoch) return record.life.epoch;
     if (record.wish !== "running" || nextStep(record) !== "wait") return undefined;
     if (relay.stop === before && isAhead(record, machine.clock.nowMs())) {
@@ -180,9 +202,9 @@ async function startNextLife(
     using lock = await context.lockMission(mission, `revival of ${mission}`);
     const exit = await handleExit(context, readRecord(config, mission));
     if (exit.state !== "handled" || exit.record.life?.epoch !== epoch) continue;
-    if (relay.stop !== before) stop(context, exit.record);
+    if (relay.stop !== before) recordStop(context, exit.record);
     else if (isDue(exit.record, machine.clock.nowMs()))
-      return await reviveAsDecided(context, exit, lock, { foreground: true });
+      return await reviveAsDecided(context, exit, lock, { foreground });
   }
 }
 

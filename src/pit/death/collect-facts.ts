@@ -59,7 +59,10 @@ export async function collectFacts(
   const cell = cellPaths(config, parseMissionId(record.mission));
   const log = agentLog(cell.root);
   const oomKillsNow = countOomKills();
-  const logTail = readLogTail(log, TAIL_LINES, { from: logBytes ?? 0 });
+  const logTail = readLogTail(log, TAIL_LINES, {
+    from: logBytes ?? 0,
+    isTerminal: record.terminal != null,
+  });
   const killed = exit === undefined || exit.signal === "SIGKILL";
   const report = await readReport(context, record, { exit, settings, logTail });
   return {

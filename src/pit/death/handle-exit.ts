@@ -43,6 +43,7 @@ import { collectFacts, type KeeperFiles, readKeeperFiles } from "./collect-facts
 import { finishKeeper } from "./finish-keeper.ts";
 import { killOrphans } from "./orphans.ts";
 import { decideRevival, situationOf } from "./policy.ts";
+import { recordTypedStop } from "./requested-end.ts";
 
 export type ExitResult =
   /** There never was a life. */
@@ -71,7 +72,7 @@ export async function handleExit(
     return { state: "alive", record: given };
   let record = given;
   if (nextStep(record) === "record-end") {
-    record = await recordEnd(context, record, options.sleptUntilMs);
+    record = await recordEnd(context, recordTypedStop(context, record), options.sleptUntilMs);
     crashPoint("pit.exit.recorded");
   }
   if (nextStep(record) === "checkpoint" || hasCellAgain(context, record)) {

@@ -1,14 +1,23 @@
 // The last lines of a log, in one bounded read, and which of them say why the program ended.
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { readableText } from "../terminal/readable.ts";
 
 const WINDOW_BYTES = 64 * 1024;
 const LINE_LIMIT = 2000;
 
-/** Empty when the file cannot be read. Invalid UTF-8 becomes replacement characters. `from`: ignore earlier bytes. */
+export interface TailOptions {
+  readonly windowBytes?: number;
+  /** Ignore earlier bytes. */
+  readonly from?: number;
+  /** What was written to a terminal becomes plain text. */
+  readonly isTerminal?: boolean;
+}
+
+/** Empty when the file cannot be read. Invalid UTF-8 becomes replacement characters. */
 export function readLogTail(
   path: string,
   count: number,
-  { windowBytes = WINDOW_BYTES, from = 0 }: { windowBytes?: number; from?: number } = {},
+  { windowBytes = WINDOW_BYTES, from = 0, isTerminal = false }: TailOptions = {},
 ): string[] {
   let fd: number;
   try {
@@ -23,7 +32,8 @@ export function readLogTail(
     const length = Math.min(size - start, windowBytes);
     const buffer = Buffer.alloc(length);
     const read = readSync(fd, buffer, 0, length, size - length);
-    const lines = buffer.toString("utf8", 0, read).split(/\r?\n/);
+    const text = isTerminal ? readableText(buffer.subarray(0, read)) : buffer.toString("utf8", 0, read);
+    const lines = text.split(/\r?\n/);
     if (lines.at(-1) === "") lines.pop();
     // The window starts inside a line: drop the fragment.
     if (start + length < size && lines.length > 1) lines.shift();

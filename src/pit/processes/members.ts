@@ -81,15 +81,19 @@ export function findMembers(
 }
 
 function findRoots({ token, cgroup, keeper, life }: LifeIdentity, kernel: KernelView): number[] {
-  const holder = kernel.table.find(({ pid }) => pid === keeper?.pid);
-  const isReused = holder !== undefined && holder.startTime !== keeper?.startTime;
-  // The kernel does not reuse a pid while a session is named after it; if the pid was reused, so was the session.
-  const session = life?.detached && !isReused ? life.keeper.pid : undefined;
-  const parent = isReused ? undefined : holder?.pid;
+  const isReused = (process: ProcessIdentity) =>
+    kernel.table.some(({ pid, startTime }) => pid === process.pid && startTime !== process.startTime);
+  // The kernel does not reuse a pid while a session is named after it; if the pid was reused, so was the session. An
+  // agent with a terminal has a session of its own.
+  const leaders = [life?.detached ? life.keeper : undefined, life?.agent];
+  const sessions = leaders.flatMap((leader) =>
+    leader === undefined || isReused(leader) ? [] : [leader.pid],
+  );
+  const parent = keeper === undefined || isReused(keeper) ? undefined : keeper.pid;
   const group = new Set(cgroup === null ? [] : kernel.groupMembers(cgroup));
   const isRoot = (entry: ProcessEntry) =>
     (entry.pid === life?.agent.pid && entry.startTime === life.agent.startTime) ||
-    (entry.session === session && entry.pid !== session) ||
+    (sessions.includes(entry.session) && entry.pid !== life?.keeper.pid) ||
     entry.parent === parent ||
     group.has(entry.pid) ||
     (token !== null && kernel.hasToken(entry.pid, token));

@@ -4,6 +4,7 @@
 
 import type { PatternClass } from "../../agents/adapter.ts";
 import type { ProcessIdentity } from "../../platform/process-identity.ts";
+import type { TerminalSize } from "../terminal/size.ts";
 import type { LifeConversation, OpenCall } from "./conversation.ts";
 
 export const REVIVE_MODES = ["yes", "no", "ask", "substitute"] as const;
@@ -133,6 +134,8 @@ export interface AgentSpec {
   /** Starts a revival instead of `command`; absent: that of the previous life, if its command was the same. */
   readonly resume_command?: readonly string[] | null;
   readonly stall_seconds: number | null;
+  /** The terminal that every life gets, with its size at first; absent or null: none. */
+  readonly terminal?: TerminalSize | null;
 }
 
 /** The stored document; `wish` is the desired state and `scene` the checkpoint taken after the end. */
@@ -182,6 +185,7 @@ export function createRecord(
     ...(previous ?? DEFAULTS),
     ...spec,
     adapter: spec.adapter ?? null,
+    terminal: spec.terminal ?? null,
     resume_command: spec.resume_command ?? keptResumeCommand(previous, spec),
     wish: "running",
     wish_ms: nowMs,

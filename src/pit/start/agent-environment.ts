@@ -34,6 +34,8 @@ export function agentEnvironment(
   const kept =
     record.environment === null ? null : (given ?? readEnvironment(context.config, record.mission));
   const env: Record<string, string> = { ...inheritable({ ...(kept ?? context.environment), ...record.env }) };
+  // Not in the environment of a service manager.
+  if (record.terminal != null) env.TERM ??= "xterm-256color";
   // The agent's own `lazarus heartbeat` must find the same files from any directory.
   if (context.effective.file !== undefined) env.LAZARUS_CONFIG = context.effective.file;
   if (context.home !== undefined) env.LAZARUS_HOME = context.home;

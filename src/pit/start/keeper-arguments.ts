@@ -1,6 +1,7 @@
 // The command line of keeper.sh, what a running keeper's says, and the script itself.
 import { readFileSync } from "node:fs";
 import { assetUrl } from "../../platform/worker-module.ts";
+import type { TerminalSize } from "../terminal/size.ts";
 
 /** Next to this file when sources run directly, in dist when they are bundled. */
 export function readKeeperScript(): string {
@@ -25,9 +26,12 @@ export interface KeeperArguments {
   readonly token: string;
   /** Empty where there is none. */
   readonly cgroup: string;
+  /** The programs that give the agent a terminal; absent without one. */
+  readonly terminal?: (TerminalSize & { readonly node: string; readonly host: string }) | undefined;
 }
 
 export function keeperArguments(options: KeeperArguments, command: readonly string[]): string[] {
+  const { terminal } = options;
   const values = [
     options.directory,
     options.epoch,
@@ -43,6 +47,9 @@ export function keeperArguments(options: KeeperArguments, command: readonly stri
     toInteger(options.leftoverGraceSeconds * 10, 0),
     options.token,
     options.cgroup,
+    ...(terminal === undefined
+      ? ["", "", "", ""]
+      : [terminal.node, terminal.host, terminal.columns, terminal.rows]),
   ];
   return [...values.map(String), ...command];
 }

@@ -8,6 +8,10 @@
 # there is a control group for this life, the agent is in it and the keeper is not. The keeper kills all of that before it
 # exits.
 #
+# With a terminal, a second helper (terminal-host.ts) opens a pty, copies its output to the log and serves those who attach.
+# The agent stays a child of the keeper: it opens the pty as its controlling terminal in a session of its own. The host ends
+# after the agent; when the host is killed, the kernel hangs up the terminal and the agent gets SIGHUP.
+#
 # Exit statuses are the shell's: 128 + n for signal n. A program that exits with such a code counts as killed.
 #
 # Variables start with _, because those that the keeper sets must not change the agent's environment.
@@ -19,6 +23,9 @@ _dir=$1 _epoch=$2 _boot=$3 _mission=$4 _cell=$5 _work=$6 _log=$7 _limit=$8 _coun
 shift 9
 _heart=$1 _every=$2 _grace=$3 _token=$4 _group=$5
 shift 5
+# Empty without a terminal: Node, the program that hosts the terminal, its size.
+_node=$1 _host=$2 _columns=$3 _rows=$4
+shift 4
 _keeper=$$
 exec 5>&2 2>/dev/null
 # Started by the agent of another mission: leave its control group.
@@ -92,11 +99,38 @@ orphaned() {
 }
 # KILL: any other signal would be lost on a sleep that is still a freshly forked shell with our traps.
 leave() {
-  if [ -n "$!" ]; then
+  if [ -n "$!" ] && [ "$!" != "$_hosting" ]; then
     kill -KILL $!
     wait $!
   fi
+  # It writes the last output and ends. The shell reaps it while it waits for sleep.
+  _n=0
+  [ -z "$_hosting" ] || kill -TERM "$_hosting"
+  while [ -n "$_hosting" ] && kill -0 "$_hosting"; do
+    [ "$_n" -lt 200 ] || kill -KILL "$_hosting"
+    _n=$((_n + 1))
+    sleep 0.02
+  done
   exit 0
+}
+# Without the agent's environment, which could change what Node does.
+open_terminal() {
+  env -i "$_node" --no-warnings "$_host" "$_dir" "$_epoch" "$_columns" "$_rows" </dev/null >"$_fifo" 2>&4 &
+  _hosting=$!
+}
+# Sets _agent; fails before the agent has recorded itself.
+find_agent() {
+  _line=
+  read -r _line <"$_dir/life.json"
+  case $_line in '{"epoch": '"$_epoch",*) ;; *) return 1 ;; esac
+  _line=${_line#*'"agent": {"pid": '}
+  _agent=${_line%%,*}
+}
+# The host was killed, and the agent has survived SIGHUP. Its input and output are gone: TERM, then KILL.
+end_without_terminal() {
+  [ -n "$_hosting" ] && ! kill -0 "$_hosting" && find_agent || return 0
+  kill "$_ending" "$_agent"
+  _ending=-KILL _tick=1 _slow=1
 }
 # Runs next to the agent: heartbeats and log rotation. Ends on ALRM from the keeper or when the keeper is gone; ignores
 # what an agent sends to its whole process group.
@@ -105,14 +139,20 @@ side() {
   exec </dev/null >/dev/null 3>&- 5>&-
   trap leave ALRM
   trap 'orphaned && leave' TERM HUP USR1 USR2
-  _tick=10 _age=$_every _was=0
+  _tick=10 _age=$_every _was=0 _hosting='' _ending=-TERM
   [ "$_every" -lt 10 ] && _tick=$_every
   _slow=$_tick
+  [ -z "$_host" ] || open_terminal
   while :; do
     if [ "$_age" -ge "$_every" ]; then beat; _age=0; fi
     sleep "$_tick" &
     wait $!
-    orphaned && exit 0
+    if orphaned; then
+      # The keeper was killed. The terminal stays as long as its agent.
+      while [ -n "$_hosting" ] && find_agent && kill -0 "$_agent" && kill -0 "$_hosting"; do sleep 1; done
+      leave
+    fi
+    end_without_terminal
     _age=$((_age + _tick))
     [ -n "$_log" ] || continue
     rotate
@@ -174,11 +214,16 @@ _exit=$_dir/.exit.json.$_keeper.0.tmp
 printf '%-250s\n' '{}' >"$_exit"
 # Ignored until the side process has its own traps: the agent may signal its whole process group before that.
 trap '' TERM HUP USR1 USR2
+_tty=
+_fifo=$_dir/.terminal.$_keeper.0.tmp
+[ -z "$_host" ] || { _setsid=$(command -v setsid) && mkfifo "$_fifo"; } || exit 125
 side &
 _side=$!
 # Caught, not ignored: the agent gets the default handlers. After the fork above: a freshly forked shell with this trap
 # would lose a signal.
 trap : TERM INT HUP QUIT USR1 USR2
+# The host writes the name of the terminal when it is ready, or nothing and an error to the log.
+[ -z "$_host" ] || { read -r _tty <"$_fifo"; rm -f "$_fifo"; }
 # The agent's own process records its identity before it execs the command, so every agent is recorded.
 life() {
   exec 3>&-
@@ -197,7 +242,11 @@ life() {
   umask "$_mask"
   PATH=$_path
 }
-if [ -n "$_log" ]; then
+if [ -n "$_host" ]; then
+  # shellcheck disable=SC2016
+  ( life true; [ -n "$_tty" ] || exit 125
+    exec "$_setsid" /bin/sh -c 'exec 0<>"$1" 1>&0 2>&0; shift; exec "$@"' sh "$_tty" "$@" ) >&4 2>&4 4>&- 5>&-
+elif [ -n "$_log" ]; then
   ( life true; exec "$@" ) >&4 2>&4 4>&- 5>&-
 else
   ( life false; exec "$@" 2>&5 5>&- )

@@ -24,6 +24,8 @@ import { type Environment, writeEnvironment } from "../record/environment.ts";
 import { beginLife, type MissionRecord, type RecordedLife } from "../record/record.ts";
 import { fenceEarlierLives, writeRecord } from "../record/store.ts";
 import type { PitSettings } from "../settings.ts";
+import { terminalHostFile } from "../terminal/pty.ts";
+import { readTerminalSize } from "../terminal/size.ts";
 import { agentEnvironment } from "./agent-environment.ts";
 import { findObstacle } from "./find-obstacle.ts";
 import { keeperArguments, readKeeperScript } from "./keeper-arguments.ts";
@@ -224,6 +226,7 @@ function spawnKeeper(
       leftoverGraceSeconds: settings.leftoverGraceSeconds,
       token,
       cgroup: cgroup ?? "",
+      terminal: foreground ? undefined : terminalOf(context, record),
     },
     command,
   );
@@ -237,6 +240,13 @@ function spawnKeeper(
   });
   if (!foreground) keeper.unref();
   return keeper;
+}
+
+/** Of the same size as in the life before, unless the user has started it in another terminal. */
+function terminalOf({ config }: PitContext, { mission, terminal, life }: MissionRecord) {
+  if (terminal == null) return undefined;
+  const last = life?.how === "start" ? undefined : readTerminalSize(agentPaths(config, mission).terminalSize);
+  return { ...(last ?? terminal), node: process.execPath, host: terminalHostFile() };
 }
 
 /** Named by its digest, so that an upgrade never changes the script under a running shell. */

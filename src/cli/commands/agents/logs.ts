@@ -5,6 +5,8 @@ import { isKeeperAlive } from "../../../cell/life.ts";
 import type { MissionId } from "../../../cell/mission-id.ts";
 import { readLogTail } from "../../../pit/death/log-tail.ts";
 import { agentLog } from "../../../pit/paths.ts";
+import { readRecord } from "../../../pit/record/store.ts";
+import { createReadableText } from "../../../pit/terminal/readable.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
@@ -17,7 +19,8 @@ const CHUNK_BYTES = 64 * 1024;
 export const command = defineCommand({
   about:
     "Prints the output of a detached agent. Older output is in logs/agent.log.1 and so on. With -f it follows the output " +
-    "until the agent exits or you interrupt it. Output is printed unchanged, including terminal escapes.",
+    "until the agent exits or you interrupt it. Output is printed unchanged, including terminal escapes; what an agent " +
+    "wrote to a terminal of its own is printed as lines of text (lazarus attach shows its screen).",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
     follow: { type: "flag", short: "f", summary: "follow the output" },
@@ -44,11 +47,13 @@ export const command = defineCommand({
         hint: `lazarus run ${mission} -d -- COMMAND`,
       });
     }
+    const isTerminal = hasTerminal(context, mission);
     const lines = readLogTail(path, options.lines ?? DEFAULT_LINES, {
       windowBytes: WINDOW_BYTES,
+      isTerminal,
     });
     if (lines.length > 0) context.terminal.out(`${lines.join("\n")}\n`);
-    if (options.follow) await follow(context, mission, path, stat.size);
+    if (options.follow) await follow(context, mission, path, stat.size, isTerminal);
     return 0;
   },
 });
@@ -59,21 +64,33 @@ export async function follow(
   mission: MissionId,
   path: string,
   offset: number,
-  signal: AbortSignal = context.signal,
+  isTerminal = false,
 ): Promise<void> {
-  const { machine } = context;
+  const { machine, signal } = context;
+  const text = isTerminal ? createReadableText() : undefined;
+  const print = (bytes: Buffer) => context.terminal.out(text === undefined ? bytes : text.add(bytes));
   const { config } = context.config;
   let at = offset;
   for (;;) {
     // Check before reading, so that the last output is not missed.
     const ended = !isKeeperAlive(machine.processes, config, mission);
-    at = printNew(context, path, at);
+    at = printNew(path, at, print);
+    if (ended && text?.rest()) context.terminal.out(`${text.rest()}\n`);
     if (ended || signal.aborted) return;
     await machine.clock.sleep(POLL_MS, signal);
   }
 }
 
-function printNew(context: CliContext, path: string, offset: number): number {
+/** False also when its record cannot be read: the log can. */
+function hasTerminal({ config: { config } }: CliContext, mission: MissionId): boolean {
+  try {
+    return readRecord(config, mission)?.terminal != null;
+  } catch {
+    return false;
+  }
+}
+
+function printNew(path: string, offset: number, print: (bytes: Buffer) => void): number {
   const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   // Shorter than before: the log was rotated, so start at its beginning.
   let at = size < offset ? 0 : offset;
@@ -84,7 +101,7 @@ function printNew(context: CliContext, path: string, offset: number): number {
     for (;;) {
       const count = readSync(fd, buffer, 0, buffer.length, at);
       if (count === 0) return at;
-      context.terminal.out(buffer.subarray(0, count));
+      print(buffer.subarray(0, count));
       at += count;
     }
   } finally {

@@ -1,15 +1,8 @@
 import { recognizeAgent } from "../../../pit/conversation/known-agent.ts";
-import { describeDecision } from "../../../pit/death/why.ts";
-import { describeEnd } from "../../../pit/describe.ts";
-import {
-  type ForegroundEnd,
-  openSignalRelay,
-  runInForeground,
-  saveTerminal,
-} from "../../../pit/foreground.ts";
+import { openSignalRelay, runInForeground, saveTerminal } from "../../../pit/foreground.ts";
 import { agentLog } from "../../../pit/paths.ts";
 import type { Environment } from "../../../pit/record/environment.ts";
-import { nextStep, REVIVE_MODES, type ReviveMode } from "../../../pit/record/record.ts";
+import { REVIVE_MODES, type ReviveMode } from "../../../pit/record/record.ts";
 import { findTemplateProblem, splitWords } from "../../../pit/start/resume-command.ts";
 import { agentName } from "../../../pit/start/revive.ts";
 import { startMission } from "../../../pit/start-mission.ts";
@@ -21,6 +14,7 @@ import { usage } from "../../parse.ts";
 import { formatCount } from "../../render/format.ts";
 import { checkConfig } from "../../settings.ts";
 import { readAgentEnvironment } from "./agent-environment.ts";
+import { attachToLives, DEFAULT_DETACH_KEYS, findTerminal, reportEnd } from "./attach-to-lives.ts";
 import { openCliPitContext } from "./open-pit.ts";
 import { refuseInsideLife } from "./refuse-inside-life.ts";
 import { chooseRunPlace, prepareRunPlace } from "./run-place.ts";
@@ -29,8 +23,10 @@ export const command = defineCommand({
   about:
     "Starts an agent in the mission's cell, which is created if needed, or with --here and --in in a directory that is there " +
     "already: that becomes the mission's worktree, is saved with every checkpoint and restored in place, and nothing of ours is " +
-    "written into it. In the foreground the agent uses your terminal, " +
-    "and its exit code is returned; Ctrl-C stops it like lazarus stop, and a revival uses the same terminal. Detached, " +
+    "written into it. In a terminal, the agent gets a terminal of its " +
+    "own and you are attached to it: Ctrl-\\ detaches, and so does closing the window; lazarus attach comes back. Ctrl-C " +
+    "reaches the agent and is a stop if it ends from it. Elsewhere the agent has the command's input and output. The " +
+    "agent's exit code is returned, and a crash is revived in the same place. Detached, " +
     "its output goes to logs/agent.log. A keeper process records how the agent ends, even when no pit is running. The revive mode decides what happens after a crash: yes revives the agent, no " +
     "leaves it, ask waits for lazarus revive, substitute starts another command. The agent's environment has " +
     "LAZARUS_MISSION, LAZARUS_CELL, LAZARUS_EPOCH and LAZARUS_HEARTBEAT (a file), and LAZARUS_SOCKET with " +
@@ -124,6 +120,7 @@ export const command = defineCommand({
       substitute,
       ...(resumeCommand === undefined ? {} : { resume_command: resumeCommand }),
       stall_seconds: options.stall ?? null,
+      terminal: options.detach ? null : findTerminal(context),
     };
     const keeping = describeKept(kept, env);
     const agent = options["no-adapter"] ? undefined : recognizeAgent(pitContext, rest)?.adapter.name;
@@ -135,15 +132,18 @@ export const command = defineCommand({
     const { isInteractive } = context.terminal;
     const { clock } = context.machine;
     using relay = options.detach ? undefined : openSignalRelay(clock, { shared: isInteractive });
-    const restoreTerminal = relay !== undefined && isInteractive ? saveTerminal() : () => {};
+    const isShared = relay !== undefined && spec.terminal === null;
+    const restoreTerminal = isShared && isInteractive ? saveTerminal() : () => {};
     const started = await startMission(pitContext, spec, {
-      foreground: !options.detach,
+      foreground: isShared,
       replace: options.replace,
       environment: kept,
       baseline: !options["no-baseline"],
       adapter: !options["no-adapter"],
     });
     reportBaseline(context, mission, started.baseline);
+    if (relay !== undefined && !isShared)
+      return await attachToLives(context, pitContext, started, relay, { detachKeys: DEFAULT_DETACH_KEYS });
     if (relay !== undefined) {
       const { status, revivedAs } = await runInForeground(pitContext, mission, started, relay, (end) => {
         restoreTerminal();
@@ -169,23 +169,6 @@ export const command = defineCommand({
     return 0;
   },
 });
-
-function reportEnd(context: CliContext, mission: string, { record, problem }: ForegroundEnd): void {
-  if (problem !== undefined) context.warn(`checkpoint failed: ${problem}`);
-  if (record?.end == null || record.life === null) return;
-  if (record.wish === "stopped") {
-    context.say(
-      `${mission} is stopped (${describeEnd(record.end)}); start it again with: lazarus revive ${mission}`,
-    );
-    return;
-  }
-  if (record.end.kind === "departure") return;
-  const saved = record.scene?.checkpoint ? `; crash checkpoint ${record.scene.checkpoint}` : "";
-  context.say(`${mission}: ${describeEnd(record.end)}${saved}`);
-  const decision = describeDecision(record, context.machine.clock.nowMs()) ?? "not handled yet";
-  const next = nextStep(record) === "wait" ? "Ctrl-C stops it" : `see: lazarus why ${mission}`;
-  context.say(`  ${decision}; ${next}`);
-}
 
 /** An agent starts from what is there, so a path that could not be saved exactly is reported, not fatal (INV-6). */
 function reportBaseline(context: CliContext, mission: string, baseline: CheckpointResult | undefined): void {

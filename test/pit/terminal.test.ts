@@ -1,0 +1,338 @@
+// Agents with a terminal of their own: a person types, resizes, detaches, closes the window and comes back, and the agent
+// has a real terminal in every life.
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { LAUNCHER } from "../cli/hermetic.ts";
+import { createPitWorld, type PitWorld } from "./pit-world.ts";
+import { openUserTerminal, type UserTerminal } from "./user-terminal.ts";
+
+const CTRL_C = "\x03";
+const CTRL_BACKSLASH = "\x1c";
+
+let world: PitWorld;
+beforeEach(() => {
+  world = createPitWorld();
+  configure({ backoff_seconds: [0] });
+});
+afterEach(() => world.close());
+
+const configure = (pit: object) => writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit }));
+const open = (...words: string[]) => openUserTerminal(world, words);
+const run = (script: string, ...options: string[]) => open("run", "m1", ...options, "--", "sh", "-c", script);
+/** Says which life it is, then answers each line. */
+const ECHO =
+  'echo "life $LAZARUS_EPOCH $(stty size)"; while read -r line; do echo "got $line"; done; echo end; exit 7';
+/** The process that hosts the terminal: a child of the keeper's helper. */
+function hostOf(mission: string): number {
+  const { helper } = world.life(mission) as unknown as { helper: { pid: number } };
+  const children = readFileSync(`/proc/${helper.pid}/task/${helper.pid}/children`, "latin1");
+  const isHost = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("terminal-host");
+  const [host] = children.split(" ").map(Number).filter(Boolean).filter(isHost);
+  if (host === undefined) throw new Error("there is no terminal host");
+  return host;
+}
+const isRunning = (pid: number) => existsSync(`/proc/${pid}`) && world.processState(pid) !== "Z";
+
+it("shows what is typed and printed, and returns the agent's exit code", async () => {
+  const user = run(ECHO);
+  await user.see(/attached to m1 \(process \d+\); Ctrl-\\ detaches/);
+  await user.see("life 1 24 80");
+  user.type("a word\r");
+  await user.see("got a word");
+  user.type("\x04");
+  await user.see("end");
+  expect(await user.ended).toBe(7);
+  expect(world.record("m1")).toMatchObject({ end: { epoch: 1, exit_code: 7, signal: null } });
+});
+
+it("the agent is the leader of its own terminal, and the keeper is its parent", async () => {
+  const user = run(
+    'tty; ps -o ppid=,sid=,tpgid=,tty= -p $$ | tr -s " "; echo "$$ $LAZARUS_MISSION $TERM"; cat',
+  );
+  const [, tty] = await user.see(/(\/dev\/pts\/\d+)/);
+  const [, parent, session, group, device] = await user.see(/(\d+) (\d+) (\d+) (\S+)/);
+  const { keeper, agent } = world.life("m1");
+  await user.see(`${agent.pid} m1 xterm-256color`);
+  expect(Number(parent)).toBe(keeper.pid);
+  expect(Number(session)).toBe(agent.pid);
+  expect(Number(group)).toBe(agent.pid);
+  expect(`/dev/${device}`).toBe(tty);
+  const socket = statSync(join(world.home, "run", "agents", "m1", "terminal.sock"));
+  expect(socket.mode & 0o777).toBe(0o600);
+  // What hosts the terminal is not part of the life.
+  expect(world.run(["status", "m1"]).exit).toBe(0);
+  expect(isRunning(hostOf("m1"))).toBe(true);
+});
+
+it("passes on a new size, and the next life has it", async () => {
+  const user = run(
+    'echo "life $LAZARUS_EPOCH"; trap "stty size" WINCH; stty size; while :; do read -r line || :; done',
+    "--revive",
+    "yes",
+  );
+  await user.see("24 80");
+  user.resize(111, 33);
+  await user.see("33 111");
+  process.kill(world.life("m1").agent.pid, "SIGKILL");
+  await user.see("m1: killed by SIGKILL");
+  await user.see(/attached to life 2 of m1 \(process \d+\)/);
+  await user.see("life 2");
+  await user.see("33 111");
+});
+
+describe.each([
+  ["with a pit", true],
+  ["without a pit", false],
+])("%s", (_, withPit) => {
+  it("a killed agent is revived with a terminal, and the user stays attached", async () => {
+    if (withPit) await world.openPit();
+    const user = run(ECHO, "--revive", "yes");
+    await user.see("life 1 24 80");
+    process.kill(world.life("m1").agent.pid, "SIGKILL");
+    await user.see("m1: killed by SIGKILL");
+    await user.see("life 2 24 80");
+    user.type("again\r");
+    await user.see("got again");
+    user.type(CTRL_C);
+    expect(await user.ended).toBe(130);
+  });
+
+  it("Ctrl-C at a program that dies from it is a stop", async () => {
+    if (withPit) await world.openPit();
+    const user = run("echo begun; exec sleep 600", "--revive", "yes");
+    await user.see("begun");
+    user.type(CTRL_C);
+    await user.see("m1 is stopped (killed by SIGINT); start it again with: lazarus revive m1");
+    expect(await user.ended).toBe(130);
+    expect(world.state("m1")).toBe("stopped");
+    expect(world.record("m1")).toMatchObject({ wish: "stopped", life: { epoch: 1 } });
+  });
+
+  it("a killed terminal host ends the life, which is revived", async () => {
+    if (withPit) await world.openPit();
+    const user = run(ECHO, "--revive", "yes");
+    await user.see("life 1 24 80");
+    process.kill(hostOf("m1"), "SIGKILL");
+    await user.see("m1: killed by SIGHUP");
+    await user.see("life 2 24 80");
+    user.type("again\r");
+    await user.see("got again");
+  });
+});
+
+it("an agent that ignores SIGHUP does not live on without its terminal", async () => {
+  writeFileSync(
+    join(world.home, "config.json"),
+    JSON.stringify({ heartbeat_interval_seconds: 1, pit: { backoff_seconds: [0] } }),
+  );
+  const user = run(
+    'trap "" HUP TERM; echo "life $LAZARUS_EPOCH"; while :; do sleep 1; done',
+    "--revive",
+    "yes",
+  );
+  await user.see("life 1");
+  process.kill(hostOf("m1"), "SIGKILL");
+  await user.see("life 2");
+});
+
+it("Ctrl-C is a key of the agent, and a crash later is none of it", async () => {
+  const user = run('trap "echo interrupted" INT; echo begun; while :; do sleep 0.1; done', "--revive", "yes");
+  await user.see("begun");
+  user.type(CTRL_C);
+  await user.see("interrupted");
+  process.kill(world.life("m1").agent.pid, "SIGKILL");
+  await user.see("attached to life 2");
+  await user.see("begun");
+});
+
+it("Ctrl-C during the backoff is a stop", async () => {
+  configure({ backoff_seconds: [600] });
+  const user = run("exit 3", "--revive", "yes");
+  await user.see("Ctrl-C stops it");
+  user.type(CTRL_C);
+  expect(await user.ended).toBe(3);
+  expect(world.state("m1")).toBe("stopped");
+});
+
+it("the detach key leaves the agent running, and attach comes back to the screen and the keyboard", async () => {
+  const user = run(ECHO);
+  await user.see("life 1 24 80");
+  user.type("first\r");
+  await user.see("got first");
+  user.type(CTRL_BACKSLASH);
+  await user.see("detached from m1, which keeps running; come back with: lazarus attach m1");
+  await user.see("no pit is running, so a crash is handled only after one is started: lazarus pit");
+  expect(await user.ended).toBe(0);
+  expect(world.state("m1")).toBe("running");
+  const again = open("attach", "m1");
+  await again.see("attached to m1");
+  await again.see("got first");
+  again.type("second\r");
+  await again.see("got second");
+  again.type("\x04");
+  expect(await again.ended).toBe(7);
+});
+
+it("other detach keys can be chosen, and what only begins them is typed", async () => {
+  const user = run(ECHO);
+  await user.see("life 1");
+  user.type(CTRL_BACKSLASH);
+  await user.ended;
+  const again = open("attach", "m1", "--detach-keys", "ctrl-p,ctrl-q");
+  await again.see("Ctrl-P Ctrl-Q detaches");
+  again.type("\x10x\r");
+  await again.see(/got \x10x/);
+  again.type("\x10");
+  again.type("\x11");
+  await again.see("detached from m1");
+  expect(await again.ended).toBe(0);
+  expect(world.run(["attach", "m1", "--detach-keys", "ctrl-"]).exit).toBe(2);
+});
+
+it("closing the terminal ends nothing", async () => {
+  const user = run(ECHO);
+  await user.see("life 1");
+  const { agent } = world.life("m1");
+  user.close();
+  await user.ended;
+  expect(isRunning(agent.pid)).toBe(true);
+  const again = open("attach", "m1");
+  await again.see("life 1");
+  again.type("still here\r");
+  await again.see("got still here");
+});
+
+it("after the terminal is closed, a pit revives the agent, and its new terminal has the same size", async () => {
+  await world.openPit();
+  const user = run(ECHO, "--revive", "yes");
+  await user.see("life 1");
+  user.close();
+  await user.ended;
+  process.kill(world.life("m1").agent.pid, "SIGKILL");
+  await world.until("its second life", () => world.life("m1").epoch === 2);
+  const again = open("attach", "m1");
+  await again.see("life 2 24 80");
+  again.type("hello\r");
+  await again.see("got hello");
+});
+
+it("without a pit, attach takes over: it revives an agent that died in the meantime", async () => {
+  const user = run(ECHO, "--revive", "yes");
+  await user.see("life 1");
+  user.close();
+  await user.ended;
+  const { keeper, agent } = world.life("m1");
+  process.kill(agent.pid, "SIGKILL");
+  await world.until("the end of its keeper", () => !isRunning(keeper.pid));
+  const again = open("attach", "m1");
+  await again.see("m1: killed by SIGKILL");
+  await again.see("life 2 24 80");
+  again.type("hello\r");
+  await again.see("got hello");
+});
+
+it("a killed pit changes nothing for the one at the terminal", async () => {
+  const pit = await world.openPit();
+  const user = run(ECHO, "--revive", "yes");
+  await user.see("life 1");
+  pit.kill("SIGKILL");
+  user.type("on\r");
+  await user.see("got on");
+  process.kill(world.life("m1").agent.pid, "SIGKILL");
+  await user.see("life 2 24 80");
+});
+
+it("two can attach: both see and type, and the size is that of the terminal used last", async () => {
+  const first = run('trap "stty size" WINCH; while :; do read -r line && echo "got $line"; done');
+  await first.see("attached to m1");
+  const second = openUserTerminal(world, ["attach", "m1"], { columns: 60, rows: 20 });
+  await second.see("attached to m1");
+  await first.see("20 60");
+  second.type("from the second\r");
+  await first.see("got from the second");
+  await second.see("got from the second");
+  first.type("from the first\r");
+  await second.see("got from the first");
+  await first.see("24 80");
+  first.type(CTRL_BACKSLASH);
+  await first.ended;
+  await second.see("20 60");
+});
+
+it("a read-only viewer sees everything and changes nothing", async () => {
+  const user = run('trap "stty size" WINCH; while :; do read -r line && echo "got $line"; done');
+  await user.see("attached to m1");
+  const watcher = openUserTerminal(world, ["attach", "m1", "--read-only"], { columns: 60, rows: 20 });
+  await watcher.see("read-only");
+  watcher.type("ignored\r");
+  user.type("counts\r");
+  await watcher.see("got counts");
+  watcher.type(CTRL_BACKSLASH);
+  expect(await watcher.ended).toBe(0);
+  expect(watcher.output + user.output).not.toMatch(/got ignored|20 60/);
+});
+
+it("without a keyboard, attach prints the output", async () => {
+  const user = run(ECHO);
+  await user.see("life 1");
+  const piped = spawn(process.execPath, [LAUNCHER, "attach", "m1"], { cwd: world.cwd, env: world.env });
+  let text = "";
+  piped.stdout.on("data", (chunk) => {
+    text += chunk;
+  });
+  const closed = new Promise((resolve) => piped.once("close", resolve));
+  await world.until("the screen", () => text.includes("life 1 24 80"));
+  user.type("more\r");
+  await world.until("its output", () => text.includes("got more"));
+  user.type("\x04");
+  expect(await closed).toBe(7);
+});
+
+it("the last output is there after the agent has exited, as text in the log too", async () => {
+  const user = run('printf "\\033[31mred\\033[0m\\r\\n"; printf "10%%\\r20%%\\r\\ndone\\n"; exit 4');
+  expect(await user.ended).toBe(4);
+  const again = open("attach", "m1");
+  await again.see(/red\r\n20%\r\ndone\r\n/);
+  await again.see("m1 is not running");
+  expect(await again.ended).toBe(4);
+  expect(world.run(["logs", "m1"]).stdout).toBe("red\n20%\ndone\n");
+});
+
+describe("the user's own terminal is restored", () => {
+  const shell = (words: string) =>
+    openUserTerminal(
+      world,
+      [
+        "-c",
+        `stty -a | grep -o -e "-*icanon"; ${words}; stty -a | grep -o -e "-*icanon"; echo over; sleep 600`,
+      ],
+      {
+        program: "/bin/sh",
+      },
+    );
+  const screen = String.raw`printf "\033[?1049h\033[?1000h\033[?2004h\033[?25l"; echo full; sleep 600`;
+
+  async function leaves(user: UserTerminal): Promise<void> {
+    await user.see(/\n?icanon/);
+    const [, reset] = await user.see(/full([\s\S]*)over/);
+    expect(reset).toMatch(/(?<!-)icanon/);
+    for (const code of ["\x1b[?1049l", "\x1b[?1000l", "\x1b[?2004l", "\x1b[?25h"])
+      expect(reset).toContain(code);
+  }
+
+  it("after detaching from a full-screen program", async () => {
+    const user = shell(`lazarus run m1 -- sh -c '${screen}'`);
+    await world.until("the program", () => user.output.includes("full"));
+    user.type(CTRL_BACKSLASH);
+    await leaves(user);
+  });
+
+  it("after the program was killed", async () => {
+    const user = shell(`lazarus run m1 -- sh -c '${screen}'`);
+    await world.until("the program", () => user.output.includes("full"));
+    process.kill(world.life("m1").agent.pid, "SIGKILL");
+    await leaves(user);
+  });
+});
