@@ -68,8 +68,8 @@ export function readPosition(adapter: Adapter, place: Place, session: string): P
       : (reader.head(file.path, Number.MAX_SAFE_INTEGER) ?? ""),
   }));
   if (files.length === 0 && adapter.filesAreUnknown) return adapter.transcript.position([]);
-  // A database exists before the session is in it.
-  if (files.every(isDatabase) && texts.every(({ text }) => text === "")) return null;
+  // A database exists before the session is in it, and a file before its first line.
+  if (texts.every(({ text }) => text === "")) return null;
   return adapter.transcript.position(texts);
 }
 

@@ -1,0 +1,236 @@
+// Revival of agent CLIs, with a fake one per adapter: after a death the conversation goes on where it stopped, and nothing is
+// done twice. Most faults are the same for every agent and are tried with one.
+import { spawn } from "node:child_process";
+import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readSession } from "../../src/agents/session.ts";
+import { openHistory } from "../../src/effects/history.ts";
+import { unknownEffects } from "../../src/effects/notes.ts";
+import { reviveMission } from "../../src/pit/actions.ts";
+import { systemMachine } from "../../src/platform/machine.ts";
+import { end } from "../pit/pit-world.ts";
+import { type Book, createRevivalWorld, type RevivalWorld, recordedPid } from "./revival-world.ts";
+
+const AGENTS = readdirSync(new URL("fake/profiles", import.meta.url)).map((name) => name.replace(".ts", ""));
+const ONCE = { 1: 1, 2: 1, 3: 1, 4: 1 };
+
+let world: RevivalWorld;
+beforeAll(() => {
+  world = createRevivalWorld({ pit: { effects: ["publish-it"], max_revivals_per_hour: 20 } });
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+const sessionOf = ({ cell }: Book) => readSession(cell)?.session ?? null;
+
+/** Starts a book and kills it where FAKE_PAUSE says. */
+async function killAt(place: string, agent: string, mission: string, env: Record<string, string> = {}) {
+  const book = world.book(agent, mission, { FAKE_PAUSE: place, ...env });
+  await book.start();
+  end(await book.paused());
+  const record = await book.ended();
+  return { book, record };
+}
+
+describe.each(AGENTS)("%s", (agent) => {
+  it("continues after a kill between an effect and its result, and repeats nothing", async () => {
+    const { book } = await killAt("3:effect", agent, `${agent}-effect`);
+    const before = sessionOf(book);
+    expect(before).not.toBeNull();
+    await book.revive();
+    expect(await book.finish()).toMatchObject({ end: { kind: "departure" }, decision: { action: "rest" } });
+    expect(book.effects()).toEqual(ONCE);
+    expect(sessionOf(book)).toBe(before);
+    expect(book.asked()).toEqual(["1", "2", "3", "3", "4", "done"]);
+    expect(book.why()).toContain(`resumed the conversation of ${agent} at turn`);
+  });
+
+  it("continues after its recorded process alone was killed while the model was thinking", async () => {
+    const book = world.book(agent, `${agent}-thinking`, { FAKE_PAUSE: "3:response" });
+    await book.start();
+    await book.paused();
+    end(recordedPid(world, book.mission));
+    expect(await book.ended()).toMatchObject({ end: { open_calls: [] } });
+    await book.revive();
+    expect((await book.finish()).end).toMatchObject({ kind: "departure" });
+    expect(book.effects()).toEqual(ONCE);
+    expect(book.asked()).toEqual(["1", "2", "3", "3", "4", "done"]);
+  });
+
+  it("has not finished when SIGTERM ended it, whatever its exit code is", async () => {
+    const book = world.book(agent, `${agent}-term`, { FAKE_PAUSE: "2:response" });
+    await book.start();
+    process.kill(await book.paused(), "SIGTERM");
+    expect(await book.ended()).toMatchObject({ end: { kind: "crash" }, decision: { action: "revive" } });
+  });
+});
+
+describe("a note", () => {
+  it("names the call that was cut off, which is in the effect history and in why", async () => {
+    const { book, record } = await killAt("2:effect", "claude", "cut-off");
+    expect(record.end?.open_calls).toMatchObject([{ tool: "Bash", marked: false, outcome: null }]);
+    const unknown = unknownEffects(openHistory(systemMachine, book.cell).read());
+    expect(unknown).toMatchObject([{ source: "call", where: "claude", name: "Bash", state: "unknown" }]);
+    expect(book.why()).toContain("cut off: 1. Bash: echo 2 >>");
+    await book.revive();
+    await book.finish();
+    expect(book.lastPrompt()).toContain("The life before it: killed by SIGKILL at ");
+    expect(book.lastPrompt()).toMatch(/A call of "Bash" was running when that life ended\..*\n {4}echo 2 >>/);
+    expect(readFileSync(join(book.cell, "artifacts/handoff.md"), "utf8")).toContain('agent claude, "Bash"');
+  });
+
+  it("starts the conversation over when the agent was killed before it wrote any", async () => {
+    const book = world.book("claude", "first-second", { FAKE_PAUSE: "1:response" });
+    await book.start();
+    await book.paused();
+    end(recordedPid(world, book.mission));
+    const first = sessionOf(book)!;
+    rmSync(transcriptOf(book));
+    await book.ended();
+    await book.revive();
+    await book.finish();
+    expect(sessionOf(book)).not.toBe(first);
+    expect(book.why()).toMatch(/started over with a new conversation of claude: there is no transcript/);
+    expect(book.lastPrompt()).toMatch(/^\[Lazarus\][\s\S]*could not be continued[\s\S]*\n\nWrite the book$/);
+    expect(book.effects()).toEqual(ONCE);
+  });
+});
+
+function transcriptOf(book: Book): string {
+  const project = join(world.user, ".claude/projects");
+  const names = readdirSync(project, { recursive: true, encoding: "utf8" });
+  return join(project, names.find((name) => name.endsWith(`${sessionOf(book)}.jsonl`))!);
+}
+
+describe("a failure of the provider", () => {
+  it("529: is retried without being counted, without stepping back, for as long as it takes", async () => {
+    const book = world.book("claude", "overload", { FAKE_FAIL: "529*4@3" });
+    await book.start();
+    const waits: number[] = [];
+    for (let lives = 1; lives <= 4; lives += 1) {
+      const { end: ended, decision, attempt, deaths } = await book.ended();
+      expect(ended).toMatchObject({ class: "overload", evidence: [{ kind: "overload" }] });
+      expect(decision).toMatchObject({ action: "revive", step_back_to: null });
+      expect({ attempt, deaths }).toEqual({ attempt: 0, deaths: [] });
+      waits.push(decision!.at_ms! - decision!.decided_ms);
+      await book.revive();
+    }
+    expect(await book.ended()).toMatchObject({ end: { kind: "departure" }, revivals_ms: [] });
+    expect(waits.map((ms) => Math.round(ms / 10_000) >= 1 && ms <= 300_000)).toEqual(waits.map(() => true));
+    expect(book.effects()).toEqual(ONCE);
+    // One request per life until it works: the conversation goes on, nothing is asked twice.
+    expect(book.asked()).toEqual(["1", "2", "3", "3", "3", "3", "3", "4", "done"]);
+  });
+
+  it("429 without a reset time: waits a quarter of an hour", async () => {
+    const book = world.book("claude", "quota", { FAKE_FAIL: "429*1@2" });
+    await book.start();
+    const { end: ended, decision } = await book.ended();
+    expect(ended).toMatchObject({ class: "quota", quota_reset_ms: expect.any(Number) });
+    expect(decision!.at_ms! - decision!.decided_ms).toBeGreaterThan(14 * 60_000);
+    await book.revive();
+    expect((await book.finish()).end?.kind).toBe("departure");
+    expect(book.asked()).toEqual(["1", "2", "2", "3", "4", "done"]);
+  });
+
+  it.each([
+    ["401", "auth", { FAKE_FAIL: "401*1@2" }],
+    ["no key", "auth", { ANTHROPIC_API_KEY: "" }],
+    ["context too long", "permanent", { FAKE_FAIL: "400*1@2" }],
+  ])("%s: asks, and pays for nothing", async (name, failure, env) => {
+    const book = world.book("claude", name.replaceAll(" ", "-"), env);
+    await book.start();
+    expect(await book.ended()).toMatchObject({ end: { class: failure }, decision: { action: "ask" } });
+    const asked = book.asked();
+    expect((await book.finish()).decision?.action).toBe("ask");
+    expect(book.asked()).toEqual(asked);
+  });
+});
+
+describe("a session", () => {
+  it("that the CLI does not know is replaced once, and then the usual limits apply", async () => {
+    const { book } = await killAt("2:file", "claude", "unknown");
+    const real = readFileSync(join(world.bin, "claude"), "utf8").split("\n")[1];
+    const own = join(world.directory, "forgetful");
+    const refusal = 'echo "No conversation found with session ID: x" >&2; exit 1';
+    world.install(own, "claude", `case "$*" in *--resume*) ${refusal};; esac\n${real}`);
+    const path = join(own, "claude");
+    const before = sessionOf(book);
+    await book.start({ replace: true, command: [path, "-p", "Write the book", "--resume", before!] });
+    const { end: ended } = await book.ended();
+    // The user's own --resume: no life was told to resume by us yet.
+    expect(ended).toMatchObject({ kind: "crash", exit_code: 1 });
+    await book.revive();
+    expect((await book.ended()).end?.evidence).toMatchObject([{ kind: "unknown-session" }]);
+    await book.revive();
+    expect((await book.finish()).end?.kind).toBe("departure");
+    expect(sessionOf(book)).not.toBe(before);
+    expect(book.why()).toContain(`started over with a new conversation of claude: claude does not know`);
+  });
+
+  it("is not resumed while another process has it, which is named by its pid", async () => {
+    const { book } = await killAt("2:call", "claude", "in-use");
+    const own = join(world.directory, "sleeper");
+    world.install(own, "claude", "exec 3<&0; read line <&3");
+    const other = spawn(join(own, "claude"), ["--resume", sessionOf(book)!], {
+      stdio: ["pipe", "ignore", "ignore"],
+    });
+    try {
+      await new Promise((resolve) => other.once("spawn", resolve));
+      world.forward(60_000);
+      const { decision } = await book.ended();
+      expect(decision).toMatchObject({ action: "ask" });
+      expect(decision!.reason).toContain(`is in use by process ${other.pid} (`);
+      const second = world.book("claude", "in-use-2");
+      const command = ["claude", "-p", "go on", "--resume", sessionOf(book)!];
+      await expect(second.start({ command })).rejects.toMatchObject({ code: "SESSION_IN_USE" });
+    } finally {
+      other.kill("SIGKILL");
+    }
+    await reviveMission(world.context, book.mission);
+    await book.finish();
+    expect(book.effects()).toEqual(ONCE);
+  });
+
+  it("belongs to one mission", async () => {
+    const { book } = await killAt("2:call", "claude", "owner");
+    const thief = world.book("claude", "thief");
+    const command = ["claude", "-p", "go on", "--resume", sessionOf(book)!];
+    await expect(thief.start({ command })).rejects.toThrow("is in use by mission owner");
+  });
+});
+
+describe("a transcript", () => {
+  it("whose last line is cut off, with a damaged line and lines of a newer version, is resumed", async () => {
+    const { book } = await killAt("3:file", "claude", "damaged");
+    const path = transcriptOf(book);
+    const lines = readFileSync(path, "utf8").trimEnd().split("\n");
+    lines.splice(2, 0, "\0\0 not json", '{"type":"quantum-state","version":"9.0.0"}');
+    writeFileSync(path, lines.join("\n"));
+    truncateSync(path, Buffer.byteLength(lines.join("\n")) - 20);
+    await book.revive();
+    expect((await book.finish()).end?.kind).toBe("departure");
+    expect(book.effects()).toEqual(ONCE);
+    expect(book.lastPrompt()).toContain("1 lines of the transcript are damaged");
+  });
+
+  it("that was deleted is put back from its copy in the cell", async () => {
+    const { book } = await killAt("3:file", "claude", "deleted");
+    rmSync(transcriptOf(book));
+    await book.revive();
+    await book.finish();
+    expect(book.why()).toContain("resumed the conversation");
+    expect(book.effects()).toEqual(ONCE);
+  });
+});
+
+it("a call that the user's rules name asks, and its answer reaches the model", async () => {
+  const { book, record } = await killAt("2:effect", "claude", "publish", { FAKE_OUTBOX: "publish-it" });
+  expect(record).toMatchObject({ end: { open_calls: [{ marked: true }] }, decision: { action: "ask" } });
+  expect(book.why()).toContain("lazarus revive publish --call not-done");
+  await expect(reviveMission(world.context, book.mission)).rejects.toMatchObject({ code: "CALL_UNANSWERED" });
+  await reviveMission(world.context, book.mission, { calls: [{ index: null, outcome: "done" }] });
+  await book.finish();
+  expect(book.lastPrompt()).toContain("the user says that it took effect: do not repeat it");
+  expect(unknownEffects(openHistory(systemMachine, book.cell).read())).toEqual([]);
+});
