@@ -29,14 +29,18 @@ export function sessionFile(cellRoot: string): string {
 /** Undefined when there is none, or none that can be read. */
 export function readSession(cellRoot: string): Session | undefined {
   const reading = readJsonFile(sessionFile(cellRoot));
-  if (!reading.ok || reading.value.format !== 1) return undefined;
-  const { adapter, session, since_epoch: epoch, since_ms: sinceMs } = reading.value;
+  return reading.ok ? parseSession(reading.value) : undefined;
+}
+
+export function parseSession(value: Readonly<Record<string, unknown>>): Session | undefined {
+  const { format, adapter, session, since_epoch: epoch, since_ms: sinceMs } = value;
   const isValid =
+    format === 1 &&
     typeof adapter === "string" &&
     (session === null || typeof session === "string") &&
     Number.isSafeInteger(epoch) &&
     Number.isFinite(sinceMs);
-  return isValid ? (reading.value as unknown as Session) : undefined;
+  return isValid ? (value as unknown as Session) : undefined;
 }
 
 /** Durable. The agent may have replaced the directory by a link: nothing is written outside the cell. */

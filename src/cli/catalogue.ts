@@ -177,6 +177,11 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
     summary: "search the text of files in all checkpoints",
     load: () => import("./commands/inspect/grep.ts"),
   },
+  conversation: {
+    group: "checkpoints",
+    summary: "print what an agent and its model said",
+    load: () => import("./commands/checkpoints/conversation.ts"),
+  },
   restore: {
     group: "checkpoints",
     summary: "restore a cell to a checkpoint",

@@ -42,6 +42,8 @@ export interface ActionRequest {
   readonly checkpoint?: string | undefined;
   /** For `restore`: only these paths of the cell. */
   readonly paths?: readonly string[] | undefined;
+  /** For `restore`: only the files, or only the conversation. */
+  readonly part?: "files" | "conversation" | undefined;
   /** For `restore`: stop a live agent first and revive it afterwards. */
   readonly stop?: boolean | undefined;
 }

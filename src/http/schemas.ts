@@ -143,6 +143,7 @@ export const actionRequest = named(
     without_checkpoint: z.boolean().optional(),
     checkpoint: plainText(200).optional(),
     paths: z.array(plainText(4096)).max(1000).optional(),
+    part: z.enum(["files", "conversation"]).optional(),
     stop: z.boolean().optional(),
   }),
 );

@@ -5,6 +5,7 @@ import type { MissionId } from "../cell/mission-id.ts";
 import type { Lock } from "../platform/lock.ts";
 import { type RestoreResult, restoreCell } from "../snapshot/operations/restore.ts";
 import { findTarget } from "../snapshot/operations/restore-target.ts";
+import type { Part } from "../snapshot/restore/scope.ts";
 import type { PitContext } from "./context.ts";
 import { approveRevival, type MissionRecord } from "./record/record.ts";
 import { readRecord, writeRecord } from "./record/store.ts";
@@ -71,18 +72,20 @@ export interface RestoreRequest {
   /** Id, prefix of an id, `latest`, or a time; default `latest`. */
   readonly checkpoint?: string | undefined;
   readonly paths?: readonly string[] | undefined;
+  /** Only the files, or only the conversation; default: both. */
+  readonly part?: Part | undefined;
   readonly stop?: boolean | undefined;
 }
 
 export async function restoreMission(
   context: PitContext,
   mission: MissionId,
-  { checkpoint: text, paths = [], stop = false }: RestoreRequest = {},
+  { checkpoint: text, paths = [], part, stop = false }: RestoreRequest = {},
 ): Promise<RestoreResult> {
   const missionContext = context.openMission(mission);
   // Before anything is stopped: afterwards, the checkpoint of the stop is the latest.
   const checkpoint = stop ? findTarget(missionContext, text).id : text;
   const restore = (heldLock?: Lock) =>
-    restoreCell(missionContext, { checkpoint, paths, ...(heldLock && { heldLock }) });
+    restoreCell(missionContext, { checkpoint, paths, part, ...(heldLock && { heldLock }) });
   return stop ? (await restoreStopped(context, mission, restore)).result : restore();
 }

@@ -26,6 +26,7 @@ const ELSEWHERE = new Set([
   "snapshot.restore.rebuilt",
   "snapshot.restore.rebuild-marked",
   "snapshot.restore.undo-forgotten",
+  "snapshot.restore.rebuilt-conversation",
   "snapshot.restore.put-back",
   "snapshot.restore.set-aside",
   "snapshot.restore.copied-across",
@@ -231,6 +232,7 @@ describe.concurrent("a restore of a missing cell killed with SIGKILL", () => {
     "snapshot.restore.rebuilt",
     "snapshot.restore.rebuild-marked",
     "snapshot.restore.undo-forgotten",
+    "snapshot.restore.rebuilt-conversation",
     "snapshot.restore.put-back",
     ...withPrefix("snapshot.restore.to-"),
   ]) {

@@ -162,7 +162,7 @@ function putFileBack(
   const isSame = stat?.isFile() && stat.size === bytes.length && readFileSync(path).equals(bytes);
   if (!isSame) {
     if (stat !== undefined && !isInCheckpoint(cell, open, { name: file.name, path: file.path }, saved))
-      moveAside(cell, file, path, saved.id, problems);
+      moveAside(cell, { name: join(open.adapter.name, file.name), path }, saved.id, problems);
     makeDirectory(disk, dirname(path));
     requireOwn(open, file.path);
     // Transactions of the newer database must not be applied to the older one.
@@ -206,7 +206,7 @@ function removeOrMove(
   const path = requireOwn(open, file.path);
   if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return;
   if (isInCheckpoint(cell, open, file, saved)) removeFile(cell.machine.disk, path);
-  else moveAside(cell, file, path, saved.id, problems);
+  else moveAside(cell, { name: join(open.adapter.name, file.name), path }, saved.id, problems);
   crashPoint("agents.conversation.file-removed");
 }
 
@@ -230,8 +230,7 @@ function isInCheckpoint(
 
 function moveAside(
   { machine }: ConversationCell,
-  { name }: OwnFile | CopiedFile,
-  path: string,
+  { name, path }: OwnFile,
   id: string,
   problems: Problem[],
 ): void {

@@ -71,7 +71,11 @@ function putIfChanged(disk: Disk, copy: string, bytes: Buffer): void {
 }
 
 export function markDatabase(path: string): string {
-  return ["", "-wal", "-journal"].map((suffix) => markFile(path + suffix)).join(" ");
+  // SQLite makes an empty log when it reads.
+  const hasContent = (file: string) => (lstatSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0;
+  return ["", "-wal", "-journal"]
+    .map((suffix) => (hasContent(path + suffix) ? markFile(path + suffix) : "-"))
+    .join(" ");
 }
 
 export function markFile(path: string): string {

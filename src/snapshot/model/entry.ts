@@ -137,4 +137,6 @@ export interface CheckpointRef {
   readonly beforeRestoreOf: string | null;
   /** With `beforeRestoreOf`: the paths that the restore was limited to. Absent when it covered the whole cell. */
   readonly restoredPaths?: readonly string[];
+  /** With `beforeRestoreOf`: the conversation was left alone. */
+  readonly restoredPart?: "files";
 }

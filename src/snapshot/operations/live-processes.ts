@@ -49,7 +49,12 @@ export function refuseLiveRuns({ machine, cellRoot, mission }: MissionContext, s
 }
 
 /** Before the journal is written: nothing in the cell has changed yet. */
-export function refuseOpenFiles({ tree, cellRoot, mission }: MissionContext, plan: RestorePlan): void {
+export function refuseOpenFiles(
+  { tree, cellRoot, mission }: MissionContext,
+  plan: RestorePlan,
+  conversation: readonly string[],
+): void {
+  refuseOpenConversation(mission, conversation);
   const devices = [cellRoot, ...outsidePaths(tree)].map(
     (path) => lstatSync(path, { throwIfNoEntry: false })?.dev,
   );
@@ -69,6 +74,27 @@ export function refuseOpenFiles({ tree, cellRoot, mission }: MissionContext, pla
       `process ${holder.pid} (${holder.program}) has ${JSON.stringify(path)} of ${mission} open for writing, so nothing was restored`,
       {
         hint: `end it (ps -p ${holder.pid} -f), then run the same command again; lazarus restore ${mission} --to DIR leaves the cell alone`,
+        details: { path, pid: holder.pid },
+      },
+    );
+  }
+}
+
+/** The agent's own files of its session, which a process that Lazarus did not start may be writing. */
+function refuseOpenConversation(mission: string, files: readonly string[]): void {
+  const stats = files.flatMap((path) => {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    return stat === undefined ? [] : [{ path, stat }];
+  });
+  const open = findFilesOpenForWriting(new Set(stats.map(({ stat }) => stat.dev)));
+  for (const { path, stat } of stats) {
+    const holder = open.get(fileIdentity(stat));
+    if (holder === undefined) continue;
+    throw new LazarusError(
+      "CELL_IN_USE",
+      `process ${holder.pid} (${holder.program}) is writing the conversation of ${mission} (${path}), so nothing was restored`,
+      {
+        hint: `end it (ps -p ${holder.pid} -f), then run the same command again; lazarus restore ${mission} --files-only leaves the conversation alone`,
         details: { path, pid: holder.pid },
       },
     );

@@ -4,11 +4,12 @@
 // durable. A missing cell is built next to its final path and renamed.
 import { existsSync, renameSync } from "node:fs";
 import { dirname, join } from "node:path";
+import type { ConversationPosition } from "../../agents/conversation/cell.ts";
 import { lockSettledMission } from "../../cell/mission-lock.ts";
 import type { EffectNote } from "../../effects/notes.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory } from "../../platform/durable.ts";
-import { asLazarusError, LazarusError } from "../../platform/errors.ts";
+import { asLazarusError } from "../../platform/errors.ts";
 import type { Lock } from "../../platform/lock.ts";
 import { type CaptureResult, capture } from "../capture/capture.ts";
 import { adoptCopies } from "../git/outside-adopt.ts";
@@ -16,19 +17,24 @@ import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { OWN_NAMES } from "../model/paths.ts";
 import { createMatcher } from "../path-patterns.ts";
-import { withGoodCheckpointHint } from "../restore/damage-hint.ts";
+import { planPutBack, putBackWithoutSafety } from "../restore/conversation.ts";
+import { withCellUntouchedHint, withGoodCheckpointHint } from "../restore/damage-hint.ts";
 import { doneSinceCheckpoint, effectsPosition, markRestore } from "../restore/effects.ts";
 import { fillDirectory, prepareDirectory } from "../restore/fill-directory.ts";
 import { writeJournal } from "../restore/journal.ts";
 import { detectCapabilities } from "../restore/make-path.ts";
 import { type Changes, isEmptyPlan, type PlanOptions, planRestore } from "../restore/plan.ts";
-import {
-  describePositionChanges,
-  type FreshHeartbeat,
-  findFreshHeartbeat,
-} from "../restore/position-changes.ts";
+import { describeMoves, type FreshHeartbeat, findFreshHeartbeat } from "../restore/position-changes.ts";
 import { applyJournal, beginRestore, type Restored } from "../restore/roll-forward.ts";
-import { createScope, requireKnown, type Scope } from "../restore/scope.ts";
+import {
+  coversConversation,
+  createScope,
+  FILES_ONLY,
+  type Part,
+  pathsOf,
+  requireKnown,
+  type Scope,
+} from "../restore/scope.ts";
 import { findSplitLinks, skippedPaths } from "../restore/shortfalls.ts";
 import {
   createTableReader,
@@ -55,6 +61,8 @@ export interface RestoreOptions {
   readonly checkpoint?: string | undefined;
   /** Only these paths and everything below them. */
   readonly paths?: readonly string[];
+  /** Only the files, or only the conversation; default: both. */
+  readonly part?: Part | undefined;
   readonly signal?: AbortSignal | undefined;
   /** For the event log: who asked for the restore, if not a user. */
   readonly by?: string;
@@ -76,6 +84,8 @@ export interface RestoreResult {
   readonly notSaved: readonly Flaw[];
   /** How the positions of flows and runs change, one sentence each. */
   readonly moves: readonly string[];
+  /** How far the conversation is in the restored checkpoint; null without one. */
+  readonly conversation: ConversationPosition | null;
   /** What the mission did to the outside world after the checkpoint: it is not undone. */
   readonly doneSince: readonly EffectNote[];
   /** Set when an agent may be running in the cell. */
@@ -85,18 +95,23 @@ export interface RestoreResult {
 }
 
 /** Restores a cell to a checkpoint, after taking a safety checkpoint. */
-export function restoreCell(context: MissionContext, options: RestoreOptions): Promise<RestoreResult> {
-  const choose = () => ({ target: findTarget(context, options.checkpoint), paths: options.paths ?? [] });
-  return restoreTarget(context, choose, { ...options, kind: "restore" });
+export async function restoreCell(context: MissionContext, options: RestoreOptions): Promise<RestoreResult> {
+  const { part } = options;
+  const paths = pathsOf(part, options.paths ?? []);
+  const choose = () => ({ target: findTarget(context, options.checkpoint), paths, part });
+  return await restoreTarget(context, choose, { ...options, kind: "restore" });
 }
 
 /** What to restore, and which part of it; no paths for the whole cell. */
 interface Choice {
   readonly target: CheckpointRef;
   readonly paths: readonly string[];
+  readonly part: Part | undefined;
 }
 
-type TargetOptions = Omit<RestoreOptions, "checkpoint" | "paths"> & { readonly kind: "restore" | "undo" };
+type TargetOptions = Omit<RestoreOptions, "checkpoint" | "paths" | "part"> & {
+  readonly kind: "restore" | "undo";
+};
 
 /** `choose` is called under the lock, after an interrupted restore was finished. */
 export async function restoreTarget(
@@ -112,8 +127,8 @@ export async function restoreTarget(
   );
   const context = { ...given, ...adoptEmptyWorktree(given) };
   recoverEffects(context);
-  const { target, paths } = choose();
-  const scope = createScope(paths, context.tree);
+  const { target, paths, part } = choose();
+  const scope = createScope(paths, context.tree, part);
   const open = createTableReader(context.vault);
   const opened = await openTarget(context, target, open);
   requireWorktree(context, { mayBeMissing: true });
@@ -126,7 +141,8 @@ export async function restoreTarget(
   recordRestore(context, { ...restored, kind, by, target: target.id, safety });
   const doneSince = doneSinceCheckpoint(context, opened.checkpoint, scope);
   const notSaved = skippedPaths(opened.checkpoint.metadata, scope);
-  const found = { ...restored, notSaved, doneSince };
+  const conversation = opened.checkpoint.metadata.conversation ?? null;
+  const found = { ...restored, notSaved, doneSince, conversation };
   return { ...found, target, safety: safety?.ref ?? null, alive, finished: locked.finished };
 }
 
@@ -174,20 +190,22 @@ async function restoreInPlace(given: MissionContext, lock: Lock, request: InPlac
   );
   requireKnown(scope, mission, target.id, source.listing, now.listing);
   const plan = planRestore(now.listing, source.listing, planOptions(context, source.checkpoint, scope));
-  const moves =
-    scope.only === undefined
-      ? describePositionChanges(now.checkpoint.metadata, source.checkpoint.metadata)
-      : [];
+  const moves = describeMoves(now.checkpoint.metadata, source.checkpoint.metadata, scope);
   const result = { safetyFlaws: saved.flaws, moves };
-  if (isEmptyPlan(plan)) {
+  const conversation = planPutBack(context, plan, scope);
+  if (isEmptyPlan(plan) && conversation === undefined) {
     syncTree(context.tree, adoptCopies(context.tree, { isDuplicate: false }));
     return { restored: { ...result, changes: plan.changes, flaws: [] }, safety, alive };
   }
-  refuseOpenFiles(context, plan);
+  refuseOpenFiles(context, plan, conversation?.files ?? []);
   const flaws = await withGoodCheckpointHint(vault, target, () => stagePlan(context, plan, source, signal));
   const ids = { target: target.id, safety: saved.ref.id, safetyMs: saved.ref.createdAtMs };
   const effects = scope.only === undefined ? effectsPosition(source.checkpoint.metadata) : null;
-  const limited = scope.only === undefined ? {} : { paths: scope.only };
+  const limited = {
+    ...(scope.only === undefined ? {} : { paths: scope.only }),
+    ...(scope === FILES_ONLY ? { part: "files" as const } : {}),
+    ...(conversation && { conversation: { before: conversation.before } }),
+  };
   const splits = findSplitLinks(plan, source.listing, scope);
   const staging = findStaging(context);
   const journal = {
@@ -232,7 +250,7 @@ export async function previewRestore(
 ): Promise<RestoreResult> {
   const { vault, mission, cellRoot } = context;
   const target = findTarget(context, options.checkpoint);
-  const scope = createScope(options.paths ?? [], context.tree);
+  const scope = createScope(pathsOf(options.part, options.paths ?? []), context.tree, options.part);
   const opened = await openTarget(context, target, createTableReader(vault));
   const source = await withGoodCheckpointHint(vault, target, () => openSource(vault, opened));
   const isMissing = !existsSync(cellRoot);
@@ -247,6 +265,7 @@ export async function previewRestore(
     safetyFlaws: now.flaws,
     notSaved: skippedPaths(source.checkpoint.metadata, scope),
     moves: [],
+    conversation: source.checkpoint.metadata.conversation ?? null,
     doneSince: doneSinceCheckpoint(context, source.checkpoint, scope),
     alive: isMissing ? undefined : findFreshHeartbeat(context),
     finished: undefined,
@@ -264,29 +283,6 @@ async function takeSafetyCheckpoint(
   );
   crashPoint("snapshot.restore.safety-taken");
   return saved;
-}
-
-/**
- * For errors of the machine (disk full, no permission) before the cell is touched: hints at the restore that only reads.
- * With a journal, an earlier restore is unfinished, and the error says so.
- */
-async function withCellUntouchedHint<T>(
-  context: MissionContext,
-  target: string,
-  work: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof LazarusError) || error.kind !== "machine" || existsSync(context.vault.journalFile))
-      throw error;
-    const readOnly = `lazarus restore ${context.mission}${target} --to DIR, which only reads the vault`;
-    throw new LazarusError(error.code, `${error.message}; the cell was not touched`, {
-      hint: error.hint === undefined ? readOnly : `${error.hint}; or ${readOnly}`,
-      details: error.details,
-      cause: error.cause,
-    });
-  }
 }
 
 function planOptions(context: MissionContext, target: Checkpoint, scope: Scope): PlanOptions {
@@ -326,7 +322,8 @@ async function rebuildCell(
     makeDirectory(context.machine.disk, staging);
     prepareDirectory(directory, ref.id);
     const into = { directory, scope, onProgress: context.onProgress, signal };
-    const { flaws } = await fillDirectory(source, into, false);
+    const filled = await fillDirectory(source, into, false);
+    const flaws = [...filled.flaws];
     adoptCopies(directory, { home: context.cellRoot, isDuplicate: false });
     syncPaths(directory, [...source.listing.keys()]);
     crashPoint("snapshot.restore.rebuilt");
@@ -334,12 +331,15 @@ async function rebuildCell(
     crashPoint("snapshot.restore.rebuild-marked");
     forgetUndo(context);
     crashPoint("snapshot.restore.undo-forgotten");
+    // Before the cell appears: with the cell in place, no later command would know that this is left to do.
+    if (coversConversation(scope)) flaws.push(...putBackWithoutSafety(context, directory, ref.id));
+    crashPoint("snapshot.restore.rebuilt-conversation");
     renameSync(directory, context.cellRoot);
     syncPaths(dirname(context.cellRoot), ["."]);
     crashPoint("snapshot.restore.put-back");
     removeStaging(context);
     const { changes } = planRestore(new Map(), source.listing, { scope, owners: true });
-    return { changes, flaws, moves: describePositionChanges({ flows: [], runs: [] }, metadata) };
+    return { changes, flaws, moves: describeMoves({ flows: [], runs: [] }, metadata, scope) };
   } catch (error) {
     removeStaging(context);
     throw asLazarusError(error, `restoring the cell ${context.cellRoot}`, dirname(context.cellRoot));

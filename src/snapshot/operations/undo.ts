@@ -5,6 +5,7 @@ import { LazarusError } from "../../platform/errors.ts";
 import type { Lock } from "../../platform/lock.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
+import { type Part, pathsOf } from "../restore/scope.ts";
 import { type RestoreResult, restoreTarget } from "./restore.ts";
 
 /** What an undo changed. */
@@ -30,18 +31,26 @@ export function findUndo(
   );
 }
 
-/** Undoes the last restore. */
+/** What the restore covered, or the chosen part of it. */
+function undonePart({ restoredPaths = [], restoredPart }: CheckpointRef, part: Part | undefined) {
+  const isWhole = restoredPaths.length === 0 && restoredPart === undefined;
+  if (part === undefined || !isWhole) return { paths: restoredPaths, part: restoredPart };
+  return { paths: pathsOf(part, []), part };
+}
+
+/** Undoes the last restore. `part`: only the files, or only the conversation, of one that moved both. */
 export async function undoRestore(
   context: MissionContext,
   signal?: AbortSignal,
   heldLock?: Lock,
+  part?: Part,
 ): Promise<UndoResult> {
   let undone = "";
   const choose = () => {
     const found = findUndo(context.vault.list(), context.mission);
     undone = found.beforeRestoreOf;
     crashPoint("snapshot.undo.found");
-    return { target: found, paths: found.restoredPaths ?? [] };
+    return { target: found, ...undonePart(found, part) };
   };
   const result = await restoreTarget(context, choose, {
     signal,

@@ -1,6 +1,8 @@
 // When a checkpoint is damaged, the damaged blob is set aside, and the error names the newest intact checkpoint: every byte of
-// it was just verified.
+// it was just verified. When the machine fails before the cell is touched, the error says so.
+import { existsSync } from "node:fs";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
+import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointRef } from "../model/entry.ts";
 import { findIntact } from "../vault/check-blobs.ts";
 import { quarantineDamage } from "../vault/quarantine.ts";
@@ -58,4 +60,27 @@ function findNewestGood(vault: Vault, target: CheckpointRef): Promise<Checkpoint
   const isSafety = (ref: CheckpointRef) => ref.reason === "pre-restore";
   const ordered = [...others.filter((ref) => !isSafety(ref)), ...others.filter(isSafety)];
   return findIntact(vault, ordered, { deep: true });
+}
+
+/**
+ * For errors of the machine (disk full, no permission) before the cell is touched: hints at the restore that only reads.
+ * With a journal, an earlier restore is unfinished, and the error says so.
+ */
+export async function withCellUntouchedHint<T>(
+  context: MissionContext,
+  target: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof LazarusError) || error.kind !== "machine" || existsSync(context.vault.journalFile))
+      throw error;
+    const readOnly = `lazarus restore ${context.mission}${target} --to DIR, which only reads the vault`;
+    throw new LazarusError(error.code, `${error.message}; the cell was not touched`, {
+      hint: error.hint === undefined ? readOnly : `${error.hint}; or ${readOnly}`,
+      details: error.details,
+      cause: error.cause,
+    });
+  }
 }

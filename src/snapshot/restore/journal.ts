@@ -3,6 +3,7 @@
 // of the second line, which holds the plan.
 import { createHash } from "node:crypto";
 import { readFileSync, renameSync } from "node:fs";
+import type { SessionName } from "../../agents/conversation/put-back.ts";
 import { removeFile, replaceFile } from "../../platform/durable.ts";
 import { asLazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
@@ -24,6 +25,10 @@ export interface Journal {
   readonly paths?: readonly string[];
   /** Where the steps were staged; absent in journals of early versions. */
   readonly staging?: Staging;
+  /** Set when the conversation was left alone. */
+  readonly part?: "files";
+  /** Set when the conversation is put back: the session whose files are in place. */
+  readonly conversation?: { readonly before: SessionName | null };
   /** Paths that could not be staged exactly. */
   readonly flaws: readonly Flaw[];
   readonly plan: RestorePlan;

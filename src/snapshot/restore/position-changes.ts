@@ -1,5 +1,7 @@
 // Describes what a restore does to work in progress: how the positions of flows and runs change, and whether an agent
 // may be running in the cell. Read-only.
+import type { ConversationPosition } from "../../agents/conversation/cell.ts";
+import { turnText } from "../../agents/conversation/position.ts";
 import { readEpoch } from "../../cell/fence.ts";
 import { HEARTBEAT_LIMIT_BYTES } from "../../cell/heartbeat.ts";
 import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
@@ -9,10 +11,32 @@ import { readJsonFile } from "../../platform/json-file.ts";
 import { describeRunMove, type RunPosition } from "../../run/stores/positions.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CheckpointMetadata } from "../model/entry.ts";
+import { coversConversation, type Scope } from "./scope.ts";
 
-type Positions = Pick<CheckpointMetadata, "flows" | "runs">;
+type Positions = Pick<CheckpointMetadata, "flows" | "runs" | "conversation">;
 
-export function describePositionChanges(before: Positions, after: Positions): string[] {
+/** Flows and runs count only when the whole cell is restored. */
+export function describeMoves(before: Positions, after: Positions, scope: Scope): string[] {
+  return [
+    ...(scope.only === undefined ? describePositionChanges(before, after) : []),
+    ...(coversConversation(scope) ? describeConversationMove(before.conversation, after.conversation) : []),
+  ];
+}
+
+function describeConversationMove(
+  before: ConversationPosition | undefined,
+  after: ConversationPosition | undefined,
+): string[] {
+  if (after === undefined)
+    return before === undefined ? [] : ["the conversation is taken away: it is not in the checkpoint"];
+  const at = turnText(after);
+  if (before?.session !== after.session) return [`the conversation is restored at ${at}`];
+  if (turnText(before) === at) return [];
+  const direction = before.turn >= after.turn ? "goes back" : "goes forward";
+  return [`the conversation ${direction} from ${turnText(before)} to ${at}`];
+}
+
+function describePositionChanges(before: Positions, after: Positions): string[] {
   const flows = describeFlowMove(
     before.flows as readonly FlowPosition[],
     after.flows as readonly FlowPosition[],

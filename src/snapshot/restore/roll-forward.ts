@@ -2,6 +2,7 @@
 // process. Everything was staged and verified before the journal was written, so a restore is only rolled forward (INV-3).
 import { existsSync, linkSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { putBackConversation } from "../../agents/conversation/put-back.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { Lock } from "../../platform/lock.ts";
@@ -122,6 +123,8 @@ export function applyJournal(
     const touched = [...touchedPaths(plan), ...adopted, ...adopted.map(parentPath)];
     syncTree(tree, touched, FSYNC_DIRECTORIES);
     crashPoint("snapshot.restore.synced");
+    flaws.push(...putBack(context, journal));
+    crashPoint("snapshot.restore.conversation-put-back");
     clearJournal(context.machine, context.vault.journalFile);
     crashPoint("snapshot.restore.journal-cleared");
     removeStaging(context);
@@ -145,10 +148,22 @@ export function applyJournal(
   }
 }
 
+/** After the copy in the cell is in place. Repeated after an interruption. */
+function putBack(context: MissionContext, { conversation, safety }: Journal): readonly Flaw[] {
+  if (conversation === undefined) return [];
+  const { before } = conversation;
+  // Without a session, the safety checkpoint has no copy of its files.
+  return putBackConversation(context, { before, id: safety, isSaved: before !== null });
+}
+
 /** Makes the safety checkpoint the target of `undo`. Only now: a restore that changed nothing is not undone. */
 function markSafety(context: MissionContext, journal: Journal, flaws: Flaw[]): void {
-  const { target, paths } = journal;
-  const mark = { beforeRestoreOf: target, ...(paths === undefined ? {} : { restoredPaths: paths }) };
+  const { target, paths, part } = journal;
+  const mark = {
+    beforeRestoreOf: target,
+    ...(paths === undefined ? {} : { restoredPaths: paths }),
+    ...(part === undefined ? {} : { restoredPart: part }),
+  };
   const marked = (ref: CheckpointRef) => (ref.id === journal.safety ? { ...ref, ...mark } : ref);
   try {
     const refs = context.vault.list();

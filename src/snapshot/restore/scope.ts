@@ -1,6 +1,7 @@
-// The part of a cell that a restore or diff covers: the whole cell, or the paths given with --path and everything below
-// them. Pure.
+// The part of a cell that a restore or diff covers: the whole cell, the cell without the conversation, or the paths given
+// with --path and everything below them. Pure.
 import { isAbsolute, normalize } from "node:path";
+import { CONVERSATION_DIRECTORY } from "../../agents/session.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { pathInTree, rootOf, type TreeRoot } from "../model/cell-tree.ts";
 import type { Listing } from "../model/entry.ts";
@@ -14,9 +15,34 @@ export interface Scope {
 
 export const WHOLE_CELL: Scope = { only: undefined, has: () => true };
 
+/** What of a checkpoint to restore; undefined for everything. */
+export type Part = "files" | "conversation";
+
+/** Everything but the conversation, which stays as it is. */
+export const FILES_ONLY: Scope = { only: undefined, has: (path) => !isConversation(path) };
+
+function isConversation(path: string): boolean {
+  return path === CONVERSATION_DIRECTORY || path.startsWith(`${CONVERSATION_DIRECTORY}/`);
+}
+
+/** Whether the whole conversation is restored, and has to be put back to where the agent keeps it. */
+export function coversConversation(scope: Scope): boolean {
+  return scope.has(CONVERSATION_DIRECTORY);
+}
+
+/** The paths of a part. */
+export function pathsOf(part: Part | undefined, paths: readonly string[]): readonly string[] {
+  if (part === undefined) return paths;
+  if (paths.length > 0)
+    throw new LazarusError("USAGE", `single paths and only the ${part} cannot be combined`, {
+      hint: "give --path, or --files-only, or --conversation-only",
+    });
+  return part === "conversation" ? [CONVERSATION_DIRECTORY] : [];
+}
+
 /** Takes paths as typed: relative to the cell, or absolute inside it or its worktree. */
-export function createScope(given: readonly string[], tree: TreeRoot): Scope {
-  if (given.length === 0) return WHOLE_CELL;
+export function createScope(given: readonly string[], tree: TreeRoot, part?: Part): Scope {
+  if (given.length === 0) return part === "files" ? FILES_ONLY : WHOLE_CELL;
   const paths = new Set(given.map((text) => cellPath(text, tree)));
   if (paths.has(".")) return WHOLE_CELL;
   const only = [...paths].filter((path) => !ancestors(path).some((above) => paths.has(above))).sort();

@@ -78,6 +78,7 @@ function toDescriptor(ref: CheckpointRef): Descriptor {
     proven: ref.provenAtMs === null ? null : new Date(ref.provenAtMs).toISOString(),
     "before-restore-of": ref.beforeRestoreOf,
     "restored-paths": ref.restoredPaths === undefined ? null : JSON.stringify(ref.restoredPaths),
+    "restored-part": ref.restoredPart ?? null,
   };
   const annotations: Record<string, string> = {
     [REF_NAME]: ref.id,
@@ -108,6 +109,7 @@ function fromDescriptor(descriptor: Descriptor, damaged: (what: string) => Lazar
     provenAtMs: proven === undefined ? null : Date.parse(proven),
     beforeRestoreOf: annotations[`${OWN}before-restore-of`] ?? null,
     ...(paths === undefined ? {} : { restoredPaths: JSON.parse(paths) }),
+    ...(annotations[`${OWN}restored-part`] === "files" ? { restoredPart: "files" as const } : {}),
   };
 }
 

@@ -2,6 +2,8 @@
 // a tool call and its result per step.
 import fs from "node:fs";
 import { dirname, join } from "node:path";
+import type { Adapter } from "../../../src/agents/adapter.ts";
+import { claude } from "../../../src/agents/adapters/claude.ts";
 import { writePlace } from "../../../src/agents/place.ts";
 import { writeSession } from "../../../src/agents/session.ts";
 import { agentDirectory } from "../../../src/cell/fence.ts";
@@ -9,6 +11,30 @@ import { systemMachine } from "../../../src/platform/machine.ts";
 import { createWorld, type World } from "../../snapshot/restore-world.ts";
 
 export const SESSION = "11111111-2222-4333-8444-555555555555";
+
+/** An agent with one database per session. */
+export const databaseAgent: Adapter = {
+  ...claude,
+  name: "databases",
+  sessionFiles: (place, session, reader) =>
+    reader.list(databases(place.home)).some(({ name }) => name === `${session}.db`)
+      ? [{ path: join(databases(place.home), `${session}.db`), name: `${session}.db`, kind: "sqlite" }]
+      : [],
+  pathOf: (place, session, name) => (name === `${session}.db` ? join(databases(place.home), name) : null),
+  transcript: {
+    query: "SELECT n FROM turns WHERE session = ?",
+    position: (files) => ({
+      turn: files.flatMap(({ text }) => text.split("\n").slice(0, -1)).length,
+      last: null,
+      open: [],
+      isFinished: false,
+      damagedLines: 0,
+    }),
+    entries: () => [],
+  },
+};
+
+const databases = (home: string) => join(home, ".databases");
 
 export interface ConversationWorld extends World {
   readonly home: string;

@@ -1,3 +1,4 @@
+import { turnText } from "../../../agents/conversation/position.ts";
 import { LazarusError } from "../../../platform/errors.ts";
 import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../../../snapshot/model/entry.ts";
@@ -36,7 +37,14 @@ export const command = defineCommand({
       () =>
         rows.length === 0
           ? ""
-          : renderTable(columns(context.machine.clock.nowMs()), rows, context.terminal.columns),
+          : renderTable(
+              columns(
+                context.machine.clock.nowMs(),
+                rows.some(({ metadata }) => metadata?.conversation !== undefined),
+              ),
+              rows,
+              context.terminal.columns,
+            ),
     );
     if (refs.length === 0)
       context.say(
@@ -78,7 +86,13 @@ function marks(row: Row): string {
   return all.filter((mark) => mark !== false).join(" ");
 }
 
-function columns(nowMs: number): Column<Row>[] {
+const CONVERSATION: Column<Row> = {
+  head: "CONVERSATION",
+  cell: ({ metadata }) => (metadata?.conversation === undefined ? "" : turnText(metadata.conversation)),
+  shrinks: true,
+};
+
+function columns(nowMs: number, hasConversation: boolean): Column<Row>[] {
   return [
     { head: "CHECKPOINT", cell: ({ ref }) => ref.id },
     { head: "AGE", cell: ({ ref }) => formatDuration((nowMs - ref.createdAtMs) / 1000), alignRight: true },
@@ -96,6 +110,7 @@ function columns(nowMs: number): Column<Row>[] {
     },
     { head: "MARKS", cell: marks },
     { head: "MESSAGE", cell: ({ ref }) => ref.message ?? "", shrinks: true },
+    ...(hasConversation ? [CONVERSATION] : []),
   ];
 }
 
@@ -116,6 +131,7 @@ function toDocument(row: Row): object {
     files: metadata?.counts.files ?? null,
     bytes: metadata?.counts.bytes ?? null,
     stored_bytes: isRepeat(row) ? 0 : (metadata?.counts.stored_bytes ?? null),
+    conversation: metadata?.conversation ?? null,
     flaws: metadata?.flaws.length ?? null,
   };
 }

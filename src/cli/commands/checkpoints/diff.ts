@@ -1,4 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import type { ConversationPosition } from "../../../agents/conversation/cell.ts";
+import { turnText } from "../../../agents/conversation/position.ts";
 import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import { diskPath } from "../../../snapshot/model/cell-tree.ts";
 import {
@@ -13,6 +15,7 @@ import type { Listing } from "../../../snapshot/model/entry.ts";
 import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { systemPath } from "../../../snapshot/model/path-bytes.ts";
 import { type CurrentListing, listCurrent } from "../../../snapshot/operations/current-listing.ts";
+import { readPositionNow } from "../../../snapshot/operations/read-conversation.ts";
 import { createScope, requireKnown } from "../../../snapshot/restore/scope.ts";
 import { type Contents, openContents } from "../../../snapshot/vault/contents.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
@@ -69,6 +72,7 @@ export const command = defineCommand({
           aspects: change.aspects,
           ...(content === undefined ? {} : { diff: content.text, note: content.note }),
         })),
+        conversation: { from: before.conversation, to: after.conversation },
         flaws: after.flaws,
       },
       () =>
@@ -86,6 +90,10 @@ export const command = defineCommand({
     context.say(
       `${before.name} → ${after.name}: ${counts.length === 0 ? "no difference" : counts.join(", ")}`,
     );
+    const [then, later] = [before.conversation, after.conversation].map((each) =>
+      each === null ? "none" : escapeControls(turnText(each)),
+    );
+    if (then !== later) context.say(`conversation: ${then} → ${later}`);
     for (const line of describeFlaws(after.flaws)) context.say(line);
     return 0;
   },
@@ -104,15 +112,18 @@ interface Side extends Disposable {
   readonly name: string;
   readonly listing: Listing;
   readonly flaws: CurrentListing["flaws"];
+  readonly conversation: ConversationPosition | null;
   readonly read: ReadContent;
 }
 
 function openCheckpoint(missionContext: MissionContext, text: string | undefined): Side {
   const { vault, mission, machine } = missionContext;
   const ref = findCheckpoint(vault.list(), { mission, text, nowMs: machine.clock.nowMs() });
-  const contents: Contents = openContents(vault, readCheckpoint(vault, ref).layers);
+  const { layers, metadata } = readCheckpoint(vault, ref);
+  const contents: Contents = openContents(vault, layers);
   return {
     name: ref.id,
+    conversation: metadata.conversation ?? null,
     listing: contents.listing,
     flaws: [],
     read(entry) {
@@ -128,6 +139,7 @@ async function openNow(missionContext: MissionContext): Promise<Side> {
   const { listing, flaws } = await listCurrent(missionContext);
   return {
     name: "now",
+    conversation: await readPositionNow(missionContext),
     listing,
     flaws,
     read: (entry) => readNow(systemPath(diskPath(missionContext.tree, entry.path))),

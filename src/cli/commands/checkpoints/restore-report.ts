@@ -8,7 +8,9 @@ import type { CheckpointRef, Flaw } from "../../../snapshot/model/entry.ts";
 import type { RestoreResult } from "../../../snapshot/operations/restore.ts";
 import { countChanges } from "../../../snapshot/restore/plan.ts";
 import { findFreshHeartbeat } from "../../../snapshot/restore/position-changes.ts";
+import type { Part } from "../../../snapshot/restore/scope.ts";
 import type { CliContext } from "../../context.ts";
+import { usage } from "../../parse.ts";
 import { flawLines } from "../../render/flaws.ts";
 import { formatTime } from "../../render/format.ts";
 import { escapeControls } from "../../render/paint.ts";
@@ -26,6 +28,22 @@ export function warnIfAlive(context: CliContext, missionContext: MissionContext)
     `an agent may be running in ${missionContext.mission}: its heartbeat (${escapeControls(sign.status)}) is ${sign.ageSeconds} s old. ` +
       "What it writes from now on is not in the safety checkpoint; conflicting files are moved aside, not lost",
   );
+}
+
+/** Options of `restore` and `undo`. */
+export const PART_OPTIONS = {
+  "files-only": { type: "flag", summary: "leave the agent's conversation as it is" },
+  "conversation-only": { type: "flag", summary: "leave the files as they are" },
+} as const;
+
+export function chosenPart(
+  command: string,
+  options: { readonly "files-only": boolean; readonly "conversation-only": boolean },
+): Part | undefined {
+  if (options["files-only"] && options["conversation-only"])
+    throw usage(command, "--files-only and --conversation-only exclude each other");
+  if (options["files-only"]) return "files";
+  return options["conversation-only"] ? "conversation" : undefined;
 }
 
 export const NOT_SAVED = "not in the checkpoint, and therefore not restored:";
@@ -94,6 +112,7 @@ export function restoreDocument(missionContext: MissionContext, result: RestoreR
     counts: countChanges(changes),
     ...changes,
     moves: result.moves,
+    conversation: result.conversation,
     done_since: result.doneSince,
     flaws: result.flaws,
     safety_flaws: result.safetyFlaws,

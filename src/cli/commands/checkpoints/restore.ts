@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { turnText } from "../../../agents/conversation/position.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { previewRestore, type RestoreResult, restoreCell } from "../../../snapshot/operations/restore.ts";
 import { restoreTo } from "../../../snapshot/operations/restore-into.ts";
@@ -11,10 +12,13 @@ import { openKnownMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
 import { describeChanges } from "../../render/changes.ts";
 import { formatBytes } from "../../render/format.ts";
+import { escapeControls } from "../../render/paint.ts";
 import {
+  chosenPart,
   concludeRestore,
   describeRef,
   NOT_SAVED,
+  PART_OPTIONS,
   restoreDocument,
   restoreWithStop,
   sayDoneSince,
@@ -26,7 +30,8 @@ export const command = defineCommand({
   about:
     "Restores a cell to a checkpoint. The current state is saved first, so that lazarus undo can bring it back. Only paths " +
     "that differ are changed, and excluded paths are kept. A missing cell is created again. With --to the checkpoint is " +
-    "restored into an empty directory and the cell is not touched. Under a live agent a restore is refused, unless " +
+    "restored into an empty directory and the cell is not touched. The agent's conversation goes back together with the " +
+    "files; --files-only and --conversation-only restore one of the two. Under a live agent a restore is refused, unless " +
     "--stop is given. An interrupted restore is completed by the next " +
     "command for that mission. Times are UTC: 2026-11-15, '2026-11-15 23:53', '2h ago', yesterday.",
   positionals: [
@@ -44,6 +49,7 @@ export const command = defineCommand({
       summary: "only this path of the cell and below; may be repeated",
     },
     to: { type: "text", value: "DIR", summary: "restore into this new or empty directory" },
+    ...PART_OPTIONS,
     stop: { type: "flag", summary: "stop a running agent first and revive it afterwards" },
     "dry-run": { type: "flag", short: "n", summary: "print what would change, do nothing" },
   },
@@ -51,6 +57,7 @@ export const command = defineCommand({
     ["lazarus restore tidy-inbox --dry-run", "show what would change"],
     ["lazarus restore tidy-inbox '2h ago'", "restore the state of two hours ago"],
     ["lazarus restore tidy-inbox 20261115-2353 --path worktree/src", "restore one directory"],
+    ["lazarus restore tidy-inbox '2h ago' --conversation-only", "keep the files, forget what was said since"],
     ["lazarus restore tidy-inbox '2h ago' --stop", "while its agent is running"],
     ["lazarus restore tidy-inbox latest --to /tmp/copy", "restore elsewhere, to inspect it"],
   ],
@@ -61,8 +68,11 @@ export const command = defineCommand({
     }
     if (options.stop && (options.to !== undefined || options["dry-run"]))
       throw usage("restore", "--stop cannot be combined with --to or --dry-run, which do not touch the cell");
+    const part = chosenPart("restore", options);
+    if (part !== undefined && options.to !== undefined)
+      throw usage("restore", `--${part}-only cannot be combined with --to; use --path`);
     using missionContext = openKnownMission(context, context.mission(args.mission));
-    const request = { checkpoint: args.checkpoint, paths: options.path, signal: context.signal };
+    const request = { checkpoint: args.checkpoint, paths: options.path, part, signal: context.signal };
     if (options.to !== undefined) return await restoreElsewhere(context, missionContext, request, options.to);
     if (options["dry-run"])
       return preview(context, missionContext, await previewRestore(missionContext, request));
@@ -100,6 +110,8 @@ function preview(context: CliContext, missionContext: CliMission, result: Restor
       : `restoring ${missionContext.mission} to ${describeRef(target)} would change\n${describeChanges(changes, context.paint)}`,
   );
   sayFlaws(context, "could not be read:", result.safetyFlaws);
+  if (result.conversation !== null)
+    context.say(`the conversation there: ${escapeControls(turnText(result.conversation))}`);
   sayDoneSince(context, result.doneSince);
   sayFlaws(context, "would not be restored exactly:", result.flaws);
   sayFlaws(context, NOT_SAVED, result.notSaved);

@@ -1,3 +1,4 @@
+import { describePosition } from "../../../agents/conversation/position.ts";
 import { findCheckpoint } from "../../../snapshot/model/find-checkpoint.ts";
 import { isLocalOnly } from "../../../snapshot/vault/codec.ts";
 import { type Checkpoint, readCheckpoint } from "../../../snapshot/vault/manifest.ts";
@@ -65,6 +66,7 @@ function toDocument({ ref, metadata, layers, config }: Checkpoint): object {
     counts: metadata.counts,
     flows: metadata.flows,
     runs: metadata.runs,
+    conversation: metadata.conversation ?? null,
     flaws: metadata.flaws,
     excluded: metadata.excluded,
   };
@@ -100,16 +102,17 @@ function describe({ ref, metadata, layers }: Checkpoint): string {
     ],
     ["flows", summarize(metadata.flows)],
     ["runs", summarize(metadata.runs)],
+    ["conversation", metadata.conversation === undefined ? null : describePosition(metadata.conversation)],
     ["excluded", metadata.excluded.length === 0 ? null : metadata.excluded.join("  ")],
     ["manifest", ref.manifest],
   ];
   const table = lines
     .filter((line): line is [string, string] => line[1] !== null)
-    .map(([name, value]) => `${name.padEnd(10)}  ${escapeControls(value)}\n`)
+    .map(([name, value]) => `${name.padEnd(12)}  ${escapeControls(value)}\n`)
     .join("");
   const layerLines = layers.map(
     ({ digest, size, mediaType }, i) =>
-      `${i === 0 ? "layers    " : "          "}  ${digest.slice(7, 19)}  ${formatBytes(size)}${isLocalOnly(mediaType) ? "  local only" : ""}\n`,
+      `${(i === 0 ? "layers" : "").padEnd(12)}  ${digest.slice(7, 19)}  ${formatBytes(size)}${isLocalOnly(mediaType) ? "  local only" : ""}\n`,
   );
   const flaws = describeFlaws(metadata.flaws).map((line) => `${line}\n`);
   return table + layerLines.join("") + flaws.join("");

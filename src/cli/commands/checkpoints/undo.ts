@@ -4,8 +4,10 @@ import { defineCommand } from "../../command.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { describeChanges } from "../../render/changes.ts";
 import {
+  chosenPart,
   concludeRestore,
   describeRef,
+  PART_OPTIONS,
   restoreDocument,
   restoreWithStop,
   warnIfAlive,
@@ -17,17 +19,19 @@ export const command = defineCommand({
     "that a second undo redoes the restore.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
+    ...PART_OPTIONS,
     stop: { type: "flag", summary: "stop a running agent first and revive it afterwards" },
   },
   examples: [["lazarus undo tidy-inbox", "undo a wrong restore"]],
   exits: ["degraded", "missing", "damaged", "machine", "busy", "interrupted"],
   async run(context, { args, options }) {
+    const part = chosenPart("undo", options);
     using missionContext = openKnownMission(context, context.mission(args.mission));
     // Before anything is stopped.
     if (options.stop) findUndo(missionContext.vault.list(), missionContext.mission);
     else warnIfAlive(context, missionContext);
     const result = await restoreWithStop(context, missionContext, options.stop, (heldLock) =>
-      undoRestore(missionContext, context.signal, heldLock),
+      undoRestore(missionContext, context.signal, heldLock, part),
     );
     missionContext.endProgress();
     const { target, undone, changes } = result;

@@ -1,0 +1,123 @@
+// Reads an agent's conversation: as it is now, or as a checkpoint has it. Writes nothing but a copy of a database, which is
+// removed.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TranscriptEntry } from "../../agents/adapter.ts";
+import type { ConversationPosition } from "../../agents/conversation/cell.ts";
+import { readTexts, toStored } from "../../agents/conversation/position.ts";
+import { readTranscriptNow, type Transcript } from "../../agents/conversation/read-now.ts";
+import {
+  listStaged,
+  openStagedTree,
+  type StagedFile,
+  type StagedTree,
+} from "../../agents/conversation/staged.ts";
+import { CONVERSATION_DIRECTORY, parseSession } from "../../agents/session.ts";
+import { LazarusError } from "../../platform/errors.ts";
+import { isJsonObject } from "../../platform/json-file.ts";
+import type { MissionContext } from "../mission-context.ts";
+import { type Contents, openContents } from "../vault/contents.ts";
+import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
+import { findTarget } from "./restore-target.ts";
+
+/** A conversation, and where it was read. */
+export interface Conversation {
+  /** Id of the checkpoint; null for the current state. */
+  readonly checkpoint: string | null;
+  readonly position: ConversationPosition;
+  readonly entries: readonly TranscriptEntry[];
+}
+
+/** `at`: id, prefix of an id, `latest`, or a time; default: now. */
+export async function readConversation(context: MissionContext, at?: string): Promise<Conversation> {
+  if (at === undefined) {
+    const now = await readTranscriptNow(context);
+    if (now !== undefined) return toConversation(null, now);
+    throw noConversation(context, `${context.mission} has no conversation`);
+  }
+  const ref = findTarget(context, at);
+  const found = readTranscriptAt(context, readCheckpoint(context.vault, ref));
+  if (found !== undefined) return toConversation(ref.id, found);
+  throw noConversation(context, `checkpoint ${ref.id} of ${context.mission} has no conversation`);
+}
+
+/** How far the conversation is now; null without one. */
+export async function readPositionNow(context: MissionContext): Promise<ConversationPosition | null> {
+  const now = await readTranscriptNow(context);
+  return now === undefined ? null : toConversation(null, now).position;
+}
+
+function toConversation(checkpoint: string | null, transcript: Transcript): Conversation {
+  const { adapter, session, texts } = transcript;
+  const position = toStored(adapter, session, adapter.transcript.position(texts));
+  return { checkpoint, position, entries: adapter.transcript.entries(texts) };
+}
+
+function noConversation({ mission }: MissionContext, message: string): LazarusError {
+  return new LazarusError("NOT_FOUND", message, {
+    hint: `only agents that Lazarus has an adapter for have one; lazarus logs ${mission} prints the output`,
+  });
+}
+
+function readTranscriptAt(context: MissionContext, checkpoint: Checkpoint): Transcript | undefined {
+  using contents = openContents(context.vault, checkpoint.layers);
+  return readTranscript(context, treeOf(contents));
+}
+
+/** The position of a restored tree, for drills. */
+export function readRestoredPosition(
+  context: MissionContext,
+  root: string,
+): ConversationPosition | undefined {
+  const transcript = readTranscript(context, openStagedTree(root));
+  if (transcript === undefined) return undefined;
+  const { adapter, session, texts } = transcript;
+  return toStored(adapter, session, adapter.transcript.position(texts));
+}
+
+function treeOf(contents: Contents): StagedTree {
+  const prefix = `${CONVERSATION_DIRECTORY}/`;
+  return {
+    list: () =>
+      [...contents.listing.values()]
+        .filter(({ path, type }) => type === "file" && path.startsWith(prefix))
+        .map(({ path, size }) => ({ path: path.slice(prefix.length), size })),
+    read(path) {
+      const chunks: Buffer[] = [];
+      const entry = contents.listing.get(prefix + path);
+      if (entry?.type === "file") contents.read(entry, (chunk) => chunks.push(Buffer.from(chunk)));
+      return Buffer.concat(chunks);
+    },
+  };
+}
+
+function readTranscript(context: MissionContext, tree: StagedTree): Transcript | undefined {
+  const recorded = parseSession(parse(tree));
+  const adapter = recorded === undefined ? undefined : context.findAdapter(recorded.adapter);
+  const session = recorded?.session ?? null;
+  if (adapter === undefined || session === null || !adapter.isSessionId(session)) return undefined;
+  const files = listStaged(tree, adapter.name);
+  if (files.length === 0) return undefined;
+  const scratch = mkdtempSync(join(tmpdir(), "lazarus-conversation-"));
+  try {
+    const locate = (file: StagedFile) => {
+      const copy = join(scratch, "database");
+      writeFileSync(copy, file.read());
+      return copy;
+    };
+    return { adapter, session, texts: readTexts(adapter, session, files, locate) };
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+function parse(tree: StagedTree): Readonly<Record<string, unknown>> {
+  if (!tree.list().some(({ path }) => path === "session.json")) return {};
+  try {
+    const value: unknown = JSON.parse(tree.read("session.json").toString("utf8"));
+    return isJsonObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
