@@ -154,6 +154,7 @@ function userSteps(content: unknown, atMs: number | null): Step[] {
   return isResult || text.startsWith("<session_context>") ? [] : [{ kind: "prompt", text, atMs }];
 }
 
+const SYSTEM_SETTINGS = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH";
 const DIALECT: HookDialect = {
   timeout: 10_000,
   extra: { name: "lazarus" },
@@ -191,13 +192,16 @@ export const gemini: Adapter = {
   exitZeroMeansFinished: false,
   placeholder: null,
   hooks: {
-    // Settings for all users of the machine, below the user's own. Gemini skips the file unless only root can write to it
-    // and to every directory above: other users run `lazarus install gemini`.
-    perRun: (command, directory) => ({
-      args: [],
-      env: { GEMINI_CLI_SYSTEM_DEFAULTS_PATH: join(directory, "gemini.json") },
-      files: [{ name: "gemini.json", text: JSON.stringify({ hooks: hooksOf(command, DIALECT) }) }],
-    }),
+    // Settings for all users of the machine, below the user's own. Gemini skips the file, with a warning, unless only root
+    // can write to it and to every directory above: other users run `lazarus install gemini`.
+    perRun: (command, directory, env) => {
+      if (!directory.startsWith("/root/") || env[SYSTEM_SETTINGS]) return { args: [], env: {}, files: [] };
+      return {
+        args: [],
+        env: { [SYSTEM_SETTINGS]: join(directory, "gemini.json") },
+        files: [{ name: "gemini.json", text: JSON.stringify({ hooks: hooksOf(command, DIALECT) }) }],
+      };
+    },
     parse: hookParser(
       {
         SessionStart: "session",

@@ -152,6 +152,7 @@ function stepsOf(line: JsonObject): Step[] {
 /** Tools that change nothing are not worth a process before and after each call. */
 const CHANGING_TOOLS =
   "^(?!(?:read_file|read_many_files|list_directory|glob|grep_search|search_file_content|todo_write)$).*";
+const SYSTEM_SETTINGS = "QWEN_CODE_SYSTEM_DEFAULTS_PATH";
 const DIALECT: HookDialect = {
   timeout: 10_000,
   extra: { name: "lazarus" },
@@ -185,11 +186,14 @@ export const qwen: Adapter = {
   placeholder: "Tool execution result was not recorded: treat as failure and retry",
   hooks: {
     // Settings for all users of the machine, below the user's own.
-    perRun: (command, directory) => ({
-      args: [],
-      env: { QWEN_CODE_SYSTEM_DEFAULTS_PATH: join(directory, "qwen.json") },
-      files: [{ name: "qwen.json", text: JSON.stringify({ hooks: hooksOf(command, DIALECT) }) }],
-    }),
+    perRun: (command, directory, env) => {
+      if (env[SYSTEM_SETTINGS]) return { args: [], env: {}, files: [] };
+      return {
+        args: [],
+        env: { [SYSTEM_SETTINGS]: join(directory, "qwen.json") },
+        files: [{ name: "qwen.json", text: JSON.stringify({ hooks: hooksOf(command, DIALECT) }) }],
+      };
+    },
     parse: hookParser(
       {
         SessionStart: "session",
