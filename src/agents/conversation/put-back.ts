@@ -14,7 +14,15 @@ import { readPlace } from "../place.ts";
 import { CONVERSATION_DIRECTORY, readSession } from "../session.ts";
 import type { ConversationCell, Problem } from "./cell.ts";
 import { claimSession } from "./discover.ts";
-import { createSessionReader, isCredential, openOwn, readRange, resolveOwn, SourceError } from "./source.ts";
+import {
+  createSessionReader,
+  isCredential,
+  isReadInPlace,
+  openOwn,
+  readRange,
+  resolveOwn,
+  SourceError,
+} from "./source.ts";
 import { hasCopy } from "./stage.ts";
 import { markParts, readEdges } from "./stage-lines.ts";
 import { markDatabase, markFile } from "./stage-whole.ts";
@@ -115,7 +123,7 @@ interface OwnFile {
 function filesNow(cell: ConversationCell, { adapter, session, place }: OpenSession): OwnFile[] {
   return adapter
     .sessionFiles(place, session, createSessionReader(adapter, place))
-    .filter(({ path }) => !isInside(cell.cellRoot, path) && !isCredential(adapter, place, path));
+    .filter((file) => !isReadInPlace(cell, file) && !isCredential(adapter, place, file.path));
 }
 
 interface CopiedFile extends StagedFile {

@@ -62,7 +62,7 @@ function readFile(
   { path, kind }: SessionFile,
 ): Buffer | undefined {
   try {
-    if (kind === "sqlite") {
+    if (kind === "sqlite" || kind === "shared") {
       const real = isInside(cell.cellRoot, path) ? path : resolveOwn(place, path);
       return real === undefined ? undefined : Buffer.from(readRows(adapter, session, real));
     }

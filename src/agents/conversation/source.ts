@@ -14,7 +14,7 @@ import {
 import { basename, dirname, join, relative, sep } from "node:path";
 import { isInside } from "../../cell/mission-id.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
-import type { Adapter, Place, SessionReader } from "../adapter.ts";
+import type { Adapter, Place, SessionFile, SessionReader } from "../adapter.ts";
 
 /** Key files of agents, wherever they are: see also DEFAULT_SECRETS of snapshot/settings.ts. */
 const CREDENTIAL_NAMES: ReadonlySet<string> = new Set([".credentials.json", "auth.json", "oauth_creds.json"]);
@@ -58,6 +58,17 @@ export function resolveOwn(place: Place, path: string): string | undefined {
     if (stat.isSymbolicLink()) return undefined;
   }
   return current;
+}
+
+/**
+ * Files in the cell are captured and restored where they are; a database that other sessions share is neither captured nor
+ * changed.
+ */
+export function isReadInPlace(
+  { cellRoot }: { readonly cellRoot: string },
+  { path, kind }: Pick<SessionFile, "path" | "kind">,
+): boolean {
+  return kind === "shared" || isInside(cellRoot, path);
 }
 
 export interface OpenedFile extends Disposable {

@@ -5,7 +5,6 @@
 import { lstatSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { agentDirectory } from "../../cell/fence.ts";
-import { isInside } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { isJsonObject, readJsonFile } from "../../platform/json-file.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
@@ -16,7 +15,7 @@ import type { ConversationCell, ConversationPosition, Problem } from "./cell.ts"
 import { claimSession, discoverSession } from "./discover.ts";
 import { readRows, readTexts, toStored } from "./position.ts";
 import { makeDirectories, putFile } from "./put-file.ts";
-import { createSessionReader, isCredential, openOwn, SourceError } from "./source.ts";
+import { createSessionReader, isCredential, isReadInPlace, openOwn, SourceError } from "./source.ts";
 import { stageLines } from "./stage-lines.ts";
 import { type CopyDatabase, stageDatabase, stageWhole } from "./stage-whole.ts";
 import { isStageable, listStaged, openStagedTree, type StagedFile, stagedPath } from "./staged.ts";
@@ -250,11 +249,6 @@ function readCopy(cell: ConversationCell, adapter: Adapter, session: string): Tr
   const locate = (file: StagedFile) =>
     join(cell.cellRoot, CONVERSATION_DIRECTORY, adapter.name, stagedPath(file.name, file.kind));
   return readTexts(adapter, session, files, locate);
-}
-
-/** Files in the cell are captured where they are; a database that others share is not captured at all. */
-function isReadInPlace({ cellRoot }: ConversationCell, { path, kind }: SessionFile): boolean {
-  return kind === "shared" || isInside(cellRoot, path);
 }
 
 function readInPlace(adapter: Adapter, session: string, files: readonly SessionFile[]): TranscriptText[] {

@@ -4,11 +4,20 @@ import { once } from "node:events";
 import fs from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Adapter } from "../../../src/agents/adapter.ts";
 import { readSession } from "../../../src/agents/session.ts";
 import { agentDirectory } from "../../../src/cell/fence.ts";
+import { takeCheckpoint } from "../../../src/snapshot/operations/checkpoint.ts";
 import { previewRestore, restoreCell } from "../../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../../src/snapshot/operations/undo.ts";
-import { type ConversationWorld, createConversation, promptLine, SESSION, stepLines } from "./world.ts";
+import {
+  type ConversationWorld,
+  createConversation,
+  databaseAgent,
+  promptLine,
+  SESSION,
+  stepLines,
+} from "./world.ts";
 
 let world: ConversationWorld;
 beforeEach(() => {
@@ -223,4 +232,26 @@ describe("refused or contained", () => {
     expect(conversation).toMatchObject({ turn: 1, last: { tool: "Bash", summary: "write chapter 1" } });
     expect(world.read()).toBe(before);
   });
+});
+
+it("a database that other sessions are in is neither copied nor touched", async () => {
+  const path = join(world.home, ".databases", `${SESSION}.db`);
+  fs.mkdirSync(join(path, ".."), { recursive: true });
+  fs.writeFileSync(path, "");
+  const sharing: Adapter = {
+    ...databaseAgent,
+    name: "claude",
+    sessionFiles: () => [{ path, name: "all.db", kind: "shared" }],
+    pathOf: () => null,
+  };
+  const context = { ...world.context, findAdapter: () => sharing };
+  world.write("worktree/a", "1");
+  const first = await takeCheckpoint(context, { reason: "manual" });
+  fs.rmSync(world.path("conversation"), { recursive: true });
+  const second = await takeCheckpoint(context, { reason: "manual" });
+  for (const { ref } of [first, second, first]) {
+    const { flaws } = await restoreCell(context, { checkpoint: ref.id });
+    expect(flaws).toEqual([]);
+    expect(fs.readdirSync(join(path, ".."))).toEqual([`${SESSION}.db`]);
+  }
 });
