@@ -68,7 +68,7 @@ function withoutOurs(
   before: Settings,
   name: string,
 ): { readonly settings: Settings; readonly removed: number } {
-  const ours = new RegExp(`(?:^|[\\s/'])lazarus(?:\\.m?js)?'? hook ${name}$`);
+  const ours = new RegExp(`(?:^|[\\s/'])lazarus(?:\\.m?js)?'? hook ${name}(?: --installed)?$`);
   const isOurs = (hook: unknown) => isJsonObject(hook) && ours.test(asText(hook.command));
   let removed = 0;
   const hooks: JsonObject = {};

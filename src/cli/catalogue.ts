@@ -290,6 +290,17 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
     summary: "show all settings and where each comes from",
     load: () => import("./commands/setup/config.ts"),
   },
+  install: {
+    group: "setup",
+    summary: "add hooks to an agent's own config, or the skill",
+    load: () => import("./commands/setup/install.ts"),
+  },
+  uninstall: {
+    group: "setup",
+    rare: true,
+    summary: "remove what install added",
+    load: () => import("./commands/setup/uninstall.ts"),
+  },
   "token create": {
     group: "setup",
     summary: "create a token for the HTTP API",

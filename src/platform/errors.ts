@@ -105,6 +105,7 @@ export const ERROR_CODES = {
   EFFECT_UNKNOWN: "missing",
   EFFECT_SETTLED: "conflict",
   PEER_MISSING: "unsupported",
+  HOOKS_UNSUPPORTED: "unsupported",
   PERSONA_INVALID: "config",
   SKILL_INVALID: "config",
   VAULT_DAMAGED: "damaged",

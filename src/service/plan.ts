@@ -14,7 +14,16 @@ import type { Scheduler, ServiceUnit, UnitFile } from "./unit.ts";
 
 /** One step of a plan. `run` steps come after the files they need. */
 export type Action =
-  | { readonly do: "write"; readonly path: string; readonly text: string; readonly mode: number }
+  /** `before`: the text that is replaced, where a dry run shows only the difference. */
+  | {
+      readonly do: "write";
+      readonly path: string;
+      readonly text: string;
+      readonly mode: number;
+      readonly before?: string;
+      /** A file of Lazarus itself, which is not shown. */
+      readonly isInternal?: true;
+    }
   | { readonly do: "remove"; readonly path: string }
   | { readonly do: "run"; readonly command: readonly string[]; readonly input?: string }
   /** `leftAlone`: a change was requested but refused, because Lazarus did not write what is there. */
@@ -27,8 +36,8 @@ export type RunProgram = (
 ) => { code: number; stdout: string; stderr: string };
 
 const UNIT_MODE = 0o644;
-/** The skill's directory belongs to Lazarus and is removed when its last file is. */
-export const SKILL_DIRECTORY = "restart-safe-flow";
+/** The directories of the skills belong to Lazarus and are removed when their last file is. */
+export const SKILL_DIRECTORIES = { flow: "restart-safe-flow", lazarus: "lazarus" } as const;
 
 export function planServiceInstall(unit: ServiceUnit, scheduler: Scheduler, run: RunProgram): Action[] {
   if (scheduler === "cron") {
@@ -127,7 +136,7 @@ function changeFile(machine: Machine, action: Extract<Action, { do: "write" | "r
       replaceFile(machine.disk, action.path, action.text, { mode: action.mode });
     } else {
       removeFile(machine.disk, action.path);
-      if (basename(directory) === SKILL_DIRECTORY) removeIfEmpty(directory);
+      if (basename(action.path) === "SKILL.md") removeIfEmpty(directory);
     }
   } catch (error) {
     throw asLazarusError(error, `changing ${action.path}`, shellWord(directory));

@@ -1,10 +1,10 @@
 // The Agent Skill: a folder with a SKILL.md that explains restart-safe work to an agent. Pure text.
 import { join } from "node:path";
-import { SKILL_DIRECTORY } from "../../service/plan.ts";
+import { SKILL_DIRECTORIES } from "../../service/plan.ts";
 import { FLOW_MARK, type UnitFile } from "../../service/unit.ts";
 
 const SKILL = `---
-name: ${SKILL_DIRECTORY}
+name: ${SKILL_DIRECTORIES.flow}
 description: Keep long or risky work restart-safe with lazarus flow. Use before config changes, updates, deployments, service restarts, sending messages, or any job of several steps; and at start-up, to find and continue unfinished work without doing anything twice.
 ---
 
@@ -50,6 +50,37 @@ the outcome is unknown: check first, then either use \`--retry-unknown\` or cont
 Never write passwords, tokens or keys into a workflow; they are refused.
 `;
 
-export function skillFile(skillsDirectory: string): UnitFile {
-  return { path: join(skillsDirectory, SKILL_DIRECTORY, "SKILL.md"), text: SKILL };
+const LAZARUS_SKILL = `---
+name: ${SKILL_DIRECTORIES.lazarus}
+description: Save, look at and take back your own work with lazarus checkpoints. Use before a risky or large change, when a file was damaged or a change went wrong, to find an earlier version of a file, after a restart to see what was already done, and before anything that must not happen twice.
+---
+
+<!-- ${FLOW_MARK} -->
+
+# Your work is saved by Lazarus
+
+Files, steps and this conversation are saved together as checkpoints. If your process dies, you are started again with a
+note that says what is done and what is not known. Use the MCP tools of the server \`lazarus\` if you have them, otherwise
+the commands. You can only reach your own mission.
+
+| when | tool | command |
+| --- | --- | --- |
+| before a risky change | checkpoint | lazarus checkpoint $LAZARUS_MISSION |
+| what was saved | list_checkpoints | lazarus checkpoints $LAZARUS_MISSION |
+| what changed since | diff | lazarus diff $LAZARUS_MISSION |
+| a file went wrong | search_versions, then restore_file | lazarus versions $LAZARUS_MISSION PATH |
+| after a restart | status, effects | cat $LAZARUS_CELL/artifacts/handoff.md |
+| must not happen twice (mail, push, payment) | once | lazarus flow once --workflow W --key K -- COMMAND |
+| several steps | flow_start, flow_update, flow_complete | lazarus flow … |
+
+- Read the resume note first. Where it contradicts what the conversation says about a tool call, the note is right.
+- An effect that is listed as unknown may have happened. Check before you repeat it.
+- Restoring the whole mission is for a person: ask, and name the checkpoint.
+- Never write passwords, tokens or keys into a flow or a checkpoint's message.
+`;
+
+/** The skill of one kind, in a folder that holds skills. */
+export function skillFile(skillsDirectory: string, kind: keyof typeof SKILL_DIRECTORIES = "flow"): UnitFile {
+  const text = kind === "flow" ? SKILL : LAZARUS_SKILL;
+  return { path: join(skillsDirectory, SKILL_DIRECTORIES[kind], "SKILL.md"), text };
 }

@@ -1,6 +1,7 @@
 // Shared by the install and uninstall commands: options, and printing or executing a plan.
 import { execFileSync } from "node:child_process";
 import { resolve } from "node:path";
+import { structuredPatch } from "diff";
 import type { InstallRequest } from "../../../flow/install/install.ts";
 import { DEFAULT_STALE_MINUTES } from "../../../flow/selfcheck/report.ts";
 import { ERROR_KINDS, systemErrorCode } from "../../../platform/errors.ts";
@@ -91,8 +92,9 @@ export function carryOutOrShow(
   { schema = "flow-install/1", undo = "lazarus flow uninstall" } = {},
 ): number {
   const problems = dryRun ? [] : carryOut(context.machine, actions, runProgram);
-  context.emit(schema, { dryRun, actions, problems }, () =>
-    actions.map((action) => render(action, dryRun)).join(""),
+  const shown = actions.filter((action) => action.do !== "write" || !action.isInternal);
+  context.emit(schema, { dryRun, actions: shown, problems }, () =>
+    shown.map((action) => render(action, dryRun)).join(""),
   );
   for (const problem of problems) context.warn(problem);
   if (problems.length === 0) return 0;
@@ -112,10 +114,17 @@ function render(action: Action, dryRun: boolean): string {
       return `${dryRun ? "would run" : "ran"} ${escapeControls(line)}${dryRun ? input : ""}${input && dryRun ? "" : "\n"}`;
     }
     case "write":
-      return dryRun
+      if (!dryRun) return `wrote ${escapeControls(action.path)}\n`;
+      return action.before === undefined
         ? `would write ${escapeControls(action.path)}:\n${indent(action.text)}`
-        : `wrote ${escapeControls(action.path)}\n`;
+        : `would change ${escapeControls(action.path)}:\n${indent(difference(action.before, action.text))}`;
   }
+}
+
+function difference(before: string, after: string): string {
+  const lines = (text: string) => text.replace(/\n$/, "").split("\n");
+  const { hunks } = structuredPatch("", "", `${lines(before).join("\n")}\n`, `${lines(after).join("\n")}\n`);
+  return hunks.flatMap(({ lines: each }) => each).join("\n");
 }
 
 function indent(text: string): string {

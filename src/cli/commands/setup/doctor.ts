@@ -2,11 +2,12 @@ import { ERROR_KINDS } from "../../../platform/errors.ts";
 import { defineCommand } from "../../command.ts";
 import { escapeControls } from "../../render/paint.ts";
 import { examine, type Finding } from "./examine.ts";
+import { examineAgents } from "./examine-agents.ts";
 
 export const command = defineCommand({
   about:
     "Tests what Lazarus relies on, in scratch files: git, libc calls, durable writes, locks, nanosecond times, xattrs, " +
-    "free space, the registry, gzip and the clock. Reports what is missing, the consequence, and how to fix it.",
+    "free space, the registry, gzip and the clock; and which agents' CLIs and hooks are installed. Reports what is missing, the consequence, and how to fix it.",
   positionals: [],
   options: {},
   examples: [
@@ -15,7 +16,7 @@ export const command = defineCommand({
   ],
   exits: ["alert"],
   run(context) {
-    const findings = examine(context.machine, context.config);
+    const findings = [...examine(context.machine, context.config), ...examineAgents(context)];
     const failed = findings.filter((finding) => finding.status === "failed").length;
     const { paint } = context;
     const marks = {
