@@ -1,10 +1,10 @@
 // The worktree of a mission that is a directory outside the cell: whether it is still the one that a human chose. Nothing is
 // captured from or restored into another directory at the same path (INV-3, INV-11).
-import { lstatSync, mkdirSync, readdirSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { lstatSync, mkdirSync, readdirSync, realpathSync, statSync } from "node:fs";
+import { dirname, isAbsolute, join } from "node:path";
 import type { Config } from "../cell/config.ts";
 import { pathsBelow } from "../cell/layout.ts";
-import { type MissionId, refuseOutside } from "../cell/mission-id.ts";
+import { isInside, type MissionId, refuseOutside } from "../cell/mission-id.ts";
 import {
   describeWorktree,
   identifyDirectory,
@@ -161,17 +161,39 @@ export function refuseStaleWorktree({ config, mission, worktree }: Placed): void
   });
 }
 
-/** Files in the cell's own directory `worktree`, which a worktree elsewhere takes the place of: they are not captured. */
-export function findHiddenFiles({ cellRoot, tree }: Placed): Flaw[] {
-  const outside = outsideWorktree(tree);
-  if (outside === undefined) return [];
+/** Files that look as if they were saved and are not (INV-6). */
+export function findUnsavedFiles(placed: Placed): Flaw[] {
+  const outside = outsideWorktree(placed.tree);
+  return outside === undefined ? findOtherWorktree(placed) : findHiddenFiles(placed, outside.path);
+}
+
+/** Files in the cell's own directory `worktree`, which a worktree elsewhere takes the place of. */
+function findHiddenFiles({ cellRoot }: Placed, worktree: string): Flaw[] {
   const own = join(cellRoot, WORKTREE);
   try {
     const count = readdirSync(own).length;
     if (count === 0) return [];
-    const reason = `${own} holds ${count} names that are not saved: the worktree is ${outside.path}`;
+    const reason = `${own} holds ${count} names that are not saved: the worktree is ${worktree}`;
     return [{ path: WORKTREE, kind: "degraded", reason }];
   } catch {
     return [];
   }
+}
+
+/** Another tool, or the agent, named a directory outside the cell: no human has chosen it. */
+function findOtherWorktree({ config, mission, cellRoot }: Placed): Flaw[] {
+  const { configFile } = pathsBelow(config, cellRoot);
+  const reading = readJsonFile(configFile);
+  const named = reading.ok ? reading.value.worktree : undefined;
+  // A cell that was copied still names the worktree of the original.
+  if (typeof named !== "string" || !isAbsolute(named) || named.endsWith(`/${mission}/${WORKTREE}`)) return [];
+  try {
+    const real = realpathSync.native(named);
+    if (!statSync(real).isDirectory() || isInside(realpathSync.native(cellRoot), real)) return [];
+  } catch {
+    return [];
+  }
+  const next = `lazarus protect ${shellWord(named)} --mission ${mission}`;
+  const reason = `it names ${named} as the worktree, which is not saved; to protect it: ${next}`;
+  return [{ path: configFile.slice(cellRoot.length + 1), kind: "degraded", reason }];
 }

@@ -125,6 +125,18 @@ describe("run in place", () => {
     expect(world.run(["run", "--", "pwd"]).exit).toBe(2);
   });
 
+  it("revives an agent in its directory", () => {
+    mkdirSync(world.path("a"));
+    const script = 'echo life >>lives; [ "$(wc -l <lives)" -gt 1 ] || kill -9 $$';
+    const { exit, stderr } = world.run([
+      ...["run", "m", "--in", world.path("a"), "--revive", "yes", "--"],
+      ...["sh", "-c", script],
+    ]);
+    expect(exit, stderr).toBe(0);
+    expect(readFileSync(world.path("a/lives"), "utf8")).toBe("life\nlife\n");
+    expect(readdirSync(world.path("a"))).toEqual(["lives"]);
+  });
+
   it("--cwd warns on the first line about a directory that is not protected, and status says so", () => {
     mkdirSync(world.path("loose"));
     const { stderr } = world.run(["run", "m", "--cwd", world.path("loose"), "--", "true"]);

@@ -5,6 +5,7 @@ import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { initCell } from "../../src/cell/init.ts";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { listCurrent } from "../../src/snapshot/operations/current-listing.ts";
 import { drill } from "../../src/snapshot/operations/drill.ts";
@@ -219,6 +220,24 @@ describe("a worktree in place that is not where it was", () => {
     fs.rmSync(`${directory}-moved`, { recursive: true });
   });
 
+  it("is not captured when it is replaced while it is being read", async () => {
+    const directory = fresh(base);
+    using world = await createOutsideWorld(home(), directory);
+    for (let i = 0; i < 20; i += 1) world.write(`worktree/large-${i}`, Buffer.alloc(2 << 20, i));
+    let isSwapped = false;
+    const onProgress = () => {
+      if (isSwapped) return;
+      isSwapped = true;
+      fs.renameSync(directory, `${directory}-moved`);
+      fs.cpSync(`${directory}-moved`, directory, { recursive: true });
+    };
+    const attempt = takeCheckpoint({ ...world.context, onProgress }, { reason: "manual" });
+    await expect(attempt).rejects.toMatchObject({ code: "WORKTREE_REPLACED" });
+    expect(isSwapped).toBe(true);
+    expect(world.context.vault.list()).toEqual([]);
+    fs.rmSync(`${directory}-moved`, { recursive: true });
+  });
+
   it("is rebuilt by a restore when it is missing", async () => {
     for (const [name, parent] of places()) {
       const directory = fresh(parent);
@@ -341,6 +360,36 @@ describe("setting up a worktree in place", () => {
     expect(missionOf(world.context.config, directory)).toBe("m");
     await protectDirectory(world.reopen(), directory, undefined);
     expect((await takeCheckpoint(world.reopen(), { reason: "manual" })).flaws).toEqual([]);
+  });
+
+  it("takes the name: no fork or import gets it", async () => {
+    using world = await createOutsideWorld(home(), fresh(base));
+    fill(world);
+    await world.checkpoint();
+    fs.mkdirSync(join(world.directory, "missions/other"), { recursive: true });
+    await protectDirectory(
+      openMission(world.directory, "taken"),
+      fs.mkdtempSync(join(base, "taken-")),
+      undefined,
+    );
+    fs.rmSync(openMission(world.directory, "taken").cellRoot, { recursive: true });
+    await expect(forkMission(world.context, openMission(world.directory, "taken"), {})).rejects.toThrow(
+      "already exists",
+    );
+  });
+
+  it("reports a directory that only config/cell.json names, and does not capture it", async () => {
+    const named = fs.mkdtempSync(join(base, "named-"));
+    fs.writeFileSync(join(named, "file"), "x");
+    using world = await createOutsideWorld(home(), fresh(base));
+    const plain = openMission(world.directory, "plain");
+    initCell(plain.machine, plain.config, plain.mission);
+    const file = join(plain.cellRoot, "config/cell.json");
+    fs.writeFileSync(file, JSON.stringify({ worktree: named }));
+    const { flaws, checkpoint } = await takeCheckpoint(plain, { reason: "manual" });
+    expect(flaws).toMatchObject([{ path: "config/cell.json", kind: "degraded" }]);
+    expect(flaws[0]!.reason).toContain(`lazarus protect ${named} --mission plain`);
+    expect(checkpoint.metadata.counts.files).toBe(4);
   });
 
   it("reports files that the directory hides", async () => {

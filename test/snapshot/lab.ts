@@ -6,9 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig } from "../../src/cell/config.ts";
 import { parseMissionId } from "../../src/cell/mission-id.ts";
+import { describeWorktree, writeWorktreeRecord } from "../../src/cell/worktree-record.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { type Machine, systemMachine } from "../../src/platform/machine.ts";
 import { type MissionContext, openMissionContext } from "../../src/snapshot/mission-context.ts";
+import { diskPath } from "../../src/snapshot/model/cell-tree.ts";
 import type { Entry } from "../../src/snapshot/model/entry.ts";
 import {
   type CheckpointOptions,
@@ -33,6 +35,8 @@ export interface LabOptions {
   readonly environment?: Record<string, string | undefined>;
   /** The home of an existing lab to share. */
   readonly home?: string;
+  /** A directory in which the worktree is made, outside the cell. */
+  readonly outside?: string;
 }
 
 export interface Lab extends Disposable {
@@ -70,15 +74,22 @@ export function createLab(options: LabOptions = {}): Lab {
     ...systemClock,
     nowMs: () => systemClock.nowMs() + (options.aheadMs ?? OLD_MS),
   };
+  const mission = parseMissionId(options.mission ?? "m");
+  if (own && options.outside !== undefined) {
+    const path = join(options.outside, "worktree");
+    mkdirSync(path, { recursive: true });
+    const record = describeWorktree(mission, realpathSync(path), 0);
+    writeWorktreeRecord(systemMachine, effective.config.missions_root, record);
+  }
   const context = openMissionContext(
     { ...systemMachine, clock, ...options.machine },
     { ...effective, document: options.document ?? {} },
-    parseMissionId(options.mission ?? "m"),
+    mission,
     { version: "0", environment: options.environment ?? { PATH: process.env.PATH, HOME: directory } },
   );
   const cell = context.cellRoot;
-  const worktree = join(cell, "worktree");
-  if (own) mkdirSync(worktree, { recursive: true });
+  const worktree = diskPath(context.tree, "worktree");
+  if (own) mkdirSync(join(cell, "worktree"), { recursive: true });
   let restores = 0;
   const refOf = (id?: string) => {
     const refs = context.vault.list();
@@ -118,6 +129,7 @@ export function createLab(options: LabOptions = {}): Lab {
     },
     [Symbol.dispose]() {
       if (own) removeTree(directory);
+      if (own && options.outside !== undefined) removeTree(options.outside);
     },
   };
   return lab;
@@ -127,6 +139,11 @@ export function createLab(options: LabOptions = {}): Lab {
 export function removeTree(directory: string): void {
   spawnSync("chmod", ["-R", "u+rwX", directory], { stdio: "ignore" });
   rmSync(directory, { recursive: true, force: true });
+}
+
+/** Cell and worktree as one tree, wherever the worktree is. */
+export function listCell({ cell, worktree }: Lab, ...skip: string[]): string[] {
+  return listTree(cell, ...skip, `worktree=${worktree}`);
 }
 
 /** The tree as list_tree.py sees it, one line per path. */

@@ -3,7 +3,8 @@
 
 Deliberately independent: it shares no code with Lazarus. Bytes that are not printable ASCII are percent-escaped. Fields:
 path, type, mode, uid, gid, mtime_ns (a string, because JSON readers round it), size, sha256, links (paths of the same
-inode), xattrs, target, holes (whether the file occupies less than its size).
+inode), xattrs, target, holes (whether the file occupies less than its size). Arguments: the tree, then paths to skip;
+`worktree=DIR` lists DIR as the directory `worktree` of the tree.
 """
 import hashlib
 import json
@@ -39,29 +40,38 @@ def digest(path: bytes) -> str:
     return value.hexdigest()
 
 
-def walk(root: bytes):
+def place(root: bytes, path: bytes, outside) -> bytes:
+    name, _, rest = path.partition(b"/")
+    if outside is None or name != b"worktree":
+        return os.path.join(root, path) if path else root
+    return os.path.join(outside, rest) if rest else outside
+
+
+def walk(root: bytes, outside):
     yield b"."
     pending = [b""]
     while pending:
         directory = pending.pop()
-        for name in sorted(os.listdir(os.path.join(root, directory) if directory else root)):
+        for name in sorted(os.listdir(place(root, directory, outside))):
             path = directory + b"/" + name if directory else name
             yield path
-            if stat.S_ISDIR(os.lstat(os.path.join(root, path)).st_mode):
+            if stat.S_ISDIR(os.lstat(place(root, path, outside)).st_mode):
                 pending.append(path)
 
 
 def main() -> None:
     root = os.fsencode(sys.argv[1])
-    skip = {os.fsencode(each) for each in sys.argv[2:]}
-    paths = sorted(path for path in walk(root) if not any(path == s or path.startswith(s + b"/") for s in skip))
+    mark = "worktree="
+    outside = next((os.fsencode(each[len(mark):]) for each in sys.argv[2:] if each.startswith(mark)), None)
+    skip = {os.fsencode(each) for each in sys.argv[2:] if not each.startswith(mark)}
+    paths = sorted(path for path in walk(root, outside) if not any(path == s or path.startswith(s + b"/") for s in skip))
     inodes = {}
     for path in paths:
-        info = os.lstat(os.path.join(root, path))
+        info = os.lstat(place(root, path, outside))
         if stat.S_ISREG(info.st_mode) and info.st_nlink > 1:
             inodes.setdefault((info.st_dev, info.st_ino), []).append(show(path))
     for path in paths:
-        full = os.path.join(root, path)
+        full = place(root, path, outside)
         info = os.lstat(full)
         row = {
             "path": show(path),

@@ -14,7 +14,7 @@ import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { createRandom, type Random } from "../../src/testing/index.ts";
 import { startChild } from "./child.ts";
-import { createLab, type Lab, listTree, OLD_MS, removeTree } from "./lab.ts";
+import { createLab, type Lab, listCell, listTree, OLD_MS, removeTree } from "./lab.ts";
 import {
   findTokens,
   INSIDE,
@@ -36,22 +36,27 @@ interface Race extends Disposable {
   readonly log: string[];
 }
 
-function startRace(seed: number): Race {
+function startRace(seed: number, place?: string): Race {
   const random = createRandom(seed);
   // With a clock ahead of the disk's, only the stat of a file shows whether it changed.
-  const lab = createLab({ aheadMs: random.pick([0, OLD_MS]), document: { retention: { auto: false } } });
+  const lab = createLab({
+    aheadMs: random.pick([0, OLD_MS]),
+    document: { retention: { auto: false } },
+    ...(place === undefined ? {} : { outside: place }),
+  });
+  const around = place ?? lab.directory;
   const tree = {
     root: lab.worktree,
-    outside: join(lab.directory, "outside"),
-    elsewhere: join(lab.directory, "elsewhere"),
+    outside: join(around, "outside"),
+    elsewhere: join(around, "elsewhere"),
   };
   plantTree(tree, random);
   return { lab, tree, random, log: [], [Symbol.dispose]: () => lab[Symbol.dispose]() };
 }
 
-/** Checkpoints with changes in the middle of them, then a quiet one. */
-export async function plannedRace(seed: number, checkpoints: number): Promise<void> {
-  using race = startRace(seed);
+/** Checkpoints with changes in the middle of them, then a quiet one. `place`: a directory for a worktree in place. */
+export async function plannedRace(seed: number, checkpoints: number, place?: string): Promise<void> {
+  using race = startRace(seed, place);
   const { lab, tree, random, log } = race;
   await explain(seed, race, async () => {
     for (let i = 0; i < checkpoints; i += 1) {
@@ -65,14 +70,14 @@ export async function plannedRace(seed: number, checkpoints: number): Promise<vo
 }
 
 /** A restore in place with changes in the middle of it, then a quiet one. */
-export async function plannedRestore(seed: number): Promise<void> {
-  using race = startRace(seed);
+export async function plannedRestore(seed: number, place?: string): Promise<void> {
+  using race = startRace(seed, place);
   const { lab, tree, random, log } = race;
   await explain(seed, race, async () => {
     const { ref } = await lab.checkpoint({ git: false });
     for (let i = 0; i < 6; i += 1) log.push(`before: ${mutate(tree, random, INSIDE)}`);
-    const before = findTokens(lab.cell);
-    const kept = [lab.cell, tree.elsewhere];
+    const before = tokensOf(lab);
+    const kept = [lab.cell, lab.worktree, tree.elsewhere];
     try {
       const { safety } = await duringCalls(race, () => restoreCell(lab.context, { checkpoint: ref.id }));
       if (safety !== null) kept.push(await lab.restored(safety.id));
@@ -87,15 +92,15 @@ export async function plannedRestore(seed: number): Promise<void> {
       expect(contents, `the restore destroyed the only copy of ${name}`).toContain(name.replace("-", " "));
     await restoreCell(lab.context, { checkpoint: ref.id });
     const wanted = await lab.restored(ref.id);
-    if (canCompare) expect(ordinary(listTree(lab.cell))).toEqual(ordinary(listTree(wanted)));
-    expect([...findTokens(lab.cell).keys()]).toEqual(expect.arrayContaining([...findTokens(wanted).keys()]));
+    if (canCompare) expect(ordinary(listCell(lab))).toEqual(ordinary(listTree(wanted)));
+    expect([...tokensOf(lab).keys()]).toEqual(expect.arrayContaining([...findTokens(wanted).keys()]));
     await lab.verify();
   });
 }
 
 /** Checkpoints while another process changes the cell, then a quiet one. */
-export async function liveRace(seed: number, checkpoints: number): Promise<void> {
-  using race = startRace(seed);
+export async function liveRace(seed: number, checkpoints: number, place?: string): Promise<void> {
+  using race = startRace(seed, place);
   const { lab, tree } = race;
   await explain(seed, race, async () => {
     {
@@ -164,13 +169,22 @@ interface Observation {
 
 /** The cell while nothing changes it. */
 function observe({ lab }: Race): Observation {
-  return { lines: linesOf(lab.cell), tokens: findTokens(lab.cell) };
+  return { lines: linesOf(() => listCell(lab)), tokens: tokensOf(lab) };
+}
+
+/** Tokens of cell and worktree, with their paths in a checkpoint. */
+function tokensOf({ cell, worktree }: Lab): Map<string, string[]> {
+  const tokens = findTokens(cell);
+  if (worktree === join(cell, "worktree")) return tokens;
+  for (const [name, paths] of findTokens(worktree))
+    tokens.set(name, [...(tokens.get(name) ?? []), ...paths.map((path) => join("worktree", path))]);
+  return tokens;
 }
 
 /** One line per path, from the independent lister. Directories change when something next to a file does. */
-function linesOf(directory: string): Map<string, string> {
+function linesOf(list: () => readonly string[]): Map<string, string> {
   if (!canCompare) return new Map();
-  const rows = listTree(directory).map((line) => [String(JSON.parse(line).path), line] as const);
+  const rows = list().map((line) => [String(JSON.parse(line).path), line] as const);
   return new Map(rows.filter(([, line]) => !line.includes('"type": "dir"')));
 }
 
@@ -202,11 +216,11 @@ async function checkCheckpoint(
         `${name} is lost: it was ${old}, then ${now}; ${JSON.stringify(flaws)}`,
       ).toBe(true);
     }
-    const lines = linesOf(directory);
+    const lines = linesOf(() => listTree(directory));
     for (const [path, line] of before.lines)
       if (basename(path) === "still" && after.lines.get(path) === line && !isNamed([path]))
         expect(lines.get(path), `${path} is not restored as it was all the time`).toBe(line);
-  } else if (tokens.size < findTokens(lab.cell).size) {
+  } else if (tokens.size < tokensOf(lab).size) {
     // It is still moving, so only that something is named can be checked.
     expect(flaws.length, `tokens are lost: only ${[...tokens.keys()]} were saved`).toBeGreaterThan(0);
   }
@@ -221,8 +235,8 @@ async function checkQuiet(race: Race): Promise<void> {
   const { ref, flaws } = await lab.checkpoint({ git: false });
   expect(flaws).toEqual([]);
   const directory = await lab.restored(ref.id);
-  if (canCompare) expect(listTree(directory)).toEqual(listTree(lab.cell));
-  expect(findTokens(directory)).toEqual(findTokens(lab.cell));
+  if (canCompare) expect(listTree(directory)).toEqual(listCell(lab));
+  expect(findTokens(directory)).toEqual(tokensOf(lab));
   checkOutside(race, directory);
   await lab.verify();
 }

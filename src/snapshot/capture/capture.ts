@@ -18,7 +18,7 @@ import { linkedDirectories } from "../scan/classify.ts";
 import type { StatCache } from "../scan/stat-cache.ts";
 import { compactLayers, planCompaction } from "../vault/compact.ts";
 import { type Checkpoint, type LayerRef, putCheckpoint, readCheckpoint } from "../vault/manifest.ts";
-import { findHiddenFiles, requireWorktree } from "../worktree.ts";
+import { findUnsavedFiles, requireWorktree } from "../worktree.ts";
 import { type Baseline, openBaseline, saveCache } from "./baseline.ts";
 import { countEntries } from "./counts.ts";
 import { type Passed, passCompaction, passGate } from "./gate.ts";
@@ -87,7 +87,7 @@ export async function capture(
       ...conversation.problems,
       ...collected.flaws,
       ...passed.flaws,
-      ...findHiddenFiles(context),
+      ...findUnsavedFiles(context),
     ];
     // Again: it may have been replaced while it was read.
     requireWorktree(context, options);

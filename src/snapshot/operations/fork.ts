@@ -29,6 +29,7 @@ import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
 import type { Vault } from "../vault/vault.ts";
 import { adoptEffects, discardNewHistory, type ForkedEffects, nameFork } from "./carry-effects.ts";
 import { discardEmptyVault, lockVault } from "./lock.ts";
+import { refuseProtecting } from "./protect.ts";
 import { recordNewMission } from "./record.ts";
 
 /** The new mission. */
@@ -70,6 +71,7 @@ export async function forkMission(
 }
 
 function refuseTaken(fork: MissionContext): void {
+  refuseProtecting(fork);
   if (existsSync(fork.cellRoot)) {
     throw new LazarusError("TARGET_NOT_EMPTY", `mission ${fork.mission} already exists: ${fork.cellRoot}`, {
       hint: "choose another name for the fork",

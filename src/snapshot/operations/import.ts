@@ -42,6 +42,7 @@ import { fromTarName } from "../tar/header.ts";
 import { createTarReader, TarError, type TarSink } from "../tar/read.ts";
 import { adoptEffects, discardNewHistory, readVaultEffects } from "./carry-effects.ts";
 import { discardEmptyVault, lockVault } from "./lock.ts";
+import { refuseProtecting } from "./protect.ts";
 import { prune } from "./prune.ts";
 import { recordNewMission } from "./record.ts";
 
@@ -172,6 +173,7 @@ function refuseAbsent(source: string): void {
 }
 
 function refuseTaken(context: MissionContext): void {
+  refuseProtecting(context);
   if (existsSync(context.cellRoot)) throw taken(context, "a cell");
   const staging = join(dirname(context.cellRoot), `${STAGING}${context.mission}`);
   if (context.vault.list().length > 0 && !existsSync(staging)) throw taken(context, "checkpoints");

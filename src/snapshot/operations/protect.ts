@@ -153,6 +153,19 @@ function completeCell(context: MissionContext, record: WorktreeRecord): void {
   );
 }
 
+/** For a new mission with a cell of its own: refuses the name of one that has, or had, a directory. */
+export function refuseProtecting({ mission, worktree }: MissionContext): void {
+  if (worktree === undefined) return;
+  throw new LazarusError(
+    "TARGET_NOT_EMPTY",
+    `mission ${mission} already exists, for the directory ${worktree.path}`,
+    {
+      hint: "choose another name",
+      details: { mission, path: worktree.path },
+    },
+  );
+}
+
 /** Ends the protection of a mission's directory, which is not touched. Checkpoints stay. */
 export async function releaseDirectory(context: MissionContext): Promise<WorktreeRecord> {
   const { machine, config, mission } = context;
