@@ -42,7 +42,7 @@ describe("config", () => {
         compression of new layers
       snapshot.exclude = []  (default)
         paths to leave out of checkpoints; a restore never removes them
-      secrets.patterns = [".env",".env.*","*.pem","*.key","*.p12","*.pfx","*.keystore","*.jks","id_rsa","id_dsa","id_ecdsa","id_ed25519",".netrc",".npmrc",".pypirc",".pgpass",".git-credentials","credentials.json","service-account*.json","**/.aws/credentials","**/.ssh/**","**/.gnupg/**","**/.docker/config.json","**/.kube/config"]  (default)
+      secrets.patterns = [".env",".env.*","*.pem","*.key","*.p12","*.pfx","*.keystore","*.jks","id_rsa","id_dsa","id_ecdsa","id_ed25519",".netrc",".npmrc",".pypirc",".pgpass",".git-credentials","credentials.json","service-account*.json","**/.aws/credentials","**/.ssh/**","**/.gnupg/**","**/.docker/config.json","**/.kube/config",".credentials.json","oauth_creds.json","**/.codex/auth.json","**/opencode/auth.json","**/.pi/agent/auth.json"]  (default)
         paths stored in local-only layers that are never pushed
       retention.keep_last = 20  (default)
         keep this many of the newest checkpoints
@@ -100,6 +100,8 @@ describe("config", () => {
         lines at the end of the output of a failed agent that report a login or key that was refused
       pit.permanent_patterns = []  (default)
         lines at the end of the output of a failed agent that report an error that a retry cannot fix
+      pit.effects = ["\\\\bgit\\\\b.*\\\\bpush\\\\b","\\\\b(npm|pnpm|yarn|bun|cargo|poetry|uv)\\\\s+publish\\\\b","\\\\b(twine\\\\s+upload|gem\\\\s+push|(docker|podman)\\\\s+push)\\\\b","\\\\bcurl\\\\b.*\\\\s(-X|--request)[\\\\s=]*['\\"]?(POST|PUT|PATCH|DELETE)\\\\b","\\\\bcurl\\\\b.*\\\\s(-d|-F|-T|--data[\\\\w-]*|--form|--json|--upload-file)\\\\b","\\\\b(gh|glab)\\\\s+(pr|mr|issue|release|repo|workflow)\\\\s+(create|merge|close|comment|delete|edit|review|run)\\\\b","\\\\b(mail|mailx|mutt|sendmail|msmtp|swaks)\\\\s","\\\\b(kubectl|terraform|tofu|pulumi|helm)\\\\s.*\\\\b(apply|delete|destroy|up|install|upgrade)\\\\b","(send|post|create|reply)_?(e?mail|message|tweet|payment|invoice)"]  (default)
+        shell commands and names of tools that must not be repeated blindly: when one was cut off, the user is asked what became of it
       pit.http_port = 7433  (default)
         port of the HTTP API on 127.0.0.1; null leaves only the unix socket
       pit.gitea.secret_file = not set  (default)

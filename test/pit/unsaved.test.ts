@@ -44,7 +44,8 @@ it("a pit does not revive before the crash checkpoint is taken, says so, and tak
   const { stdout } = await world.call(["why", "m1"]);
   expect(stdout).toContain("checkpoint failed:");
   expect(stdout).toContain("lazarus revive m1 --without-checkpoint");
-  expect((await world.call(["events", "m1"])).stdout).toContain("trouble");
+  // The alert follows the record.
+  await world.until("the alert", () => world.run(["events", "m1"]).stdout.includes("trouble"));
   repair();
   // Wakes the pit, which would otherwise retry within 30 seconds.
   writeFileSync(join(world.home, "run", "bell", "m1"), "");

@@ -152,7 +152,7 @@ async function start(run: LiveRun, before: Entry): Promise<{ effect: RunningEffe
   if (run.stop.signal.aborted) throw stopOf(run.stop.signal.reason);
   if (entry.class === "read") run.keep(entry);
   else {
-    crashPoint("run.effect.prepared");
+    crashPoint("engine.effect.prepared");
     try {
       await run.write(entry, "full");
     } catch (error) {
@@ -161,7 +161,7 @@ async function start(run: LiveRun, before: Entry): Promise<{ effect: RunningEffe
       run.halt(error);
       throw error;
     }
-    crashPoint("run.effect.started");
+    crashPoint("engine.effect.started");
     if (run.stop.signal.aborted) {
       run.keep(before);
       throw stopOf(run.stop.signal.reason);
@@ -175,13 +175,13 @@ async function start(run: LiveRun, before: Entry): Promise<{ effect: RunningEffe
 
 /** Records a result. Output that is not plain data is stored as JSON, with a warning. */
 export async function finishCall(run: LiveRun, entry: Entry, output: unknown): Promise<void> {
-  crashPoint("run.effect.happened");
+  crashPoint("engine.effect.happened");
   const { key } = (entry.value ?? {}) as EffectValue;
   const value = { output: storable(run, entry, output), ...(key === undefined ? {} : { key }) };
   const ended = endEntry(run, entry, "done", value);
   if (entry.class === "read") return run.keep(ended);
   await writeEnd(run, ended);
-  crashPoint("run.effect.recorded");
+  crashPoint("engine.effect.recorded");
 }
 
 /** Records that a call threw. Returns true when the outcome is unknown and the call is decided about again. */
@@ -259,7 +259,7 @@ async function reconcile(run: LiveRun, tool: LedgerTool, entry: Entry, input: un
       { entry, reason: `its tool could not reconcile it: ${thrownText(error, "the tool")}` },
     ]);
   }
-  crashPoint("run.effect.reconciled");
+  crashPoint("engine.effect.reconciled");
   if (answer?.outcome === "not-done") return false;
   if (answer?.outcome !== "done") {
     return park(run, [{ entry, reason: "its tool does not know whether it happened" }]);

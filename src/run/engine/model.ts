@@ -53,7 +53,7 @@ export function durableModel(
       if (old !== undefined) return resultOf(await replay(run, step, old)) as never;
       await beforeCall(run, step, hooks);
       const result = trimmed(await doGenerate(), include, run, step, modelId);
-      crashPoint("run.model.answered");
+      crashPoint("engine.model.answered");
       await record(run, step, params.prompt, { provider, modelId, result }, hooks);
       return result as never;
     },
@@ -108,7 +108,7 @@ async function beforeCall(run: LiveRun, step: number, hooks: ModelHooks): Promis
   run.writeBehind();
   await hooks.before?.(step);
   if (run.stop.signal.aborted) throw run.stop.signal.reason;
-  crashPoint("run.model.before");
+  crashPoint("engine.model.before");
 }
 
 /** Keeps ids stable, and drops bodies that the caller does not want. */
@@ -173,7 +173,7 @@ function recordedStream(
       if (characters > MAX_CHARACTERS) throw endless();
       hooks.activity?.(part);
       if (part.type === "finish") {
-        crashPoint("run.model.answered");
+        crashPoint("engine.model.streamed");
         await record(run, step, prompt, { provider, modelId, ...kept, parts: compactParts(parts) }, hooks);
       }
       controller.enqueue(named);

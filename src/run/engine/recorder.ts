@@ -86,9 +86,9 @@ export class Recorder {
     this.head(head);
     this.#next.sync = "full";
     this.#next.release = true;
-    crashPoint("run.close.before");
+    crashPoint("engine.close.before");
     await this.flush();
-    crashPoint("run.close.after");
+    crashPoint("engine.close.after");
   }
 
   /** Stops renewing the lease without writing. */
@@ -113,7 +113,7 @@ export class Recorder {
 
   async #send(batch: Batch): Promise<void> {
     if (this.lost.aborted) throw this.lost.reason;
-    crashPoint("run.save.before");
+    crashPoint("engine.save.before");
     try {
       this.redactions += await writeRun(this.#log, this.lease, {
         seq: this.#seq + 1,
@@ -130,7 +130,7 @@ export class Recorder {
     }
     this.#seq += 1;
     this.#lastMs = this.#log.machine.clock.monotonicMs();
-    crashPoint("run.save.after");
+    crashPoint("engine.save.after");
   }
 
   #lostOr(error: unknown): unknown {

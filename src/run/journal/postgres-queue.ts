@@ -41,7 +41,7 @@ export async function claimQueued(run: Run, claim: QueueClaim): Promise<HeadRow[
 
 export async function takeRate(run: Run, use: RateUse): Promise<number> {
   await run("lockQueue", `lazarus rate ${use.queue}`);
-  const names = [`${use.queue} calls`, `${use.queue} tokens`];
+  const names = [`calls ${use.queue}`, `tokens ${use.queue}`];
   const rows: readonly (Bucket & { name: string })[] = (await run("lockBuckets", names)).rows;
   const { taken, waitMs } = takeAll(use, (name) => rows.find((row) => row.name === name));
   if (waitMs > 0 && !use.force) return waitMs;

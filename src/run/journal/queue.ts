@@ -129,8 +129,8 @@ export function takeAll(
   find: (name: string) => Bucket | undefined,
 ): { readonly taken: readonly (readonly [name: string, bucket: Bucket])[]; readonly waitMs: number } {
   const parts = [
-    { name: `${queue} calls`, part: calls },
-    { name: `${queue} tokens`, part: tokens },
+    { name: `calls ${queue}`, part: calls },
+    { name: `tokens ${queue}`, part: tokens },
   ];
   const results = parts.flatMap(({ name, part }) =>
     part === undefined ? [] : [{ name, ...takeFrom(find(name), part.limit, part.used, nowMs) }],

@@ -51,7 +51,7 @@ export function applyPrune(
   }
   for (const { runId } of plan.remove) {
     const head = findHead(sql, runId);
-    if (head !== undefined) removeRun(sql, runId, head.key);
+    if (head !== undefined) removeRun(sql, head.key);
   }
   for (const { runId, step } of plan.prove) {
     const found = segmentsOf(sql, runId).reduce((sum, { key, above, upTo }) => {
@@ -62,15 +62,14 @@ export function applyPrune(
   return plan;
 }
 
-function removeRun(sql: Statements, runId: string, key: number): void {
+function removeRun(sql: Statements, key: number): void {
   const tables = [
     "removeEntries",
     "removeWaits",
     "removeInbox",
     "removeAllParts",
     "removeHead",
-    "removeRun",
+    "forgetRun",
   ] as const;
   for (const table of tables) sql(table).run(key);
-  sql("remember").run(runId);
 }

@@ -10,14 +10,13 @@ export const JOURNAL_TABLES = `
   ALTER TABLE run ADD COLUMN model TEXT;
   ALTER TABLE run ADD COLUMN thread TEXT;
   ALTER TABLE run ADD COLUMN definition TEXT;
-  CREATE INDEX run_by_parent ON run (parent_id) WHERE parent_id IS NOT NULL;
-  CREATE INDEX run_by_thread ON run (thread) WHERE thread IS NOT NULL;
 
   ALTER TABLE head ADD COLUMN messages INTEGER NOT NULL DEFAULT 0;
   ALTER TABLE head ADD COLUMN wake_ms INTEGER;
   ALTER TABLE head ADD COLUMN cancel_ms INTEGER;
   UPDATE head SET messages = seq;
-  CREATE INDEX head_ready ON head (status) WHERE status IN ('queued', 'waiting');
+  DROP INDEX head_open;
+  CREATE INDEX head_open ON head (status) WHERE status IN ('running', 'needs-human', 'queued', 'waiting');
 
   CREATE TABLE entry (
     id         INTEGER PRIMARY KEY,
@@ -57,15 +56,15 @@ export const JOURNAL_TABLES = `
   ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE inbox (
-    position INTEGER PRIMARY KEY,
     key      INTEGER NOT NULL REFERENCES run (key),
     id       TEXT NOT NULL,
+    position INTEGER NOT NULL,
     name     TEXT NOT NULL,
     body     TEXT NOT NULL,
     sent_ms  INTEGER NOT NULL,
-    taken    INTEGER NOT NULL DEFAULT 0
-  ) STRICT;
-  CREATE UNIQUE INDEX inbox_by_id ON inbox (key, id);
+    taken    INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (key, id)
+  ) STRICT, WITHOUT ROWID;
 
   CREATE TABLE part (
     key      INTEGER NOT NULL REFERENCES run (key),
@@ -76,12 +75,8 @@ export const JOURNAL_TABLES = `
     PRIMARY KEY (key, step, position)
   ) STRICT, WITHOUT ROWID;
 
-  -- Rate limits of queues, and the last tick of each schedule that was handled.
-  CREATE TABLE bucket (name TEXT PRIMARY KEY, left REAL NOT NULL, at_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-  CREATE TABLE tick (schedule TEXT PRIMARY KEY, tick_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-
-  -- Ids of pruned runs: an id is never used for two runs.
-  CREATE TABLE pruned (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+  -- What is left of the rate limits of queues, and the last tick of each schedule that was handled.
+  CREATE TABLE mark (name TEXT PRIMARY KEY, value REAL NOT NULL, at_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   `;
 
 const HEAD = `
@@ -111,9 +106,9 @@ export const JOURNAL_SQL = {
                      thread, definition, info)
     SELECT :id, :agentId, :parentRunId, :forkOf, :forkStep, :format, :createdAtMs, :queue, :caller, :priority, :model,
            :thread, :definition, :info
-    WHERE NOT EXISTS (SELECT 1 FROM pruned WHERE id = :id) AND (:forkOf IS NULL OR EXISTS (
+    WHERE :forkOf IS NULL OR EXISTS (
       SELECT 1 FROM run AS above JOIN head USING (key)
-      WHERE above.id = :forkOf AND head.status <> 'stub' AND head.step >= :forkStep))
+      WHERE above.id = :forkOf AND head.status <> 'stub' AND head.step >= :forkStep)
     ON CONFLICT (id) DO NOTHING RETURNING key`,
   insertHead: `
     INSERT INTO head (key, status, epoch, owner, lease_until_ms, deaths, seq, step, phase, messages, redactions,
@@ -158,7 +153,8 @@ export const JOURNAL_SQL = {
     WHERE key = ${KEY} ORDER BY step, call, id`,
   answerWait: "UPDATE wait SET state = 'answered', answer = :answer WHERE key = :key AND id = :id",
   insertMessage: `
-    INSERT INTO inbox (key, id, name, body, sent_ms) VALUES (:key, :id, :name, :body, :sentMs)
+    INSERT INTO inbox (key, id, position, name, body, sent_ms)
+    SELECT :key, :id, coalesce(max(position), 0) + 1, :name, :body, :sentMs FROM inbox WHERE key = :key
     ON CONFLICT (key, id) DO NOTHING`,
   findMessage: `SELECT 1 FROM inbox WHERE key = ${KEY} AND id = :id`,
   readInbox: `SELECT id, name, body, sent_ms AS sentMs FROM inbox WHERE key = ${KEY} AND taken = 0 ORDER BY position`,
@@ -189,14 +185,14 @@ export const JOURNAL_SQL = {
   runningInQueue: `
     SELECT run.caller, run.model, head.owner FROM head JOIN run USING (key)
     WHERE head.status = 'running' AND run.queue = :queue`,
-  readBucket: "SELECT left, at_ms AS atMs FROM bucket WHERE name = ?",
+  readBucket: "SELECT value AS left, at_ms AS atMs FROM mark WHERE name = ?",
   writeBucket: `
-    INSERT INTO bucket (name, left, at_ms) VALUES (:name, :left, :atMs)
-    ON CONFLICT (name) DO UPDATE SET left = excluded.left, at_ms = excluded.at_ms`,
-  readTick: "SELECT tick_ms AS tickMs FROM tick WHERE schedule = ?",
+    INSERT INTO mark (name, value, at_ms) VALUES (:name, :left, :atMs)
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value, at_ms = excluded.at_ms`,
+  readTick: "SELECT at_ms AS tickMs FROM mark WHERE name = 'schedule ' || ?",
   writeTick: `
-    INSERT INTO tick (schedule, tick_ms) VALUES (:schedule, :tickMs)
-    ON CONFLICT (schedule) DO UPDATE SET tick_ms = excluded.tick_ms WHERE tick.tick_ms < excluded.tick_ms`,
+    INSERT INTO mark (name, value, at_ms) VALUES ('schedule ' || :schedule, 0, :tickMs)
+    ON CONFLICT (name) DO UPDATE SET at_ms = excluded.at_ms WHERE mark.at_ms < excluded.at_ms`,
   renewLease: `
     UPDATE head SET lease_until_ms = :leaseUntilMs WHERE key = ${KEY} AND epoch = :epoch AND status = 'running'`,
   releaseLease: `
@@ -220,6 +216,6 @@ export const JOURNAL_SQL = {
   removeInbox: "DELETE FROM inbox WHERE key = ?",
   removeAllParts: "DELETE FROM part WHERE key = ?",
   removeHead: "DELETE FROM head WHERE key = ?",
-  removeRun: "DELETE FROM run WHERE key = ?",
-  remember: "INSERT INTO pruned (id) VALUES (?) ON CONFLICT DO NOTHING",
+  /** Its row stays: an id is never used for two runs. */
+  forgetRun: "UPDATE run SET info = '', parent_id = NULL, fork_of = NULL, thread = NULL WHERE key = ?",
 } as const;

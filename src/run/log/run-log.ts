@@ -108,7 +108,7 @@ export async function beginRun(
       hint: "leave the run id out, or choose another one",
     });
   }
-  crashPoint("run.begin.recorded");
+  crashPoint("engine.begin.recorded");
   return { runId: run.id, epoch: head.epoch, owner, redactions };
 }
 
@@ -176,7 +176,7 @@ export async function claimRun(log: RunLog, head: HeadRow): Promise<Lease | unde
     leaseUntilMs: nowMs + log.leaseMs,
     nowMs,
   });
-  crashPoint("run.resume.claimed");
+  crashPoint("engine.resume.claimed");
   return won ? { runId: head.id, epoch: head.epoch + 1, owner } : undefined;
 }
 
@@ -195,7 +195,7 @@ export async function writeRun(log: RunLog, lease: Lease, write: LogWrite): Prom
   const nowMs = timeOf(log);
   const effects = write.entries.flatMap((entry) => (entry.kind === "effect" ? [effectOf(runId, entry)] : []));
   await recordEnds(log, lease, effects);
-  if (effects.length > 0) crashPoint("run.save.ends-in-history");
+  if (effects.length > 0) crashPoint("engine.save.ends-in-history");
   const verdict = await journal.write({
     runId,
     epoch,
@@ -210,7 +210,7 @@ export async function writeRun(log: RunLog, lease: Lease, write: LogWrite): Prom
     redactions,
   });
   if (verdict !== "written") throw journalRefusal(verdict, lease, journal.place);
-  crashPoint("run.save.written");
+  crashPoint("engine.save.written");
   recordStarts(log, lease, effects);
   return redactions;
 }
