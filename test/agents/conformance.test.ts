@@ -192,11 +192,13 @@ describe.each(all.map((cases) => [cases.adapter.name, cases] as const))("%s", (n
     });
 
     test("per run: the files that the arguments name are written", () => {
-      const setup = adapter.hooks.perRun?.([...COMMAND, name], "/home/me/run/hooks", {});
+      // Below root's home: Gemini CLI reads such a file from nowhere else.
+      const directory = join("/root", "lazarus", "hooks");
+      const setup = adapter.hooks.perRun?.([...COMMAND, name], directory, {});
       if (setup === undefined) return;
       for (const { name: file } of setup.files) expect(file).toMatch(/^(?!\/)(?!.*\.\.)/);
       const all = JSON.stringify([setup.args, setup.env, setup.files]);
-      if (setup.files.length > 0) expect(all).toContain("/home/me/run/hooks");
+      if (setup.files.length > 0) expect(all).toContain(directory);
       expect(all).toContain(`lazarus.js`);
     });
 
