@@ -1,5 +1,6 @@
 // Connects the user's terminal to that of an agent: keys go there, output comes here. Puts the user's terminal into raw mode
 // and always back, whatever ends the view. Decides nothing about the agent.
+import { spawnSync } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { basename, dirname } from "node:path";
@@ -65,6 +66,8 @@ export async function viewTerminal(context: CliContext, options: ViewOptions): P
       const hangUp = () => leave("SIGHUP");
       const resize = () => socket.write(encodeFrame("size", JSON.stringify(windowSize())));
       stdin.setRawMode(true);
+      // Node leaves the translation of newlines on, which full-screen programs do not expect. Node also restores it.
+      spawnSync("stty", ["-opost"], { stdio: ["inherit", "ignore", "ignore"] });
       stdin.on("data", type).on("end", hangUp).on("error", hangUp);
       socket.on("drain", resume);
       process.stdout.on("resize", resize);

@@ -1,10 +1,19 @@
 // keeper.sh in every supported shell.
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, type TestContext } from "vitest";
 import { keeperArguments, readKeeperScript } from "../../src/pit/start/keeper-arguments.ts";
+import { terminalHostFile } from "../../src/pit/terminal/pty.ts";
 
 const KEEPER_SCRIPT = readKeeperScript();
 
@@ -26,7 +35,10 @@ function createKeeper(shell: readonly string[], { skip, onTestFinished }: TestCo
     join(directory, "heartbeat.json"),
     '{\n  "timestamp": 1700000000.5,\n  "status": "bootstrapped"\n}\n',
   );
-  const keep = (agent: string, { script = KEEPER_SCRIPT, logCount = 2 } = {}): Promise<number | null> => {
+  const keep = (
+    agent: string,
+    { script = KEEPER_SCRIPT, logCount = 2, hasTerminal = false } = {},
+  ): Promise<number | null> => {
     writeFileSync(join(directory, "keeper-0.sh"), script);
     const args = keeperArguments(
       {
@@ -44,6 +56,9 @@ function createKeeper(shell: readonly string[], { skip, onTestFinished }: TestCo
         leftoverGraceSeconds: 1,
         token: "token",
         cgroup: "",
+        terminal: hasTerminal
+          ? { node: process.execPath, host: terminalHostFile(), columns: 91, rows: 31 }
+          : undefined,
       },
       ["sh", "-c", agent],
     );
@@ -81,6 +96,22 @@ describe.concurrent.each(SHELLS.map((words) => [words.join(" "), words] as const
     expect(read("heartbeat.json")).toMatchObject({ status: "running" });
     expect(readFileSync(join(directory, "log.1")).length).toBe(1000);
     expect(existsSync(join(directory, "log.2"))).toBe(false);
+  });
+
+  it("gives an agent a terminal, and knows how it ended", async (test) => {
+    const { directory, keep, read } = createKeeper(shell, test);
+    const options = { hasTerminal: true };
+    expect(await keep('tty; stty size; echo "$$ $n $LAZARUS_EPOCH"; exit 7', options)).toBe(7);
+    const [tty, size, line] = readFileSync(join(directory, "log"), "utf8").split("\r\n");
+    expect(tty).toMatch(/^\/dev\//);
+    expect(size).toBe("31 91");
+    expect(line).toBe(`${read("life.json").agent.pid} 5 3`);
+    expect(read("exit.json")).toMatchObject({ epoch: 3, status: 7, leftovers: 0 });
+    expect(await keep("kill -9 $$", options)).toBe(137);
+    // What is left behind is killed; everything that was written before is in the log.
+    expect(await keep("sleep 600 & trap '' HUP; seq 1 100; exit 5", options)).toBe(5);
+    expect(readFileSync(join(directory, "log"), "utf8")).toMatch(/\r\n99\r\n100\r\n$/);
+    expect(readdirSync(directory).filter((name) => name.endsWith(".tmp"))).toEqual([]);
   });
 
   it("rotates the log only above its limit and keeps the newest ones", async (test) => {

@@ -1,12 +1,13 @@
 // Agents with a terminal of their own: a person types, resizes, detaches, closes the window and comes back, and the agent
 // has a real terminal in every life.
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LAUNCHER } from "../cli/hermetic.ts";
+import { giveToPlainUser } from "../plain-user.ts";
 import { createPitWorld, type PitWorld } from "./pit-world.ts";
-import { openUserTerminal, type UserTerminal } from "./user-terminal.ts";
+import { childrenOf, findHost, openUserTerminal, type UserTerminal } from "./user-terminal.ts";
 
 const CTRL_C = "\x03";
 const CTRL_BACKSLASH = "\x1c";
@@ -24,15 +25,7 @@ const run = (script: string, ...options: string[]) => open("run", "m1", ...optio
 /** Says which life it is, then answers each line. */
 const ECHO =
   'echo "life $LAZARUS_EPOCH $(stty size)"; while read -r line; do echo "got $line"; done; echo end; exit 7';
-/** The process that hosts the terminal: a child of the keeper's helper. */
-function hostOf(mission: string): number {
-  const { helper } = world.life(mission) as unknown as { helper: { pid: number } };
-  const children = readFileSync(`/proc/${helper.pid}/task/${helper.pid}/children`, "latin1");
-  const isHost = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("terminal-host");
-  const [host] = children.split(" ").map(Number).filter(Boolean).filter(isHost);
-  if (host === undefined) throw new Error("there is no terminal host");
-  return host;
-}
+const hostOf = (mission: string) => findHost(world, mission);
 const isRunning = (pid: number) => existsSync(`/proc/${pid}`) && world.processState(pid) !== "Z";
 
 it("shows what is typed and printed, and returns the agent's exit code", async () => {
@@ -329,10 +322,37 @@ describe("the user's own terminal is restored", () => {
     await leaves(user);
   });
 
+  it("after SIGTERM to the command, which ends nothing else", async () => {
+    const user = shell(`lazarus run m1 -- sh -c '${screen}'`);
+    await world.until("the program", () => user.output.includes("full"));
+    const [command] = childrenOf(user.pid);
+    process.kill(command!, "SIGTERM");
+    await leaves(user);
+    expect(world.state("m1")).toBe("running");
+  });
+
   it("after the program was killed", async () => {
     const user = shell(`lazarus run m1 -- sh -c '${screen}'`);
     await world.until("the program", () => user.output.includes("full"));
     process.kill(world.life("m1").agent.pid, "SIGKILL");
     await leaves(user);
   });
+});
+
+it("works for an ordinary user", async () => {
+  giveToPlainUser(world.directory);
+  const user = openUserTerminal(world, ["run", "m1", "--revive", "yes", "--", "sh", "-c", ECHO], {
+    asPlainUser: true,
+  });
+  await user.see("life 1 24 80");
+  process.kill(world.life("m1").agent.pid, "SIGKILL");
+  await user.see("life 2 24 80");
+  user.type("word\r");
+  await user.see("got word");
+  user.close();
+  await user.ended;
+  const again = openUserTerminal(world, ["attach", "m1"], { asPlainUser: true });
+  await again.see("got word");
+  again.type(CTRL_C);
+  expect(await again.ended).toBe(130);
 });

@@ -1,6 +1,10 @@
 // A person at a terminal: a real pty with the real command line in it, driven by node-pty. Waits for what is on the screen.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { spawn } from "@lydell/node-pty";
 import { LAUNCHER } from "../cli/hermetic.ts";
+import { plainNode, plainUser, publicCopy } from "../plain-user.ts";
 import type { PitWorld } from "./pit-world.ts";
 
 export interface UserTerminal {
@@ -29,21 +33,26 @@ export interface UserTerminalOptions {
   /** A program in place of the command line. */
   readonly program?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** As an unprivileged user, to whom the world has been given. */
+  readonly asPlainUser?: boolean;
 }
 
 export function openUserTerminal(
   world: PitWorld,
   words: readonly string[],
-  { columns = 80, rows = 24, program, env = {} }: UserTerminalOptions = {},
+  { columns = 80, rows = 24, program, env = {}, asPlainUser = false }: UserTerminalOptions = {},
 ): UserTerminal {
-  const [file, args] =
-    program === undefined ? [process.execPath, [LAUNCHER, ...words]] : [program, [...words]];
+  const [node, launcher] = asPlainUser
+    ? [plainNode(), publicCopy() === undefined ? LAUNCHER : join(publicCopy()!, "bin", "lazarus.js")]
+    : [process.execPath, LAUNCHER];
+  const [file, args] = program === undefined ? [node, [launcher, ...words]] : [program, [...words]];
   const pty = spawn(file, args, {
     cols: columns,
     rows,
     cwd: world.cwd,
     env: { ...world.env, TERM: "xterm-256color", ...env },
     encoding: "utf8",
+    ...(asPlainUser ? plainUser() : {}),
   });
   let output = "";
   let seen = 0;
@@ -74,7 +83,9 @@ export function openUserTerminal(
           WAIT_MS,
         );
       } catch {
-        throw new Error(`${pattern} was not printed after ${JSON.stringify(output.slice(seen))}`);
+        throw new Error(
+          `${pattern} was not printed after ${JSON.stringify(output.slice(seen).slice(-2000))}`,
+        );
       }
       seen += found!.index! + found![0].length;
       return found!;
@@ -84,4 +95,17 @@ export function openUserTerminal(
     pause: () => pty.pause(),
     resume: () => pty.resume(),
   };
+}
+
+export function childrenOf(pid: number): number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").split(" ").map(Number).filter(Boolean);
+}
+
+/** The process that hosts the terminal: a child of the keeper's helper. */
+export function findHost(world: PitWorld, mission: string): number {
+  const { helper } = world.life(mission) as unknown as { helper: { pid: number } };
+  const isHost = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("terminal-host");
+  const host = childrenOf(helper.pid).find(isHost);
+  if (host === undefined) throw new Error("there is no terminal host");
+  return host;
 }

@@ -88,12 +88,11 @@ function describe(mission: string, result: ReviveResult): string[] {
       ];
     }
     case "started": {
-      const pid = result.started.life?.agent.pid;
-      return [
-        pid === undefined
-          ? `${mission} started and exited immediately; see: lazarus why ${mission}`
-          : `${mission} is running again as life ${result.started.epoch} (process ${pid})`,
-      ];
+      const { life, epoch, record } = result.started;
+      if (life === undefined)
+        return [`${mission} started and exited immediately; see: lazarus why ${mission}`];
+      const attach = record.terminal == null ? "" : `; use its terminal with: lazarus attach ${mission}`;
+      return [`${mission} is running again as life ${epoch} (process ${life.agent.pid})${attach}`];
     }
   }
 }
