@@ -167,6 +167,7 @@ describe("verify and registry rebuild", () => {
     writeFileSync(index, whole.replace('"second"', '"sec0nd"'));
     const bad = world.run(["verify", "inbox"]);
     expect(bad.exit).toBe(8);
+    expect(bad.stdout).toMatch(/^damaged {2}inbox: the index; (\d+) of \1 checkpoints can be recovered/);
     expect(bad.stdout).toContain("index.json");
     expect(bad.stdout).toContain("lazarus registry rebuild");
     const rebuilt = world.run(["registry", "rebuild"]);

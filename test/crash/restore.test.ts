@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { vaultHistory } from "../../src/snapshot/capture/save-effects.ts";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { drill } from "../../src/snapshot/operations/drill.ts";
 import { forkMission } from "../../src/snapshot/operations/fork.ts";
@@ -322,6 +323,9 @@ describe.concurrent("a fork killed with SIGKILL", () => {
             .vault.list()
             .map(({ reason }) => reason),
         ).toEqual(["fork"]);
+        // That of the killed fork is gone.
+        for (const file of [fork().effects.file, vaultHistory(fork().vault.root)])
+          expect(fs.readFileSync(file, "utf8").match(/"forked"/g)).toHaveLength(1);
         const proof = await drill(fork());
         expect(proof.differences).toEqual([]);
         const { changes } = await restoreCell(fork(), {});

@@ -23,7 +23,7 @@ export function startChild(file: string, ...args: readonly string[]): Promise<Ch
       resolve({
         pid: child.pid!,
         async [Symbol.asyncDispose]() {
-          child.kill("SIGKILL");
+          child.kill();
           await ended;
         },
       }),

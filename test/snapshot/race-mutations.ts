@@ -1,8 +1,11 @@
 // What the race harness does to a cell while it is captured or restored: a table of small changes, each chosen by a seed. To
 // test another race, add a row; if its result can be judged, add a check to race-rounds.ts.
+import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { openLibrary } from "../../src/platform/posix.ts";
 import type { Random } from "../../src/testing/index.ts";
+import { isInstalled, reportSkipped } from "./tools.ts";
 
 export interface RaceTree {
   /** The worktree that is changed. */
@@ -11,6 +14,21 @@ export interface RaceTree {
   readonly outside: string;
   /** Where directories of the cell are moved to, and come back from. */
   readonly elsewhere: string;
+  /** A git repository in the cell, which only git changes. Absent without git. */
+  readonly repository: string;
+  /** A file in the cell that is only changed through a memory mapping, all of it to one letter. */
+  readonly mapped: string;
+}
+
+/** What a race uses, in a cell and in the directory around its worktree; only the worktree exists yet. */
+export function raceTree(directory: string, cell: string, worktree: string): RaceTree {
+  return {
+    root: worktree,
+    outside: join(directory, "outside"),
+    elsewhere: join(directory, "elsewhere"),
+    repository: join(cell, "artifacts/repository"),
+    mapped: join(cell, "artifacts/mapped"),
+  };
 }
 
 export const TOKENS = 16;
@@ -18,8 +36,16 @@ const DIRECTORIES = ["a", "b", "c", "a/sub", "b/sub", "b/sub/deep"];
 export const OUTSIDE_CONTENT = "OUTSIDE";
 
 /** Tokens are moved, but never changed or deleted: each has content of its own. `still` files are not touched at all. */
-export function plantTree({ root, outside, elsewhere }: RaceTree, random: Random): void {
+export function plantTree(tree: RaceTree, random: Random): void {
+  const { root, outside, elsewhere, repository, mapped } = tree;
   for (const directory of [outside, elsewhere]) fs.mkdirSync(directory);
+  fs.mkdirSync(dirname(mapped), { recursive: true });
+  fs.writeFileSync(mapped, versionOf(0, MAPPED_BYTES));
+  if (canCommit) {
+    fs.mkdirSync(repository);
+    git(repository, "init", "-q");
+    commit(repository);
+  }
   for (const name of ["still", "token-0", "v0", "secret"])
     fs.writeFileSync(join(outside, name), OUTSIDE_CONTENT);
   for (const path of DIRECTORIES) {
@@ -30,6 +56,83 @@ export function plantTree({ root, outside, elsewhere }: RaceTree, random: Random
     fs.writeFileSync(join(root, random.pick(DIRECTORIES), `token-${i}`), `token ${i}`);
   for (let i = 0; i < 8; i += 1)
     fs.writeFileSync(join(root, random.pick(DIRECTORIES), `v${i}`), versionOf(i, random.int(0, 5000)));
+}
+
+const canCommit = isInstalled("git", "races of commits with checkpoints");
+
+export function git(repository: string, ...args: string[]): string {
+  const who = [
+    "-c",
+    "user.name=a",
+    "-c",
+    "user.email=a@a",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
+  ];
+  return execFileSync("git", ["-C", repository, ...who, ...args], { encoding: "utf8", stdio: "pipe" }).trim();
+}
+
+function commit(repository: string): void {
+  counter += 1;
+  fs.writeFileSync(join(repository, "file"), `content ${counter}`);
+  git(repository, "add", "file");
+  git(repository, "commit", "-qm", `commit ${counter}`);
+}
+
+/** Git fails while a restore replaces its files. */
+function whileIntact(repository: string, change: () => void): void {
+  try {
+    if (!fs.existsSync(repository)) throw new Inapplicable();
+    change();
+  } catch {
+    throw new Inapplicable();
+  }
+}
+
+const MAPPED_BYTES = 8192;
+const [PROT_READ, PROT_WRITE, MAP_SHARED] = [1, 2, 1];
+/** Files that this process has mapped, by path. They stay mapped until it exits. */
+const mappings = new Map<string, (letter: number) => void>();
+
+/** Fills a file with a letter, through a mapping that stays. */
+function writeMapped(file: string, letter: number): void {
+  let fill = mappings.get(file);
+  if (fill === undefined) {
+    fill = mapFile(file);
+    mappings.set(file, fill);
+  }
+  fill(letter);
+}
+
+function mapFile(file: string): (letter: number) => void {
+  if (!canMap) throw new Inapplicable();
+  const libc = openLibrary("libc.so.6");
+  const mmap = libc.func(
+    "void *mmap(void *address, size_t length, int protection, int flags, int fd, long offset)",
+  );
+  const memset = libc.func("void *memset(void *to, int value, size_t length)");
+  const fd = fs.openSync(file, "r+");
+  try {
+    if (fs.fstatSync(fd).size !== MAPPED_BYTES) throw new Inapplicable();
+    const address = mmap(null, MAPPED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return (letter) => void memset(address, letter, MAPPED_BYTES);
+  } finally {
+    fs.closeSync(fd);
+  }
+}
+
+const canMap = hasGlibc();
+
+function hasGlibc(): boolean {
+  try {
+    openLibrary("libc.so.6");
+    return process.platform === "linux";
+  } catch {
+    reportSkipped("races of writes through mappings with checkpoints", "there is no libc.so.6");
+    return false;
+  }
 }
 
 /** Content that shows whether it is complete: one letter. */
@@ -117,6 +220,14 @@ export const MUTATIONS: Readonly<Record<string, Mutation>> = {
     if (random.chance(0.5)) fs.chmodSync(directory(), random.pick([0o700, 0o755]));
     else fs.chmodSync(file(/^v\d/), random.pick([0o600, 0o644, 0o755]));
   },
+  commit: ({ tree }) => whileIntact(tree.repository, () => commit(tree.repository)),
+  "commit and pack": ({ tree, random }) =>
+    whileIntact(tree.repository, () => {
+      commit(tree.repository);
+      if (random.chance(0.5)) git(tree.repository, "gc", "-q");
+      else git(tree.repository, "pack-refs", "--all");
+    }),
+  "write through a mapping": ({ tree, random }) => writeMapped(tree.mapped, 97 + random.int(0, 25)),
 };
 
 /** Changes that keep every token inside the cell. */

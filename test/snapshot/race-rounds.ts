@@ -3,10 +3,12 @@
 // process makes them all the time. Every published checkpoint is restored elsewhere and compared with the cell:
 // - paths that nothing touched, as an independent lister saw them, are restored exactly;
 // - every token is there exactly once, or a flaw names where it was, and no restore destroys the only copy of one;
+// - a git repository is complete, and no older than before the checkpoint, or named;
+// - a file that is written through a mapping is as it was at one moment;
 // - nothing that links point to was read or changed.
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { basename, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { expect } from "vitest";
 import { LazarusError } from "../../src/platform/errors.ts";
 import type { Flaw } from "../../src/snapshot/model/entry.ts";
@@ -17,12 +19,14 @@ import { startChild } from "./child.ts";
 import { createLab, type Lab, listCell, listTree, OLD_MS, removeTree } from "./lab.ts";
 import {
   findTokens,
+  git,
   INSIDE,
   mutate,
   OUTSIDE_CONTENT,
   pathsBelow,
   plantTree,
   type RaceTree,
+  raceTree,
 } from "./race-mutations.ts";
 import { canList } from "./real-cell.ts";
 
@@ -44,12 +48,7 @@ function startRace(seed: number, place?: string): Race {
     document: { retention: { auto: false } },
     ...(place === undefined ? {} : { outside: place }),
   });
-  const around = place ?? lab.directory;
-  const tree = {
-    root: lab.worktree,
-    outside: join(around, "outside"),
-    elsewhere: join(around, "elsewhere"),
-  };
+  const tree = raceTree(place ?? lab.directory, lab.cell, lab.worktree);
   plantTree(tree, random);
   return { lab, tree, random, log: [], [Symbol.dispose]: () => lab[Symbol.dispose]() };
 }
@@ -106,9 +105,9 @@ export async function liveRace(seed: number, checkpoints: number, place?: string
     {
       await using _ = await startChild(
         "race-mutator.ts",
+        dirname(tree.outside),
+        lab.cell,
         tree.root,
-        tree.outside,
-        tree.elsewhere,
         String(seed),
       );
       for (let i = 0; i < checkpoints; i += 1) {
@@ -165,11 +164,14 @@ async function duringCalls<T>({ tree, random, log }: Race, operation: () => Prom
 interface Observation {
   readonly lines: ReadonlyMap<string, string>;
   readonly tokens: ReadonlyMap<string, readonly string[]>;
+  /** HEAD of the repository; undefined without git. */
+  readonly head: string | undefined;
 }
 
 /** The cell while nothing changes it. */
-function observe({ lab }: Race): Observation {
-  return { lines: linesOf(() => listCell(lab)), tokens: tokensOf(lab) };
+function observe({ lab, tree }: Race): Observation {
+  const head = fs.existsSync(tree.repository) ? git(tree.repository, "rev-parse", "HEAD") : undefined;
+  return { lines: linesOf(() => listCell(lab)), tokens: tokensOf(lab), head };
 }
 
 /** Tokens of cell and worktree, with their paths in a checkpoint. */
@@ -179,6 +181,25 @@ function tokensOf({ cell, worktree }: Lab): Map<string, string[]> {
   for (const [name, paths] of findTokens(worktree))
     tokens.set(name, [...(tokens.get(name) ?? []), ...paths.map((path) => join("worktree", path))]);
   return tokens;
+}
+
+/** The repository and the mapped file of a restored checkpoint. */
+function checkOthers(
+  { lab, tree }: Race,
+  directory: string,
+  isNamed: (paths: readonly string[]) => boolean,
+  before: Observation | undefined,
+): void {
+  const inCell = (path: string) => relative(lab.cell, path);
+  const repository = join(directory, inCell(tree.repository));
+  if (fs.existsSync(tree.repository) && !isNamed([`${inCell(tree.repository)}/.git`])) {
+    git(repository, "fsck", "--full", "--strict");
+    if (before?.head !== undefined) git(repository, "merge-base", "--is-ancestor", before.head, "HEAD");
+  }
+  if (before !== undefined) {
+    const content = fs.readFileSync(join(directory, inCell(tree.mapped)), "utf8");
+    expect(content, "the mapped file is torn").toBe(content[0]!.repeat(content.length));
+  }
 }
 
 /** One line per path, from the independent lister. Directories change when something next to a file does. */
@@ -203,6 +224,7 @@ async function checkCheckpoint(
   const tokens = findTokens(directory);
   const isNamed = (paths: readonly string[]) =>
     flaws.some(({ path }) => paths.some((each) => each === path || each.startsWith(`${path}/`)));
+  checkOthers(race, directory, isNamed, before);
   for (const [name, paths] of tokens)
     if (paths.length > 1) expect(isNamed(paths), `${name} is there twice: ${paths}`).toBe(true);
   if (before !== undefined) {

@@ -2,9 +2,10 @@
 // checkpoint is published; exports, imports and forks take it along. It is written before the cell that it belongs to, so
 // that no cell ever exists without its history.
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { type EffectNote, effectsAfter } from "../../effects/notes.ts";
 import { mergeHistory, readHistoryBytes } from "../../effects/travel.ts";
-import { removeFile } from "../../platform/durable.ts";
+import { createFile, removeFile } from "../../platform/durable.ts";
 import { randomText } from "../../platform/ids.ts";
 import { vaultHistory } from "../capture/save-effects.ts";
 import type { MissionContext } from "../mission-context.ts";
@@ -29,6 +30,24 @@ export function adoptEffects(context: MissionContext, carried: CarriedEffects): 
   effects.append({ source: "mission", state: "restored", id: carried.checkpoint, attempt: 0, position });
   // What the origin did after the checkpoint is not known to the files of this one.
   return { ...context, effects: { ...effects, position: () => position } };
+}
+
+const NEW_HISTORY = "new-history";
+
+/**
+ * Before a new mission is staged: whether there is a history already, of an earlier mission of that name. That of an attempt
+ * that was killed does not count, and is removed.
+ */
+export function hasEarlierHistory(context: MissionContext, staging: string): boolean {
+  const { machine, effects, vault, cellRoot } = context;
+  if (existsSync(join(staging, NEW_HISTORY)) && !existsSync(cellRoot))
+    for (const file of [vaultHistory(vault.root), effects.file]) removeFile(machine.disk, file);
+  return existsSync(effects.file);
+}
+
+/** Marks a staging directory before a history is written, for `hasEarlierHistory` of the next attempt. */
+export function announceHistory({ machine }: MissionContext, staging: string): void {
+  createFile(machine.disk, join(staging, NEW_HISTORY), "");
 }
 
 /**

@@ -27,7 +27,14 @@ import { createTableReader, openSource } from "../restore/source.ts";
 import { syncPaths } from "../restore/sync.ts";
 import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
 import type { Vault } from "../vault/vault.ts";
-import { adoptEffects, discardNewHistory, type ForkedEffects, nameFork } from "./carry-effects.ts";
+import {
+  adoptEffects,
+  announceHistory,
+  discardNewHistory,
+  type ForkedEffects,
+  hasEarlierHistory,
+  nameFork,
+} from "./carry-effects.ts";
 import { discardEmptyVault, lockVault } from "./lock.ts";
 import { refuseProtecting } from "./protect.ts";
 import { recordNewMission } from "./record.ts";
@@ -99,11 +106,12 @@ async function makeFork(
 ): Promise<ForkResult> {
   const staging = join(dirname(fork.cellRoot), `.lazarus-fork-${fork.mission}`);
   const cell = join(staging, "cell");
-  const hadHistory = existsSync(fork.effects.file);
+  const hadHistory = hasEarlierHistory(fork, staging);
   try {
     removeTree(staging);
     const checkpoint = readCheckpoint(context.vault, from);
     makeDirectory(context.machine.disk, staging);
+    if (!hadHistory) announceHistory(fork, staging);
     crashPoint("snapshot.fork.staging-made");
     prepareDirectory(cell, from.id);
     const into = { directory: cell, scope: WHOLE_CELL, onProgress: fork.onProgress, signal };

@@ -40,7 +40,13 @@ import type { CarriedEffects } from "../model/carried-effects.ts";
 import type { Flaw } from "../model/entry.ts";
 import { fromTarName } from "../tar/header.ts";
 import { createTarReader, TarError, type TarSink } from "../tar/read.ts";
-import { adoptEffects, discardNewHistory, readVaultEffects } from "./carry-effects.ts";
+import {
+  adoptEffects,
+  announceHistory,
+  discardNewHistory,
+  hasEarlierHistory,
+  readVaultEffects,
+} from "./carry-effects.ts";
 import { discardEmptyVault, lockVault } from "./lock.ts";
 import { refuseProtecting } from "./protect.ts";
 import { prune } from "./prune.ts";
@@ -79,11 +85,12 @@ export async function importCell(context: MissionContext, options: ImportOptions
   const staging = join(dirname(context.cellRoot), `${STAGING}${context.mission}`);
   using locked = await lockVault(context, `import of ${context.mission}`);
   const { lock } = locked;
-  const hadHistory = existsSync(context.effects.file);
+  const hadHistory = hasEarlierHistory(context, staging);
   try {
     rollBack(context, staging);
     refuseTaken(context);
     makeDirectory(context.machine.disk, staging);
+    if (!hadHistory) announceHistory(context, staging);
     crashPoint("snapshot.import.staging-made");
     const result = await importInto(context, staging, lock, options);
     recordNewMission(context, { imported: options.source }, result);

@@ -124,6 +124,25 @@ describe("prune", () => {
     expect(context.vault.blobs()).toHaveLength(before);
   });
 
+  it("removes checkpoints that cannot be read when asked to, and what they needed", async () => {
+    writeFileSync(blobFile(context, refs[1]!.manifest), "garbage");
+    const kept = refs.filter((_, i) => i !== 1);
+    const result = await prune(context, { policy: DEFAULT_RETENTION, unreadable: true });
+    expect(result).toMatchObject({ removed: [{ id: refs[1]!.id }], sweepRefused: null });
+    expect(result.reasons.get(refs[1]!.id)).toEqual(["its manifest is damaged"]);
+    expect(result.removedBlobs).toBeGreaterThan(0);
+    expect(ids(context.vault.list())).toEqual(ids(kept));
+    expect((await verifyVault(context.vault, { deep: true })).findings).toEqual([]);
+  });
+
+  it("does not remove the only checkpoints, even if they cannot be read", async () => {
+    for (const { manifest } of refs) writeFileSync(blobFile(context, manifest), "garbage");
+    const result = await prune(context, { policy: DEFAULT_RETENTION, unreadable: true });
+    expect(result.removed).toEqual([]);
+    expect(result.sweepRefused).not.toBeNull();
+    expect(context.vault.list()).toHaveLength(refs.length);
+  });
+
   it("respects max_bytes as far as protected checkpoints allow", async () => {
     const total = context.vault.blobs().reduce((sum, { size }) => sum + size, 0);
     await prune(context, { policy: { ...DEFAULT_RETENTION, max_bytes: total - 100 } });

@@ -25,6 +25,8 @@ export interface PruneOptions {
   readonly dryRun?: boolean;
   /** Instead of the policy in the config. */
   readonly policy?: Retention;
+  /** Also remove checkpoints whose manifest is damaged: nothing of them can be restored. Not the only ones. */
+  readonly unreadable?: boolean;
   /** The vault's lock, when the caller has it already. */
   readonly heldLock?: Lock;
 }
@@ -106,7 +108,14 @@ function decide(context: MissionContext, options: PruneOptions): Decision {
     const reach = reachOf(ref);
     return reach instanceof Error ? [] : reach.blobs;
   };
-  const plan = retain(refs, options.policy ?? settings.retention, machine.clock.nowMs(), blobsOf);
+  const isLost = (ref: CheckpointRef) => {
+    const reach = reachOf(ref);
+    return reach instanceof LazarusError && reach.kind === "damaged";
+  };
+  const lost = options.unreadable && !refs.every(isLost) ? refs.filter(isLost) : [];
+  const others = refs.filter((ref) => !lost.includes(ref));
+  const plan = retain(others, options.policy ?? settings.retention, machine.clock.nowMs(), blobsOf);
+  const removed = [...lost, ...plan.remove];
   const needed = new Set<string>();
   const gitNeeded = new Set<string>();
   let sweepRefused: string | null = null;
@@ -131,14 +140,14 @@ function decide(context: MissionContext, options: PruneOptions): Decision {
           );
   return {
     kept: plan.keep,
-    removed: plan.remove,
-    reasons: plan.reasons,
+    removed,
+    reasons: new Map([...plan.reasons, ...lost.map(({ id }) => [id, ["its manifest is damaged"]] as const)]),
     removedBlobs: garbage.length,
     freedBytes: garbage.reduce((sum, { size }) => sum + size, 0),
     sweepRefused,
     garbage,
     evidence: vault.quarantine.list().filter((digest) => !needed.has(digest) || vault.has(digest)),
-    gitNames: plan.remove.flatMap((ref) => {
+    gitNames: removed.flatMap((ref) => {
       const reach = reachOf(ref);
       const names = reach instanceof Error ? [ref.id] : [ref.id, gitName(ref, reach.metadata)];
       return names.filter((name) => !gitNeeded.has(name));

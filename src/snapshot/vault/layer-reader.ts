@@ -136,10 +136,13 @@ function inflateMember(layer: LayerMembers, index: number, stored: Buffer): Buff
     raw = codecOf(layer.mediaType)!.decompress(stored, rawLength);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    throw damagedLayer(layer.digest, `member ${index} cannot be decompressed (${message})`);
+    throw damagedLayer(layer.digest, `member ${index + 1} cannot be decompressed (${message})`);
   }
   if (raw.length === rawLength) return raw;
-  throw damagedLayer(layer.digest, `member ${index} inflates to ${raw.length} bytes instead of ${rawLength}`);
+  throw damagedLayer(
+    layer.digest,
+    `member ${index + 1} inflates to ${raw.length} bytes instead of ${rawLength}`,
+  );
 }
 
 function damagedFile({ path, location }: Entry): LazarusError {

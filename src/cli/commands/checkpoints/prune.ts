@@ -1,4 +1,4 @@
-import { type PruneResult, prune } from "../../../snapshot/operations/prune.ts";
+import { type PruneOptions, type PruneResult, prune } from "../../../snapshot/operations/prune.ts";
 import { listVaults } from "../../../snapshot/operations/rebuild-registry.ts";
 import type { Retention } from "../../../snapshot/settings.ts";
 import { defineCommand } from "../../command.ts";
@@ -21,6 +21,7 @@ export const command = defineCommand({
     "keep-weekly": { type: "number", value: "N", summary: "keep the newest of each of N weeks" },
     "keep-within": { type: "number", value: "SECONDS", summary: "keep everything younger than this" },
     "max-bytes": { type: "number", value: "BYTES", summary: "maximum size of the vault (0: no limit)" },
+    unreadable: { type: "flag", summary: "also remove checkpoints whose manifest is damaged" },
   },
   examples: [
     ["lazarus prune --dry-run", "show what would be removed in all vaults"],
@@ -45,7 +46,15 @@ export const command = defineCommand({
         : [context.mission(args.mission)];
     const results: { mission: string; result: PruneResult }[] = [];
     for (const mission of missions) {
-      results.push({ mission, result: await pruneOne(context, mission, options["dry-run"], overrides) });
+      results.push({
+        mission,
+        result: await pruneOne(
+          context,
+          mission,
+          { dryRun: options["dry-run"], unreadable: options.unreadable },
+          overrides,
+        ),
+      });
     }
     context.emit(
       "prune/1",
@@ -65,7 +74,8 @@ export const command = defineCommand({
     for (const { mission, result } of results) {
       if (result.sweepRefused !== null)
         context.warn(
-          `${mission}: no data was removed: ${result.sweepRefused}; try: lazarus verify ${mission}`,
+          `${mission}: no data was removed: ${result.sweepRefused}; try: lazarus verify ${mission}, then ` +
+            `lazarus prune ${mission} --unreadable, which removes checkpoints that cannot be restored`,
         );
     }
     return 0;
@@ -75,12 +85,12 @@ export const command = defineCommand({
 async function pruneOne(
   context: CliContext,
   mission: string,
-  dryRun: boolean,
+  options: Pick<PruneOptions, "dryRun" | "unreadable">,
   overrides: Partial<Retention>,
 ): Promise<PruneResult> {
   using missionContext = openKnownMission(context, context.mission(mission));
   const result = await prune(missionContext, {
-    dryRun,
+    ...options,
     policy: { ...missionContext.settings.retention, ...overrides },
   });
   return result;

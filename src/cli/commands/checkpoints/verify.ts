@@ -114,9 +114,11 @@ function describe(context: CliContext, result: Verification): string {
   const read = deep ? `, ${formatBytes(result.bytes)} read` : "";
   if (findings.length === 0)
     return `${green("good")}  ${mission}: ${formatCount(checkpoints, "checkpoint")}, ${formatCount(result.blobs, "blob")}${read}\n`;
-  const lines = [
-    `${red("damaged")}  ${mission}: ${hurt.length} of ${formatCount(checkpoints, "checkpoint")} affected${read}`,
-  ];
+  const isIndexDamaged = findings.some(({ object }) => object === "index.json");
+  const extent = isIndexDamaged
+    ? `the index; ${result.good.length} of ${formatCount(checkpoints, "checkpoint")} can be recovered`
+    : `${hurt.length === 0 ? "none" : hurt.length} of ${formatCount(checkpoints, "checkpoint")} affected`;
+  const lines = [`${red("damaged")}  ${mission}: ${extent}${read}`];
   for (const { object, problem, hurts, paths } of findings) {
     lines.push(`  ${escapeControls(object)}`, `    ${escapeControls(problem)}`);
     if (paths.length > 0) lines.push(`    files: ${paths.map(escapeControls).join(", ")}`);
