@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { HookEvent, Position } from "../../agents/adapter.ts";
 import { findAdapter } from "../../agents/adapters.ts";
 import { summarizeHooks } from "../../agents/hook-lines.ts";
-import { saidFinished } from "./life-report.ts";
+import { callsInFlight, saidFinished } from "./life-report.ts";
 
 const finished: Position = { turn: 3, last: null, open: [], isFinished: true, damagedLines: 0 };
 const call = { id: null, tool: "sh", summary: "git push", command: "git push" };
@@ -30,4 +30,19 @@ test("a transcript that does not show cut-off calls says it only without hooks a
   expect(said("gemini", 0, [])).toBe(true);
   expect(said("gemini", null, [])).toBe(false);
   expect(said("gemini", 0, [{ kind: "prompt" }])).toBe(false);
+});
+
+test("a call is in flight if it has no end, or if its result never reached the transcript", () => {
+  const named = (id: string) => ({ ...call, id });
+  const events: HookEvent[] = [
+    { kind: "tool-start", call: named("a") },
+    { kind: "tool-end", call: named("a") },
+    { kind: "tool-start", call: named("b") },
+  ];
+  const hooks = summarizeHooks(events.map((event, at_ms) => ({ at_ms, epoch: 1, ...event })));
+  const ids = (open: Position["open"]) =>
+    callsInFlight({ hooks, position: { ...finished, open } }).map(({ id }) => id);
+  expect(ids([])).toEqual(["b"]);
+  expect(ids([named("b")])).toEqual(["b"]);
+  expect(ids([named("a")])).toEqual(["b", "a"]);
 });

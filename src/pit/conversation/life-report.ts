@@ -16,8 +16,6 @@ import { type KnownAgent, knownAgent } from "./known-agent.ts";
 export interface LifeReport {
   readonly agent: KnownAgent;
   readonly hooks: HookSummary;
-  /** Some agents have hooks for the end of a turn only. */
-  readonly hooksReportCalls: boolean;
   /** Null when the agent has not been heard of. */
   readonly session: string | null;
   /** Null when there is no transcript. */
@@ -43,8 +41,7 @@ export function readLifeReport(
   const session = known ?? (place && newestSession(agent.adapter, place, life.started_ms)) ?? null;
   const position =
     session === null || place === undefined ? null : readPosition(agent.adapter, place, session);
-  const hooksReportCalls = lines.some(({ kind }) => kind === "tool-start");
-  return { agent, hooks, hooksReportCalls, session, position };
+  return { agent, hooks, session, position };
 }
 
 function sessionsInOutput({ sessionInOutput }: Adapter, log: readonly string[]): (string | null)[] {
@@ -96,9 +93,16 @@ export function saidFinished(
 }
 
 /**
- * Calls without an end. Hooks know when a call really started and ended, and a transcript may be written later; an agent
- * without hooks has only the transcript.
+ * Calls without an end, as hooks know them, and those without a result in the transcript: a result that the agent had not
+ * written yet is lost to the model, which then sees the call as cut off and would repeat it.
  */
-export function callsInFlight({ hooks, hooksReportCalls, position }: LifeReport): readonly ToolCall[] {
-  return hooksReportCalls ? hooks.openCalls : (position?.open ?? []);
+export function callsInFlight({
+  hooks,
+  position,
+}: Pick<LifeReport, "hooks" | "position">): readonly ToolCall[] {
+  const reported = new Set(hooks.openCalls.map(({ id }) => id));
+  const unanswered = (position?.open ?? []).filter(({ id }) => id === null || !reported.has(id));
+  return hooks.openCalls.some(({ id }) => id === null)
+    ? hooks.openCalls
+    : [...hooks.openCalls, ...unanswered];
 }

@@ -1,0 +1,136 @@
+// Real agent CLIs against the mock model, through the built `lazarus`: npm run test:agents. A CLI that cannot be installed is
+// named and counts as not run. AGENTS=claude,codex limits the CLIs; LAZARUS_ROUNDS and LAZARUS_SEED choose the kills.
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { createRandom } from "../../../src/testing/seeded-ids.ts";
+import { AGENTS } from "./agents.ts";
+import { installAgent } from "./install.ts";
+import { createRealWorld, MISSION, type RealWorld, STEPS } from "./real-world.ts";
+
+const ROUNDS = Number(process.env.LAZARUS_ROUNDS ?? 3);
+const SEED = Number(process.env.LAZARUS_SEED ?? 20_261_118);
+const names = Object.keys(AGENTS).filter((name) => (process.env.AGENTS ?? name).split(",").includes(name));
+const ALL_ONCE = Object.fromEntries(Array.from({ length: STEPS }, (_, index) => [String(index + 1), 1]));
+const EVERY_CHAPTER = Array.from({ length: STEPS }, (_, index) => `chapter-${index + 1}.md`);
+
+/** The moments of a job that a test can wait for, without looking at a clock. */
+const MOMENTS = ["asked", "effect", "file"] as const;
+
+function reached(
+  { model, effects, chapters }: RealWorld,
+  moment: (typeof MOMENTS)[number],
+  step: number,
+): boolean {
+  if (moment === "asked") return model.requests.some(({ next }) => next === step);
+  return moment === "effect" ? effects()[step] !== undefined : chapters().includes(`chapter-${step}.md`);
+}
+
+/** No life lost its conversation. A result that the agent had not written yet sends it back by one step, and it looks. */
+function expectContinued({ model }: RealWorld): void {
+  const steps = model.requests
+    .map(({ next }) => next)
+    .filter((next): next is number => typeof next === "number");
+  for (const [index, step] of steps.entries())
+    expect(step).toBeGreaterThanOrEqual((steps[index - 1] ?? 1) - 1);
+}
+
+describe.each(names)("%s", (name) => {
+  const installed = installAgent(name);
+  const runs = test.skipIf("problem" in installed);
+  const open = (hold = 0.3) => createRealWorld(name, "bin" in installed ? installed.bin : "", hold);
+  if ("problem" in installed) process.stderr.write(`not run: ${name}: ${installed.problem}\n`);
+
+  runs(`killed at ${ROUNDS} random moments`, async () => {
+    const random = createRandom(SEED);
+    const tally = { revived: 0, twice: 0, asked: 0 };
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const step = random.int(1, STEPS);
+      const moment = random.pick(MOMENTS);
+      await using real = await open();
+      await real.world.openPit();
+      real.start();
+      await real.world.until(`${moment} ${step}`, () => reached(real, moment, step));
+      real.kill();
+      const state = await real.untilState("finished", "asking", "tombstone");
+      process.stderr.write(
+        `${name} round ${round}: killed at ${moment} ${step}: ${state} ${JSON.stringify(real.effects())}\n`,
+      );
+      if (state === "asking") tally.asked += 1;
+      else {
+        expect(state).toBe("finished");
+        expect(real.chapters()).toEqual(EVERY_CHAPTER);
+        expectContinued(real);
+        tally.revived += 1;
+        tally.twice += Object.values(real.effects()).filter((count) => count > 1).length;
+      }
+    }
+    process.stderr.write(`${name}: ${JSON.stringify(tally)}\n`);
+    expect(tally).toMatchObject({ twice: 0 });
+  });
+
+  runs("restored to step 2: conversation and files are both there, and undo brings both back", async () => {
+    await using real = await open();
+    await real.world.openPit();
+    real.start();
+    await real.world.until("step 2", () => reached(real, "asked", 3));
+    expect(real.run("checkpoint", MISSION).exit).toBeOneOf([0, 3]);
+    await real.world.until("step 4", () => reached(real, "asked", 5));
+    real.run("stop", MISSION);
+    const point = real.world.checkpoints(MISSION).find(({ reason }) => reason === "manual")!;
+    const before = real.model.requests.length;
+    expect(real.run("restore", MISSION, point.checkpoint_id).exit).toBe(0);
+    expect(real.chapters().length).toBeLessThan(4);
+    expect(real.run("revive", MISSION).exit).toBe(0);
+    await real.untilState("finished");
+    const asked = real.model.requests.slice(before).filter(({ next }) => next !== "side");
+    expect(asked[0]?.next).toBe(3);
+    expect(real.chapters()).toEqual(EVERY_CHAPTER);
+  });
+
+  runs("overloaded for a while: it waits, nothing is rolled back, no crash is counted", async () => {
+    await using real = await open(0);
+    await real.world.openPit();
+    real.model.fail({ status: 529, at: 3 });
+    real.start();
+    await real.world.until("a failure", () => real.world.record(MISSION).end?.class === "overload");
+    expect(real.chapters().length).toBe(2);
+    real.model.fail(null);
+    await real.untilState("waiting");
+    // The pit would wait longer; the reason for it is gone.
+    expect(real.run("revive", MISSION).exit).toBe(0);
+    await real.untilState("finished");
+    expect(real.effects()).toEqual(ALL_ONCE);
+    expectContinued(real);
+  });
+
+  runs("refused with 401: a person is asked", async () => {
+    await using real = await open(0);
+    await real.world.openPit();
+    real.model.fail({ status: 401, at: 2 });
+    real.start();
+    await real.untilState("asking");
+    expect(real.world.record(MISSION).end.class).toBe("auth");
+  });
+
+  runs("its conversation is gone: it starts over, and says so", async () => {
+    await using real = await open();
+    await real.world.openPit();
+    real.start();
+    await real.world.until("step 2", () => reached(real, "file", 2));
+    real.run("stop", MISSION);
+    const home = join(real.world.directory, "user");
+    for (const path of [
+      ".claude/projects",
+      ".codex/sessions",
+      ".gemini/tmp",
+      ".qwen/projects",
+      ".pi/agent/sessions",
+      ".copilot/session-state",
+    ])
+      rmSync(join(home, path), { recursive: true, force: true });
+    real.run("revive", MISSION);
+    await real.untilState("finished");
+    expect(real.chapters()).toEqual(EVERY_CHAPTER);
+  });
+});
