@@ -24,7 +24,9 @@ function eventSteps(payload: JsonObject, atMs: number | null): Step[] {
   const item = asObject(payload.item);
   if (payload.type === "user_message") return [{ kind: "prompt", text: asText(payload.message), atMs }];
   if (item.type === "UserMessage") return [{ kind: "prompt", text: textOf(item.content), atMs }];
-  if (payload.type === "task_complete") return [{ kind: "end", atMs }];
+  const failure = asText(asObject(payload.error).message);
+  if (payload.type === "task_complete")
+    return [failure === "" ? { kind: "end", atMs } : { kind: "system", text: failure, atMs }];
   const isFailure = payload.type === "turn_aborted" || payload.type === "error";
   return isFailure ? [{ kind: "system", text: asText(payload.message) || asText(payload.reason), atMs }] : [];
 }

@@ -79,6 +79,8 @@ export const cases: AdapterCases = {
     finished: { turn: 4, open: [], isFinished: true, damagedLines: 0 },
     killed: { turn: 2, isFinished: false, openCommands: ["echo 2"], damagedLines: 0 },
     resumed: { turn: 5, open: [], isFinished: true, damagedLines: 0 },
+    // The turn is complete, with an error of the API.
+    failed: { turn: 2, open: [], isFinished: false, damagedLines: 0 },
   },
   hooks: [
     [
