@@ -25,3 +25,11 @@ export function timeOrderedId(nowMs: number, ids: IdSource): string {
   const iso = new Date(nowMs).toISOString();
   return `${iso.slice(0, 10).replaceAll("-", "")}-${iso.slice(11, 19).replaceAll(":", "")}-${randomText(ids, 6)}`;
 }
+
+/** A random UUID (version 4). */
+export function randomUuid(ids: IdSource): string {
+  const bytes = ids.bytes(16);
+  const hex = Buffer.from(bytes).toString("hex");
+  const variant = ((bytes[8]! & 0x3f) | 0x80).toString(16);
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(18, 20)}-${hex.slice(20)}`;
+}

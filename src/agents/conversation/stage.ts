@@ -179,7 +179,9 @@ function markOwner({ cell, adapter, session }: Staging, hasFiles: boolean): stri
   return root;
 }
 
-const ownerFile = (cellRoot: string) => join(cellRoot, CONVERSATION_DIRECTORY, "copy.json");
+export function ownerFile(cellRoot: string): string {
+  return join(cellRoot, CONVERSATION_DIRECTORY, "copy.json");
+}
 
 export function ownerText(adapter: string, session: string): Buffer {
   return Buffer.from(`${JSON.stringify({ format: 1, adapter, session })}\n`);

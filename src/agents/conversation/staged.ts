@@ -66,6 +66,13 @@ export function listStaged(tree: StagedTree, adapter: string): StagedFile[] {
   return files.filter(({ name }) => isStageable(name)).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
+/** Whether a cell has copies at all; an agent whose files are in the cell has none. */
+export function hasStagedFiles(cellRoot: string): boolean {
+  return openStagedTree(cellRoot)
+    .list()
+    .some(({ path }) => path.includes("/"));
+}
+
 /** Follows no link. */
 export function openStagedTree(cellRoot: string): StagedTree {
   const root = join(cellRoot, CONVERSATION_DIRECTORY);

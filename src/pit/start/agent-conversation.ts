@@ -16,7 +16,7 @@ import { cellPaths } from "../../cell/layout.ts";
 import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory, replaceFile } from "../../platform/durable.ts";
-import { type IdSource, timeOrderedId } from "../../platform/ids.ts";
+import { type IdSource, randomUuid, timeOrderedId } from "../../platform/ids.ts";
 import type { PitContext } from "../context.ts";
 import { commandWith, type KnownAgent, knownAgent, placeOf } from "../conversation/known-agent.ts";
 import { newestSession, readPosition } from "../conversation/life-report.ts";
@@ -36,6 +36,8 @@ export async function startConversation(
   const agent = knownAgent(context, record);
   if (agent === undefined) return { command: record.command };
   const { place, added } = placeOf(context, record, agent, environment);
+  const copied = await continueCopy(context, record, { agent, place, added }, epoch);
+  if (copied !== undefined) return copied;
   const session = firstSession(agent, place, context.machine.ids);
   await claim(context, record, agent, session, epoch);
   const { adapter, line } = agent;
@@ -44,6 +46,34 @@ export async function startConversation(
   return {
     ...withHooks(context, record, { agent, place, added }, adapter.start(line.args, session)),
     conversation: { adapter: adapter.name, session, how: "start", turn: before?.turn ?? 0 },
+  };
+}
+
+/** A fork or an import came with a conversation of its own, which no life has begun: the first one continues it. */
+async function continueCopy(
+  context: PitContext,
+  record: MissionRecord,
+  started: Pick<ResumePlan, "agent" | "place" | "added">,
+  epoch: number,
+): Promise<Prepared | undefined> {
+  const { agent, place } = started;
+  const { adapter, line, invocation } = agent;
+  const { machine, config } = context;
+  const stored = readSession(cellPaths(config, parseMissionId(record.mission)).root);
+  const session = stored?.adapter === adapter.name && stored.since_epoch === 0 ? stored.session : null;
+  if (session === null || !adapter.isSessionId(session) || invocation.session !== null) return undefined;
+  writePlace(machine, agentPaths(config, record.mission).directory, place);
+  putBackIfMissing(context, record);
+  const position = readPosition(adapter, place, session);
+  const where = `This is a copy of the conversation and of its files, in the mission ${record.mission}; you work in ${place.cwd} now.`;
+  const prompt = invocation.prompt === null ? where : `${where}\n\n${invocation.prompt}`;
+  const args = position === null ? null : adapter.resume(line.args, session, prompt);
+  if (args === null) return undefined;
+  await claim(context, record, agent, session, epoch);
+  return {
+    ...withHooks(context, record, started, args),
+    conversation: { adapter: adapter.name, session, how: "resume", turn: position?.turn ?? 0 },
+    note: `continued the conversation that the mission was made with, at turn ${position?.turn ?? 0}`,
   };
 }
 
@@ -184,11 +214,4 @@ function withHooks(
   // Hooks that the user has installed as well stay silent.
   const env = { ...added, ...setup.env, LAZARUS_HOOKS: "run" };
   return { command: commandWith(agent, setup.args, args), env };
-}
-
-function randomUuid(ids: IdSource): string {
-  const bytes = ids.bytes(16);
-  const hex = Buffer.from(bytes).toString("hex");
-  const variant = ((bytes[8]! & 0x3f) | 0x80).toString(16);
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(18, 20)}-${hex.slice(20)}`;
 }

@@ -1,6 +1,9 @@
 // A drill proves that a checkpoint can be restored: restores it to a scratch directory next to the cell, compares every
 // path with the listing using independent code, and marks the checkpoint as proven. The scratch directory is removed; one
 // left by a killed drill is removed by the next command that locks the vault.
+import { turnText } from "../../agents/conversation/position.ts";
+import { hasStagedFiles } from "../../agents/conversation/staged.ts";
+import { CONVERSATION_DIRECTORY } from "../../agents/session.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError } from "../../platform/errors.ts";
 import { acquireLock, type Lock } from "../../platform/lock.ts";
@@ -16,6 +19,7 @@ import { WHOLE_CELL } from "../restore/scope.ts";
 import { createTableReader, openSource } from "../restore/source.ts";
 import { type Checkpoint, readCheckpoint } from "../vault/manifest.ts";
 import { drillPlaces, lockVault } from "./lock.ts";
+import { readRestoredPosition } from "./read-conversation.ts";
 import { recordDrill } from "./record.ts";
 
 /** What a drill restored, and how it differs from the checkpoint. */
@@ -82,12 +86,29 @@ async function restoreAndCompare(
     const differences = compareTree(scratch, source.listing, { owners, posix }, (done, total) =>
       context.onProgress({ phase: "comparing", done, total, unit: "files" }),
     );
-    return { paths: source.listing.size, bytes, differences, flaws };
+    const conversation = compareConversation(context, checkpoint, scratch);
+    return { paths: source.listing.size, bytes, differences: [...differences, ...conversation], flaws };
   } catch (error) {
     throw asLazarusError(error, `drilling ${checkpoint.ref.id} in ${scratch}`, scratch);
   } finally {
     removeTree(scratch);
   }
+}
+
+/** Another version may count turns differently: then it is enough that the conversation can be read. */
+function compareConversation(
+  context: MissionContext,
+  { metadata }: Checkpoint,
+  scratch: string,
+): Difference[] {
+  const { conversation } = metadata;
+  if (conversation === undefined || !hasStagedFiles(scratch)) return [];
+  const found = readRestoredPosition(context, scratch);
+  const difference = (what: string) => [{ path: CONVERSATION_DIRECTORY, what }];
+  if (found === undefined) return difference("cannot be read back");
+  const isSame = JSON.stringify(found) === JSON.stringify(conversation);
+  if (isSame || metadata.lazarus_version !== context.version) return [];
+  return difference(`is at ${turnText(found)}, should be at ${turnText(conversation)}`);
 }
 
 async function markProven(context: MissionContext, ref: CheckpointRef): Promise<CheckpointRef> {

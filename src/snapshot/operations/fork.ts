@@ -3,6 +3,7 @@
 // be repeated.
 import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { adoptConversation } from "../../agents/conversation/adopt.ts";
 import { BOOTSTRAPPED, pathsBelow } from "../../cell/layout.ts";
 import { readHistoryBytes } from "../../effects/travel.ts";
 import { epochSeconds } from "../../platform/clock.ts";
@@ -121,6 +122,8 @@ async function makeFork(
     crashPoint("snapshot.fork.filled");
     writeIdentity(fork, cell, context.mission, from.id);
     crashPoint("snapshot.fork.named");
+    const conversation = adoptConversation({ ...fork, cellRoot: cell });
+    crashPoint("snapshot.fork.conversation-adopted");
     const carried = {
       bytes: readHistoryBytes(context.effects.file),
       position: effectsPosition(checkpoint.metadata),
@@ -130,7 +133,7 @@ async function makeFork(
     const effects = nameFork(fork, context.mission, forkAt.effects.position());
     crashPoint("snapshot.fork.history-copied");
     const capture = await captureFork(context, forkAt, checkpoint, cell, lock);
-    syncPaths(cell, [...source.listing.keys()]);
+    syncPaths(cell, [...source.listing.keys(), ...(conversation?.paths ?? [])]);
     crashPoint("snapshot.fork.synced");
     renameSync(cell, fork.cellRoot);
     syncPaths(dirname(fork.cellRoot), ["."]);
@@ -142,7 +145,12 @@ async function makeFork(
       effects,
       flaws: [...filled.flaws, ...capture.flaws],
       notSaved: skippedPaths(checkpoint.metadata, WHOLE_CELL),
-      warnings: findSharedGitDirectory(context, fork),
+      warnings: [
+        ...findSharedGitDirectory(context, fork),
+        ...(conversation?.session === null
+          ? [`${fork.mission} starts without the conversation: ${conversation.reason}`]
+          : []),
+      ],
     };
   } catch (error) {
     removeTree(staging);

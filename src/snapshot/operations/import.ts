@@ -12,6 +12,8 @@ import {
   statSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import { type Adopted, adoptConversation } from "../../agents/conversation/adopt.ts";
+import { CONVERSATION_DIRECTORY } from "../../agents/session.ts";
 import { type EffectNote, effectsAfter } from "../../effects/notes.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory } from "../../platform/durable.ts";
@@ -123,7 +125,8 @@ async function importInto(
   adoptCopies(root, { home: context.cellRoot, isDuplicate: true });
   // Only now: without root, a mode may forbid reading, adding to or renaming a directory.
   unpacker.setDirectoryModes(unpacked);
-  const lost = [...unpacker.flaws, ...(options.owners ? [] : keepRootOpen(root))];
+  const conversation = adoptConversation({ ...context, cellRoot: root });
+  const lost = [...unpacker.flaws, ...leftOut(conversation), ...(options.owners ? [] : keepRootOpen(root))];
   crashPoint("snapshot.import.adopted");
   const message = `imported from ${basename(options.source)}`;
   const adopted = effects === undefined ? context : adoptEffects(context, effects);
@@ -143,6 +146,12 @@ async function importInto(
   const doneSince =
     effects === undefined ? [] : effectsAfter(context.effects.read(), adopted.effects.position());
   return { ...result, doneSince, lost, as };
+}
+
+/** A conversation that cannot get a session of its own. */
+function leftOut(conversation: Adopted | undefined): Flaw[] {
+  if (conversation === undefined || conversation.session !== null) return [];
+  return [{ path: CONVERSATION_DIRECTORY, kind: "skipped", reason: `left out: ${conversation.reason}` }];
 }
 
 /** A cell whose own directory is closed to its owner can neither be moved into place nor used. */
