@@ -183,6 +183,38 @@ describe("a worktree in place", () => {
   });
 });
 
+describe("a linked git worktree in place", () => {
+  const git = (directory: string, ...args: string[]) =>
+    execFileSync("git", ["-C", directory, ...args], { encoding: "utf8", env: GIT_ENV });
+
+  it("is saved with its repository, which is never written to, and keeps its link as long as that exists", async () => {
+    const repository = fresh(base);
+    const directory = fresh(base);
+    git(base, "init", "-q", "-b", "main", repository);
+    git(repository, "commit", "-q", "--allow-empty", "-m", "first");
+    git(repository, "worktree", "add", "-q", directory);
+    using world = await createOutsideWorld(home(), directory);
+    world.write("worktree/file", "x");
+    const link = fs.readFileSync(join(directory, ".git"), "utf8");
+    const before = recordTree(repository);
+    const { ref, flaws } = await world.checkpoint();
+    expect(flaws).toEqual([]);
+    // Moved without telling git, which is the user's to repair.
+    fs.renameSync(directory, `${directory}-moved`);
+    await protectDirectory(world.reopen(), `${directory}-moved`, undefined);
+    fs.rmSync(join(`${directory}-moved`, "file"));
+    expect((await restoreCell(world.reopen(), { checkpoint: ref.id })).flaws).toEqual([]);
+    expect(fs.readFileSync(join(`${directory}-moved`, ".git"), "utf8")).toBe(link);
+    expect(differences(recordTree(repository), before)).toEqual([]);
+    fs.rmSync(repository, { recursive: true });
+    fs.rmSync(join(`${directory}-moved`, "file"));
+    await restoreCell(world.reopen(), { checkpoint: ref.id });
+    expect(git(`${directory}-moved`, "log", "--format=%s").trim()).toBe("first");
+    expect(git(`${directory}-moved`, "status", "--porcelain")).toBe("?? file\n");
+    fs.rmSync(`${directory}-moved`, { recursive: true });
+  });
+});
+
 const GIT_ENV = {
   PATH: process.env.PATH,
   HOME: tmpdir(),

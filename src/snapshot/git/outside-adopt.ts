@@ -2,7 +2,7 @@
 // use the copy in `state/git-outside` from now on. Only the file that leads outside is replaced.
 import { lstatSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { diskPath, rootOf, type TreeRoot } from "../model/cell-tree.ts";
+import { diskPath, isInWorktree, outsideWorktree, rootOf, type TreeRoot } from "../model/cell-tree.ts";
 import { OpenTree } from "../model/open-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
 import { findOutside, isGitPointer, type Outside } from "./outside.ts";
@@ -69,6 +69,8 @@ function isLost({ path, targets }: Outside, home: TreeRoot, isDuplicate: boolean
   if (!path.endsWith(".git")) return !targets.every((target) => realPathOf(target) !== undefined);
   const [target = ""] = targets;
   if (realPathOf(target) === undefined) return true;
+  // There is only one worktree in place; after a move, its repository is repaired by git.
+  if (outsideWorktree(home) !== undefined && isInWorktree(path)) return false;
   try {
     const worktree = dirname(resolve(target, readFileSync(join(target, "gitdir"), "utf8").trim()));
     return (
