@@ -1,6 +1,7 @@
 // The table of commands: name, group, one-line summary and loader. Only the command that runs is loaded, except for the
 // two that agents and cron jobs call all day: they are part of the core chunk, which saves loading a file (0.5 ms).
 
+import { AGENT_COMMANDS } from "./agent-commands.ts";
 import * as heartbeat from "./commands/cells/heartbeat.ts";
 import * as jobBeat from "./commands/cells/job-beat.ts";
 import type { Catalogue } from "./find-command.ts";
@@ -19,83 +20,7 @@ export const GROUPS = {
 
 /** A name of two words is a sub-command: `job beat`. */
 export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
-  run: {
-    group: "agents",
-    summary: "start an agent in a cell",
-    load: () => import("./commands/agents/run.ts"),
-  },
-  status: {
-    group: "agents",
-    summary: "show what every agent is doing",
-    load: () => import("./commands/agents/status.ts"),
-  },
-  why: {
-    group: "agents",
-    summary: "explain why an agent ended and what happens next",
-    load: () => import("./commands/agents/why.ts"),
-  },
-  revive: {
-    group: "agents",
-    summary: "start an agent again where it stopped",
-    load: () => import("./commands/agents/revive.ts"),
-  },
-  set: {
-    group: "agents",
-    rare: true,
-    summary: "change what you granted a mission: revive mode, limits, environment",
-    load: () => import("./commands/agents/set.ts"),
-  },
-  logs: {
-    group: "agents",
-    summary: "print the output of an agent",
-    load: () => import("./commands/agents/logs.ts"),
-  },
-  attach: {
-    group: "agents",
-    rare: true,
-    summary: "attach to a running agent",
-    load: () => import("./commands/agents/attach.ts"),
-  },
-  stop: {
-    group: "agents",
-    summary: "stop an agent; it is not revived",
-    load: () => import("./commands/agents/stop.ts"),
-  },
-  pause: {
-    group: "agents",
-    rare: true,
-    summary: "suspend an agent until it is revived",
-    load: () => import("./commands/agents/pause.ts"),
-  },
-  rest: {
-    group: "agents",
-    rare: true,
-    summary: "ask an agent to exit until it is revived",
-    load: () => import("./commands/agents/rest.ts"),
-  },
-  pit: {
-    group: "agents",
-    summary: "run the daemon that watches and revives agents",
-    load: () => import("./commands/agents/pit.ts"),
-  },
-  "pit install": {
-    group: "agents",
-    rare: true,
-    summary: "run the pit as a service (systemd, launchd, cron)",
-    load: () => import("./commands/agents/pit-install.ts"),
-  },
-  "pit uninstall": {
-    group: "agents",
-    rare: true,
-    summary: "remove the service of the pit",
-    load: () => import("./commands/agents/pit-uninstall.ts"),
-  },
-  hook: {
-    group: "agents",
-    rare: true,
-    summary: "receive what an agent's hooks report",
-    load: () => import("./commands/agents/hook.ts"),
-  },
+  ...AGENT_COMMANDS,
   init: {
     group: "cells",
     summary: "create the cell of a mission",
@@ -103,7 +28,7 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   },
   protect: {
     group: "cells",
-    summary: "save a directory in place, as the worktree of a mission",
+    summary: "save a directory in place as a mission's worktree",
     load: () => import("./commands/cells/protect.ts"),
   },
   release: {

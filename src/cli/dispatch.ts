@@ -4,7 +4,8 @@ import { asLazarusError, type LazarusError } from "../platform/errors.ts";
 import { nearest } from "../platform/nearest.ts";
 import { VERSION } from "../platform/version.ts";
 import { CATALOGUE } from "./catalogue.ts";
-import { type ContextParts, createContext } from "./context.ts";
+import type { CommandInput } from "./command.ts";
+import { type ContextParts, createContext, type GlobalValues } from "./context.ts";
 import { findCommand, subcommands } from "./find-command.ts";
 import { parseLine, usage } from "./parse.ts";
 import { createPainter, escapeControls, formatJson } from "./render/paint.ts";
@@ -52,9 +53,16 @@ async function dispatch(words: readonly string[], parts: ContextParts): Promise<
     throw unknownCommand(words);
   }
   const { command } = await found.entry.load();
+  if (command.raw) return (await command.run(createContext(parts, NO_GLOBALS), rawInput(found.rest))) ?? 0;
   const { globals, input } = parseLine(found.name, command, found.rest);
   if (globals.help) return help([found.name], parts.terminal);
   return (await command.run(createContext(parts, globals), input)) ?? 0;
+}
+
+const NO_GLOBALS: GlobalValues = { json: false, config: undefined, quiet: false, help: false };
+
+function rawInput(rest: readonly string[]): CommandInput {
+  return { args: {}, options: {}, rest };
 }
 
 async function help(words: readonly string[], terminal: Terminal): Promise<number> {

@@ -13,7 +13,9 @@ describe("the overview", () => {
   it("lists every command that is not hidden, subcommands on the line of their first word, and fits a screen", () => {
     const text = overview("1.2.3");
     const also = new Set(
-      [...text.matchAll(/^ {2}also +(.*?)\n\n/gms)].flatMap(([, rare]) => rare!.split(/,\s+/)),
+      [...text.matchAll(/^ {2}also +(.*?)\n\n/gms)].flatMap(([, rare]) =>
+        rare!.replaceAll(/\s+/g, " ").split(", "),
+      ),
     );
     for (const [name, { hidden, rare, summary }] of Object.entries(CATALOGUE)) {
       const [first, second] = name.split(" ");

@@ -55,6 +55,12 @@ export const SETUP_COMMANDS: Catalogue<"setup"> = {
     summary: "write the issue form for mission proposals",
     load: () => import("./commands/setup/gitea-install-template.ts"),
   },
+  "shell-init": {
+    group: "setup",
+    rare: true,
+    summary: "print shell functions that protect every agent you start",
+    load: () => import("./commands/setup/shell-init.ts"),
+  },
   completion: {
     group: "setup",
     rare: true,

@@ -45,6 +45,7 @@ function situation(change: Partial<Situation> = {}, end: Partial<End> = {}): Sit
     stepsBack: 0,
     unansweredCalls: [],
     hasConversation: false,
+    isIdle: false,
     obstacle: null,
     nowMs: NOW,
     chance: 0.5,
@@ -65,6 +66,11 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     "… but not when nothing would be revived anyway",
     situation({ unansweredCalls: ["Bash git push"], mode: "no" }),
     { action: "rest" },
+  ],
+  [
+    "an agent that cannot continue its conversation three times in a row asks: its files are not to blame",
+    situation({ isIdle: true, recentCrashes: alike(3, SECOND) }),
+    { action: "ask" },
   ],
   [
     "a permanent error of an agent with a conversation asks",
@@ -277,6 +283,7 @@ const any: fc.Arbitrary<Situation> = fc.record({
   stepsBack: fc.nat(5),
   unansweredCalls: fc.array(fc.constant("Bash git push"), { maxLength: 2 }),
   hasConversation: fc.boolean(),
+  isIdle: fc.boolean(),
   obstacle: fc.option(fc.constant("its cell is gone")),
   nowMs: fc.constant(NOW),
   chance: fc.double({ min: 0, max: 1, noNaN: true }),

@@ -80,6 +80,8 @@ export interface Situation {
   readonly unansweredCalls: readonly string[];
   /** Whether an adapter knows the agent's conversation, which a person can continue after a permanent error. */
   readonly hasConversation: boolean;
+  /** It ended before its conversation got any further: it cannot even begin, whatever its files are. */
+  readonly isIdle: boolean;
   /** Why the agent cannot be started at all, for example because the cell is gone; null when it can. */
   readonly obstacle: string | null;
   /** A random number between 0 and 1. */
@@ -116,6 +118,7 @@ export function situationOf(
     stepsBack: record.steps_back,
     unansweredCalls: unansweredCalls(end.open_calls).map(({ tool, summary }) => `${tool} ${summary}`),
     hasConversation: record.adapter !== null,
+    isIdle: end.turn !== undefined && (end.turn ?? 0) <= (record.life?.conversation?.turn ?? 0),
   };
 }
 
@@ -192,10 +195,13 @@ function stepBackOrRetry(situation: Situation, atMs: number): Decision {
   const waitMs = atMs - nowMs;
   const backoffReason = waitMs === 0 ? "no backoff" : `backoff of ${seconds(waitMs)}`;
   const { count, sinceMs } = alikeInARow(situation.recentCrashes);
-  if (count < limits.alikeCrashesPerStep || nowMs - sinceMs < limits.stepBackAfterMs)
+  const isShort = nowMs - sinceMs < limits.stepBackAfterMs && !situation.isIdle;
+  if (count < limits.alikeCrashesPerStep || isShort)
     return { action: "revive", atMs, stepBackTo: null, reason: backoffReason };
-  const target = situation.olderCheckpoints[situation.stepsBack];
   const again = `the same crash ${count} times in a row`;
+  if (situation.isIdle)
+    return { action: "ask", reason: `${again}, before the conversation went on: see its output` };
+  const target = situation.olderCheckpoints[situation.stepsBack];
   if (target === undefined)
     return {
       action: "revive",

@@ -188,7 +188,7 @@ function alreadyRunning(mission: string, life: Life | undefined): LazarusError {
   return new LazarusError(
     "AGENT_RUNNING",
     `an agent of ${mission} is already running${life === undefined ? "" : ` (process ${life.agent.pid})`}`,
-    { hint: `lazarus status ${mission}, or stop it with: lazarus stop ${mission}` },
+    { hint: `lazarus status ${mission}, or stop it with: lazarus stop ${mission}`, details: { mission } },
   );
 }
 
