@@ -356,3 +356,48 @@ it("works for an ordinary user", async () => {
   again.type(CTRL_C);
   expect(await again.ended).toBe(130);
 });
+
+it("a stop from elsewhere ends the view, and says so", async () => {
+  const user = run(ECHO, "--revive", "yes");
+  await user.see("life 1");
+  expect(world.run(["stop", "m1"]).exit).toBe(0);
+  await user.see("m1 is stopped");
+  expect(await user.ended).not.toBe(0);
+  expect(world.processes()).toEqual([]);
+});
+
+it("a paused agent stays attached, and takes what was typed when it continues", async () => {
+  const user = run(ECHO);
+  await user.see("life 1");
+  expect(world.run(["pause", "m1"]).exit).toBe(0);
+  const { agent } = world.life("m1");
+  expect(world.processState(agent.pid)).toBe("T");
+  expect(world.processState(hostOf("m1"))).not.toBe("T");
+  user.type("while paused\r");
+  await user.see("while paused");
+  expect(world.run(["revive", "m1"]).exit).toBe(0);
+  await user.see("got while paused");
+});
+
+it("a killed keeper: its terminal serves the orphan until the pit has ended it, and the user gets the next life", async () => {
+  const user = run(ECHO, "--revive", "yes");
+  await user.see("life 1");
+  const host = hostOf("m1");
+  process.kill(world.life("m1").keeper.pid, "SIGKILL");
+  user.type("orphan\r");
+  await user.see("got orphan");
+  await world.openPit();
+  await user.see("life 2 24 80");
+  expect(isRunning(host)).toBe(false);
+  user.type("again\r");
+  await user.see("got again");
+});
+
+it("the name of a mission may be longer than the path of a socket", async () => {
+  const mission = `m${"x".repeat(62)}`;
+  const user = open("run", mission, "--", "sh", "-c", ECHO);
+  await user.see("life 1 24 80");
+  expect(join(world.home, "run", "agents", mission, "terminal.sock").length).toBeGreaterThan(107);
+  user.type("word\r");
+  await user.see("got word");
+});
