@@ -92,6 +92,22 @@ export function worktreeOf(cellRoot: string): string {
   return join(cellRoot, "worktree");
 }
 
+/** What is at the place of a mission's worktree outside its cell; "in-cell" for the others. For readers: never throws. */
+export type WorktreeState = "in-cell" | "in-place" | "missing" | "replaced" | "released" | "unknown";
+
+export function worktreeState(cellRoot: string): WorktreeState {
+  try {
+    const record = readWorktreeRecord(dirname(cellRoot), basename(cellRoot));
+    if (record === undefined) return "in-cell";
+    if (record.released_ms !== null) return "released";
+    const found = identifyDirectory(record.path);
+    if (found !== undefined) return isSameDirectory(record, found) ? "in-place" : "replaced";
+    return existsSync(record.path) ? "replaced" : "missing";
+  } catch {
+    return "unknown";
+  }
+}
+
 export function writeWorktreeRecord(machine: Machine, missionsRoot: string, record: WorktreeRecord): void {
   makeDirectory(machine.disk, worktreeRecords(missionsRoot));
   writeJsonFile(machine.disk, recordFile(missionsRoot, record.mission_id), record);

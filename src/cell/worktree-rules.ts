@@ -1,5 +1,6 @@
 // Which directories may become a mission's worktree, and what such a mission is called. Pure.
 import { basename } from "node:path";
+import { shellWord } from "../platform/shell-word.ts";
 import { isInside, isMissionId, type MissionId } from "./mission-id.ts";
 
 /** Everything a directory is compared with. All paths are absolute, with links resolved. */
@@ -36,7 +37,9 @@ export function refuseWorktree(path: string, { home, own, others }: Surroundings
     const how = path === other.path ? "is" : isInside(path, other.path) ? "contains" : "is inside";
     return {
       reason: `it ${how} ${path === other.path ? "" : `${other.path}, `}the worktree of ${other.mission}`,
-      hint: `use that mission (lazarus show ${other.mission}), or: lazarus release ${other.mission}`,
+      hint: isInside(other.path, path)
+        ? `lazarus run ${other.mission} --cwd ${shellWord(path)} -- COMMAND; or: lazarus release ${other.mission}`
+        : `lazarus run ${other.mission} -- COMMAND; or: lazarus release ${other.mission}`,
     };
   }
   return undefined;

@@ -48,6 +48,7 @@ export const mission = named(
     mission_id: z.string(),
     root: z.string(),
     worktree: z.string(),
+    worktree_state: z.string(),
     unprotected: z.string().nullable(),
     cell: z.enum([...CELL_STATUSES, "gone"]),
     state: z.string(),

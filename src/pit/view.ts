@@ -9,7 +9,7 @@ import { pathsBelow } from "../cell/layout.ts";
 import { findStoppedKeeper, isKeeperAlive, isLocked, readLife } from "../cell/life.ts";
 import { isMissionId, type MissionId } from "../cell/mission-id.ts";
 import { reportCell, scanCells } from "../cell/scan.ts";
-import { worktreeOf } from "../cell/worktree-record.ts";
+import { type WorktreeState, worktreeOf, worktreeState } from "../cell/worktree-record.ts";
 import type { EffectNote } from "../effects/notes.ts";
 import { readFlowPositions } from "../flow/operations/positions.ts";
 import { epochSeconds } from "../platform/clock.ts";
@@ -35,6 +35,7 @@ export interface MissionView {
   readonly root: string;
   /** The agent's files: in the cell, or a directory elsewhere. */
   readonly worktree: string;
+  readonly worktree_state: WorktreeState;
   /** The agent's working directory if no checkpoint holds its files; null if one does. */
   readonly unprotected: string | null;
   readonly cell: CellStatus | "gone";
@@ -122,6 +123,7 @@ function view(
     mission_id: mission,
     root,
     worktree: worktreeOf(root),
+    worktree_state: worktreeState(root),
     unprotected: findUnprotected(config, mission, record?.cwd ?? null),
     cell: cell ?? "gone",
     state,

@@ -20,7 +20,7 @@ import { exactNumbers, readJsonFile, writeJsonFile } from "../platform/json-file
 import type { Machine } from "../platform/machine.ts";
 import { shellWord } from "../platform/shell-word.ts";
 import { outsideWorktree, type TreeRoot, WORKTREE } from "./model/cell-tree.ts";
-import type { Flaw } from "./model/entry.ts";
+import type { CheckpointRef, Flaw } from "./model/entry.ts";
 
 /** The part of a mission's context that says where its worktree is. */
 export interface Placed {
@@ -40,10 +40,18 @@ export function treeOf(cellRoot: string, record: WorktreeRecord | undefined): Tr
   return { root: cellRoot, worktree: { path: record.path, id: `${device}:${inode}` } };
 }
 
+export interface Requirements {
+  readonly mayBeMissing?: boolean;
+  /** A checkpoint that will be restored into the worktree. */
+  readonly target?: CheckpointRef | undefined;
+}
+
 /** Throws unless the worktree is the directory that was chosen, or, where that is allowed, is missing. */
-export function requireWorktree(placed: Placed, { mayBeMissing = false } = {}): void {
+export function requireWorktree(placed: Placed, { mayBeMissing = false, target }: Requirements = {}): void {
   const { worktree: record, mission } = placed;
   if (record !== undefined && record.released_ms !== null) throw released(mission, record);
+  if (record !== undefined && target !== undefined && target.createdAtMs < record.since_ms)
+    throw earlier(mission, record, target.id);
   const outside = outsideWorktree(placed.tree);
   if (outside === undefined || record === undefined) return;
   const found = identifyDirectory(outside.path);
@@ -94,6 +102,15 @@ function replaced(mission: string, { path, inode }: WorktreeRecord, now: string)
         `if this is the right one: lazarus protect ${shellWord(path)} --mission ${mission}`,
       details: { mission, path },
     },
+  );
+}
+
+/** Its files are those of another directory, or of none. */
+function earlier(mission: string, { path }: WorktreeRecord, id: string): LazarusError {
+  return new LazarusError(
+    "WORKTREE_REFUSED",
+    `checkpoint ${id} is from before ${path} became the worktree of ${mission}: its files belong elsewhere`,
+    { hint: `lazarus restore ${mission} ${id} --to DIR`, details: { mission, path, checkpoint: id } },
   );
 }
 

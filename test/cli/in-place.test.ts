@@ -153,8 +153,10 @@ describe("run in place", () => {
     mkdirSync(world.path("a"));
     world.run(["run", "m", "--in", world.path("a"), "--", "true"]);
     renameSync(world.path("a"), world.path("moved"));
+    expect(world.run(["status"]).stdout).toContain("the worktree is missing");
     mkdirSync(world.path("a"));
     writeFileSync(world.path("a/other"), "x");
+    expect(world.run(["status"]).stdout).toContain("the worktree was replaced");
     const { exit, stderr } = world.run(["run", "m", "--no-baseline", "--", "sh", "-c", "touch started"]);
     expect(exit).not.toBe(0);
     expect(stderr).toContain("lazarus protect NEWDIR --mission m");

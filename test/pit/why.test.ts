@@ -112,6 +112,7 @@ function render(death: Death, record: MissionRecord, nowMs: number, preview?: Re
     mission_id: "tidy-inbox",
     root: "/m/tidy-inbox",
     worktree: "/m/tidy-inbox/worktree",
+    worktree_state: "in-cell",
     unprotected: null,
     cell: death.gone ? "gone" : "healthy",
     state: stateOf(record, false),

@@ -424,6 +424,26 @@ describe("setting up a worktree in place", () => {
     expect(checkpoint.metadata.counts.files).toBe(4);
   });
 
+  it("does not restore checkpoints from before into the directory", async () => {
+    const at = home();
+    const plain = openMission(at, "m");
+    initCell(plain.machine, plain.config, plain.mission);
+    const { ref } = await takeCheckpoint(plain, { reason: "manual" });
+    using world = await createOutsideWorld(at, fresh(base));
+    fill(world);
+    await world.checkpoint();
+    const refused = { code: "WORKTREE_REFUSED", hint: expect.stringContaining("--to DIR") };
+    await expect(restoreCell(world.reopen(), { checkpoint: ref.id })).rejects.toMatchObject(refused);
+    await expect(previewRestore(world.reopen(), { checkpoint: ref.id })).rejects.toMatchObject(refused);
+    expect(fs.readFileSync(world.path("worktree/src/a.txt"), "utf8")).toBe("a");
+    await restoreCell(world.reopen(), { checkpoint: ref.id, paths: ["meta"] });
+    // The directory's own checkpoints stay valid when it is released and protected again.
+    const own = (await takeCheckpoint(world.reopen(), { reason: "manual" })).ref.id;
+    await releaseDirectory(world.reopen());
+    await protectDirectory(world.reopen(), world.path("worktree"), undefined);
+    await restoreCell(world.reopen(), { checkpoint: own });
+  });
+
   it("reports files that the directory hides", async () => {
     using world = await createOutsideWorld(home(), fresh(base));
     fill(world);

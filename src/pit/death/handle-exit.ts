@@ -8,6 +8,7 @@ import { cellPaths } from "../../cell/layout.ts";
 import { isKeeperAlive } from "../../cell/life.ts";
 import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
 import type { MissionStatus } from "../../cell/mission-status.ts";
+import { readOutsideWorktree } from "../../cell/worktree-record.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { asLazarusError, LazarusError } from "../../platform/errors.ts";
 import type { CheckpointRef, Reason } from "../../snapshot/model/entry.ts";
@@ -294,12 +295,15 @@ export function planRevival(context: PitContext, record: MissionRecord): Decisio
 /** Checkpoints from before the first death, newest first, without those that equal the one taken after this death. */
 function listOlderCheckpoints(context: PitContext, record: MissionRecord): string[] {
   const firstMs = firstDeathMs(record);
+  const sinceMs = readOutsideWorktree(context.config.missions_root, record.mission)?.since_ms ?? 0;
   const refs = listCheckpoints(context, record);
   const latest = refs.find(({ id }) => id === record.scene?.checkpoint);
   const seen = new Set<string>(latest === undefined ? [] : [latest.manifest]);
   const older: string[] = [];
   for (const ref of refs.toReversed()) {
     if (firstMs !== undefined && ref.createdAtMs >= firstMs) continue;
+    // The files of another directory.
+    if (ref.createdAtMs < sinceMs) continue;
     if (seen.has(ref.manifest)) continue;
     seen.add(ref.manifest);
     older.push(ref.id);

@@ -84,10 +84,12 @@ export async function protectDirectory(
   // A restore that was interrupted in a directory which was moved since is finished in the new place.
   if (context.tree === context.cellRoot) finishInterruptedRestore(context, lock);
   const record = describeWorktree(mission, path, machine.clock.nowMs());
+  // Checkpoints from before belong to the same directory.
+  const isSame = old !== undefined && (old.path === path || isSameDirectory(old, record));
   // They describe files of another directory.
   rmSync(context.cacheDirectory, { recursive: true, force: true });
   crashPoint("snapshot.protect.cache-removed");
-  writeWorktreeRecord(machine, config.missions_root, record);
+  writeWorktreeRecord(machine, config.missions_root, isSame ? { ...record, since_ms: old.since_ms } : record);
   crashPoint("snapshot.protect.recorded");
   completeCell(context, record);
   return { record, change };

@@ -14,6 +14,7 @@ import type { Lock } from "../../platform/lock.ts";
 import { type CaptureResult, capture } from "../capture/capture.ts";
 import { adoptCopies } from "../git/outside-adopt.ts";
 import type { MissionContext } from "../mission-context.ts";
+import { WORKTREE } from "../model/cell-tree.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { OWN_NAMES } from "../model/paths.ts";
 import { createMatcher } from "../path-patterns.ts";
@@ -131,7 +132,7 @@ export async function restoreTarget(
   const scope = createScope(paths, context.tree, part);
   const open = createTableReader(context.vault);
   const opened = await openTarget(context, target, open);
-  requireWorktree(context, { mayBeMissing: true });
+  requireWorktree(context, { mayBeMissing: true, ...(scope.has(WORKTREE) && { target }) });
   // A worktree elsewhere is restored in place, and so is a new, empty cell then.
   if (context.tree !== context.cellRoot) makeDirectory(context.machine.disk, context.cellRoot);
   const { restored, safety, alive } = existsSync(context.cellRoot)
@@ -253,6 +254,7 @@ export async function previewRestore(
   const scope = createScope(pathsOf(options.part, options.paths ?? []), context.tree, options.part);
   const opened = await openTarget(context, target, createTableReader(vault));
   const source = await withGoodCheckpointHint(vault, target, () => openSource(vault, opened));
+  requireWorktree(context, { mayBeMissing: true, ...(scope.has(WORKTREE) && { target }) });
   const isMissing = !existsSync(cellRoot);
   const now = isMissing ? { listing: new Map(), flaws: [] } : await listCurrent(context);
   requireKnown(scope, mission, target.id, source.listing, now.listing);

@@ -1,4 +1,5 @@
 import { unknownMission } from "../../../cell/known-missions.ts";
+import type { WorktreeState } from "../../../cell/worktree-record.ts";
 import { describeEffect } from "../../../effects/notes.ts";
 import type { AgentState } from "../../../pit/describe.ts";
 import { type MissionView, pitOwner, viewMission, viewMissions } from "../../../pit/view.ts";
@@ -88,8 +89,18 @@ function columns(paint: Painter, nowMs: number): Column<MissionView>[] {
   ];
 }
 
+/** A worktree outside the cell that needs a human. */
+const PLACES: Partial<Record<WorktreeState, string>> = {
+  missing: "the worktree is missing",
+  replaced: "the worktree was replaced",
+  released: "released",
+  unknown: "the worktree is not known",
+};
+
 function describeNext(view: MissionView): string {
   if (view.cell === "gone") return "the cell is missing";
+  const place = PLACES[view.worktree_state];
+  if (place !== undefined) return place;
   // An agent has a keeper; a cell without one has only its heartbeats.
   if (view.state === "none" && view.cell === "stale") return "no heartbeat";
   return view.next_action;

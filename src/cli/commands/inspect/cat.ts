@@ -25,10 +25,10 @@ export const command = defineCommand({
   run(context, { args }) {
     const point = splitPoint(args.mission);
     using missionContext = openKnownMission(context, context.mission(point.mission));
-    const { mission, vault, cellRoot } = missionContext;
+    const { mission, vault, tree } = missionContext;
     const ref = findPoint(missionContext, point.checkpoint);
     using contents = openContents(vault, readCheckpoint(vault, ref).layers);
-    const scope = createScope([args.path], cellRoot);
+    const scope = createScope([args.path], tree);
     requireKnown(scope, mission, ref.id, contents.listing);
     const path = scope.only?.[0] ?? ".";
     const entry = requireFile(contents, path, `${mission}:${ref.id}`);

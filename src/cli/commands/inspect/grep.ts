@@ -32,9 +32,9 @@ export const command = defineCommand({
   run(context, { args, options }) {
     const point = splitPoint(args.mission);
     using missionContext = openKnownMission(context, context.mission(point.mission));
-    const { mission, cellRoot } = missionContext;
+    const { mission, tree } = missionContext;
     const expression = toExpression(args.text, options.regexp, options["ignore-case"]);
-    const scope = createScope(options.path, cellRoot);
+    const scope = createScope(options.path, tree);
     const refs = point.checkpoint === undefined ? undefined : [findPoint(missionContext, point.checkpoint)];
     const history = readPathHistory(missionContext, { has: scope.has }, refs);
     warnUnreadable(context, mission, history.unreadable);

@@ -32,12 +32,12 @@ export const command = defineCommand({
   run(context, { args, options }) {
     const point = splitPoint(args.mission);
     using missionContext = openKnownMission(context, context.mission(point.mission));
-    const { mission, vault, cellRoot } = missionContext;
+    const { mission, vault, tree } = missionContext;
     const given = [args.checkpoint, args.path].filter((text) => text !== undefined);
     const { text, path } = assign(missionContext, point.checkpoint, given);
     const ref = findPoint(missionContext, text);
     using contents = openContents(vault, readCheckpoint(vault, ref).layers);
-    const scope = createScope(path === undefined ? [] : [path], cellRoot);
+    const scope = createScope(path === undefined ? [] : [path], tree);
     requireKnown(scope, mission, ref.id, contents.listing);
     const entries = select(contents.listing, scope.only?.[0] ?? ".", options.recursive);
     sayPoint(context, ref, text);

@@ -22,8 +22,8 @@ export const command = defineCommand({
   exits: ["missing", "damaged", "machine"],
   run(context, { args }) {
     using missionContext = openKnownMission(context, context.mission(args.mission));
-    const { mission, cellRoot } = missionContext;
-    const path = createScope([args.path], cellRoot).only?.[0] ?? ".";
+    const { mission, tree } = missionContext;
+    const path = createScope([args.path], tree).only?.[0] ?? ".";
     const only = new Set([path]);
     const history = readPathHistory(missionContext, { has: (each) => each === path, only });
     const versions = history.versions.get(path) ?? [];
