@@ -25,8 +25,6 @@ export interface UserTerminal {
   resume(): void;
 }
 
-const WAIT_MS = Number(process.env.LAZARUS_TERMINAL_WAIT_MS ?? 120_000);
-
 export interface UserTerminalOptions {
   readonly columns?: number;
   readonly rows?: number;
@@ -74,14 +72,10 @@ export function openUserTerminal(
       const pattern = typeof text === "string" ? new RegExp(RegExp.escape(text)) : text;
       let found: RegExpMatchArray | null = null;
       try {
-        await world.until(
-          `${pattern}`,
-          () => {
-            found = pattern.exec(output.slice(seen));
-            return found;
-          },
-          WAIT_MS,
-        );
+        await world.until(`${pattern}`, () => {
+          found = pattern.exec(output.slice(seen));
+          return found;
+        });
       } catch {
         throw new Error(
           `${pattern} was not printed after ${JSON.stringify(output.slice(seen).slice(-2000))}`,
