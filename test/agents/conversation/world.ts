@@ -132,7 +132,7 @@ export function textsBelow(directory: string): Record<string, string> {
 }
 
 export function replaceWhole(path: string, text: string): void {
-  fs.writeFileSync(`${path}.new`, text);
   fs.mkdirSync(dirname(path), { recursive: true });
+  fs.writeFileSync(`${path}.new`, text);
   fs.renameSync(`${path}.new`, path);
 }
