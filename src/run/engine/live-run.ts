@@ -36,6 +36,8 @@ export interface LiveRunOptions {
   readonly graceMs: number;
   /** Effects run one at a time and in order; reads run together. */
   readonly serial?: boolean | undefined;
+  /** Nobody will add anything: what is not recorded does not happen. */
+  readonly settled?: boolean | undefined;
 }
 
 /** One run in progress. */
@@ -45,6 +47,7 @@ export class LiveRun {
   readonly recorder: Recorder | undefined;
   readonly graceMs: number;
   readonly serial: boolean;
+  readonly settled: boolean;
   readonly base: number;
   readonly limit: number | undefined;
   /** Aborts the SDK's loop. */
@@ -72,12 +75,24 @@ export class LiveRun {
   #halt!: (error: unknown) => void;
   #ids = 0;
 
-  constructor({ log, head, entries, waits, recorder, base, limit, graceMs, serial }: LiveRunOptions) {
+  constructor({
+    log,
+    head,
+    entries,
+    waits,
+    recorder,
+    base,
+    limit,
+    graceMs,
+    serial,
+    settled,
+  }: LiveRunOptions) {
     this.id = head.id;
     this.log = log;
     this.recorder = recorder;
     this.graceMs = graceMs;
     this.serial = serial ?? false;
+    this.settled = settled ?? false;
     this.base = base;
     this.limit = limit;
     this.step = base;
@@ -161,6 +176,10 @@ export class LiveRun {
       if (found !== undefined || !this.isFollower) return found;
       const head = await requireHead(this.log, this.id);
       if (await this.#refresh(head)) continue;
+      if (this.settled) {
+        this.halt(changed(this.id, `it would go on where the recorded run is ${head.status}`));
+        await never();
+      }
       if (!["running", "queued", "waiting"].includes(head.status)) {
         const error = new LazarusError("RUN_ENDED", `run ${this.id} ended as ${head.status}`, {
           hint: `lazarus runs show ${this.id}`,
@@ -175,7 +194,7 @@ export class LiveRun {
 
   /** A follower waits here until it is known whether another step follows. */
   async awaitNext(): Promise<void> {
-    while (this.isFollower && this.get(this.step + 1, "response") === undefined) {
+    while (this.isFollower && !this.settled && this.get(this.step + 1, "response") === undefined) {
       const head = await requireHead(this.log, this.id);
       if (await this.#refresh(head)) continue;
       if (head.status !== "running" || this.stop.signal.aborted) return;

@@ -58,6 +58,8 @@ export interface Session {
 export interface SessionOptions {
   readonly graceMs: number;
   readonly serial?: boolean;
+  /** For `readSession`: see `LiveRunOptions`. */
+  readonly settled?: boolean;
 }
 
 const active = new WeakMap<object, Map<string, LiveRun>>();
