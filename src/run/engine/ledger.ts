@@ -10,7 +10,7 @@ import { inputDigest, verdictOnCall } from "../model/ledger.ts";
 import { orStopped, stopOf } from "../model/stop.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { Effect, EffectClass } from "../model/types.ts";
-import { type LiveRun, never, type ResponseCall } from "./live-run.ts";
+import type { LiveRun, ResponseCall } from "./live-run.ts";
 
 /** A tool's answer to whether an interrupted call took effect. */
 export type Reconciliation =
@@ -99,7 +99,7 @@ async function pastWithoutResult(run: LiveRun, tool: LedgerTool, place: Response
       { hint: "resume it with the version of the agent that began it" },
     ),
   );
-  await never();
+  throw new CallHalted();
 }
 
 function endedEntry(run: LiveRun, place: ResponseCall): Entry | undefined {
@@ -268,11 +268,18 @@ async function reconcile(run: LiveRun, tool: LedgerTool, entry: Entry, input: un
   return true;
 }
 
+/** Ends the work on a call whose run has been halted; the SDK never learns of it. */
+export class CallHalted extends Error {
+  override readonly name = "CallHalted";
+}
+
+function park(run: LiveRun, parked: readonly { entry: Entry; reason: string }[]): never {
+  parkCalls(run, parked);
+  throw new CallHalted();
+}
+
 /** Stops the run until a human has decided about these calls, and about all others of the step that need it. */
-export async function park(
-  run: LiveRun,
-  parked: readonly { entry: Entry; reason: string }[],
-): Promise<never> {
+export function parkCalls(run: LiveRun, parked: readonly { entry: Entry; reason: string }[]): void {
   const first = parked[0]!;
   const others = run
     .entriesOf("effect")
@@ -287,7 +294,6 @@ export async function park(
     run.keep({ ...entry, state: "unknown", value: { ...(entry.value as object), error: reason } }, "full");
   }
   run.halt(needsHuman(run, all));
-  return never();
 }
 
 function needsHuman(run: LiveRun, parked: readonly { entry: Entry; reason: string }[]): LazarusError {

@@ -9,8 +9,8 @@ import { type EffectValue, type Entry, entryOf } from "../log/entry.ts";
 import { readInbox } from "../log/run-log.ts";
 import { thrownText } from "../model/thrown.ts";
 import type { EffectClass } from "../model/types.ts";
-import { park, type RunningEffect } from "./ledger.ts";
-import { changed, type LiveRun, never } from "./live-run.ts";
+import { parkCalls, type RunningEffect } from "./ledger.ts";
+import { changed, type LiveRun } from "./live-run.ts";
 
 /** A tool call in progress. */
 export interface Scope {
@@ -23,6 +23,8 @@ export interface Scope {
   children: number;
   /** Called when the call stops working until something happens. */
   suspend(wait: WaitRow): Promise<never>;
+  /** Ends the work on the call; what it awaits never comes. */
+  leave(): Promise<never>;
 }
 
 const scopes = new AsyncLocalStorage<Scope>();
@@ -86,7 +88,8 @@ export async function step<T>(
   const interrupted = old?.state === "started" && scope.entry.attempts > 1 && !wasPrepared(scope);
   if (interrupted && effectClass === "once") {
     const reason = `its step ${name} was started and its outcome is unknown`;
-    return park(run, [{ entry: scope.entry, reason }]);
+    parkCalls(run, [{ entry: scope.entry, reason }]);
+    return scope.leave();
   }
   const attempts = (old?.attempts ?? 0) + 1;
   const started = entryOf(key, undefined, {
@@ -200,18 +203,12 @@ export class RunSuspended extends LazarusError {
   }
 }
 
-/** Suspends calls: once every call in progress has ended or is suspended, the run stops and waits. */
+/** Suspends calls: once no call is in progress any more, the run stops and waits. */
 export function createSuspender(run: LiveRun): {
-  suspend(entry: Entry, wait: WaitRow): Promise<never>;
+  suspend(entry: Entry, wait: WaitRow): void;
   settled(): void;
 } {
   const waits: WaitRow[] = [];
-  let suspended = 0;
-  const check = () => {
-    if (suspended === 0 || run.inFlight.size > suspended) return;
-    const due = waits.flatMap(({ dueMs }) => (dueMs === null ? [] : [dueMs]));
-    run.halt(new RunSuspended(run.id, due.length === 0 ? null : Math.min(...due)));
-  };
   return {
     suspend(entry, wait) {
       run.recorder!.wait(wait);
@@ -219,10 +216,11 @@ export function createSuspender(run: LiveRun): {
       // Nothing is unknown about a call that waits: it goes on from its finished steps.
       run.keep({ ...entry, state: "prepared", value: { ...(entry.value as object), retried: true } }, "full");
       waits.push(wait);
-      suspended += 1;
-      check();
-      return never();
     },
-    settled: check,
+    settled() {
+      if (waits.length === 0 || run.inFlight.size > 0) return;
+      const due = waits.flatMap(({ dueMs }) => (dueMs === null ? [] : [dueMs]));
+      run.halt(new RunSuspended(run.id, due.length === 0 ? null : Math.min(...due)));
+    },
   };
 }

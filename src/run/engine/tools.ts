@@ -2,18 +2,20 @@
 // tool are silent while the past is replayed, and what `needsApproval` decided is decided once.
 import type { Tool, ToolExecutionOptions, ToolSet } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
+import type { WaitRow } from "../journal/journal.ts";
 import type { EffectClass } from "../model/types.ts";
 import { decideOnce } from "./decisions.ts";
 import {
   type Begun,
   beginCall,
+  CallHalted,
   failCall,
   finishCall,
   type LedgerTool,
   type Reconciliation,
   withGrace,
 } from "./ledger.ts";
-import type { LiveRun, ResponseCall } from "./live-run.ts";
+import { type LiveRun, never, type ResponseCall } from "./live-run.ts";
 import { createSuspender, currentScope, inScope, type Scope, step } from "./scope.ts";
 
 /** How calls of a tool may be repeated, or a function that finds out whether one happened. */
@@ -127,21 +129,23 @@ async function runCall(
       const begun = await beginCall(run, tool, place, input);
       if (begun.how === "known") return begun.output;
       const { effect, entry } = begun;
-      const scope = scopeOf(context, begun);
+      const { scope, left } = scopeOf(context, begun);
       context.hooks.started?.(tool.name);
       try {
         const started = Promise.resolve().then(() => inScope(scope, () => execute(copyOf(input), options)));
-        const output = await withGrace(run, started, tool.class !== "read");
+        const output = await withGrace(run, Promise.race([started, left]), tool.class !== "read");
         if (isAsyncIterable(output)) throw iterableError(tool.name);
         await finishCall(run, entry, output);
         context.hooks.ended?.(tool.name, effect.id);
         return output;
       } catch (error) {
         context.hooks.ended?.(tool.name, effect.id, error);
-        if (!(await failCall(run, entry, error))) throw error;
+        if (error instanceof CallHalted || !(await failCall(run, entry, error))) throw error;
       }
     }
-  }).finally(turn.done);
+  })
+    .finally(turn.done)
+    .catch(orNever);
 }
 
 /** A generator's body runs in the context of each `next()`, not of its call, so every one of them enters the scope. */
@@ -162,14 +166,14 @@ async function* streamCall(
       yield begun.output;
       return;
     }
-    const scope = scopeOf(context, begun);
+    const { scope, left } = scopeOf(context, begun);
     const iterator = execute(copyOf(input), options) as AsyncGenerator<unknown>;
     context.hooks.started?.(tool.name);
     let last: unknown;
     try {
       for (;;) {
         const next = Promise.resolve(inScope(scope, () => iterator.next()));
-        const { done, value } = await withGrace(run, next, tool.class !== "read");
+        const { done, value } = await withGrace(run, Promise.race([next, left]), tool.class !== "read");
         if (done) break;
         last = value;
         yield value;
@@ -178,18 +182,38 @@ async function* streamCall(
       context.hooks.ended?.(tool.name, begun.effect.id);
     } catch (error) {
       context.hooks.ended?.(tool.name, begun.effect.id, error);
-      await failCall(run, begun.entry, error);
+      if (!(error instanceof CallHalted)) await failCall(run, begun.entry, error);
       throw error;
     }
+  } catch (error) {
+    ended.resolve();
+    await orNever(error);
   } finally {
     ended.resolve();
     await tracked;
   }
 }
 
-function scopeOf({ run, suspender }: Context, begun: Extract<Begun, { how: "run" }>): Scope {
-  const { effect, entry } = begun;
-  return { run, effect, entry, parts: 0, children: 0, suspend: (wait) => suspender.suspend(entry, wait) };
+/** A halted call never ends for the SDK, whose loop has been abandoned. */
+function orNever(error: unknown): Promise<never> {
+  return error instanceof CallHalted ? never() : Promise.reject(error);
+}
+
+function scopeOf(
+  { run, suspender }: Context,
+  { effect, entry }: Extract<Begun, { how: "run" }>,
+): { scope: Scope; left: Promise<never> } {
+  const left = Promise.withResolvers<never>();
+  left.promise.catch(() => {});
+  const leave = () => {
+    left.reject(new CallHalted());
+    return never();
+  };
+  const suspend = (wait: WaitRow) => {
+    suspender.suspend(entry, wait);
+    return leave();
+  };
+  return { scope: { run, effect, entry, parts: 0, children: 0, suspend, leave }, left: left.promise };
 }
 
 /** Counts a call as in progress until it has ended. */
