@@ -100,6 +100,18 @@ export const AGENT_COMMANDS: Catalogue<"agents"> = {
     summary: "remove the service of the pit",
     load: () => import("./commands/agents/pit-uninstall.ts"),
   },
+  watch: {
+    group: "agents",
+    rare: true,
+    summary: "watch an agent that Lazarus did not start",
+    load: () => import("./commands/agents/watch.ts"),
+  },
+  "watch-wait": {
+    group: "agents",
+    hidden: true,
+    summary: "wait for a watched process or unit",
+    load: () => import("./commands/agents/watch-wait.ts"),
+  },
   hook: {
     group: "agents",
     rare: true,

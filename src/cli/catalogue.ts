@@ -204,6 +204,7 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   ...SETUP_COMMANDS,
   mcp: {
     group: "setup",
+    rare: true,
     summary: "serve checkpoints and flows to an agent over MCP",
     load: async () => {
       const { createMcpCommand } = await import("./commands/setup/mcp.ts");

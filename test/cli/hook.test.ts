@@ -40,6 +40,18 @@ it("does nothing outside of a life, or when run passes the hooks itself", () => 
   expect(lines()).toEqual([]);
 });
 
+it("reports to the mission of a protected directory when it is installed", () => {
+  world.write("app/x", "");
+  world.run(["protect", world.path("app"), "--mission", "app"]);
+  const report = (flags: string) =>
+    world.shell(`cd ${world.path("app")} && lazarus hook mybot turn-end ${flags} </dev/null`);
+  expect(report("")).toEqual(SILENT);
+  const file = world.path("home/run/agents/app/hooks.jsonl");
+  expect(existsSync(file)).toBe(false);
+  expect(report("--installed")).toEqual(SILENT);
+  expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ epoch: 0, kind: "turn-end" });
+});
+
 it("never fails the agent: a problem is only logged", () => {
   expect(world.shell(`echo 'not json' | ${LIFE} lazarus hook mybot`)).toEqual(SILENT);
   expect(world.read("home/run/hook.log")).toMatch(/ mybot: .*not valid JSON/);

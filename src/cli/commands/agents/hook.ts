@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { HookEvent } from "../../../agents/adapter.ts";
 import { findAdapter } from "../../../agents/adapters.ts";
@@ -8,6 +8,7 @@ import { epochOf } from "../../../cell/fence.ts";
 import { beat } from "../../../cell/heartbeat.ts";
 import { cellPaths } from "../../../cell/layout.ts";
 import { isMissionId, type MissionId } from "../../../cell/mission-id.ts";
+import { findProtecting } from "../../../cell/worktree-record.ts";
 import { wakePit } from "../../../pit/supervise/wake-file.ts";
 import { appendLine, makeDirectory } from "../../../platform/durable.ts";
 import { defineCommand } from "../../command.ts";
@@ -47,12 +48,10 @@ export const command = defineCommand({
 });
 
 function report(context: CliContext, agent: string, argument: string | undefined, installed: boolean): void {
-  const { env } = context.surroundings;
-  const mission = env.LAZARUS_MISSION;
-  if (mission === undefined || !isMissionId(mission)) return;
-  if (installed && env.LAZARUS_HOOKS === "run") return;
-  const epoch = epochOf(env, mission);
-  if (epoch === undefined) return;
+  if (installed && context.surroundings.env.LAZARUS_HOOKS === "run") return;
+  const reporter = findReporter(context, installed);
+  if (reporter === undefined) return;
+  const { mission, epoch } = reporter;
   const isJson = argument?.trimStart().startsWith("{") === true;
   const { config } = context.config;
   const { events, stdout } = receiveHook(context.machine, config, {
@@ -64,7 +63,23 @@ function report(context: CliContext, agent: string, argument: string | undefined
   });
   if (stdout !== "") context.terminal.out(`${stdout}\n`);
   if (events.some(isUrgent)) wakePit(context.machine, config, mission);
-  beatIfDue(context, config, mission, epoch);
+  if (epoch !== 0) beatIfDue(context, config, mission, epoch);
+}
+
+/** The life that the hook belongs to; epoch 0 for an agent in a protected directory that Lazarus did not start. */
+function findReporter(
+  context: CliContext,
+  installed: boolean,
+): { readonly mission: MissionId; readonly epoch: number } | undefined {
+  const { env, cwd } = context.surroundings;
+  const named = env.LAZARUS_MISSION;
+  if (named !== undefined) {
+    const epoch = epochOf(env, named);
+    return epoch === undefined || !isMissionId(named) ? undefined : { mission: named, epoch };
+  }
+  if (!installed) return undefined;
+  const mission = findProtecting(context.config.config.missions_root, realpathSync(cwd))?.mission_id;
+  return mission === undefined || !isMissionId(mission) ? undefined : { mission, epoch: 0 };
 }
 
 /** A reason for the pit to act now: to save a finished turn, or to save before the agent forgets. */
