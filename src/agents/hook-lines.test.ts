@@ -89,6 +89,7 @@ describe("what the lines mean", () => {
       session: null,
       transcript: null,
       openCalls: [],
+      endedCall: null,
       isFinished: false,
       failure: null,
       lastEventMs: null,

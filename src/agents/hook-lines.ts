@@ -111,6 +111,8 @@ export interface HookSummary {
   readonly transcript: string | null;
   /** Calls that were reported to start and not to end, oldest first. */
   readonly openCalls: readonly ToolCall[];
+  /** The last call of a turn that has not ended which was reported to end. */
+  readonly endedCall: ToolCall | null;
   /** The last turn ended, and nothing has begun since. */
   readonly isFinished: boolean;
   /** The last turn failed, and nothing has begun since. */
@@ -124,6 +126,7 @@ export function summarizeHooks(lines: readonly HookLine[]): HookSummary {
   let session: string | null = null;
   let transcript: string | null = null;
   let openCalls: readonly ToolCall[] = [];
+  let endedCall: ToolCall | null = null;
   let end: "finished" | HookSummary["failure"] = null;
   for (const line of lines) {
     switch (line.kind) {
@@ -139,11 +142,13 @@ export function summarizeHooks(lines: readonly HookLine[]): HookSummary {
         break;
       case "tool-end":
         openCalls = closeCall(openCalls, line.call);
+        endedCall = line.call;
         break;
       // A call that was denied or canceled by the user is never reported to end.
       case "turn-end":
         end = "finished";
         openCalls = [];
+        endedCall = null;
         break;
       case "failure":
         end = { class: line.class, message: line.message };
@@ -154,6 +159,7 @@ export function summarizeHooks(lines: readonly HookLine[]): HookSummary {
     session,
     transcript,
     openCalls,
+    endedCall,
     isFinished: end === "finished",
     failure: end === "finished" ? null : end,
     lastEventMs: lines.at(-1)?.at_ms ?? null,

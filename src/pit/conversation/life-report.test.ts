@@ -46,3 +46,14 @@ test("a call is in flight if it has no end, or if its result never reached the t
   expect(ids([named("b")])).toEqual(["b"]);
   expect(ids([named("a")])).toEqual(["b", "a"]);
 });
+
+test("a call that has ended but is not in the transcript was lost", () => {
+  const events: HookEvent[] = [
+    { kind: "tool-start", call },
+    { kind: "tool-end", call },
+  ];
+  const hooks = summarizeHooks(events.map((event, at_ms) => ({ at_ms, epoch: 1, ...event })));
+  const position = { ...finished, last: { ...call, id: "1", summary: "make", command: "make" } };
+  expect(callsInFlight({ hooks, position })).toEqual([call]);
+  expect(callsInFlight({ hooks, position: { ...finished, last: { ...call, id: "2" } } })).toEqual([]);
+});

@@ -93,16 +93,17 @@ export function saidFinished(
 }
 
 /**
- * Calls without an end, as hooks know them, and those without a result in the transcript: a result that the agent had not
- * written yet is lost to the model, which then sees the call as cut off and would repeat it.
+ * Calls without an end, as hooks know them, and those whose result is not in the transcript: one that the agent had not
+ * written yet is lost to the model, which would repeat the call. Calls without ids are compared by what they do.
  */
 export function callsInFlight({
-  hooks,
+  hooks: { openCalls, endedCall },
   position,
 }: Pick<LifeReport, "hooks" | "position">): readonly ToolCall[] {
-  const reported = new Set(hooks.openCalls.map(({ id }) => id));
-  const unanswered = (position?.open ?? []).filter(({ id }) => id === null || !reported.has(id));
-  return hooks.openCalls.some(({ id }) => id === null)
-    ? hooks.openCalls
-    : [...hooks.openCalls, ...unanswered];
+  const isSame = (a: ToolCall, b: ToolCall) =>
+    a.id === null || b.id === null ? a.summary === b.summary : a.id === b.id;
+  const unanswered = (position?.open ?? []).filter((call) => !openCalls.some((other) => isSame(call, other)));
+  const last = position?.last ?? null;
+  const isLost = endedCall !== null && endedCall.id === null && (last === null || !isSame(endedCall, last));
+  return [...openCalls, ...unanswered, ...(isLost ? [endedCall] : [])];
 }
