@@ -109,13 +109,13 @@ function expectNoTraces(world: World): void {
 
 interface Place {
   readonly root: string;
-  /** Of the directory above the worktree: where others can write to it, nothing is staged there. */
+  /** Of the directory above the worktree: where others can write to it, files are staged inside, or copied. */
   readonly mode: number;
 }
 
 const places = (): Place[] => [
   { root: base, mode: 0o755 },
-  ...(other === undefined ? [] : [0o755, 0o777].map((mode) => ({ root: other!, mode }))),
+  ...(other === undefined ? [] : [0o755, 0o1777, 0o777].map((mode) => ({ root: other!, mode }))),
 ];
 
 describe.concurrent("a restore of a worktree outside the cell, killed with SIGKILL", () => {

@@ -15,6 +15,7 @@ import { previewRestore, restoreCell } from "../../src/snapshot/operations/resto
 import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { isLocalOnly } from "../../src/snapshot/vault/codec.ts";
+import { isRoot } from "../plain-user.ts";
 import {
   createOutsideWorld,
   differences,
@@ -131,6 +132,29 @@ describe("a worktree in place", () => {
       expect(fs.readFileSync(world.path("worktree/src/b.txt"), "utf8")).toBe("b");
       expect(fs.existsSync(world.path("worktree/.env"))).toBe(false);
     }
+  });
+
+  it("of another user, on another file system, is restored by root without staging where that user can write", async () => {
+    if (!isRoot || other === undefined) {
+      console.log("skipped: needs root and another file system");
+      return;
+    }
+    const parent = fresh(other);
+    const directory = join(parent, "project");
+    using world = await createOutsideWorld(home(), directory);
+    fill(world);
+    execFileSync("chown", ["-R", "12345:12345", parent]);
+    const { ref } = await world.checkpoint();
+    const before = recordTree(directory);
+    change(world);
+    const seen = new Set<string>();
+    const onProgress = () => {
+      for (const name of [...fs.readdirSync(directory), ...fs.readdirSync(parent)]) seen.add(name);
+    };
+    const { flaws } = await restoreCell({ ...world.reopen(), onProgress }, { checkpoint: ref.id });
+    expect(flaws).toEqual([]);
+    expect(differences(recordTree(directory), before)).toEqual([]);
+    expect([...seen].filter((name) => name.startsWith(".lazarus-restore-m"))).toEqual([]);
   });
 
   it("keeps key files in the local-only layer", async () => {

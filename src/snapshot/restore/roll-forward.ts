@@ -4,7 +4,7 @@ import { existsSync, linkSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { putBackConversation } from "../../agents/conversation/put-back.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
-import { asLazarusError, LazarusError } from "../../platform/errors.ts";
+import { asLazarusError, LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { Lock } from "../../platform/lock.ts";
 import { adoptCopies } from "../git/outside-adopt.ts";
 import type { MissionContext } from "../mission-context.ts";
@@ -200,13 +200,21 @@ function restage(context: MissionContext, journal: Journal, index: number): void
     makeSpecial(`${staging}/${name}`, entry, detectCapabilities(), []);
     return;
   }
-  if (inode !== index) {
-    using tree = new OpenTree(context.tree);
-    linkSync(systemPath(tree.at(place[inode]!.entry.path)), `${staging}/${name}`);
-    return;
-  }
+  if (inode !== index && linkStaged(context, place[inode]!.entry.path, `${staging}/${name}`)) return;
   const open = createTableReader(context.vault);
   const { layers } = openSource(context.vault, open(readCheckpoint(context.vault, ref)));
   using reader = createLayerReader(layers);
   makeFiles({ root: staging, replace: true }, [{ path: name, entry }], reader, detectCapabilities());
+}
+
+/** False where the worktree is on another file system: then the link is made when the path is put into place. */
+function linkStaged({ tree: roots }: MissionContext, leader: string, staged: string): boolean {
+  using tree = new OpenTree(roots);
+  try {
+    linkSync(systemPath(tree.at(leader)), staged);
+    return true;
+  } catch (error) {
+    if (systemErrorCode(error) !== "EXDEV") throw error;
+    return false;
+  }
 }

@@ -1,6 +1,7 @@
 // Where a restore stages new files: on the file system of their final place, so that only a rename is left. Next to the cell,
-// and for a worktree on another file system next to that, if nobody else can write there; otherwise in a hidden directory
-// inside the worktree, which exists only during the restore and which no checkpoint holds.
+// and for a worktree on another file system next to that, if nobody else can write there, or in a hidden directory inside the
+// worktree, which exists only during the restore and which no checkpoint holds. Where another user could replace that
+// directory, also next to the cell: then each file is copied when it is put into place.
 import { hash } from "node:crypto";
 import { accessSync, constants, lstatSync, mkdirSync, type Stats, statSync, utimesSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -41,17 +42,22 @@ export function findStaging(context: Place): Staging {
   const outside = outsideWorktree(context.tree);
   if (outside === undefined) return { cell, worktree: cell };
   const parent = dirname(outside.path);
-  const own = lstatSync(outside.path, { throwIfNoEntry: false }) ?? lstatSync(parent);
+  const [own, above] = [lstatSync(outside.path), lstatSync(parent)];
   if (own.dev === statSync(dirname(context.cellRoot)).dev) return { cell, worktree: cell };
-  const isBeside = isPrivate(parent, own);
-  return { cell, worktree: join(isBeside ? parent : outside.path, nameOf(context)) };
+  if (above.dev === own.dev && isPrivate(above) && isWritable(parent))
+    return { cell, worktree: join(parent, nameOf(context)) };
+  return { cell, worktree: isOwn(own) && isSafe(above) ? join(outside.path, nameOf(context)) : cell };
 }
 
-/** On the same file system, writable for us and for nobody whose files the worktree does not hold. */
-function isPrivate(directory: string, own: Stats): boolean {
-  const { dev, mode, uid } = lstatSync(directory);
-  if (dev !== own.dev || (mode & 0o022) !== 0 || (uid !== own.uid && uid !== process.geteuid?.()))
-    return false;
+const isOwn = ({ uid }: Stats) => uid === process.geteuid?.();
+const isClosed = ({ mode }: Stats) => (mode & 0o022) === 0;
+const isPrivate = (stat: Stats) => isOwn(stat) && isClosed(stat);
+/** Nobody but root can replace what is ours in there. */
+const isSafe = (stat: Stats) =>
+  (isOwn(stat) || stat.uid === 0) && (isClosed(stat) || (stat.mode & STICKY) !== 0);
+const STICKY = 0o1000;
+
+function isWritable(directory: string): boolean {
   try {
     accessSync(directory, constants.W_OK | constants.X_OK);
     return true;

@@ -24,6 +24,7 @@ import type { FileReader } from "../vault/layer-reader.ts";
 import { type CellAccess, matches, typeOf } from "./cell-access.ts";
 import { type Capabilities, makeFile, makeSpecial, setMetadata } from "./make-path.ts";
 import type { DirectoryStep, Fingerprint, Kept, PlaceStep, RemoveStep } from "./plan.ts";
+import { syncPaths } from "./sync.ts";
 
 const CHANGED_SINCE = "it changed after the safety checkpoint was taken";
 const FIXED = "the worktree is a directory outside the cell, which is never replaced or removed";
@@ -172,6 +173,8 @@ function placeAcross(cell: CellAccess, entry: Entry, placing: Placing): void {
     if (entry.type === "file")
       makeFile(cell.at(temporary), entry, createCopyReader(placing.staged), placing.capabilities, cell.flaws);
     else makeSpecial(cell.at(temporary), entry, placing.capabilities, cell.flaws);
+    // Only what is staged was synced before.
+    syncPaths(cell.directory(parentPath(temporary)), [temporary.slice(temporary.lastIndexOf("/") + 1)]);
   }
   crashPoint("snapshot.restore.copied-across");
   renameSync(systemPath(cell.at(temporary)), systemPath(cell.at(entry.path)));
