@@ -1,0 +1,82 @@
+// A restore under agents: the revived agent continues as of that point, and an undo brings everything back. The agent of a
+// fork continues the conversation that the fork was made with, in a session of its own.
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readSession } from "../../../src/agents/session.ts";
+import { parseMissionId } from "../../../src/cell/mission-id.ts";
+import { reviveMission } from "../../../src/pit/actions.ts";
+import { takeCheckpoint } from "../../../src/snapshot/operations/checkpoint.ts";
+import { forkMission } from "../../../src/snapshot/operations/fork.ts";
+import { readConversation } from "../../../src/snapshot/operations/read-conversation.ts";
+import { restoreCell } from "../../../src/snapshot/operations/restore.ts";
+import { undoRestore } from "../../../src/snapshot/operations/undo.ts";
+import { HEADLESS } from "../fake/headless.ts";
+import { type Book, createRevivalWorld, type RevivalWorld } from "../revival-world.ts";
+
+const AGENTS = readdirSync(new URL("../fake/profiles", import.meta.url)).map((name) =>
+  name.replace(".ts", ""),
+);
+
+let world: RevivalWorld;
+beforeAll(() => {
+  world = createRevivalWorld();
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+const chapters = ({ cell }: Book) =>
+  readdirSync(join(cell, "worktree")).filter((name) => name.startsWith("chapter-")).length;
+
+/** A book of four chapters that has ended, and its checkpoint after the second. */
+async function writeBook(agent: string, mission: string): Promise<{ book: Book; second: string }> {
+  const book = world.book(agent, mission, { FAKE_PAUSE: "3:response" });
+  await book.start();
+  await book.paused();
+  const { ref } = await takeCheckpoint(world.context.openMission(book.mission), { reason: "manual" });
+  writeFileSync(join(book.traces, "go"), "");
+  await book.finish();
+  expect(chapters(book)).toBe(4);
+  return { book, second: ref.id };
+}
+
+describe.each(AGENTS)("%s", (agent) => {
+  it("restored to step 2 and revived, continues with step 3; undo brings files and conversation back", async () => {
+    const { book, second } = await writeBook(agent, `${agent}-restored`);
+    const context = world.context.openMission(book.mission);
+    const whole = (await readConversation(context)).position;
+    const { conversation, flaws } = await restoreCell(context, { checkpoint: second });
+    expect(flaws).toEqual([]);
+    expect(chapters(book)).toBe(2);
+    expect((await readConversation(context)).position).toEqual(conversation);
+    await undoRestore(context);
+    expect(chapters(book)).toBe(4);
+    expect((await readConversation(context)).position).toEqual(whole);
+    await restoreCell(context, { checkpoint: second });
+    const before = book.asked().length;
+    await reviveMission(world.context, book.mission, {});
+    await book.finish();
+    expect(book.asked().slice(before)).toEqual(["3", "4", "done"]);
+    expect(chapters(book)).toBe(4);
+    expect(book.effects()).toEqual({ 1: 1, 2: 1, 3: 1, 4: 1 });
+  });
+
+  it("in a fork, continues the conversation in a session of its own, or starts without one", async () => {
+    const { book, second } = await writeBook(agent, `${agent}-original`);
+    const fork = world.book(agent, `${agent}-forked`);
+    const original = world.context.openMission(book.mission);
+    const { warnings } = await forkMission(
+      original,
+      world.context.openMission(parseMissionId(fork.mission)),
+      {
+        at: second,
+      },
+    );
+    const isCopied = existsSync(join(fork.cell, "conversation/session.json"));
+    expect(warnings.length).toBe(isCopied ? 0 : 1);
+    await fork.start({ command: [agent, ...HEADLESS[agent]!.args("Go on with the book")] });
+    await fork.finish();
+    expect(fork.asked()).toEqual(isCopied ? ["3", "4", "done"] : ["1", "2", "3", "4", "done"]);
+    expect(readSession(fork.cell)?.session).not.toBe(readSession(book.cell)?.session);
+    expect((await readConversation(original)).position.session).toBe(readSession(book.cell)?.session);
+  });
+});
