@@ -9,6 +9,9 @@ import { openHistory } from "../../src/effects/history.ts";
 import { unknownEffects } from "../../src/effects/notes.ts";
 import { reviveMission } from "../../src/pit/actions.ts";
 import { systemMachine } from "../../src/platform/machine.ts";
+import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
+import { restoreCell } from "../../src/snapshot/operations/restore.ts";
+import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { end } from "../pit/pit-world.ts";
 import { type Book, createRevivalWorld, type RevivalWorld, recordedPid } from "./revival-world.ts";
 
@@ -186,6 +189,7 @@ describe("a session", () => {
       await expect(second.start({ command })).rejects.toMatchObject({ code: "SESSION_IN_USE" });
     } finally {
       other.kill("SIGKILL");
+      await new Promise((resolve) => other.once("exit", resolve));
     }
     await reviveMission(world.context, book.mission);
     await book.finish();
@@ -221,6 +225,28 @@ describe("a transcript", () => {
     await book.finish();
     expect(book.why()).toContain("resumed the conversation");
     expect(book.effects()).toEqual(ONCE);
+  });
+
+  it("goes back with the files on a restore, and forward with an undo", async () => {
+    const book = world.book("claude", "back", { FAKE_PAUSE: "2:result" });
+    await book.start();
+    await book.paused();
+    const mission = world.context.openMission(book.mission);
+    const { ref } = await takeCheckpoint(mission, { reason: "manual" });
+    writeFileSync(join(book.traces, "go"), "");
+    await book.ended();
+    expect(book.asked()).toEqual(["1", "2", "3", "4", "done"]);
+    await restoreCell(mission, { checkpoint: ref.id });
+    const files = () => readdirSync(join(book.cell, "worktree")).filter((name) => name.startsWith("chapter"));
+    expect(files()).toHaveLength(2);
+    await undoRestore(mission);
+    expect(files()).toHaveLength(4);
+    await restoreCell(mission, { checkpoint: ref.id });
+    await reviveMission(world.context, book.mission);
+    await book.finish();
+    expect(book.asked()).toEqual(["1", "2", "3", "4", "done", "3", "4", "done"]);
+    expect(files()).toHaveLength(4);
+    expect(book.lastPrompt()).toContain(`Files and conversation were restored to checkpoint ${ref.id}`);
   });
 });
 

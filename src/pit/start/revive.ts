@@ -5,13 +5,11 @@ import { resumeNoteFile } from "../../agents/receive-hook.ts";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
-import { openHistory } from "../../effects/history.ts";
 import { readFlowPositions } from "../../flow/operations/positions.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { removeFile, replaceFile } from "../../platform/durable.ts";
 import { readJsonFile } from "../../platform/json-file.ts";
 import type { Lock } from "../../platform/lock.ts";
-import type { Machine } from "../../platform/machine.ts";
 import { readRunPositions } from "../../run/stores/positions.ts";
 import type { PitContext } from "../context.ts";
 import { recordCalls } from "../conversation/record-calls.ts";
@@ -109,7 +107,7 @@ async function prepareRevival(
     epoch,
     nowMs: machine.clock.nowMs(),
     stepBackTo,
-    restoredTo: restoredTo ?? (stepBackTo === null ? restoredSince(machine, cell.root, record) : null),
+    restoredTo: restoredTo ?? (stepBackTo === null ? restoredSince(context, mission, record) : null),
     flows: readFlowPositions(cell.root),
     runs: readRunPositions(cell.root),
     ...readEffectFacts(machine, cell.root),
@@ -171,14 +169,17 @@ function deliverByHook({ machine, config }: PitContext, mission: MissionId, note
   else replaceFile(machine.disk, file, note);
 }
 
-/** The checkpoint that the whole cell was restored to after the last life; null when it was not. */
-function restoredSince(machine: Machine, cellRoot: string, { end }: MissionRecord): string | null {
+/** The checkpoint that all files were restored to after the last life; null when they were not. */
+function restoredSince(context: PitContext, mission: MissionId, { end }: MissionRecord): string | null {
   try {
-    const last = openHistory(machine, cellRoot)
-      .read()
-      .restores.findLast(({ position }) => position !== null);
-    return last !== undefined && last.timeMs > (end?.at_ms ?? 0) ? last.checkpoint : null;
+    const refs = context.openMission(mission).vault.list();
+    const last = refs.findLast((ref) => ref.beforeRestoreOf !== null);
+    const isWhole = (last?.restoredPaths ?? []).length === 0;
+    return last !== undefined && isWhole && last.createdAtMs > (end?.at_ms ?? 0)
+      ? last.beforeRestoreOf
+      : null;
   } catch {
+    // The vault is damaged, and the user revives without a checkpoint.
     return null;
   }
 }
