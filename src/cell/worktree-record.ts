@@ -53,7 +53,7 @@ export function readWorktreeRecord(missionsRoot: string, mission: string): Workt
   throw new LazarusError(
     "CELL_DAMAGED",
     `which directory is the worktree of ${mission} is not known: ${file} cannot be read (${why})`,
-    { hint: `lazarus protect DIR --mission ${mission}`, details: { mission, file } },
+    { hint: `rm ${file}, then: lazarus protect DIR --mission ${mission}`, details: { mission, file } },
   );
 }
 

@@ -59,6 +59,20 @@ describe("protect", () => {
     expect(existsSync(join(world.missions, "other"))).toBe(false);
   });
 
+  it("a record that cannot be read is an error with a way out", () => {
+    world.write("app/file", "x");
+    world.run(["protect", world.path("app")]);
+    const record = world.write("home/missions/.lazarus-worktrees/app.json", "{");
+    const { exit, stderr } = world.run(["checkpoint", "app"]);
+    expect(exit).toBe(8);
+    expect(stderr).toContain(`rm ${record}, then: lazarus protect DIR --mission app`);
+    expect(world.run(["heartbeat", "app"]).exit).toBe(0);
+    expect(mission()).toMatchObject({ worktree_state: "unknown" });
+    rmSync(record);
+    expect(world.run(["protect", world.path("app"), "--mission", "app"])).toMatchObject({ exit: 0 });
+    expect(world.run(["checkpoint", "app"]).exit).toBe(0);
+  });
+
   it("is refused inside an agent, and so are release and init --worktree", () => {
     const env = { LAZARUS_MISSION: "m", LAZARUS_EPOCH: "1" };
     world.run(["protect", world.cwd]);

@@ -1,10 +1,8 @@
 import { resolve } from "node:path";
 import { initCell } from "../../../cell/init.ts";
-import { resolveDirectory } from "../../../snapshot/operations/protect.ts";
 import { defineCommand } from "../../command.ts";
 import { usage } from "../../parse.ts";
 import { refuseInsideLife } from "../agents/refuse-inside-life.ts";
-import { protectAs } from "../agents/run-place.ts";
 
 export const command = defineCommand({
   about:
@@ -30,6 +28,8 @@ export const command = defineCommand({
     if (options.worktree !== undefined) {
       if (options.repo !== undefined) throw usage("init", "--repo and --worktree exclude each other");
       refuseInsideLife(context, "init --worktree");
+      const { protectAs } = await import("../agents/run-place.ts");
+      const { resolveDirectory } = await import("../../../snapshot/operations/protect.ts");
       const directory = resolveDirectory(resolve(context.surroundings.cwd, options.worktree));
       await protectAs(context, mission, directory);
     }
