@@ -175,6 +175,14 @@ export interface Adapter {
   readonly restart: (args: readonly string[], session: string | null, note: string) => readonly string[];
   /** Variables for every life: a database of the mission's own, no wrapper process … `directory` is in the cell's state. */
   readonly env?: (place: Place, directory: string) => Readonly<Record<string, string>>;
+  /**
+   * For a database of the mission's own (`env`): where it begins as a copy of the user's, when the user continues a session
+   * from there. Rows of `secrets` are not copied.
+   */
+  readonly seed?: (
+    place: Place,
+    directory: string,
+  ) => { readonly from: string; readonly to: string; readonly secrets: readonly string[] };
   /** Lazarus does not know where its conversations are: a session that it named is taken to exist. */
   readonly filesAreUnknown?: true;
   /** Existing files of a session. */

@@ -199,6 +199,14 @@ export const opencode: Adapter = {
     return isUtility ? args : withPrompt(args, [], withNote(note, prompt));
   },
   env: (_, directory) => ({ OPENCODE_DB: join(directory, DATABASE) }),
+  seed: ({ env, home }, directory) => {
+    const data = env.XDG_DATA_HOME || join(home, ".local", "share");
+    return {
+      from: env.OPENCODE_DB?.startsWith("/") ? env.OPENCODE_DB : join(data, "opencode", DATABASE),
+      to: join(directory, DATABASE),
+      secrets: ["account", "account_state", "control_account", "credential", "session_share"],
+    };
+  },
   sessionFiles: (place, session, reader) => {
     const path = databaseOf(place);
     if (path === undefined || !isSessionId(session)) return [];

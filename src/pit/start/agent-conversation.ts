@@ -2,6 +2,7 @@
 // on disk before the record names the life, and both before the agent runs: after a kill in between, the next life finds a
 // session without a transcript and starts over (INV-4). The user's command is kept as it was typed; nothing that an agent can
 // write becomes an option or a program (INV-11).
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Place, Position } from "../../agents/adapter.ts";
 import {
@@ -13,7 +14,8 @@ import { writePlace } from "../../agents/place.ts";
 import { readSession } from "../../agents/session.ts";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import { cellPaths } from "../../cell/layout.ts";
-import { type MissionId, parseMissionId } from "../../cell/mission-id.ts";
+import { type MissionId, parseMissionId, refuseOutside } from "../../cell/mission-id.ts";
+import { copyDatabaseWithout } from "../../platform/copy-database.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory, replaceFile } from "../../platform/durable.ts";
 import { type IdSource, randomUuid, timeOrderedId } from "../../platform/ids.ts";
@@ -36,6 +38,7 @@ export async function startConversation(
   const agent = knownAgent(context, record);
   if (agent === undefined) return { command: record.command };
   const { place, added } = placeOf(context, record, agent, environment);
+  prepareState(context, record, agent, environment);
   const copied = await continueCopy(context, record, { agent, place, added }, epoch);
   if (copied !== undefined) return copied;
   const session = firstSession(agent, place, context.machine.ids);
@@ -47,6 +50,24 @@ export async function startConversation(
     ...withHooks(context, record, { agent, place, added }, adapter.start(line.args, session)),
     conversation: { adapter: adapter.name, session, how: "start", turn: before?.turn ?? 0 },
   };
+}
+
+/** The directory for the agent's own state, and a copy of the user's database in it for a session that is in there. */
+function prepareState(
+  { machine, config }: PitContext,
+  record: MissionRecord,
+  { adapter, invocation }: KnownAgent,
+  environment: AgentEnvironment,
+): void {
+  if (adapter.env === undefined) return;
+  const cell = cellPaths(config, parseMissionId(record.mission));
+  const directory = join(cell.root, "state", adapter.name);
+  makeDirectory(machine.disk, directory);
+  refuseOutside(cell.root, directory);
+  if (adapter.seed === undefined || invocation.session === null) return;
+  const place = { cwd: record.cwd ?? cell.worktree, home: environment.HOME ?? "/", env: environment };
+  const { from, to, secrets } = adapter.seed(place, directory);
+  if (!existsSync(to)) copyDatabaseWithout(machine, from, to, secrets);
 }
 
 /** A fork or an import came with a conversation of its own, which no life has begun: the first one continues it. */
@@ -203,6 +224,12 @@ function withHooks(
 ): Pick<Prepared, "command" | "env"> {
   const { directory } = agentPaths(config, mission as MissionId);
   writePlace(machine, directory, place);
+  // A restore may have removed it.
+  if (agent.adapter.env !== undefined)
+    makeDirectory(
+      machine.disk,
+      join(cellPaths(config, parseMissionId(mission)).root, "state", agent.adapter.name),
+    );
   const { perRun } = agent.adapter.hooks;
   if (perRun === null || program === undefined) return { command: commandWith(agent, args), env: added };
   const hooks = join(directory, "hooks");
