@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Place, Position } from "../../agents/adapter.ts";
+import { copyDatabaseWithout } from "../../agents/conversation/copy-database.ts";
 import {
   currentSession as currentSessionName,
   isMissing,
@@ -15,7 +16,6 @@ import { readSession } from "../../agents/session.ts";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import { cellPaths } from "../../cell/layout.ts";
 import { type MissionId, parseMissionId, refuseOutside } from "../../cell/mission-id.ts";
-import { copyDatabaseWithout } from "../../platform/copy-database.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory, replaceFile } from "../../platform/durable.ts";
 import { type IdSource, randomUuid, timeOrderedId } from "../../platform/ids.ts";

@@ -2,8 +2,8 @@
 // its name when it is complete.
 import { rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import type { Machine } from "./machine.ts";
-import { readDatabase } from "./sqlite.ts";
+import type { Machine } from "../../platform/machine.ts";
+import { readDatabase } from "../../platform/sqlite.ts";
 
 /** False when there is nothing to copy. */
 export function copyDatabaseWithout(

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { systemDisk } from "../../platform/disk.ts";
 import { copyDatabaseWithout } from "./copy-database.ts";
-import { systemDisk } from "./disk.ts";
 
 let directory: string;
 beforeEach(() => {
