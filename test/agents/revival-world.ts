@@ -17,7 +17,7 @@ import { systemMachine } from "../../src/platform/machine.ts";
 import { createWorld, LAUNCHER } from "../cli/hermetic.ts";
 import { end, livingIn } from "../pit/pit-world.ts";
 import { HEADLESS } from "./fake/headless.ts";
-import { countEffects, installFakes, readRequests } from "./fake/install.ts";
+import { countEffects, installFakes, installHooks, readRequests } from "./fake/install.ts";
 
 /** A mission with a fake agent that writes a book. */
 export interface Book {
@@ -80,6 +80,7 @@ export function createRevivalWorld(config: object = {}): RevivalWorld {
     const traces = join(world.directory, "traces", name);
     mkdirSync(traces, { recursive: true });
     installFakes(bin, agent);
+    installHooks(agent, world.env.HOME!, [process.execPath, LAUNCHER]);
     const { config: paths } = context;
     const record = () => readRecord(paths, mission)!;
     const isAlive = () => isKeeperAlive(systemMachine.processes, paths, mission);

@@ -11,4 +11,10 @@ export const HEADLESS: Readonly<Record<string, Headless>> = {
     args: (prompt) => ["-p", prompt, "--allowedTools", "Bash", "Write"],
     key: { ANTHROPIC_API_KEY: "dummy" },
   },
+  codex: {
+    args: (prompt) => ["exec", "--skip-git-repo-check", prompt],
+    key: { OPENAI_API_KEY: "dummy" },
+  },
+  gemini: { args: (prompt) => ["--yolo", "-p", prompt], key: { GEMINI_API_KEY: "dummy" } },
+  qwen: { args: (prompt) => ["--yolo", "-p", prompt], key: { OPENAI_API_KEY: "dummy" } },
 };

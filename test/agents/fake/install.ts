@@ -1,6 +1,7 @@
 // Puts fake agents on a PATH for a test, and reads the traces that they leave.
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { findAdapter } from "../../../src/agents/adapters.ts";
 import { shellWord } from "../../../src/platform/shell-word.ts";
 
 const MAIN = new URL("main.ts", import.meta.url).pathname;
@@ -15,6 +16,18 @@ export function installFakes(directory: string, ...names: readonly string[]): st
     chmodSync(path, 0o755);
   }
   return directory;
+}
+
+/** For an agent whose hooks are not passed per run here, what `lazarus install` does. */
+export function installHooks(name: string, home: string, program: readonly string[]): void {
+  const { hooks } = findAdapter(name)!;
+  const command = [...program, "hook", name];
+  const perRun = hooks.perRun?.(command, join(home, "hooks"), {});
+  if (perRun !== undefined && perRun.args.length + perRun.files.length > 0) return;
+  for (const { path, apply } of hooks.install({ cwd: home, home, env: {} }, command)) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, apply(existsSync(path) ? readFileSync(path, "utf8") : null));
+  }
 }
 
 export interface FakeRequest {

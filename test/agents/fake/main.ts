@@ -137,6 +137,7 @@ class Session {
     await pause(step, "response");
     const spoken: Message = { role: "assistant", text, call };
     if (profile.writesCallFirst) this.say(spoken);
+    else this.append(profile.before?.(spoken) ?? []);
     this.emit({ kind: "before-tool", call });
     await pause(step, "call");
     spawnSync("/bin/sh", ["-c", call.command.replace(/; write .*/, "")]);
@@ -238,5 +239,6 @@ async function pause(step: number, stage: string): Promise<void> {
   watcher.close();
 }
 
-if (profile.wrapper !== "none" && env.FAKE_INNER === undefined) startInner();
+const isWrapped = profile.wrapper !== "none" && env[profile.noWrapper ?? ""] === undefined;
+if (isWrapped && env.FAKE_INNER === undefined) startInner();
 else await live();

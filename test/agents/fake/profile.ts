@@ -51,6 +51,8 @@ export interface Profile {
   readonly name: string;
   /** The recorded process only starts the real one. `ignores`: it does not react to SIGTERM. */
   readonly wrapper: "none" | "forwards" | "ignores";
+  /** The variable that avoids the wrapper. */
+  readonly noWrapper?: string;
   readonly codeOnSigterm: number;
   readonly parse: (args: readonly string[]) => Request;
   /** A new session's file. Relative paths are not allowed. */
@@ -64,6 +66,8 @@ export interface Profile {
   readonly header: (place: Place, id: string) => readonly JsonObject[];
   /** Whether a call is in the transcript before it runs. */
   readonly writesCallFirst: boolean;
+  /** What is in the transcript before a call that is not written first. */
+  readonly before?: (message: Message) => readonly JsonObject[];
   readonly lines: (message: Message, place: Place, id: string) => readonly JsonObject[];
   readonly read: (lines: readonly JsonObject[]) => readonly Message[];
   /** What takes the place of a cut-off call's result on resume; null: the call is forgotten. */
