@@ -157,15 +157,26 @@ export function remakeWorktree(placed: Placed & { readonly machine: Machine }): 
 
 /** An empty directory in the place of the worktree, as a killed restore or `mkdir` leaves it, can be restored into. */
 export function adoptEmptyWorktree(placed: Placed & { readonly machine: Machine }): Placement {
-  const { machine, config, cellRoot, mission, tree, worktree: record } = placed;
+  const found = withEmptyWorktree(placed);
+  if (found.worktree === undefined || found.worktree === placed.worktree) return found;
+  writeWorktreeRecord(placed.machine, placed.config.missions_root, found.worktree);
+  crashPoint("snapshot.restore.worktree-recorded");
+  return found;
+}
+
+/** The same without a record of it: where a restore would go. */
+export function withEmptyWorktree({ cellRoot, mission, tree, worktree: record }: Placed): Placement {
   const path = outsideWorktree(tree)?.path;
   const found = path === undefined ? undefined : identifyDirectory(path);
-  if (path === undefined || record === undefined || found === undefined || isSameDirectory(record, found))
-    return { tree, worktree: record };
-  if (isMountLost(record) || readdirSync(path).length > 0) return { tree, worktree: record };
+  const isEmpty =
+    path !== undefined &&
+    record !== undefined &&
+    found !== undefined &&
+    !isSameDirectory(record, found) &&
+    !isMountLost(record) &&
+    readdirSync(path).length === 0;
+  if (!isEmpty) return { tree, worktree: record };
   const worktree = describeWorktree(mission, path, record.since_ms);
-  writeWorktreeRecord(machine, config.missions_root, worktree);
-  crashPoint("snapshot.restore.worktree-recorded");
   return { tree: treeOf(cellRoot, worktree), worktree };
 }
 

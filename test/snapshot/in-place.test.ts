@@ -303,6 +303,13 @@ describe("a worktree in place that is not where it was", () => {
       const before = recordTree(directory);
       fs.rmSync(directory, { recursive: true });
       await expect(world.checkpoint()).rejects.toMatchObject({ code: "WORKTREE_MISSING" });
+      const preview = await previewRestore(world.reopen(), {});
+      expect(preview.changes.added).toContain("worktree/src/a.txt");
+      fs.mkdirSync(directory);
+      expect((await previewRestore(world.reopen(), {})).changes.added).toEqual(
+        preview.changes.added.filter((path) => path !== "worktree"),
+      );
+      if (name.includes("same")) fs.rmdirSync(directory);
       const { flaws } = await restoreCell(world.reopen(), {});
       expect(flaws, name).toEqual([]);
       expect(differences(recordTree(directory), before), name).toEqual([]);
@@ -336,6 +343,10 @@ describe("a worktree in place that is not where it was", () => {
     const before = recordTree(world.path("worktree"));
     change(world);
     fs.rmSync(world.cell, { recursive: true });
+    const { changes } = await previewRestore(world.reopen(), { checkpoint: ref.id });
+    expect(changes.changed).toEqual(["worktree/hard", "worktree/src/a.txt"]);
+    expect(changes.added).toContain("state/notes");
+    expect(changes.removed).toContain("worktree/new/file");
     const { flaws } = await restoreCell(world.reopen(), { checkpoint: ref.id });
     expect(flaws).toEqual([]);
     expect(differences(recordTree(world.path("worktree")), before)).toEqual([]);

@@ -1,10 +1,11 @@
 // The cell as it is now, as the listing that a checkpoint of it would have. Writes nothing into vault or cell.
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openBaseline } from "../capture/baseline.ts";
 import { scanCell, surveyChanges } from "../capture/survey.ts";
 import { type MissionContext, requireCell } from "../mission-context.ts";
+import { outsideWorktree } from "../model/cell-tree.ts";
 import type { Entry, Flaw } from "../model/entry.ts";
 import { someParent } from "../model/paths.ts";
 import { type CapturePool, createCapturePool, hashItems } from "../pack/pool.ts";
@@ -19,10 +20,11 @@ export interface CurrentListing {
 }
 
 /** Lists the current files of a cell, in the form of a checkpoint's listing. */
-export async function listCurrent(context: MissionContext): Promise<CurrentListing> {
-  requireCell(context);
-  requireWorktree(context, { mayBeMissing: true });
+export async function listCurrent(given: MissionContext): Promise<CurrentListing> {
+  if (outsideWorktree(given.tree) === undefined) requireCell(given);
+  requireWorktree(given, { mayBeMissing: true });
   const scratch = mkdtempSync(join(tmpdir(), "lazarus-survey-"));
+  const context = withCell(given, join(scratch, "cell"));
   try {
     await using pool = createCapturePool();
     const { head, cache } = openBaseline(context);
@@ -42,6 +44,14 @@ export async function listCurrent(context: MissionContext): Promise<CurrentListi
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
+}
+
+/** A worktree elsewhere is there without its cell, too: then `empty` stands for the cell. */
+function withCell(context: MissionContext, empty: string): MissionContext {
+  const worktree = outsideWorktree(context.tree);
+  if (worktree === undefined || existsSync(context.cellRoot)) return context;
+  mkdirSync(empty);
+  return { ...context, cellRoot: empty, tree: { root: empty, worktree } };
 }
 
 interface Described {

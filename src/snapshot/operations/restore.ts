@@ -48,7 +48,7 @@ import { stagePlan } from "../restore/stage.ts";
 import { findStaging, removeStaging } from "../restore/staging-place.ts";
 import { syncPaths, syncTree } from "../restore/sync.ts";
 import type { Checkpoint } from "../vault/manifest.ts";
-import { adoptEmptyWorktree, remakeWorktree, requireWorktree } from "../worktree.ts";
+import { adoptEmptyWorktree, remakeWorktree, requireWorktree, withEmptyWorktree } from "../worktree.ts";
 import { recoverEffects } from "./carry-effects.ts";
 import { listCurrent } from "./current-listing.ts";
 import { refuseLiveAgent, refuseLiveRuns, refuseOpenFiles } from "./live-processes.ts";
@@ -245,18 +245,16 @@ async function restoreMissingCell(
 }
 
 /** What a restore would change. Writes nothing. */
-export async function previewRestore(
-  context: MissionContext,
-  options: RestoreOptions,
-): Promise<RestoreResult> {
-  const { vault, mission, cellRoot } = context;
+export async function previewRestore(given: MissionContext, options: RestoreOptions): Promise<RestoreResult> {
+  const context = { ...given, ...withEmptyWorktree(given) };
+  const { vault, mission, cellRoot, tree } = context;
   const target = findTarget(context, options.checkpoint);
-  const scope = createScope(pathsOf(options.part, options.paths ?? []), context.tree, options.part);
+  const scope = createScope(pathsOf(options.part, options.paths ?? []), tree, options.part);
   const opened = await openTarget(context, target, createTableReader(vault));
   const source = await withGoodCheckpointHint(vault, target, () => openSource(vault, opened));
   requireWorktree(context, { mayBeMissing: true, ...(scope.has(WORKTREE) && { target }) });
   const isMissing = !existsSync(cellRoot);
-  const now = isMissing ? { listing: new Map(), flaws: [] } : await listCurrent(context);
+  const now = isMissing && tree === cellRoot ? { listing: new Map(), flaws: [] } : await listCurrent(context);
   requireKnown(scope, mission, target.id, source.listing, now.listing);
   const plan = planRestore(now.listing, source.listing, planOptions(context, source.checkpoint, scope));
   return {
