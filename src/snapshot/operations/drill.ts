@@ -102,10 +102,11 @@ function compareConversation(
   scratch: string,
 ): Difference[] {
   const { conversation } = metadata;
-  if (conversation === undefined || !hasStagedFiles(scratch)) return [];
+  if (conversation === undefined) return [];
   const found = readRestoredPosition(context, scratch);
   const difference = (what: string) => [{ path: CONVERSATION_DIRECTORY, what }];
-  if (found === undefined) return difference("cannot be read back");
+  // A database that other sessions share is in no checkpoint.
+  if (found === undefined) return hasStagedFiles(scratch) ? difference("cannot be read back") : [];
   const isSame = JSON.stringify(found) === JSON.stringify(conversation);
   if (isSame || metadata.lazarus_version !== context.version) return [];
   return difference(`is at ${turnText(found)}, should be at ${turnText(conversation)}`);

@@ -1,9 +1,9 @@
 // Reads an agent's conversation: as it is now, or as a checkpoint has it. Writes nothing but a copy of a database, which is
 // removed.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { TranscriptEntry } from "../../agents/adapter.ts";
+import { basename, join } from "node:path";
+import type { Adapter, TranscriptEntry } from "../../agents/adapter.ts";
 import type { ConversationPosition } from "../../agents/conversation/cell.ts";
 import { readTexts, toStored } from "../../agents/conversation/position.ts";
 import { readTranscriptNow, type Transcript } from "../../agents/conversation/read-now.ts";
@@ -62,7 +62,7 @@ function noConversation({ mission }: MissionContext, message: string): LazarusEr
 
 function readTranscriptAt(context: MissionContext, checkpoint: Checkpoint): Transcript | undefined {
   using contents = openContents(context.vault, checkpoint.layers);
-  return readTranscript(context, treeOf(contents));
+  return readTranscript(context, treeOf(contents, `${CONVERSATION_DIRECTORY}/`), treeOf(contents, ""));
 }
 
 /** The position of a restored tree, for drills. */
@@ -70,14 +70,13 @@ export function readRestoredPosition(
   context: MissionContext,
   root: string,
 ): ConversationPosition | undefined {
-  const transcript = readTranscript(context, openStagedTree(root));
+  const transcript = readTranscript(context, openStagedTree(root), openTree(root));
   if (transcript === undefined) return undefined;
   const { adapter, session, texts } = transcript;
   return toStored(adapter, session, adapter.transcript.position(texts));
 }
 
-function treeOf(contents: Contents): StagedTree {
-  const prefix = `${CONVERSATION_DIRECTORY}/`;
+function treeOf(contents: Contents, prefix: string): StagedTree {
   return {
     list: () =>
       [...contents.listing.values()]
@@ -92,12 +91,16 @@ function treeOf(contents: Contents): StagedTree {
   };
 }
 
-function readTranscript(context: MissionContext, tree: StagedTree): Transcript | undefined {
+function readTranscript(
+  context: MissionContext,
+  tree: StagedTree,
+  cell: Pick<StagedTree, "read">,
+): Transcript | undefined {
   const recorded = parseSession(parse(tree));
   const adapter = recorded === undefined ? undefined : context.findAdapter(recorded.adapter);
   const session = recorded?.session ?? null;
   if (adapter === undefined || session === null || !adapter.isSessionId(session)) return undefined;
-  const files = listStaged(tree, adapter.name);
+  const files = [...listStaged(tree, adapter.name), ...databasesInCell(adapter, cell)];
   if (files.length === 0) return undefined;
   const scratch = mkdtempSync(join(tmpdir(), "lazarus-conversation-"));
   try {
@@ -110,6 +113,25 @@ function readTranscript(context: MissionContext, tree: StagedTree): Transcript |
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
+}
+
+/** The databases that an agent has in the cell, because a variable of its adapter says so. They are no copies. */
+function databasesInCell(adapter: Adapter, cell: Pick<StagedTree, "read">): StagedFile[] {
+  const root = "/cell";
+  const nowhere = { cwd: root, home: root, env: {} };
+  const values = Object.values(adapter.env?.(nowhere, join(root, "state", adapter.name)) ?? {});
+  return values.flatMap((value): StagedFile[] => {
+    const bytes = value.startsWith(`${root}/`) ? cell.read(value.slice(root.length + 1)) : Buffer.alloc(0);
+    if (bytes.length === 0) return [];
+    return [{ name: basename(value), kind: "sqlite", size: bytes.length, read: () => bytes }];
+  });
+}
+
+/** A restored tree, which nobody else writes to. */
+function openTree(root: string): Pick<StagedTree, "read"> {
+  return {
+    read: (path) => (existsSync(join(root, path)) ? readFileSync(join(root, path)) : Buffer.alloc(0)),
+  };
 }
 
 function parse(tree: StagedTree): Readonly<Record<string, unknown>> {

@@ -37,14 +37,7 @@ export const command = defineCommand({
       () =>
         rows.length === 0
           ? ""
-          : renderTable(
-              columns(
-                context.machine.clock.nowMs(),
-                rows.some(({ metadata }) => metadata?.conversation !== undefined),
-              ),
-              rows,
-              context.terminal.columns,
-            ),
+          : renderTable(columns(context.machine.clock.nowMs()), rows, context.terminal.columns),
     );
     if (refs.length === 0)
       context.say(
@@ -86,13 +79,13 @@ function marks(row: Row): string {
   return all.filter((mark) => mark !== false).join(" ");
 }
 
-const CONVERSATION: Column<Row> = {
-  head: "CONVERSATION",
-  cell: ({ metadata }) => (metadata?.conversation === undefined ? "" : turnText(metadata.conversation)),
-  shrinks: true,
-};
+/** The user's message, and how far the conversation is. */
+function describeRow({ ref, metadata }: Row): string {
+  const turn = metadata?.conversation === undefined ? null : turnText(metadata.conversation);
+  return [ref.message, turn].filter((text) => text !== null).join("; ");
+}
 
-function columns(nowMs: number, hasConversation: boolean): Column<Row>[] {
+function columns(nowMs: number): Column<Row>[] {
   return [
     { head: "CHECKPOINT", cell: ({ ref }) => ref.id },
     { head: "AGE", cell: ({ ref }) => formatDuration((nowMs - ref.createdAtMs) / 1000), alignRight: true },
@@ -109,8 +102,7 @@ function columns(nowMs: number, hasConversation: boolean): Column<Row>[] {
       alignRight: true,
     },
     { head: "MARKS", cell: marks },
-    { head: "MESSAGE", cell: ({ ref }) => ref.message ?? "", shrinks: true },
-    ...(hasConversation ? [CONVERSATION] : []),
+    { head: "MESSAGE", cell: describeRow, shrinks: true },
   ];
 }
 

@@ -1,0 +1,117 @@
+// The conversation on the command line: what names the turn, what prints it, and what restores one of the two.
+import fs from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { writePlace } from "../../../src/agents/place.ts";
+import { writeSession } from "../../../src/agents/session.ts";
+import { systemMachine } from "../../../src/platform/machine.ts";
+import { createWorld, type World } from "../../cli/hermetic.ts";
+import { promptLine, SESSION, stepLines } from "./world.ts";
+
+let world: World;
+let ids: string[];
+let transcript: string;
+
+async function must(line: string): Promise<string> {
+  const { exit, stdout, stderr } = await world.call(line.split(" "));
+  expect(exit, `lazarus ${line}: ${stderr}`).toBe(0);
+  return stdout + stderr;
+}
+
+function adopt(mission: string, adapter: string, session: string, env: Record<string, string> = {}): string {
+  const cell = join(world.missions, mission);
+  const directory = join(world.home, "run", "agents", mission);
+  fs.mkdirSync(directory, { recursive: true });
+  const cwd = join(cell, "worktree");
+  writePlace(systemMachine, directory, { cwd, home: world.env.HOME!, env });
+  writeSession(systemMachine, cell, { format: 1, adapter, session, since_epoch: 1, since_ms: 0 });
+  return cell;
+}
+
+beforeAll(async () => {
+  world = createWorld();
+  await must("init book");
+  const cell = adopt("book", "claude", SESSION);
+  const cwd = join(cell, "worktree");
+  const project = join(world.env.HOME!, ".claude", "projects", cwd.replaceAll(/[^A-Za-z0-9]/g, "-"));
+  fs.mkdirSync(project, { recursive: true });
+  transcript = join(project, `${SESSION}.jsonl`);
+  fs.writeFileSync(transcript, promptLine("Write a book\u001b[31m", cwd));
+  for (const step of [1, 2]) {
+    fs.appendFileSync(transcript, stepLines(step, cwd, "line\n".repeat(9)));
+    world.write(`home/missions/book/worktree/chapter-${step}.md`, String(step));
+    await must("checkpoint book");
+  }
+  const { checkpoints } = world.json("checkpoints book --json");
+  ids = (checkpoints as { checkpoint_id: string }[]).map(({ checkpoint_id: id }) => id);
+});
+afterAll(() => world[Symbol.dispose]());
+
+it("show, checkpoints, diff and a dry run name the turn", async () => {
+  expect(await must(`show book ${ids[0]}`)).toMatch(
+    /^conversation {2}turn 1, after Bash: write chapter 1 \(claude /m,
+  );
+  expect(await must("checkpoints book")).toContain(" turn 1, after");
+  const change = "conversation: turn 1, after Bash: write chapter 1 → turn 2, after Bash: write chapter 2";
+  expect(await must(`diff book ${ids[0]} ${ids[1]}`)).toContain(change);
+  expect(await must(`diff book ${ids[0]}`)).toContain(change);
+  expect(await must(`restore book ${ids[0]} --dry-run`)).toContain(
+    "the conversation there: turn 1, after Bash: write chapter 1",
+  );
+});
+
+it("conversation prints the transcript, now or at a checkpoint", async () => {
+  const text = await must(`conversation book --at ${ids[0]}`);
+  expect(text).toContain("user\n  Write a book\\u{1b}[31m");
+  expect(text).toContain("→ Bash  write chapter 1\n");
+  expect(text).toContain("… 4 more lines");
+  expect(text).not.toContain("chapter 2");
+  expect(await must("conversation book -n 2")).toContain("→ Bash  write chapter 2");
+  const document = world.json(`conversation book --at ${ids[0]} --json`);
+  expect(document).toMatchObject({ checkpoint_id: ids[0], adapter: "claude", session: SESSION, turn: 1 });
+  expect((document.entries as { role: string }[]).map(({ role }) => role)).toEqual([
+    "user",
+    "assistant",
+    "tool",
+  ]);
+  expect((await world.call(["conversation", "book", "--at", "nothing"])).exit).toBe(6);
+});
+
+it("restore and undo move one of the two", async () => {
+  const steps = () => fs.readFileSync(transcript, "utf8").match(/"type":"tool_use"/g)?.length;
+  expect(await must(`restore book ${ids[0]} --conversation-only`)).toContain(
+    "the conversation goes back from turn 2, after Bash: write chapter 2 to turn 1, after Bash: write chapter 1",
+  );
+  expect(steps()).toBe(1);
+  expect(fs.existsSync(world.path("home/missions/book/worktree/chapter-2.md"))).toBe(true);
+  await must("undo book");
+  expect(steps()).toBe(2);
+  await must(`restore book ${ids[0]}`);
+  await must("undo book --files-only");
+  expect(steps()).toBe(1);
+  expect(fs.existsSync(world.path("home/missions/book/worktree/chapter-2.md"))).toBe(true);
+  expect((await world.call(["undo", "book", "--files-only", "--conversation-only"])).exit).toBe(2);
+});
+
+it("reads a database that the agent has in the cell, and a drill reads it back", async () => {
+  await must("init code");
+  const directory = join(world.missions, "code", "state", "opencode");
+  fs.mkdirSync(directory, { recursive: true });
+  const { opencode } = await import("../../../src/agents/adapters/opencode.ts");
+  const place = { cwd: "/", home: "/", env: {} };
+  const env = opencode.env!(place, directory);
+  adopt("code", "opencode", "ses_0123456789abcdef", env);
+  using database = new DatabaseSync(Object.values(env)[0]!);
+  database.exec(
+    "CREATE TABLE message (id, session_id, time_created, data); CREATE TABLE part (id, message_id, data)",
+  );
+  const message = JSON.stringify({ role: "assistant" });
+  database.prepare("INSERT INTO message VALUES (?, ?, ?, ?)").run("m1", "ses_0123456789abcdef", 1, message);
+  const part = JSON.stringify({ type: "text", text: "hello" });
+  database.prepare("INSERT INTO part VALUES (?, ?, ?)").run("p1", "m1", part);
+  await must("checkpoint code");
+  expect(await must("show code")).toMatch(/^conversation {2}turn 1/m);
+  expect(await must("conversation code --at latest")).toContain("hello");
+  await must("drill code");
+});
