@@ -127,6 +127,21 @@ it("runs a command at most once and reports effects", async () => {
   expect((await call("flow_list")).text).toContain("done");
 });
 
+it("serves the mission of the cell that it is started in", async () => {
+  const here = new Client({ name: "test", version: "1" });
+  const cwd = world.path("home/missions/m2/worktree");
+  await here.connect(
+    new StdioClientTransport({
+      command: process.execPath,
+      args: [LAUNCHER, "mcp"],
+      cwd,
+      env: { ...world.env },
+    }),
+  );
+  expect(here.getInstructions()).toContain("mission m2");
+  await here.close();
+});
+
 it("needs a mission", () => {
   const { exit, stderr } = world.run(["mcp"]);
   expect(exit).toBe(6);

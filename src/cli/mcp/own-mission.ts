@@ -1,6 +1,7 @@
-// Which mission the MCP server serves: that of the agent which started it, or of the protected directory it is started in.
+// Which mission the MCP server serves: that of the agent which started it, or else of the directory it is started in: a
+// protected one, or a cell (Codex does not pass the agent's variables on).
 // Never chosen by the client: an agent can reach only its own work (INV-11).
-import { realpathSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { isAbsolute, join, relative } from "node:path";
 import { cellPaths } from "../../cell/layout.ts";
 import { isInside, isMissionId, type MissionId } from "../../cell/mission-id.ts";
@@ -16,13 +17,21 @@ export interface OwnMission {
 
 export function findOwnMission({ config, surroundings: { env, cwd } }: CliContext): OwnMission {
   const { missions_root: root } = config.config;
-  const named = env.LAZARUS_MISSION ?? findProtecting(root, realpathSync(cwd))?.mission_id;
+  const here = realpathSync(cwd);
+  const named = env.LAZARUS_MISSION ?? findProtecting(root, here)?.mission_id ?? missionOfCell(root, here);
   if (named === undefined || !isMissionId(named))
     throw new LazarusError("MISSION_UNKNOWN", `no mission of Lazarus works in ${cwd}`, {
       hint: "lazarus protect . saves this directory; or start the agent with: lazarus run --here -- COMMAND",
     });
   const { root: cellRoot } = cellPaths(config.config, named);
   return { mission: named, cellRoot, worktree: worktreeOf(cellRoot) };
+}
+
+function missionOfCell(missionsRoot: string, path: string): string | undefined {
+  if (!existsSync(missionsRoot)) return undefined;
+  const below = relative(realpathSync(missionsRoot), path);
+  const [mission] = below.split("/");
+  return mission === "" || mission === ".." ? undefined : mission;
 }
 
 /** A path of the client, in the checkpoint's terms: `worktree/…`. Only files of the worktree can be reached. */
