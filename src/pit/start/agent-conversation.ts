@@ -238,7 +238,8 @@ function withHooks(
     makeDirectory(machine.disk, dirname(join(hooks, name)));
     replaceFile(machine.disk, join(hooks, name), text);
   }
-  // Hooks that the user has installed as well stay silent.
-  const env = { ...added, ...setup.env, LAZARUS_HOOKS: "run" };
+  // Hooks that the user has installed as well stay silent, if this run passes any.
+  const isPassed = setup.args.length > 0 || Object.keys(setup.env).length > 0;
+  const env = { ...added, ...setup.env, ...(isPassed && { LAZARUS_HOOKS: "run" }) };
   return { command: commandWith(agent, setup.args, args), env };
 }

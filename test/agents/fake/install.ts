@@ -21,7 +21,7 @@ export function installFakes(directory: string, ...names: readonly string[]): st
 /** For an agent whose hooks are not passed per run here, what `lazarus install` does. */
 export function installHooks(name: string, home: string, program: readonly string[]): void {
   const { hooks } = findAdapter(name)!;
-  const command = [...program, "hook", name];
+  const command = [...program, "hook", name, "--installed"];
   const perRun = hooks.perRun?.(command, join(home, "hooks"), {});
   if (perRun !== undefined && perRun.args.length + perRun.files.length > 0) return;
   for (const { path, apply } of hooks.install({ cwd: home, home, env: {} }, command)) {

@@ -37,7 +37,8 @@ export async function createRealWorld(name: string, bin: string, hold: number): 
   }
   const env = { ...agent.env(model.url), PATH: `${bin}:${dirname(process.execPath)}:${world.env.PATH}` };
   const run: RealWorld["run"] = (...words) => world.run(words, { env });
-  if (agent.needsInstall) run("install", name);
+  if (agent.needsInstall && run("install", name).exit !== 0)
+    throw new Error(`lazarus install ${name} failed`);
   return {
     world,
     model,
