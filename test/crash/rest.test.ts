@@ -97,6 +97,7 @@ it("every crash point of the snapshot module is in a kill loop", () => {
   const loops = {
     "checkpoint.test.ts": ["capture", "layer", "publish", "compact"],
     "restore.test.ts": ["restore", "undo", "fork", "drill"],
+    "restore-outside.test.ts": ["protect"],
     "prune.test.ts": ["prune"],
     "import.test.ts": ["import"],
     "rest.test.ts": ["export", "repair"],
