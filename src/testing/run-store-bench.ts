@@ -31,8 +31,8 @@ export interface Bench {
   readonly store: RunStore;
   readonly clock: SimulatedClock;
   readonly processes: SimulatedProcesses;
-  /** The same location, opened by a process on another host. */
-  another(): Promise<RunStore>;
+  /** The same location, opened by a process on another host, or by another process of this one. */
+  another(where?: "this host"): Promise<RunStore>;
   open(options: RunStoreOptions): Promise<RunStore>;
   dispose(): Promise<void>;
 }
@@ -60,9 +60,13 @@ export async function createBench(createPlace: () => Promise<RunStorePlace>): Pr
     clock,
     processes,
     open,
-    another: () => {
+    another: (where) => {
       const selfPid = 5000 + opened.length;
-      const seen = { ...processes, self: () => processes.identify(selfPid) ?? processes.start(selfPid) };
+      const seen = {
+        ...processes,
+        self: () => processes.identify(selfPid) ?? processes.start(selfPid),
+        hostName: () => (where === "this host" ? processes.hostName() : `host-${selfPid}`),
+      };
       return open({ machine: machineOf(seen, 100 + opened.length) });
     },
     async dispose() {

@@ -49,9 +49,15 @@ export function declareOwners({ describe, test }: Declare): void {
       await other.save(lease!, change(1, [assistant(1, "mine")]));
       assert.equal(await store.claim("r1"), undefined);
     });
+    test("a live owner on this host keeps its run past its lease", async ({ store, clock, another }) => {
+      await store.begin(info("r1"), [user("a")]);
+      await clock.advance(100 * store.leaseMs);
+      assert.equal(await (await another("this host")).claim("r1"), undefined);
+      assert.equal((await (await another()).claim("r1"))?.epoch, 2);
+    });
     test("a dead owner on this host is detected at once", async ({ store, processes, another }) => {
       await store.begin(info("r1"), []);
-      const other = await another();
+      const other = await another("this host");
       processes.reboot();
       assert.equal((await other.listInterrupted()).length, 1);
       assert.equal((await other.claim("r1"))?.epoch, 2);

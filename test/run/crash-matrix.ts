@@ -1,20 +1,36 @@
-// `npm run test:crash`: kills an agent at every crash point × store × effect class, counts its effects in another process,
-// and writes the table into docs/runs.md. Exits with 1 when an effect happened too often or too rarely.
+// `npm run test:crash`: kills an executor and a durable agent (generate and stream) at every crash point × store × effect
+// class, counts their effects in another process, and writes the tables into docs/runs.md. Exits with 1 when an effect
+// happened too often or too rarely. `npm run test:crash -- durable` runs only the durable agent.
 import { readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { brokenPromise, type Cell, type CellResult, CLASSES, crashPointsFor, killAt } from "./kill-loop.ts";
+import {
+  brokenPromise,
+  type Cell,
+  type CellResult,
+  CLASSES,
+  crashPointsFor,
+  enginePoints,
+  killAt,
+} from "./kill-loop.ts";
 import { startPostgres } from "./postgres-server.ts";
 
 const DOCUMENT = join(import.meta.dirname, "..", "..", "docs", "runs.md");
-const BEGIN = "<!-- kill matrix: made by npm run test:crash -->";
-const END = "<!-- end of kill matrix -->";
+const STORES = ["sqlite", "postgres"] as const;
+const MODES = ["generate", "stream"] as const;
 
 await using server = await startPostgres();
 const connection = await server.createDatabase();
-const cells: Cell[] = (["sqlite", "postgres"] as const).flatMap((store) =>
+const executorCells: Cell[] = STORES.flatMap((store) =>
   crashPointsFor(store).flatMap((point) => CLASSES.map((each) => ({ point, store, class: each }))),
 );
+const durableCells: Cell[] = MODES.flatMap((durable) =>
+  STORES.flatMap((store) =>
+    enginePoints().flatMap((point) => CLASSES.map((each) => ({ point, store, class: each, durable }))),
+  ),
+);
+const onlyDurable = process.argv.includes("durable");
+const cells = [...(onlyDurable ? [] : executorCells), ...durableCells];
 const results = new Map<Cell, CellResult>();
 const broken: string[] = [];
 let next = 0;
@@ -25,41 +41,48 @@ await Promise.all(
       const result = await killAt(cell, connection);
       results.set(cell, result);
       const wrong = brokenPromise(result);
-      if (wrong !== undefined) broken.push(`${cell.point} × ${cell.store} × ${cell.class}: ${wrong}`);
+      if (wrong !== undefined)
+        broken.push(`${cell.durable ?? ""} ${cell.point} × ${cell.store} × ${cell.class}: ${wrong}`);
       process.stderr.write(`\r${results.size} of ${cells.length}, ${broken.length} broken `);
     }
   }),
 );
 process.stderr.write("\n");
 
-const ordered = cells.map((cell) => results.get(cell)!);
-const table = formatMatrix(ordered);
-process.stdout.write(table);
+if (!onlyDurable) writeTable("kill matrix", executorCells);
+writeTable("kill matrix of durable agents", durableCells);
 for (const line of broken) process.stdout.write(`BROKEN: ${line}\n`);
-const text = readFileSync(DOCUMENT, "utf8");
-const [head, tail] = [text.split(BEGIN)[0]!, text.split(END)[1] ?? ""];
-if (text.includes(BEGIN)) writeFileSync(DOCUMENT, `${head}${BEGIN}\n\n${table}\n${END}${tail}`);
 process.exitCode = broken.length > 0 ? 1 : 0;
+
+function writeTable(name: string, part: readonly Cell[]): void {
+  const table = formatMatrix(part.map((cell) => results.get(cell)!));
+  process.stdout.write(table);
+  const [begin, end] = [`<!-- ${name}: made by npm run test:crash -->`, `<!-- end of ${name} -->`];
+  const text = readFileSync(DOCUMENT, "utf8");
+  const [head, tail] = [text.split(begin)[0]!, text.split(end)[1] ?? ""];
+  if (text.includes(begin)) writeFileSync(DOCUMENT, `${head}${begin}\n\n${table}\n${end}${tail}`);
+}
 
 function formatMatrix(all: readonly CellResult[]): string {
   const points = [...new Set(all.map(({ point }) => point))];
-  const columns = (["sqlite", "postgres"] as const).flatMap((store) =>
-    CLASSES.map((each) => ({ store, class: each })),
-  );
+  const columns = STORES.flatMap((store) => CLASSES.map((each) => ({ store, class: each })));
   const head = ["killed at", ...columns.map((column) => `${column.store} ${column.class}`)];
   const rows = points.map((point) => [
     `\`${point}\``,
     ...columns.map((column) => {
-      const result = all.find(
+      const found = all.filter(
         (each) => each.point === point && each.store === column.store && each.class === column.class,
       );
-      return result === undefined ? "" : formatCell(result);
+      // The cells of generate and stream are one unless they differ.
+      return [...new Set(found.map(formatCell))]
+        .filter((text, _, texts) => texts.length < 2 || text !== "–")
+        .join(", ");
     }),
   ]);
   const kills = all.reduce((sum, { kills: count }) => sum + count, 0);
   const line = (texts: readonly string[]) => `| ${texts.join(" | ")} |\n`;
   return `${line(head)}${line(head.map(() => "---"))}${rows.map(line).join("")}
-${all.length} cells, ${kills} kills, ${broken.length} broken promises.\n`;
+${all.length} cells, ${kills} kills, ${all.filter((each) => brokenPromise(each) !== undefined).length} broken promises.\n`;
 }
 
 /** How often the two effects happened; ⏸ when a human had to decide. */

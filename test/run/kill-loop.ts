@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openPostgresRunStore, openSqliteRunStore } from "../../src/run/index.ts";
+import { resolveEntry } from "../../src/run/log/resolve.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import { bundleProgram } from "../bundle.ts";
 
@@ -16,6 +17,13 @@ const INTERRUPTION = "run.effect.happened";
 
 export const CLASSES = ["read", "idempotent", "once", "reconcile"] as const;
 export type Class = (typeof CLASSES)[number];
+
+/** All crash points of durable agents. */
+export function enginePoints(): string[] {
+  return listCrashPoints(join(HERE, "..", "..", "src"))
+    .map(({ name }) => name)
+    .filter((name) => name.startsWith("engine."));
+}
 
 /** All crash points of the kernel and of the given store. */
 export function crashPointsFor(store: "sqlite" | "postgres"): string[] {
@@ -52,6 +60,8 @@ export interface Cell {
   readonly class: Class;
   /** Remove the store after the first kill, as a restore to a checkpoint from before the run does. */
   readonly rollBack?: boolean;
+  /** A durable agent instead of an executor, and how it is called. */
+  readonly durable?: "generate" | "stream";
 }
 
 export interface CellResult extends Cell {
@@ -75,22 +85,27 @@ interface Ended {
 export async function killAt(cell: Cell, postgres: string | undefined): Promise<CellResult> {
   await using world = await startWorld();
   const directory = mkdtempSync(join(tmpdir(), "lazarus-kill-"));
-  const schema = `k_${cell.point}_${cell.class}`.replaceAll(/[^a-z0-9]/g, "_");
+  let schema = `k_${cell.durable ?? ""}_${cell.point}_${cell.class}`.replaceAll(/[^a-z0-9]/g, "_");
   // In a cell: what goes back with the store is still in the effect history.
   const root = join(directory, "missions", "m");
   for (const name of ["meta", "state"]) mkdirSync(join(root, name), { recursive: true });
   writeFileSync(join(root, "meta", "mission.json"), "{}");
-  const place = cell.store === "sqlite" ? join(root, "state", "runs.db") : postgres!;
-  const start = (crashAt?: string) => startAgent([place, schema, cell.class, world.url], crashAt);
+  let place = cell.store === "sqlite" ? join(root, "state", "runs.db") : postgres!;
+  const program = cell.durable === undefined ? "crash-agent.ts" : join("durable", "kill-agent.ts");
+  const start = (crashAt?: string) =>
+    startAgent(program, [place, schema, cell.class, world.url, cell.durable ?? ""], crashAt);
   try {
     let kills = 0;
     let last = await start(cell.point);
     if (!last.killed) {
       // Not reached: start over, interrupt, and arm it in the resume.
-      await deleteRuns(cell.store, place, schema);
+      if (cell.durable === undefined) await deleteRuns(cell.store, place, schema);
+      else if (cell.store === "sqlite") place = join(root, "state", "again.db");
+      else schema += "_2";
       rmSync(join(directory, "missions", ".lazarus-effects"), { recursive: true, force: true });
       await fetch(world.url, { method: "DELETE" });
-      kills += (await start(INTERRUPTION)).killed ? 1 : 0;
+      const interruption = cell.durable === undefined ? INTERRUPTION : "engine.effect.happened";
+      kills += (await start(interruption)).killed ? 1 : 0;
       last = await start(cell.point);
       if (!last.killed) kills = 0;
     }
@@ -107,7 +122,7 @@ export async function killAt(cell: Cell, postgres: string | undefined): Promise<
       if (last.output.status !== "needs-human") continue;
       parked = true;
       before ??= await counts(world);
-      await resolveAsHuman(cell.store, place, schema, last.output.unknown ?? [], world);
+      await resolveAsHuman(cell, [place, schema], last.output.unknown ?? [], world);
     }
     const after = await counts(world);
     return {
@@ -147,11 +162,12 @@ async function counts(world: World): Promise<number[]> {
   return Object.values(await world.counts());
 }
 
-let agent: Promise<string> | undefined;
+const programs = new Map<string, Promise<string>>();
 
-async function startAgent(args: string[], crashAt: string | undefined): Promise<Ended> {
-  agent ??= bundleProgram(join(HERE, "crash-agent.ts"));
-  const program = await agent;
+async function startAgent(name: string, args: string[], crashAt: string | undefined): Promise<Ended> {
+  const bundled = programs.get(name) ?? bundleProgram(join(HERE, name));
+  programs.set(name, bundled);
+  const program = await bundled;
   const child: ChildProcess = spawn(
     process.execPath,
     ["--disable-warning=ExperimentalWarning", ...(crashAt ? ["--import", ARM] : []), program, ...args],
@@ -181,15 +197,17 @@ function openStore(store: Cell["store"], place: string, schema: string) {
 
 /** What a human does with `lazarus runs resolve`: checks whether the effect happened, then reports it. */
 async function resolveAsHuman(
-  kind: Cell["store"],
-  place: string,
-  schema: string,
+  { store: kind, durable }: Cell,
+  [place, schema]: readonly [string, string],
   effects: readonly string[],
   world: World,
 ): Promise<void> {
   await using store = await openStore(kind, place, schema);
   const happened = await world.counts();
-  for (const id of effects) await store.resolve(id, { outcome: happened[id] ? "done" : "retry" });
+  for (const id of effects) {
+    const resolution = { outcome: happened[id] ? "done" : "retry" } as const;
+    await (durable === undefined ? store.resolve(id, resolution) : resolveEntry(store.log, id, resolution));
+  }
 }
 
 async function deleteRuns(kind: Cell["store"], place: string, schema: string): Promise<void> {

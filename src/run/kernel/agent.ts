@@ -93,6 +93,30 @@ export interface Agent {
 export type RunInput = string | readonly ModelMessage[];
 
 const CLASSES: readonly string[] = ["read", "idempotent", "once", "reconcile"];
+/** Settings of the AI SDK that an executor would silently drop. */
+const SDK_SETTINGS = [
+  ...[
+    "toolApproval",
+    "toolChoice",
+    "activeTools",
+    "stopWhen",
+    "prepareStep",
+    "prepareCall",
+    "output",
+    "temperature",
+  ],
+  ...[
+    "maxOutputTokens",
+    "topP",
+    "topK",
+    "presencePenalty",
+    "frequencyPenalty",
+    "stopSequences",
+    "seed",
+    "headers",
+  ],
+  ...["providerOptions", "repairToolCall", "telemetry", "onStepEnd", "onStepFinish", "onEnd", "onFinish"],
+] as const;
 const AGENT_ID = /^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}$/;
 
 /** Whether a value is a valid agent id. */
@@ -118,6 +142,16 @@ export function checkAgent(agent: Agent): void {
     if (limit !== undefined && !(limit > 0)) {
       throw invalid(`${name} is ${String(limit)}`, "use more than 0 milliseconds, or leave it out");
     }
+  }
+  for (const part of [agent, ...(agent.phases ?? [])]) {
+    const ignored = SDK_SETTINGS.find(
+      (name) => (part as unknown as Record<string, unknown>)[name] !== undefined,
+    );
+    if (ignored === undefined) continue;
+    throw invalid(
+      `sets ${ignored}, which an executor does not apply`,
+      "use durable(new ToolLoopAgent({ … }), { store }), which keeps every setting of the AI SDK",
+    );
   }
   const sets = [agent.tools ?? {}, ...(agent.phases ?? []).map(({ tools }) => tools ?? {})];
   for (const [name, tool] of sets.flatMap((set) => Object.entries(set))) {

@@ -171,8 +171,8 @@ async function execute(
   const entry = await recordStart(run, call);
   run.watch?.toolStarted(call.tool);
   try {
-    const started = Promise.resolve().then(() =>
-      tool.execute(copyOf(call.input), toolContext(run, entry, call)),
+    const started = Promise.resolve().then(async () =>
+      lastOf(await tool.execute(copyOf(call.input), toolContext(run, entry, call))),
     );
     const output = await withGrace(run, started, entry.class !== "read");
     crashPoint("run.effect.happened");
@@ -276,4 +276,12 @@ function copyOf(input: unknown): unknown {
     // A schema transform may have produced functions or class instances, which cannot be cloned.
     return input;
   }
+}
+
+/** The last value of a generator, whose body runs only when it is read; any other output as it is. */
+async function lastOf(output: unknown): Promise<unknown> {
+  if (typeof output !== "object" || output === null || !(Symbol.asyncIterator in output)) return output;
+  let last: unknown;
+  for await (const value of output as AsyncIterable<unknown>) last = value;
+  return last;
 }

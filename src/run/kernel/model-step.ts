@@ -105,6 +105,7 @@ function sdkTools(sdk: Sdk, tools: ToolSet): SdkTools {
 
 async function wholeAnswer(sdk: Sdk, call: ModelCall, signal: AbortSignal): Promise<ModelAnswer> {
   const result = await sdk.generateText(options(sdk, call, signal));
+  refuseCutOff(result.finishReason, result.text);
   return { messages: result.responseMessages ?? result.response.messages, usage: usageOf(result.usage) };
 }
 
@@ -140,7 +141,20 @@ async function streamAnswer(
     }
   }
   if (failure !== undefined) throw failure;
+  refuseCutOff(await result.finishReason, await result.text);
   return { messages: (await result.response).messages, usage: usageOf(await result.usage) };
+}
+
+/** An answer that was cut off before its first word is a failure, not an empty answer. */
+function refuseCutOff(finishReason: string, text: string): void {
+  if ((finishReason !== "length" && finishReason !== "content-filter") || text !== "") return;
+  throw new LazarusError(
+    "RUN_MODEL_FAILED",
+    `the model gave no answer: it stopped because of ${finishReason}`,
+    {
+      hint: finishReason === "length" ? "raise the model's maximum output" : "rephrase the task",
+    },
+  );
 }
 
 /** Characters in a part. Reasoning and tool input can be endless just like text. */

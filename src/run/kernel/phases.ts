@@ -88,7 +88,8 @@ async function runConversation(run: RunContext, phase: Phase): Promise<string> {
       await executeCalls(run, tools, calls);
       continue;
     }
-    const final = finalText(entries);
+    // An answer in the caller's own history is not an answer to it.
+    const final = (entries.at(-1)?.step ?? 0) > 0 ? finalText(entries) : undefined;
     if (final !== undefined && run.nudges.length === 0) return final;
     const steps = entries.filter(({ message }) => message.role === "assistant").length;
     if (steps >= limit + run.extraSteps) {

@@ -2,7 +2,7 @@
 import { LazarusError } from "../../platform/errors.ts";
 import type { Machine } from "../../platform/machine.ts";
 import type { StoreHistory } from "../log/history.ts";
-import { isOwnerDead, judgeLease, type LeaseVerdict } from "../log/lease.ts";
+import { isOwnerAlive, isOwnerDead, judgeLease, type LeaseVerdict } from "../log/lease.ts";
 import type { Seal } from "../log/seal.ts";
 import type { Effect } from "../model/types.ts";
 import type { RunBackend, RunRow } from "./backend.ts";
@@ -53,6 +53,9 @@ export async function readEffects({ backend, seal }: StoreContext, runId: string
 /** Whether this process could claim the run now. */
 export function judgeRunLease(context: StoreContext, row: RunRow): LeaseVerdict {
   const { owner } = row;
+  // A process of this host that was busy past its lease is still working: a second one would repeat its effects.
+  if (owner !== null && row.leaseUntilMs !== 0 && isOwnerAlive(context.machine.processes, owner))
+    return "held";
   const ownerDead =
     owner !== null && owner !== context.owner && isOwnerDead(context.machine.processes, owner);
   return judgeLease(row, timeOf(context), ownerDead);

@@ -181,12 +181,16 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 function encodeBytes(value: unknown): unknown {
+  if (typeof value === "bigint") return String(value);
   if (value instanceof Uint8Array) return { [BYTES]: Buffer.from(value).toString("base64") };
   if (value instanceof ArrayBuffer) return { [BYTES]: Buffer.from(value).toString("base64") };
   if (Array.isArray(value)) return value.map(encodeBytes);
   if (typeof value !== "object" || value === null || value instanceof URL || value instanceof Date)
     return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, encodeBytes(each)]));
+  const fields = Object.entries(value).map(([key, each]) => [key, encodeBytes(each)] as const);
+  // Data that looks like bytes is put into a list, which bytes never are.
+  if (fields.length === 1 && fields[0]![0] === BYTES) return { [BYTES]: [fields[0]![1]] };
+  return Object.fromEntries(fields);
 }
 
 function decodeBytes(value: unknown): unknown {
@@ -196,6 +200,9 @@ function decodeBytes(value: unknown): unknown {
   const [only] = entries;
   if (entries.length === 1 && only![0] === BYTES && typeof only![1] === "string") {
     return new Uint8Array(Buffer.from(only![1], "base64"));
+  }
+  if (entries.length === 1 && only![0] === BYTES && Array.isArray(only![1]) && only![1].length === 1) {
+    return { [BYTES]: decodeBytes(only![1][0]) };
   }
   return Object.fromEntries(entries.map(([key, each]) => [key, decodeBytes(each)]));
 }
