@@ -53,7 +53,8 @@ export interface RevivalWorld extends AsyncDisposable {
   book(agent: string, mission: string, env?: Readonly<Record<string, string>>): Book;
 }
 
-const STEPS = "4";
+/** Hooks start two processes per step, so there are few. */
+const STEPS = "3";
 
 export function createRevivalWorld(config: object = {}): RevivalWorld {
   const world = createWorld();

@@ -16,7 +16,7 @@ import { end } from "../pit/pit-world.ts";
 import { type Book, createRevivalWorld, type RevivalWorld, recordedPid } from "./revival-world.ts";
 
 const AGENTS = readdirSync(new URL("fake/profiles", import.meta.url)).map((name) => name.replace(".ts", ""));
-const ONCE = { 1: 1, 2: 1, 3: 1, 4: 1 };
+const ONCE = { 1: 1, 2: 1, 3: 1 };
 
 let world: RevivalWorld;
 beforeAll(() => {
@@ -37,19 +37,19 @@ async function killAt(place: string, agent: string, mission: string, env: Record
 
 describe.each(AGENTS)("%s", (agent) => {
   it("continues after a kill between an effect and its result, and repeats nothing", async () => {
-    const { book } = await killAt("3:effect", agent, `${agent}-effect`);
+    const { book } = await killAt("2:effect", agent, `${agent}-effect`);
     const before = sessionOf(book);
     expect(before).not.toBeNull();
     await book.revive();
     expect(await book.finish()).toMatchObject({ end: { kind: "departure" }, decision: { action: "rest" } });
     expect(book.effects()).toEqual(ONCE);
     expect(sessionOf(book)).toBe(before);
-    expect(book.asked()).toEqual(["1", "2", "3", "3", "4", "done"]);
+    expect(book.asked()).toEqual(["1", "2", "2", "3", "done"]);
     expect(book.why()).toContain(`resumed the conversation of ${agent} at turn`);
   });
 
   it("continues after its recorded process alone was killed while the model was thinking", async () => {
-    const book = world.book(agent, `${agent}-thinking`, { FAKE_PAUSE: "3:response" });
+    const book = world.book(agent, `${agent}-thinking`, { FAKE_PAUSE: "2:response" });
     await book.start();
     await book.paused();
     end(recordedPid(world, book.mission));
@@ -57,11 +57,11 @@ describe.each(AGENTS)("%s", (agent) => {
     await book.revive();
     expect((await book.finish()).end).toMatchObject({ kind: "departure" });
     expect(book.effects()).toEqual(ONCE);
-    expect(book.asked()).toEqual(["1", "2", "3", "3", "4", "done"]);
+    expect(book.asked()).toEqual(["1", "2", "2", "3", "done"]);
   });
 
   it("has not finished when SIGTERM ended it, whatever its exit code is", async () => {
-    const book = world.book(agent, `${agent}-term`, { FAKE_PAUSE: "2:response" });
+    const book = world.book(agent, `${agent}-term`, { FAKE_PAUSE: "1:response" });
     await book.start();
     process.kill(await book.paused(), "SIGTERM");
     expect(await book.ended()).toMatchObject({ end: { kind: "crash" }, decision: { action: "revive" } });
@@ -107,10 +107,10 @@ function transcriptOf(book: Book): string {
 
 describe("a failure of the provider", () => {
   it("529: is retried without being counted, without stepping back, for as long as it takes", async () => {
-    const book = world.book("claude", "overload", { FAKE_FAIL: "529*4@3" });
+    const book = world.book("claude", "overload", { FAKE_FAIL: "529*3@2" });
     await book.start();
     const waits: number[] = [];
-    for (let lives = 1; lives <= 4; lives += 1) {
+    for (let lives = 1; lives <= 3; lives += 1) {
       const { end: ended, decision, attempt, deaths } = await book.ended();
       expect(ended).toMatchObject({ class: "overload", evidence: [{ kind: "overload" }] });
       expect(decision).toMatchObject({ action: "revive", step_back_to: null });
@@ -122,7 +122,7 @@ describe("a failure of the provider", () => {
     expect(waits.map((ms) => Math.round(ms / 10_000) >= 1 && ms <= 300_000)).toEqual(waits.map(() => true));
     expect(book.effects()).toEqual(ONCE);
     // One request per life until it works: the conversation goes on, nothing is asked twice.
-    expect(book.asked()).toEqual(["1", "2", "3", "3", "3", "3", "3", "4", "done"]);
+    expect(book.asked()).toEqual(["1", "2", "2", "2", "2", "3", "done"]);
   });
 
   it("429 without a reset time: waits a quarter of an hour", async () => {
@@ -133,7 +133,7 @@ describe("a failure of the provider", () => {
     expect(decision!.at_ms! - decision!.decided_ms).toBeGreaterThan(14 * 60_000);
     await book.revive();
     expect((await book.finish()).end?.kind).toBe("departure");
-    expect(book.asked()).toEqual(["1", "2", "2", "3", "4", "done"]);
+    expect(book.asked()).toEqual(["1", "2", "2", "3", "done"]);
   });
 
   it.each([
@@ -206,7 +206,7 @@ describe("a session", () => {
 
 describe("a transcript", () => {
   it("whose last line is cut off, with a damaged line and lines of a newer version, is resumed", async () => {
-    const { book } = await killAt("3:file", "claude", "damaged");
+    const { book } = await killAt("2:file", "claude", "damaged");
     const path = transcriptOf(book);
     const lines = readFileSync(path, "utf8").trimEnd().split("\n");
     lines.splice(2, 0, "\0\0 not json", '{"type":"quantum-state","version":"9.0.0"}');
@@ -219,7 +219,7 @@ describe("a transcript", () => {
   });
 
   it("that was deleted is put back from its copy in the cell", async () => {
-    const { book } = await killAt("3:file", "claude", "deleted");
+    const { book } = await killAt("2:file", "claude", "deleted");
     rmSync(transcriptOf(book));
     await book.revive();
     await book.finish();
@@ -228,24 +228,24 @@ describe("a transcript", () => {
   });
 
   it("goes back with the files on a restore, and forward with an undo", async () => {
-    const book = world.book("claude", "back", { FAKE_PAUSE: "2:result" });
+    const book = world.book("claude", "back", { FAKE_PAUSE: "1:result" });
     await book.start();
     await book.paused();
     const mission = world.context.openMission(book.mission);
     const { ref } = await takeCheckpoint(mission, { reason: "manual" });
     writeFileSync(join(book.traces, "go"), "");
     await book.ended();
-    expect(book.asked()).toEqual(["1", "2", "3", "4", "done"]);
+    expect(book.asked()).toEqual(["1", "2", "3", "done"]);
     await restoreCell(mission, { checkpoint: ref.id });
     const files = () => readdirSync(join(book.cell, "worktree")).filter((name) => name.startsWith("chapter"));
-    expect(files()).toHaveLength(2);
+    expect(files()).toHaveLength(1);
     await undoRestore(mission);
-    expect(files()).toHaveLength(4);
+    expect(files()).toHaveLength(3);
     await restoreCell(mission, { checkpoint: ref.id });
     await reviveMission(world.context, book.mission);
     await book.finish();
-    expect(book.asked()).toEqual(["1", "2", "3", "4", "done", "3", "4", "done"]);
-    expect(files()).toHaveLength(4);
+    expect(book.asked()).toEqual(["1", "2", "3", "done", "2", "3", "done"]);
+    expect(files()).toHaveLength(3);
     expect(book.lastPrompt()).toContain(`Files and conversation were restored to checkpoint ${ref.id}`);
   });
 });
