@@ -1,6 +1,6 @@
 // Real agent CLIs against the mock model, through the built `lazarus`: npm run test:agents. A CLI that cannot be installed is
 // named and counts as not run. AGENTS=claude,codex limits the CLIs; LAZARUS_ROUNDS and LAZARUS_SEED choose the kills.
-import { rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createRandom } from "../../../src/testing/seeded-ids.ts";
@@ -24,6 +24,22 @@ function reached(
 ): boolean {
   if (moment === "asked") return model.requests.some(({ next }) => next === step);
   return moment === "effect" ? effects()[step] !== undefined : chapters().includes(`chapter-${step}.md`);
+}
+
+/** Where the agents keep their conversations, below the home directory. */
+const TRANSCRIPTS = [
+  ...[".claude/projects", ".codex/sessions", ".gemini/tmp", ".qwen/projects", ".pi/agent/sessions"],
+  ".copilot/session-state",
+];
+
+/** What they contain, by path. */
+function readTranscripts({ world }: RealWorld): Record<string, string> {
+  const roots = TRANSCRIPTS.map((path) => join(world.directory, "user", path)).filter(existsSync);
+  const files = roots.flatMap((root) =>
+    readdirSync(root, { recursive: true, encoding: "utf8" }).map((name) => join(root, name)),
+  );
+  const lines = files.filter((path) => path.endsWith(".jsonl"));
+  return Object.fromEntries(lines.map((path) => [path, readFileSync(path, "utf8")]));
 }
 
 /** No life lost its conversation. A result that the agent had not written yet sends it back by one step, and it looks. */
@@ -79,12 +95,20 @@ describe.each(names)("%s", (name) => {
     real.run("stop", MISSION);
     const point = real.world.checkpoints(MISSION).find(({ reason }) => reason === "manual")!;
     const before = real.model.requests.length;
+    const chapters = real.chapters();
+    const transcripts = readTranscripts(real);
     expect(real.run("restore", MISSION, point.checkpoint_id).exit).toBe(0);
     expect(real.chapters().length).toBeLessThan(4);
+    if (Object.keys(transcripts).length > 0) expect(readTranscripts(real)).not.toEqual(transcripts);
+    expect(real.run("undo", MISSION).exit).toBe(0);
+    expect(real.chapters()).toEqual(chapters);
+    expect(readTranscripts(real)).toEqual(transcripts);
+    expect(real.run("restore", MISSION, point.checkpoint_id).exit).toBe(0);
     expect(real.run("revive", MISSION).exit).toBe(0);
     await real.untilState("finished");
     const asked = real.model.requests.slice(before).filter(({ next }) => next !== "side");
-    expect(asked[0]?.next).toBe(3);
+    // A request of the life that was stopped may be read late: this process was waiting for a command.
+    expect(asked.map(({ next }) => next).slice(-5)).toEqual([3, 4, 5, 6, "done"]);
     expect(real.chapters()).toEqual(EVERY_CHAPTER);
   });
 
@@ -120,15 +144,7 @@ describe.each(names)("%s", (name) => {
     await real.world.until("step 2", () => reached(real, "file", 2));
     real.run("stop", MISSION);
     const home = join(real.world.directory, "user");
-    for (const path of [
-      ".claude/projects",
-      ".codex/sessions",
-      ".gemini/tmp",
-      ".qwen/projects",
-      ".pi/agent/sessions",
-      ".copilot/session-state",
-    ])
-      rmSync(join(home, path), { recursive: true, force: true });
+    for (const path of TRANSCRIPTS) rmSync(join(home, path), { recursive: true, force: true });
     real.run("revive", MISSION);
     await real.untilState("finished");
     expect(real.chapters()).toEqual(EVERY_CHAPTER);
