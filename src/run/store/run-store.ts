@@ -6,8 +6,10 @@ import type { Journal } from "../journal/journal.ts";
 import { createMemoryJournal } from "../journal/memory.ts";
 import { recallEffect, type StoreHistory } from "../log/history.ts";
 import { DEFAULT_LEASE_MS, MAX_LEASE_MS, ownerName } from "../log/lease.ts";
+import { resolveEntry } from "../log/resolve.ts";
 import { createRunLog, type RunLog } from "../log/run-log.ts";
 import { createSeal, type SealOptions } from "../log/seal.ts";
+import { parseEffectId } from "../model/ledger.ts";
 import type { RunBackend } from "./backend.ts";
 import { claimRun, listInterrupted } from "./claim.ts";
 import { findRun, readEffects, type StoreContext, timeOf } from "./context.ts";
@@ -71,7 +73,14 @@ export function createRunStore(
     async release({ runId, epoch }) {
       await backend.releaseLease(runId, epoch);
     },
-    resolve: (effectId, resolution) => resolveEffect(context, effectId, resolution),
+    async resolve(effectId, resolution) {
+      const runId = parseEffectId(effectId)?.runId;
+      const isOwn = runId === undefined || (await findRun(context, runId)) !== undefined;
+      // Otherwise it is an effect of a durable agent.
+      return isOwn
+        ? resolveEffect(context, effectId, resolution)
+        : resolveEntry(this.log, effectId, resolution);
+    },
     fork: (runId, step) => forkRun(context, runId, step),
     delete: (runId) => deleteRun(context, runId),
     prune: (policy) => pruneRuns(context, policy),

@@ -8,6 +8,7 @@ import { UnknownOutcomeError } from "../../../src/run/engine/ledger.ts";
 import { currentEffect, sleep, step, waitFor } from "../../../src/run/engine/scope.ts";
 import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
 import { createRunLog } from "../../../src/run/log/run-log.ts";
+import { createMemoryRunStore } from "../../../src/run/stores/open.ts";
 import { createSimulatedClock } from "../../../src/testing/simulated-clock.ts";
 import { call, type Line, script } from "./models.ts";
 import { processesOf } from "./processes.ts";
@@ -21,7 +22,7 @@ function host(journal = createMemoryJournal(), pid = 1, clock = systemMachine.cl
 
 function worker(
   execute: (input: Record<string, unknown>) => unknown,
-  store: ReturnType<typeof host>,
+  store: Pick<ReturnType<typeof host>, "log">,
   effect: "nested" | "once" | "idempotent" = "nested",
   lines: readonly Line[] = [[call("work", {})], "done"],
 ) {
@@ -138,6 +139,26 @@ test("a tool that does not know whether its effect happened parks the run with i
   );
   await expect(agent.generate({ prompt: "go", runId: "r" })).rejects.toThrow("the bank did not answer");
   await expect(agent.generate({ runId: "r" })).rejects.toThrow("the bank did not answer");
+});
+
+test("a human's decision lets a parked run continue", async () => {
+  const store = createMemoryRunStore();
+  let calls = 0;
+  const agent = worker(
+    () => {
+      calls += 1;
+      throw new UnknownOutcomeError("no answer");
+    },
+    store,
+    "once",
+  );
+  await expect(agent.generate({ prompt: "go", runId: "r" })).rejects.toThrow("no answer");
+  expect(await store.resolve("r.1.0", { outcome: "done", output: "paid" })).toMatchObject({ state: "done" });
+  const result = await agent.generate({ runId: "r" });
+  expect([result.text, result.toolResults[0]?.output, calls]).toEqual(["done", "paid", 1]);
+  await expect(store.resolve("r.1.0", { outcome: "retry" })).rejects.toMatchObject({
+    code: "EFFECT_SETTLED",
+  });
 });
 
 test("cancel ends a running run; the effect in progress is unknown and named", async () => {
