@@ -31,11 +31,6 @@ export function findAdapter(name: string, declared: readonly Adapter[] = []): Ad
   return allAdapters(declared).find((adapter) => adapter.name === name);
 }
 
-/** An agent that is another one under a different name: a wrapper script, a fork. */
-export function adapterLike(adapter: Adapter, programs: readonly string[]): Adapter {
-  return { ...adapter, programs, packages: [] };
-}
-
 /** What the program of this name prints when it fails; empty for an unknown one. */
 export function failurePatterns(program: string): FailurePatterns {
   return BUILT_IN.find(({ programs }) => programs.includes(program))?.patterns ?? {};

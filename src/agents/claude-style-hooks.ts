@@ -1,8 +1,16 @@
 // Hooks as Claude Code defined them and Codex, Gemini and Qwen took them over: `{"hooks": {Event: [{matcher, hooks: […]}]}}`
 // in a JSON file, and the event as a JSON object on stdin. Pure.
+import { join } from "node:path";
 import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import { shellWord } from "../platform/shell-word.ts";
-import type { FailurePatterns, HookEvent, InstallPlan, PatternClass, ToolCall } from "./adapter.ts";
+import type {
+  FailurePatterns,
+  HookEvent,
+  HookSetup,
+  InstallPlan,
+  PatternClass,
+  ToolCall,
+} from "./adapter.ts";
 import { classifyMessage } from "./failure-patterns.ts";
 import { asText, oneLine, toolCall } from "./transcript.ts";
 
@@ -25,6 +33,23 @@ export function hooksOf(command: readonly string[], { events, timeout, extra }: 
     ]),
   );
 }
+
+/** For one run: a settings file of our own, named by a variable that the user has not set. */
+export function settingsFileSetup(
+  name: string,
+  variable: string,
+  directory: string,
+  hooks: JsonObject,
+): HookSetup {
+  const file = `${name}.json`;
+  return {
+    args: [],
+    env: { [variable]: join(directory, file) },
+    files: [{ name: file, text: JSON.stringify({ hooks }) }],
+  };
+}
+
+export const NO_HOOKS: HookSetup = { args: [], env: {}, files: [] };
 
 /** Adds our hooks to a settings file and takes them out again; everything else in it stays. */
 export function hooksInSettings(
@@ -106,6 +131,19 @@ export type Meaning =
   | "failure"
   | "compaction"
   | "session-end";
+
+/** Claude Code's events, for it and for those that use its names. */
+export const CLAUDE_MEANINGS: Readonly<Record<string, Meaning>> = {
+  SessionStart: "session",
+  UserPromptSubmit: "prompt",
+  PreToolUse: "tool-start",
+  PostToolUse: "tool-end",
+  PostToolUseFailure: "tool-end",
+  Stop: "turn-end",
+  StopFailure: "failure",
+  PreCompact: "compaction",
+  SessionEnd: "session-end",
+};
 
 /** StopFailure's `error` → class. */
 const FAILURES: Readonly<Record<string, PatternClass>> = {

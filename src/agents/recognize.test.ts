@@ -1,7 +1,7 @@
 // Which agent a command line starts, and what is kept in front of it.
 import { describe, expect, test } from "vitest";
 import { claude } from "./adapters/claude.ts";
-import { adapterLike, BUILT_IN } from "./adapters.ts";
+import { BUILT_IN } from "./adapters.ts";
 import { recognize } from "./recognize.ts";
 
 const line = (command: string) => {
@@ -87,6 +87,7 @@ describe("leaves alone", () => {
 });
 
 test("a wrapper script is known by the name that the config declares", () => {
-  const found = recognize(["./my-claude", "-p", "x"], [adapterLike(claude, ["my-claude"]), ...BUILT_IN]);
+  const wrapper = { ...claude, programs: ["my-claude"] };
+  const found = recognize(["./my-claude", "-p", "x"], [wrapper, ...BUILT_IN]);
   expect(found?.adapter.name).toBe("claude");
 });

@@ -14,7 +14,14 @@ import {
   readWords,
   withNote,
 } from "../arguments.ts";
-import { type HookDialect, hookParser, hooksInSettings, hooksOf } from "../claude-style-hooks.ts";
+import {
+  CLAUDE_MEANINGS,
+  type HookDialect,
+  hookParser,
+  hooksInSettings,
+  hooksOf,
+} from "../claude-style-hooks.ts";
+import { sessionsInDirectory, uuidOfTranscript } from "../directory-sessions.ts";
 import { NETWORK, NODE_NETWORK } from "../failure-patterns.ts";
 import { claudeTranscript } from "./claude-transcript.ts";
 
@@ -179,26 +186,9 @@ function pathOf(place: Place, session: string, name: string): string | null {
   return isOwn ? join(project, name) : null;
 }
 
-/** Enough for the first prompt, whose line names the working directory. */
-const HEAD_BYTES = 64 * 1024;
-
 function findSessions(place: Place, sinceMs: number, reader: SessionReader): string[] {
   const project = projectDirectory(place);
-  if (project === null) return [];
-  return reader
-    .list(project)
-    .flatMap(({ name }) => {
-      const id = name.replace(/\.jsonl$/, "");
-      const atMs = isUuid(id) && id !== name ? reader.createdMs(join(project, name)) : undefined;
-      return atMs === undefined || atMs < sinceMs ? [] : [{ id, atMs, path: join(project, name) }];
-    })
-    .filter(({ path }) => {
-      // Two directories can share a name: /a.b and /a-b.
-      const cwd = /"cwd":("(?:[^"\\]|\\.)*")/.exec(reader.head(path, HEAD_BYTES) ?? "")?.[1];
-      return cwd === undefined || JSON.parse(cwd) === place.cwd;
-    })
-    .sort((a, b) => a.atMs - b.atMs)
-    .map(({ id }) => id);
+  return project === null ? [] : sessionsInDirectory(place, project, sinceMs, reader, uuidOfTranscript);
 }
 
 /** Tools that change nothing are not worth a process before and after each call. */
@@ -263,20 +253,7 @@ export const claude: Adapter = {
         { name: "claude/hooks/hooks.json", text: JSON.stringify({ hooks: hooksOf(command, DIALECT) }) },
       ],
     }),
-    parse: hookParser(
-      {
-        SessionStart: "session",
-        UserPromptSubmit: "prompt",
-        PreToolUse: "tool-start",
-        PostToolUse: "tool-end",
-        PostToolUseFailure: "tool-end",
-        Stop: "turn-end",
-        StopFailure: "failure",
-        PreCompact: "compaction",
-        SessionEnd: "session-end",
-      },
-      PATTERNS,
-    ),
+    parse: hookParser(CLAUDE_MEANINGS, PATTERNS),
     install: (place, command) => [
       hooksInSettings(join(configDirectory(place), "settings.json"), "claude", command, DIALECT),
     ],

@@ -13,7 +13,7 @@ import {
   type Word,
   withNote,
 } from "../arguments.ts";
-import { hookParser, hooksInSettings } from "../claude-style-hooks.ts";
+import { CLAUDE_MEANINGS, hookParser, hooksInSettings } from "../claude-style-hooks.ts";
 import { NETWORK } from "../failure-patterns.ts";
 import { DIALECT, trustedHooks } from "./codex-hooks.ts";
 import { codexTranscript } from "./codex-transcript.ts";
@@ -221,19 +221,7 @@ export const codex: Adapter = {
   placeholder: "aborted",
   hooks: {
     perRun: (command) => ({ args: trustedHooks(command), env: {}, files: [] }),
-    parse: hookParser(
-      {
-        SessionStart: "session",
-        UserPromptSubmit: "prompt",
-        PreToolUse: "tool-start",
-        PostToolUse: "tool-end",
-        Stop: "turn-end",
-        PreCompact: "compaction",
-        SessionEnd: "session-end",
-        "agent-turn-complete": "turn-end",
-      },
-      PATTERNS,
-    ),
+    parse: hookParser({ ...CLAUDE_MEANINGS, "agent-turn-complete": "turn-end" }, PATTERNS),
     install: (place, command) => [
       hooksInSettings(join(configDirectory(place), "hooks.json"), "codex", command, DIALECT),
     ],

@@ -5,7 +5,14 @@ import { basename, join } from "node:path";
 import type { JsonObject } from "../../platform/json-file.ts";
 import type { Adapter, FailurePatterns, Place, SessionFile, SessionReader } from "../adapter.ts";
 import { isUuid } from "../arguments.ts";
-import { type HookDialect, hookParser, hooksInSettings, hooksOf } from "../claude-style-hooks.ts";
+import {
+  type HookDialect,
+  hookParser,
+  hooksInSettings,
+  hooksOf,
+  NO_HOOKS,
+  settingsFileSetup,
+} from "../claude-style-hooks.ts";
 import { NODE_NETWORK } from "../failure-patterns.ts";
 import {
   asArray,
@@ -194,14 +201,10 @@ export const gemini: Adapter = {
   hooks: {
     // Settings for all users of the machine, below the user's own. Gemini skips the file, with a warning, unless only root
     // can write to it and to every directory above: other users run `lazarus install gemini`.
-    perRun: (command, directory, env) => {
-      if (!directory.startsWith("/root/") || env[SYSTEM_SETTINGS]) return { args: [], env: {}, files: [] };
-      return {
-        args: [],
-        env: { [SYSTEM_SETTINGS]: join(directory, "gemini.json") },
-        files: [{ name: "gemini.json", text: JSON.stringify({ hooks: hooksOf(command, DIALECT) }) }],
-      };
-    },
+    perRun: (command, directory, env) =>
+      !directory.startsWith("/root/") || env[SYSTEM_SETTINGS]
+        ? NO_HOOKS
+        : settingsFileSetup("gemini", SYSTEM_SETTINGS, directory, hooksOf(command, DIALECT)),
     parse: hookParser(
       {
         SessionStart: "session",

@@ -14,6 +14,7 @@ import {
   type Word,
   withNote,
 } from "../arguments.ts";
+import { sessionsInDirectory } from "../directory-sessions.ts";
 import { NETWORK, NODE_NETWORK } from "../failure-patterns.ts";
 import { ownFile } from "../own-file.ts";
 import { piSteps } from "../pi-messages.ts";
@@ -102,24 +103,9 @@ function sessionFiles(place: Place, session: string, reader: SessionReader): Ses
     .map(({ name }) => ({ path: join(directory, name), name, kind: "lines" }));
 }
 
-const HEAD_BYTES = 8 * 1024;
-
 function findSessions(place: Place, sinceMs: number, reader: SessionReader): string[] {
-  const directory = sessionsDirectory(place);
-  return reader
-    .list(directory)
-    .flatMap(({ name }) => {
-      const id = FILE_NAME.exec(name)?.[1];
-      const atMs = reader.createdMs(join(directory, name));
-      return id === undefined || atMs === undefined || atMs < sinceMs ? [] : [{ id, name, atMs }];
-    })
-    .filter(({ name }) => {
-      // Two directories can share a name: /a/b and /a-b.
-      const cwd = /"cwd":("(?:[^"\\]|\\.)*")/.exec(reader.head(join(directory, name), HEAD_BYTES) ?? "")?.[1];
-      return cwd === undefined || JSON.parse(cwd) === place.cwd;
-    })
-    .sort((a, b) => a.atMs - b.atMs)
-    .map(({ id }) => id);
+  const idOf = (name: string) => FILE_NAME.exec(name)?.[1];
+  return sessionsInDirectory(place, sessionsDirectory(place), sinceMs, reader, idOf);
 }
 
 const PATTERNS: FailurePatterns = {

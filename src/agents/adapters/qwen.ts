@@ -5,7 +5,16 @@ import { join } from "node:path";
 import type { JsonObject } from "../../platform/json-file.ts";
 import type { Adapter, FailurePatterns, Place, SessionFile, SessionReader } from "../adapter.ts";
 import { isUuid } from "../arguments.ts";
-import { type HookDialect, hookParser, hooksInSettings, hooksOf } from "../claude-style-hooks.ts";
+import {
+  CLAUDE_MEANINGS,
+  type HookDialect,
+  hookParser,
+  hooksInSettings,
+  hooksOf,
+  NO_HOOKS,
+  settingsFileSetup,
+} from "../claude-style-hooks.ts";
+import { sessionsInDirectory, uuidOfTranscript } from "../directory-sessions.ts";
 import { NETWORK, NODE_NETWORK } from "../failure-patterns.ts";
 import {
   asArray,
@@ -102,27 +111,8 @@ function sessionFiles(place: Place, session: string, reader: SessionReader): Ses
   return exists ? [{ path: join(chats, name), name, kind: "lines" }] : [];
 }
 
-/** Enough for the first prompt, whose line names the working directory. */
-const HEAD_BYTES = 64 * 1024;
-
 function findSessions(place: Place, sinceMs: number, reader: SessionReader): string[] {
-  const chats = chatsDirectory(place);
-  return reader
-    .list(chats)
-    .flatMap(({ name }) => {
-      const id = name.replace(/\.jsonl$/, "");
-      const atMs = isUuid(id) && id !== name ? reader.createdMs(join(chats, name)) : undefined;
-      return atMs === undefined || atMs < sinceMs ? [] : [{ id, atMs }];
-    })
-    .filter(({ id }) => {
-      // Two directories can share a name: /a.b and /a-b.
-      const cwd = /"cwd":("(?:[^"\\]|\\.)*")/.exec(
-        reader.head(join(chats, `${id}.jsonl`), HEAD_BYTES) ?? "",
-      )?.[1];
-      return cwd === undefined || JSON.parse(cwd) === place.cwd;
-    })
-    .sort((a, b) => a.atMs - b.atMs)
-    .map(({ id }) => id);
+  return sessionsInDirectory(place, chatsDirectory(place), sinceMs, reader, uuidOfTranscript);
 }
 
 function stepsOf(line: JsonObject): Step[] {
@@ -186,27 +176,11 @@ export const qwen: Adapter = {
   placeholder: "Tool execution result was not recorded: treat as failure and retry",
   hooks: {
     // Settings for all users of the machine, below the user's own.
-    perRun: (command, directory, env) => {
-      if (env[SYSTEM_SETTINGS]) return { args: [], env: {}, files: [] };
-      return {
-        args: [],
-        env: { [SYSTEM_SETTINGS]: join(directory, "qwen.json") },
-        files: [{ name: "qwen.json", text: JSON.stringify({ hooks: hooksOf(command, DIALECT) }) }],
-      };
-    },
-    parse: hookParser(
-      {
-        SessionStart: "session",
-        UserPromptSubmit: "prompt",
-        PreToolUse: "tool-start",
-        PostToolUse: "tool-end",
-        PostToolUseFailure: "tool-end",
-        Stop: "turn-end",
-        PreCompact: "compaction",
-        SessionEnd: "session-end",
-      },
-      PATTERNS,
-    ),
+    perRun: (command, directory, env) =>
+      env[SYSTEM_SETTINGS]
+        ? NO_HOOKS
+        : settingsFileSetup("qwen", SYSTEM_SETTINGS, directory, hooksOf(command, DIALECT)),
+    parse: hookParser(CLAUDE_MEANINGS, PATTERNS),
     install: (place, command) => [
       hooksInSettings(join(configDirectory(place), "settings.json"), "qwen", command, DIALECT),
     ],

@@ -6,6 +6,7 @@ import { removeFile } from "../../platform/durable.ts";
 import { randomUuid } from "../../platform/ids.ts";
 import { removeTree } from "../../platform/remove-tree.ts";
 import type { Adapter } from "../adapter.ts";
+import { isUuid } from "../arguments.ts";
 import { CONVERSATION_DIRECTORY, readSession, type Session, sessionFile, writeSession } from "../session.ts";
 import type { ConversationCell } from "./cell.ts";
 import { makeDirectories, putFile } from "./put-file.ts";
@@ -19,8 +20,6 @@ export interface Adopted {
   /** What was written, relative to the cell: for the caller to sync. */
   readonly paths: readonly string[];
 }
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 type NewCell = Pick<ConversationCell, "machine" | "cellRoot" | "findAdapter">;
 
@@ -44,7 +43,7 @@ export function adoptConversation(cell: NewCell): Adopted | undefined {
 
 function findRefusal(cell: NewCell, adapter: Adapter | undefined, { session }: Session): string | undefined {
   if (adapter === undefined) return "there is no adapter for its agent";
-  if (session === null || !UUID.test(session) || !hasCopy(cell, adapter, session))
+  if (session === null || !isUuid(session) || !hasCopy(cell, adapter, session))
     return "its session cannot be copied";
   const files = listStaged(openStagedTree(cell.cellRoot), adapter.name);
   return files.some(({ kind }) => kind === "sqlite") ? "its session is in a database" : undefined;

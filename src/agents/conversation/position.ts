@@ -1,9 +1,11 @@
 // How far a conversation is, read from its copy: the text of the files in the order of their names, as every reader of a
 // checkpoint sees it.
+import { join } from "node:path";
 import { readDatabase } from "../../platform/sqlite.ts";
 import type { Adapter, Position, TranscriptText } from "../adapter.ts";
+import { CONVERSATION_DIRECTORY } from "../session.ts";
 import type { ConversationPosition } from "./cell.ts";
-import type { StagedFile } from "./staged.ts";
+import { listStaged, openStagedTree, type StagedFile, stagedPath } from "./staged.ts";
 
 /** `locate` is where a database can be opened. */
 export function readTexts(
@@ -16,6 +18,17 @@ export function readTexts(
     name: file.name,
     text: file.kind === "sqlite" ? readRows(adapter, session, locate(file)) : file.read().toString("utf8"),
   }));
+}
+
+/** From the copy in a cell. */
+export function readCopy(
+  { cellRoot }: { readonly cellRoot: string },
+  adapter: Adapter,
+  session: string,
+): TranscriptText[] {
+  const top = join(cellRoot, CONVERSATION_DIRECTORY, adapter.name);
+  const files = listStaged(openStagedTree(cellRoot), adapter.name);
+  return readTexts(adapter, session, files, ({ name, kind }) => join(top, stagedPath(name, kind)));
 }
 
 export function readRows({ transcript }: Adapter, session: string, file: string): string {

@@ -20,7 +20,7 @@ import {
   isReadInPlace,
   openOwn,
   readRange,
-  resolveOwn,
+  requireOwn,
   SourceError,
 } from "./source.ts";
 import { hasCopy } from "./stage.ts";
@@ -164,7 +164,7 @@ function putFileBack(
 ): FileState {
   const { disk } = cell.machine;
   if (file.path === undefined) throw new SourceError("the agent has no place for a file of this name");
-  const path = requireOwn(open, file.path);
+  const path = requireOwn(open.place, file.path);
   const bytes = file.read();
   const stat = lstatSync(path, { throwIfNoEntry: false });
   const isSame = stat?.isFile() && stat.size === bytes.length && readFileSync(path).equals(bytes);
@@ -172,20 +172,13 @@ function putFileBack(
     if (stat !== undefined && !isInCheckpoint(cell, open, { name: file.name, path: file.path }, saved))
       moveAside(cell, { name: join(open.adapter.name, file.name), path }, saved.id, problems);
     makeDirectory(disk, dirname(path));
-    requireOwn(open, file.path);
+    requireOwn(open.place, file.path);
     // Transactions of the newer database must not be applied to the older one.
     if (file.kind === "sqlite")
       for (const suffix of ["-wal", "-shm", "-journal"]) removeFile(disk, path + suffix);
     replaceFile(disk, path, bytes, { mode: (stat?.mode ?? 0o600) & 0o777 });
   }
   return stateOf(cell, open, file, path);
-}
-
-function requireOwn({ place }: OpenSession, path: string): string {
-  const real = resolveOwn(place, path);
-  if (real === undefined)
-    throw new SourceError("a link is in its way, or it is outside the agent's directories");
-  return real;
 }
 
 /** As if it had just been copied: the next checkpoint reads what is appended from now on. */
@@ -199,7 +192,7 @@ function stateOf(
   if (file.kind === "whole") return { kind: "whole", source: markFile(path), copy: markFile(copy) };
   if (file.kind === "sqlite") return { kind: "sqlite", source: markDatabase(path), copy: markFile(copy) };
   using source = openOwn(place, file.path!);
-  if (source === undefined) throw new SourceError("it vanished");
+  if (source === undefined) throw new SourceError("it disappeared");
   const { dev, ino, size } = source.stat;
   return { kind: "lines", dev, ino, offset: size, edges: readEdges(source.fd, size), parts: markParts(copy) };
 }
@@ -211,7 +204,7 @@ function removeOrMove(
   saved: Saved,
   problems: Problem[],
 ): void {
-  const path = requireOwn(open, file.path);
+  const path = requireOwn(open.place, file.path);
   if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return;
   if (isInCheckpoint(cell, open, file, saved)) removeFile(cell.machine.disk, path);
   else moveAside(cell, { name: join(open.adapter.name, file.name), path }, saved.id, problems);
@@ -229,7 +222,7 @@ function isInCheckpoint(
   const state = readState(cell.machine, cell.cacheDirectory, { adapter: adapter.name, session })?.files[name];
   if (!isSaved || state === undefined) return false;
   if (state.kind !== "lines")
-    return state.source === (state.kind === "whole" ? markFile : markDatabase)(requireOwn(open, path));
+    return state.source === (state.kind === "whole" ? markFile : markDatabase)(requireOwn(open.place, path));
   using source = openOwn(open.place, path);
   if (source === undefined || source.stat.dev !== state.dev || source.stat.ino !== state.ino) return false;
   if (source.stat.size < state.offset || readEdges(source.fd, state.offset) !== state.edges) return false;

@@ -39,7 +39,7 @@ export function makeDirectories(disk: Disk, root: string, path: string): string 
     current = join(current, name);
     const stat = lstatSync(current, { throwIfNoEntry: false });
     if (stat === undefined) disk.mkdir(current, 0o700);
-    else if (!stat.isDirectory()) throw new SourceError(`${current} is in the way of its copy`);
+    else if (!stat.isDirectory()) throw new SourceError(`${current} is not a directory`);
   }
   return current;
 }

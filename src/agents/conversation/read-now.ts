@@ -1,18 +1,16 @@
 // The conversation as it is now, from the agent's own files; from the copy in the cell where they are gone, or where the agent
 // was never started. Writes nothing.
 import { lstatSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { agentDirectory } from "../../cell/fence.ts";
 import { isInside } from "../../cell/mission-id.ts";
 import type { Adapter, Place, SessionFile, TranscriptText } from "../adapter.ts";
 import { readPlace } from "../place.ts";
-import { CONVERSATION_DIRECTORY, readSession } from "../session.ts";
+import { readSession } from "../session.ts";
 import type { ConversationCell } from "./cell.ts";
 import { discoverSession } from "./discover.ts";
-import { readRows, readTexts } from "./position.ts";
+import { readCopy, readRows } from "./position.ts";
 import { redactLines } from "./redact.ts";
 import { createSessionReader, isCredential, openOwn, readRange, resolveOwn } from "./source.ts";
-import { listStaged, openStagedTree, stagedPath } from "./staged.ts";
 
 /** A conversation to read. */
 export interface Transcript {
@@ -74,11 +72,4 @@ function readFile(
   } catch {
     return undefined;
   }
-}
-
-function readCopy(cell: ConversationCell, adapter: Adapter, session: string): TranscriptText[] {
-  const files = listStaged(openStagedTree(cell.cellRoot), adapter.name);
-  const locate = (name: string) =>
-    join(cell.cellRoot, CONVERSATION_DIRECTORY, adapter.name, stagedPath(name, "sqlite"));
-  return readTexts(adapter, session, files, ({ name }) => locate(name));
 }

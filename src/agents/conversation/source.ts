@@ -73,6 +73,13 @@ export function isReadInPlace(
   return kind === "shared" || isInside(cellRoot, path);
 }
 
+/** The same, or a SourceError. */
+export function requireOwn(place: Place, path: string): string {
+  const real = resolveOwn(place, path);
+  if (real !== undefined) return real;
+  throw new SourceError("a symbolic link is on its path, or it is outside the agent's directories");
+}
+
 export interface OpenedFile extends Disposable {
   readonly fd: number;
   readonly stat: FileMark;
@@ -91,9 +98,7 @@ export class SourceError extends Error {}
 
 /** Opens a session's file for reading; undefined when it does not exist. Throws a SourceError with the reason. */
 export function openOwn(place: Place, path: string): OpenedFile | undefined {
-  const real = resolveOwn(place, path);
-  if (real === undefined)
-    throw new SourceError("a link leads to it, or it is outside the agent's directories");
+  const real = requireOwn(place, path);
   let fd: number;
   try {
     fd = openSync(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);

@@ -7,7 +7,7 @@ import type { Disk } from "../../platform/disk.ts";
 import type { Place, SessionFile } from "../adapter.ts";
 import { putFile } from "./put-file.ts";
 import { redactWhole } from "./redact.ts";
-import { type OpenedFile, readRange, resolveOwn, SourceError } from "./source.ts";
+import { type OpenedFile, readRange, requireOwn, resolveOwn, SourceError } from "./source.ts";
 import type { FileState, WholeState } from "./state.ts";
 
 /** Copies a consistent state of a database to a new file; returns the reason when SQLite cannot. */
@@ -43,9 +43,7 @@ export async function stageDatabase(
   { place, file, copy, copyDatabase, disk }: DatabaseSource,
   known: FileState | undefined,
 ): Promise<WholeState | undefined> {
-  const path = resolveOwn(place, file.path);
-  if (path === undefined)
-    throw new SourceError("a link leads to it, or it is outside the agent's directories");
+  const path = requireOwn(place, file.path);
   if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
   // Before it is copied: a later transaction changes the mark.
   const source = markDatabase(path);
@@ -54,7 +52,7 @@ export async function stageDatabase(
   try {
     const failure = await copyDatabase(path, temporary);
     if (failure !== undefined) throw new SourceError(`SQLite could not copy it (${failure})`);
-    if (resolveOwn(place, file.path) !== path) throw new SourceError("a link was put in its way");
+    if (resolveOwn(place, file.path) !== path) throw new SourceError("a symbolic link appeared on its path");
     putIfChanged(disk, copy, readFileSync(temporary));
   } finally {
     rmSync(temporary, { force: true });

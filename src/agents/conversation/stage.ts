@@ -13,12 +13,12 @@ import { readPlace } from "../place.ts";
 import { CONVERSATION_DIRECTORY, readSession, type Session, sessionFile, writeSession } from "../session.ts";
 import type { ConversationCell, ConversationPosition, Problem } from "./cell.ts";
 import { claimSession, discoverSession } from "./discover.ts";
-import { readRows, readTexts, toStored } from "./position.ts";
+import { readCopy, readRows, toStored } from "./position.ts";
 import { makeDirectories, putFile } from "./put-file.ts";
 import { createSessionReader, isCredential, isReadInPlace, openOwn, SourceError } from "./source.ts";
 import { stageLines } from "./stage-lines.ts";
 import { type CopyDatabase, stageDatabase, stageWhole } from "./stage-whole.ts";
-import { isStageable, listStaged, openStagedTree, type StagedFile, stagedPath } from "./staged.ts";
+import { isStageable, listStaged, openStagedTree, stagedPath } from "./staged.ts";
 import { type FileState, readState, type StageState, writeState } from "./state.ts";
 
 export interface StageResult {
@@ -109,7 +109,8 @@ async function stageFiles(
   for (const file of outside) {
     try {
       const one = isStageable(file.name) ? await stageFile(staging, root, file) : undefined;
-      if (one === undefined && !isStageable(file.name)) throw new SourceError("its name cannot be kept");
+      if (one === undefined && !isStageable(file.name))
+        throw new SourceError("its name is not allowed in a checkpoint");
       if (one !== undefined) staged.push(one);
     } catch (error) {
       const hasOlder = state?.files[file.name] !== undefined;
@@ -244,13 +245,6 @@ function follow(
   const texts = [...readCopy(cell, adapter, session), ...readInPlace(adapter, session, inPlace)];
   if (texts.length === 0) return null;
   return transcript.follow?.(null, texts) ?? { position: transcript.position(texts), memory: null };
-}
-
-function readCopy(cell: ConversationCell, adapter: Adapter, session: string): TranscriptText[] {
-  const files = listStaged(openStagedTree(cell.cellRoot), adapter.name);
-  const locate = (file: StagedFile) =>
-    join(cell.cellRoot, CONVERSATION_DIRECTORY, adapter.name, stagedPath(file.name, file.kind));
-  return readTexts(adapter, session, files, locate);
 }
 
 function readInPlace(adapter: Adapter, session: string, files: readonly SessionFile[]): TranscriptText[] {

@@ -220,7 +220,7 @@ describe("refused or contained", () => {
     fs.rmSync(project, { recursive: true });
     fs.symlinkSync(elsewhere, project);
     const { flaws } = await restoreCell(world.context, { checkpoint: ids[1] });
-    expect(flaws).toMatchObject([{ reason: expect.stringContaining("a link is in its way") }]);
+    expect(flaws).toMatchObject([{ reason: expect.stringContaining("a symbolic link is on its path") }]);
     expect(fs.readdirSync(elsewhere)).toEqual([]);
     expect(chapters()).toHaveLength(1);
   });

@@ -149,7 +149,9 @@ describe("flaws instead of failures", () => {
     fs.writeFileSync(join(world.directory, "secret"), stepLines(1, "/w"));
     fs.symlinkSync(join(world.directory, "secret"), world.transcript());
     const { flaws } = await world.checkpoint();
-    expect(flaws).toMatchObject([{ kind: "skipped", reason: expect.stringContaining("a link leads to it") }]);
+    expect(flaws).toMatchObject([
+      { kind: "skipped", reason: expect.stringContaining("a symbolic link is on its path") },
+    ]);
     expect(copies()).toEqual({});
   });
 
@@ -158,7 +160,7 @@ describe("flaws instead of failures", () => {
     fs.mkdirSync(join(world.directory, "elsewhere"));
     fs.symlinkSync(join(world.directory, "elsewhere"), world.path("conversation/claude"));
     const { flaws } = await world.checkpoint();
-    expect(flaws.some(({ reason }) => reason.includes("is in the way of its copy"))).toBe(true);
+    expect(flaws.some(({ reason }) => reason.includes("is not a directory"))).toBe(true);
     expect(fs.readdirSync(join(world.directory, "elsewhere"))).toEqual([]);
   });
 
