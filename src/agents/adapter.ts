@@ -1,7 +1,7 @@
 // What Lazarus knows about one agent CLI: how to recognize its command line, name and find its conversation, resume it, and
 // read what it reports. An adapter is data and pure functions; it never writes. What it has to read (a directory listing,
-// the start of a file) it gets from the caller as a `SessionReader`. One file per agent in adapters/; a user declares more in
-// the config, in the same shape (`generic`). One conformance suite runs for all of them (test/agents).
+// the start of a file) it gets from the caller as a `SessionReader`. One file per agent in adapters/; users declare more in
+// their config (declared.ts). One conformance suite runs for all of them (test/agents).
 
 export const PATTERN_CLASSES = ["quota", "overload", "auth", "permanent"] as const;
 
@@ -11,7 +11,7 @@ export type PatternClass = (typeof PATTERN_CLASSES)[number];
 /** Regular expressions by class, each for one line of output, matched without regard to case. */
 export type FailurePatterns = Readonly<Partial<Record<PatternClass, readonly string[]>>>;
 
-/** Where an agent runs: what decides the place of its conversation. */
+/** Where an agent runs, which decides where its conversation is. */
 export interface Place {
   /** The agent's working directory, with links resolved. */
   readonly cwd: string;
@@ -48,7 +48,7 @@ export interface SessionFile {
   readonly name: string;
   /**
    * lines: append-only text. whole: replaced as a whole. sqlite: a database of this mission alone. shared: a database that
-   * other sessions are in, too; it is only read, neither captured nor restored.
+   * also holds other sessions; it is only read, neither captured nor restored.
    */
   readonly kind: "lines" | "whole" | "sqlite" | "shared";
 }
@@ -74,9 +74,9 @@ export interface ToolCall {
   readonly command: string | null;
 }
 
-/** How far a conversation is. */
+/** How far a conversation has come. */
 export interface Position {
-  /** Responses of the model so far; its texts and calls of one response count once. */
+  /** Responses of the model so far; the texts and calls of one response count once. */
   readonly turn: number;
   /** The last tool call; null before the first. */
   readonly last: ToolCall | null;
@@ -100,8 +100,9 @@ export interface TranscriptEntry {
 export interface TranscriptReader {
   position(files: readonly TranscriptText[]): Position;
   /**
-   * For append-only files that grow large: reads on. `before` is what an earlier call returned, `appended` what each file
-   * has gained since (whole lines); `whole` files are not part of it. The result equals `position` of all the text. Without it, every checkpoint reads all.
+   * For append-only files that grow large: continues from `before`, which an earlier call returned, with what was appended
+   * to each file since (whole lines, without `whole` files). The result equals `position` of all the text. Without this
+   * function, every checkpoint reads everything.
    */
   follow?(before: Followed | null, appended: readonly TranscriptText[]): Followed;
   /** For databases: SQL with the session as its only parameter, in the order of the conversation; a row is a JSON line. */
@@ -121,7 +122,7 @@ export interface TranscriptText {
   readonly text: string;
 }
 
-/** What a hook reported, in terms that are the same for all agents. Appended by `lazarus hook` to hooks.jsonl. */
+/** What a hook reported, in the same terms for all agents. Appended by `lazarus hook` to hooks.jsonl. */
 export type HookEvent =
   | { readonly kind: "session"; readonly session: string; readonly transcript: string | null }
   | { readonly kind: "prompt" }
@@ -134,7 +135,7 @@ export type HookEvent =
 
 /** How hooks are passed for one run, without installing anything. */
 export interface HookSetup {
-  /** Options to put before all other arguments: at the end, a prompt or an option with many values would be in the way. */
+  /** Options to put before all other arguments: at the end, an option with many values would swallow them. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   /** Files to write (0600) below `directory` before the start; a name may contain directories (0700). */
@@ -183,7 +184,7 @@ export interface Adapter {
     place: Place,
     directory: string,
   ) => { readonly from: string; readonly to: string; readonly secrets: readonly string[] };
-  /** Lazarus does not know where its conversations are: a session that it named is taken to exist. */
+  /** Lazarus does not know where the agent keeps its conversations; a session that it named is assumed to exist. */
   readonly filesAreUnknown?: true;
   /** Existing files of a session. */
   readonly sessionFiles: (place: Place, session: string, reader: SessionReader) => readonly SessionFile[];
@@ -199,13 +200,13 @@ export interface Adapter {
   readonly unknownSession: { readonly exitCodes: readonly number[]; readonly patterns: readonly string[] };
   /** Whether the arguments and the exit code 0 alone prove that the agent has finished; false where SIGTERM exits 0. */
   readonly exitZeroMeansFinished: boolean;
-  /** What the model is told about a cut-off call by the agent itself, for the note to contradict; null: nothing. */
+  /** What the agent itself tells the model about a cut-off call, so that the note can contradict it; null: nothing. */
   readonly placeholder: string | null;
   readonly hooks: {
     /**
      * Per run; null when this CLI only reads installed hooks. `command` runs `lazarus hook <name>`; `directory` is where
-     * the setup's files are written, outside the cell: `args` and `env` name them by it. `env` is the agent's environment,
-     * for a variable that the user may have set, too.
+     * the setup's files are written, outside the cell: `args` and `env` name them by it. `env` is the agent's environment:
+     * the user may have set the same variable.
      */
     readonly perRun: ((command: readonly string[], directory: string, env: Place["env"]) => HookSetup) | null;
     /** One line of stdin (or the argument) to events; empty for one that means nothing to us. */

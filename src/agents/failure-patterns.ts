@@ -8,7 +8,7 @@ export const NETWORK =
 /** An uncaught exception of a program in JavaScript, and the details that Node prints below it. */
 export const NODE_NETWORK = [`^\\s*(?:\\[cause\\]: )?\\w*Error: .*${NETWORK}`, `^\\s*code: '${NETWORK}'`];
 
-/** The class of a short message that a hook reported; undefined when no pattern knows it. */
+/** The class of a short message that a hook reported; undefined when no pattern matches. */
 export function classifyMessage(message: string, patterns: FailurePatterns): PatternClass | undefined {
   const lines = message.slice(0, 2000).split("\n");
   return PATTERN_CLASSES.find((each) =>

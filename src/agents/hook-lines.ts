@@ -1,7 +1,7 @@
 // What an agent's hooks reported, one JSON line per event, outside the cell and never restored (0600: commands may contain
 // secrets; readers redact what they show). `lazarus hook` appends between an agent's steps, so nothing heavy is imported.
 // A line is durable before the hook returns, so a tool call is on record before it runs (INV-5). A torn last line is
-// ignored. The size is bounded: a full file becomes the older one of two, and what it held before is gone.
+// ignored. The size is bounded: a full file replaces the older of two.
 import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { appendLine } from "../platform/durable.ts";
@@ -13,7 +13,7 @@ import { hooksFile } from "./session.ts";
 /** An event, when it was reported and by which life. */
 export type HookLine = { readonly at_ms: number; readonly epoch: number } & HookEvent;
 
-/** Thousands of tool calls; a call that has been open for longer than two such files is no longer known. */
+/** Enough for thousands of tool calls; a start that is older than two such files is forgotten. */
 const LIMIT_BYTES = 2 * 1024 * 1024;
 /** Of one text in a line: a command that writes a whole file is cut. */
 const TEXT_LIMIT = 8 * 1024;
@@ -29,7 +29,7 @@ export function appendHookLine(
   limitBytes: number = LIMIT_BYTES,
 ): void {
   const file = hooksFile(directory);
-  // Another hook may rename at the same time; then the lines before the last `limitBytes` are lost a file earlier.
+  // Another hook may rename at the same time; then the older file is lost early.
   if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) >= limitBytes)
     machine.disk.rename(file, olderFile(directory));
   const cut = (_: string, value: unknown) => (typeof value === "string" ? value.slice(0, TEXT_LIMIT) : value);

@@ -73,7 +73,7 @@ export function planHookUninstall(target: InstallTarget): Uninstall {
     }
     const original = known.find((each) => each.path === path && each.after === text);
     const before = original === undefined ? parsing(plan, () => plan.remove(text)) : original.before;
-    if (before === text) actions.push({ do: "nothing", path, reason: "has no hooks of Lazarus" });
+    if (before === text) actions.push({ do: "nothing", path, reason: "has no Lazarus hooks" });
     else if (before === null) actions.push({ do: "remove", path });
     else actions.push({ do: "write", path, text: before, mode, before: text });
     if (original === undefined && before !== text && known.some((each) => each.path === path))
@@ -98,7 +98,7 @@ export function installedHooks(target: InstallTarget): string[] {
 function plansOf({ adapter, place, command }: InstallTarget): readonly InstallPlan[] {
   const plans = adapter.hooks.install(place, command);
   if (plans.length > 0) return plans;
-  throw new LazarusError("HOOKS_UNSUPPORTED", `${adapter.name} has no hooks that could be installed`, {
+  throw new LazarusError("HOOKS_UNSUPPORTED", `${adapter.name} has no hooks to install`, {
     hint: `lazarus run m -- ${adapter.programs[0]} …`,
   });
 }

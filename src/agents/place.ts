@@ -1,4 +1,4 @@
-// Where a mission's agent runs, for those who look for its conversation without having started it: checkpoints, restores,
+// Where a mission's agent runs, for code that looks for its conversation without having started it: checkpoints, restores,
 // hooks. Written by the pit before each life, next to the agent's record: outside the cell, so that neither a restore nor
 // an import decides which directories of the user's home are read or written.
 import { join } from "node:path";

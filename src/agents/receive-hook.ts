@@ -67,7 +67,7 @@ function parseInput(text: string): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
-/** Claude, Codex, Gemini and Qwen name the event `hook_event_name`, Codex' notify `type`, Cline `hookName`. */
+/** Claude, Codex, Gemini and Qwen name the event `hook_event_name`, Codex's notify `type`, Cline `hookName`. */
 function eventName({ hook_event_name: common, type, hookName }: JsonObject): string {
   for (const each of [common, type, hookName]) if (typeof each === "string") return each;
   return "";

@@ -37,7 +37,7 @@ const RUNNERS: Readonly<Record<string, { readonly verbs: readonly string[] | nul
 const RUNNER_OPTIONS: Grammar = { one: ["-p", "--package", "-w", "--workspace", "--registry", "--cache"] };
 const NODE_OPTIONS: Grammar = { one: ["-r", "--require", "--import", "--loader", "-C", "--conditions"] };
 const SHELLS = ["sh", "bash", "dash", "zsh", "ksh"];
-/** Lines within lines within lines are nobody's agent. */
+/** Of command lines within command lines. */
 const MAX_DEPTH = 5;
 
 export function recognize(command: readonly string[], adapters: readonly Adapter[]): Recognized | undefined {

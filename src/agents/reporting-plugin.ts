@@ -17,7 +17,7 @@ function report(event) {
 `;
 }
 
-/** Reads what a plugin reported. A failure comes with its message alone; one that no pattern knows means nothing. */
+/** Reads what a plugin reported. A failure comes with its message alone; one that matches no pattern is ignored. */
 export function parseReported(patterns: FailurePatterns) {
   return (event: string, input: Readonly<Record<string, unknown>>): readonly HookEvent[] => {
     if (input.kind !== "failure" || typeof input.message !== "string") return parsePlainEvent(event, input);

@@ -14,11 +14,11 @@ export const CONVERSATION_DIRECTORY = "conversation";
 export interface Session {
   readonly format: 1;
   readonly adapter: string;
-  /** Null while the agent has not been heard of: no transcript, no hook. */
+  /** Null until a hook or a transcript names it. */
   readonly session: string | null;
   /** Epoch of the life that began the session. */
   readonly since_epoch: number;
-  /** Sessions created before this time are somebody else's. */
+  /** Sessions created before this time are not this mission's. */
   readonly since_ms: number;
 }
 

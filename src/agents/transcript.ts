@@ -19,9 +19,9 @@ export type Step = { readonly atMs: number | null } & (
   | { readonly kind: "result"; readonly id: string | null; readonly text: string }
   /** What the agent itself added: an API error, a compaction. It ends nothing. */
   | { readonly kind: "system"; readonly text: string }
-  /** The turn has ended, says the agent. */
+  /** The agent says that the turn has ended. */
   | { readonly kind: "end" }
-  /** The conversation is written again from its beginning: what came before counts no more. */
+  /** The conversation is written again from its beginning: what came before no longer counts. */
   | { readonly kind: "reset" }
 );
 
@@ -30,7 +30,7 @@ export interface Lines {
   readonly damaged: number;
 }
 
-/** A last line without a newline is being written, or was cut off: it is not there yet. */
+/** A last line without a newline is being written, or was cut off: it is ignored. */
 export function readLines(text: string): Lines {
   const values: JsonObject[] = [];
   let damaged = 0;

@@ -1,5 +1,5 @@
-// The commands about agents, as part of the catalogue. Agent CLIs are commands, too: `lazarus claude …`; a test compares their
-// names with those of the adapters, which are not loaded here.
+// The agent commands of the catalogue. Each agent CLI is a command, too (`lazarus claude …`); a test compares their names
+// with those of the adapters, which are not loaded here.
 import type { Catalogue } from "./find-command.ts";
 
 export const AGENT_NAMES: readonly string[] = [

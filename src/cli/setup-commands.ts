@@ -1,4 +1,4 @@
-// The part of the table of commands that is about setup; see catalogue.ts.
+// The setup commands of the catalogue.
 import type { Catalogue } from "./find-command.ts";
 
 export const SETUP_COMMANDS: Catalogue<"setup"> = {

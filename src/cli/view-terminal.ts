@@ -127,7 +127,7 @@ function openScreen({ terminal }: CliContext) {
   };
 }
 
-/** Undefined when nobody listens: the terminal has ended. */
+/** Undefined when nothing listens: the terminal has ended. */
 function openSocket(path: string): Promise<Socket | undefined> {
   // A long path is reached through its directory.
   const isLong = Buffer.byteLength(path) > MAX_SOCKET_PATH_BYTES && process.platform === "linux";

@@ -1,7 +1,7 @@
 // An agent in the foreground, without a terminal of its own: it has the caller's input and output, and signals to the caller
 // are forwarded to it. The caller owns the life: it handles the exit and revives the agent in the same place; a pit takes
 // over only when the caller is gone. Ctrl-C is the user's stop, not a crash. An agent with a terminal of its own is only
-// viewed: the caller or a pit, whoever is first, handles its exit, and the caller stays for the next life.
+// viewed: the caller or a pit, whichever is first, handles its exit, and the caller stays for the next life.
 import { spawnSync } from "node:child_process";
 import { isKeeperAlive, type Life, readExitOf, readLife, readLifeOf, toShellStatus } from "../cell/life.ts";
 import type { MissionId } from "../cell/mission-id.ts";
@@ -30,14 +30,14 @@ export interface SignalRelay extends Disposable {
   to(pid: number | undefined): void;
   /** The last request to end. */
   readonly stop: StopRequest | undefined;
-  /** The terminal is gone, or the user leaves: nothing more happens here. */
+  /** The terminal is gone, or the user detaches: nothing more is shown. */
   readonly left: NodeJS.Signals | undefined;
 }
 
 export interface RelayOptions {
   /** Both are in the terminal's foreground process group: the terminal itself sends Ctrl-C and Ctrl-\\ to the target. */
   readonly shared?: boolean;
-  /** A signal ends nothing but the view of an agent. */
+  /** A signal ends only the view, not the agent. */
   readonly leaves?: boolean;
 }
 

@@ -1,4 +1,4 @@
-// Whether an agent works in a directory that no checkpoint holds (INV-6). Only reads.
+// Whether an agent works in a directory that no checkpoint holds (INV-6). Writes nothing.
 import { join } from "node:path";
 import type { Config } from "../cell/config.ts";
 import { isInside } from "../cell/mission-id.ts";

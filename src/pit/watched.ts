@@ -1,5 +1,5 @@
-// Agents that Lazarus did not start: a process or a systemd unit. A life of the mission is a waiter, which ends when the
-// watched one does; so its end is saved, reported and decided about like that of any agent. A signal to the waiter is
+// Agents that Lazarus did not start: a process or a systemd unit. The life of such a mission is a waiter, which exits when
+// the watched process or unit ends, so its end is handled like that of any agent. A signal to the waiter is
 // passed on. Whether a process finished is known only from its hooks; a unit has a result.
 import { readFileSync } from "node:fs";
 import { readHookLines, summarizeHooks } from "../agents/hook-lines.ts";

@@ -63,7 +63,7 @@ describe("install claude", () => {
     await world.call(["install", "claude"]);
     writeFileSync(world.path(SETTINGS), read().replace('"opus"', '"sonnet"'));
     const { stderr } = await world.call(["uninstall", "claude"]);
-    expect(stderr).toContain("was changed since the install; only the hooks of Lazarus are removed");
+    expect(stderr).toContain("was changed since the install; only the Lazarus hooks are removed");
     expect(JSON.parse(read())).toEqual({ ...JSON.parse(OWN), model: "sonnet" });
   });
 
@@ -157,7 +157,7 @@ describe("doctor", () => {
     await world.call(["install", "codex"]);
     expect(await agent("codex")).toMatchObject({
       status: "ok",
-      note: expect.stringMatching(/hooks installed in .*hooks\.json; they run only after you trusted them/),
+      note: expect.stringMatching(/hooks installed in .*hooks\.json; they run only once you trust them/),
     });
   });
 

@@ -145,5 +145,5 @@ it("serves the mission of the cell that it is started in", async () => {
 it("needs a mission", () => {
   const { exit, stderr } = world.run(["mcp"]);
   expect(exit).toBe(6);
-  expect(stderr).toContain("no mission of Lazarus works in");
+  expect(stderr).toContain("does not belong to a mission");
 });

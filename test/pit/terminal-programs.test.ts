@@ -20,7 +20,7 @@ const run = (script: string) => open("run", "m1", "--", "sh", "-c", script);
 const inWorktree = (name: string) => join(world.missions, "m1", "worktree", name);
 const isInstalled = (program: string) => spawnSync("which", [program]).status === 0;
 
-it("a viewer that reads nothing neither blocks the agent nor grows the host, and is painted anew", async () => {
+it("a viewer that reads nothing neither blocks the agent nor grows the host, and is repainted", async () => {
   // 48 MiB, far more than all buffers together.
   const flood = `yes 0123456789abcdef0123456789abcdef0123456789abcdef | head -c ${48 * MIB}`;
   const user = run(`echo begun; read -r go; ${flood}; echo over; touch over; cat`);

@@ -86,7 +86,7 @@ const COMMANDS = [
   ],
   ...["stop", "ultrareview", "update", "upgrade"],
 ];
-/** The conversation is elsewhere, of another process, or not kept. */
+/** With these, the conversation is elsewhere, belongs to another process, or is not kept. */
 const ELSEWHERE = [
   ...["-v", "--version", "-h", "--help", "--bg", "--background", "--cloud", "--desktop", "--environment"],
   ...["--from-pr", "--teleport", "--no-session-persistence", "-w", "--worktree"],
@@ -114,12 +114,12 @@ function chosenSession(words: ReturnType<typeof readWords>): Invocation["session
   return hasOption(words, "-r", "--resume", "-c", "--continue") ? "newest" : null;
 }
 
-/** Messages come from stdin, which nobody writes to in a later life. */
+/** Messages come from stdin, which is empty in a later life. */
 function readsMessages(args: readonly string[]): boolean {
   return optionValue(readWords(args, OPTIONS), "--input-format") === "stream-json";
 }
 
-/** A prompt at the end would be swallowed by an option with any number of values: the session option stands between. */
+/** The session option goes before the prompt: an option with any number of values would swallow it. */
 function withSession(args: readonly string[], session: readonly string[], prompt: string): readonly string[] {
   return [...optionsOnly(readWords(args, OPTIONS), ...SESSION_OPTIONS), ...session, prompt];
 }

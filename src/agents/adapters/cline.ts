@@ -73,7 +73,7 @@ const COMMANDS = [
   ],
   ...["dashboard", "update", "version", "kanban"],
 ];
-/** The conversation is elsewhere or of another process. */
+/** With these, the conversation is elsewhere or belongs to another process. */
 const ELSEWHERE = ["-V", "--version", "-h", "--help", "-z", "--zen", "--acp", "--update", "--kanban"];
 
 function isSessionId(text: string): boolean {

@@ -1,6 +1,6 @@
 // Codex runs only hooks that are trusted by a hash of their definition; `--dangerously-bypass-hook-trust` would also run the
 // user's untrusted ones. So a run passes ours with `-c`, together with the hashes of exactly these: nothing else is trusted,
-// and nothing is stored. A version that computes the hash differently does not run them; then the transcript has to do.
+// and nothing is stored. A version that computes the hash differently does not run them; then only the transcript is left.
 import { sha256Hex } from "../../platform/sha256.ts";
 import { shellWord } from "../../platform/shell-word.ts";
 import type { HookDialect } from "../claude-style-hooks.ts";

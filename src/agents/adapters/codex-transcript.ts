@@ -1,4 +1,4 @@
-// Codex' rollout: items of the conversation as the API has them, and events of the agent. A call is written before it runs;
+// Codex's rollout: items of the conversation as the API has them, and events of the agent. A call is written before it runs;
 // a turn has ended when its event says so.
 import type { JsonObject } from "../../platform/json-file.ts";
 import {

@@ -48,7 +48,7 @@ const COMMANDS = [
   ...["app", "login", "help", "init", "config", "update", "version", "workflow", "sessions", "memories"],
   ...["plugin", "mcp", "skill", "instruction", "lsp", "sandbox", "completion"],
 ];
-/** The conversation is elsewhere or of another process. */
+/** With these, the conversation is elsewhere or belongs to another process. */
 const ELSEWHERE = ["-v", "--version", "-h", "--help", "--connect", "--acp", "--remote"];
 const SESSION_OPTIONS = ["--session-id", "-r", "--resume", "--continue", "-n", "--name"];
 const PROMPT_OPTIONS = ["-p", "--prompt", "-i", "--interactive"];

@@ -1,6 +1,6 @@
 // Gemini CLI. The id is chosen at the start. A resume appends to the session's file and also writes a second, nearly empty
-// one of the same id. A tool call is in the transcript only once it has ended, so a cut-off one is known from hooks alone;
-// and whether a response without a call was the last one, the transcript does not say. SIGTERM exits 0.
+// one of the same id. A tool call is in the transcript only once it has ended, so a cut-off one is known from hooks alone.
+// The transcript does not say whether a response without a call was the last one. SIGTERM exits 0.
 import { basename, join } from "node:path";
 import type { JsonObject } from "../../platform/json-file.ts";
 import type { Adapter, FailurePatterns, Place, SessionFile, SessionReader } from "../adapter.ts";

@@ -45,7 +45,7 @@ const COMMANDS = [
     "db",
   ],
 ];
-/** The conversation is that of another process. */
+/** With these, the conversation belongs to another process. */
 const ELSEWHERE = ["-h", "--help", "-v", "--version", "--attach"];
 const SESSION_OPTIONS = ["-s", "--session", "-c", "--continue", "--fork"];
 const DATABASE = "opencode.db";
@@ -79,7 +79,7 @@ function withPrompt(args: readonly string[], session: readonly string[], prompt:
   const words = readWords(args, OPTIONS);
   const options = optionsOnly(words, ...SESSION_OPTIONS, "--command", "--prompt");
   const [first, ...rest] = positionals(words);
-  // Between them and the prompt stands an option with one value: a list of files would swallow the prompt.
+  // An option with one value goes before the prompt: a list of files would swallow it.
   if (first === "run") return ["run", ...options, ...session, "--", prompt];
   return [...options, ...session, "--prompt", prompt, ...(first === undefined ? [] : [first, ...rest])];
 }

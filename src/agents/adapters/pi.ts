@@ -84,7 +84,7 @@ function chosenSession(words: readonly Word[]): Invocation["session"] {
   return hasOption(words, "--session", "-c", "--continue", "-r", "--resume") ? "newest" : null;
 }
 
-/** Messages come from stdin, which nobody writes to in a later life. */
+/** Messages come from stdin, which is empty in a later life. */
 function cannotPrompt(args: readonly string[]): boolean {
   return parse(args).isUtility || optionValue(read(args), "--mode") === "rpc";
 }

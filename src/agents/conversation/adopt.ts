@@ -1,5 +1,5 @@
-// A fork or an import gets a conversation of its own: two missions in one session would write into one file (INV-4). Where the
-// id is a UUID and the copy is text, the id is replaced everywhere, in names too; otherwise the conversation is left out.
+// A fork or an import gets a conversation of its own: two missions in one session would write to one file (INV-4). Where the
+// id is a UUID and the copy is text, the id is replaced everywhere, also in names; otherwise the conversation is left out.
 // Works on a cell that no agent has seen yet.
 import { dirname, join, relative } from "node:path";
 import { removeFile } from "../../platform/durable.ts";
@@ -36,7 +36,7 @@ export function adoptConversation(cell: NewCell): Adopted | undefined {
   }
   const session = randomUuid(cell.machine.ids);
   const paths = renameSession(cell, adapter!, recorded.session!, session);
-  // No life has begun it: an agent that is started here continues it.
+  // Epoch 0: the first life continues it.
   writeSession(cell.machine, cell.cellRoot, { ...recorded, session, since_epoch: 0 });
   return { session, reason: "it has a session of its own", paths };
 }
@@ -49,7 +49,7 @@ function findRefusal(cell: NewCell, adapter: Adapter | undefined, { session }: S
   return files.some(({ kind }) => kind === "sqlite") ? "its session is in a database" : undefined;
 }
 
-/** Both ids have the same length, so offsets stay right. Some agents name files after the first eight digits. */
+/** Both ids have the same length, so offsets stay valid. Some agents name files after the first eight digits. */
 function renameSession({ machine, cellRoot }: NewCell, adapter: Adapter, from: string, to: string): string[] {
   const top = join(cellRoot, CONVERSATION_DIRECTORY);
   const old = join(top, adapter.name);

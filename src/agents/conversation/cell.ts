@@ -19,7 +19,7 @@ export interface Problem {
   readonly reason: string;
 }
 
-/** How far the conversation of a checkpoint is. Field names are fixed: they are stored in the checkpoint. */
+/** How far the conversation of a checkpoint has come. Field names are fixed: they are stored in the checkpoint. */
 export interface ConversationPosition {
   readonly adapter: string;
   readonly session: string;

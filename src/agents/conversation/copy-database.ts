@@ -1,5 +1,5 @@
-// Copies a database that another program owns, without some of its tables' rows: not even in free pages. The copy appears under
-// its name when it is complete.
+// Copies a database that another program owns, without the rows of some tables, which are not even left in free pages. The
+// copy gets its name when it is complete.
 import { rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { Machine } from "../../platform/machine.ts";

@@ -1,7 +1,7 @@
 // Puts the conversation of a restored cell back to where its agent keeps it, so that a resume continues as of that point.
 // Only files of the mission's own session are touched: those of the copy are written atomically, others of the session are
-// removed. They are in the safety checkpoint; a file that is not, because it changed since, is moved aside (INV-3). Every
-// step can be repeated. The copy is untrusted: the adapter decides where a name belongs, and no link is followed.
+// removed. The safety checkpoint has them; a file that changed since is moved aside instead (INV-3). Every step can be
+// repeated. The copy is untrusted: the adapter decides where a name belongs, and no link is followed.
 import { existsSync, lstatSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { agentDirectory } from "../../cell/fence.ts";
@@ -140,7 +140,7 @@ function copiedFiles(cell: ConversationCell, { adapter, session, place }: OpenSe
   });
 }
 
-/** A full or failing disk stops the restore, which the next command continues; anything else is a flaw of it. */
+/** A full or failing disk stops the restore, which the next command continues; anything else is reported as a flaw. */
 function attempt(problems: Problem[], { adapter }: OpenSession, name: string, work: () => void): void {
   try {
     work();
@@ -239,6 +239,6 @@ function moveAside(
   for (let n = 2; existsSync(aside); n += 1) aside = `${path}.lazarus-aside-${id}-${n}`;
   machine.disk.rename(path, aside);
   machine.disk.fsyncDirectory(dirname(path));
-  const reason = `the agent's file was in no checkpoint and was moved to ${aside}`;
+  const reason = `the agent's file is in no checkpoint and was moved to ${aside}`;
   problems.push({ path: join(CONVERSATION_DIRECTORY, name), kind: "degraded", reason });
 }

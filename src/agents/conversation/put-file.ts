@@ -1,5 +1,5 @@
 // Writes the copies in the cell and the cache: atomic, so that a killed process leaves the old file or the new one, but not
-// synced: the checkpoint that follows stores the bytes durably. Never through a link that an agent put in the way.
+// synced: the checkpoint that follows stores the bytes durably. Never through a link that an agent created.
 import { lstatSync, unlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Disk } from "../../platform/disk.ts";

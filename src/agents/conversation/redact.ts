@@ -11,7 +11,7 @@ export interface Redacted {
 
 const NEWLINE = 0x0a;
 
-/** Lines that are checked at once; when one of them has a secret, each of them is checked. */
+/** Lines are checked in batches; those of a batch with a secret are checked one by one. */
 const BATCH_BYTES = 64 * 1024;
 
 /** `bytes` are whole lines. */

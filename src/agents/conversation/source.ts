@@ -16,7 +16,7 @@ import { isInside } from "../../cell/mission-id.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
 import type { Adapter, Place, SessionFile, SessionReader } from "../adapter.ts";
 
-/** Key files of agents, wherever they are: see also DEFAULT_SECRETS of snapshot/settings.ts. */
+/** Credential files of agents, in any directory; see also DEFAULT_SECRETS of snapshot/settings.ts. */
 const CREDENTIAL_NAMES: ReadonlySet<string> = new Set([".credentials.json", "auth.json", "oauth_creds.json"]);
 
 /** The part of a path in which links are followed, with links resolved; undefined for a path that no agent should use. */
@@ -134,7 +134,7 @@ export function readRange(fd: number, start: number, end: number): Buffer {
   return bytes.subarray(0, length);
 }
 
-/** What an adapter may look at: the agent's own directories, without their keys. */
+/** What an adapter may read: the agent's own directories, without credentials. */
 export function createSessionReader(adapter: Pick<Adapter, "credentials">, place: Place): SessionReader {
   const own = (path: string) => (isCredential(adapter, place, path) ? undefined : resolveOwn(place, path));
   const quietly = <T>(read: () => T): T | undefined => {

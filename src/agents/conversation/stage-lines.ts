@@ -1,7 +1,7 @@
-// Copies what an append-only file has gained into its parts. Whole lines only: a cut last line waits until it is complete, so
-// the copy is always a prefix of the conversation. That the bytes before are still the same is known from the file's
-// inode and size and from the bytes at both ends of what was copied; otherwise everything is read and compared, and a file
-// that was rewritten gets a new generation of parts.
+// Copies what was appended to a file into its parts. Whole lines only: a cut last line is copied once it is complete, so the
+// copy is always a prefix of the conversation. The bytes before count as unchanged if the inode is the same, the size is
+// not smaller, and both ends of what was copied are the same; otherwise everything is read and compared, and a file that
+// was rewritten gets a new generation of parts.
 import { hash } from "node:crypto";
 import { lstatSync, readdirSync, readFileSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ export interface StagedLines {
 
 const EDGE_BYTES = 4096;
 const BLOCK_BYTES = 8 * 1024 * 1024;
-/** Text of more bytes than this is not a conversation, and would not fit into memory. */
+/** A larger file is not a conversation, and would not fit into memory. */
 const LIMIT_BYTES = 1024 * 1024 * 1024;
 const NEWLINE = 0x0a;
 

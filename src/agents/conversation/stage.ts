@@ -1,7 +1,7 @@
-// Copies the conversation of a mission's agent into its cell, before the cell is surveyed: the transcript says only what has
+// Copies the conversation of a mission's agent into its cell, before the cell is surveyed: a transcript tells what has
 // happened, so a copy that is older than the files never claims work that they lack. A mission without an adapter costs one
-// look at its cell. Nothing here fails a checkpoint: what cannot be copied is a flaw of it (INV-6). The caller holds the
-// vault's lock.
+// lstat. Nothing here fails a checkpoint: what cannot be copied is reported as a flaw (INV-6). The caller holds the vault's
+// lock.
 import { lstatSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { agentDirectory } from "../../cell/fence.ts";
@@ -57,7 +57,7 @@ async function stageSession(
   const adapter = cell.findAdapter(recorded.adapter);
   if (adapter === undefined) throw new SourceError(`there is no adapter ${JSON.stringify(recorded.adapter)}`);
   const place = readPlace(agentDirectory(cell.config, cell.mission));
-  // Never started on this machine: an import, a fork. Its copy is all there is.
+  // Never started on this machine (an import, a fork): there is only the copy.
   if (place === undefined) return readPosition(cell, adapter, recorded);
   const reader = createSessionReader(adapter, place);
   const session = discoverSession(cell, adapter, place, recorded, reader);
@@ -91,7 +91,7 @@ interface Staging {
   readonly report: Report;
 }
 
-/** A file that was dealt with; `appended` is undefined when all of it has to be read again. */
+/** `appended` is undefined when the whole file has to be read again. */
 interface Staged {
   readonly name: string;
   readonly state: FileState | undefined;

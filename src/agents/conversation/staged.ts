@@ -21,13 +21,13 @@ export interface StagedFile {
 
 const DATABASE = ".database";
 
-/** Where a file is kept below `conversation/<adapter>/`. A database keeps its own layer: it cannot be redacted. */
+/** Where a file is kept below `conversation/<adapter>/`. A database goes to a local-only layer: it cannot be redacted. */
 export function stagedPath(name: string, kind: SessionFile["kind"]): string {
   if (kind === "lines") return partsDirectory(name);
   return kind === "sqlite" ? name + DATABASE : name;
 }
 
-/** Whether a name can be kept: relative, without tricks, and not one of ours. */
+/** Whether a name can be stored: relative, without `..`, and not one that Lazarus uses. */
 export function isStageable(name: string): boolean {
   const isPlain = (part: string) =>
     part !== "" && part !== "." && part !== ".." && !part.startsWith(".lazarus-");

@@ -1,6 +1,6 @@
-// Which mission the MCP server serves: that of the agent which started it, or else of the directory it is started in: a
-// protected one, or a cell (Codex does not pass the agent's variables on).
-// Never chosen by the client: an agent can reach only its own work (INV-11).
+// Which mission the MCP server serves: that of the agent which started it, or else of the protected directory or cell that it
+// is started in (Codex does not pass the agent's variables on). Never chosen by the client: an agent can reach only its
+// own work (INV-11).
 import { existsSync, realpathSync } from "node:fs";
 import { isAbsolute, join, relative } from "node:path";
 import { cellPaths } from "../../cell/layout.ts";
@@ -20,7 +20,7 @@ export function findOwnMission({ config, surroundings: { env, cwd } }: CliContex
   const here = realpathSync(cwd);
   const named = env.LAZARUS_MISSION ?? findProtecting(root, here)?.mission_id ?? missionOfCell(root, here);
   if (named === undefined || !isMissionId(named))
-    throw new LazarusError("MISSION_UNKNOWN", `no mission of Lazarus works in ${cwd}`, {
+    throw new LazarusError("MISSION_UNKNOWN", `${cwd} does not belong to a mission`, {
       hint: "lazarus protect . saves this directory; or start the agent with: lazarus run --here -- COMMAND",
     });
   const { root: cellRoot } = cellPaths(config.config, named);

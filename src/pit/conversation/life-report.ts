@@ -1,5 +1,5 @@
-// What an agent CLI left about its last life: the reports of its hooks, and its transcript. Only reads, so that `why` sees
-// what the pit sees.
+// What an agent CLI left about its last life: the reports of its hooks, and its transcript. Writes nothing, so that `why`
+// sees what the pit sees.
 import type { Adapter, Place, Position, SessionFile, ToolCall } from "../../agents/adapter.ts";
 import { readRows } from "../../agents/conversation/position.ts";
 import { createSessionReader } from "../../agents/conversation/source.ts";
@@ -16,7 +16,7 @@ import { type KnownAgent, knownAgent } from "./known-agent.ts";
 export interface LifeReport {
   readonly agent: KnownAgent;
   readonly hooks: HookSummary;
-  /** Null when the agent has not been heard of. */
+  /** Null when neither a hook nor a transcript names it. */
   readonly session: string | null;
   /** Null when there is no transcript. */
   readonly position: Position | null;

@@ -1,6 +1,5 @@
 // One session, one agent (INV-4): two processes that resume the same conversation interleave their turns in one file. A
-// session is claimed before its agent starts, after looking for whoever has it: another mission, or a process that Lazarus
-// did not start.
+// session is claimed before its agent starts, unless another mission or a process that Lazarus did not start has it.
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { Adapter } from "../../agents/adapter.ts";

@@ -25,7 +25,7 @@ export interface AgentReport {
   /** The session that it was told to resume and does not know. */
   readonly unknownSession: string | null;
   readonly openCalls: readonly OpenCall[];
-  /** Null when the agent has not been heard of. */
+  /** Null when neither a hook nor a transcript names it. */
   readonly session: string | null;
   /** Where the conversation was; null when there is none. */
   readonly turn: number | null;

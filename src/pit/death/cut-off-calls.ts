@@ -1,5 +1,5 @@
-// Tool calls of an agent CLI that its death cut off, except for those that only read: nobody knows whether they took effect.
-// Which of them the user is asked about is decided by the user's rules (INV-11). Only reads.
+// Tool calls of an agent CLI that its death cut off, except for those that only read: whether they took effect is unknown.
+// The user's own rules decide which of them the user is asked about (INV-11). Writes nothing.
 import type { ToolCall } from "../../agents/adapter.ts";
 import type { EffectHistory } from "../../effects/history.ts";
 import { redactSecrets } from "../../platform/secrets/redact.ts";

@@ -1,5 +1,6 @@
 // Which tool calls of an agent CLI change something, and which of them the user wants to be asked about when they are cut
-// off. Pure. What is not known to read only counts as a change: a call too many in the history beats one too few (INV-5).
+// off. Pure. A call counts as a change unless it is known to only read: one too many in the history beats one too few
+// (INV-5).
 import type { ToolCall } from "../../agents/adapter.ts";
 
 /**

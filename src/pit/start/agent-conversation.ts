@@ -44,7 +44,7 @@ export async function startConversation(
   const session = firstSession(agent, place, context.machine.ids);
   await claim(context, record, agent, session, epoch);
   const { adapter, line } = agent;
-  // A session that the user continues has turns that are not this life's.
+  // A session that the user continues already has turns.
   const before = session === null ? null : readPosition(adapter, place, session);
   return {
     ...withHooks(context, record, { agent, place, added }, adapter.start(line.args, session)),
@@ -98,7 +98,7 @@ async function continueCopy(
   };
 }
 
-/** The user's own, else a new one where the agent takes it; null where it makes its own. */
+/** The session that the user chose, or else a new one where the agent takes an id; null where it makes its own. */
 function firstSession({ adapter, invocation }: KnownAgent, place: Place, ids: IdSource): string | null {
   const { session } = invocation;
   if (session === "newest") return newestSession(adapter, place, 0) ?? null;

@@ -85,7 +85,7 @@ function callLines(calls: readonly OpenCall[], { how, placeholder }: Conversatio
   });
   if (calls.length > 0 && how === "resume" && placeholder !== null)
     lines.push(`Where the conversation says ${quote(placeholder)}, that is a placeholder, not a result.`);
-  // Such an agent may forget a call that was cut off, and no hook has reported one.
+  // Such an agent may have lost a cut-off call from its transcript, and no hook reported one.
   if (calls.length === 0 && how === "resume" && placeholder === null)
     lines.push(
       "If your last message announced a tool call that the conversation does not show, check whether it took effect before you repeat it.",

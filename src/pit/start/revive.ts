@@ -184,10 +184,10 @@ function restoredSince(context: PitContext, mission: MissionId, { end }: Mission
   }
 }
 
-/** Nobody changes files in the moment between a crash and the revival. */
+/** So soon after a crash, changes by others are not looked for. */
 const UNCHANGED_MS = 5000;
 
-/** Paths in the worktree that changed after the checkpoint of the last life. A problem is not worth a failed revival. */
+/** Paths in the worktree that changed after the checkpoint of the last life. A problem here never fails the revival. */
 async function listChanges(
   context: PitContext,
   mission: MissionId,

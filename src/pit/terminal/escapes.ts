@@ -13,14 +13,14 @@ const BEL = 0x07;
 const CANCEL = 0x18;
 const SUBSTITUTE = 0x1a;
 const BACKSLASH = 0x5c;
-/** Longer ones carry data (images, clipboards) that nobody here looks at. */
+/** Longer ones carry data (images, clipboards) that is not needed here. */
 const KEPT_BYTES = 4096;
 
 type State = "text" | "escape" | "csi" | "string" | "string-escape";
 
 export interface EscapeScanner {
   scan(chunk: Buffer): void;
-  /** What a chunk has left unfinished: it belongs to the next one. */
+  /** The unfinished end of a chunk, for the next one. */
   readonly unfinished: string;
 }
 

@@ -1,4 +1,4 @@
-// What the terminal host and its viewers say to each other over a unix socket: frames of a type, a length and a payload.
+// The protocol of the terminal host and its viewers over a unix socket: frames of a type, a length and a payload.
 // A viewer sends hello, input and size; the host sends output and, first and after a gap, a paint of the whole screen.
 
 export type FrameType = "hello" | "input" | "size" | "output" | "paint";

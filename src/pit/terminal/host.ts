@@ -1,5 +1,5 @@
 // One terminal and its viewers. All output goes to the log; each viewer gets it as fast as it can take it. A viewer that
-// cannot keep up misses output and is painted anew, so the agent never waits for it and memory stays bounded. The size is
+// cannot keep up misses output and is repainted, so the agent never waits for it and memory stays bounded. The size is
 // that of the viewer who was active last, as in tmux.
 import type { Socket } from "node:net";
 import type { Clock } from "../../platform/clock.ts";
@@ -31,7 +31,7 @@ interface Viewer {
 }
 
 const VIEWER_BYTES = 1024 * 1024;
-/** What a viewer that has missed output gets to see again. */
+/** Output that is repeated to a viewer that has missed some. */
 const SCREEN_BYTES = 16 * 1024;
 /** Input that waits for the agent; more is left in the viewer's socket. */
 const INPUT_BYTES = 64 * 1024;

@@ -1,5 +1,5 @@
-// What somebody has typed at an agent's terminal to end it: Ctrl-C or Ctrl-\. Written before the agent gets the key, so that
-// whoever handles the exit, a pit or a command, knows that it was no crash.
+// The last Ctrl-C or Ctrl-\ typed at an agent's terminal. Written before the agent gets the key, so that the pit or command
+// that handles the exit can tell a stop from a crash.
 import { readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
 import type { Machine } from "../../platform/machine.ts";
 

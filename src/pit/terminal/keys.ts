@@ -83,7 +83,7 @@ function otherKey(token: string): string[] {
 }
 
 const INTERRUPTS: Readonly<Record<number, "SIGINT" | "SIGQUIT">> = { 3: "SIGINT", 28: "SIGQUIT" };
-/** Nobody types this much at once; a paste is not searched. */
+/** Longer input is a paste, which is not searched. */
 const TYPED_BYTES = 1024;
 
 /** The signal that a terminal sends for one of these keys: Ctrl-C or Ctrl-\. */

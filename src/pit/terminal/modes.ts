@@ -1,5 +1,5 @@
 // The state of a terminal that outlives what is on the screen: alternate screen, mouse, bracketed paste, cursor, keyboard.
-// A viewer who attaches later needs it, and a terminal from which a viewer detaches must get rid of it. Pure: no I/O.
+// A viewer that attaches later needs it, and it must be undone on a terminal that detaches. Pure: no I/O.
 
 export interface TerminalModes {
   /** Takes a sequence that the agent has written. */

@@ -50,7 +50,7 @@ export function openPty(clock: Clock, { columns, rows }: TerminalSize, events: P
   const { open } = createRequire(import.meta.url)("@lydell/node-pty") as { open: Open };
   const opened = open({ cols: columns, rows, encoding: null });
   const { master, fd, ptsName } = opened;
-  // node-pty would read what is typed for the agent. The terminal must stay open, though, until the agent has opened it.
+  // node-pty would read input that is meant for the agent. But the terminal must stay open until the agent has opened it.
   const held = openSync(ptsName, constants.O_RDWR | constants.O_NOCTTY);
   opened.slave.destroy();
   let hasEnded = false;

@@ -1,5 +1,5 @@
-// The size of an agent's terminal, kept next to its record so that the next life gets the same one. A lost or damaged file
-// only costs the size.
+// The size of an agent's terminal, kept next to its record so that the next life gets the same one. Without a
+// valid file, the default is used.
 import { readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
 import type { Machine } from "../../platform/machine.ts";
 

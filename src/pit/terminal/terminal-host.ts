@@ -1,6 +1,6 @@
-// The terminal host, a process of the keeper's helper: opens the pty of one life, prints its name, copies its output to the
-// log (descriptor 4) and serves viewers on a unix socket until SIGTERM, which says that the agent has exited. Everything is loaded at the start:
-// an upgrade may remove the files while it runs.
+// The terminal host, started by the keeper's helper: opens the pty of one life, prints its name, copies its output to the log
+// (descriptor 4) and serves viewers on a unix socket until SIGTERM, which says that the agent has exited. Everything is
+// loaded at the start: an upgrade may remove the files while it runs.
 import { rmSync, writeSync } from "node:fs";
 import { createServer } from "node:net";
 import { systemMachine } from "../../platform/machine.ts";
@@ -50,7 +50,7 @@ process.once("SIGTERM", () => void pty.finish());
 isSizeSaved = false;
 saveSize();
 
-/** A full disk costs the log, not the agent. */
+/** On a full disk, output is missing from the log; the agent is not affected. */
 function log(chunk: Buffer): void {
   ignoringErrors(() => {
     for (let at = 0; at < chunk.length; ) at += writeSync(LOG_FD, chunk, at);

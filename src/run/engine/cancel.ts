@@ -1,4 +1,4 @@
-// Cancels runs: the owner is told, wherever it is; a run that nobody executes is closed here. Child runs go with it.
+// Cancels runs: the owner is told, wherever it is; a run without an owner is closed here. Child runs are cancelled, too.
 import { claimRun, findHead, loadRun, type RunLog, timeOf } from "../log/run-log.ts";
 import { RunStopped } from "../model/stop.ts";
 import { LiveRun } from "./live-run.ts";
@@ -7,7 +7,7 @@ import { activeRuns, closeSession, readSession } from "./session.ts";
 
 /** Cancels a run and its child runs. False when it has already ended. */
 export async function cancelRun(log: RunLog, runId: string): Promise<boolean> {
-  const stop = new RunStopped("cancelled", "somebody cancelled the run");
+  const stop = new RunStopped("cancelled", "the run was cancelled");
   if (!(await log.journal.requestCancel(runId, timeOf(log)))) return false;
   for (const { id } of await log.journal.list({ parentRunId: runId })) await cancelRun(log, id);
   const running = activeRuns(log).get(runId);

@@ -211,7 +211,7 @@ function watchRun(run: LiveRun): { mailbox: Mailbox; stop: () => void } {
   const seen = new Set<string>();
   const look = async () => {
     const head = await findHead(run.log, run.id);
-    if (head?.cancelMs != null) run.halt(new RunStopped("cancelled", "somebody cancelled the run"));
+    if (head?.cancelMs != null) run.halt(new RunStopped("cancelled", "the run was cancelled"));
     for (const { id, name, value } of await readInbox(run.log, run.id)) {
       if (name !== MESSAGE || seen.has(id)) continue;
       seen.add(id);

@@ -68,14 +68,14 @@ export function durableModel(
     },
   };
   const wrapped = wrapLanguageModel({ model: inner as Model & { specificationVersion: "v4" }, middleware });
-  // While the past is replayed no file is downloaded: nobody looks at the prompt.
+  // During a replay no file is downloaded: the prompt is not used.
   return Object.defineProperty({ ...wrapped }, "supportedUrls", {
     get: () =>
       run.get(run.step + 1, "response") === undefined && !run.isPast ? inner.supportedUrls : EVERYTHING,
   });
 }
 
-/** Stands for the model of a recorded step that the agent no longer has at hand. */
+/** Stands in for the model of a recorded step that the agent no longer has. */
 export function recordedModel(
   run: LiveRun,
   { provider, modelId }: { provider: string; modelId: string },

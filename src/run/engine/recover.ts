@@ -79,7 +79,7 @@ export function startWorker(log: RunLog, recover: () => Promise<unknown>): void 
     try {
       await recover();
     } catch {
-      // The store is unreachable or closed; the next look may find it again.
+      // The store is unreachable or closed; the next attempt may reach it.
     } finally {
       busy = false;
     }

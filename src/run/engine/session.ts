@@ -89,11 +89,11 @@ export async function beginSession(
 
 /** Claims a run and continues it. Throws RUN_BUSY when another process or call is executing it. */
 export async function resumeSession(log: RunLog, head: HeadRow, options: SessionOptions): Promise<Session> {
-  if (activeRuns(log).has(head.id)) throw busy(head.id, "this process");
+  if (activeRuns(log).has(head.id)) throw busy(head.id, "this process is executing it");
   const lease = await claimRun(log, head);
-  if (lease === undefined) throw busy(head.id, head.owner ?? "another process");
+  if (lease === undefined) throw busy(head.id, `${head.owner ?? "another process"} is executing it`);
   const loaded = await loadRun(log, head.id);
-  if (loaded === undefined) throw busy(head.id, "nobody: it was deleted meanwhile");
+  if (loaded === undefined) throw busy(head.id, "it was deleted meanwhile");
   const waits = await log.journal.readWaits(head.id);
   const session = openLoaded(log, loaded, lease, waits, options);
   const approvals = answeredApprovals(log, session);
@@ -236,8 +236,8 @@ function earliest(waits: readonly WaitRow[]): number | null {
   return due.length === 0 ? null : Math.min(...due);
 }
 
-function busy(runId: string, owner: string): LazarusError {
-  return new LazarusError("RUN_BUSY", `run ${runId} is executed by ${owner}`, {
+function busy(runId: string, problem: string): LazarusError {
+  return new LazarusError("RUN_BUSY", `run ${runId} cannot be continued: ${problem}`, {
     hint: `follow it: agent.follow("${runId}")`,
   });
 }

@@ -1,5 +1,5 @@
 // News of runs in PostgreSQL. Signals (messages, answers, requests to cancel) come by NOTIFY on one connection that is
-// opened when somebody first waits; when it breaks, everybody is woken, because a signal may have been lost. Changes of
+// opened for the first waiter; when it breaks, all waiters are woken, because a signal may have been lost. Changes of
 // followed runs are polled, all of them with one query.
 import type { Clock } from "../../platform/clock.ts";
 import type { PostgresPool } from "../../platform/postgres.ts";

@@ -1,5 +1,5 @@
 // News of runs in a SQLite file: at once for changes made in this process, and by polling the version of the file for those
-// of other processes. Polls only while somebody waits.
+// of other processes. Polls only while something waits.
 import type { Clock } from "../../platform/clock.ts";
 import { createWaiting } from "./waiting.ts";
 

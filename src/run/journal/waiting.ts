@@ -1,4 +1,4 @@
-// Those who wait for news of a run.
+// Waiters for news of a run.
 
 export interface Waiting {
   readonly runIds: readonly string[];

@@ -1,4 +1,4 @@
-// `lazarus claude …`: what the user would type anyway, with one more word. The words are the agent's own; none is ours.
+// `lazarus claude …`: the user's own command line with one word in front. All arguments belong to the agent; none is ours.
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 import { allAdapters } from "../../../agents/adapters.ts";
@@ -41,7 +41,7 @@ export function createAgentCommand(name: string): AnyCommand {
   });
 }
 
-/** A command that is not ours to look after. */
+/** A command without a conversation. */
 async function passOn({ surroundings }: CliContext, words: readonly string[]): Promise<number> {
   const [program = "", ...args] = words;
   const child = spawn(program, args, { stdio: "inherit", cwd: surroundings.cwd, env: surroundings.env });

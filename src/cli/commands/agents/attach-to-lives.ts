@@ -62,7 +62,7 @@ export async function attachToLives(
       return left;
     },
     report(each) {
-      // A pit was faster.
+      // A pit handled it first.
       const { end: last } = (each.record === undefined && readRecord(pitContext.config, mission)) || {};
       if (last != null) context.say(`${mission}: ${describeEnd(last)}`);
       reportEnd(context, mission, each, interrupts === "stops" ? "Ctrl-C stops it" : "Ctrl-C detaches");

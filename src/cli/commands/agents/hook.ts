@@ -23,8 +23,8 @@ export const command = defineCommand({
   about:
     "Called by the hooks of an agent's CLI, with what they report as JSON on stdin or as the last argument: tool calls, " +
     "the end of a turn, compaction, failures. Lazarus uses it to know which session to resume, what was in flight when " +
-    "the agent died, and whether it finished. lazarus run passes the hooks by itself. Outside of an agent of Lazarus it " +
-    "does nothing. It always exits 0 and never disturbs the agent; problems are written to hook.log in run_dir.",
+    "the agent died, and whether it finished. lazarus run passes the hooks by itself. In an agent that belongs to no mission " +
+    "it does nothing. It always exits 0 and never disturbs the agent; problems are written to hook.log in run_dir.",
   positionals: [
     { name: "agent", summary: "name of the agent's CLI, such as claude" },
     { name: "event", summary: "the event, or its JSON", optional: true },

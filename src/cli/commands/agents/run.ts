@@ -63,7 +63,7 @@ export const command = defineCommand({
     "env-file": { type: "text", value: "FILE", summary: "set variables from lines of NAME=VALUE" },
     "no-env": { type: "flag", summary: "do not keep the environment for revivals" },
     replace: { type: "flag", summary: "replace an agent that is due to be revived" },
-    "no-adapter": { type: "flag", summary: "do not look after the conversation of a known agent" },
+    "no-adapter": { type: "flag", summary: "do not save or resume the conversation of a known agent" },
     name: { type: "text", value: "NAME", summary: "agent name in the settings (default: its program)" },
     here: { type: "flag", summary: "work in the current directory, which becomes the mission's worktree" },
     in: { type: "text", value: "DIR", summary: "the same for another directory" },
@@ -163,7 +163,7 @@ export const command = defineCommand({
     context.say(keeping);
     const { conversation } = started.record.life!;
     if (conversation !== undefined)
-      context.say(`conversation of ${agent}: session ${conversation.session ?? "of its own choice"}`);
+      context.say(`conversation of ${agent}: session ${conversation.session ?? "chosen by the agent"}`);
     if (pitOwner(pitContext) === undefined)
       context.say("no pit is running, so a crash is handled only after one is started: lazarus pit");
     return 0;

@@ -30,7 +30,7 @@ export const command = defineCommand({
   examples: [
     ["lazarus watch tidy-inbox --pid 4711", "save and report when the process ends"],
     ["lazarus watch tidy-inbox --unit bot.service", "the same for a unit"],
-    ["lazarus watch tidy-inbox --pid 4711 -- claude -p --continue 'go on'", "and start this command then"],
+    ["lazarus watch tidy-inbox --pid 4711 -- claude -p --continue 'go on'", "then start this command"],
   ],
   exits: ["missing", "conflict", "machine", "busy", "unsupported"],
   async run(context, { args, options, rest }) {
@@ -99,8 +99,8 @@ async function startWatching(
   context.emit("watch/1", { mission_id: mission, epoch: started.epoch }, () => `${mission}\n`);
   context.say(
     revival.length === 0
-      ? "watching: its end is saved and reported; it is not started again, since no command is given"
-      : `watching: after its end this is started: ${revival.join(" ")}`,
+      ? "watching; when it ends, a checkpoint is saved and the end is reported; nothing is started, since no command was given"
+      : `watching; when it ends, this is started: ${revival.join(" ")}`,
   );
   if (pitOwner(pitContext) === undefined)
     context.say("no pit is running, so its end is handled only after one is started: lazarus pit");
@@ -114,7 +114,7 @@ function watchHeartbeat(context: CliContext, mission: MissionId, revival: readon
   if (revival.length > 0)
     throw usage(
       "watch",
-      "a silent agent may still run, so it is not replaced: use --pid or --unit with a command",
+      "an agent without heartbeats may still be running, so a command needs --pid or --unit",
     );
   const { heartbeatFile } = cellPaths(config, mission);
   context.emit("watch/1", { mission_id: mission, epoch: null }, () => `${mission}\n`);

@@ -34,7 +34,7 @@ export const command = defineCommand({
     using opened = openCliMission(context, mission);
     const { ref, flaws } = await takeCheckpoint(opened, {
       reason: "manual",
-      message: change === "same" ? null : `first of ${directory}`,
+      message: change === "same" ? null : `first checkpoint of ${directory}`,
       onlyIfChanged: true,
     });
     opened.endProgress();

@@ -38,7 +38,7 @@ export const command = defineCommand({
   },
 });
 
-/** A mission that protects a directory goes before a directory of the same name. */
+/** The id of a mission takes precedence over a directory of the same name. */
 function findMission(context: CliContext, given: string): MissionId {
   const records = listWorktreeRecords(context.config.config.missions_root).filter(
     (each) => each.released_ms === null,

@@ -28,13 +28,13 @@ function describe(adapter: Adapter, version: string | undefined, hooks: readonly
       check,
       status: "warning",
       note: `${parts.join("; ")}; newer than ${adapter.testedVersion}, the newest version that was tested`,
-      hint: `if its conversation is not resumed: lazarus why m, and declare agents.${adapter.name} in the config`,
+      hint: `if its conversation is not resumed: lazarus why MISSION, then declare agents.${adapter.name} in the config`,
     };
   if (adapter.name === "codex" && hooks.length > 0)
     return {
       check,
       status: "ok",
-      note: `${parts.join("; ")}; they run only after you trusted them`,
+      note: `${parts.join("; ")}; they run only once you trust them`,
       hint: "start codex once and accept the hooks",
     };
   return { check, status: "ok", note: parts.join("; "), hint: null };

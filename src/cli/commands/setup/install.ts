@@ -9,7 +9,7 @@ import { refuseAgent } from "./refuse-agent.ts";
 
 export const command = defineCommand({
   about:
-    "Adds the hooks of Lazarus to the config of an agent's CLI, for sessions that Lazarus does not start (lazarus run needs " +
+    "Adds Lazarus hooks to the config of an agent's CLI, for sessions that Lazarus does not start (lazarus run needs " +
     "no installation), or adds the skill that teaches agents when to use Lazarus. Running it again updates them; the rest of " +
     "the file stays. A file that cannot be parsed is not changed. lazarus uninstall restores the file byte for byte.",
   positionals: [

@@ -8,8 +8,8 @@ import { refuseAgent } from "./refuse-agent.ts";
 
 export const command = defineCommand({
   about:
-    "Removes what lazarus install added. A config file is restored byte for byte; if it was changed since, only the hooks of " +
-    "Lazarus are removed.",
+    "Removes what lazarus install added. A config file is restored byte for byte; if it was changed since, only the Lazarus " +
+    "hooks are removed.",
   positionals: [
     { name: "what", summary: "claude, codex, gemini, qwen, opencode, pi, copilot, cline or skill" },
   ],
@@ -27,7 +27,7 @@ export const command = defineCommand({
     const { actions, changed } = planHookUninstall(hookTarget(context, args.what));
     const code = carryOutOrShow(context, actions, dryRun, shown);
     for (const path of changed)
-      context.say(`${path} was changed since the install; only the hooks of Lazarus are removed`);
+      context.say(`${path} was changed since the install; only the Lazarus hooks are removed`);
     return code;
   },
 });
