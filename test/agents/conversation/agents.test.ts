@@ -29,7 +29,7 @@ const chapters = ({ cell }: Book) =>
 
 /** A book of four chapters that has ended, and its checkpoint after the second. */
 async function writeBook(agent: string, mission: string): Promise<{ book: Book; second: string }> {
-  const book = world.book(agent, mission, { FAKE_PAUSE: "3:response" });
+  const book = world.book(agent, mission, { FAKE_PAUSE: "3:response", FAKE_STEPS: "4" });
   await book.start();
   await book.paused();
   const { ref } = await takeCheckpoint(world.context.openMission(book.mission), { reason: "manual" });
@@ -62,7 +62,7 @@ describe.each(AGENTS)("%s", (agent) => {
 
   it("in a fork, continues the conversation in a session of its own, or starts without one", async () => {
     const { book, second } = await writeBook(agent, `${agent}-original`);
-    const fork = world.book(agent, `${agent}-forked`);
+    const fork = world.book(agent, `${agent}-forked`, { FAKE_STEPS: "4" });
     const original = world.context.openMission(book.mission);
     const { warnings } = await forkMission(
       original,
