@@ -100,7 +100,7 @@ export async function commitWorktree(request: GitRequest): Promise<GitPosition> 
   }
 }
 
-/** Branch and commit of a repository in place, which gets no commit: nothing of ours is written to it (ADR 15). */
+/** Branch and commit of a repository in place, which gets no commit: nothing of ours is written to it (ADR 16). */
 export async function readGitPosition(
   worktree: string,
   environment: GitOptions["environment"],

@@ -1,5 +1,5 @@
-// Where `run` starts an agent: in its cell, with a clone in it, or in a directory that is there already and becomes the
-// mission's worktree.
+// Where `run` starts an agent: in its cell, with a clone in it, or in an existing directory, which becomes the mission's
+// worktree.
 import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { initCell } from "../../../cell/init.ts";

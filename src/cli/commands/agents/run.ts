@@ -21,11 +21,11 @@ import { chooseRunPlace, prepareRunPlace } from "./run-place.ts";
 
 export const command = defineCommand({
   about:
-    "Starts an agent in the mission's cell, which is created if needed, or with --here and --in in a directory that is there " +
-    "already: that becomes the mission's worktree, is saved with every checkpoint and restored in place, and nothing of ours is " +
+    "Starts an agent in the mission's cell, which is created if needed, or with --here and --in in an existing " +
+    "directory: that becomes the mission's worktree, is saved with every checkpoint and restored in place, and nothing of ours is " +
     "written into it. In a terminal, the agent gets a terminal of its " +
-    "own and you are attached to it: Ctrl-\\ detaches, and so does closing the window; lazarus attach comes back. Ctrl-C " +
-    "reaches the agent and is a stop if it ends from it. Elsewhere the agent has the command's input and output. The " +
+    "own and you are attached to it: Ctrl-\\ detaches, and so does closing the window; lazarus attach returns to it. Ctrl-C " +
+    "reaches the agent and counts as a stop if the agent ends because of it. Elsewhere the agent has the command's input and output. The " +
     "agent's exit code is returned, and a crash is revived in the same place. Detached, " +
     "its output goes to logs/agent.log. A keeper process records how the agent ends, even when no pit is running. The revive mode decides what happens after a crash: yes revives the agent, no " +
     "leaves it, ask waits for lazarus revive, substitute starts another command. The agent's environment has " +
@@ -66,7 +66,7 @@ export const command = defineCommand({
     "no-adapter": { type: "flag", summary: "do not save or resume the conversation of a known agent" },
     name: { type: "text", value: "NAME", summary: "agent name in the settings (default: its program)" },
     here: { type: "flag", summary: "work in the current directory, which becomes the mission's worktree" },
-    in: { type: "text", value: "DIR", summary: "the same for another directory" },
+    in: { type: "text", value: "DIR", summary: "work in this directory, which becomes the worktree" },
     cwd: { type: "text", value: "DIR", summary: "working directory (default: the worktree)" },
     repo: { type: "text", value: "URL|PATH", summary: "clone this repository into a new cell's worktree" },
     branch: { type: "text", value: "NAME", summary: "branch to check out" },

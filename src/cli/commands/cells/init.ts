@@ -7,8 +7,8 @@ import { refuseInsideLife } from "../agents/refuse-inside-life.ts";
 export const command = defineCommand({
   about:
     "Creates the cell of a mission: its six directories and initial files. An incomplete cell is completed; existing " +
-    "files are never overwritten. With --repo, a git repository is cloned into the worktree; with --worktree, a directory that " +
-    "is there already becomes the worktree.",
+    "files are never overwritten. With --repo, a git repository is cloned into the worktree; with --worktree, an existing " +
+    "directory becomes the worktree.",
   positionals: [{ name: "mission", summary: "id of the mission: letters, digits, '.', '_', '-'" }],
   options: {
     repo: { type: "text", value: "URL|PATH", summary: "clone this repository into the worktree" },
