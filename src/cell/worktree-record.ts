@@ -2,7 +2,7 @@
 // the cells, where a restore never changes it: `config/cell.json` names the directory for other tools, but an agent can
 // write that file, so Lazarus decides nothing from it (INV-11). Nothing is written into the directory itself.
 import { type BigIntStats, existsSync, lstatSync, readdirSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { makeDirectory } from "../platform/durable.ts";
 import { LazarusError, systemErrorCode } from "../platform/errors.ts";
 import { readJsonFile, writeJsonFile } from "../platform/json-file.ts";
@@ -119,6 +119,27 @@ export function describeWorktree(mission: string, path: string, nowMs: number): 
   if (own === undefined || parent === undefined)
     throw new LazarusError("NOT_FOUND", `there is no directory ${path}`);
   return { format: 1, mission_id: mission, path, ...own, parent, since_ms: nowMs, released_ms: null };
+}
+
+/**
+ * A place as it is seen from `path`: where one of both is the other, or contains it, through a second mount of the same file
+ * system, the place's name is changed so that the paths show it. Any other place keeps its name.
+ */
+export function seenFrom(path: string, place: string): string {
+  const within = findSame(place, path);
+  if (within !== undefined) return join(path, relative(within, place));
+  return findSame(path, place) ?? place;
+}
+
+/** The directory on the way to `path`, or `path` itself, that is also at `other`. */
+function findSame(path: string, other: string): string | undefined {
+  const wanted = identifyDirectory(other);
+  if (wanted === undefined) return undefined;
+  for (let at = path; ; at = dirname(at)) {
+    const found = identifyDirectory(at);
+    if (found?.device === wanted.device && found.inode === wanted.inode) return at;
+    if (at === dirname(at)) return undefined;
+  }
 }
 
 /** Undefined when there is no directory at the path itself; a link to one does not count. */

@@ -1,6 +1,6 @@
 // A worktree outside the cell: captured as worktree/…, restored in place, never confused with another directory, and nothing
 // of ours is left in it.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -395,6 +395,22 @@ describe("setting up a worktree in place", () => {
     await refused(fs.mkdtempSync(join(base, "second-")), world, "m");
     expect((await protectDirectory(world.reopen(), directory, undefined)).change).toBe("same");
     expect(missionOf(world.context.config, directory)).toBe("m");
+  });
+
+  it("refuses a directory of another mission that is mounted at a second place", async ({ skip }) => {
+    const parent = fresh(base);
+    const directory = join(parent, "project");
+    using world = await createOutsideWorld(home(), directory);
+    fs.mkdirSync(join(directory, "below"));
+    const second = fs.mkdtempSync(join(base, "mount-"));
+    if (spawnSync("mount", ["--bind", parent, second]).status !== 0)
+      skip("mounting needs root and the right");
+    try {
+      for (const path of [second, join(second, "project"), join(second, "project", "below")])
+        await refused(path, world);
+    } finally {
+      execFileSync("umount", ["-l", second]);
+    }
   });
 
   it("refuses a mission that has files in its own worktree", async () => {

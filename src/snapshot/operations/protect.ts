@@ -14,6 +14,7 @@ import {
   isSameDirectory,
   listWorktreeRecords,
   readWorktreeRecord,
+  seenFrom,
   type WorktreeRecord,
   worktreeRecords,
   writeWorktreeRecord,
@@ -106,12 +107,13 @@ function refuseDirectory({ config, mission }: MissionContext, path: string, home
   const places = [missions_root, vault_root, run_dir, heartbeat_dir];
   const base = dirname(missions_root);
   const isOneHome = [...places, registry_file].every((place) => dirname(place) === base);
+  const seen = (place: string) => seenFrom(path, resolvePath(place));
   const refusal = refuseWorktree(path, {
-    home: home === undefined ? undefined : resolvePath(home),
-    own: [...(isOneHome ? [base] : []), ...places, registry_file].map(resolvePath),
+    home: home === undefined ? undefined : seen(home),
+    own: [...(isOneHome ? [base] : []), ...places, registry_file].map(seen),
     others: listWorktreeRecords(config.missions_root)
       .filter((other) => other.released_ms === null && other.mission_id !== mission)
-      .map((other) => ({ mission: other.mission_id, path: other.path })),
+      .map((other) => ({ mission: other.mission_id, path: seen(other.path) })),
   });
   if (refusal === undefined) return;
   const message = `${path} cannot be the worktree of ${mission}: ${refusal.reason}`;
