@@ -55,7 +55,7 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
   },
   checkpoint: {
     group: "checkpoints",
-    summary: "save a cell: files, git commit, flows, runs",
+    summary: "save a cell: files, conversation, flows, runs",
     load: () => import("./commands/checkpoints/checkpoint.ts"),
   },
   checkpoints: {

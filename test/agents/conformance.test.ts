@@ -130,7 +130,7 @@ describe.each(all.map((cases) => [cases.adapter.name, cases] as const))("%s", (n
   });
 
   describe("transcript", () => {
-    test("of nothing has no turns", () => {
+    test("has no turns when it is empty", () => {
       const nothing = cases.names.map((file) => ({ name: file, text: "" }));
       expect(adapter.transcript.position(nothing)).toMatchObject({ turn: 0, open: [], isFinished: false });
       expect(adapter.transcript.entries(nothing)).toEqual([]);
@@ -146,7 +146,7 @@ describe.each(all.map((cases) => [cases.adapter.name, cases] as const))("%s", (n
       expect(adapter.transcript.entries(readGolden(name, golden))[0]).toMatchObject({ role: "user" });
     });
 
-    test.each(Object.keys(cases.golden))("read on line by line: %s", (golden) => {
+    test.each(Object.keys(cases.golden))("followed line by line: %s", (golden) => {
       const files = readGolden(name, golden);
       const { follow } = adapter.transcript;
       if (follow === undefined) return;
@@ -185,7 +185,7 @@ describe.each(all.map((cases) => [cases.adapter.name, cases] as const))("%s", (n
       expect(adapter.hooks.parse(event, input)).toEqual(expected);
     });
 
-    test("mean nothing when they are not what they claim", () => {
+    test("ignores input of the wrong shape", () => {
       for (const [event] of cases.hooks)
         expect(() => adapter.hooks.parse(event, { session_id: 7, tool_input: [] })).not.toThrow();
       expect(adapter.hooks.parse("Unheard of", {})).toEqual([]);

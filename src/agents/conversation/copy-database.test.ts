@@ -29,7 +29,7 @@ it("copies everything but the rows of some tables, also from a database in use",
   expect(owner.prepare("SELECT count(*) AS n FROM credential").get()).toEqual({ n: 1 });
 });
 
-it("copies nothing where there is nothing", () => {
+it("returns false when there is no database", () => {
   expect(copyDatabaseWithout({ disk: systemDisk }, join(directory, "a"), join(directory, "b"), [])).toBe(
     false,
   );

@@ -15,18 +15,18 @@ function said(name: string, exitCode: number | null, events: readonly HookEvent[
   return saidFinished({ agent, hooks, position: finished }, turnBefore, exitCode);
 }
 
-test("the hook of a turn's end says it, and an open call or a failure denies it", () => {
+test("has finished if a hook reports the end of a turn, but not with an open call or a failure", () => {
   expect(said("gemini", null, [{ kind: "prompt" }, { kind: "turn-end" }])).toBe(true);
   expect(said("claude", 0, [{ kind: "tool-start", call }])).toBe(false);
   expect(said("claude", 1, [{ kind: "failure", class: "overload", message: "529" }])).toBe(false);
 });
 
-test("a transcript says it if it grew in this life", () => {
+test("has finished if its transcript says so and grew in this life", () => {
   expect(said("claude", null, [])).toBe(true);
   expect(said("claude", null, [], 3)).toBe(false);
 });
 
-test("a transcript that does not show cut-off calls says it only without hooks and with exit code 0", () => {
+test("a transcript that does not show cut-off calls counts only without hooks and with exit code 0", () => {
   expect(said("gemini", 0, [])).toBe(true);
   expect(said("gemini", null, [])).toBe(false);
   expect(said("gemini", 0, [{ kind: "prompt" }])).toBe(false);

@@ -47,7 +47,7 @@ describe("what a known agent prints", () => {
     expect((await searchPatterns(lines, patternsOf(agent))).words?.class).toBe(found);
   });
 
-  test.each(AGENTS)("%s: other lines mean nothing", async (agent) => {
+  test.each(AGENTS)("%s: ignores other lines", async (agent) => {
     const lines = [
       "PASS test/rate-limit.test.ts (resets after 7 days)",
       "write: ENOSPC: no space left on device",

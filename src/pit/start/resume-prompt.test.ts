@@ -67,7 +67,7 @@ function facts(calls: readonly OpenCall[] = [], change: Partial<ResumeFacts> = {
 }
 
 describe("the note", () => {
-  it("is a few lines when nothing else is to be said", () => {
+  it("is a few lines when there is nothing else to say", () => {
     expect(resumePrompt(facts(), CONVERSATION, HANDOFF).split("\n")).toEqual([
       expect.stringMatching(/^\[Lazarus\].*life 2 of the mission m1.*killed by SIGKILL at 2026-11-16T00:00/),
       "The files are as that life left them.",

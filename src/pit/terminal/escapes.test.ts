@@ -86,7 +86,7 @@ describe("the backlog", () => {
     expect(normal).toMatch(/^line \d+\n/);
     expect(normal.endsWith("line 39\n")).toBe(true);
   });
-  it("asks the terminal nothing again", () => {
+  it("does not repeat terminal queries", () => {
     expect(
       of("a\x1b[c\x1b[6n\x1b[>0q\x1b]11;?\x07\x1bP+q544e\x1b\\\x05\x1b[?2026$p\x1b[14tb\x1b[1mc").normal,
     ).toBe("ab\x1b[1mc");

@@ -14,7 +14,7 @@ export interface RecoveredRun {
 }
 
 /** How many times in a row a run may be claimed without completing a step. */
-export const MAX_DEATHS = 5;
+const MAX_DEATHS = 5;
 
 /** Continues all runs of one kind that can be continued. */
 export async function recoverRuns(

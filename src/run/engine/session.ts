@@ -157,7 +157,7 @@ function approveCalls(run: LiveRun, { approvals }: Segment): void {
 }
 
 /** The call that an approval is for. */
-export function waitingCall(run: LiveRun, wait: WaitRow): ResponseCall | undefined {
+function waitingCall(run: LiveRun, wait: WaitRow): ResponseCall | undefined {
   const recorded = run.get(wait.step, "response")?.value as RecordedResponse | undefined;
   if (recorded === undefined) return undefined;
   return callsOf(wait.step, itemsOf(recorded)).find(({ call }) => call === wait.call);

@@ -86,7 +86,7 @@ describe("restore", () => {
     expect(steps()).toBe(1);
   });
 
-  it("to a point before the session takes the transcript away, and undo brings it back", async () => {
+  it("to a point before the session removes the transcript, and undo brings it back", async () => {
     fs.rmSync(world.transcript());
     fs.rmSync(world.path("conversation"), { recursive: true });
     const first = await world.checkpoint();
@@ -212,7 +212,7 @@ describe("refused or contained", () => {
     expect(fs.readdirSync(join(world.transcript(), ".."))).toEqual([`${SESSION}.jsonl`]);
   });
 
-  it("a link in the way", async () => {
+  it("a symbolic link on the path", async () => {
     const ids = await workSteps(2);
     const elsewhere = join(world.directory, "elsewhere");
     fs.mkdirSync(elsewhere);

@@ -18,13 +18,13 @@ export const command = defineCommand({
   about:
     "Watches an agent that Lazarus did not start: a process, a systemd unit, or one that only sends heartbeats. When it ends, " +
     "its mission is saved and reported as for any agent, and the command after -- is started, if you give one. lazarus stop " +
-    "ends a watched process or unit. What another supervisor starts again is left to it: a unit with Restart=, a background " +
-    "session of Claude Code. To save a directory where it is, run lazarus protect first.",
+    "ends a watched process or unit. An agent that another supervisor restarts is left to it: a unit with Restart=, a " +
+    "background session of Claude Code. To save a directory in place, run lazarus protect first.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
   options: {
     pid: { type: "number", value: "PID", summary: "watch this process" },
     unit: { type: "text", value: "UNIT", summary: "watch this systemd unit" },
-    heartbeat: { type: "flag", summary: "watch the heartbeats alone" },
+    heartbeat: { type: "flag", summary: "watch only its heartbeats" },
   },
   passthrough: "command…",
   examples: [

@@ -8,6 +8,7 @@ import { releaseDirectory } from "../../../snapshot/operations/protect.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
 import { openCliMission } from "../../open-mission.ts";
+import { formatCount } from "../../render/format.ts";
 import { refuseInsideLife } from "../agents/refuse-inside-life.ts";
 
 export const command = defineCommand({
@@ -31,7 +32,7 @@ export const command = defineCommand({
     context.say(
       checkpoints === 0
         ? `${path} was not changed, and ${mission} has no checkpoints`
-        : `${path} was not changed; ${checkpoints} checkpoints of ${mission} stay in ${opened.vault.root}; ` +
+        : `${path} was not changed; ${formatCount(checkpoints, "checkpoint")} of ${mission} kept in ${opened.vault.root}; ` +
             `to restore one elsewhere: lazarus restore ${mission} --to DIR`,
     );
     return 0;

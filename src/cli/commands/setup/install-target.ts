@@ -23,7 +23,7 @@ export const TARGET_OPTIONS = {
 } as const satisfies Record<string, OptionSpec>;
 
 /** Agents whose hooks can be installed. */
-export function installable(context: CliContext): Adapter[] {
+function installable(context: CliContext): Adapter[] {
   return BUILT_IN.filter((adapter) => adapter.hooks.install(placeOf(context), ["x"]).length > 0);
 }
 
@@ -52,7 +52,7 @@ function placeOf({ surroundings: { cwd, env } }: CliContext) {
 }
 
 /** By its name where it is on PATH, so that an update does not break the hooks. */
-export function lazarusProgram({ surroundings: { env } }: CliContext): readonly string[] {
+function lazarusProgram({ surroundings: { env } }: CliContext): readonly string[] {
   if (findProgramProblem(["lazarus"], env.PATH, "/") === undefined) return ["lazarus"];
   return [process.execPath, ...(process.argv[1] === undefined ? [] : [resolve(process.argv[1])])];
 }
