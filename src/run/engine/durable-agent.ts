@@ -1,6 +1,7 @@
 // `durable(agent, { store })`: an agent of the AI SDK whose runs survive their process. The loop stays the SDK's own; what the
 // model answered and what tools did is journaled, and a resumed run replays the loop over the journal.
 import {
+  type Agent,
   type AgentCallParameters,
   type AgentStreamParameters,
   type GenerateTextResult,
@@ -16,15 +17,16 @@ import {
 import { LazarusError } from "../../platform/errors.ts";
 import { randomText } from "../../platform/ids.ts";
 import { sha256Hex } from "../../platform/sha256.ts";
-import { loadRun, type RunLog, requireHead, sendMessage } from "../log/run-log.ts";
+import { type RunLog, requireHead, sendMessage } from "../log/run-log.ts";
 import { answerApproval } from "./approvals.ts";
 import { cancelRun } from "./cancel.ts";
+import { follow } from "./follow.ts";
 import type { LiveRun } from "./live-run.ts";
 import { generate, type Loop, MESSAGE, stream } from "./loop.ts";
 import { continueKnown, openRun, type RunKind, type RunParameters } from "./open-run.ts";
 import { type RecoveredRun, recoverRuns, startWorker } from "./recover.ts";
 import { liveCallbacks, type Settings, withSeams } from "./seam.ts";
-import { type RunOutcome, readSession, type Session } from "./session.ts";
+import type { RunOutcome, Session } from "./session.ts";
 import type { EffectRule } from "./tools.ts";
 
 type Context = Record<string, unknown>;
@@ -144,8 +146,18 @@ export class DurableAgent<
   /** Streams a run from its beginning, whoever executes it: for reconnects and for other processes. It may not act. */
   async follow(runId: string): Promise<StreamTextResult<TOOLS, RUNTIME_CONTEXT, OUTPUT> & StreamReference> {
     await requireHead(this.#log, runId);
-    const session = await readSession(this.#log, (await loadRun(this.#log, runId))!, this.#kind);
-    return (await stream(this.#loop, session, {}, {})) as never;
+    return (await follow(this.#loop, this.#log, runId, this.#kind)) as never;
+  }
+
+  /** This agent with the parameters of a run in every call, for callers that know only the SDK's: `createAgentUIStream`. */
+  withRun(parameters: RunParameters): Agent<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT, OUTPUT> {
+    return {
+      version: this.version,
+      id: this.id,
+      tools: this.tools,
+      generate: (call) => this.generate({ ...call, ...parameters } as never),
+      stream: (call) => this.stream({ ...call, ...parameters } as never),
+    };
   }
 
   /** Answers a request for approval, from any process. The run continues with `recover()` or `generate({ runId })`. */

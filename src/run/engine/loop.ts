@@ -124,20 +124,30 @@ async function callParameters(
   };
 }
 
+/** The parameters that repeat an earlier call of the loop. */
+export async function replayParameters(
+  loop: Loop,
+  session: Session,
+  segment: Segment,
+  replay: LiveRun,
+): Promise<Settings> {
+  return {
+    ...(await inputOf(loop, session, segment)),
+    abortSignal: replay.stop.signal,
+    experimental_steering: durableSteering(replay, { messages: [] }, undefined),
+  };
+}
+
 /** The input of a call of the loop: of the first one as stored, of a later one what came before it and the answers. */
 async function inputOf(loop: Loop, session: Session, segment: Segment): Promise<Settings> {
   if (segment.input !== undefined) return { ...segment.input.call };
   const before = session.segments[segment.position - 1]!;
-  const call = await inputOf(loop, session, before);
   const replay = replaySegment(session.run.log, session, before);
-  const work = loop.generate(replay, {
-    ...call,
-    abortSignal: replay.stop.signal,
-    experimental_steering: durableSteering(replay, { messages: [] }, undefined),
-  });
+  const call = await replayParameters(loop, session, before, replay);
+  const work = loop.generate(replay, call);
   work.catch(() => {});
   const { responseMessages } = await Promise.race([work, replay.halted]);
-  const { prompt, messages, ...rest } = call;
+  const { prompt, messages, abortSignal: _, experimental_steering: __, ...rest } = call;
   const answers = segment.approvals.map((approval) => ({ type: "tool-approval-response", ...approval }));
   const asked = messages ?? (typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt);
   return {

@@ -59,7 +59,7 @@ export function durableModel(
     },
     wrapStream: async ({ doStream, params, model: { provider, modelId } }) => {
       const { step, old } = await openStep(run);
-      if (old !== undefined) return replayStream(await replay(run, step, old)) as never;
+      if (old !== undefined) return replayStream(run, step, old) as never;
       await beforeCall(run, step, hooks);
       const { stream, request, response } = await doStream();
       const kept = { request: include.requestBody ? request : { ...request, body: undefined }, response };
@@ -192,10 +192,17 @@ function endless(): LazarusError {
   });
 }
 
-function replayStream(recorded: RecordedResponse) {
+/** The step is entered at `finish`, as when it happened: ids that the SDK asks for before belong to the step before. */
+function replayStream(run: LiveRun, step: number, recorded: RecordedResponse) {
   const { request, response } = "parts" in recorded ? recorded : { request: undefined, response: undefined };
+  const entered = new TransformStream<StreamPart, StreamPart>({
+    async transform(part, controller) {
+      if (part.type === "finish") await replay(run, step, recorded);
+      controller.enqueue(part);
+    },
+  });
   return {
-    stream: streamOf(partsOf(recorded)),
+    stream: streamOf(partsOf(recorded)).pipeThrough(entered),
     ...(request === undefined ? {} : { request }),
     ...(response === undefined ? {} : { response }),
   };

@@ -178,10 +178,9 @@ function answeredApprovals(log: RunLog, { run, segments }: Session): Approval[] 
   return answers.every((answer) => answer !== undefined) ? answers : undefined;
 }
 
-/** Whether a run waits for an approval that nobody has answered yet. */
-export function openApprovals(run: LiveRun): WaitRow[] {
-  const nowMs = run.now();
-  return [...run.waits.values()].filter(
+/** The requests for approval that can still be answered. */
+export function openApprovals(waits: readonly WaitRow[], nowMs: number): WaitRow[] {
+  return waits.filter(
     ({ kind, state, dueMs }) => kind === "approval" && state === "open" && (dueMs === null || dueMs > nowMs),
   );
 }
