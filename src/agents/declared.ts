@@ -5,6 +5,7 @@ import { basename, dirname, isAbsolute, join } from "node:path";
 import {
   findUnknownKeys,
   invalidSetting,
+  isPattern,
   readSection,
   type SettingValues,
   setting,
@@ -23,7 +24,7 @@ const words = (description: string) =>
   });
 const patterns = (what: string) =>
   setting({
-    type: (z) => z.array(z.string().refine(compiles)).readonly(),
+    type: (z) => z.array(z.string().refine(isPattern)).readonly(),
     default: undefined,
     allowed: "a list of regular expressions",
     description: `lines of output that report ${what}`,
@@ -34,7 +35,7 @@ export const DECLARED_SETTINGS = {
   start: words("arguments of a first life that chooses its session; {args} is what the user typed"),
   resume: words("arguments of a revival, with {session} and {note}; without it the agent starts over"),
   session_pattern: setting({
-    type: (z) => z.string().refine((text) => compiles(text) && /\([^?]/.test(text)),
+    type: (z) => z.string().refine((text) => isPattern(text) && /\([^?]/.test(text)),
     default: undefined,
     allowed: "a regular expression with one group",
     description: "finds the session id in a line of output",
@@ -186,13 +187,4 @@ function globToPattern(glob: string): RegExp {
       .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"))
       .join("[^/]*")}$`,
   );
-}
-
-function compiles(pattern: string): boolean {
-  try {
-    new RegExp(pattern, "i");
-    return true;
-  } catch {
-    return false;
-  }
 }

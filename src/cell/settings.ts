@@ -68,6 +68,16 @@ export function findUnknownKeys(section: unknown, where: string, known: readonly
 }
 
 /** The message never repeats the value, which may be a secret. */
+/** Whether a text is a regular expression. */
+export function isPattern(pattern: string): boolean {
+  try {
+    new RegExp(pattern, "i");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export function invalidSetting(key: string, expected: string): LazarusError {
   return new LazarusError("CONFIG_INVALID", `${key} is not ${expected}`, {
     hint: "edit it, then: lazarus config",

@@ -8,6 +8,7 @@ import {
   defaultsOf,
   findUnknownKeys,
   invalidSetting,
+  isPattern,
   readSection,
   type Setting,
   type SettingValues,
@@ -51,7 +52,7 @@ const numbers = (
 
 const patterns = (what: string): Setting<readonly string[], readonly string[]> =>
   setting({
-    type: (z) => z.array(z.string().refine(compiles)).readonly(),
+    type: (z) => z.array(z.string().refine(isPattern)).readonly(),
     default: [],
     allowed: "a list of regular expressions",
     description: `lines at the end of the output of a failed agent that report ${what}`,
@@ -116,7 +117,7 @@ export const PIT_SETTINGS = {
   auth_patterns: patterns("a login or key that was refused"),
   permanent_patterns: patterns("an error that a retry cannot fix"),
   effects: setting({
-    type: (z) => z.array(z.string().refine(compiles)).readonly(),
+    type: (z) => z.array(z.string().refine(isPattern)).readonly(),
     default: DEFAULT_EFFECT_RULES,
     allowed: "a list of regular expressions",
     description:
@@ -221,13 +222,4 @@ export function toSettings(values: PitValues): PitSettings {
     ),
     effectRules: values.effects,
   };
-}
-
-function compiles(pattern: string): boolean {
-  try {
-    new RegExp(pattern, "i");
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -195,7 +195,7 @@ export function findUnsavedFiles(placed: Placed): Flaw[] {
   return outside === undefined ? findOtherWorktree(placed) : findHiddenFiles(placed, outside.path);
 }
 
-/** Files in the cell's own directory `worktree`, which a worktree elsewhere takes the place of. */
+/** Files in the cell's own directory `worktree`, which is not used while the worktree is elsewhere. */
 function findHiddenFiles({ cellRoot }: Placed, worktree: string): Flaw[] {
   const own = join(cellRoot, WORKTREE);
   try {

@@ -200,7 +200,7 @@ function stepBackOrRetry(situation: Situation, atMs: number): Decision {
     return { action: "revive", atMs, stepBackTo: null, reason: backoffReason };
   const again = `the same crash ${count} times in a row`;
   if (situation.isIdle)
-    return { action: "ask", reason: `${again}, before the conversation went on: see its output` };
+    return { action: "ask", reason: `${again}, without progress in the conversation: see its output` };
   const target = situation.olderCheckpoints[situation.stepsBack];
   if (target === undefined)
     return {

@@ -42,7 +42,7 @@ export async function readConversation(context: MissionContext, at?: string): Pr
   throw noConversation(context, `checkpoint ${ref.id} of ${context.mission} has no conversation`);
 }
 
-/** How far the conversation is now; null without one. */
+/** How far the conversation has come; null without one. */
 export async function readPositionNow(context: MissionContext): Promise<ConversationPosition | null> {
   const now = await readTranscriptNow(context);
   return now === undefined ? null : toConversation(null, now).position;
