@@ -1,5 +1,5 @@
 // `lazarus mcp`, driven by the SDK's own client.
-import { readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -81,6 +81,15 @@ it("saves, lists, compares, finds versions and restores one file", async () => {
   expect(world.read(NOTES)).toBe("one\n");
   // What was there before is saved.
   expect((await call("read_version", { path: "notes.md", checkpoint: "latest" })).text).toContain("three");
+});
+
+it("returns a file without our messages, and restores its mode", async () => {
+  chmodSync(world.path(NOTES), 0o755);
+  await document("checkpoint");
+  expect((await call("read_version", { path: "notes.md" })).text).toBe("one\n");
+  rmSync(world.path(NOTES));
+  await document("restore_file", { path: "notes.md", checkpoint: "latest" });
+  expect(statSync(world.path(NOTES)).mode & 0o777).toBe(0o755);
 });
 
 describe("refuses", () => {

@@ -16,8 +16,6 @@ import { cellPathOf, findOwnMission, type OwnMission } from "./own-mission.ts";
 import { type Captured, runInMemory } from "./run-in-memory.ts";
 import { TOOLS } from "./tools.ts";
 
-const FILE_MODE = 0o644;
-
 export function createServer(catalogue: Catalogue, context: CliContext, version: string): McpServer {
   const own = findOwnMission(context);
   const run = (words: readonly string[]) => runInMemory(catalogue, context, words);
@@ -66,6 +64,11 @@ export function createServer(catalogue: Catalogue, context: CliContext, version:
   return server;
 }
 
+/** The part of `ls --json` that a restore needs. */
+interface Listing {
+  readonly entries: readonly { readonly mode: number }[];
+}
+
 async function restoreFile(
   { machine }: CliContext,
   own: OwnMission,
@@ -82,6 +85,9 @@ async function restoreFile(
     });
   const content = await run(["cat", "--", `${own.mission}:${checkpoint}`, name]);
   if (content.failure !== undefined) return toResult(content);
+  const listed = await run(["ls", "--json", "--", `${own.mission}:${checkpoint}`, name]);
+  if (listed.failure !== undefined) return toResult(listed);
+  const { mode } = (JSON.parse(listed.stdout.toString("utf8")) as Listing).entries[0]!;
   const saved = await run(["checkpoint", "--json", "--message=before restore_file", "--", own.mission]);
   if (saved.failure !== undefined) return toResult(saved);
   if (dirname(target) !== own.worktree) {
@@ -90,8 +96,7 @@ async function restoreFile(
       refuseOutside(own.worktree, above);
     makeDirectory(machine.disk, dirname(target), 0o755);
   }
-  const mode = stat === undefined ? FILE_MODE : stat.mode & 0o777;
-  replaceFile(machine.disk, target, content.stdout, { mode });
+  replaceFile(machine.disk, target, content.stdout, { mode: mode & 0o777 });
   return json({ restored: target, from: checkpoint, before: JSON.parse(saved.stdout.toString("utf8")) });
 }
 
@@ -107,10 +112,12 @@ async function guarded(work: () => Promise<CallToolResult>): Promise<CallToolRes
 
 function toResult({ exit, stdout, stderr, failure }: Captured): CallToolResult {
   if (failure !== undefined) return failed(failure.message, failure.hint);
-  const text = [stdout.toString("utf8"), stderr, ...(exit === 0 ? [] : [`exit code ${exit}`])]
-    .filter((part) => part !== "")
-    .join("\n");
-  return { content: [{ type: "text", text }], ...(exit === 0 ? {} : { isError: true }) };
+  // Apart from each other: a model that copies a file out of an answer must not copy our messages.
+  const texts = [stdout.toString("utf8"), stderr, exit === 0 ? "" : `exit code ${exit}`];
+  const content = texts
+    .filter((text, n) => text !== "" || (n === 0 && exit === 0))
+    .map((text) => ({ type: "text" as const, text }));
+  return { content, ...(exit === 0 ? {} : { isError: true }) };
 }
 
 function failed(message: string, hint: string | undefined): CallToolResult {
