@@ -46,6 +46,7 @@ function situation(change: Partial<Situation> = {}, end: Partial<End> = {}): Sit
     unansweredCalls: [],
     hasConversation: false,
     isIdle: false,
+    isRejected: false,
     obstacle: null,
     nowMs: NOW,
     chance: 0.5,
@@ -70,6 +71,11 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
   [
     "an agent that cannot continue its conversation three times in a row asks: its files are not to blame",
     situation({ isIdle: true, recentCrashes: alike(3, SECOND) }),
+    { action: "ask" },
+  ],
+  [
+    "an agent that rejects its options in front of its user is not started again",
+    situation({ hasConversation: true, isIdle: true, isRejected: true }),
     { action: "ask" },
   ],
   [
@@ -284,6 +290,7 @@ const any: fc.Arbitrary<Situation> = fc.record({
   unansweredCalls: fc.array(fc.constant("Bash git push"), { maxLength: 2 }),
   hasConversation: fc.boolean(),
   isIdle: fc.boolean(),
+  isRejected: fc.boolean(),
   obstacle: fc.option(fc.constant("its cell is gone")),
   nowMs: fc.constant(NOW),
   chance: fc.double({ min: 0, max: 1, noNaN: true }),

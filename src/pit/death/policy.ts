@@ -82,6 +82,8 @@ export interface Situation {
   readonly hasConversation: boolean;
   /** It ended before its conversation got any further: it cannot even begin, whatever its files are. */
   readonly isIdle: boolean;
+  /** It exited by itself in front of the user who had just started it, before a conversation began: an option it rejects. */
+  readonly isRejected: boolean;
   /** Why the agent cannot be started at all, for example because the cell is gone; null when it can. */
   readonly obstacle: string | null;
   /** A random number between 0 and 1. */
@@ -119,6 +121,11 @@ export function situationOf(
     unansweredCalls: unansweredCalls(end.open_calls).map(({ tool, summary }) => `${tool} ${summary}`),
     hasConversation: record.adapter !== null,
     isIdle: end.turn !== undefined && (end.turn ?? 0) <= (record.life?.conversation?.turn ?? 0),
+    isRejected:
+      end.turn === null &&
+      end.exit_code !== null &&
+      record.life?.how === "start" &&
+      record.life.foreground != null,
   };
 }
 
@@ -162,6 +169,8 @@ export function decideRevival(situation: Situation): Decision {
     return { action: "ask", reason: "authentication failed: check its login or key, then revive it" };
   if (situation.mode === "ask") return { action: "ask", reason: "revive mode is ask" };
   if (end.class === "quota" || end.class === "overload") return retryLater(situation);
+  if (situation.isRejected)
+    return { action: "ask", reason: "it ended before a conversation began: see its output" };
   const lastHour = situation.revivalsMs.filter((ms) => nowMs - ms < HOUR_MS).length;
   if (lastHour >= limits.maxRevivalsPerHour) {
     return {
