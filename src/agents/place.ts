@@ -11,7 +11,7 @@ function placeFile(directory: string): string {
   return join(directory, "place.json");
 }
 
-/** Of the environment, only the variables that name a path are kept: they move a conversation, and are no secrets. */
+/** Of the environment, only the variables that name a path are kept: they move a conversation, and are not secrets. */
 export function writePlace(machine: Pick<Machine, "disk">, directory: string, place: Place): void {
   const { cwd, home, env } = place;
   const paths = Object.entries(env).filter(([, value]) => value?.startsWith("/"));

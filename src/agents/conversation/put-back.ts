@@ -211,7 +211,7 @@ function removeOrMove(
   crashPoint("agents.conversation.file-removed");
 }
 
-/** Whether the copy in the safety checkpoint is what the file holds; a cut last line is no part of the conversation. */
+/** Whether the copy in the safety checkpoint is what the file holds; a cut last line is not part of the conversation. */
 function isInCheckpoint(
   cell: ConversationCell,
   open: OpenSession,

@@ -53,7 +53,7 @@ export function newestSession(adapter: Adapter, place: Place, sinceMs: number): 
   return adapter.findSessions(place, sinceMs, createSessionReader(adapter, place)).at(-1);
 }
 
-/** How far a conversation is; null when there is no transcript. */
+/** How far a conversation has come; null when there is no transcript. */
 export function readPosition(adapter: Adapter, place: Place, session: string): Position | null {
   const reader = createSessionReader(adapter, place);
   const files = adapter.sessionFiles(place, session, reader);
@@ -70,7 +70,7 @@ export function readPosition(adapter: Adapter, place: Place, session: string): P
   return adapter.transcript.position(texts);
 }
 
-/** A database that is damaged, or of a version with other tables, is no transcript. */
+/** A database that is damaged, or has the tables of another version, does not count. */
 function rowsOf(adapter: Adapter, session: string, { path }: SessionFile): string {
   try {
     return readRows(adapter, session, path);

@@ -61,7 +61,7 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
   [
     "a cut-off call that only the user knows about asks, and names it",
     situation({ unansweredCalls: ["Bash git push"] }),
-    { action: "ask", reason: "cut off, and nobody knows whether it happened: Bash git push" },
+    { action: "ask", reason: "cut off, outcome unknown: Bash git push" },
   ],
   [
     "… but not when nothing would be revived anyway",

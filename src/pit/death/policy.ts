@@ -161,7 +161,7 @@ export function decideRevival(situation: Situation): Decision {
   if (situation.unansweredCalls.length > 0)
     return {
       action: "ask",
-      reason: `cut off, and nobody knows whether it happened: ${situation.unansweredCalls.join("; ")}`,
+      reason: `cut off, outcome unknown: ${situation.unansweredCalls.join("; ")}`,
     };
   if (end.class === "permanent")
     return { action: "ask", reason: "it reports an error that a retry cannot fix: see its output" };

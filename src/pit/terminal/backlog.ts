@@ -1,5 +1,5 @@
-// The recent output of a terminal, for viewers that attach later: bounded, and safe to print again. Questions to the terminal
-// are left out, because an answer would reach the agent as if it had been typed. No I/O.
+// The recent output of a terminal, for viewers that attach later: bounded, and safe to print again. Terminal queries are
+// left out, because an answer would reach the agent as if it had been typed. No I/O.
 import { createEscapeScanner } from "./escapes.ts";
 
 export interface Backlog {

@@ -49,7 +49,7 @@ export interface DurableOptions<TOOLS extends ToolSet> {
   readonly recover?: boolean;
   /** What to do with runs that another version of the agent began: continue (default), leave them, or refuse. */
   readonly onChange?: "continue" | "pin" | "refuse";
-  /** How long a request for approval can be answered; then it counts as denied. Default: for ever. */
+  /** How long a request for approval can be answered; then it counts as denied. Default: no limit. */
   readonly approvalMs?: number;
   /** How long a stopped run waits for an effect in progress, default 5000. */
   readonly graceMs?: number;

@@ -1,6 +1,6 @@
-// Follows a run: streams it from its beginning, whoever executes it and however often that process dies. A follower may not
+// Follows a run: streams it from its beginning, whichever process executes it, even if that process dies. A follower may not
 // act. As UI messages, a run is one message: its calls of the loop follow each other in one stream, which ends when the run
-// ends or asks a human something that nobody has answered yet.
+// ends or waits for an answer from a human.
 import {
   createUIMessageStream,
   createUIMessageStreamResponse,

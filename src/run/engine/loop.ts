@@ -18,7 +18,7 @@ export interface Loop {
 
 /** How a call is driven. */
 export interface LoopOptions {
-  /** How long a request for approval can be answered. Default: for ever. */
+  /** How long a request for approval can be answered. Default: no limit. */
   readonly approvalMs?: number | undefined;
   readonly detach?: RunParameters["detach"];
 }

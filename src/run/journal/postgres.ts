@@ -173,7 +173,7 @@ async function sendWrites(query: Query, writes: readonly JournalWrite[]): Promis
       heads.find(({ id }) => id === write.runId),
       write,
     );
-    // It became applicable in between: somebody else changed the head, so this write is not the owner's any more.
+    // It became applicable in between: somebody else changed the head, so this write is no longer the owner's.
     return verdict === "next" ? "stale" : verdict;
   });
 }

@@ -46,7 +46,7 @@ export async function listCurrent(given: MissionContext): Promise<CurrentListing
   }
 }
 
-/** A worktree elsewhere is there without its cell, too: then `empty` stands for the cell. */
+/** A worktree elsewhere exists even without its cell; then `empty` stands for the cell. */
 function withCell(context: MissionContext, empty: string): MissionContext {
   const worktree = outsideWorktree(context.tree);
   if (worktree === undefined || existsSync(context.cellRoot)) return context;

@@ -115,7 +115,7 @@ function readTranscript(
   }
 }
 
-/** The databases that an agent has in the cell, because a variable of its adapter says so. They are no copies. */
+/** The databases that an agent has in the cell, because a variable of its adapter says so. They are not copies. */
 function databasesInCell(adapter: Adapter, cell: Pick<StagedTree, "read">): StagedFile[] {
   const root = "/cell";
   const nowhere = { cwd: root, home: root, env: {} };

@@ -12,7 +12,7 @@ import { warnUnreadable } from "./point.ts";
 export const command = defineCommand({
   about:
     "Lists the versions of one file that the checkpoints have, oldest first: each with the first checkpoint that has it. A " +
-    "changed time alone is no new version.",
+    "changed time alone is not a new version.",
   positionals: [
     { name: "mission", summary: "id of the mission" },
     { name: "path", summary: "a file, relative to the cell" },
