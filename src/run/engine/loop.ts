@@ -144,7 +144,9 @@ async function inputOf(loop: Loop, session: Session, segment: Segment): Promise<
   const before = session.segments[segment.position - 1]!;
   const replay = replaySegment(session.run.log, session, before);
   const call = await replayParameters(loop, session, before, replay);
-  const work = loop.generate(replay, call);
+  // In the mode of the run: the SDK asks for ids in another order in the other one.
+  const { mode } = session.segments[0]!.input!;
+  const work = mode === "stream" ? streamed(await loop.stream(replay, call)) : loop.generate(replay, call);
   work.catch(() => {});
   const { responseMessages } = await Promise.race([work, replay.halted]);
   const { prompt, messages, abortSignal: _, experimental_steering: __, ...rest } = call;
@@ -154,6 +156,11 @@ async function inputOf(loop: Loop, session: Session, segment: Segment): Promise<
     ...rest,
     messages: [...asked, ...responseMessages, { role: "tool", content: answers } as unknown as ModelMessage],
   };
+}
+
+async function streamed(result: Settings): Promise<Settings> {
+  const [, responseMessages] = await Promise.all([result.consumeStream(), result.responseMessages]);
+  return { responseMessages };
 }
 
 /** Reads a stream to its end; returns the error that ended it, if any. */
