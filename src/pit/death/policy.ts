@@ -125,7 +125,7 @@ export function situationOf(
       end.turn === null &&
       end.exit_code !== null &&
       record.life?.how === "start" &&
-      record.life.foreground != null,
+      (record.life.foreground != null || record.terminal != null),
   };
 }
 

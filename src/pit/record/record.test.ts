@@ -98,6 +98,19 @@ describe("the next step", () => {
   });
 });
 
+test("an agent that ends before a conversation begins is started again only where nobody watches", () => {
+  const action = (change: Partial<MissionRecord>, turn: number | null = null) =>
+    decide(endLife({ ...started, ...change }, end(1, START, { turn }), DEFAULT_LIMITS.healthyMs), START)
+      .decision?.action;
+  const terminal = { columns: 80, rows: 24 };
+  const foreground = { pid: 1, startTime: "1", bootId: "b" };
+  expect(action({})).toBe("revive");
+  expect(action({ terminal })).toBe("ask");
+  expect(action({ life: { ...life(1, START), foreground } })).toBe("ask");
+  expect(action({ terminal }, 1)).toBe("revive");
+  expect(action({ terminal, life: life(1, START, "revival") })).toBe("revive");
+});
+
 test("a revival is counted when it begins", () => {
   const revived = beginLife(started, life(2, START + 5, "revival"));
   expect(revived).toMatchObject({ attempt: 1, revivals_ms: [START + 5] });
