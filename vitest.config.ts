@@ -10,7 +10,7 @@ export default defineConfig({
     ],
     // Test files share worker processes, which saves a tenth of the CPU time: none of them changes global state.
     isolate: false,
-    exclude: ["test/soak/**", "test/agents/real/**", "node_modules/**"],
+    exclude: ["test/soak/**", "test/agents/real/**", "test/browser/**", "node_modules/**"],
     globalSetup: ["test/global-setup.ts"],
     setupFiles: ["test/properties.ts"],
     reporters: ["default", new SkippedReporter()],
