@@ -13,9 +13,10 @@ import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { end } from "../pit/pit-world.ts";
+import { PROFILES } from "./fake/install.ts";
 import { type Book, createRevivalWorld, type RevivalWorld, recordedPid } from "./revival-world.ts";
 
-const AGENTS = readdirSync(new URL("fake/profiles", import.meta.url)).map((name) => name.replace(".ts", ""));
+const AGENTS = Object.keys(PROFILES);
 const ONCE = { 1: 1, 2: 1, 3: 1 };
 
 let world: RevivalWorld;
@@ -35,17 +36,32 @@ async function killAt(place: string, agent: string, mission: string, env: Record
   return { book, record };
 }
 
-describe.each(AGENTS)("%s", (agent) => {
+/** One that was killed in chapter 2 goes on there. One that cannot be resumed is told, and looks at what is there. */
+function expectNothingTwice(book: Book, agent: string) {
+  const { cannotResume } = PROFILES[agent]!;
+  expect(book.effects()).toEqual(ONCE);
+  if (cannotResume === undefined) {
+    expect(book.why()).toContain(`resumed the conversation of ${agent} at turn`);
+    expect(book.asked()).toEqual(["1", "2", "2", "3", "done"]);
+  } else {
+    expect(book.why()).toContain(`started over with a new conversation of ${agent}: ${cannotResume}`);
+    expect(book.lastPrompt()).toContain(`could not be continued: ${cannotResume}`);
+    expect(book.lastPrompt()).toMatch(/\n\nWrite the book$/);
+    expect(book.asked()).toEqual(["1", "2", "1", "2", "3", "done"]);
+  }
+}
+
+describe.concurrent.each(AGENTS)("%s", (agent) => {
   it("continues after a kill between an effect and its result, and repeats nothing", async () => {
-    const { book } = await killAt("2:effect", agent, `${agent}-effect`);
+    const { book, record } = await killAt("2:effect", agent, `${agent}-effect`);
+    expect(record.end?.open_calls).toMatchObject([{ command: expect.stringContaining("echo 2 >>") }]);
     const before = sessionOf(book);
     expect(before).not.toBeNull();
     await book.revive();
     expect(await book.finish()).toMatchObject({ end: { kind: "departure" }, decision: { action: "rest" } });
-    expect(book.effects()).toEqual(ONCE);
-    expect(sessionOf(book)).toBe(before);
-    expect(book.asked()).toEqual(["1", "2", "2", "3", "done"]);
-    expect(book.why()).toContain(`resumed the conversation of ${agent} at turn`);
+    expectNothingTwice(book, agent);
+    expect(sessionOf(book) === before).toBe(PROFILES[agent]!.cannotResume === undefined);
+    expect(book.lastPrompt()).toContain("was running when that life ended");
   });
 
   it("continues after its recorded process alone was killed while the model was thinking", async () => {
@@ -56,8 +72,7 @@ describe.each(AGENTS)("%s", (agent) => {
     expect(await book.ended()).toMatchObject({ end: { open_calls: [] } });
     await book.revive();
     expect((await book.finish()).end).toMatchObject({ kind: "departure" });
-    expect(book.effects()).toEqual(ONCE);
-    expect(book.asked()).toEqual(["1", "2", "2", "3", "done"]);
+    expectNothingTwice(book, agent);
   });
 
   it("has not finished when SIGTERM ended it, whatever its exit code is", async () => {

@@ -57,3 +57,15 @@ test("a call that has ended but is not in the transcript was lost", () => {
   expect(callsInFlight({ hooks, position })).toEqual([call]);
   expect(callsInFlight({ hooks, position: { ...finished, last: { ...call, id: "2" } } })).toEqual([]);
 });
+
+test("a call that has ended was not lost if the transcript shows the one after it", () => {
+  const next = { ...call, summary: "make", command: "make" };
+  const events: HookEvent[] = [
+    { kind: "tool-start", call },
+    { kind: "tool-end", call },
+    { kind: "tool-start", call: next },
+  ];
+  const hooks = summarizeHooks(events.map((event, at_ms) => ({ at_ms, epoch: 1, ...event })));
+  const last = { ...next, id: "2" };
+  expect(callsInFlight({ hooks, position: { ...finished, last, open: [last] } })).toEqual([next]);
+});

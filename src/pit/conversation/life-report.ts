@@ -104,6 +104,8 @@ export function callsInFlight({
     a.id === null || b.id === null ? a.summary === b.summary : a.id === b.id;
   const unanswered = (position?.open ?? []).filter((call) => !openCalls.some((other) => isSame(call, other)));
   const last = position?.last ?? null;
-  const isLost = endedCall !== null && endedCall.id === null && (last === null || !isSame(endedCall, last));
+  // A transcript that shows a later call has this one, too.
+  const isShown = last !== null && [endedCall, ...openCalls].some((call) => call && isSame(call, last));
+  const isLost = endedCall !== null && endedCall.id === null && !isShown;
   return [...openCalls, ...unanswered, ...(isLost ? [endedCall] : [])];
 }

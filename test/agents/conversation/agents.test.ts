@@ -12,11 +12,10 @@ import { readConversation } from "../../../src/snapshot/operations/read-conversa
 import { restoreCell } from "../../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../../src/snapshot/operations/undo.ts";
 import { HEADLESS } from "../fake/headless.ts";
+import { PROFILES } from "../fake/install.ts";
 import { type Book, createRevivalWorld, type RevivalWorld } from "../revival-world.ts";
 
-const AGENTS = readdirSync(new URL("../fake/profiles", import.meta.url)).map((name) =>
-  name.replace(".ts", ""),
-);
+const AGENTS = Object.keys(PROFILES);
 
 let world: RevivalWorld;
 beforeAll(() => {
@@ -39,25 +38,49 @@ async function writeBook(agent: string, mission: string): Promise<{ book: Book; 
   return { book, second: ref.id };
 }
 
-describe.each(AGENTS)("%s", (agent) => {
-  it("restored to step 2 and revived, continues with step 3; undo brings files and conversation back", async () => {
+describe.concurrent.each(AGENTS)("%s", (agent) => {
+  const { cannotResume, notCaptured } = PROFILES[agent]!;
+  const [itGoesBack, itStays] = notCaptured === undefined ? [it] : [undefined, it];
+
+  itGoesBack?.(
+    "restored to step 2 and revived, continues with step 3; undo brings files and conversation back",
+    async () => {
+      const { book, second } = await writeBook(agent, `${agent}-restored`);
+      const context = world.context.openMission(book.mission);
+      const whole = (await readConversation(context)).position;
+      const { conversation, flaws } = await restoreCell(context, { checkpoint: second });
+      expect(flaws).toEqual([]);
+      expect(chapters(book)).toBe(2);
+      expect((await readConversation(context)).position).toEqual(conversation);
+      await undoRestore(context);
+      expect(chapters(book)).toBe(4);
+      expect((await readConversation(context)).position).toEqual(whole);
+      await restoreCell(context, { checkpoint: second });
+      const before = book.asked().length;
+      await reviveMission(world.context, book.mission, {});
+      await book.finish();
+      expect(book.asked().slice(before)).toEqual([...(cannotResume ? ["1", "2"] : []), "3", "4", "done"]);
+      expect(book.lastPrompt()).toContain(cannotResume ?? `were restored to checkpoint ${second}`);
+      expect(chapters(book)).toBe(4);
+      expect(book.effects()).toEqual({ 1: 1, 2: 1, 3: 1, 4: 1 });
+    },
+  );
+
+  itStays?.("restored to step 2, is told that its conversation knows more than the files", async () => {
     const { book, second } = await writeBook(agent, `${agent}-restored`);
     const context = world.context.openMission(book.mission);
     const whole = (await readConversation(context)).position;
-    const { conversation, flaws } = await restoreCell(context, { checkpoint: second });
-    expect(flaws).toEqual([]);
-    expect(chapters(book)).toBe(2);
-    expect((await readConversation(context)).position).toEqual(conversation);
-    await undoRestore(context);
-    expect(chapters(book)).toBe(4);
-    expect((await readConversation(context)).position).toEqual(whole);
     await restoreCell(context, { checkpoint: second });
+    expect(chapters(book)).toBe(2);
+    expect((await readConversation(context)).position).toEqual(whole);
     const before = book.asked().length;
     await reviveMission(world.context, book.mission, {});
     await book.finish();
-    expect(book.asked().slice(before)).toEqual(["3", "4", "done"]);
-    expect(chapters(book)).toBe(4);
-    expect(book.effects()).toEqual({ 1: 1, 2: 1, 3: 1, 4: 1 });
+    expect(book.asked().slice(before)).toEqual(["done"]);
+    expect(book.lastPrompt()).toContain(
+      `The files were restored to checkpoint ${second}; what you did after it is not in the files.`,
+    );
+    expect(book.effects()).toEqual({ 1: 1, 2: 1 });
   });
 
   it("in a fork, continues the conversation in a session of its own, or starts without one", async () => {

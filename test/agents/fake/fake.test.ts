@@ -15,20 +15,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { findAdapter } from "../../../src/agents/adapters.ts";
-import { readerOf } from "../reader.ts";
+import { readPosition } from "../../../src/pit/conversation/life-report.ts";
 import { HEADLESS } from "./headless.ts";
-import { countEffects, installFakes, readRequests } from "./install.ts";
+import { countEffects, installFakes, PROFILES, readRequests } from "./install.ts";
+import type { Moment } from "./profile.ts";
 
 const ID = "0b0c1d2e-1111-4222-8333-444455556666";
 const PATIENCE = { timeout: 5 * 60_000, interval: 20 };
-const NAMES = readdirSync(new URL("profiles", import.meta.url)).map((name) => name.replace(".ts", ""));
 
 let root: string;
 let children: ChildProcess[];
 beforeEach(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), "fake-agents-")));
   children = [];
-  for (const name of ["home", "work", "traces"]) mkdirSync(join(root, name));
+  for (const name of ["home", "work", "traces", "state"]) mkdirSync(join(root, name));
 });
 afterEach(() => {
   for (const { pid } of children)
@@ -58,6 +58,7 @@ function start(
     env: {
       PATH: process.env.PATH,
       HOME: join(root, "home"),
+      ...findAdapter(name)!.env?.({ cwd: "", home: "", env: {} }, join(root, "state")),
       FAKE_DIRECTORY: join(root, "traces"),
       ...HEADLESS[name]!.key,
       ...env,
@@ -70,18 +71,25 @@ function start(
   return { child, end: once(child, "close").then(([code]) => ({ code, output })) };
 }
 
-describe.each(NAMES)("fake %s", (name) => {
+/** What hooks report of a whole life, by the moment that an agent may have no event for. */
+const REPORTED: readonly (readonly [string, Moment])[] = [
+  ["session", { kind: "session", resumed: false }],
+  ["tool-start", { kind: "before-tool", call: { id: "1", command: "x" } }],
+  ["tool-end", { kind: "after-tool", call: { id: "1", command: "x" }, text: "" }],
+  ["turn-end", { kind: "done", text: "" }],
+];
+
+describe.each(Object.keys(PROFILES))("fake %s", (name) => {
   const adapter = findAdapter(name)!;
-  const place = () => ({ cwd: join(root, "work"), home: join(root, "home"), env: {} });
+  const profile = PROFILES[name]!;
+  const place = () => {
+    const bare = { cwd: join(root, "work"), home: join(root, "home"), env: {} };
+    return { ...bare, env: adapter.env?.(bare, join(root, "state")) ?? {} };
+  };
   const args = HEADLESS[name]!.args("Write the book");
   const firstLife = () => adapter.start(args, adapter.sessionIds === "chosen" ? ID : null);
-  const session = () => adapter.findSessions(place(), 0, readerOf(root)).at(-1)!;
-  const position = () =>
-    adapter.transcript.position(
-      adapter
-        .sessionFiles(place(), session(), readerOf(root))
-        .map(({ path, name: file }) => ({ name: file, text: readFileSync(path, "utf8") })),
-    );
+  const session = () => readRequests(join(root, "traces")).at(-1)!.session;
+  const position = () => readPosition(adapter, place(), session())!;
 
   test("does each step once, and its adapter sees that it has finished", async () => {
     expect(await start(name, firstLife()).end).toMatchObject({ code: 0 });
@@ -98,16 +106,22 @@ describe.each(NAMES)("fake %s", (name) => {
     process.kill(-child.pid!, "SIGKILL");
     await end;
     const note = "You were killed. Whether the call that writes chapter-3.md took effect is unknown.";
-    const { code } = await start(name, adapter.resume(args, session(), note)!).end;
-    expect(code).toBe(0);
+    const resumed = adapter.resume(args, session(), note);
+    expect(resumed === null).toBe(profile.cannotResume !== undefined);
+    if (resumed === null) return;
+    expect(await start(name, resumed).end).toMatchObject({ code: 0 });
     expect(Object.values(countEffects(join(root, "work", "outbox.log")))).toEqual([1, 1, 1, 1, 1, 1]);
     const requests = readRequests(join(root, "traces"));
     expect(requests.map(({ next }) => next)).toEqual(["1", "2", "3", "3", "4", "5", "6", "done"]);
     expect(position().isFinished).toBe(true);
   });
 
-  test("without its transcript it says that the session is unknown", async () => {
-    const { code, output } = await start(name, adapter.resume(args, ID, "Go on.")!).end;
+  test("without its transcript it says that the session is unknown, or begins it", async () => {
+    if (profile.cannotResume !== undefined || profile.unknownSession === null) {
+      expect(adapter.unknownSession.exitCodes).toHaveLength(profile.unknownSession === null ? 0 : 1);
+      return;
+    }
+    const { code, output } = await start(name, adapter.resume(args, profile.newId?.() ?? ID, "Go on.")!).end;
     expect(adapter.unknownSession.exitCodes).toContain(code);
     const lines = output.split("\n");
     expect(
@@ -133,28 +147,29 @@ describe.each(NAMES)("fake %s", (name) => {
       files: [],
     };
     if (perRun.args.length + perRun.files.length === 0)
-      for (const { path, apply } of adapter.hooks.install(place(), command)) {
+      for (const { path, mode, apply } of adapter.hooks.install(place(), command)) {
         mkdirSync(join(path, ".."), { recursive: true });
-        writeFileSync(path, apply(null));
+        writeFileSync(path, apply(null), { mode: mode ?? 0o600 });
       }
-    writeFileSync(join(root, "hook.sh"), `{ cat; echo; } >> ${join(root, "seen")}\n`);
+    writeFileSync(join(root, "seen"), "");
+    writeFileSync(join(root, "hook.sh"), `{ printf '%s\\t' "$1"; cat; echo; } >> ${join(root, "seen")}\n`);
     for (const { name: file, text } of perRun.files) {
       mkdirSync(join(root, "hooks", file, ".."), { recursive: true });
       writeFileSync(join(root, "hooks", file), text);
     }
     await start(name, [...perRun.args, ...firstLife()], { ...perRun.env, FAKE_STEPS: "1" }).end;
-    const seen = readFileSync(join(root, "seen"), "utf8")
-      .trim()
+    const kinds = readFileSync(join(root, "seen"), "utf8")
       .split("\n")
-      .map((line) => JSON.parse(line));
-    const kinds = seen
-      .flatMap((input) => adapter.hooks.parse(input.hook_event_name, input))
+      .filter((line) => line !== "")
+      .flatMap((line) => {
+        const [event, input] = [line.slice(0, line.indexOf("\t")), line.slice(line.indexOf("\t") + 1)];
+        const parsed = JSON.parse(input);
+        return adapter.hooks.parse(event || (parsed.hook_event_name ?? ""), parsed);
+      })
       .map(({ kind }) => kind);
-    expect(kinds.filter((kind) => kind !== "session-end" && kind !== "prompt")).toEqual([
-      "session",
-      "tool-start",
-      "tool-end",
-      "turn-end",
-    ]);
+    const here = { id: ID, path: "", cwd: "" };
+    expect(kinds.filter((kind) => kind !== "session-end" && kind !== "prompt")).toEqual(
+      REPORTED.filter(([, moment]) => profile.events(moment, here).length > 0).map(([kind]) => kind),
+    );
   });
 });

@@ -1,8 +1,9 @@
 // Puts fake agents on a PATH for a test, and reads the traces that they leave.
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { findAdapter } from "../../../src/agents/adapters.ts";
 import { shellWord } from "../../../src/platform/shell-word.ts";
+import type { Profile } from "./profile.ts";
 
 const MAIN = new URL("main.ts", import.meta.url).pathname;
 
@@ -11,6 +12,8 @@ export function installFakes(directory: string, ...names: readonly string[]): st
   mkdirSync(directory, { recursive: true });
   for (const name of names) {
     const path = join(directory, name);
+    // It may be running.
+    if (existsSync(path)) continue;
     const words = [process.execPath, "--disable-warning=ExperimentalWarning", MAIN, name];
     writeFileSync(path, `#!/bin/sh\nexec ${words.map(shellWord).join(" ")} "$@"\n`);
     chmodSync(path, 0o755);
@@ -24,11 +27,23 @@ export function installHooks(name: string, home: string, program: readonly strin
   const command = [...program, "hook", name, "--installed"];
   const perRun = hooks.perRun?.(command, join(home, "hooks"), {});
   if (perRun !== undefined && perRun.args.length + perRun.files.length > 0) return;
-  for (const { path, apply } of hooks.install({ cwd: home, home, env: {} }, command)) {
+  for (const { path, mode, apply } of hooks.install({ cwd: home, home, env: {} }, command)) {
     mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, apply(existsSync(path) ? readFileSync(path, "utf8") : null));
+    const before = existsSync(path) ? readFileSync(path, "utf8") : null;
+    const after = apply(before);
+    if (after !== before) writeFileSync(path, after, { mode: mode ?? 0o600 });
   }
 }
+
+/** What is different about each fake agent, by its name. */
+export const PROFILES: Readonly<Record<string, Profile>> = Object.fromEntries(
+  await Promise.all(
+    readdirSync(new URL("profiles", import.meta.url)).map(async (file) => {
+      const { profile } = (await import(`./profiles/${file}`)) as { profile: Profile };
+      return [profile.name, profile] as const;
+    }),
+  ),
+);
 
 export interface FakeRequest {
   readonly epoch: string | null;

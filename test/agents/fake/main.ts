@@ -22,12 +22,14 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import type { JsonObject } from "../../../src/platform/json-file.ts";
-import type { Call, Message, Moment, Place, Profile, Refusal } from "./profile.ts";
+import { LINES } from "./lines.ts";
+import type { Call, Hooks, Message, Moment, Place, Profile, Refusal } from "./profile.ts";
 
 const [name = "", ...args] = process.argv.slice(2);
 const profile = ((await import(`./profiles/${name}.ts`)) as { profile: Profile }).profile;
 const { env } = process;
 const place: Place = { cwd: realpathSync(process.cwd()), home: env.HOME ?? "/", env };
+const store = profile.store ?? LINES;
 const control = env.FAKE_DIRECTORY ?? join(place.home, ".fake");
 const steps = Number(env.FAKE_STEPS ?? "6");
 
@@ -45,13 +47,14 @@ async function live(): Promise<void> {
   mkdirSync(control, { recursive: true });
   const request = profile.parse(args);
   if (!env[profile.noKey.variable]) refuse(profile.noKey);
-  const found = request.resume === undefined ? undefined : profile.findFile(place, request.resume);
+  const wanted = request.resume ?? (request.continues ? request.id : undefined);
+  const found = wanted === undefined ? undefined : profile.findFile(place, wanted);
   if (request.resume !== undefined && request.resume !== "newest" && found === undefined)
-    refuse(profile.unknownSession(request.resume));
-  const id = found?.id ?? request.id ?? randomUUID();
+    refuse(profile.unknownSession!(request.resume));
+  const id = found?.id ?? request.id ?? profile.newId?.() ?? randomUUID();
   const path = found?.path ?? profile.newFile(place, id, Date.now());
   mkdirSync(dirname(path), { recursive: true });
-  const session = new Session(id, path);
+  const session = new Session(id, path, await profile.hooks(args, place));
   if (profile.announce !== undefined) process.stderr.write(`${profile.announce(id)}\n`);
   process.on("SIGTERM", () => {
     session.emit({ kind: "session-end", reason: "other" });
@@ -66,26 +69,33 @@ async function live(): Promise<void> {
 class Session {
   readonly id: string;
   readonly path: string;
-  readonly hooks = profile.hooks(args, place);
+  readonly hooks: Hooks;
   messages: Message[] = [];
 
-  constructor(id: string, path: string) {
+  constructor(id: string, path: string, hooks: Hooks) {
     this.id = id;
     this.path = path;
+    this.hooks = hooks;
   }
 
   /** Reads what is there, and closes calls that were cut off. */
   open(resumed: boolean): void {
-    if (resumed) this.messages = [...profile.read(readLines(this.path))];
-    this.append(profile.header(place, this.id));
+    if (resumed) this.messages = [...profile.read(store.read(this.path, this.id))];
+    this.append(profile.header(place, this.id, resumed));
     const answered = new Set(this.messages.map((each) => (each.role === "tool" ? each.id : "")));
     for (const message of [...this.messages]) {
       if (message.role !== "assistant" || message.call === undefined || answered.has(message.call.id))
         continue;
       if (profile.placeholder === null) this.messages = this.messages.filter((each) => each !== message);
-      else this.say({ role: "tool", id: message.call.id, text: profile.placeholder, isError: true });
+      else this.close(message.call.id, profile.placeholder);
     }
     this.emit({ kind: "session", resumed });
+  }
+
+  close(id: string, text: string): void {
+    const message: Message = { role: "tool", id, text, isError: true };
+    if (profile.inventsPlaceholder) this.messages.push(message);
+    else this.say(message);
   }
 
   say(message: Message): void {
@@ -94,14 +104,19 @@ class Session {
   }
 
   append(lines: readonly JsonObject[]): void {
-    appendFileSync(this.path, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { mode: 0o600 });
+    store.append(this.path, this.id, lines);
   }
 
   /** Context that a hook of SessionStart prints reaches the model. */
   emit(moment: Moment): void {
     const session = { id: this.id, path: this.path, cwd: place.cwd };
     for (const { event, tool, input } of profile.events(moment, session))
-      for (const { matcher, command } of this.hooks[event] ?? []) {
+      for (const hook of this.hooks[event] ?? []) {
+        if ("run" in hook) {
+          hook.run(input, session);
+          continue;
+        }
+        const { matcher, command } = hook;
         if (tool !== undefined && matcher !== undefined && matcher !== "*" && !new RegExp(matcher).test(tool))
           continue;
         const { stdout } = spawnSync("/bin/sh", ["-c", command], {
@@ -167,7 +182,9 @@ class Session {
     return this.messages.some((each, index) => {
       if (each.role === "assistant")
         return each.call !== undefined && bad.has(each.call.id) && chapterOf(each.call) === step;
-      if (each.role !== "user" || index === 0) return false;
+      if (each.role !== "user") return false;
+      // It does as it is told, for every chapter.
+      if (index === 0) return each.text.includes("look at the files before you do anything again");
       return (
         new RegExp(`chapter-${step}\\b`).test(each.text) &&
         /unknown|interrupted|cut off|killed|under way/i.test(each.text)
@@ -205,18 +222,6 @@ class Session {
 
 function chapterOf({ command }: Call): number {
   return Number(/chapter-(\d+)/.exec(command)?.[1] ?? 0);
-}
-
-function readLines(path: string): JsonObject[] {
-  return readFileSync(path, "utf8")
-    .split("\n")
-    .flatMap((line) => {
-      try {
-        return [JSON.parse(line) as JsonObject];
-      } catch {
-        return [];
-      }
-    });
 }
 
 function refuse({ text, stream, code }: Refusal): never {

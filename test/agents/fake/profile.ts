@@ -25,6 +25,8 @@ export interface Request {
   readonly resume?: string | undefined;
   /** A new session with this id. */
   readonly id?: string | undefined;
+  /** If there is a session with this id already, it goes on. */
+  readonly continues?: boolean;
 }
 
 export interface Refusal {
@@ -33,9 +35,21 @@ export interface Refusal {
   readonly code: number;
 }
 
-export interface Hook {
-  readonly matcher?: string;
-  readonly command: string;
+/** A command that gets the event on stdin, or code in the agent's own process. */
+export type Hook =
+  | { readonly matcher?: string; readonly command: string }
+  | { readonly run: (input: JsonObject, session: SessionPlace) => void };
+
+export interface SessionPlace {
+  readonly id: string;
+  readonly path: string;
+  readonly cwd: string;
+}
+
+/** How the lines of a session are kept. */
+export interface Store {
+  readonly append: (path: string, id: string, lines: readonly JsonObject[]) => void;
+  readonly read: (path: string, id: string) => readonly JsonObject[];
 }
 
 export type Moment =
@@ -47,6 +61,8 @@ export type Moment =
   | { readonly kind: "failure"; readonly status: number; readonly text: string }
   | { readonly kind: "session-end"; readonly reason: string };
 
+export type Hooks = Readonly<Record<string, readonly Hook[]>>;
+
 export interface Profile {
   readonly name: string;
   /** The recorded process only starts the real one. `ignores`: it does not react to SIGTERM. */
@@ -54,6 +70,12 @@ export interface Profile {
   /** The variable that avoids the wrapper. */
   readonly noWrapper?: string;
   readonly codeOnSigterm: number;
+  /** Why it starts over after a death instead of resuming its session. */
+  readonly cannotResume?: string;
+  /** Why its conversation is not part of a checkpoint. */
+  readonly notCaptured?: string;
+  /** The id of a new session; default a UUID. */
+  readonly newId?: () => string;
   readonly parse: (args: readonly string[]) => Request;
   /** A new session's file. Relative paths are not allowed. */
   readonly newFile: (place: Place, id: string, atMs: number) => string;
@@ -63,7 +85,9 @@ export interface Profile {
     id: string | "newest",
   ) => { readonly path: string; readonly id: string } | undefined;
   /** Lines at the start of a new session's file, or appended by a resume. */
-  readonly header: (place: Place, id: string) => readonly JsonObject[];
+  readonly header: (place: Place, id: string, resumed: boolean) => readonly JsonObject[];
+  /** Default: a file with one JSON document per line. */
+  readonly store?: Store;
   /** Whether a call is in the transcript before it runs. */
   readonly writesCallFirst: boolean;
   /** What is in the transcript before a call that is not written first. */
@@ -72,18 +96,21 @@ export interface Profile {
   readonly read: (lines: readonly JsonObject[]) => readonly Message[];
   /** What takes the place of a cut-off call's result on resume; null: the call is forgotten. */
   readonly placeholder: string | null;
+  /** The placeholder is made up for each request, and never written. */
+  readonly inventsPlaceholder?: true;
   readonly announce?: (id: string) => string;
-  readonly unknownSession: (id: string) => Refusal;
+  /** Null when it begins a session with the id that it does not know. */
+  readonly unknownSession: ((id: string) => Refusal) | null;
   readonly errors: Readonly<Record<number, Refusal>>;
   readonly noKey: Refusal & { readonly variable: string };
   /** The lines that an API error leaves in the transcript. */
   readonly errorLines?: (refusal: Refusal, place: Place, id: string) => readonly JsonObject[];
   /** Hooks by event, from the arguments and the files of the user. */
-  readonly hooks: (args: readonly string[], place: Place) => Readonly<Record<string, readonly Hook[]>>;
+  readonly hooks: (args: readonly string[], place: Place) => Hooks | Promise<Hooks>;
   /** The events of a moment, with what their hooks get on stdin. */
   readonly events: (
     moment: Moment,
-    session: { readonly id: string; readonly path: string; readonly cwd: string },
+    session: SessionPlace,
   ) => readonly {
     readonly event: string;
     readonly tool?: string;
