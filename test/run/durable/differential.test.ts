@@ -2,7 +2,7 @@
 // is killed at every write and resumed by another process. The list of features comes from the SDK's own types.
 import { readFileSync } from "node:fs";
 import type { ToolLoopAgent } from "ai";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { durable } from "../../../src/run/engine/durable-agent.ts";
 import type { Journal } from "../../../src/run/journal/journal.ts";
 import { createMemoryJournal } from "../../../src/run/journal/memory.ts";
@@ -13,12 +13,12 @@ import { processesOf } from "./processes.ts";
 
 /** streamText prints the error of a failed stream, which one of the cases expects. */
 const print = console.error;
-beforeAll(() => {
+beforeEach(() => {
   vi.spyOn(console, "error").mockImplementation((...words) => {
     if (!(words[0] instanceof Error && words[0].message === "busy")) print(...words);
   });
 });
-afterAll(() => vi.restoreAllMocks());
+afterEach(() => vi.restoreAllMocks());
 
 // biome-ignore lint/suspicious/noExplicitAny: results of agents with different tools.
 type Any = any;
