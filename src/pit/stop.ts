@@ -24,6 +24,7 @@ import {
 import { isRecordDamaged, readRecord, setAsideDamagedRecord } from "./record/store.ts";
 import { keeperEpoch } from "./start/keeper-arguments.ts";
 import { wakePit } from "./supervise/wake-file.ts";
+import { endWatched } from "./watched.ts";
 
 /** How to stop an agent. */
 export interface StopOptions {
@@ -93,6 +94,7 @@ export async function endAgent<T>(
     crashPoint("pit.stop.saved");
     const graceMs = (options.graceSeconds ?? context.settings(latched).graceSeconds) * 1000;
     killed = await killAgent(context, latched, graceMs);
+    await endWatched(machine, latched.life?.command ?? []);
   }
   crashPoint("pit.stop.ended");
   using lock = await context.lockMission(mission, purpose);

@@ -1,6 +1,7 @@
 // Agents that Lazarus did not start: a process or a systemd unit. The life of such a mission is a waiter, which exits when
 // the watched process or unit ends, so its end is handled like that of any agent. A signal to the waiter is
 // passed on. Whether a process finished is known only from its hooks; a unit has a result.
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { readHookLines, summarizeHooks } from "../agents/hook-lines.ts";
 import type { Clock } from "../platform/clock.ts";
@@ -35,6 +36,24 @@ export async function waitForProcess(
     exitCode: isFinished ? 0 : 1,
     reason: `process ${identity.pid} has ended${isFinished ? " after its last turn" : ""}`,
   };
+}
+
+/**
+ * Ends what a waiter with this command line waits for. The waiter passes signals on, but one that comes while it starts
+ * kills it first. Does nothing for other agents, or when it has ended.
+ */
+export async function endWatched(machine: Machine, command: readonly string[]): Promise<void> {
+  const at = command.indexOf("watch-wait");
+  if (at < 0) return;
+  const value = (name: string) =>
+    command
+      .slice(at)
+      .find((word) => word.startsWith(`--${name}=`))
+      ?.slice(name.length + 3);
+  const [pid, startTime, unit] = [value("pid"), value("started"), value("unit")];
+  if (unit !== undefined) spawnSync("systemctl", ["stop", "--", unit], { stdio: "ignore" });
+  if (pid === undefined || startTime === undefined) return;
+  await endProcess(machine, { pid: Number(pid), startTime, bootId: machine.processes.bootId() });
 }
 
 async function endProcess({ clock, processes }: Machine, identity: ProcessIdentity): Promise<void> {

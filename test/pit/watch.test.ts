@@ -57,6 +57,15 @@ describe("a process", () => {
     expect(await ended).toBe("SIGTERM");
   });
 
+  it("is ended by stop, also when its waiter was killed before it could pass a signal on", async () => {
+    watch();
+    const ended = new Promise((resolve) => agent.once("exit", (_, signal) => resolve(signal)));
+    // Suspended, as while it starts: SIGTERM stays pending, and stop has to kill it.
+    process.kill(world.life("m1").agent.pid, "SIGSTOP");
+    expect(world.run(["stop", "m1", "--grace", "0"])).toMatchObject({ exit: 0 });
+    expect(await ended).toBe("SIGTERM");
+  });
+
   it("must exist, and one of the options is needed", () => {
     expect(world.run(["watch", "m1", "--pid=999999999"])).toMatchObject({ exit: 6 });
     expect(world.run(["watch", "m1"])).toMatchObject({ exit: 2 });
