@@ -180,6 +180,12 @@ function declareNews(test: Test): void {
     equal(await other.write(journalWrite("r", 1, [entryRow(1, "response")])), "written");
     await changed;
     await journal.changed("r", 0, signal);
+    // Whichever comes first: a write at the same time is never missed.
+    for (let seq = 2; seq <= 20; seq += 1) {
+      const write = () => other.write(journalWrite("r", seq, [entryRow(seq, "response")]));
+      const news = () => journal.changed("r", seq - 1, signal);
+      await Promise.all(seq % 2 === 0 ? [write(), news()] : [news(), write()]);
+    }
     const signalled = journal.signalled("r", signal);
     equal(await other.send("r", { id: "m", name: "go", body: "1", sentMs: 5 }), "accepted");
     await signalled;

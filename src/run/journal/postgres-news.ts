@@ -10,13 +10,15 @@ export interface News extends AsyncDisposable {
   readonly channel: string;
   /** This process has changed the run. */
   changed(runId: string): void;
-  onChange(runId: string, signal: AbortSignal): Promise<void>;
+  /** Resolves when the run has writes after `afterSeq`, also earlier ones, or when its parts have changed. */
+  onChange(runId: string, afterSeq: number, signal: AbortSignal): Promise<void>;
   onSignal(runId: string, signal: AbortSignal): Promise<void>;
 }
 
 /** What differs when a run has changed. */
 export interface RunVersion {
   readonly id: string;
+  readonly seq: number;
 }
 
 const POLL_MS = 50;
@@ -30,9 +32,15 @@ export function createNews(
   const changes = createWaiting();
   const signals = createWaiting();
   const disposed = new AbortController();
+  /** The last write that those who wait for a run know of. */
+  const known = new Map<string, number>();
   let polling: Promise<void> | undefined;
   let listening: Promise<void> | undefined;
 
+  const wake = (runId: string) => {
+    known.delete(runId);
+    changes.wake(runId);
+  };
   const poll = async () => {
     const seen = new Map<string, string>();
     while (changes.runIds.length > 0 && !disposed.signal.aborted) {
@@ -42,7 +50,8 @@ export function createNews(
         const version = JSON.stringify(row);
         const before = seen.get(row.id);
         seen.set(row.id, version);
-        if (before !== undefined && before !== version) changes.wake(row.id);
+        const hasWrites = row.seq > (known.get(row.id) ?? row.seq);
+        if (hasWrites || (before !== undefined && before !== version)) wake(row.id);
       }
       await clock.sleep(POLL_MS, disposed.signal);
     }
@@ -60,8 +69,9 @@ export function createNews(
   const until = (signal: AbortSignal) => AbortSignal.any([signal, disposed.signal]);
   return {
     channel,
-    changed: changes.wake,
-    async onChange(runId, signal) {
+    changed: wake,
+    async onChange(runId, afterSeq, signal) {
+      known.set(runId, Math.min(afterSeq, known.get(runId) ?? afterSeq));
       const done = changes.wait(runId, until(signal));
       polling ??= poll();
       await done;

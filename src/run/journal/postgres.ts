@@ -112,7 +112,7 @@ export async function openPostgresJournal(
     },
     changed: async (runId, afterSeq, signal) => {
       const head = (await query<KeyedHead>("readHead", runId)).rows[0];
-      if (head !== undefined && head.seq <= afterSeq) await news.onChange(runId, signal);
+      if (head !== undefined && head.seq <= afterSeq) await news.onChange(runId, afterSeq, signal);
     },
     signalled: (runId, signal) => news.onSignal(runId, signal),
     settle: ({ runId, seenEpoch, entry, nowMs }) =>

@@ -93,8 +93,12 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
       write(runId, () => putParts(sql, { runId, epoch, step, from, parts }), "lazy"),
     readParts: (runId, step, from) => read(() => readParts(sql, runId, step, from)),
     changed: async (runId, afterSeq, abort) => {
+      const known = new AbortController();
+      // Before the head is read: a write between the two must not be missed.
+      const changed = news.onChange(runId, AbortSignal.any([abort, known.signal]));
       const head = await read(() => findHead(sql, runId));
-      if (head !== undefined && head.seq <= afterSeq) await news.onChange(runId, abort);
+      if (head === undefined || head.seq > afterSeq) known.abort();
+      await changed;
     },
     signalled: (runId, abort) => news.onSignal(runId, abort),
     settle: (settlement) => write(settlement.runId, () => settle(sql, settlement)),
