@@ -153,6 +153,9 @@ function dyingAfter(journal: Journal, writes: number): { journal: Journal; died:
       resolve();
       return new Promise<never>(() => {});
     },
+    // Otherwise it would learn later, during another test, that it has lost its run.
+    renewLease: (...lease: Parameters<Journal["renewLease"]>) =>
+      left >= 0 ? journal.renewLease(...lease) : new Promise<never>(() => {}),
   };
   return { journal: mortal as Journal, died };
 }
