@@ -1,5 +1,5 @@
 // The recent output of a terminal, for viewers that attach later: bounded, and safe to print again. Terminal queries are
-// left out, because an answer would reach the agent as if it had been typed. No I/O.
+// left out: the reply of the viewer's terminal would reach the agent as input. No I/O.
 import { createEscapeScanner } from "./escapes.ts";
 
 export interface Backlog {

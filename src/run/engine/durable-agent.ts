@@ -143,7 +143,7 @@ export class DurableAgent<
     return (await stream(this.#loop, session, call, { ...this.#options, detach })) as never;
   }
 
-  /** Streams a run from its beginning, whoever executes it: for reconnects and for other processes. It may not act. */
+  /** Streams a run from its beginning without executing it: for reconnects and for other processes. */
   async follow(runId: string): Promise<StreamTextResult<TOOLS, RUNTIME_CONTEXT, OUTPUT> & StreamReference> {
     await requireHead(this.#log, runId);
     return (await follow(this.#loop, this.#log, runId, this.#kind)) as never;

@@ -1,5 +1,5 @@
 // `durableCall(store, { runId }, { model, tools, … })`: generateText and streamText as a durable run. The settings are code and
-// are passed again by whoever continues the run; only its input, responses and effects are stored.
+// have to be passed again to continue the run; only its input, responses and effects are stored.
 import {
   type GenerateTextResult,
   generateText,

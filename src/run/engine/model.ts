@@ -75,7 +75,7 @@ export function durableModel(
   });
 }
 
-/** Stands in for the model of a recorded step that the agent no longer has. */
+/** A placeholder for the model of a recorded step, when the agent no longer has that model. */
 export function recordedModel(
   run: LiveRun,
   { provider, modelId }: { provider: string; modelId: string },

@@ -134,7 +134,7 @@ export interface WaitRow {
   readonly dueMs: number | null;
   /** Of the input that an approval is for. */
   readonly digest: string | null;
-  /** Set by whoever answers. */
+  /** Null until the wait is answered. */
   readonly answer: string | null;
 }
 
@@ -280,7 +280,7 @@ export interface Journal extends AsyncDisposable {
   releaseLease(runId: string, epoch: number): Promise<boolean>;
   readWaits(runId: string): Promise<WaitRow[]>;
   /**
-   * Answers an open wait, from any process, whoever owns the run. A `waiting` run becomes due at once (`wakeMs` = `nowMs`).
+   * Answers an open wait; any process may, not only the owner of the run. A `waiting` run becomes due at once (`wakeMs` = `nowMs`).
    * `expired`: its time was over.
    */
   answer(

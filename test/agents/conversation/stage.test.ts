@@ -66,7 +66,7 @@ describe("the copy of a conversation", () => {
       "rewritten in place",
       () => fs.writeFileSync(world.transcript(), stepLines(7, "/elsewhere") + stepLines(8, "/elsewhere")),
     ],
-  ])("is made anew after the file was %s", async (_, change) => {
+  ])("is copied again in full after the file was %s", async (_, change) => {
     world.work(1);
     await world.checkpoint();
     change();

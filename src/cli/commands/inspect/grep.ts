@@ -26,7 +26,7 @@ export const command = defineCommand({
   },
   examples: [
     ["lazarus grep tidy-inbox 'function login'", "in every version of every file"],
-    ["lazarus grep tidy-inbox:yesterday TODO --path worktree/src", "in one checkpoint, below one directory"],
+    ["lazarus grep tidy-inbox:yesterday retry --path worktree/src", "in one checkpoint, below one directory"],
   ],
   exits: ["missing", "damaged", "machine"],
   run(context, { args, options }) {
