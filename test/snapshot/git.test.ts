@@ -272,6 +272,37 @@ describe("the commit of a checkpoint", () => {
     }
   });
 
+  it("adds no commit at a live point, and all changes at the next checkpoint", async () => {
+    using lab = createRepository();
+    await lab.checkpoint();
+    const refs = lab.git("for-each-ref", "refs/lazarus");
+    lab.write("new", "x");
+    const live = await lab.checkpoint({ reason: "live", git: "deferred", onlyIfChanged: true });
+    expect([live.outcome, live.flaws]).toEqual(["captured", []]);
+    expect(live.checkpoint.metadata.git).toMatchObject({
+      status: "deferred",
+      head: lab.git("rev-parse", "HEAD"),
+      branch: "main",
+      commit: null,
+      ref: null,
+    });
+    expect(lab.git("for-each-ref", "refs/lazarus")).toBe(refs);
+    const wanted = lab.wantedTree();
+    const next = await lab.checkpoint();
+    expect(next.checkpoint.metadata.git.status).toBe("committed");
+    expect(lab.git("rev-parse", `${next.checkpoint.metadata.git.commit}^{tree}`)).toBe(wanted);
+  });
+
+  it("takes no live point when nothing changed since a checkpoint with a commit", async () => {
+    using lab = createRepository();
+    const { ref } = await lab.checkpoint();
+    const live = await lab.checkpoint({ reason: "live", git: "deferred", onlyIfChanged: true });
+    expect([live.outcome, live.ref.id]).toEqual(["unchanged", ref.id]);
+    lab.git("commit", "-q", "--allow-empty", "-m", "second");
+    const later = await lab.checkpoint({ reason: "live", git: "deferred", onlyIfChanged: true });
+    expect(later.outcome).toBe("captured");
+  });
+
   it("ignores a lock of the user's index", async () => {
     using lab = createRepository();
     const lock = join(lab.worktree, ".git/index.lock");

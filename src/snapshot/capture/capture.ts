@@ -41,8 +41,11 @@ export interface CaptureOptions {
   readonly agent?: string | null;
   /** Set on the safety checkpoint of a restore. */
   readonly beforeRestoreOf?: string | null;
-  /** False for an untrusted repository: its configuration may name programs that git would run. */
-  readonly git?: boolean;
+  /**
+   * False for an untrusted repository: its configuration may name programs that git would run. deferred: no commit, because
+   * live points are frequent and most are soon removed.
+   */
+  readonly git?: boolean | "deferred";
   /** A worktree elsewhere that does not exist counts as empty: only for the safety checkpoint of its restore. */
   readonly mayBeMissing?: boolean;
   /** Return the newest checkpoint instead of adding one that equals it. */
@@ -124,9 +127,7 @@ async function collect(
   const before = head?.metadata.flaws ?? [];
   const { scan, copies } = await scanWithCopies(context, cache, { usesGit, before });
   pool.prepare(totalBytesOf(scan.walk.found.filter(({ unchanged }) => !unchanged)));
-  const git = usesGit
-    ? await commitCell(context, { ...identity, headId: head?.ref.id ?? null }, scan)
-    : GIT_NOT_USED;
+  const git = await gitPosition(context, options, { ...identity, headId: head?.ref.id ?? null }, scan);
   const rounds = await captureRounds(context, scan, { checkpointId: identity.id, pool });
   const flaws = [
     ...rounds.flaws,
@@ -136,6 +137,16 @@ async function collect(
     ...degraded("worktree", git.status === "degraded" ? (git.note ?? "git failed") : undefined),
   ];
   return { ...rounds, git, flaws };
+}
+
+async function gitPosition(
+  context: MissionContext,
+  { git }: CaptureOptions,
+  identity: Identity & { readonly headId: string | null },
+  scan: Scan,
+): Promise<GitPosition> {
+  if (git === false) return GIT_NOT_USED;
+  return await commitCell(context, { ...identity, isDeferred: git === "deferred" }, scan);
 }
 
 /** Walks the cell, with copies of what its git repositories have elsewhere. */
@@ -222,9 +233,15 @@ function isSamePosition(
   { git, flaws, effects }: Pick<Collected, "git" | "flaws" | "effects">,
 ): boolean {
   if ((metadata.effects?.position ?? 0) !== effects.position) return false;
-  const { status: _, ...now } = git;
-  const { status: __, ...then } = metadata.git;
-  return JSON.stringify(now) === JSON.stringify(then) && sorted(flaws) === sorted(metadata.flaws);
+  return isSameCommit(git, metadata.git) && sorted(flaws) === sorted(metadata.flaws);
+}
+
+/** A live point has no commit, which is no difference. */
+function isSameCommit(now: GitPosition, then: GitPosition): boolean {
+  if (now.status === "deferred") return now.head === then.head && now.branch === then.branch;
+  const { status: _, ...ours } = now;
+  const { status: __, ...theirs } = then;
+  return JSON.stringify(ours) === JSON.stringify(theirs);
 }
 
 /** Independent of order: a first checkpoint finds flaws in walk order, a later one in path order. */

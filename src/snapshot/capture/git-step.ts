@@ -24,6 +24,10 @@ export const GIT_NOT_USED: GitPosition = {
   note: "git was not used: the repository came from elsewhere",
 };
 
+/** Nothing of ours is written to a repository in place (ADR 16). */
+const IN_PLACE = { status: "none", note: "the repository is in place: no commit is added to it" } as const;
+const DEFERRED = { status: "deferred", note: "a live point adds no commit" } as const;
+
 /** Files that git opens itself: ignore rules, and everything in a nested repository. */
 const READ_BY_GIT = /\/\.git/;
 
@@ -33,9 +37,17 @@ export function gitDirectoryInCell(context: MissionContext): string | undefined 
   return ownGitDirectory(diskPath(context.tree, WORKTREE)) === undefined ? undefined : `${WORKTREE}/.git`;
 }
 
+export interface CommitOptions {
+  readonly id: string;
+  readonly createdAtMs: number;
+  readonly headId: string | null;
+  /** Only read where the repository stands. */
+  readonly isDeferred: boolean;
+}
+
 export async function commitCell(
   context: MissionContext,
-  identity: { readonly id: string; readonly createdAtMs: number; readonly headId: string | null },
+  identity: CommitOptions,
   { walk, cache }: Scan,
 ): Promise<GitPosition> {
   if (linkedDirectories(walk, cache, [WORKTREE]).length > 0)
@@ -46,7 +58,9 @@ export async function commitCell(
   if (fifo !== undefined)
     return { ...GIT_NOT_USED, status: "degraded", note: `git would block forever on the FIFO ${fifo.path}` };
   if (outsideWorktree(context.tree) !== undefined)
-    return readGitPosition(diskPath(context.tree, WORKTREE), context.environment);
+    return readGitPosition(diskPath(context.tree, WORKTREE), context.environment, IN_PLACE);
+  if (identity.isDeferred)
+    return readGitPosition(diskPath(context.tree, WORKTREE), context.environment, DEFERRED);
   const isCommitted = ({ path, type }: Found) => type !== "directory" && type !== "fifo" && isVisible(path);
   const present = walk.found.filter((found) => !found.unchanged && isCommitted(found));
   const gone = cache === undefined ? [] : goneFromRows(cache, walk.gone).map(({ path }) => path);

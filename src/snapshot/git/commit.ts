@@ -100,10 +100,11 @@ export async function commitWorktree(request: GitRequest): Promise<GitPosition> 
   }
 }
 
-/** Branch and commit of a repository in place, which gets no commit: nothing of ours is written to it (ADR 16). */
+/** Branch and commit of a repository that gets no commit, and `why`. */
 export async function readGitPosition(
   worktree: string,
   environment: GitOptions["environment"],
+  why: Pick<GitPosition, "status" | "note">,
 ): Promise<GitPosition> {
   const position = { status: "none", ...NO_POSITION } as const;
   if (statOfGit(worktree) === undefined) return { ...position, note: NOT_A_REPOSITORY };
@@ -112,12 +113,7 @@ export async function readGitPosition(
     undefined,
   );
   if ("failure" in found) return { ...position, note: found.failure.replaceAll("\n", "; ") };
-  return {
-    ...position,
-    head: found.head,
-    branch: found.branch,
-    note: "the repository is in place: no commit is added to it",
-  };
+  return { ...position, ...why, head: found.head, branch: found.branch };
 }
 
 /** Git reports on several lines; here it becomes part of a sentence. */

@@ -59,6 +59,7 @@ export const REASONS = [
   "departure",
   "crash",
   "scheduled",
+  "live",
   "pre-restore",
   "shutdown",
   "stop",
@@ -71,7 +72,8 @@ export type Reason = (typeof REASONS)[number];
 
 /** The git state of a worktree in a checkpoint. */
 export interface GitPosition {
-  readonly status: "committed" | "unchanged" | "none" | "degraded";
+  /** deferred: a live point has no commit of its own. */
+  readonly status: "committed" | "unchanged" | "deferred" | "none" | "degraded";
   readonly head: string | null;
   readonly branch: string | null;
   /** The commit of the worktree's full visible state. */

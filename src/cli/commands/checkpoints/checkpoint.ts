@@ -18,7 +18,7 @@ export const command = defineCommand({
     reason: {
       type: "text",
       value: "WHY",
-      choices: [...REASONS],
+      choices: REASONS.filter((reason) => reason !== "live"),
       summary: "reason stored with the checkpoint (default manual)",
     },
     agent: { type: "text", value: "NAME", summary: "name of the agent in the cell" },
