@@ -1,8 +1,11 @@
-// Decides which checkpoints to keep: a pure function of the index, the policy and the time. Six kinds are never removed,
+// Decides which checkpoints to keep: a pure function of the index, the policy and the time. Seven kinds are never removed,
 // whatever the policy: the newest, the newest that is not a safety checkpoint (`latest`), the newest that a drill has
-// proven, pinned ones, the one that undoes the latest restore (INV-3), and the first baseline (INV-10).
+// proven, pinned ones, the one that undoes the latest restore (INV-3), the first baseline (INV-10), and live points with a
+// message. The rules of the policy count only the others: live points have their own (live-retention.ts), so that many of
+// them do not evict what somebody saved on purpose.
 import type { CheckpointRef } from "../model/entry.ts";
 import type { Retention } from "../settings.ts";
+import { isLive, keepLivePoints } from "./live-retention.ts";
 
 export interface RetentionPlan {
   /** In the order of the index, oldest first. */
@@ -40,7 +43,8 @@ export function retain(
     else known.push(reason);
   };
   for (const [ref, why] of protectedRefs) addReason(ref, why);
-  const newestFirst = [...refs].reverse();
+  for (const [ref, rule] of keepLivePoints(refs, nowMs)) addReason(ref, rule);
+  const newestFirst = refs.filter((ref) => !isLive(ref)).reverse();
   for (const ref of newestFirst.slice(0, policy.keep_last)) addReason(ref, "last");
   for (const ref of newestFirst)
     if (nowMs - ref.createdAtMs <= policy.keep_within_seconds * 1000 && policy.keep_within_seconds > 0)
@@ -70,6 +74,7 @@ export function retain(
 /** Checkpoints that no policy removes, and why. */
 function findProtected(refs: readonly CheckpointRef[]): Map<CheckpointRef, string> {
   const found = new Map<CheckpointRef, string>();
+  for (const ref of refs) if (isLive(ref) && ref.message !== null) found.set(ref, "live with a message");
   for (const ref of refs) if (ref.pinned) found.set(ref, "pinned");
   const baseline = refs.find((ref) => ref.reason === "baseline");
   if (baseline !== undefined) found.set(baseline, "baseline");
