@@ -16,7 +16,7 @@ import { DEFAULT_RETENTION } from "../settings.ts";
 import { openContents } from "../vault/contents.ts";
 import { readCheckpoint } from "../vault/manifest.ts";
 import { setPin } from "./pin.ts";
-import { prune } from "./prune.ts";
+import { prune, pruneIfDue } from "./prune.ts";
 import { verifyVault } from "./verify.ts";
 
 const LAST_ONE = {
@@ -149,5 +149,41 @@ describe("prune", () => {
     expect(ids(context.vault.list())).toEqual(ids(refs.slice(1)));
     await prune(context, { policy: { ...DEFAULT_RETENTION, max_bytes: 1 } });
     expect(ids(context.vault.list())).toEqual([refs[3]!.id]);
+  });
+});
+
+describe("pruning after a checkpoint", () => {
+  /** Prunes if due, with these limits, and counts the blobs that are read for it. */
+  async function pruneCounting(retention: object) {
+    let reads = 0;
+    const { vault, settings } = context;
+    const counting: MissionContext = {
+      ...context,
+      settings: { ...settings, retention: { ...DEFAULT_RETENTION, ...retention } },
+      vault: {
+        ...vault,
+        read: (digest) => {
+          reads += 1;
+          return vault.read(digest);
+        },
+      },
+    };
+    using lock = await vault.lock("test");
+    const result = await pruneIfDue(counting, lock);
+    return { reads, removed: result && ids(result.removed) };
+  }
+
+  it("reads no manifest when nothing is to be removed", async () => {
+    const live = refs.map((ref, i) => ({ ...ref, id: `live-${i}`, reason: "live" as const }));
+    context.vault.publish([...refs, ...live]);
+    expect(await pruneCounting({})).toEqual({ reads: 0, removed: undefined });
+    const total = context.vault.blobs().reduce((sum, { size }) => sum + size, 0);
+    expect(await pruneCounting({ max_bytes: total })).toEqual({ reads: 0, removed: undefined });
+  });
+
+  it("removes what no rule keeps, and what is above max_bytes", async () => {
+    expect(await pruneCounting({ ...LAST_ONE, keep_last: 3 })).toMatchObject({ removed: [refs[0]!.id] });
+    const total = context.vault.blobs().reduce((sum, { size }) => sum + size, 0);
+    expect(await pruneCounting({ max_bytes: total - 1 })).toMatchObject({ removed: [refs[1]!.id] });
   });
 });

@@ -87,8 +87,19 @@ async function pruneLocked(context: MissionContext, options: PruneOptions): Prom
 export async function pruneIfDue(context: MissionContext, heldLock: Lock): Promise<PruneResult | undefined> {
   const { autoPrune, retention } = context.settings;
   if (!autoPrune) return undefined;
-  const { remove } = retain(context.vault.list(), retention, context.machine.clock.nowMs(), () => []);
-  return remove.length > 0 || retention.max_bytes > 0 ? await prune(context, { heldLock }) : undefined;
+  // Needs no manifest: reading them all would make every checkpoint of a vault with many of them slow.
+  const { remove } = retain(
+    context.vault.list(),
+    { ...retention, max_bytes: 0 },
+    context.machine.clock.nowMs(),
+  );
+  const isDue = remove.length > 0 || exceeds(context.vault, retention.max_bytes);
+  return isDue ? await prune(context, { heldLock }) : undefined;
+}
+
+/** Whether all blobs together, garbage included, need more than that; 0: no limit. */
+function exceeds(vault: Vault, maxBytes: number): boolean {
+  return maxBytes > 0 && vault.blobs().reduce((sum, { size }) => sum + size, 0) > maxBytes;
 }
 
 type Decision = PruneResult & {
