@@ -55,6 +55,26 @@ describe("a table", () => {
     expect(plain).toBe(render([["a", "b", "c"]]));
   });
 
+  it("has notes above rows, which do not widen its columns", () => {
+    const noteAbove = (row: Row) => (row[0] === "c" ? "two rows are left out here" : undefined);
+    const whole = renderTable(
+      COLUMNS,
+      [
+        ["a", "b", "c"],
+        ["c", "d", "e"],
+      ],
+      80,
+      noteAbove,
+    ).split("\n");
+    expect(whole[2]).toBe("two rows are left out here");
+    expect(whole.toSpliced(2, 1).join("\n")).toBe(
+      render([
+        ["a", "b", "c"],
+        ["c", "d", "e"],
+      ]),
+    );
+  });
+
   it("aligns numbers to the right", () => {
     const columns: Column<number>[] = [
       { head: "AGE", cell: String, alignRight: true },

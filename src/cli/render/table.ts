@@ -15,10 +15,12 @@ export interface Column<Row> {
 const GAP = "  ";
 const MIN_WIDTH = 8;
 
+/** `noteAbove` is a line above a row that does not count for the columns. */
 export function renderTable<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
   width: number,
+  noteAbove: (row: Row) => string | undefined = () => undefined,
 ): string {
   const cells = rows.map((row) => columns.map((column) => escapeControls(column.cell(row))));
   const widths = columns.map((column, i) =>
@@ -39,7 +41,12 @@ export function renderTable<Row>(
     columns.map((column) => column.head),
     (text) => text,
   );
-  const body = cells.map((texts, r) => line(texts, (text, i) => columns[i]!.paint?.(text, rows[r]!) ?? text));
+  const body = cells.flatMap((texts, r) => {
+    const row = rows[r]!;
+    const note = noteAbove(row);
+    const text = line(texts, (each, i) => columns[i]!.paint?.(each, row) ?? each);
+    return note === undefined ? [text] : [note, text];
+  });
   return [head, ...body].map((text) => `${text.trimEnd()}\n`).join("");
 }
 

@@ -4,8 +4,9 @@ import type { MissionContext } from "../../../snapshot/mission-context.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../../../snapshot/model/entry.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
+import type { CliContext } from "../../context.ts";
 import { openKnownMission } from "../../open-mission.ts";
-import { formatBytes, formatDuration } from "../../render/format.ts";
+import { formatBytes, formatCount, formatDuration } from "../../render/format.ts";
 import { type Column, renderTable } from "../../render/table.ts";
 
 interface Row {
@@ -14,14 +15,24 @@ interface Row {
   readonly metadata: CheckpointMetadata | undefined;
 }
 
+interface Line extends Row {
+  /** Live points that are listed as one line above this row. */
+  readonly folded: readonly Row[];
+}
+
 export const command = defineCommand({
   about:
     "Lists the checkpoints of a mission, oldest first. SIZE is the size of the cell, STORED what this checkpoint added " +
-    "to the vault.",
+    "to the vault. Live points, which are taken while the agent works, are folded into one line; the newest checkpoint " +
+    "and those with a message or a mark such as `pinned` are always listed. JSON lists all.",
   positionals: [{ name: "mission", summary: "id of the mission" }],
-  options: { last: { type: "number", short: "n", value: "N", summary: "list only the newest N" } },
+  options: {
+    last: { type: "number", short: "n", value: "N", summary: "list only the newest N" },
+    all: { type: "flag", summary: "list each live point" },
+  },
   examples: [
     ["lazarus checkpoints tidy-inbox", "all checkpoints"],
+    ["lazarus checkpoints tidy-inbox --all", "with each live point"],
     ["lazarus checkpoints tidy-inbox -n 5 --json", "the newest five, as JSON"],
   ],
   exits: ["missing", "damaged", "machine"],
@@ -34,10 +45,7 @@ export const command = defineCommand({
     context.emit(
       "checkpoints/1",
       { mission_id: missionContext.mission, checkpoints: rows.map(toDocument) },
-      () =>
-        rows.length === 0
-          ? ""
-          : renderTable(columns(context.machine.clock.nowMs()), rows, context.terminal.columns),
+      () => renderRows(context, rows, options.all),
     );
     if (refs.length === 0)
       context.say(
@@ -46,6 +54,46 @@ export const command = defineCommand({
     return 0;
   },
 });
+
+function renderRows({ machine, paint, terminal }: CliContext, rows: readonly Row[], all: boolean): string {
+  if (rows.length === 0) return "";
+  const nowMs = machine.clock.nowMs();
+  const lines = all ? rows.map((row) => ({ ...row, folded: [] })) : foldLivePoints(rows);
+  return renderTable<Line>(columns(nowMs), lines, terminal.columns, ({ folded }) =>
+    folded.length === 0 ? undefined : paint.dim(describeFolded(folded, nowMs)),
+  );
+}
+
+/** Folds runs of live points. Not a single one, which takes no more space, and never the newest checkpoint. */
+function foldLivePoints(rows: readonly Row[]): Line[] {
+  const lines: Line[] = [];
+  let run: Row[] = [];
+  for (const [i, row] of rows.entries()) {
+    if (canFold(row) && i < rows.length - 1) {
+      run.push(row);
+      continue;
+    }
+    if (run.length === 1) lines.push({ ...run[0]!, folded: [] });
+    lines.push({ ...row, folded: run.length > 1 ? run : [] });
+    run = [];
+  }
+  return lines;
+}
+
+/** Live points that nothing distinguishes. */
+function canFold({ ref, metadata }: Row): boolean {
+  const isMarked = ref.pinned || ref.provenAtMs !== null || metadata === undefined;
+  return ref.reason === "live" && ref.message === null && !isMarked;
+}
+
+function describeFolded(folded: readonly Row[], nowMs: number): string {
+  const [oldest, newest] = [folded[0]!, folded.at(-1)!].map((row) => formatAge(row, nowMs));
+  return `+${formatCount(folded.length, "live point")} between ${oldest} and ${newest} ago`;
+}
+
+function formatAge({ ref }: Row, nowMs: number): string {
+  return formatDuration((nowMs - ref.createdAtMs) / 1000);
+}
 
 function readRow(missionContext: MissionContext): (ref: CheckpointRef) => Row {
   const known = new Map<string, CheckpointMetadata | undefined>();
@@ -88,7 +136,7 @@ function describeRow({ ref, metadata }: Row): string {
 function columns(nowMs: number): Column<Row>[] {
   return [
     { head: "CHECKPOINT", cell: ({ ref }) => ref.id },
-    { head: "AGE", cell: ({ ref }) => formatDuration((nowMs - ref.createdAtMs) / 1000), alignRight: true },
+    { head: "AGE", cell: (row) => formatAge(row, nowMs), alignRight: true },
     { head: "REASON", cell: ({ ref }) => ref.reason },
     {
       head: "SIZE",
