@@ -3,6 +3,7 @@
 // Where the library or a call is missing, `posixSupport()` says why, and callers report it (INV-6). Paths are bytes.
 import { createRequire } from "node:module";
 import type { FilePath } from "./disk.ts";
+import { type CFunction, cPath, type Libc, openLibc, PosixError } from "./libc/libc.ts";
 
 export interface Xattr {
   readonly name: string;
@@ -48,14 +49,6 @@ export type PosixSupport =
   | { readonly ok: true; readonly posix: Posix }
   | { readonly ok: false; readonly reason: string };
 
-class PosixError extends Error {
-  readonly code: string;
-  constructor(call: string, code: string, path?: FilePath) {
-    super(`${code}: ${call}${path === undefined ? "" : ` '${path.toString()}'`}`);
-    this.code = code;
-  }
-}
-
 let support: PosixSupport | undefined;
 
 /** What this machine supports. The first call loads the library. */
@@ -78,50 +71,9 @@ function loadPosix(): PosixSupport {
   }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: koffi describes C functions at run time.
-type CFunction = (...args: any[]) => any;
-
 /** Opens another shared library. Throws where it, or koffi, is missing. */
 export function openLibrary(file: string): { func(prototype: string): CFunction } {
   return createRequire(import.meta.url)("koffi").load(file);
-}
-
-interface Libc {
-  readonly darwin: boolean;
-  /** Binds a C function by its prototype. */
-  func(prototype: string): CFunction;
-  /** The same, bound on its first call. */
-  lazy(prototype: string): CFunction;
-  lastCode(): string;
-  fail(call: string, path?: FilePath): never;
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: koffi has no types for what it loads.
-function openLibc(koffi: any, darwin: boolean): Libc {
-  const library = koffi.load(darwin ? "libSystem.B.dylib" : null);
-  const names = new Map(Object.entries<number>(koffi.os.errno).map(([name, number]) => [number, name]));
-  const lastCode = () => names.get(koffi.errno()) ?? `errno ${koffi.errno()}`;
-  const func = (prototype: string): CFunction => library.func(prototype);
-  return {
-    darwin,
-    func,
-    lazy(prototype) {
-      let bound: CFunction | undefined;
-      return (...args) => {
-        bound ??= func(prototype);
-        return bound(...args);
-      };
-    },
-    lastCode,
-    fail(call, path) {
-      throw new PosixError(call, lastCode(), path);
-    },
-  };
-}
-
-/** The path with a terminating zero byte. */
-function cPath(path: FilePath): Buffer {
-  return Buffer.concat([typeof path === "string" ? Buffer.from(path) : path, Buffer.of(0)]);
 }
 
 const LOCK = { shared: 1, exclusive: 2, nonBlocking: 4 };
