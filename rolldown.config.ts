@@ -53,6 +53,7 @@ export default defineConfig({
     "probe-worker": "src/snapshot/scan/probe-worker.ts",
     "restore-worker": "src/snapshot/restore/restore-worker.ts",
     "pattern-worker": "src/pit/death/pattern-worker.ts",
+    "watch-worker": "src/pit/watch/watch-worker.ts",
     "keeper-launch": "src/pit/start/keeper-launch.ts",
     "terminal-host": "src/pit/terminal/terminal-host.ts",
     "arm-crash-point": "src/testing/arm-crash-point.ts",

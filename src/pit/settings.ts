@@ -18,6 +18,7 @@ import { isJsonObject, type JsonObject } from "../platform/json-file.ts";
 import { DEFAULT_EFFECT_RULES } from "./death/effect-rules.ts";
 import type { Pattern } from "./death/match-patterns.ts";
 import { DEFAULT_LIMITS, type PolicyLimits } from "./death/policy.ts";
+import type { LiveLimits } from "./live/live-policy.ts";
 import { type MissionRecord, REVIVE_MODES, type ReviveMode } from "./record/record.ts";
 
 const amount = (value: number, description: string): Setting<number, number> =>
@@ -97,6 +98,26 @@ export const PIT_SETTINGS = {
     DEFAULT_LIMITS.permanentExitCodes,
     "exit codes after which an agent is never revived",
   ),
+  protect_within_seconds: setting({
+    type: (z) => z.number().positive().nullable(),
+    default: 30 as number | null,
+    allowed: "a number of seconds above 0, or null",
+    description:
+      "save changes at most this long after they are made, while an agent works; null: no live points",
+  }),
+  quiet_seconds: amount(2, "take a live point after this long without another change"),
+  protect_share: setting({
+    type: (z) => z.number().positive().max(1),
+    default: 0.05 as number,
+    allowed: "a number above 0, at most 1",
+    description: "the part of the time that live points of one mission may take",
+  }),
+  audit_minutes: setting({
+    type: (z) => z.number().positive(),
+    default: 60 as number,
+    allowed: "a number above 0",
+    description: "look for changes this often even if none were noticed",
+  }),
   checkpoint_every_seconds: optionalSeconds("take a checkpoint at this interval; null: only on events"),
   checkpoint_at_shutdown: setting({
     type: (z) => z.boolean(),
@@ -128,6 +149,8 @@ export const PIT_SETTINGS = {
 export interface PitSettings {
   readonly revive: ReviveMode;
   readonly limits: PolicyLimits;
+  /** Null: no live points. */
+  readonly live: LiveLimits | null;
   /** Null: no schedule. */
   readonly checkpointEverySeconds: number | null;
   readonly checkpointAtShutdown: boolean;
@@ -209,6 +232,15 @@ export function toSettings(values: PitValues): PitSettings {
       stepBackAfterMs: values.step_back_after_seconds * 1000,
       permanentExitCodes: values.permanent_exit_codes,
     },
+    live:
+      values.protect_within_seconds === null
+        ? null
+        : {
+            withinMs: values.protect_within_seconds * 1000,
+            quietMs: values.quiet_seconds * 1000,
+            share: values.protect_share,
+            auditMs: values.audit_minutes * 60_000,
+          },
     checkpointEverySeconds: values.checkpoint_every_seconds,
     checkpointAtShutdown: values.checkpoint_at_shutdown,
     graceSeconds: values.grace_seconds,

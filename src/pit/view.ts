@@ -23,6 +23,7 @@ import type { ReadContext } from "./context.ts";
 import { type AgentState, describeError, nextAction, stateOf } from "./describe.ts";
 import { readEffectFacts } from "./effect-facts.ts";
 import { createInactiveLookup } from "./inactive.ts";
+import { type LiveStatus, readLiveStatus } from "./live/live-status.ts";
 import { agentLog, pitLockFile } from "./paths.ts";
 import { isInForeground } from "./record/pending.ts";
 import type { MissionRecord } from "./record/record.ts";
@@ -54,6 +55,8 @@ export interface MissionView {
     readonly created_ms: number;
     readonly reason: string;
   } | null;
+  /** Live protection by the pit that runs now; null: there is none. */
+  readonly live: LiveStatus | null;
   /** What the mission did after the checkpoint that its cell was last restored to: it is not undone. */
   readonly done_since: readonly EffectNote[];
   readonly revivals_today: number;
@@ -78,9 +81,9 @@ export function* eachMission(context: ReadContext): Generator<MissionView> {
   const { cells: found } = scanCells(config, epochSeconds(machine.clock), createInactiveLookup(context));
   const cells = new Map(found.map((cell) => [cell.mission_id, cell]));
   const names = new Set([...[...cells.keys()].filter(isMissionId), ...listAgentMissions(config)]);
-  const pitRuns = pitOwner(context) !== undefined;
+  const pitPid = pitOwner(context)?.pid;
   for (const name of [...names].sort())
-    yield view(context, name as MissionId, cells.get(name)?.status, pitRuns);
+    yield view(context, name as MissionId, cells.get(name)?.status, pitPid);
 }
 
 /** Undefined when the mission has no cell and never had an agent. */
@@ -94,14 +97,14 @@ export function viewMission(context: ReadContext, mission: MissionId): MissionVi
     createInactiveLookup(context),
   );
   if (cell === undefined && !listAgentMissions(config).includes(mission)) return undefined;
-  return view(context, mission, cell?.status, pitOwner(context) !== undefined);
+  return view(context, mission, cell?.status, pitOwner(context)?.pid);
 }
 
 function view(
   { machine, config }: ReadContext,
   mission: MissionId,
   cell: Exclude<MissionView["cell"], "gone"> | undefined,
-  pitRuns: boolean,
+  pitPid: number | undefined,
 ): MissionView {
   const root = join(config.missions_root, mission);
   const nowMs = machine.clock.nowMs();
@@ -135,6 +138,7 @@ function view(
     last_activity_ms: lastActivityMs(config, root, nowMs) || null,
     last_progress_ms: lastProgressMs(root) || null,
     last_checkpoint: lastCheckpoint(machine, config, mission),
+    live: (pitPid === undefined ? undefined : readLiveStatus(config, mission, pitPid)) ?? null,
     done_since: readEffectFacts(machine, root).doneSince,
     revivals_today: [...(record?.revivals_ms ?? []), ...(record?.retries_ms ?? [])].filter(
       (ms) => nowMs - ms < DAY_MS,
@@ -143,7 +147,7 @@ function view(
     wish: record?.wish ?? null,
     next_action:
       problem === null
-        ? nextAction(record, state, nowMs, pitRuns || isInForeground(machine.processes, record))
+        ? nextAction(record, state, nowMs, pitPid !== undefined || isInForeground(machine.processes, record))
         : "for details: lazarus why",
     record: record === undefined ? null : redactEnvironment(record),
     problem,

@@ -1,5 +1,5 @@
-// POSIX calls that Node lacks, through libc: flock, nanosecond times, xattrs, statx, FIFOs, sparse files, pidfds. The only
-// file that loads koffi. Loading takes about 10 ms, so it happens on the first call and never on the CLI's hot path.
+// POSIX calls that Node lacks, through libc: flock, nanosecond times, xattrs, statx, FIFOs, sparse files, pidfds, inotify.
+// The only file that loads koffi. Loading takes about 10 ms, so it happens on the first call and never on the CLI's hot path.
 // Where the library or a call is missing, `posixSupport()` says why, and callers report it (INV-6). Paths are bytes.
 import { createRequire } from "node:module";
 import type { FilePath } from "./disk.ts";
@@ -43,6 +43,12 @@ export interface Posix {
   endedProcesses(fds: readonly number[]): number[];
   /** Sends one datagram to a unix socket; a name that starts with `@` is abstract. */
   sendDatagram(socketPath: string, text: string): void;
+  /** A new inotify queue, non-blocking; the caller closes it (Linux only). */
+  openInotify(): number;
+  /** Watches a path or changes the mask of its watch; returns the watch descriptor. */
+  addWatch(fd: number, path: FilePath, mask: number): number;
+  /** Ends a watch; one that has ended by itself is no error. */
+  removeWatch(fd: number, wd: number): void;
 }
 
 export type PosixSupport =
@@ -63,7 +69,13 @@ function loadPosix(): PosixSupport {
     return { ok: false, reason: `no libc bindings for ${platform}` };
   try {
     const libc = openLibc(createRequire(import.meta.url)("koffi"), platform === "darwin");
-    const posix = { ...bindFiles(libc), ...bindXattrs(libc), ...bindProcesses(libc), ...bindSockets(libc) };
+    const posix = {
+      ...bindFiles(libc),
+      ...bindXattrs(libc),
+      ...bindProcesses(libc),
+      ...bindSockets(libc),
+      ...bindInotify(libc),
+    };
     return { ok: true, posix };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
@@ -81,7 +93,10 @@ const NS_PER_SECOND = 1_000_000_000n;
 const AT_EMPTY_PATH = 0x1000;
 const STATX_BASIC_STATS = 0x7ff;
 
-type FileCalls = Omit<Posix, keyof ReturnType<typeof bindXattrs> | keyof ProcessCalls | "sendDatagram">;
+type FileCalls = Omit<
+  Posix,
+  keyof ReturnType<typeof bindXattrs> | keyof ProcessCalls | "sendDatagram" | keyof InotifyCalls
+>;
 
 function bindFiles({ darwin, func, lazy, lastCode, fail }: Libc): FileCalls {
   const flock = func("int flock(int fd, int operation)");
@@ -297,6 +312,31 @@ function bindSockets({ darwin, lazy, fail }: Libc): Pick<Posix, "sendDatagram"> 
       } finally {
         close(fd);
       }
+    },
+  };
+}
+
+/** IN_NONBLOCK and IN_CLOEXEC, which equal O_NONBLOCK and O_CLOEXEC. */
+const INOTIFY_FLAGS = 0o4000 | 0o2000000;
+
+type InotifyCalls = Pick<Posix, "openInotify" | "addWatch" | "removeWatch">;
+
+function bindInotify({ darwin, lazy, lastCode, fail }: Libc): InotifyCalls {
+  const init = lazy("int inotify_init1(int flags)");
+  const add = lazy("int inotify_add_watch(int fd, const void *path, uint32_t mask)");
+  const remove = lazy("int inotify_rm_watch(int fd, int wd)");
+  return {
+    openInotify() {
+      if (darwin) throw new PosixError("inotify_init1", "ENOSYS");
+      const fd = init(INOTIFY_FLAGS);
+      return fd < 0 ? fail("inotify_init1") : fd;
+    },
+    addWatch(fd, path, mask) {
+      const wd = add(fd, cPath(path), mask);
+      return wd < 0 ? fail("inotify_add_watch", path) : wd;
+    },
+    removeWatch(fd, wd) {
+      if (remove(fd, wd) !== 0 && lastCode() !== "EINVAL") fail("inotify_rm_watch");
     },
   };
 }

@@ -292,6 +292,10 @@ export function planRevival(context: PitContext, record: MissionRecord): Decisio
   );
 }
 
+/** Live points are seconds apart: each step back to one goes ten times as far as the last. */
+const FIRST_LIVE_STEP_MS = 60_000;
+const LIVE_STEP = 10;
+
 /** Checkpoints from before the first death, newest first, without those that equal the one taken after this death. */
 function listOlderCheckpoints(context: PitContext, record: MissionRecord): string[] {
   const firstMs = firstDeathMs(record);
@@ -300,11 +304,17 @@ function listOlderCheckpoints(context: PitContext, record: MissionRecord): strin
   const latest = refs.find(({ id }) => id === record.scene?.checkpoint);
   const seen = new Set<string>(latest === undefined ? [] : [latest.manifest]);
   const older: string[] = [];
+  let nextLiveAgeMs = FIRST_LIVE_STEP_MS;
   for (const ref of refs.toReversed()) {
     if (firstMs !== undefined && ref.createdAtMs >= firstMs) continue;
     // The files of another directory.
     if (ref.createdAtMs < sinceMs) continue;
     if (seen.has(ref.manifest)) continue;
+    if (ref.reason === "live" && firstMs !== undefined) {
+      const ageMs = firstMs - ref.createdAtMs;
+      if (ageMs < nextLiveAgeMs) continue;
+      nextLiveAgeMs = ageMs * LIVE_STEP;
+    }
     seen.add(ref.manifest);
     older.push(ref.id);
   }

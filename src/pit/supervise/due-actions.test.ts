@@ -12,8 +12,14 @@ const after = (ms: number) => ({ wallMs: WALL + ms, monotonicMs: ms });
 
 const idle: SupervisionState = {
   lastTick: after(0),
-  intervalsMs: { heartbeat: undefined, watchdog: undefined, rescan: undefined, "check-silence": undefined },
-  lastRunMs: { heartbeat: 0, watchdog: 0, rescan: 0, "check-silence": 0 },
+  intervalsMs: {
+    heartbeat: undefined,
+    watchdog: undefined,
+    rescan: undefined,
+    "check-silence": undefined,
+    "live-points": undefined,
+  },
+  lastRunMs: { heartbeat: 0, watchdog: 0, rescan: 0, "check-silence": 0, "live-points": 0 },
   ended: [],
   attendAtMs: new Map(),
   agents: [],

@@ -3,7 +3,7 @@ import type { MissionId } from "../../cell/mission-id.ts";
 import { type Reading, sleptMs, wasSetBack } from "./stall.ts";
 
 /** Duties of the pit itself, each at its own interval. */
-export const DUTIES = ["heartbeat", "watchdog", "rescan", "check-silence"] as const;
+export const DUTIES = ["heartbeat", "watchdog", "rescan", "check-silence", "live-points"] as const;
 
 export type Duty = (typeof DUTIES)[number];
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
 import type { PitContext } from "../context.ts";
+import type { LiveLimits } from "../live/live-policy.ts";
 import { agentLog } from "../paths.ts";
 import { readUsage } from "../processes/usage.ts";
 import { readRecord } from "../record/store.ts";
@@ -16,6 +17,8 @@ export interface AgentSettings {
   readonly agent: string;
   /** False while the user wants it stopped, paused or resting. */
   readonly shouldRun: boolean;
+  /** Null: no live points. */
+  readonly live: LiveLimits | null;
   readonly checkpointEverySeconds: number | null;
   readonly leftoverGraceMs: number;
   readonly stall: StallLimits;
@@ -56,6 +59,7 @@ function readSettings(context: PitContext, mission: MissionId): AgentSettings | 
   return {
     agent: record.agent,
     shouldRun: record.wish === "running",
+    live: settings.live,
     checkpointEverySeconds: settings.checkpointEverySeconds,
     leftoverGraceMs: settings.leftoverGraceSeconds * 1000,
     stall: {

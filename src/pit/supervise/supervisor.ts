@@ -9,8 +9,15 @@ import type { PitContext } from "../context.ts";
 import { urgeKeeper } from "../death/finish-keeper.ts";
 import { capture } from "../death/handle-exit.ts";
 import { describeError } from "../describe.ts";
+import {
+  createLivePoints,
+  type LiveMission,
+  type LivePoints,
+  listProtectedDirectories,
+} from "../live/live-points.ts";
 import { RESERVE_BYTES, reserveFile } from "../paths.ts";
 import { listAgentMissions, readRecord } from "../record/store.ts";
+import { openTreeWatcher } from "../watch/tree-watcher.ts";
 import { attendMission, killStalled } from "./attend.ts";
 import { type Action, type AgentTimers, type Duty, dueActions } from "./due-actions.ts";
 import {
@@ -29,6 +36,11 @@ export interface Supervisor {
   readonly watchList: WatchList;
   readonly settings: SettingsCache;
   readonly queue: TaskQueue<MissionId>;
+  readonly live: LivePoints;
+  /** Directories that are protected without an agent, as of the last rescan. */
+  directories: readonly LiveMission[];
+  /** The missions that were last protected, in comparable form. */
+  protectedKey: string;
   /** When to attend to a mission again, by the wall clock. */
   readonly attendAtMs: Map<MissionId, number>;
   /** What was logged about a mission since it last went well, and how often it was tried again. */
@@ -41,6 +53,8 @@ export interface Supervisor {
 }
 
 export const RESCAN_MS = 5000;
+/** How often to look whether a live point is due. */
+const LIVE_MS = 250;
 /** The first retry is soon: a full disk is often free again after a moment. */
 const FIRST_RETRY_MS = 1000;
 const MAX_RETRY_MS = 30_000;
@@ -52,6 +66,9 @@ export function createSupervisor(context: PitContext): Supervisor {
     watchList: createWatchList(context.machine.processes),
     settings: createSettingsCache(context),
     queue: createTaskQueue<MissionId>((mission) => attendNow(supervisor, mission)),
+    live: createLivePoints(context, openTreeWatcher()),
+    directories: [],
+    protectedKey: "",
     attendAtMs: new Map(),
     problems: new Map(),
     hasChanged: createChangeDetector(context),
@@ -64,6 +81,7 @@ export function createSupervisor(context: PitContext): Supervisor {
 export function closeSupervisor(supervisor: Supervisor): void {
   supervisor.stopping = true;
   supervisor.watchList.clear();
+  void supervisor.live[Symbol.asyncDispose]();
 }
 
 /** Attends to a mission soon. */
@@ -113,13 +131,16 @@ export function createTick(supervisor: Supervisor, notify: ServiceNotify): () =>
     watchdog: notify.watchdogMs,
     rescan: RESCAN_MS,
     "check-silence": config.heartbeat_interval_seconds * 1000,
+    "live-points": LIVE_MS,
   };
+  supervisor.directories = listProtectedDirectories(supervisor.context);
   let lastTick = read();
   const lastRunMs: Record<Duty, number> = {
     heartbeat: Number.NEGATIVE_INFINITY,
     watchdog: 0,
     rescan: lastTick.monotonicMs,
     "check-silence": Number.NEGATIVE_INFINITY,
+    "live-points": Number.NEGATIVE_INFINITY,
   };
   return () => {
     const now = read();
@@ -181,6 +202,9 @@ function execute(supervisor: Supervisor, action: Action, now: Reading, notify: S
     case "check-silence":
       reportSilence(supervisor);
       break;
+    case "live-points":
+      takeLivePoints(supervisor, now.monotonicMs);
+      break;
     case "check-stall":
       checkStallOf(supervisor, action.mission, now.monotonicMs);
       break;
@@ -210,6 +234,9 @@ function rescan(supervisor: Supervisor): void {
   const { machine, config } = supervisor.context;
   keepReserve(machine.disk, reserveFile(config), RESERVE_BYTES);
   const { watchList, attendAtMs } = supervisor;
+  supervisor.directories = listProtectedDirectories(supervisor.context);
+  // A worktree may have moved.
+  supervisor.protectedKey = "";
   for (const mission of listAgentMissions(supervisor.context.config))
     if (watchList.get(mission) === undefined && !attendAtMs.has(mission) && supervisor.hasChanged(mission))
       attend(supervisor, mission);
@@ -255,6 +282,28 @@ function takeScheduledCheckpoint(supervisor: Supervisor, mission: MissionId, mon
   const name = supervisor.settings.get(mission, monotonicMs)?.agent ?? null;
   const checkpoint = () => capture(context, mission, { reason: "scheduled", message: null, agent: name });
   queue.addWork(mission, () => reportProblems(supervisor, mission, checkpoint));
+}
+
+function takeLivePoints(supervisor: Supervisor, monotonicMs: number): void {
+  const { live, queue } = supervisor;
+  const missions = listLiveMissions(supervisor, monotonicMs);
+  const key = JSON.stringify(missions);
+  if (key !== supervisor.protectedKey) {
+    live.protect(missions, monotonicMs);
+    supervisor.protectedKey = key;
+  }
+  for (const mission of live.due(monotonicMs)) queue.addWork(mission, () => live.take(mission));
+}
+
+/** Missions with a running agent, and directories that are protected without one. */
+function listLiveMissions(supervisor: Supervisor, monotonicMs: number): LiveMission[] {
+  const { watchList, settings } = supervisor;
+  const missions: LiveMission[] = [];
+  for (const { mission } of watchList.all()) {
+    const known = settings.get(mission, monotonicMs);
+    if (known?.live) missions.push({ mission, agent: known.agent, limits: known.live });
+  }
+  return [...missions, ...supervisor.directories];
 }
 
 /** Waits for running tasks, then takes a checkpoint of every running agent's cell. */

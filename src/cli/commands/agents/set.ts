@@ -24,7 +24,12 @@ export const command = defineCommand({
     "agent.",
   positionals: [
     { name: "mission", summary: "id of the mission" },
-    { name: "key=value", summary: "a setting, or resume_command=COMMAND", optional: true, variadic: true },
+    {
+      name: "key=value",
+      summary: "a setting, resume_command=COMMAND, or live off|SECONDS",
+      optional: true,
+      variadic: true,
+    },
   ],
   options: {
     unset: { type: "texts", value: "KEY", summary: "use the config's value again; may be repeated" },
@@ -34,6 +39,8 @@ export const command = defineCommand({
     ["lazarus set tidy-inbox", "show what is granted"],
     ["lazarus set tidy-inbox revive=yes max_revivals_per_hour=2", "revive it, at most twice an hour"],
     ["lazarus set tidy-inbox 'resume_command=claude --resume {session}'", "resume the conversation"],
+    ["lazarus set tidy-inbox live 10", "save its changes within 10 seconds"],
+    ["lazarus set tidy-inbox live off", "take no live points"],
     ["lazarus set tidy-inbox --env-file keys.env", "give its next life new keys"],
   ],
   exits: ["missing", "conflict", "machine", "busy", "damaged"],
@@ -75,7 +82,7 @@ function readChange(
 ): ConsentChange | undefined {
   if (words.length === 0 && unset.length === 0 && envFile === undefined) return undefined;
   const values = new Map<string, unknown>(unset.map((key) => [requireKey(key), undefined]));
-  for (const word of words) {
+  for (const word of joinLive(words)) {
     const at = word.indexOf("=");
     if (at < 0) throw usage("set", `unexpected argument ${JSON.stringify(word)}; expected KEY=VALUE`);
     const key = requireKey(word.slice(0, at));
@@ -87,6 +94,15 @@ function readChange(
     resumeCommand: values.has(RESUME) ? ((template as readonly string[] | undefined) ?? null) : undefined,
     environment: envFile === undefined ? undefined : readEnvFile(context, "set", envFile),
   };
+}
+
+/** `live off` and `live SECONDS` stand for the setting that they change. */
+function joinLive(words: readonly string[]): string[] {
+  const [first, second, ...rest] = words;
+  if (first !== "live") return [...words];
+  if (second === "off") return ["protect_within_seconds=null", ...rest];
+  if (second !== undefined && Number(second) > 0) return [`protect_within_seconds=${second}`, ...rest];
+  throw usage("set", "live takes off or a number of seconds above 0");
 }
 
 function requireKey(key: string): string {

@@ -12,8 +12,8 @@ import { type Column, renderTable } from "../../render/table.ts";
 
 export const command = defineCommand({
   about:
-    "Prints a line per mission: the state of its agent, the time since its last activity and its last checkpoint, the " +
-    "number of revivals in the last 24 hours, and what happens next.",
+    "Prints a line per mission: the state of its agent, the time since its last activity, its last checkpoint and the " +
+    "first change that no checkpoint holds, the number of revivals in the last 24 hours, and what happens next.",
   positionals: [{ name: "mission", summary: "show only this mission", optional: true }],
   options: { watch: { type: "flag", summary: "refresh until interrupted" } },
   examples: [
@@ -45,14 +45,24 @@ function show(context: CliContext, missions: MissionView[], pit: number | null, 
   context.emit("status/1", { pit_pid: pit, missions }, () => {
     if (missions.length === 0) return "no missions yet; start one with: lazarus run my-mission -- COMMAND\n";
     const width = Math.min(context.terminal.columns, 120);
-    const table = renderTable(columns(context.paint, nowMs), missions, width);
-    return `${table}${missions.map(unprotectedLine).join("")}${missions.map(doneSinceLines).join("")}${pit === null ? "no pit is running: agents are not revived; start one with: lazarus pit" : `pit is running (process ${pit})`}\n`;
+    const showsLive = missions.some(({ live }) => live !== null);
+    const table = renderTable(columns(context.paint, nowMs, showsLive), missions, width);
+    return `${table}${missions.map(unprotectedLine).join("")}${missions.map(liveLines).join("")}${missions.map(doneSinceLines).join("")}${pit === null ? "no pit is running: agents are not revived; start one with: lazarus pit" : `pit is running (process ${pit})`}\n`;
   });
 }
 
 function unprotectedLine({ mission_id, unprotected }: MissionView): string {
   if (unprotected === null) return "";
   return `${mission_id}: ${escapeControls(unprotected)} is not protected: no checkpoint holds its files; to protect it: lazarus run ${mission_id} --in ${shellWord(unprotected)} -- COMMAND\n`;
+}
+
+/** Why changes are saved later than promised, or not at all. */
+function liveLines({ mission_id, live }: MissionView): string {
+  const lines = [
+    ...(live?.problem ? [`changes are not being saved: ${live.problem}`] : []),
+    ...(live?.unwatched ? [`changes are found by walking the cell: ${live.unwatched}`] : []),
+  ];
+  return lines.map((line) => `${mission_id}: ${escapeControls(line)}\n`).join("");
 }
 
 const MAX_LISTED = 10;
@@ -68,7 +78,7 @@ function doneSinceLines({ mission_id, done_since }: MissionView): string {
   return `${mission_id}: done since the checkpoint it was restored to, and not undone:\n${lines.join("")}${more}`;
 }
 
-function columns(paint: Painter, nowMs: number): Column<MissionView>[] {
+function columns(paint: Painter, nowMs: number, showsLive: boolean): Column<MissionView>[] {
   const age = (ms: number | null | undefined) => (ms ? formatDuration(Math.max(0, nowMs - ms) / 1000) : "-");
   return [
     { head: "MISSION", cell: (view) => view.mission_id, shrinks: true },
@@ -80,6 +90,15 @@ function columns(paint: Painter, nowMs: number): Column<MissionView>[] {
       cell: (view) => (view.unprotected === null ? age(view.last_checkpoint?.created_ms) : "unprotected"),
       alignRight: true,
     },
+    ...(showsLive
+      ? [
+          {
+            head: "UNSAVED",
+            cell: (view: MissionView) => age(view.live?.unsaved_since_ms),
+            alignRight: true,
+          },
+        ]
+      : []),
     { head: "REV", cell: (view) => String(view.revivals_today), alignRight: true },
     {
       head: "NEXT",

@@ -1,0 +1,50 @@
+// What the pit tells other processes about live protection: one small file per mission, outside the cell. It is a hint for
+// `status` and valid only while the pit that wrote it runs.
+import { dirname, join } from "node:path";
+import type { Config } from "../../cell/config.ts";
+import { makeDirectory, removeFile } from "../../platform/durable.ts";
+import { readJsonFile, writeJsonFile } from "../../platform/json-file.ts";
+import type { Machine } from "../../platform/machine.ts";
+
+/** How a mission is protected while it works. */
+export interface LiveStatus {
+  /** Since when something is not in a checkpoint (epoch ms); null: everything is. */
+  readonly unsaved_since_ms: number | null;
+  /** Why changes are not noticed at once; null: they are. */
+  readonly unwatched: string | null;
+  /** Why the last attempt at a point failed. */
+  readonly problem: string | null;
+}
+
+function statusFile(config: Config, mission: string): string {
+  return join(config.run_dir, "live", `${mission}.json`);
+}
+
+export function writeLiveStatus(
+  machine: Pick<Machine, "disk">,
+  config: Config,
+  mission: string,
+  status: LiveStatus & { readonly pid: number },
+): void {
+  const file = statusFile(config, mission);
+  makeDirectory(machine.disk, dirname(file));
+  writeJsonFile(machine.disk, file, status);
+}
+
+/** The mission is no longer protected. */
+export function removeLiveStatus(machine: Pick<Machine, "disk">, config: Config, mission: string): void {
+  removeFile(machine.disk, statusFile(config, mission));
+}
+
+/** Undefined when the pit `pid` does not protect the mission. */
+export function readLiveStatus(config: Config, mission: string, pid: number): LiveStatus | undefined {
+  const reading = readJsonFile(statusFile(config, mission));
+  if (!reading.ok || reading.value.pid !== pid) return undefined;
+  const text = (value: unknown) => (typeof value === "string" ? value : null);
+  const { unsaved_since_ms: since, unwatched, problem } = reading.value;
+  return {
+    unsaved_since_ms: typeof since === "number" ? since : null,
+    unwatched: text(unwatched),
+    problem: text(problem),
+  };
+}

@@ -1,0 +1,136 @@
+// Live points (INV-10): what an agent did a moment ago is in a checkpoint, whatever is killed.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createPitWorld, type PitWorld } from "./pit-world.ts";
+
+let world: PitWorld;
+
+beforeEach(() => {
+  world = createPitWorld();
+});
+afterEach(() => world.close());
+
+/** Far away, so that only the rule under test takes a point. */
+const FAR = 3600;
+
+function configure(pit: object): void {
+  writeFileSync(join(world.home, "config.json"), JSON.stringify({ pit }));
+}
+
+const sh = (script: string) => ["--", "sh", "-c", script];
+const live = (mission: string) => world.checkpoints(mission).filter(({ reason }) => reason === "live");
+/** The content of a file in the newest checkpoint; undefined when it is not there. */
+function saved(mission: string, path: string): string | undefined {
+  const { exit, stdout } = world.run(["cat", mission, `worktree/${path}`]);
+  return exit === 0 ? stdout : undefined;
+}
+const worktree = (mission: string) => join(world.missions, mission, "worktree");
+const status = (mission: string) => JSON.parse(world.run(["status", mission, "--json"]).stdout).missions[0];
+
+describe("while an agent works, the pit", () => {
+  it("saves what it wrote after a quiet moment, and says whether anything is unsaved", async () => {
+    configure({ quiet_seconds: 0.2, protect_within_seconds: FAR });
+    await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    writeFileSync(join(worktree("m1"), "one"), "1\n");
+    await world.until("the first file", () => saved("m1", "one") === "1\n");
+    mkdirSync(join(worktree("m1"), "a/b"), { recursive: true });
+    writeFileSync(join(worktree("m1"), "a/b/two"), "2\n");
+    await world.until("a file in a new directory", () => saved("m1", "a/b/two") === "2\n");
+    rmSync(join(worktree("m1"), "one"));
+    await world.until("the removal", () => saved("m1", "one") === undefined);
+    await world.until("nothing unsaved", () => status("m1").live.unsaved_since_ms === null);
+    expect(status("m1").live).toEqual({ unsaved_since_ms: null, unwatched: null, problem: null });
+    expect(status("m1").last_checkpoint.reason).toBe("live");
+    expect(world.run(["status", "m1"]).stdout).toContain("UNSAVED");
+    expect(live("m1").length).toBeGreaterThanOrEqual(3);
+  });
+
+  it("saves within the limit although it never pauses", async () => {
+    configure({ quiet_seconds: FAR, protect_within_seconds: 0.5 });
+    await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("i=0; while :; do i=$((i+1)); echo $i > file; sleep 0.05; done")]);
+    await world.until("three points", () => live("m1").length >= 3);
+    expect(Number(saved("m1", "file"))).toBeGreaterThan(0);
+  });
+
+  it("takes no point while it only waits and sends heartbeats", async () => {
+    configure({ quiet_seconds: 0.1, protect_within_seconds: FAR });
+    await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("while :; do echo working; sleep 0.05; done")]);
+    await world.until("everything saved", () => status("m1").live?.unsaved_since_ms === null);
+    const before = live("m1").length;
+    const size = world.log("m1").length;
+    await world.until("much output", () => world.log("m1").length > size + 8 * 40);
+    world.run(["heartbeat", "m1"]);
+    expect(status("m1").live.unsaved_since_ms).toBe(null);
+    expect(live("m1").length).toBe(before);
+  });
+
+  it("takes none when they are switched off, and some when they are switched on again", async () => {
+    configure({ quiet_seconds: 0.1 });
+    world.run(["run", "m1", "-d", ...sh("while :; do date +%N > file; sleep 0.3; done")]);
+    expect(world.run(["set", "m1", "live", "off"]).exit).toBe(0);
+    await world.openPit();
+    await world.until("the pit to see it", () => world.state("m1") === "running");
+    expect(status("m1").live).toBe(null);
+    expect(world.run(["set", "m1", "live", "0"]).exit).toBe(64);
+    expect(world.run(["set", "m1", "live", "1"]).exit).toBe(0);
+    await world.until("a live point", () => live("m1").length > 0);
+  });
+
+  it("has saved everything but the last moment when all processes are killed", async () => {
+    configure({ quiet_seconds: FAR, protect_within_seconds: 0.5 });
+    const pit = await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("i=0; while :; do i=$((i+1)); echo $i >> file; sleep 0.02; done")]);
+    const file = join(worktree("m1"), "file");
+    const lines = (text: string) => text.split("\n").length - 1;
+    await world.until("some work", () => live("m1").length >= 2 && lines(readFileSync(file, "utf8")) > 100);
+    const { keeper, agent } = world.life("m1");
+    for (const pid of [pit.pid!, keeper.pid, agent.pid]) process.kill(pid, "SIGKILL");
+    rmSync(worktree("m1"), { recursive: true, force: true });
+    const text = saved("m1", "file")!;
+    expect(lines(text)).toBeGreaterThan(0);
+    expect(text).toBe(Array.from({ length: lines(text) }, (_, index) => `${index + 1}\n`).join(""));
+  });
+
+  it("saves what a repository's branch points to, and adds no commit", async () => {
+    configure({ quiet_seconds: 0.2, protect_within_seconds: FAR });
+    await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("exec sleep 600")]);
+    const git = (...args: string[]) =>
+      execFileSync("git", ["-c", "user.name=u", "-c", "user.email=u@u", ...args], {
+        cwd: worktree("m1"),
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+    git("init", "-q", "-b", "main");
+    writeFileSync(join(worktree("m1"), "file"), "x");
+    git("add", "-A");
+    git("commit", "-qm", "first");
+    const head = git("rev-parse", "HEAD").trim();
+    await world.until("the commit", () => {
+      const { git: position } = JSON.parse(world.run(["show", "m1", "latest", "--json"]).stdout);
+      return position.status === "deferred" && position.head === head;
+    });
+    expect(git("for-each-ref", "refs/lazarus")).not.toContain(live("m1").at(-1)!.checkpoint_id);
+  });
+});
+
+describe("a directory that is protected without an agent", () => {
+  it("gets live points from a running pit, until it is released", async () => {
+    configure({ quiet_seconds: 0.2, protect_within_seconds: FAR });
+    const directory = join(world.directory, "app");
+    mkdirSync(directory);
+    writeFileSync(join(directory, "before"), "1\n");
+    expect(world.run(["protect", directory]).exit).toBe(0);
+    await world.openPit();
+    writeFileSync(join(directory, "after"), "2\n");
+    await world.until("the file", () => saved("app", "after") === "2\n");
+    expect(readdirSync(directory).sort()).toEqual(["after", "before"]);
+    expect(world.run(["release", directory]).exit).toBe(0);
+    await world.until("the pit to see that", () => status("app").live === null);
+  });
+});
