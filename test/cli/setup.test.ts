@@ -76,6 +76,14 @@ describe("config", () => {
         how long identical crashes must have repeated by then, so that a short outage does not roll files back
       pit.permanent_exit_codes = [78]  (default)
         exit codes after which an agent is never revived
+      pit.protect_within_seconds = 30  (default)
+        save changes at most this long after they are made, while an agent works; null: no live points
+      pit.quiet_seconds = 2  (default)
+        take a live point after this long without another change
+      pit.protect_share = 0.05  (default)
+        the part of the time that live points of one mission may take
+      pit.audit_minutes = 60  (default)
+        look for changes this often even if none were noticed
       pit.checkpoint_every_seconds = not set  (default)
         take a checkpoint at this interval; null: only on events
       pit.checkpoint_at_shutdown = true  (default)

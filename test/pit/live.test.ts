@@ -76,7 +76,7 @@ describe("while an agent works, the pit", () => {
     await world.openPit();
     await world.until("the pit to see it", () => world.state("m1") === "running");
     expect(status("m1").live).toBe(null);
-    expect(world.run(["set", "m1", "live", "0"]).exit).toBe(64);
+    expect(world.run(["set", "m1", "live", "0"]).exit).toBe(2);
     expect(world.run(["set", "m1", "live", "1"]).exit).toBe(0);
     await world.until("a live point", () => live("m1").length > 0);
   });

@@ -2,6 +2,7 @@
 // hours (INV-10). Keeps track of what changed in each cell since its last point; live-policy.ts decides when the next one is
 // due, and the supervisor queues it. Everything here is a cache: a new pit examines every cell once.
 import { statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { hooksFile } from "../../agents/session.ts";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import type { MissionId } from "../../cell/mission-id.ts";
@@ -165,8 +166,13 @@ function treeOf(context: PitContext, mission: MissionId): WatchedTree {
       { path: rootOf(cell.tree), prefix: "" },
       ...(outside === undefined ? [] : [{ path: outside.path, prefix: WORKTREE }]),
     ],
-    ignore: [...excludedPatterns(cell), ...OWN_FILES, `/${context.config.heartbeat_file}`],
+    ignore: [...excludedPatterns(cell), ...OWN_FILES, ...heartbeatFiles(context.config.heartbeat_file)],
   };
+}
+
+/** The heartbeat and the temporary files that replace it. */
+function heartbeatFiles(file: string): string[] {
+  return [`/${file}`, `/${join(dirname(file), `.${basename(file)}.*.tmp`)}`];
 }
 
 /** Reads what the watcher and the agent's hooks report: its conversation is part of its work. */
