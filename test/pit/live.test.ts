@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { worktreeRecords } from "../../src/cell/worktree-record.ts";
 import { createPitWorld, type PitWorld } from "./pit-world.ts";
 
 let world: PitWorld;
@@ -120,6 +121,18 @@ describe("while an agent works, the pit", () => {
 });
 
 describe("a directory that is protected without an agent", () => {
+  it("whose record is damaged does not end the protection of other missions", async () => {
+    configure({ quiet_seconds: 0.2, protect_within_seconds: FAR });
+    const directory = join(world.directory, "app");
+    mkdirSync(directory);
+    world.run(["protect", directory]);
+    const records = worktreeRecords(world.missions);
+    for (const name of readdirSync(records)) writeFileSync(join(records, name), "{");
+    await world.openPit();
+    world.run(["run", "m1", "-d", ...sh("echo 1 > file; exec sleep 600")]);
+    await world.until("the file", () => saved("m1", "file") === "1\n");
+  });
+
   it("gets live points from a running pit, until it is released", async () => {
     configure({ quiet_seconds: 0.2, protect_within_seconds: FAR });
     const directory = join(world.directory, "app");
@@ -130,6 +143,14 @@ describe("a directory that is protected without an agent", () => {
     writeFileSync(join(directory, "after"), "2\n");
     await world.until("the file", () => saved("app", "after") === "2\n");
     expect(readdirSync(directory).sort()).toEqual(["after", "before"]);
+    rmSync(join(directory, "before"));
+    await world.until("the removal", () => saved("app", "before") === undefined);
+    expect(world.run(["restore", "app"]).stderr).toContain("to go further back: lazarus restore app 10m");
+    const before = live("app").find(
+      ({ checkpoint_id: id }) => world.run(["ls", "app", id, "worktree/before"]).exit === 0,
+    );
+    expect(world.run(["restore", "app", before!.checkpoint_id]).exit).toBe(0);
+    expect(readFileSync(join(directory, "before"), "utf8")).toBe("1\n");
     expect(world.run(["release", directory]).exit).toBe(0);
     await world.until("the pit to see that", () => status("app").live === null);
   });

@@ -39,6 +39,8 @@ export interface LivePoints {
 
 interface Tracked extends Omit<LiveMission, "mission"> {
   state: LiveState;
+  /** While a point is being taken: since when what it saves was unsaved. */
+  savingSinceMs: number | undefined;
   /** Changes that the watcher has counted, and size of the reports of hooks, when they were last read. */
   treeChanges: number;
   hookBytes: number;
@@ -91,6 +93,7 @@ export function createLivePoints(context: PitContext, watcher: TreeWatcher): Liv
       const startMs = clock.monotonicMs();
       // Counted from here on: what changes in the meantime may be in the point or not.
       const before = each.state;
+      each.savingSinceMs = before.firstUnsavedMs;
       each.state = { ...before, firstUnsavedMs: undefined, unsavedChanges: 0 };
       const problem = await takePoint(context, mission, each);
       const endMs = clock.monotonicMs();
@@ -105,6 +108,7 @@ export function createLivePoints(context: PitContext, watcher: TreeWatcher): Liv
         hasFailed: problem !== undefined,
       };
       each.problem = problem ?? null;
+      each.savingSinceMs = undefined;
       each.isBusy = false;
     },
     async [Symbol.asyncDispose]() {
@@ -140,6 +144,7 @@ function startTracking({ agent, limits }: LiveMission, monotonicMs: number): Tra
       lastTookMs: 0,
       hasFailed: false,
     },
+    savingSinceMs: undefined,
     treeChanges: 0,
     hookBytes: 0,
     unwatched: null,
@@ -186,7 +191,7 @@ function observe(
   const tree = watcher.read(mission);
   const hooks = hooksFile(agentPaths(config, mission).directory);
   const treeChanges = tree?.changes ?? 0;
-  const hookBytes = statSync(hooks, { throwIfNoEntry: false })?.size ?? 0;
+  const hookBytes = sizeOf(hooks);
   const added = Math.abs(treeChanges - each.treeChanges) + (hookBytes === each.hookBytes ? 0 : 1);
   const unwatched = tree === undefined ? each.unwatched : tree.unwatched;
   if (unwatched !== null && unwatched !== each.unwatched)
@@ -204,6 +209,15 @@ function observe(
       unsavedChanges: state.unsavedChanges + added,
     }),
   };
+}
+
+/** 0 for a file that does not exist or cannot be examined. */
+function sizeOf(file: string): number {
+  try {
+    return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  } catch {
+    return 0;
+  }
 }
 
 /** Returns why there is no point; undefined when everything is saved. */
@@ -243,16 +257,14 @@ function removeStatus({ machine, config }: PitContext, mission: MissionId): void
 
 /** Only when it differs, and at most once between two points while changes go on. */
 function writeStatus(context: PitContext, mission: MissionId, each: Tracked, monotonicMs: number): void {
-  const { firstUnsavedMs } = each.state;
+  const sinceMs = each.savingSinceMs ?? each.state.firstUnsavedMs;
   const status: LiveStatus = {
     unsaved_since_ms:
-      firstUnsavedMs === undefined
-        ? null
-        : Math.round(context.machine.clock.nowMs() - (monotonicMs - firstUnsavedMs)),
+      sinceMs === undefined ? null : Math.round(context.machine.clock.nowMs() - (monotonicMs - sinceMs)),
     unwatched: each.unwatched,
     problem: each.problem,
   };
-  const key = JSON.stringify([firstUnsavedMs, each.unwatched, each.problem]);
+  const key = JSON.stringify([sinceMs, each.unwatched, each.problem]);
   if (each.written === key) return;
   each.written = key;
   try {

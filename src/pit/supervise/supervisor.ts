@@ -39,6 +39,8 @@ export interface Supervisor {
   readonly live: LivePoints;
   /** Directories that are protected without an agent, as of the last rescan. */
   directories: readonly LiveMission[];
+  /** Why they could not be listed, as it was logged. */
+  directoriesProblem: string | undefined;
   /** The missions that were last protected, in comparable form. */
   protectedKey: string;
   /** When to attend to a mission again, by the wall clock. */
@@ -68,6 +70,7 @@ export function createSupervisor(context: PitContext): Supervisor {
     queue: createTaskQueue<MissionId>((mission) => attendNow(supervisor, mission)),
     live: createLivePoints(context, openTreeWatcher()),
     directories: [],
+    directoriesProblem: undefined,
     protectedKey: "",
     attendAtMs: new Map(),
     problems: new Map(),
@@ -133,7 +136,7 @@ export function createTick(supervisor: Supervisor, notify: ServiceNotify): () =>
     "check-silence": config.heartbeat_interval_seconds * 1000,
     "live-points": LIVE_MS,
   };
-  supervisor.directories = listProtectedDirectories(supervisor.context);
+  findDirectories(supervisor);
   let lastTick = read();
   const lastRunMs: Record<Duty, number> = {
     heartbeat: Number.NEGATIVE_INFINITY,
@@ -234,7 +237,7 @@ function rescan(supervisor: Supervisor): void {
   const { machine, config } = supervisor.context;
   keepReserve(machine.disk, reserveFile(config), RESERVE_BYTES);
   const { watchList, attendAtMs } = supervisor;
-  supervisor.directories = listProtectedDirectories(supervisor.context);
+  findDirectories(supervisor);
   // A worktree may have moved.
   supervisor.protectedKey = "";
   for (const mission of listAgentMissions(supervisor.context.config))
@@ -282,6 +285,20 @@ function takeScheduledCheckpoint(supervisor: Supervisor, mission: MissionId, mon
   const name = supervisor.settings.get(mission, monotonicMs)?.agent ?? null;
   const checkpoint = () => capture(context, mission, { reason: "scheduled", message: null, agent: name });
   queue.addWork(mission, () => reportProblems(supervisor, mission, checkpoint));
+}
+
+/** Without a list, the directories that were protected so far stay protected. */
+function findDirectories(supervisor: Supervisor): void {
+  const { context } = supervisor;
+  try {
+    supervisor.directories = listProtectedDirectories(context);
+    supervisor.directoriesProblem = undefined;
+  } catch (error) {
+    const reason = describeError(error);
+    if (reason !== supervisor.directoriesProblem)
+      context.log(`cannot list the protected directories: ${reason}`);
+    supervisor.directoriesProblem = reason;
+  }
 }
 
 function takeLivePoints(supervisor: Supervisor, monotonicMs: number): void {

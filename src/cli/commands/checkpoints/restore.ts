@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { turnText } from "../../../agents/conversation/position.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
+import type { CheckpointRef } from "../../../snapshot/model/entry.ts";
 import { previewRestore, type RestoreResult, restoreCell } from "../../../snapshot/operations/restore.ts";
 import { restoreTo } from "../../../snapshot/operations/restore-into.ts";
 import { findTarget } from "../../../snapshot/operations/restore-target.ts";
@@ -97,6 +98,7 @@ export const command = defineCommand({
       context.say(
         `the previous state is saved as ${safety.id}; to undo: lazarus undo ${missionContext.mission}`,
       );
+    else sayFurtherBack(context, missionContext, target);
     return exit;
   },
 });
@@ -117,7 +119,16 @@ function preview(context: CliContext, missionContext: CliMission, result: Restor
   sayFlaws(context, NOT_SAVED, result.notSaved);
   if (!isEmptyPlan({ changes }))
     context.say(`nothing was changed; to restore: lazarus restore ${missionContext.mission} ${target.id}`);
+  else sayFurtherBack(context, missionContext, target);
   return 0;
+}
+
+/** The pit has already saved what the user wants to get rid of. */
+function sayFurtherBack(context: CliContext, { mission }: CliMission, target: CheckpointRef): void {
+  if (target.reason === "live")
+    context.say(
+      `the pit saved this state by itself; to go further back: lazarus restore ${mission} 10m; to choose: lazarus checkpoints ${mission} --all`,
+    );
 }
 
 async function restoreElsewhere(
