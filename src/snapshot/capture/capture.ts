@@ -10,6 +10,7 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { timeOrderedId } from "../../platform/ids.ts";
 import type { Lock } from "../../platform/lock.ts";
 import { type MissionContext, requireCell } from "../mission-context.ts";
+import type { DirtySet } from "../model/dirty-set.ts";
 import type { CheckpointMetadata, CheckpointRef, Flaw, GitPosition, Reason } from "../model/entry.ts";
 import { readPositions } from "../model/positions.ts";
 import { createCapturePool, totalBytesOf } from "../pack/pool.ts";
@@ -50,6 +51,8 @@ export interface CaptureOptions {
   readonly mayBeMissing?: boolean;
   /** Return the newest checkpoint instead of adding one that equals it. */
   readonly onlyIfChanged?: boolean;
+  /** What may have changed since the newest checkpoint. Without it the whole cell is walked, as it still is with it. */
+  readonly dirty?: DirtySet | undefined;
 }
 
 /** A new checkpoint and its flaws. */
