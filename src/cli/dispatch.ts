@@ -4,8 +4,8 @@ import { asLazarusError, type LazarusError } from "../platform/errors.ts";
 import { nearest } from "../platform/nearest.ts";
 import { VERSION } from "../platform/version.ts";
 import { CATALOGUE } from "./catalogue.ts";
-import type { CommandInput } from "./command.ts";
-import { type ContextParts, createContext, type GlobalValues } from "./context.ts";
+import type { AnyCommand, CommandInput, PositionalSpec } from "./command.ts";
+import { type CliContext, type ContextParts, createContext, type GlobalValues } from "./context.ts";
 import { findCommand, subcommands } from "./find-command.ts";
 import { parseLine, usage } from "./parse.ts";
 import { createPainter, escapeControls, formatJson } from "./render/paint.ts";
@@ -56,7 +56,21 @@ async function dispatch(words: readonly string[], parts: ContextParts): Promise<
   if (command.raw) return (await command.run(createContext(parts, NO_GLOBALS), rawInput(found.rest))) ?? 0;
   const { globals, input } = parseLine(found.name, command, found.rest);
   if (globals.help) return help([found.name], parts.terminal);
-  return (await command.run(createContext(parts, globals), input)) ?? 0;
+  const context = createContext(parts, globals);
+  return (await command.run(context, await withMissionHere(context, command, input))) ?? 0;
+}
+
+/** Replaces `.`, or `.` of `.:CHECKPOINT`, by the mission of the current directory. */
+async function withMissionHere(
+  context: CliContext,
+  { positionals }: AnyCommand,
+  input: CommandInput,
+): Promise<CommandInput> {
+  const { mission } = input.args as { readonly mission?: string };
+  if (mission !== "." && !mission?.startsWith(".:")) return input;
+  if (!positionals.some(({ name, here }: PositionalSpec) => name === "mission" && here)) return input;
+  const { missionHere } = await import("./here.ts");
+  return { ...input, args: { ...input.args, mission: missionHere(context) + mission.slice(1) } };
 }
 
 const NO_GLOBALS: GlobalValues = { json: false, config: undefined, quiet: false, help: false };

@@ -73,7 +73,7 @@ export function usageLine(name: string, command: AnyCommand): string {
   const parts = [`lazarus ${name}`];
   for (const spec of command.positionals as readonly PositionalSpec[]) {
     const text = spec.variadic ? `${spec.name}…` : spec.name;
-    parts.push(spec.optional ? `[${text}]` : `<${text}>`);
+    parts.push(spec.optional || spec.here ? `[${text}]` : `<${text}>`);
   }
   if (Object.keys(command.options).length > 0) parts.push("[options]");
   if (command.passthrough) parts.push(`-- ${command.passthrough}`);

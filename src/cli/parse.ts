@@ -109,7 +109,7 @@ function readPositionals(
       if (!spec.optional && (args[spec.name] as string[]).length === 0)
         throw usage(name, `missing argument: ${spec.name}`);
     } else {
-      const value = words[taken];
+      const value = words[taken] ?? (spec.here && !spec.optional ? "." : undefined);
       if (value === undefined && !spec.optional) throw usage(name, `missing argument: ${spec.name}`);
       args[spec.name] = value;
       taken += 1;

@@ -112,7 +112,7 @@ describe("diff", () => {
     const absolute = join(world.home, "missions/inbox/worktree/notes.txt");
     expect(must(`diff inbox ${ids[0]} ${ids[1]} --path ${absolute}`)).toBe("M worktree/notes.txt\n");
     expect(world.run(["diff", "inbox", "--path", "/etc"])).toMatchObject({ exit: 2, stdout: "" });
-    const unknown = world.run(["diff", "inbox", "--path", "notes.txt"]);
+    const unknown = world.run(["diff", "inbox", "--path", "old/notes.txt"]);
     expect(unknown).toMatchObject({ exit: 6, stdout: "" });
     expect(unknown.stderr).toContain('similar: "worktree/notes.txt"');
   });

@@ -41,7 +41,7 @@ export interface World extends Disposable {
   /** Runs a command line; returns its output unchanged. */
   run(words: readonly string[], options?: RunOptions): Ending;
   /** Runs a command line in this process, with the same environment: for commands whose process does not matter. */
-  call(words: readonly string[]): Promise<Ending>;
+  call(words: readonly string[], options?: Pick<RunOptions, "cwd">): Promise<Ending>;
   /** The whole result as one text, for snapshots: `world.show("scan --json")`. */
   show(line: string, options?: RunOptions): string;
   /** Runs a shell script in which `lazarus` is our command. */
@@ -97,12 +97,12 @@ export function createWorld(): World {
     cwd,
     env,
     run,
-    async call(words) {
+    async call(words, options = {}) {
       const output = { stdout: "", stderr: "" };
       const exit = await runLine(words, {
         machine: systemMachine,
         callerPid: process.pid,
-        surroundings: { env, cwd, isRoot: process.getuid?.() === 0 },
+        surroundings: { env, cwd: options.cwd ?? cwd, isRoot: process.getuid?.() === 0 },
         terminal: {
           out: (text) => {
             output.stdout += typeof text === "string" ? text : Buffer.from(text).toString();

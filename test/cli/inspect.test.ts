@@ -100,7 +100,7 @@ describe("ls", () => {
   });
 
   it("names similar paths for one that does not exist", async () => {
-    const { exit, stderr } = await call("ls", "inbox", ids[0]!, "src/app.ts");
+    const { exit, stderr } = await call("ls", "inbox", ids[0]!, "app.ts");
     expect(exit).toBe(6);
     expect(stderr).toContain('similar: "worktree/src/app.ts"');
   });

@@ -1,13 +1,13 @@
 // Which mission the MCP server serves: that of the agent which started it, or else of the protected directory or cell that it
 // is started in (Codex does not pass the agent's variables on). Never chosen by the client: an agent can reach only its
 // own work (INV-11).
-import { existsSync, realpathSync } from "node:fs";
 import { isAbsolute, join, relative } from "node:path";
 import { cellPaths } from "../../cell/layout.ts";
 import { isInside, isMissionId, type MissionId } from "../../cell/mission-id.ts";
-import { findProtecting, worktreeOf } from "../../cell/worktree-record.ts";
+import { worktreeOf } from "../../cell/worktree-record.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import type { CliContext } from "../context.ts";
+import { missionAt } from "../here.ts";
 
 export interface OwnMission {
   readonly mission: MissionId;
@@ -17,21 +17,13 @@ export interface OwnMission {
 
 export function findOwnMission({ config, surroundings: { env, cwd } }: CliContext): OwnMission {
   const { missions_root: root } = config.config;
-  const here = realpathSync(cwd);
-  const named = env.LAZARUS_MISSION ?? findProtecting(root, here)?.mission_id ?? missionOfCell(root, here);
+  const named = env.LAZARUS_MISSION ?? missionAt(root, cwd);
   if (named === undefined || !isMissionId(named))
     throw new LazarusError("MISSION_UNKNOWN", `${cwd} does not belong to a mission`, {
       hint: "lazarus protect . saves this directory; or start the agent with: lazarus run --here -- COMMAND",
     });
   const { root: cellRoot } = cellPaths(config.config, named);
   return { mission: named, cellRoot, worktree: worktreeOf(cellRoot) };
-}
-
-function missionOfCell(missionsRoot: string, path: string): string | undefined {
-  if (!existsSync(missionsRoot)) return undefined;
-  const below = relative(realpathSync(missionsRoot), path);
-  const [mission] = below.split("/");
-  return mission === "" || mission === ".." ? undefined : mission;
 }
 
 /** A path of the client, in the checkpoint's terms: `worktree/…`. Only files of the worktree can be reached. */

@@ -25,7 +25,7 @@ export const command = defineCommand({
     "leave it running, and so does closing your terminal. When the agent is revived, you stay attached. For an agent that " +
     "has ended, the last output is printed. An agent without a terminal can only be watched: its output is printed from " +
     "now on, and Ctrl-C detaches. The exit code is the agent's, or 0 after detaching.",
-  positionals: [{ name: "mission", summary: "id of the mission" }],
+  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
   options: {
     "read-only": { type: "flag", short: "r", summary: "watch without typing or resizing" },
     "detach-keys": {

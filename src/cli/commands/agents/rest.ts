@@ -6,7 +6,7 @@ export const command = defineCommand({
   about:
     "Asks the agent to exit: SIGTERM, then SIGKILL after a minute. A checkpoint is taken after it has exited. The agent " +
     "stays at rest, even across reboots, until it is revived.",
-  positionals: [{ name: "mission", summary: "id of the mission" }],
+  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
   options: {
     grace: {
       type: "number",

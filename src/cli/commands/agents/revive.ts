@@ -16,7 +16,7 @@ export const command = defineCommand({
     "tell it where it stopped. A known agent CLI continues its conversation; if a tool call that your effect rules name was cut " +
     "off, --call says what became of it. A checkpoint of the last life is taken first; if that fails, the agent is not started, unless " +
     "--without-checkpoint is given. Works without a pit. With --dry-run it prints what the pit would decide on its own.",
-  positionals: [{ name: "mission", summary: "id of the mission" }],
+  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
   options: {
     "dry-run": { type: "flag", summary: "print the decision and its reason, do nothing" },
     call: {

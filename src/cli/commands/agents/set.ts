@@ -23,7 +23,7 @@ export const command = defineCommand({
     "only narrow it. A revival that is due is decided again. Without changes, prints what is granted. Refused inside an " +
     "agent.",
   positionals: [
-    { name: "mission", summary: "id of the mission" },
+    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
     {
       name: "key=value",
       summary: "a setting, resume_command=COMMAND, or live off|SECONDS",

@@ -14,7 +14,7 @@ export const command = defineCommand({
   about:
     "Prints a line per mission: the state of its agent, the time since its last activity, its last checkpoint and the " +
     "first change that no checkpoint holds, the number of revivals in the last 24 hours, and what happens next.",
-  positionals: [{ name: "mission", summary: "show only this mission", optional: true }],
+  positionals: [{ name: "mission", summary: "show only this mission", optional: true, here: true }],
   options: { watch: { type: "flag", summary: "refresh until interrupted" } },
   examples: [
     ["lazarus status", "all missions"],

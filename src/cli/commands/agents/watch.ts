@@ -20,7 +20,7 @@ export const command = defineCommand({
     "its mission is saved and reported as for any agent, and the command after -- is started, if you give one. lazarus stop " +
     "ends a watched process or unit. An agent that another supervisor restarts is left to it: a unit with Restart=, a " +
     "background session of Claude Code. To save a directory in place, run lazarus protect first.",
-  positionals: [{ name: "mission", summary: "id of the mission" }],
+  positionals: [{ name: "mission", summary: "id of the mission", here: true }],
   options: {
     pid: { type: "number", value: "PID", summary: "watch this process" },
     unit: { type: "text", value: "UNIT", summary: "watch this systemd unit" },

@@ -10,7 +10,7 @@ export const command = defineCommand({
   about:
     "Explains how the agent ended: exit code or signal, likely cause (out of memory, suspended machine, quota, " +
     "overloaded provider, full disk), what the pit decided and why, and what to type next.",
-  positionals: [{ name: "mission", summary: "id of the mission" }],
+  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
   options: {},
   examples: [["lazarus why tidy-inbox", "explain the last exit"]],
   exits: ["missing", "machine"],

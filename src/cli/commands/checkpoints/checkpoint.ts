@@ -12,7 +12,7 @@ export const command = defineCommand({
     "Saves the whole cell: all files, a git commit of the worktree, and the positions of its flows and runs. Only what " +
     "changed since the last checkpoint is stored. Anything that could not be captured exactly is listed, and the exit " +
     "code is then 5.",
-  positionals: [{ name: "mission", summary: "id of the mission" }],
+  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
   options: {
     message: { type: "text", short: "m", value: "TEXT", summary: "a note stored with the checkpoint" },
     reason: {

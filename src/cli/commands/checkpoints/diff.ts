@@ -21,6 +21,7 @@ import { type Contents, openContents } from "../../../snapshot/vault/contents.ts
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
+import { typedPaths } from "../../here.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { escapeControls } from "../../render/paint.ts";
@@ -30,7 +31,7 @@ export const command = defineCommand({
     "Compares two checkpoints, or a checkpoint with the current cell: A added, M changed, D removed, T type changed, m " +
     "only metadata. With --content it also prints the changed lines of text files.",
   positionals: [
-    { name: "mission", summary: "id of the mission" },
+    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
     { name: "from", summary: "first checkpoint: an id, a time such as 1h (default latest)", optional: true },
     { name: "to", summary: "second checkpoint (default: the current cell)", optional: true },
   ],
@@ -51,7 +52,7 @@ export const command = defineCommand({
     using after =
       args.to === undefined ? await openNow(missionContext) : openCheckpoint(missionContext, args.to);
     missionContext.endProgress();
-    const scope = createScope(options.path, missionContext.tree);
+    const scope = createScope(typedPaths(context, missionContext, options.path), missionContext.tree);
     requireKnown(scope, missionContext.mission, before.name, before.listing, after.listing);
     const changes = compareListings(before.listing, after.listing).filter(
       (change) => scope.has(change.path) && (options.all || !isOnlyDirectoryTime(change)),

@@ -13,7 +13,7 @@ export const command = defineCommand({
     "Restores a checkpoint into a scratch directory, compares every path independently (type, mode, owner, times, links, " +
     "content) and marks the checkpoint as proven. Needs as much free space as the cell; the cell is not touched.",
   positionals: [
-    { name: "mission", summary: "id of the mission" },
+    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
     {
       name: "checkpoint",
       summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",

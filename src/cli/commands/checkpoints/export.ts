@@ -14,7 +14,7 @@ export const command = defineCommand({
     "Writes a checkpoint as one .tar.gz file, which `tar xzf` turns back into the cell. It includes secrets from " +
     "local-only layers, so protect the archive like the cell.",
   positionals: [
-    { name: "mission", summary: "id of the mission" },
+    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
     {
       name: "checkpoint",
       summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",

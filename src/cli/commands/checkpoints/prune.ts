@@ -13,7 +13,7 @@ export const command = defineCommand({
     "checkpoint, the one that `latest` refers to, the newest one proven by a drill, pinned ones, the first baseline, live " +
     "points with a message, and the one that undoes the latest restore. Other live points have a rule of their own: all of " +
     "the last hour, then one per 10 minutes for a day, per hour for a week and per day for 30 days.",
-  positionals: [{ name: "mission", summary: "only this mission (default: all)", optional: true }],
+  positionals: [{ name: "mission", summary: "only this mission (default: all)", optional: true, here: true }],
   options: {
     "dry-run": { type: "flag", short: "n", summary: "print what would be removed, remove nothing" },
     "keep-last": { type: "number", value: "N", summary: "keep the newest N" },

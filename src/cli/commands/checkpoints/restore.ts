@@ -8,6 +8,7 @@ import { findTarget } from "../../../snapshot/operations/restore-target.ts";
 import { isEmptyPlan } from "../../../snapshot/restore/plan.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
+import { typedPaths } from "../../here.ts";
 import type { CliMission } from "../../open-mission.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
@@ -36,7 +37,7 @@ export const command = defineCommand({
     "--stop is given. An interrupted restore is completed by the next " +
     "command for that mission. Times are UTC: 2026-11-15, '2026-11-15 23:53', '2h ago', yesterday.",
   positionals: [
-    { name: "mission", summary: "id of the mission" },
+    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
     {
       name: "checkpoint",
       summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",
@@ -47,7 +48,7 @@ export const command = defineCommand({
     path: {
       type: "texts",
       value: "PATH",
-      summary: "only this path of the cell and below; may be repeated",
+      summary: "only this path and below, in the cell or from here; may be repeated",
     },
     to: { type: "text", value: "DIR", summary: "restore into this new or empty directory" },
     ...PART_OPTIONS,
@@ -73,7 +74,8 @@ export const command = defineCommand({
     if (part !== undefined && options.to !== undefined)
       throw usage("restore", `--${part}-only cannot be combined with --to; use --path`);
     using missionContext = openKnownMission(context, context.mission(args.mission));
-    const request = { checkpoint: args.checkpoint, paths: options.path, part, signal: context.signal };
+    const paths = typedPaths(context, missionContext, options.path);
+    const request = { checkpoint: args.checkpoint, paths, part, signal: context.signal };
     if (options.to !== undefined) return await restoreElsewhere(context, missionContext, request, options.to);
     if (options["dry-run"])
       return preview(context, missionContext, await previewRestore(missionContext, request));

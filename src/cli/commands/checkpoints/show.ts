@@ -13,7 +13,7 @@ export const command = defineCommand({
     "Prints the details of a checkpoint: when and why it was taken, its layers, the git commit, the positions of flows " +
     "and runs, and everything that was not captured exactly.",
   positionals: [
-    { name: "mission", summary: "id of the mission" },
+    { name: "mission", summary: "id of the mission (default: of this directory)", here: true },
     {
       name: "checkpoint",
       summary: "id or a part of it, latest, or a time: 10m, 14:30 (default latest)",

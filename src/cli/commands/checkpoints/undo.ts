@@ -17,7 +17,7 @@ export const command = defineCommand({
   about:
     "Undoes the last restore: brings the cell back to its state right before it. The current state is saved first, so " +
     "that a second undo redoes the restore.",
-  positionals: [{ name: "mission", summary: "id of the mission" }],
+  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
   options: {
     ...PART_OPTIONS,
     stop: { type: "flag", summary: "stop a running agent first and revive it afterwards" },

@@ -17,7 +17,7 @@ export const command = defineCommand({
     "layer, and that the tree of every checkpoint can be restored. With --deep it reads and hashes every byte. Reports each " +
     "damaged object, the checkpoints it affects, and the newest intact checkpoint. Damaged blobs are set aside inside the " +
     "vault, so that the next checkpoint stores everything again.",
-  positionals: [{ name: "mission", summary: "only this mission (default: all)", optional: true }],
+  positionals: [{ name: "mission", summary: "only this mission (default: all)", optional: true, here: true }],
   options: { deep: { type: "flag", summary: "read and hash every byte" } },
   examples: [
     ["lazarus verify", "quick check of every vault"],

@@ -5,6 +5,7 @@ import { createScope, requireKnown } from "../../../snapshot/restore/scope.ts";
 import { type Contents, openContents } from "../../../snapshot/vault/contents.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
+import { typedPaths } from "../../here.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { findPoint, sayPoint, splitPoint } from "./point.ts";
 
@@ -13,8 +14,8 @@ export const command = defineCommand({
     "Prints a file as it was in a checkpoint, byte for byte, without restoring anything. A checkpoint is an id or a part " +
     "of it, latest, or a time such as 10m, 14:30 or yesterday.",
   positionals: [
-    { name: "mission", summary: "id of the mission, or MISSION:CHECKPOINT (default latest)" },
-    { name: "path", summary: "a file, relative to the cell" },
+    { name: "mission", summary: "id of the mission, or MISSION:CHECKPOINT (default latest)", here: true },
+    { name: "path", summary: "a file, in the cell or from here" },
   ],
   options: {},
   examples: [
@@ -28,7 +29,7 @@ export const command = defineCommand({
     const { mission, vault, tree } = missionContext;
     const ref = findPoint(missionContext, point.checkpoint);
     using contents = openContents(vault, readCheckpoint(vault, ref).layers);
-    const scope = createScope([args.path], tree);
+    const scope = createScope(typedPaths(context, missionContext, [args.path]), tree);
     requireKnown(scope, mission, ref.id, contents.listing);
     const path = scope.only?.[0] ?? ".";
     const entry = requireFile(contents, path, `${mission}:${ref.id}`);

@@ -9,7 +9,7 @@ export const command = defineCommand({
   about:
     "Lists what a mission did to the outside world: commands of flows, tool calls of durable runs, and tool calls of agent " +
     "CLIs that were cut off. The list is never restored. An unknown outcome means that it may or may not have happened.",
-  positionals: [{ name: "mission", summary: "id of the mission" }],
+  positionals: [{ name: "mission", summary: "id of the mission (default: of this directory)", here: true }],
   options: { unknown: { type: "flag", summary: "only those with an unknown outcome" } },
   examples: [["lazarus effects tidy-inbox --unknown", "what may or may not have happened"]],
   exits: ["missing", "machine"],

@@ -4,6 +4,7 @@ import { type Found, searchText } from "../../../snapshot/operations/search-text
 import { createScope } from "../../../snapshot/restore/scope.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
+import { typedPaths } from "../../here.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { usage } from "../../parse.ts";
 import { formatCount } from "../../render/format.ts";
@@ -16,7 +17,7 @@ export const command = defineCommand({
     "is printed as CHECKPOINT:PATH:LINE:TEXT, with the newest checkpoint that has this version of the file. Exits 6 when " +
     "nothing matches.",
   positionals: [
-    { name: "mission", summary: "id of the mission, or MISSION:CHECKPOINT for one checkpoint" },
+    { name: "mission", summary: "id of the mission, or MISSION:CHECKPOINT for one checkpoint", here: true },
     { name: "text", summary: "the text to find" },
   ],
   options: {
@@ -34,7 +35,7 @@ export const command = defineCommand({
     using missionContext = openKnownMission(context, context.mission(point.mission));
     const { mission, tree } = missionContext;
     const expression = toExpression(args.text, options.regexp, options["ignore-case"]);
-    const scope = createScope(options.path, tree);
+    const scope = createScope(typedPaths(context, missionContext, options.path), tree);
     const refs = point.checkpoint === undefined ? undefined : [findPoint(missionContext, point.checkpoint)];
     const history = readPathHistory(missionContext, { has: scope.has }, refs);
     warnUnreadable(context, mission, history.unreadable);

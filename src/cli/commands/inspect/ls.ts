@@ -6,6 +6,7 @@ import { createScope, requireKnown } from "../../../snapshot/restore/scope.ts";
 import { openContents } from "../../../snapshot/vault/contents.ts";
 import { readCheckpoint } from "../../../snapshot/vault/manifest.ts";
 import { defineCommand } from "../../command.ts";
+import { typedPaths } from "../../here.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatTime } from "../../render/format.ts";
 import { escapeControls } from "../../render/paint.ts";
@@ -14,9 +15,14 @@ import { findPoint, sayPoint, splitPoint } from "./point.ts";
 export const command = defineCommand({
   about:
     "Lists the files of a checkpoint without restoring it. A checkpoint is an id or a part of it, latest, or a time such " +
-    "as 10m, 14:30 or yesterday. Paths are relative to the cell.",
+    "as 10m, 14:30 or yesterday. A path that begins with a directory of the cell (worktree, state, …) is relative to the " +
+    "cell; any other is relative to the current directory, if that is in the worktree, or else to the worktree.",
   positionals: [
-    { name: "mission", summary: "id of the mission, or MISSION:CHECKPOINT" },
+    {
+      name: "mission",
+      summary: "id of the mission, or MISSION:CHECKPOINT (default: of this directory)",
+      here: true,
+    },
     { name: "checkpoint", summary: "which checkpoint (default latest)", optional: true },
     { name: "path", summary: "a directory or file (default: the whole cell)", optional: true },
   ],
@@ -37,7 +43,7 @@ export const command = defineCommand({
     const { text, path } = assign(missionContext, point.checkpoint, given);
     const ref = findPoint(missionContext, text);
     using contents = openContents(vault, readCheckpoint(vault, ref).layers);
-    const scope = createScope(path === undefined ? [] : [path], tree);
+    const scope = createScope(typedPaths(context, missionContext, path === undefined ? [] : [path]), tree);
     requireKnown(scope, mission, ref.id, contents.listing);
     const entries = select(contents.listing, scope.only?.[0] ?? ".", options.recursive);
     sayPoint(context, ref, text);

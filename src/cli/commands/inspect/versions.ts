@@ -2,6 +2,7 @@ import { readPathHistory, type Version } from "../../../snapshot/operations/path
 import { createScope } from "../../../snapshot/restore/scope.ts";
 import { defineCommand } from "../../command.ts";
 import type { CliContext } from "../../context.ts";
+import { typedPaths } from "../../here.ts";
 import { openKnownMission } from "../../open-mission.ts";
 import { formatBytes, formatCount, formatDuration } from "../../render/format.ts";
 import { type Column, renderTable } from "../../render/table.ts";
@@ -14,8 +15,8 @@ export const command = defineCommand({
     "Lists the versions of one file that the checkpoints have, oldest first: each with the first checkpoint that has it. A " +
     "changed time alone is not a new version.",
   positionals: [
-    { name: "mission", summary: "id of the mission" },
-    { name: "path", summary: "a file, relative to the cell" },
+    { name: "mission", summary: "id of the mission", here: true },
+    { name: "path", summary: "a file, in the cell or from here" },
   ],
   options: {},
   examples: [["lazarus versions tidy-inbox worktree/notes.md", "when it changed, and how large it was"]],
@@ -23,7 +24,7 @@ export const command = defineCommand({
   run(context, { args }) {
     using missionContext = openKnownMission(context, context.mission(args.mission));
     const { mission, tree } = missionContext;
-    const path = createScope([args.path], tree).only?.[0] ?? ".";
+    const path = createScope(typedPaths(context, missionContext, [args.path]), tree).only?.[0] ?? ".";
     const only = new Set([path]);
     const history = readPathHistory(missionContext, { has: (each) => each === path, only });
     const versions = history.versions.get(path) ?? [];

@@ -1,0 +1,68 @@
+// What a user means by where they are: the mission that the current directory belongs to, and paths as they are typed
+// there. Reads only; loaded only when a command line needs it.
+import { readdirSync, realpathSync } from "node:fs";
+import { isAbsolute, relative, resolve, sep } from "node:path";
+import { isMissionId, type MissionId } from "../cell/mission-id.ts";
+import { findProtecting } from "../cell/worktree-record.ts";
+import { LazarusError } from "../platform/errors.ts";
+import type { MissionContext } from "../snapshot/mission-context.ts";
+import { diskPath, isInWorktree, pathInTree, WORKTREE } from "../snapshot/model/cell-tree.ts";
+import type { CliContext } from "./context.ts";
+
+/** Stands for the mission of the current directory. */
+export const HERE = ".";
+
+/** The mission of the current directory. */
+export function missionHere({ config, surroundings: { cwd } }: CliContext): MissionId {
+  const mission = missionAt(config.config.missions_root, cwd);
+  if (mission !== undefined) return mission;
+  throw new LazarusError("MISSION_UNKNOWN", `${cwd} belongs to no mission`, {
+    hint: "lazarus protect . saves this directory as one; lazarus status lists all missions",
+  });
+}
+
+/** The mission whose worktree or cell a directory is in. */
+export function missionAt(missionsRoot: string, directory: string): MissionId | undefined {
+  const path = realOrGiven(directory);
+  const [first = ""] = relative(realOrGiven(missionsRoot), path).split(sep);
+  const name = findProtecting(missionsRoot, path)?.mission_id ?? first;
+  return isMissionId(name) ? name : undefined;
+}
+
+/**
+ * Paths as typed, as paths in the cell. One that begins with a name in the cell (worktree, state, …) is relative to the
+ * cell; any other to the current directory, if that is in the worktree, or else to the worktree.
+ */
+export function typedPaths(
+  { surroundings }: CliContext,
+  { tree, cellRoot }: Pick<MissionContext, "tree" | "cellRoot">,
+  typed: readonly string[],
+): string[] {
+  const here = pathInTree(tree, realOrGiven(surroundings.cwd));
+  const inWorktree = here !== undefined && isInWorktree(here);
+  const base = diskPath(tree, inWorktree ? here : WORKTREE);
+  const names = namesIn(cellRoot);
+  return typed.map((path) => {
+    if (path === "" || isAbsolute(path)) return path;
+    const [first = ""] = path.split("/");
+    if (first === "." || first === "..") return path === HERE || !inWorktree ? path : resolve(base, path);
+    return names.has(first) ? path : resolve(base, path);
+  });
+}
+
+function namesIn(cellRoot: string): ReadonlySet<string> {
+  try {
+    return new Set([WORKTREE, ...readdirSync(cellRoot)]);
+  } catch {
+    // The cell is gone; its checkpoints are not.
+    return new Set([WORKTREE, "artifacts", "config", "conversation", "logs", "meta", "state"]);
+  }
+}
+
+function realOrGiven(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}

@@ -1,0 +1,103 @@
+// Commands typed inside a protected directory or a cell: the mission can be left out or written as `.`, and paths are typed
+// as they are seen from there.
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createWorld, type Ending, type World } from "./hermetic.ts";
+
+let world: World;
+let project: string;
+
+async function typed(directory: string, ...words: string[]): Promise<Ending> {
+  return await world.call(words, { cwd: directory });
+}
+
+async function must(directory: string, ...words: string[]): Promise<string> {
+  const { exit, stdout, stderr } = await typed(directory, ...words);
+  expect(exit, `lazarus ${words.join(" ")}: ${stderr}`).toBe(0);
+  return stdout;
+}
+
+beforeAll(async () => {
+  world = createWorld();
+  project = world.path("shop");
+  mkdirSync(join(project, "src"), { recursive: true });
+  mkdirSync(join(project, "config"));
+  writeFileSync(join(project, "notes.md"), "notes\n");
+  writeFileSync(join(project, "src", "app.ts"), "app\n");
+  writeFileSync(join(project, "config", "app.json"), "{}\n");
+  await must(project, "protect", ".");
+  symlinkSync(project, world.path("link"));
+  await must(world.cwd, "init", "other");
+});
+afterAll(() => world[Symbol.dispose]());
+
+describe("the mission", () => {
+  it("can be left out where nothing else is required", async () => {
+    const { checkpoints } = JSON.parse(await must(project, "checkpoints", "--json"));
+    expect(checkpoints).toHaveLength(1);
+    expect(await must(join(project, "src"), "ls")).toContain("worktree/");
+    expect((await typed(project, "undo")).stderr).toContain("shop");
+  });
+
+  it("is . when something follows it, also with a checkpoint", async () => {
+    expect(await must(project, "cat", ".", "notes.md")).toBe("notes\n");
+    expect(await must(project, "cat", ".:latest", "notes.md")).toBe("notes\n");
+    expect(JSON.parse(await must(project, "status", ".", "--json")).missions).toHaveLength(1);
+  });
+
+  it("is found through a link to the directory", async () => {
+    expect(await must(world.path("link"), "cat", ".", "notes.md")).toBe("notes\n");
+  });
+
+  it("is that of a cell when the command is typed inside the cell", async () => {
+    const { missions } = JSON.parse(
+      await must(join(world.missions, "other", "state"), "status", ".", "--json"),
+    );
+    expect(missions.map((each: { mission_id: string }) => each.mission_id)).toEqual(["other"]);
+  });
+
+  it("is unknown elsewhere, and the error says what to do", async () => {
+    for (const directory of [world.cwd, world.missions]) {
+      const { exit, stderr } = await typed(directory, "checkpoints");
+      expect(exit).toBe(6);
+      expect(stderr).toContain("belongs to no mission");
+      expect(stderr).toContain("lazarus protect .");
+    }
+  });
+
+  it("is never guessed by a command that creates one", async () => {
+    expect((await typed(project, "init")).exit).toBe(2);
+  });
+});
+
+describe("a path", () => {
+  it("is relative to the current directory", async () => {
+    expect(await must(join(project, "src"), "cat", ".", "app.ts")).toBe("app\n");
+    expect(await must(join(project, "src"), "cat", ".", "../notes.md")).toBe("notes\n");
+  });
+
+  it("is relative to the worktree when typed elsewhere", async () => {
+    expect(await must(world.cwd, "cat", "shop", "src/app.ts")).toBe("app\n");
+  });
+
+  it("is relative to the cell when it begins with one of the cell's directories, unless it begins with ./", async () => {
+    expect(await must(project, "cat", ".", "worktree/src/app.ts")).toBe("app\n");
+    expect((await typed(project, "cat", ".", "config/app.json")).stderr).toContain(
+      "worktree/config/app.json",
+    );
+    expect(await must(project, "cat", ".", "./config/app.json")).toBe("{}\n");
+  });
+
+  it("outside the worktree and the cell is refused", async () => {
+    expect((await typed(project, "cat", ".", "../other.txt")).exit).toBe(2);
+  });
+
+  it("of a restore is restored alone", async () => {
+    writeFileSync(join(project, "src", "app.ts"), "changed\n");
+    writeFileSync(join(project, "notes.md"), "changed\n");
+    await must(join(project, "src"), "restore", ".", "--path", "app.ts");
+    expect(await must(project, "diff", "--path", "src")).toBe("");
+    expect(await must(project, "diff")).toContain("M worktree/notes.md");
+  });
+});
