@@ -246,6 +246,18 @@ function declareForks(test: Test): void {
     deepEqual(plain(await journal.readEntries("f", 0)), ["f:2:response:0"]);
     deepEqual(plain(await journal.readEntries("f", 1)), []);
   });
+  test("a run is inserted with waits, and found by the start of its id or its queue", async (journal) => {
+    const answered = { ...approval, state: "answered", answer: "yes" } as const;
+    equal(await journal.insert(headRow("ab1", { queue: "q" }), [], [answered]), true);
+    equal(await journal.insert(headRow("ab1", { owner: "you" }), [], [approval]), false);
+    deepEqual(await journal.readWaits("ab1"), [answered]);
+    for (const id of ["ab2", "a_3"]) await journal.insert(headRow(id), []);
+    const found = async (query: Parameters<Journal["list"]>[0]) =>
+      (await journal.list(query)).map(({ id }) => id);
+    deepEqual(await found({ idPrefix: "ab" }), ["ab2", "ab1"]);
+    deepEqual(await found({ idPrefix: "a_" }), ["a_3"]);
+    deepEqual(await found({ queue: "q" }), ["ab1"]);
+  });
   test("a prune leaves what kept forks share, and is rolled back if one would not load", async (journal) => {
     await grow(journal);
     await journal.insert(headRow("f", { forkOf: "r", forkStep: 1, step: 1 }), []);

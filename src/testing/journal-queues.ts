@@ -3,13 +3,19 @@ import { deepEqual, equal } from "node:assert/strict";
 import type { HeadRow, Journal } from "../run/journal/journal.ts";
 import { headRow, journalWrite, type Test } from "./journal-rows.ts";
 
+const queued = (journal: Journal, id: string, change: Partial<HeadRow> = {}) =>
+  journal.insert(
+    headRow(id, { queue: "q", status: "queued", owner: null, leaseUntilMs: 0, caller: "a", ...change }),
+    [],
+  );
+const claim = { queue: "q", worker: "w1/", limits: {}, leaseUntilMs: 900, nowMs: 5 };
+
 export function declareQueues(test: Test): void {
-  const queued = (journal: Journal, id: string, change: Partial<HeadRow> = {}) =>
-    journal.insert(
-      headRow(id, { queue: "q", status: "queued", owner: null, leaseUntilMs: 0, caller: "a", ...change }),
-      [],
-    );
-  const claim = { queue: "q", worker: "w1/", limits: {}, leaseUntilMs: 900, nowMs: 5 };
+  declareClaims(test);
+  declareSettings(test);
+}
+
+function declareClaims(test: Test): void {
   test("queued runs are claimed within the limits, fairly, and each once", async (journal, place) => {
     for (const [id, caller] of [
       ["a1", "a"],
@@ -39,21 +45,32 @@ export function declareQueues(test: Test): void {
     equal(next!.id, "a3");
     if (other !== journal) await other[Symbol.asyncDispose]();
   });
-  test("a waiting run holds no slot and needs one when it is due", async (journal) => {
-    await queued(journal, "r", { model: "m" });
-    const limits = { total: 1, perModel: 1 };
-    const [head] = await journal.claimQueued({ ...claim, limits, owners: ["w1/1"] });
-    const asleep = { leaseUntilMs: 0, head: { status: "waiting", wakeMs: 50 } } as const;
-    equal(await journal.write(journalWrite("r", 1, [], { ...asleep, epoch: head!.epoch })), "written");
-    await queued(journal, "s", { model: "m" });
-    const [second] = await journal.claimQueued({ ...claim, limits, owners: ["w1/2"] });
-    equal(second!.id, "s");
-    deepEqual(await journal.claimQueued({ ...claim, limits, owners: ["w1/3"], nowMs: 60 }), []);
-    const end = { leaseUntilMs: 0, head: { status: "completed" }, epoch: second!.epoch } as const;
-    equal(await journal.write(journalWrite("s", 1, [], end)), "written");
-    deepEqual(await journal.claimQueued({ ...claim, limits, owners: ["w1/3"], nowMs: 49 }), []);
-    const [woken] = await journal.claimQueued({ ...claim, limits, owners: ["w1/3"], nowMs: 50 });
-    deepEqual([woken!.id, woken!.model], ["r", "m"]);
+  test("a worker claims only runs of its agent; those of others count for the limits", async (journal) => {
+    await queued(journal, "r1", { agentId: "x" });
+    await queued(journal, "r2", { agentId: "y" });
+    const ids = async (agentId: string, limits: object = {}) =>
+      (await journal.claimQueued({ ...claim, agentId, limits, owners: [`w1/${agentId}`] })).map(
+        ({ id }) => id,
+      );
+    deepEqual(await ids("z"), []);
+    deepEqual(await ids("y"), ["r2"]);
+    deepEqual(await ids("x", { total: 1 }), []);
+    deepEqual(await ids("x", { total: 2 }), ["r1"]);
+  });
+  declareSlots(test);
+}
+
+function declareSettings(test: Test): void {
+  test("the settings of a queue are shared by all processes", async (journal, place) => {
+    equal((await journal.readQueues()).size, 0);
+    const settings = { total: 3, perCaller: 1, calls: { amount: 10, perMs: 60_000 } };
+    await journal.writeQueue("mail", { total: 1 });
+    await journal.writeQueue("mail", settings);
+    await journal.writeQueue("gone", { total: 1 });
+    await journal.writeQueue("gone", null);
+    const other = journal.survives ? await place.open() : journal;
+    deepEqual([...(await other.readQueues())], [["mail", settings]]);
+    if (other !== journal) await other[Symbol.asyncDispose]();
   });
   test("calls and tokens are limited per queue across processes", async (journal, place) => {
     const calls = { limit: { amount: 2, perMs: 1000 }, used: 1 };
@@ -79,5 +96,24 @@ export function declareQueues(test: Test): void {
     equal(await journal.writeTick("nightly", 9), false);
     equal(await journal.writeTick("nightly", 20), true);
     equal(await journal.readTick("nightly"), 20);
+  });
+}
+
+function declareSlots(test: Test): void {
+  test("a waiting run holds no slot and needs one when it is due", async (journal) => {
+    await queued(journal, "r", { model: "m" });
+    const limits = { total: 1, perModel: 1 };
+    const [head] = await journal.claimQueued({ ...claim, limits, owners: ["w1/1"] });
+    const asleep = { leaseUntilMs: 0, head: { status: "waiting", wakeMs: 50 } } as const;
+    equal(await journal.write(journalWrite("r", 1, [], { ...asleep, epoch: head!.epoch })), "written");
+    await queued(journal, "s", { model: "m" });
+    const [second] = await journal.claimQueued({ ...claim, limits, owners: ["w1/2"] });
+    equal(second!.id, "s");
+    deepEqual(await journal.claimQueued({ ...claim, limits, owners: ["w1/3"], nowMs: 60 }), []);
+    const end = { leaseUntilMs: 0, head: { status: "completed" }, epoch: second!.epoch } as const;
+    equal(await journal.write(journalWrite("s", 1, [], end)), "written");
+    deepEqual(await journal.claimQueued({ ...claim, limits, owners: ["w1/3"], nowMs: 49 }), []);
+    const [woken] = await journal.claimQueued({ ...claim, limits, owners: ["w1/3"], nowMs: 50 });
+    deepEqual([woken!.id, woken!.model], ["r", "m"]);
   });
 }

@@ -1,5 +1,16 @@
 // What a write does to the head of its run. Pure; the same for all journals.
-import type { HeadRow, JournalVerdict, JournalWrite } from "./journal.ts";
+import type { HeadRow, JournalStatus, JournalVerdict, JournalWrite } from "./journal.ts";
+
+/** Runs that a process is executing, or may claim. */
+export const CLAIMABLE: readonly JournalStatus[] = ["running", "queued", "waiting"];
+
+/** Runs that have not ended. */
+export const OPEN: readonly JournalStatus[] = [...CLAIMABLE, "needs-human"];
+
+/** Whether a run has ended for good. */
+export function isEnded(status: JournalStatus): boolean {
+  return !OPEN.includes(status);
+}
 
 /** Whether a write may be applied: `next`, or why not. */
 export function verdictOf(

@@ -13,7 +13,7 @@
 // 5. No limit on the number or size of entries. Cost of a write and of `readEntries(run, afterSeq)`: what they contain.
 // 6. Writes of several runs may share a commit; a refused one does not affect the others.
 import type { EffectClass, RunStatus } from "../model/types.ts";
-import type { QueueClaim, RateUse } from "./queue.ts";
+import type { QueueClaim, QueueSettings, RateUse } from "./queue.ts";
 
 /** The newest row format that this code reads, and the one that it writes. */
 export const JOURNAL_FORMAT = 2;
@@ -189,6 +189,9 @@ export interface JournalQuery {
   readonly agentId?: string | undefined;
   readonly parentRunId?: string | undefined;
   readonly thread?: string | undefined;
+  readonly queue?: string | undefined;
+  /** Only runs whose id starts with this. */
+  readonly idPrefix?: string | undefined;
   /** Only runs in state `waiting` that are due at this time. */
   readonly dueMs?: number | undefined;
   readonly limit?: number | undefined;
@@ -249,10 +252,10 @@ export interface Journal extends AsyncDisposable {
   /** Whether runs outlive the process. */
   readonly survives: boolean;
   /**
-   * Adds a run with its first entries, durably. False when the id is taken (also by a stub or by a pruned run whose id is
+   * Adds a run with its first entries and waits, durably. False when the id is taken (also by a stub or by a pruned run whose id is
    * remembered), or when the run it is forked from is gone or a stub, checked in the same transaction.
    */
-  insert(head: HeadRow, entries: readonly EntryRow[]): Promise<boolean>;
+  insert(head: HeadRow, entries: readonly EntryRow[], waits?: readonly WaitRow[]): Promise<boolean>;
   write(write: JournalWrite): Promise<JournalVerdict>;
   readHead(runId: string): Promise<HeadRow | undefined>;
   /**
@@ -269,6 +272,10 @@ export interface Journal extends AsyncDisposable {
    * caller with the fewest runs, then the oldest. A waiting run holds no slot.
    */
   claimQueued(claim: QueueClaim): Promise<HeadRow[]>;
+  /** The settings of all queues that have any, by name. */
+  readQueues(): Promise<ReadonlyMap<string, QueueSettings>>;
+  /** Sets the limits of a queue for all processes; null removes them. */
+  writeQueue(queue: string, settings: QueueSettings | null): Promise<void>;
   /** Takes from the buckets of a queue; returns 0, or how many milliseconds to wait before asking again. */
   takeRate(use: RateUse): Promise<number>;
   /** The last tick of a schedule that was handled; undefined before the first. */

@@ -1,8 +1,11 @@
 // Queues, rate limits and ticks of the journal in memory.
 import type { HeadRow, Journal } from "./journal.ts";
-import { type Bucket, chooseQueued, takeAll } from "./queue.ts";
+import { type Bucket, chooseQueued, type QueueSettings, takeAll } from "./queue.ts";
 
-type Queues = Pick<Journal, "claimQueued" | "takeRate" | "readTick" | "writeTick">;
+type Queues = Pick<
+  Journal,
+  "claimQueued" | "readQueues" | "writeQueue" | "takeRate" | "readTick" | "writeTick"
+>;
 
 /** The heads of all runs, and how to change one. */
 export interface Heads {
@@ -13,13 +16,14 @@ export interface Heads {
 export function createMemoryQueues({ heads, change }: Heads): Queues {
   const buckets = new Map<string, Bucket>();
   const ticks = new Map<string, number>();
+  const settings = new Map<string, QueueSettings>();
   return {
-    async claimQueued({ queue, worker, owners, limits, leaseUntilMs, nowMs }) {
+    async claimQueued({ queue, agentId, worker, owners, limits, leaseUntilMs, nowMs }) {
       const all = heads().filter((head) => head.queue === queue);
       const isReady = ({ status, wakeMs }: HeadRow) =>
         status === "queued" || (status === "waiting" && wakeMs !== null && wakeMs <= nowMs);
       const candidates = all
-        .filter(isReady)
+        .filter((head) => isReady(head) && (agentId === undefined || head.agentId === agentId))
         .map((head, position) => ({ ...head, model: head.model ?? null, position }));
       const running = all
         .filter(({ status }) => status === "running")
@@ -35,6 +39,11 @@ export function createMemoryQueues({ heads, change }: Heads): Queues {
           ...{ epoch: epoch + 1, owner, leaseUntilMs, status: "running", wakeMs: null, updatedAtMs: nowMs },
         });
       });
+    },
+    readQueues: async () => new Map(settings),
+    async writeQueue(queue, set) {
+      if (set === null) settings.delete(queue);
+      else settings.set(queue, set);
     },
     async takeRate(use) {
       const { taken, waitMs } = takeAll(use, (name) => buckets.get(name));

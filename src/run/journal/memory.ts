@@ -1,7 +1,7 @@
 // The journal in memory: the reference that the others are tested against. It follows every rule they follow, but its runs
 // end with the process.
 
-import { nextHead, verdictOf } from "./head.ts";
+import { CLAIMABLE, isEnded, nextHead, verdictOf } from "./head.ts";
 import type {
   EntryRow,
   HeadRow,
@@ -28,8 +28,6 @@ interface Run {
   readonly signals: Set<() => void>;
 }
 
-const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "cancelled", "timeout", "killed", "stub"]);
-
 /** Creates an empty journal in memory. */
 export function createMemoryJournal(): Journal {
   const runs = new Map<string, Run>();
@@ -38,7 +36,7 @@ export function createMemoryJournal(): Journal {
     kind: "memory",
     place: "memory",
     survives: false,
-    insert: async (head, entries) => !pruned.has(head.id) && insertRun(runs, head, entries),
+    insert: async (head, entries, waits) => !pruned.has(head.id) && insertRun(runs, head, entries, waits),
     write: async (write) => writeRun(runs.get(write.runId), write),
     readHead: async (runId) => runs.get(runId)?.head,
     readEntries: async (runId, afterSeq = -1) => entriesOf(runs, runId, afterSeq),
@@ -78,7 +76,12 @@ export function createMemoryJournal(): Journal {
   };
 }
 
-function insertRun(runs: Map<string, Run>, head: HeadRow, entries: readonly EntryRow[]): boolean {
+function insertRun(
+  runs: Map<string, Run>,
+  head: HeadRow,
+  entries: readonly EntryRow[],
+  waits: readonly WaitRow[] = [],
+): boolean {
   const known = runs.get(head.id);
   if (known !== undefined)
     return head.owner !== null && known.head.owner === head.owner && known.head.epoch === head.epoch;
@@ -92,7 +95,7 @@ function insertRun(runs: Map<string, Run>, head: HeadRow, entries: readonly Entr
   const run: Run = {
     head,
     entries: new Map(),
-    waits: new Map(),
+    waits: new Map(waits.map((wait) => [wait.id, wait])),
     inbox: new Map(),
     parts: { epoch: 0, step: 0, parts: [] },
     listeners: new Set(),
@@ -131,7 +134,7 @@ function leases(runs: Map<string, Run>): Pick<Journal, "swapLease" | "renewLease
       if (run === undefined) return false;
       const { head } = run;
       if (head.epoch === seenEpoch + 1 && head.owner === owner) return true;
-      if (head.epoch !== seenEpoch || !["running", "queued", "waiting"].includes(head.status)) return false;
+      if (head.epoch !== seenEpoch || !CLAIMABLE.includes(head.status)) return false;
       setHead(run, {
         epoch: seenEpoch + 1,
         owner,
@@ -173,7 +176,7 @@ function waiting(runs: Map<string, Run>): Waiting {
       const wait = run?.waits.get(waitId);
       if (run === undefined || wait === undefined) return "missing";
       if (wait.state === "answered" && wait.answer === answer) return "answered";
-      if (wait.state !== "open" || ENDED.has(run.head.status)) return "closed";
+      if (wait.state !== "open" || isEnded(run.head.status)) return "closed";
       if (wait.dueMs !== null && wait.dueMs <= nowMs) return "expired";
       run.waits.set(waitId, { ...wait, state: "answered", answer });
       wake(run, nowMs);
@@ -183,7 +186,7 @@ function waiting(runs: Map<string, Run>): Waiting {
       const run = runs.get(runId);
       if (run === undefined || run.head.status === "stub") return "missing";
       if (run.inbox.has(message.id)) return "duplicate";
-      if (ENDED.has(run.head.status)) return "ended";
+      if (isEnded(run.head.status)) return "ended";
       run.inbox.set(message.id, { ...message, taken: false });
       const awaited = [...run.waits.values()].some(
         ({ kind, state, names }) => kind === "signal" && state === "open" && names.includes(message.name),
@@ -197,7 +200,7 @@ function waiting(runs: Map<string, Run>): Waiting {
     },
     async requestCancel(runId, nowMs) {
       const run = runs.get(runId);
-      if (run === undefined || ENDED.has(run.head.status)) return false;
+      if (run === undefined || isEnded(run.head.status)) return false;
       setHead(run, { cancelMs: run.head.cancelMs ?? nowMs });
       wake(run, nowMs);
       return true;
@@ -285,13 +288,15 @@ function entriesOf(runs: Map<string, Run>, runId: string, afterSeq: number): Sto
 }
 
 function listRuns(runs: Map<string, Run>, query: JournalQuery): HeadRow[] {
-  const { statuses, agentId, parentRunId, thread, dueMs, limit } = query;
+  const { statuses, agentId, parentRunId, thread, queue, idPrefix = "", dueMs, limit } = query;
   const matches = (head: HeadRow) =>
     head.status !== "stub" &&
     (statuses === undefined || statuses.includes(head.status)) &&
     (agentId === undefined || head.agentId === agentId) &&
     (parentRunId === undefined || head.parentRunId === parentRunId) &&
     (thread === undefined || head.thread === thread) &&
+    (queue === undefined || head.queue === queue) &&
+    head.id.startsWith(idPrefix) &&
     (dueMs === undefined || (head.status === "waiting" && head.wakeMs !== null && head.wakeMs <= dueMs));
   return [...runs.values()]
     .map(({ head }) => head)

@@ -79,6 +79,9 @@ export const PG_JOURNAL_TABLES = `
   CREATE TABLE %.pruned (id text PRIMARY KEY);
   `;
 
+/** Migration 3 → 4: the limits of queues. Never edited. */
+export const PG_QUEUE_TABLE = "CREATE TABLE %.queue (name text PRIMARY KEY, settings jsonb NOT NULL)";
+
 const HEAD = `
   run.key, run.id, run.agent_id AS "agentId", run.parent_id AS "parentRunId", run.fork_of AS "forkOf",
   run.fork_step AS "forkStep", run.format, run.created_ms AS "createdAtMs", run.queue, run.caller, run.priority,
@@ -178,6 +181,12 @@ export const PG_JOURNAL_SQL = {
     SELECT key FROM added`,
   write: `${WRITES}
     SELECT write, ${SYNC(35)} FROM moved`,
+  insertWaits: `
+    INSERT INTO %.wait (key, id, kind, step, call, names, state, due_ms, digest, answer)
+    SELECT ${KEY}, n.id, n.kind, n.step, n.call, n.names, n.state, n."dueMs", n.digest, n.answer
+    FROM json_to_recordset($2::json) AS n (id text, kind text, step int, call bigint, names text[], state text,
+                                           "dueMs" bigint, digest text, answer text)
+    ON CONFLICT (key, id) DO NOTHING`,
   /** A batch that also changes waits and takes messages. */
   writeWaits: `${WRITES}, waits AS (
       INSERT INTO %.wait (key, id, kind, step, call, names, state, due_ms, digest, answer)
@@ -202,6 +211,7 @@ export const PG_JOURNAL_SQL = {
     SELECT ${HEAD} FROM %.run JOIN %.head USING (key)
     WHERE head.status <> 'stub' AND ($1::text[] IS NULL OR head.status = ANY ($1)) AND ($2::text IS NULL OR agent_id = $2)
       AND ($3::text IS NULL OR parent_id = $3) AND ($4::text IS NULL OR thread = $4)
+      AND ($7::text IS NULL OR run.queue = $7) AND starts_with(run.id, $8)
       AND ($5::bigint IS NULL OR (head.status = 'waiting' AND head.wake_ms <= $5))
     ORDER BY run.key DESC LIMIT $6`,
   readEntries: `
@@ -228,7 +238,7 @@ export const PG_JOURNAL_SQL = {
       SELECT run.id, run.key, run.caller, run.model, run.priority,
              row_number() OVER (PARTITION BY run.caller, run.model ORDER BY run.priority DESC, run.key) AS n
       FROM %.head JOIN %.run USING (key)
-      WHERE head.status IN ('queued', 'waiting') AND run.queue = $1
+      WHERE head.status IN ('queued', 'waiting') AND run.queue = $1 AND ($4::text IS NULL OR run.agent_id = $4)
         AND (head.status = 'queued' OR head.wake_ms <= $2)) AS ready
     WHERE n <= $3`,
   runningInQueue: `
@@ -241,6 +251,10 @@ export const PG_JOURNAL_SQL = {
   lockReady: `
     SELECT head.key, head.epoch FROM %.head JOIN %.run USING (key)
     WHERE run.id = $1 AND head.status IN ('queued', 'waiting') FOR UPDATE OF head SKIP LOCKED`,
+  readQueues: "SELECT name, settings FROM %.queue ORDER BY name",
+  writeQueue: `
+    INSERT INTO %.queue (name, settings) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET settings = excluded.settings`,
+  removeQueue: "DELETE FROM %.queue WHERE name = $1",
   lockBuckets: 'SELECT name, "left", at_ms AS "atMs" FROM %.bucket WHERE name = ANY ($1) FOR UPDATE',
   writeBucket: `
     INSERT INTO %.bucket (name, "left", at_ms) VALUES ($1, $2, $3)

@@ -5,7 +5,7 @@
 import type { PoolClient } from "pg";
 import type { Machine } from "../../platform/machine.ts";
 import { openPostgresPool, type PostgresOptions, type PostgresSpec } from "../../platform/postgres.ts";
-import { verdictOf } from "./head.ts";
+import { isEnded, verdictOf } from "./head.ts";
 import type {
   EntryRow,
   HeadRow,
@@ -22,6 +22,7 @@ import { createNews, type RunVersion } from "./postgres-news.ts";
 import { claimQueued, type Run, takeRate } from "./postgres-queue.ts";
 import { entryArrays, headValues, toHead, writeArrays } from "./postgres-rows.ts";
 import { PG_JOURNAL_SQL } from "./postgres-schema.ts";
+import type { QueueSettings } from "./queue.ts";
 import { claimedMeanwhile, unprovable } from "./refusal.ts";
 import { createWriteBatches } from "./write-batch.ts";
 
@@ -35,8 +36,6 @@ type KeyedHead = HeadRow & { readonly key: number };
 /** More in flight shortens no wait on one server, fewer leaves it idle while a reply travels. */
 const BATCHES_UNDER_WAY = 2;
 const BATCH_LIMIT = 200;
-const ENDED: readonly string[] = ["completed", "failed", "cancelled", "timeout", "killed", "stub"];
-
 /** Connects and migrates. */
 export async function openPostgresJournal(
   machine: Machine,
@@ -65,7 +64,10 @@ export async function openPostgresJournal(
     kind: "postgres",
     place: pool.place,
     survives: true,
-    insert: (head, entries) => insertRun(query, head, entries),
+    insert: (head, entries, waits = []) =>
+      waits.length === 0
+        ? insertRun(query, head, entries)
+        : transaction((run) => insertWithWaits(run, head, entries, waits)),
     write: async (each) => {
       const verdict = await write(each);
       news.changed(each.runId);
@@ -78,9 +80,9 @@ export async function openPostgresJournal(
           ? query<StoredEntry>("readEntries", runId)
           : query<StoredEntry>("readEntriesAfter", runId, afterSeq))
       ).rows,
-    async list({ statuses, agentId, parentRunId, thread, dueMs, limit }) {
+    async list({ statuses, agentId, parentRunId, thread, dueMs, limit, queue, idPrefix = "" }) {
       const filters = [statuses ?? null, agentId ?? null, parentRunId ?? null, thread ?? null, dueMs ?? null];
-      const { rows } = await query<KeyedHead>("list", ...filters, limit ?? null);
+      const { rows } = await query<KeyedHead>("list", ...filters, limit ?? null, queue ?? null, idPrefix);
       return rows.map((row) => toHead(row)!);
     },
     async swapLease({ runId, seenEpoch, owner, leaseUntilMs, nowMs }) {
@@ -89,10 +91,7 @@ export async function openPostgresJournal(
       const head = (await query<KeyedHead>("readHead", runId)).rows[0];
       return head?.epoch === seenEpoch + 1 && head.owner === owner;
     },
-    claimQueued: (claim) => transaction((run) => claimQueued(run, claim)),
-    takeRate: (use) => transaction((run) => takeRate(run, use)),
-    readTick: async (schedule) => (await query<{ tickMs: number }>("readTick", schedule)).rows[0]?.tickMs,
-    writeTick: async (schedule, tickMs) => (await count("writeTick", schedule, tickMs)) === 1,
+    ...queues(query, transaction),
     renewLease: async (runId, epoch, untilMs) => (await count("renewLease", runId, epoch, untilMs)) === 1,
     releaseLease: async (runId, epoch) => (await count("releaseLease", runId, epoch)) === 1,
     readWaits: async (runId) => (await query<WaitRow>("readWaits", runId)).rows,
@@ -149,6 +148,41 @@ async function insertRun(query: Query, head: HeadRow, entries: readonly EntryRow
   return head.owner !== null && known?.owner === head.owner && known.epoch === head.epoch;
 }
 
+async function insertWithWaits(
+  run: Run,
+  head: HeadRow,
+  entries: readonly EntryRow[],
+  waits: readonly WaitRow[],
+): Promise<boolean> {
+  const query: Query = async (name, ...values) => {
+    const { rows, rowCount } = await run(name, ...values);
+    return { rows, count: rowCount ?? 0, repeated: false };
+  };
+  if (!(await insertRun(query, head, entries))) return false;
+  await run("insertWaits", head.id, JSON.stringify(waits));
+  return true;
+}
+
+function queues(
+  query: Query,
+  transaction: <T>(work: (run: Run) => Promise<T>) => Promise<T>,
+): Pick<Journal, "claimQueued" | "readQueues" | "writeQueue" | "takeRate" | "readTick" | "writeTick"> {
+  return {
+    claimQueued: (claim) => transaction((run) => claimQueued(run, claim)),
+    async readQueues() {
+      const { rows } = await query<{ name: string; settings: QueueSettings }>("readQueues");
+      return new Map(rows.map(({ name, settings }) => [name, settings]));
+    },
+    async writeQueue(queue, settings) {
+      if (settings === null) await query("removeQueue", queue);
+      else await query("writeQueue", queue, JSON.stringify(settings));
+    },
+    takeRate: (use) => transaction((run) => takeRate(run, use)),
+    readTick: async (schedule) => (await query<{ tickMs: number }>("readTick", schedule)).rows[0]?.tickMs,
+    writeTick: async (schedule, tickMs) => (await query("writeTick", schedule, tickMs)).count === 1,
+  };
+}
+
 async function sendWrites(query: Query, writes: readonly JournalWrite[]): Promise<JournalVerdict[]> {
   const sync = writes.some((write) => write.sync === "full") ? "on" : "off";
   const entries = writes.flatMap((write, i) => write.entries.map((entry) => [i, entry] as const));
@@ -199,7 +233,7 @@ async function answerWait(
   const wait = waits.find(({ id }) => id === waitId);
   if (head === undefined || wait === undefined) return "missing";
   if (wait.state === "answered" && wait.answer === answer) return "answered";
-  if (wait.state !== "open" || ENDED.includes(head.status)) return "closed";
+  if (wait.state !== "open" || isEnded(head.status)) return "closed";
   if (wait.dueMs !== null && wait.dueMs <= nowMs) return "expired";
   await run("answerWait", head.key, waitId, answer);
   await run("wake", head.key, nowMs);
@@ -217,7 +251,7 @@ async function send(
   if (head === undefined || head.status === "stub") return "missing";
   const { id, name, body, sentMs } = message;
   if ((await run("hasMessage", head.key, id)).rows.length > 0) return "duplicate";
-  if (ENDED.includes(head.status)) return "ended";
+  if (isEnded(head.status)) return "ended";
   await run("insertMessage", head.key, id, name, body, sentMs);
   if ((await run("isAwaited", head.key, name)).rows.length > 0) await run("wake", head.key, sentMs);
   await run("notify", channel, runId);
@@ -226,7 +260,7 @@ async function send(
 
 async function requestCancel(run: Run, channel: string, runId: string, nowMs: number): Promise<boolean> {
   const head = await lockHead(run, runId);
-  if (head === undefined || ENDED.includes(head.status)) return false;
+  if (head === undefined || isEnded(head.status)) return false;
   await run("cancel", head.key, nowMs);
   await run("wake", head.key, nowMs);
   await run("notify", channel, runId);

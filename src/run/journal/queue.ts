@@ -8,9 +8,17 @@ export interface QueueLimits {
   readonly perModel?: number | undefined;
 }
 
+/** What is set for a queue: how many runs at once, and how many model calls or tokens in a time. */
+export interface QueueSettings extends QueueLimits {
+  readonly calls?: RateLimit | undefined;
+  readonly tokens?: RateLimit | undefined;
+}
+
 /** A worker asks for the next runs of a queue. */
 export interface QueueClaim {
   readonly queue: string;
+  /** Only runs of this agent; those of others count for the limits. */
+  readonly agentId?: string | undefined;
   /** The owner of each claimed run starts with this. */
   readonly worker: string;
   /** One owner for each run that may be claimed; unique for each claim. */

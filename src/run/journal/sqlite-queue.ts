@@ -5,6 +5,7 @@ import {
   type Candidate,
   chooseQueued,
   type QueueClaim,
+  type QueueSettings,
   type RateUse,
   takeAll,
 } from "./queue.ts";
@@ -12,10 +13,15 @@ import { findHead, type Statements, toHead } from "./sqlite-rows.ts";
 
 export function claimQueued(
   sql: Statements,
-  { queue, worker, owners, limits, leaseUntilMs, nowMs }: QueueClaim,
+  { queue, agentId, worker, owners, limits, leaseUntilMs, nowMs }: QueueClaim,
 ): Awaited<ReturnType<Journal["claimQueued"]>> {
   const count = owners.length;
-  const candidates = sql("candidates").all({ queue, nowMs, count }) as unknown as Candidate[];
+  const candidates = sql("candidates").all({
+    queue,
+    agentId: agentId ?? null,
+    nowMs,
+    count,
+  }) as unknown as Candidate[];
   if (candidates.length === 0) return [];
   const running = sql("runningInQueue").all({ queue }) as unknown as {
     readonly caller: string | null;
@@ -28,6 +34,16 @@ export function claimQueued(
     sql("swapLease").run({ key, owner: owners[i]!, leaseUntilMs, nowMs });
     return toHead(findHead(sql, id)!);
   });
+}
+
+export function readQueues(sql: Statements): ReadonlyMap<string, QueueSettings> {
+  const rows = sql("readQueues").all() as unknown as { name: string; settings: string }[];
+  return new Map(rows.map(({ name, settings }) => [name, JSON.parse(settings)]));
+}
+
+export function writeQueue(sql: Statements, queue: string, settings: QueueSettings | null): void {
+  if (settings === null) sql("removeQueue").run(queue);
+  else sql("writeQueue").run({ queue, settings: JSON.stringify(settings) });
 }
 
 export function takeRate(sql: Statements, use: RateUse): number {

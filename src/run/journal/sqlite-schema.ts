@@ -79,6 +79,10 @@ export const JOURNAL_TABLES = `
   CREATE TABLE mark (name TEXT PRIMARY KEY, value REAL NOT NULL, at_ms INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   `;
 
+/** Migration 3 → 4: the limits of queues, as JSON. Never edited. */
+export const QUEUE_TABLE =
+  "CREATE TABLE queue (name TEXT PRIMARY KEY, settings TEXT NOT NULL) STRICT, WITHOUT ROWID";
+
 const HEAD = `
   run.key, run.id, run.agent_id AS agentId, run.parent_id AS parentRunId, run.fork_of AS forkOf,
   run.fork_step AS forkStep, run.format, run.created_ms AS createdAtMs, run.queue, run.caller, run.priority, run.model, run.thread,
@@ -123,7 +127,8 @@ export const JOURNAL_SQL = {
     SELECT ${HEAD} FROM run JOIN head USING (key)
     WHERE head.status <> 'stub' AND (:statuses IS NULL OR head.status IN (SELECT value FROM json_each(:statuses)))
       AND (:agentId IS NULL OR run.agent_id = :agentId) AND (:parentRunId IS NULL OR run.parent_id = :parentRunId)
-      AND (:thread IS NULL OR run.thread = :thread)
+      AND (:thread IS NULL OR run.thread = :thread) AND (:queue IS NULL OR run.queue = :queue)
+      AND substr(run.id, 1, length(:idPrefix)) = :idPrefix
       AND (:dueMs IS NULL OR (head.status = 'waiting' AND head.wake_ms <= :dueMs))
     ORDER BY run.key DESC LIMIT :limit`,
   putEntry: `
@@ -180,11 +185,16 @@ export const JOURNAL_SQL = {
              row_number() OVER (PARTITION BY run.caller, run.model ORDER BY run.priority DESC, run.key) AS n
       FROM head JOIN run USING (key)
       WHERE head.status IN ('queued', 'waiting') AND run.queue = :queue
-        AND (head.status = 'queued' OR head.wake_ms <= :nowMs))
+        AND (:agentId IS NULL OR run.agent_id = :agentId) AND (head.status = 'queued' OR head.wake_ms <= :nowMs))
     WHERE n <= :count`,
   runningInQueue: `
     SELECT run.caller, run.model, head.owner FROM head JOIN run USING (key)
     WHERE head.status = 'running' AND run.queue = :queue`,
+  readQueues: "SELECT name, settings FROM queue ORDER BY name",
+  writeQueue: `
+    INSERT INTO queue (name, settings) VALUES (:queue, :settings)
+    ON CONFLICT (name) DO UPDATE SET settings = excluded.settings`,
+  removeQueue: "DELETE FROM queue WHERE name = ?",
   readBucket: "SELECT value AS left, at_ms AS atMs FROM mark WHERE name = ?",
   writeBucket: `
     INSERT INTO mark (name, value, at_ms) VALUES (:name, :left, :atMs)

@@ -11,7 +11,7 @@ import {
   type Sync,
   whenUnlocked,
 } from "../../platform/sqlite.ts";
-import { nextHead, verdictOf } from "./head.ts";
+import { CLAIMABLE, isEnded, nextHead, verdictOf } from "./head.ts";
 import type {
   EntryRow,
   HeadRow,
@@ -22,10 +22,11 @@ import type {
   JournalWrite,
   LeaseClaim,
   Settlement,
+  WaitRow,
 } from "./journal.ts";
 import { applyPrune, entriesOf } from "./sqlite-lineage.ts";
 import { createNews } from "./sqlite-news.ts";
-import { claimQueued, takeRate } from "./sqlite-queue.ts";
+import { claimQueued, readQueues, takeRate, writeQueue } from "./sqlite-queue.ts";
 import { findHead, prepareOnce, putEntries, type Statements, toHead, toWait } from "./sqlite-rows.ts";
 
 /** Opens or creates the database at `path` (mode 0600) and migrates it. */
@@ -59,7 +60,7 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
     kind: "sqlite",
     place: path,
     survives: true,
-    insert: (head, entries) => write(head.id, () => insertRun(sql, head, entries)),
+    insert: (head, entries, waits) => write(head.id, () => insertRun(sql, head, entries, waits)),
     write: (each) => write(each.runId, () => writeRun(sql, each), each.sync),
     readHead: (runId) => read(() => optional(findHead(sql, runId))),
     readEntries: (runId, afterSeq) => read(() => entriesOf(sql, runId, afterSeq)),
@@ -70,6 +71,8 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
       for (const { id } of heads) news.changed(id);
       return heads;
     },
+    readQueues: () => read(() => readQueues(sql)),
+    writeQueue: (queue, settings) => attempt(() => group.run(() => writeQueue(sql, queue, settings))),
     takeRate: (use) => attempt(() => group.run(() => takeRate(sql, use), "lazy")),
     readTick: (schedule) => read(() => sql("readTick").get(schedule)?.tickMs as number | undefined),
     writeTick: (schedule, tickMs) =>
@@ -111,7 +114,12 @@ export function openSqliteJournal(machine: Machine, path: string, spec: Database
   };
 }
 
-function insertRun(sql: Statements, head: HeadRow, entries: readonly EntryRow[]): boolean {
+function insertRun(
+  sql: Statements,
+  head: HeadRow,
+  entries: readonly EntryRow[],
+  waits: readonly WaitRow[] = [],
+): boolean {
   const { id, agentId, parentRunId, forkOf, forkStep, format, createdAtMs, queue, caller, priority } = head;
   const { model = null, thread, definition, info, ...changing } = head;
   const identity = { id, agentId, parentRunId, forkOf, forkStep, format, createdAtMs };
@@ -137,7 +145,12 @@ function insertRun(sql: Statements, head: HeadRow, entries: readonly EntryRow[])
   const counts = { seq, step, phase, messages, redactions, inputTokens, outputTokens };
   sql("insertHead").run({ key, ...lease, ...counts, updatedAtMs, output, error });
   putEntries(sql, key, seq, entries);
+  putWaits(sql, key, waits);
   return true;
+}
+
+function putWaits(sql: Statements, key: number, waits: readonly WaitRow[]): void {
+  for (const { names, ...wait } of waits) sql("putWait").run({ key, ...wait, names: JSON.stringify(names) });
 }
 
 function writeRun(sql: Statements, write: JournalWrite): JournalVerdict {
@@ -153,8 +166,7 @@ function writeRun(sql: Statements, write: JournalWrite): JournalVerdict {
   if (status === head.status) sql("moveHead").run(row);
   else sql("endHead").run({ ...row, status });
   putEntries(sql, key, write.seq, write.entries);
-  for (const { names, ...wait } of write.waits ?? [])
-    sql("putWait").run({ key, ...wait, names: JSON.stringify(names) });
+  putWaits(sql, key, write.waits ?? []);
   for (const id of write.taken ?? []) sql("takeMessage").run({ key, id });
   for (const entry of write.entries)
     if (entry.kind === "response") sql("removeStepParts").run({ key, step: entry.step });
@@ -163,14 +175,13 @@ function writeRun(sql: Statements, write: JournalWrite): JournalVerdict {
 
 function list(sql: Statements, query: JournalQuery): HeadRow[] {
   const { statuses, agentId = null, parentRunId = null, thread = null, dueMs = null, limit = -1 } = query;
+  const { queue = null, idPrefix = "" } = query;
   const rows = sql("list").all({
     ...{ statuses: statuses === undefined ? null : JSON.stringify(statuses), agentId, parentRunId },
-    ...{ thread, dueMs, limit },
+    ...{ thread, queue, idPrefix, dueMs, limit },
   });
   return rows.map(toHead);
 }
-
-const CLAIMABLE: readonly string[] = ["running", "queued", "waiting"];
 
 function swapLease(sql: Statements, { runId, seenEpoch, owner, leaseUntilMs, nowMs }: LeaseClaim): boolean {
   const head = findHead(sql, runId);
@@ -180,8 +191,6 @@ function swapLease(sql: Statements, { runId, seenEpoch, owner, leaseUntilMs, now
   sql("swapLease").run({ key: head.key, owner, leaseUntilMs, nowMs });
   return true;
 }
-
-const ENDED: readonly string[] = ["completed", "failed", "cancelled", "timeout", "killed", "stub"];
 
 interface Answer {
   readonly runId: string;
@@ -201,7 +210,7 @@ function answerWait(
     .find(({ id }) => id === waitId);
   if (head === undefined || wait === undefined) return "missing";
   if (wait.state === "answered" && wait.answer === answer) return "answered";
-  if (wait.state !== "open" || ENDED.includes(head.status)) return "closed";
+  if (wait.state !== "open" || isEnded(head.status)) return "closed";
   if (wait.dueMs !== null && wait.dueMs <= nowMs) return "expired";
   sql("answerWait").run({ key: head.key, id: waitId, answer });
   sql("wake").run({ key: head.key, nowMs });
@@ -212,8 +221,7 @@ function send(sql: Statements, runId: string, message: InboxRow): Awaited<Return
   const head = findHead(sql, runId);
   if (head === undefined || head.status === "stub") return "missing";
   const { id, name, body, sentMs } = message;
-  const isEnded = ENDED.includes(head.status);
-  if (isEnded && !hasMessage(sql, runId, id)) return "ended";
+  if (isEnded(head.status) && !hasMessage(sql, runId, id)) return "ended";
   const { changes } = sql("insertMessage").run({ key: head.key, id, name, body, sentMs });
   if (changes === 0) return "duplicate";
   const waits = sql("readWaits").all({ runId }).map(toWait);
@@ -230,7 +238,7 @@ function hasMessage(sql: Statements, runId: string, id: string): boolean {
 
 function requestCancel(sql: Statements, runId: string, nowMs: number): boolean {
   const head = findHead(sql, runId);
-  if (head === undefined || ENDED.includes(head.status)) return false;
+  if (head === undefined || isEnded(head.status)) return false;
   sql("cancel").run({ key: head.key, nowMs });
   sql("wake").run({ key: head.key, nowMs });
   return true;

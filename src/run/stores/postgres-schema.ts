@@ -2,7 +2,7 @@
 // edited. A save is one statement, hence one round trip and one commit: it checks the epoch, updates the head, and
 // appends messages and ledger entries, or does nothing.
 
-import { PG_JOURNAL_TABLES } from "../journal/postgres-schema.ts";
+import { PG_JOURNAL_TABLES, PG_QUEUE_TABLE } from "../journal/postgres-schema.ts";
 
 /** Migration n upgrades version n to n + 1. */
 export const PG_MIGRATIONS: readonly string[] = [
@@ -76,6 +76,7 @@ export const PG_MIGRATIONS: readonly string[] = [
   `,
   "ALTER TABLE %.head ADD COLUMN deaths integer NOT NULL DEFAULT 0",
   PG_JOURNAL_TABLES,
+  PG_QUEUE_TABLE,
 ];
 
 const RUN_COLUMNS = `

@@ -2,7 +2,7 @@
 // in `head` and those that never change in `run`, so that a save rewrites 100 bytes and not the input. A message's row
 // id is run key × 2²² + position: one B-tree without a second index, with the messages of a run adjacent.
 import type { DatabaseSpec } from "../../platform/sqlite.ts";
-import { JOURNAL_TABLES } from "../journal/sqlite-schema.ts";
+import { JOURNAL_TABLES, QUEUE_TABLE } from "../journal/sqlite-schema.ts";
 
 /** Maximum number of messages in a run. */
 export const MESSAGES_PER_RUN = 2 ** 22;
@@ -75,6 +75,7 @@ const MIGRATIONS: readonly string[] = [
   `,
   "ALTER TABLE head ADD COLUMN deaths INTEGER NOT NULL DEFAULT 0",
   JOURNAL_TABLES,
+  QUEUE_TABLE,
 ];
 
 /** Identity and settings of a runs database. */
