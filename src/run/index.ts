@@ -68,9 +68,7 @@ export { createRunStore, type RunStoreOptions } from "./store/run-store.ts";
 export type {
   BeginReceipt,
   EffectResolution,
-  InterruptedRun,
   ListQuery,
-  PruneReport,
   RunChange,
   RunClosing,
   RunStore,

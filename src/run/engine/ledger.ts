@@ -296,6 +296,19 @@ export function parkCalls(run: LiveRun, parked: readonly { entry: Entry; reason:
   run.halt(needsHuman(run, all));
 }
 
+/** The SDK answers calls of tools that are gone by itself; one whose outcome is unknown is a human's to decide. */
+export function parkRemovedTools(run: LiveRun, tools: readonly string[]): void {
+  if (run.isFollower || run.limit !== undefined) return;
+  const parked = run
+    .entriesOf("effect")
+    .filter(({ name, class: kind }) => kind !== "read" && name !== null && !tools.includes(name))
+    .flatMap((entry) => {
+      const verdict = verdictOnCall(effectOf(run.id, entry), undefined);
+      return verdict.action === "park" ? [{ entry, reason: verdict.reason }] : [];
+    });
+  if (parked.length > 0) parkCalls(run, parked);
+}
+
 function needsHuman(run: LiveRun, parked: readonly { entry: Entry; reason: string }[]): LazarusError {
   const ids = parked.map(({ entry }) => run.effectIdOf(entry));
   const names = parked.map(({ entry }) => `${run.effectIdOf(entry)} (${entry.name})`).join(", ");

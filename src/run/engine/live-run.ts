@@ -5,7 +5,7 @@ import type { HeadRow, Sync, WaitRow } from "../journal/journal.ts";
 import { type Entry, effectOf, keyOf } from "../log/entry.ts";
 import { type RunLog, readEntries, requireHead, timeOf } from "../log/run-log.ts";
 import { effectId } from "../model/ledger.ts";
-import type { Effect } from "../model/types.ts";
+import type { Effect, Usage } from "../model/types.ts";
 import type { Recorder } from "./recorder.ts";
 
 /** Where a tool call is recorded. */
@@ -38,6 +38,10 @@ export interface LiveRunOptions {
   readonly serial?: boolean | undefined;
   /** Nobody will add anything: what is not recorded does not happen. */
   readonly settled?: boolean | undefined;
+  /** Minimum time between writes that no effect depends on. Default 0. */
+  readonly throttleMs?: number | undefined;
+  /** Called when a write fails that no effect depends on; it is repeated with the next one. Default: the run ends. */
+  readonly onWriteFailed?: ((error: unknown) => void) | undefined;
 }
 
 /** One run in progress. */
@@ -48,8 +52,13 @@ export class LiveRun {
   readonly graceMs: number;
   readonly serial: boolean;
   readonly settled: boolean;
-  readonly base: number;
+  /** The last step before this call of the loop. */
+  base: number;
   readonly limit: number | undefined;
+  /** Tokens used by all steps so far, as far as this process knows. */
+  usage: Usage;
+  /** Messages in the transcript. */
+  messages: number;
   /** Aborts the SDK's loop. */
   readonly stop = new AbortController();
   /** Rejects when the run has to stop for a reason that is not the SDK's to handle. */
@@ -70,6 +79,8 @@ export class LiveRun {
   readonly #entries: Map<string, Entry>;
   readonly #atOpen: ReadonlySet<string>;
   readonly #ended: boolean;
+  readonly #throttleMs: number;
+  readonly #onWriteFailed: (error: unknown) => void;
   #seq: number;
   #used = new Map<string, number>();
   #halt!: (error: unknown) => void;
@@ -86,6 +97,8 @@ export class LiveRun {
     graceMs,
     serial,
     settled,
+    throttleMs,
+    onWriteFailed,
   }: LiveRunOptions) {
     this.id = head.id;
     this.log = log;
@@ -96,6 +109,10 @@ export class LiveRun {
     this.base = base;
     this.limit = limit;
     this.step = base;
+    this.usage = { inputTokens: head.inputTokens, outputTokens: head.outputTokens };
+    this.messages = head.messages;
+    this.#throttleMs = throttleMs ?? 0;
+    this.#onWriteFailed = onWriteFailed ?? ((error) => this.halt(error));
     this.#seq = head.seq;
     this.#ended = !["running", "queued", "waiting"].includes(head.status);
     this.#entries = new Map(entries.map((entry) => [keyOf(entry.step, entry.kind, entry.call), entry]));
@@ -155,9 +172,29 @@ export class LiveRun {
     await this.recorder!.flush();
   }
 
-  /** Begins to write what is waiting, without delaying the run. A write that fails ends it. */
+  /** Begins to write what is waiting, without delaying the run. */
   writeBehind(): void {
-    this.recorder?.flush().catch((error) => this.halt(error));
+    if (this.recorder === undefined || this.recorder.idleMs < this.#throttleMs) return;
+    this.recorder.flush().catch(this.#onWriteFailed);
+  }
+
+  /** Begins another call of the loop after the last step of the one before. */
+  enterSegment(base: number): void {
+    this.base = base;
+    this.enterStep(base, []);
+  }
+
+  /** Adds the response of a step, and counts its tokens and messages. */
+  keepResponse(entry: Entry, used: Usage): void {
+    const { inputTokens, outputTokens } = this.usage;
+    this.usage = {
+      inputTokens: inputTokens + used.inputTokens,
+      outputTokens: outputTokens + used.outputTokens,
+    };
+    // The results of a step are one message.
+    this.messages += this.calls.length > 0 ? 2 : 1;
+    this.keep(entry);
+    this.recorder!.head({ step: entry.step, messages: this.messages, ...this.usage });
   }
 
   /** The recorded response of a step. A follower waits for it; for an owner, undefined means that the model is to be asked. */

@@ -139,7 +139,7 @@ export async function replayParameters(
 }
 
 /** The input of a call of the loop: of the first one as stored, of a later one what came before it and the answers. */
-async function inputOf(loop: Loop, session: Session, segment: Segment): Promise<Settings> {
+export async function inputOf(loop: Loop, session: Session, segment: Segment): Promise<Settings> {
   if (segment.input !== undefined) return { ...segment.input.call };
   const before = session.segments[segment.position - 1]!;
   const replay = replaySegment(session.run.log, session, before);
@@ -222,7 +222,7 @@ function endingError(run: LiveRun, error: unknown, caller: Caller): unknown {
 }
 
 /** Takes messages from the inbox, and notices when somebody asks to cancel. */
-function watchRun(run: LiveRun): { mailbox: Mailbox; stop: () => void } {
+export function watchRun(run: LiveRun): { mailbox: Mailbox; stop: () => void } {
   const mailbox: Mailbox = { messages: [] };
   const ended = new AbortController();
   const seen = new Set<string>();

@@ -5,6 +5,7 @@ import { gateway, type LanguageModel, type LanguageModelMiddleware, wrapLanguage
 import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { entryOf } from "../log/entry.ts";
+import { orStopped } from "../model/stop.ts";
 import { inputDigest, type LiveRun, never } from "./live-run.ts";
 import {
   callsOf,
@@ -15,6 +16,7 @@ import {
   type RecordedResponse,
   resultOf,
   type StreamPart,
+  usageOf,
 } from "./response.ts";
 
 type Model = Exclude<LanguageModel, string>;
@@ -30,6 +32,8 @@ export interface Included {
 /** What happens around each call of the model; the executor checks budgets and counts here. */
 export interface ModelHooks {
   before?(step: number): Promise<void>;
+  /** Aborts when the step takes too long; the same signal for every attempt. */
+  limit?(step: number): AbortSignal;
   activity?(part: StreamPart): void;
   after?(step: number, recorded: RecordedResponse): Promise<void>;
 }
@@ -52,7 +56,9 @@ export function durableModel(
       const { step, old } = await openStep(run);
       if (old !== undefined) return resultOf(await replay(run, step, old)) as never;
       await beforeCall(run, step, hooks);
-      const result = trimmed(await doGenerate(), include, run, step, modelId);
+      const limit = hooks.limit?.(step);
+      const answer = limit === undefined ? doGenerate() : orStopped(Promise.resolve(doGenerate()), limit);
+      const result = trimmed(await answer, include, run, step, modelId);
       crashPoint("engine.model.answered");
       await record(run, step, params.prompt, { provider, modelId, result }, hooks);
       return result as never;
@@ -61,10 +67,16 @@ export function durableModel(
       const { step, old } = await openStep(run);
       if (old !== undefined) return replayStream(run, step, old) as never;
       await beforeCall(run, step, hooks);
-      const { stream, request, response } = await doStream();
+      const limit = hooks.limit?.(step);
+      const answer = limit === undefined ? doStream() : orStopped(Promise.resolve(doStream()), limit);
+      const { stream, request, response } = await answer;
       const kept = { request: include.requestBody ? request : { ...request, body: undefined }, response };
       const recorded = recordedStream(run, step, params.prompt, { include, hooks, provider, modelId, kept });
-      return { request, response, stream: stream.pipeThrough(recorded as never) } as never;
+      return {
+        request,
+        response,
+        stream: stream.pipeThrough(recorded as never, limit && { signal: limit }),
+      } as never;
     },
   };
   const wrapped = wrapLanguageModel({ model: inner as Model & { specificationVersion: "v4" }, middleware });
@@ -142,8 +154,8 @@ async function record(
   recorded: RecordedResponse,
   hooks: ModelHooks,
 ): Promise<void> {
-  run.keep(entryOf({ step, kind: "response", call: 0 }, recorded, { digest: inputDigest(prompt) }));
-  run.recorder!.head({ step });
+  const entry = entryOf({ step, kind: "response", call: 0 }, recorded, { digest: inputDigest(prompt) });
+  run.keepResponse(entry, usageOf(recorded));
   run.enterStep(step, callsOf(step, itemsOf(recorded)));
   await hooks.after?.(step, recorded);
 }

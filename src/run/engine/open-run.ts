@@ -134,6 +134,9 @@ export async function continueKnown(
       `it belongs to agent ${JSON.stringify(head.agentId)}, not ${JSON.stringify(kind.agentId)}`,
     );
   }
+  if (segmentsOf(loaded.entries)[0]?.input?.phase !== undefined) {
+    throw changed(runId, "an executor began it; resume it there: recoverInterrupted(executor, { agentFor })");
+  }
   if (head.status === "needs-human") {
     const stored =
       head.error === null ? undefined : (log.seal.open(`run ${runId}, error`, head.error) as StoredError);

@@ -46,6 +46,11 @@ export class Recorder {
     void this.#renew();
   }
 
+  /** Milliseconds since the last successful write. */
+  get idleMs(): number {
+    return this.#log.machine.clock.monotonicMs() - this.#lastMs;
+  }
+
   /** Number of writes so far. */
   get seq(): number {
     return this.#seq;

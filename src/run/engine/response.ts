@@ -1,5 +1,6 @@
 // The response of a model in its two shapes: the result of `doGenerate` and the parts of `doStream`. A run that was begun
 // with one of them can be followed or resumed with the other. Pure.
+import type { Usage } from "../model/types.ts";
 import type { ResponseCall } from "./live-run.ts";
 
 /** A part of a streamed response, as providers send it. */
@@ -125,6 +126,17 @@ export function callsOf(step: number, parts: readonly StreamPart[]): ResponseCal
       tool: String(part.toolName),
       input: String(part.input),
     }));
+}
+
+/** Tokens of a response. Providers report fractions, NaN or nothing; a store needs non-negative integers. */
+export function usageOf(recorded: RecordedResponse): Usage {
+  const { inputTokens, outputTokens } = (resultOf(recorded).usage ?? {}) as Record<string, unknown>;
+  return { inputTokens: tokens(inputTokens), outputTokens: tokens(outputTokens) };
+}
+
+function tokens(count: unknown): number {
+  const total = typeof count === "object" && count !== null ? (count as { total?: unknown }).total : count;
+  return typeof total === "number" && Number.isFinite(total) ? Math.max(0, Math.round(total)) : 0;
 }
 
 /** The parts or items of a response, whichever it has. */

@@ -4,6 +4,7 @@ import type { LanguageModel, ToolSet } from "ai";
 import { isStorable } from "../log/codec.ts";
 import { entryOf } from "../log/entry.ts";
 import { decideOnce } from "./decisions.ts";
+import { parkRemovedTools } from "./ledger.ts";
 import type { LiveRun } from "./live-run.ts";
 import { durableModel, type Included, type ModelHooks, recordedModel } from "./model.ts";
 import { durableTools, type EffectRule, type ToolHooks } from "./tools.ts";
@@ -54,6 +55,7 @@ function wasCalled(run: LiveRun, name: string, event: Settings): boolean {
 
 /** The settings of one call with both seams in place. */
 export function withSeams(settings: Settings, run: LiveRun, options: SeamOptions): Settings {
+  parkRemovedTools(run, Object.keys(settings.tools ?? {}));
   const include: Included = settings.include ?? settings.experimental_include ?? {};
   const rawChunks = include.rawChunks ?? settings.includeRawChunks;
   const model = (inner: LanguageModel) =>

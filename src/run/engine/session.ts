@@ -26,6 +26,10 @@ export interface StoredInput {
   readonly mode: "generate" | "stream";
   /** The caller's parameters that are plain data: prompt, messages, options, timeout. */
   readonly call: Readonly<Record<string, unknown>>;
+  /** The phase of an executor's run; -1 before the first one. Absent in the runs of durable agents. */
+  readonly phase?: number;
+  /** How many of the messages of an executor's run are its input; the others are the prompt of the phase. */
+  readonly given?: number;
 }
 
 /** A human's answer to a request for approval. */
@@ -58,6 +62,8 @@ export interface Session {
 export interface SessionOptions {
   readonly graceMs: number;
   readonly serial?: boolean;
+  readonly throttleMs?: number | undefined;
+  readonly onWriteFailed?: ((error: unknown) => void) | undefined;
   /** For `readSession`: see `LiveRunOptions`. */
   readonly settled?: boolean;
 }
@@ -94,7 +100,17 @@ export async function resumeSession(log: RunLog, head: HeadRow, options: Session
   if (lease === undefined) throw busy(head.id, `${head.owner ?? "another process"} is executing it`);
   const loaded = await loadRun(log, head.id);
   if (loaded === undefined) throw busy(head.id, "it was deleted meanwhile");
-  const waits = await log.journal.readWaits(head.id);
+  return continueSession(log, lease, loaded, options);
+}
+
+/** Continues a run that this process has claimed. */
+export async function continueSession(
+  log: RunLog,
+  lease: Lease,
+  loaded: LoadedRun,
+  options: SessionOptions,
+): Promise<Session> {
+  const waits = await log.journal.readWaits(loaded.head.id);
   const session = openLoaded(log, loaded, lease, waits, options);
   const approvals = answeredApprovals(log, session);
   if (approvals === undefined) return session;

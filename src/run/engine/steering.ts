@@ -24,6 +24,8 @@ const START = Symbol.for("vercel.ai.steering.start");
 export interface Mailbox {
   /** Delivered before the next step. `inboxId` is taken from the inbox by the write that records it. */
   readonly messages: (Delivered & { readonly inboxId?: string })[];
+  /** Called when a message is delivered. */
+  onDelivery?(message: UserModelMessage): void;
 }
 
 /** A steering object for one call of the loop. */
@@ -66,6 +68,8 @@ function startRun(run: LiveRun, mailbox: Mailbox, own: Steering | undefined): St
         })),
       ];
       for (const [i, { id, message }] of fresh.entries()) {
+        mailbox.onDelivery?.(message);
+        run.messages += 1;
         run.keep(entryOf({ step, kind: "message", call: taken.length + i }, { id, message }));
       }
       run.recorder!.take(sent.flatMap(({ inboxId }) => inboxId ?? []));

@@ -76,7 +76,8 @@ export interface RunIdentity {
 /**
  * What an entry records. `input`: the call that began the run (step 0). `response`: the answer of the model, one per step.
  * `prepare`, `decision`: what a callback decided. `effect`: a tool call, the ledger. `part`: a step inside a tool.
- * `message`: something inserted before the step. `grant`: extra steps. `phase`: the output of a phase.
+ * `message`: something inserted before the step. `grant`: extra steps. `phase`: the output of a phase. `transcript`: a message of
+ * a run that was begun in the first format.
  */
 export type EntryKind =
   | "input"
@@ -87,7 +88,8 @@ export type EntryKind =
   | "part"
   | "message"
   | "grant"
-  | "phase";
+  | "phase"
+  | "transcript";
 
 /** The state of an entry. Only effects and parts have states other than `done`. */
 export type EntryState = "prepared" | "started" | "done" | "failed" | "unknown";

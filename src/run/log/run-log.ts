@@ -14,10 +14,12 @@ import {
 } from "../journal/journal.ts";
 import { journalRefusal } from "../journal/refusal.ts";
 import type { Effect, Json, Lease } from "../model/types.ts";
+import { checkRun } from "./check.ts";
 import { decodeValue, encodeValue } from "./codec.ts";
 import { type Entry, effectOf, HEAD_PLACES, NEW_HEAD, openEntry, sealEntry } from "./entry.ts";
 import { recallEffect, recordEnds, recordStarts, type StoreHistory } from "./history.ts";
 import { DEFAULT_LEASE_MS, isOwnerAlive, isOwnerDead, judgeLease, ownerName } from "./lease.ts";
+import { openOldRow, upgradeEntries } from "./old-transcript.ts";
 import { createSeal, type Seal, type SealOptions } from "./seal.ts";
 
 /** An open journal. */
@@ -138,7 +140,10 @@ export async function requireHead(log: RunLog, runId: string): Promise<HeadRow> 
 /** A run and its entries, or undefined. */
 export async function loadRun(log: RunLog, runId: string): Promise<LoadedRun | undefined> {
   const head = await findHead(log, runId);
-  return head && { head, entries: await readEntries(log, runId) };
+  if (head === undefined) return undefined;
+  const entries = await readEntries(log, runId);
+  checkRun(head, entries);
+  return { head, entries };
 }
 
 /** Entries that changed after write `afterSeq`, default all. */
@@ -147,7 +152,14 @@ export async function readEntries(
   runId: string,
   afterSeq?: number,
 ): Promise<Entry[]> {
-  return (await journal.readEntries(runId, afterSeq)).map((row) => openEntry(seal, row));
+  const rows = await journal.readEntries(runId, afterSeq);
+  const entries = rows.map((row): Entry => {
+    const old = openOldRow(seal, row);
+    if (old === undefined) return openEntry(seal, row);
+    const { body: _, runId: __, seq: ___, ...rest } = row;
+    return { ...rest, ...old };
+  });
+  return upgradeEntries(entries);
 }
 
 /** The info of a run. */

@@ -7,11 +7,14 @@ export type Json = null | boolean | number | string | readonly Json[] | { readon
 /** How a run can end. */
 export type EndStatus = "completed" | "failed" | "cancelled" | "timeout" | "killed";
 
-/** The stored status of a run. An interrupted run stays `running` until it is resumed. */
-export type RunStatus = "running" | "needs-human" | EndStatus;
+/**
+ * The stored status of a run. An interrupted run stays `running` until it is resumed; a `waiting` one waits for time, a
+ * message or an answer, a `queued` one for a slot.
+ */
+export type RunStatus = "running" | "needs-human" | "waiting" | "queued" | EndStatus;
 
 /** The status that `executor.run` reports: how the run ended, or why it is paused. */
-export type ResultStatus = EndStatus | "shutdown" | "needs-human";
+export type ResultStatus = EndStatus | "shutdown" | "needs-human" | "waiting";
 
 /** Facts about a run that never change; written when it begins. */
 export interface RunInfo {
@@ -131,6 +134,20 @@ export interface RunRecord {
   readonly effects: readonly Effect[];
   readonly output: string | null;
   readonly error: StoredError | null;
+}
+
+/** A run that can be continued. `blocked` says why it cannot be continued here, if so. */
+export interface InterruptedRun {
+  readonly head: RunHead;
+  readonly blocked: string | null;
+}
+
+/** What a prune removed. */
+export interface PruneReport {
+  readonly removed: readonly string[];
+  /** Runs of which steps stay, because forks share them. */
+  readonly stubs: readonly string[];
+  readonly freedMessages: boolean;
 }
 
 /** The right to write a run. Every write carries it and is refused once a later epoch exists (INV-4). */

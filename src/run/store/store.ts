@@ -4,9 +4,11 @@
 import type { RunLog } from "../log/run-log.ts";
 import type {
   Effect,
+  InterruptedRun,
   Json,
   Lease,
   PhaseOutput,
+  PruneReport,
   RunClosing,
   RunHead,
   RunInfo,
@@ -17,7 +19,7 @@ import type {
 } from "../model/types.ts";
 import type { RetentionPolicy } from "./retention.ts";
 
-export type { RunClosing };
+export type { InterruptedRun, PruneReport, RunClosing };
 
 /** What one save adds, atomically. */
 export interface RunChange {
@@ -51,20 +53,6 @@ export type EffectResolution =
   | { readonly outcome: "done"; readonly output?: Json }
   | { readonly outcome: "retry" }
   | { readonly outcome: "fail"; readonly reason?: string };
-
-/** A run that no process owns. `blocked` says why it cannot be resumed here, if so. */
-export interface InterruptedRun {
-  readonly head: RunHead;
-  readonly blocked: string | null;
-}
-
-/** What a prune removed. */
-export interface PruneReport {
-  readonly removed: readonly string[];
-  /** Runs of which messages stay, because forks share them. */
-  readonly stubs: readonly string[];
-  readonly freedMessages: boolean;
-}
 
 /** Which runs to list, newest first; default all. */
 export interface ListQuery {
