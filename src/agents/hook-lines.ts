@@ -45,6 +45,30 @@ export function readHookLines(directory: string, epoch: number): HookLine[] {
     .filter((line): line is HookLine => line?.epoch === epoch);
 }
 
+/** A reason for the pit to save at once: a finished turn, or before the agent forgets. */
+export function isUrgent({ kind }: HookEvent): boolean {
+  return kind === "turn-end" || kind === "compaction" || kind === "failure";
+}
+
+/** How much was reported, and whether anything after the first `seenBytes` is urgent. For a caller that asks often. */
+export function checkHookLines(
+  directory: string,
+  seenBytes: number,
+): { readonly bytes: number; readonly isUrgent: boolean } {
+  const file = hooksFile(directory);
+  let bytes = 0;
+  try {
+    bytes = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  } catch {
+    // A directory that cannot be examined holds no reports.
+  }
+  if (bytes === seenBytes) return { bytes, isUrgent: false };
+  // A smaller file replaced the one that was full.
+  const added = bytes > seenBytes ? bytes - seenBytes : bytes;
+  const lines = readTail(file, added).split("\n").map(parseLine);
+  return { bytes, isUrgent: lines.some((line) => line !== undefined && isUrgent(line)) };
+}
+
 /** The session that a life named last; parses only the lines that name one. */
 export function readHookSession(directory: string, epoch: number): string | null {
   for (const file of [hooksFile(directory), olderFile(directory)]) {
@@ -62,7 +86,7 @@ export function readHookSession(directory: string, epoch: number): string | null
 }
 
 /** At most twice the limit: a file that something else wrote to does not fill the memory. */
-function readTail(path: string): string {
+function readTail(path: string, limitBytes: number = 2 * LIMIT_BYTES): string {
   let fd: number;
   try {
     fd = openSync(path, "r");
@@ -71,7 +95,7 @@ function readTail(path: string): string {
   }
   try {
     const { size } = statSync(path);
-    const length = Math.min(size, 2 * LIMIT_BYTES);
+    const length = Math.min(size, limitBytes, 2 * LIMIT_BYTES);
     const buffer = Buffer.alloc(length);
     return buffer.toString("utf8", 0, readSync(fd, buffer, 0, length, size - length));
   } finally {

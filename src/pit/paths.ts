@@ -17,6 +17,11 @@ export function agentLog(cellRoot: string): string {
   return join(cellRoot, "logs", "agent.log");
 }
 
+/** The watcher's own, for events that it must report. */
+export function watchDirectory({ run_dir: runDir }: Config): string {
+  return join(runDir, "watch");
+}
+
 /** Space that is released when the disk is full, so that what a person commands can still be recorded. */
 export function reserveFile({ run_dir: runDir }: Config): string {
   return join(runDir, "reserve");

@@ -116,7 +116,7 @@ export const PIT_SETTINGS = {
     type: (z) => z.number().positive(),
     default: 60 as number,
     allowed: "a number above 0",
-    description: "look for changes this often even if none were noticed",
+    description: "walk the whole cell this often, to find what its watch missed",
   }),
   checkpoint_every_seconds: optionalSeconds("take a checkpoint at this interval; null: only on events"),
   checkpoint_at_shutdown: setting({

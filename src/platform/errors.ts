@@ -136,6 +136,7 @@ export const ERROR_CODES = {
   FLOW_BUSY: "busy",
   FLOW_OUTCOME_UNKNOWN: "unknown-outcome",
   LOCK_HELD: "busy",
+  CELL_NOT_WATCHED: "busy",
   PIT_RUNNING: "busy",
   AGENT_RUNNING: "busy",
   SESSION_IN_USE: "busy",

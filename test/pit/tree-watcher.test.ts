@@ -1,144 +1,193 @@
-// The watcher of trees, on the real kernel: every kind of change is counted, and nothing outside the tree is.
+// The watcher of trees, on the real kernel: every kind of change is in the set, and nothing outside the tree is. Each set is
+// compared with what the independent lister sees as changed.
+import { execFileSync, spawnSync } from "node:child_process";
 import {
   appendFileSync,
   chmodSync,
   mkdirSync,
-  mkdtempSync,
-  realpathSync,
+  readdirSync,
   renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { openTreeWatcher, type TreeWatcher } from "../../src/pit/watch/tree-watcher.ts";
+import { openTreeWatcher, type TakenPaths } from "../../src/pit/watch/tree-watcher.ts";
+import { startWorker } from "../../src/platform/worker-module.ts";
+import { reportSkipped } from "../snapshot/tools.ts";
+import { createWatchedTree, findUnreported, type WatchedTreeLab } from "./watched-tree.ts";
 
-let directory: string;
-let root: string;
-let watcher: TreeWatcher;
+let lab: WatchedTreeLab;
 
-beforeEach(() => {
-  directory = realpathSync(mkdtempSync(join(tmpdir(), "lazarus-watch-")));
-  root = join(directory, "cell");
-  mkdirSync(join(root, "worktree"), { recursive: true });
-  mkdirSync(join(root, "logs"));
-  watcher = openTreeWatcher();
+beforeEach(async () => {
+  lab = await createWatchedTree(["/logs/skip*", "node_modules"], (root) => {
+    mkdirSync(join(root, "old/sub"), { recursive: true });
+    mkdirSync(join(root, "logs"));
+    mkdirSync(join(root, "node_modules/deep"), { recursive: true });
+    writeFileSync(join(root, "old/file"), "");
+  });
 });
-afterEach(async () => {
-  await watcher[Symbol.asyncDispose]();
-  rmSync(directory, { recursive: true, force: true });
-});
+afterEach(() => lab[Symbol.asyncDispose]());
 
-/** Watches the cell; returns a function that reports whether `action` is counted as a change. */
-async function watch(ignore: readonly string[] = []): Promise<(action: () => void) => Promise<boolean>> {
-  watcher.add("m1", { roots: [{ path: root, prefix: "" }], ignore });
-  await watcher.sync();
-  return async (action) => {
-    const before = watcher.read("m1")!;
-    expect(before.unwatched).toBe(null);
-    action();
-    await watcher.sync();
-    return watcher.read("m1")!.changes > before.changes;
-  };
+const at = (path: string) => join(lab.root, path);
+
+/** The set after an action, which must name everything that changed. */
+async function changes(action: () => void): Promise<TakenPaths> {
+  const before = lab.list();
+  action();
+  const taken = await lab.take();
+  expect(findUnreported(before, lab.list(), [taken])).toEqual([]);
+  return { ...taken, paths: taken.paths.toSorted(), trees: taken.trees.toSorted() };
 }
 
-const at = (path: string) => join(root, "worktree", path);
+const EMPTY = { unknown: null, paths: [], trees: [] };
+const paths = (...names: string[]) => ({ ...EMPTY, paths: names });
 
-it("counts every kind of change of a file", async () => {
-  writeFileSync(at("old"), "");
-  const counts = await watch();
-  expect(await counts(() => writeFileSync(at("new"), ""))).toBe(true);
-  expect(await counts(() => appendFileSync(at("old"), "x"))).toBe(true);
-  expect(await counts(() => chmodSync(at("old"), 0o600))).toBe(true);
-  expect(await counts(() => renameSync(at("old"), at("renamed")))).toBe(true);
-  expect(await counts(() => rmSync(at("renamed")))).toBe(true);
-  expect(await counts(() => symlinkSync("nowhere", at("link")))).toBe(true);
-  expect(await counts(() => {})).toBe(false);
+it("names every kind of change of a file", async () => {
+  expect(await changes(() => writeFileSync(at("old/new"), ""))).toEqual(paths("old", "old/new"));
+  expect(await changes(() => appendFileSync(at("old/new"), "x"))).toEqual(paths("old/new"));
+  expect(await changes(() => chmodSync(at("old/new"), 0o600))).toEqual(paths("old/new"));
+  expect(await changes(() => renameSync(at("old/new"), at("moved")))).toEqual(
+    paths(".", "moved", "old", "old/new"),
+  );
+  expect(await changes(() => rmSync(at("moved")))).toEqual(paths(".", "moved"));
+  expect(await changes(() => symlinkSync("nowhere", at("link")))).toEqual(paths(".", "link"));
+  expect(await changes(() => chmodSync(at("old"), 0o750))).toEqual(paths("old"));
+  expect(await changes(() => {})).toEqual(EMPTY);
 });
 
-it("watches directories that appear, at any depth and however many at once", async () => {
-  const counts = await watch();
-  expect(await counts(() => mkdirSync(at("a/b/c"), { recursive: true }))).toBe(true);
-  expect(await counts(() => writeFileSync(at("a/b/c/file"), ""))).toBe(true);
-  expect(
-    await counts(() => {
-      for (let index = 0; index < 2000; index += 1) mkdirSync(at(`many/${index}/deep`), { recursive: true });
-    }),
-  ).toBe(true);
-  expect(await counts(() => writeFileSync(at("many/1999/deep/file"), ""))).toBe(true);
-  expect(await counts(() => writeFileSync(at("many/0/deep/file"), ""))).toBe(true);
+it("names directories that appear, at any depth and however many at once, and then what changes in them", async () => {
+  expect(await changes(() => mkdirSync(at("a/b/c"), { recursive: true }))).toMatchObject({ trees: ["a"] });
+  expect(await changes(() => writeFileSync(at("a/b/c/file"), ""))).toEqual(paths("a/b/c", "a/b/c/file"));
+  await changes(() => {
+    for (let index = 0; index < 500; index += 1) mkdirSync(at(`many/${index}/deep`), { recursive: true });
+  });
+  expect(await changes(() => writeFileSync(at("many/499/deep/file"), ""))).toEqual(
+    paths("many/499/deep", "many/499/deep/file"),
+  );
 });
 
-it("follows directories that move in, within and out of the tree", async () => {
-  const outside = join(directory, "outside");
-  mkdirSync(join(outside, "sub"), { recursive: true });
-  const counts = await watch();
-  expect(await counts(() => renameSync(outside, at("in")))).toBe(true);
-  expect(await counts(() => writeFileSync(at("in/sub/file"), ""))).toBe(true);
-  expect(await counts(() => renameSync(at("in"), at("within")))).toBe(true);
-  expect(await counts(() => writeFileSync(at("within/sub/file"), "x"))).toBe(true);
+it("follows directories that move in, within, over each other and out of the tree", async () => {
+  const away = join(lab.outside, "away");
+  mkdirSync(join(away, "sub"), { recursive: true });
+  expect(await changes(() => renameSync(away, at("in")))).toMatchObject({ trees: ["in"] });
+  expect(await changes(() => writeFileSync(at("in/sub/file"), ""))).toEqual(paths("in/sub", "in/sub/file"));
+  expect(await changes(() => renameSync(at("in"), at("within")))).toMatchObject({ trees: ["within"] });
+  expect(await changes(() => writeFileSync(at("within/sub/file"), "x"))).toEqual(paths("within/sub/file"));
   mkdirSync(at("target"));
-  expect(await counts(() => renameSync(at("within"), at("target")))).toBe(true);
-  expect(await counts(() => writeFileSync(at("target/sub/file"), "xx"))).toBe(true);
-  expect(await counts(() => renameSync(at("target"), outside))).toBe(true);
-  expect(await counts(() => writeFileSync(join(outside, "sub/file"), "xxx"))).toBe(false);
+  expect(await changes(() => renameSync(at("within"), at("target")))).toMatchObject({
+    trees: expect.arrayContaining(["target"]),
+  });
+  expect(await changes(() => writeFileSync(at("target/sub/file"), "xx"))).toEqual(paths("target/sub/file"));
+  await changes(() => renameSync(at("target"), away));
+  expect(await changes(() => writeFileSync(join(away, "sub/file"), "xxx"))).toEqual(EMPTY);
 });
 
 it("watches a directory that was deleted and created again", async () => {
-  mkdirSync(at("again/sub"), { recursive: true });
-  const counts = await watch();
-  rmSync(at("again"), { recursive: true });
-  mkdirSync(at("again/sub"), { recursive: true });
-  await watcher.sync();
-  expect(await counts(() => writeFileSync(at("again/sub/file"), ""))).toBe(true);
+  await changes(() => {
+    rmSync(at("old"), { recursive: true });
+    mkdirSync(at("old/sub"), { recursive: true });
+  });
+  expect(await changes(() => writeFileSync(at("old/sub/file"), ""))).toEqual(
+    paths("old/sub", "old/sub/file"),
+  );
 });
 
-it("counts nothing that is ignored, behind a link, or in a tree that was removed", async () => {
-  const outside = join(directory, "outside");
-  mkdirSync(outside);
-  symlinkSync(outside, at("link"));
-  mkdirSync(at("node_modules/deep"), { recursive: true });
-  const counts = await watch(["/logs/agent.log*", "node_modules"]);
-  expect(await counts(() => writeFileSync(join(outside, "file"), ""))).toBe(false);
-  expect(await counts(() => writeFileSync(join(root, "logs/agent.log"), ""))).toBe(false);
-  expect(await counts(() => writeFileSync(at("node_modules/deep/file"), ""))).toBe(false);
-  expect(await counts(() => writeFileSync(join(root, "logs/other.log"), ""))).toBe(true);
-  watcher.remove("m1");
-  writeFileSync(at("file"), "");
-  await watcher.sync();
-  expect(watcher.read("m1")).toBe(undefined);
+it("names nothing that is ignored, behind a link, or in a tree that was removed", async () => {
+  symlinkSync(lab.outside, at("link"));
+  await lab.take();
+  writeFileSync(join(lab.outside, "file"), "");
+  writeFileSync(at("logs/skip.log"), "");
+  writeFileSync(at("node_modules/deep/file"), "");
+  // The directory's own time has changed.
+  expect(await lab.take()).toEqual(paths("logs"));
+  lab.watcher.remove("m1");
+  expect((await lab.take()).unknown).toBe("it is not watched");
+  expect(lab.watcher.read("m1")).toBe(undefined);
 });
 
-it("handles names that are not UTF-8", async () => {
-  const name = Buffer.concat([Buffer.from(at("")), Buffer.of(0x64, 0xff, 0xfe)]);
-  const counts = await watch();
-  expect(await counts(() => mkdirSync(name))).toBe(true);
-  expect(await counts(() => writeFileSync(Buffer.concat([name, Buffer.from("/file")]), ""))).toBe(true);
-  expect(await counts(() => rmSync(Buffer.concat([name, Buffer.from("/file")])))).toBe(true);
+it("spells names that are not UTF-8 as a listing does", async () => {
+  const name = Buffer.concat([Buffer.from(`${lab.root}/`), Buffer.of(0x64, 0xff, 0xfe)]);
+  await changes(() => mkdirSync(name));
+  const file = Buffer.concat([name, Buffer.from("/file")]);
+  expect(await changes(() => writeFileSync(file, ""))).toEqual(paths("d\udcff\udcfe", "d\udcff\udcfe/file"));
 });
 
 it("keeps two trees apart, one of them in two places", async () => {
-  const elsewhere = join(directory, "app");
-  mkdirSync(elsewhere);
-  const second = join(directory, "second");
-  mkdirSync(second);
-  watcher.add("m1", { roots: [{ path: root, prefix: "" }], ignore: [] });
-  watcher.add("m2", {
-    roots: [
-      { path: second, prefix: "" },
-      { path: elsewhere, prefix: "worktree" },
-    ],
-    ignore: ["/worktree/skip"],
+  const [second, app] = [join(lab.outside, "second"), join(lab.outside, "app")];
+  for (const each of [second, app]) mkdirSync(each);
+  const roots = [
+    { path: second, prefix: "" },
+    { path: app, prefix: "worktree" },
+  ];
+  lab.watcher.add("m2", { roots, ignore: ["/worktree/skip"] });
+  await lab.watcher.take("m2");
+  writeFileSync(join(app, "file"), "");
+  writeFileSync(join(app, "skip"), "");
+  expect((await lab.watcher.take("m2")).paths.toSorted()).toEqual(["worktree", "worktree/file"]);
+  expect(await lab.take()).toEqual(EMPTY);
+});
+
+it("keeps what was put back", async () => {
+  const taken = await changes(() => writeFileSync(at("old/file"), "1"));
+  lab.watcher.putBack("m1", taken);
+  writeFileSync(at("old/later"), "");
+  expect((await lab.take()).paths.toSorted()).toEqual(["old", "old/file", "old/later"]);
+});
+
+it("says that it lost track of 50,000 new files, or names them, and is complete again afterwards", async () => {
+  await changes(() => {
+    // In another process: the watcher reads meanwhile.
+    const script = `const fs = require("fs");
+      for (let i = 0; i < 50000; i += 1) {
+        if (i % 100 === 0) fs.mkdirSync("many/" + i, { recursive: true });
+        fs.writeFileSync("many/" + (i - (i % 100)) + "/" + i, "");
+      }`;
+    execFileSync(process.execPath, ["-e", script], { cwd: lab.root });
   });
-  await watcher.sync();
-  writeFileSync(join(elsewhere, "file"), "");
-  await watcher.sync();
-  expect(watcher.read("m1")!.changes).toBe(0);
-  const { changes } = watcher.read("m2")!;
-  expect(changes).toBeGreaterThan(0);
-  writeFileSync(join(elsewhere, "skip"), "");
-  await watcher.sync();
-  expect(watcher.read("m2")!.changes).toBe(changes);
+  expect(readdirSync(at("many")).length).toBe(500);
+  expect(await changes(() => writeFileSync(at("many/49900/file"), "x"))).toEqual(
+    paths("many/49900", "many/49900/file"),
+  );
+});
+
+it("knows nothing after its worker ended, and watches with a new one", async () => {
+  const workers: Worker[] = [];
+  await using watcher = openTreeWatcher({
+    cookies: join(lab.directory, "other-cookies"),
+    start: (name, _from, options) => {
+      const from = new URL("../../src/pit/watch/tree-watcher.ts", import.meta.url).href;
+      const worker = startWorker(name, from, options);
+      workers.push(worker);
+      return worker;
+    },
+  });
+  watcher.add("m1", { roots: [{ path: lab.root, prefix: "" }], ignore: [] });
+  await watcher.take("m1");
+  expect(await watcher.take("m1")).toEqual(EMPTY);
+  writeFileSync(at("lost"), "");
+  await workers[0]!.terminate();
+  expect((await watcher.take("m1")).unknown).not.toBe(null);
+  writeFileSync(at("seen"), "");
+  expect((await watcher.take("m1")).paths.toSorted()).toEqual([".", "seen"]);
+  expect(workers.length).toBe(2);
+});
+
+it("knows nothing after a mount, and watches what was mounted", async () => {
+  const probe = spawnSync("mount", ["--bind", lab.outside, at("old")], { encoding: "utf8" });
+  if (probe.status !== 0) {
+    reportSkipped("mounts in a watched tree", `mount is not allowed here: ${probe.stderr || probe.error}`);
+    return;
+  }
+  try {
+    expect((await lab.take()).unknown).toContain("mounted");
+    writeFileSync(join(lab.outside, "file"), "");
+    expect((await lab.take()).paths.toSorted()).toEqual(["old", "old/file"]);
+  } finally {
+    execFileSync("umount", [at("old")]);
+  }
+  expect((await lab.take()).unknown).toContain("mounted");
+  expect(await changes(() => writeFileSync(at("old/file"), "x"))).toEqual(paths("old/file"));
 });

@@ -1,121 +1,204 @@
 // Live points: checkpoints that the pit takes while an agent works, so that a power cut or a deletion loses seconds, not
-// hours (INV-10). Keeps track of what changed in each cell since its last point; live-policy.ts decides when the next one is
-// due, and the supervisor queues it. Everything here is a cache: a new pit examines every cell once.
-import { statSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
-import { hooksFile } from "../../agents/session.ts";
-import { agentPaths } from "../../cell/agent-paths.ts";
+// hours (INV-10). live-policy.ts decides when the next one is due, and the supervisor queues it; capture-set.ts takes it from what the
+// watch reported. Everything here is a cache: a new pit walks every cell once.
 import type { MissionId } from "../../cell/mission-id.ts";
 import { listWorktreeRecords } from "../../cell/worktree-record.ts";
 import { LazarusError } from "../../platform/errors.ts";
-import { excludedPatterns } from "../../snapshot/capture/survey.ts";
-import { outsideWorktree, rootOf, WORKTREE } from "../../snapshot/model/cell-tree.ts";
-import { takeCheckpoint } from "../../snapshot/operations/checkpoint.ts";
+import type { CheckpointOptions, CheckpointResult } from "../../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "../context.ts";
 import { describeError } from "../describe.ts";
 import { listAgentMissions } from "../record/store.ts";
 import { grantedValues, toSettings } from "../settings.ts";
-import type { TreeWatcher, WatchedTree } from "../watch/tree-watcher.ts";
-import { type LiveLimits, type LiveState, nextPointMs } from "./live-policy.ts";
-import { type LiveStatus, removeLiveStatus, writeLiveStatus } from "./live-status.ts";
+import type { TreeWatcher } from "../watch/tree-watcher.ts";
+import type { Unseen } from "./audit.ts";
+import { captureFromSet, type SurveyKind } from "./capture-set.ts";
+import { isAuditDue, nextPointMs } from "./live-policy.ts";
+import { liveTree } from "./live-tree.ts";
+import {
+  afterCapture,
+  beginSaving,
+  endSaving,
+  type LiveMission,
+  observe,
+  removeStatus,
+  startTracking,
+  type Tracked,
+  writeStatus,
+} from "./tracked.ts";
 
-/** A mission to protect. */
-export interface LiveMission {
-  readonly mission: MissionId;
-  /** Stored with its points. */
-  readonly agent: string | null;
-  readonly limits: LiveLimits;
+export type { LiveMission } from "./tracked.ts";
+
+/** Changes that audits found and the watch had not reported, since the pit started. */
+export interface UnseenCounts {
+  readonly missed: number;
+  readonly invisible: number;
 }
 
-export interface LivePoints {
+export interface LivePoints extends AsyncDisposable {
   /** Protects exactly these missions. */
   protect(missions: readonly LiveMission[], monotonicMs: number): void;
   /** Reads what changed; returns the missions whose next point is due and is not being taken. */
   due(monotonicMs: number): MissionId[];
   /** Takes a point if anything changed. Never rejects. */
   take(mission: MissionId): Promise<void>;
-  [Symbol.asyncDispose](): Promise<void>;
+  /** Whether a checkpoint of the mission need not walk its cell. */
+  isWatched(mission: MissionId): boolean;
+  /** Takes another checkpoint of a watched mission from what changed. */
+  checkpoint(mission: MissionId, options: CheckpointOptions): Promise<CheckpointResult>;
+  readonly unseen: UnseenCounts;
 }
-
-interface Tracked extends Omit<LiveMission, "mission"> {
-  state: LiveState;
-  /** While a point is being taken: since when what it saves was unsaved. */
-  savingSinceMs: number | undefined;
-  /** Changes that the watcher has counted, and size of the reports of hooks, when they were last read. */
-  treeChanges: number;
-  hookBytes: number;
-  /** Why the watcher does not report changes. */
-  unwatched: string | null;
-  /** Why the last attempt failed. */
-  problem: string | null;
-  isBusy: boolean;
-  /** The last status that was written. */
-  written: string;
-}
-
-/** Files in a cell that Lazarus itself writes while an agent works. */
-const OWN_FILES = ["/logs/agent.log*", "/logs/daemon.log*", "/conversation", "/state/git-outside"];
 
 export function createLivePoints(context: PitContext, watcher: TreeWatcher): LivePoints {
-  const tracked = new Map<MissionId, Tracked>();
-  const { clock } = context.machine;
-  return {
-    protect(missions, monotonicMs) {
-      const names = new Set(missions.map(({ mission }) => mission));
-      for (const mission of tracked.keys()) {
-        if (names.has(mission)) continue;
-        tracked.delete(mission);
-        watcher.remove(mission);
-        removeStatus(context, mission);
+  return new WatchedLivePoints(context, watcher);
+}
+
+class WatchedLivePoints implements LivePoints {
+  readonly unseen = { missed: 0, invisible: 0 };
+  private readonly tracked = new Map<MissionId, Tracked>();
+  private readonly context: PitContext;
+  private readonly watcher: TreeWatcher;
+
+  constructor(context: PitContext, watcher: TreeWatcher) {
+    this.context = context;
+    this.watcher = watcher;
+  }
+
+  protect(missions: readonly LiveMission[], monotonicMs: number): void {
+    const { tracked, context, watcher } = this;
+    const names = new Set(missions.map(({ mission }) => mission));
+    for (const mission of tracked.keys()) {
+      if (names.has(mission)) continue;
+      tracked.delete(mission);
+      watcher.remove(mission);
+      removeStatus(context, mission);
+    }
+    for (const each of missions) {
+      const known = tracked.get(each.mission);
+      if (known === undefined) tracked.set(each.mission, startTracking(each, monotonicMs));
+      else Object.assign(known, { agent: each.agent, limits: each.limits });
+      this.watch(each.mission, tracked.get(each.mission)!);
+    }
+  }
+
+  due(monotonicMs: number): MissionId[] {
+    const due: MissionId[] = [];
+    for (const [mission, each] of this.tracked) {
+      observe(this.context, this.watcher, mission, each, monotonicMs);
+      writeStatus(this.context, mission, each, monotonicMs);
+      if (each.isBusy || nextPointMs(each.state, each.limits) > monotonicMs) continue;
+      each.isBusy = true;
+      due.push(mission);
+    }
+    return due;
+  }
+
+  async take(mission: MissionId): Promise<void> {
+    const each = this.tracked.get(mission);
+    if (each === undefined) return;
+    await afterCapture(each, () => this.takePoint(mission, each));
+    each.isBusy = false;
+  }
+
+  isWatched(mission: MissionId): boolean {
+    const each = this.tracked.get(mission);
+    return each !== undefined && each.unwatched === null && each.base !== undefined;
+  }
+
+  async checkpoint(mission: MissionId, options: CheckpointOptions): Promise<CheckpointResult> {
+    const each = this.tracked.get(mission);
+    if (each === undefined || !this.isWatched(mission))
+      throw new LazarusError("CELL_NOT_WATCHED", `the pit does not watch the cell of ${mission}`, {
+        hint: `lazarus checkpoint ${mission} walks it`,
+      });
+    return await afterCapture(each, async () => {
+      const before = beginSaving(each);
+      let isSaved = false;
+      try {
+        const { result } = await captureFromSet(this.context, this.watcher, mission, each, {
+          ...options,
+          survey: "set",
+        });
+        isSaved = true;
+        return result;
+      } finally {
+        endSaving(each, before, isSaved);
       }
-      for (const each of missions) {
-        const known = tracked.get(each.mission);
-        if (known === undefined) tracked.set(each.mission, startTracking(each, monotonicMs));
-        else Object.assign(known, { agent: each.agent, limits: each.limits });
-        watchTree(context, watcher, each.mission, tracked.get(each.mission)!);
-      }
-    },
-    due(monotonicMs) {
-      const due: MissionId[] = [];
-      for (const [mission, each] of tracked) {
-        observe(context, watcher, mission, each, monotonicMs);
-        writeStatus(context, mission, each, monotonicMs);
-        if (!each.isBusy && nextPointMs(each.state, each.limits) <= monotonicMs) {
-          each.isBusy = true;
-          due.push(mission);
-        }
-      }
-      return due;
-    },
-    async take(mission) {
-      const each = tracked.get(mission);
-      if (each === undefined) return;
-      const startMs = clock.monotonicMs();
-      // Counted from here on: what changes in the meantime may be in the point or not.
-      const before = each.state;
-      each.savingSinceMs = before.firstUnsavedMs;
-      each.state = { ...before, firstUnsavedMs: undefined, unsavedChanges: 0 };
-      const problem = await takePoint(context, mission, each);
-      const endMs = clock.monotonicMs();
-      each.state = {
-        ...each.state,
-        ...(problem !== undefined && {
-          firstUnsavedMs: before.firstUnsavedMs ?? each.state.firstUnsavedMs,
-          unsavedChanges: before.unsavedChanges + each.state.unsavedChanges,
-        }),
-        lastEndMs: endMs,
-        lastTookMs: endMs - startMs,
-        hasFailed: problem !== undefined,
-      };
-      each.problem = problem ?? null;
-      each.savingSinceMs = undefined;
-      each.isBusy = false;
-    },
-    async [Symbol.asyncDispose]() {
-      tracked.clear();
-      await watcher[Symbol.asyncDispose]();
-    },
-  };
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.tracked.clear();
+    await this.watcher[Symbol.asyncDispose]();
+  }
+
+  private watch(mission: MissionId, each: Tracked): void {
+    try {
+      this.watcher.add(mission, liveTree(this.context, mission));
+    } catch (error) {
+      this.watcher.remove(mission);
+      each.unwatched = describeError(error);
+    }
+  }
+
+  private async takePoint(mission: MissionId, each: Tracked): Promise<void> {
+    const { clock } = this.context.machine;
+    const startMs = clock.monotonicMs();
+    const isAudit = isAuditDue(each.state, each.limits, startMs);
+    const before = beginSaving(each);
+    each.problem = await this.capturePoint(mission, each, surveyOf(each, isAudit));
+    endSaving(each, before, each.problem === null);
+    const endMs = clock.monotonicMs();
+    each.state = {
+      ...each.state,
+      lastEndMs: endMs,
+      lastTookMs: endMs - startMs,
+      hasFailed: each.problem !== null,
+      ...(isAudit && each.problem === null && { lastAuditMs: endMs }),
+    };
+  }
+
+  /** Returns why there is no point; null when everything is saved. */
+  private async capturePoint(mission: MissionId, each: Tracked, survey: SurveyKind): Promise<string | null> {
+    const { context, watcher } = this;
+    try {
+      const options = { reason: "live", agent: each.agent, git: "deferred", onlyIfChanged: true } as const;
+      const { unseen } = await captureFromSet(context, watcher, mission, each, { ...options, survey });
+      if (unseen !== undefined) this.noteUnseen(mission, each, unseen);
+      return null;
+    } catch (error) {
+      const reason = describeError(error);
+      // Another command has the vault: the next attempt is soon enough.
+      const isBusy = error instanceof LazarusError && error.kind === "busy";
+      if (isBusy || reason === each.problem) return reason;
+      context.log(`${mission}: no live point: ${reason}`);
+      context.recordEvent({ kind: "alert", mission, data: { action: "unsaved", reason } });
+      return reason;
+    }
+  }
+
+  /** A watch that missed something once is not relied on again. */
+  private noteUnseen(mission: MissionId, each: Tracked, { missed, invisible }: Unseen): void {
+    const { context, unseen } = this;
+    unseen.invisible += invisible.length;
+    unseen.missed += missed.length;
+    if (invisible.length > 0)
+      context.log(`${mission}: changes that no watch can see, found by the audit: ${listSome(invisible)}`);
+    if (missed.length === 0) return;
+    each.distrusted = `its watch missed changes, found by the audit: ${listSome(missed)}`;
+    context.recordEvent({ kind: "alert", mission, data: { action: "missed", reason: each.distrusted } });
+  }
+}
+
+function surveyOf({ unwatched }: Tracked, isAudit: boolean): SurveyKind {
+  if (unwatched !== null) return "walk";
+  return isAudit ? "audit" : "set";
+}
+
+const MAX_LISTED = 5;
+
+function listSome(paths: readonly string[]): string {
+  const more = paths.length > MAX_LISTED ? ` and ${paths.length - MAX_LISTED} more` : "";
+  return `${paths.slice(0, MAX_LISTED).join(", ")}${more}`;
 }
 
 /** Directories that were protected without ever starting an agent. */
@@ -128,148 +211,4 @@ export function listProtectedDirectories({ config, effective }: PitContext): Liv
       ({ mission_id: mission, released_ms: releasedMs }) => releasedMs === null && !withAgent.has(mission),
     )
     .map(({ mission_id: mission }) => ({ mission: mission as MissionId, agent: null, limits }));
-}
-
-/** What changed before the watch began is not known: the first point is taken soon. */
-function startTracking({ agent, limits }: LiveMission, monotonicMs: number): Tracked {
-  return {
-    agent,
-    limits,
-    state: {
-      firstUnsavedMs: monotonicMs,
-      lastChangeMs: undefined,
-      unsavedChanges: 1,
-      isWatched: true,
-      lastEndMs: monotonicMs,
-      lastTookMs: 0,
-      hasFailed: false,
-    },
-    savingSinceMs: undefined,
-    treeChanges: 0,
-    hookBytes: 0,
-    unwatched: null,
-    problem: null,
-    isBusy: false,
-    written: "",
-  };
-}
-
-function watchTree(context: PitContext, watcher: TreeWatcher, mission: MissionId, each: Tracked): void {
-  try {
-    watcher.add(mission, treeOf(context, mission));
-  } catch (error) {
-    watcher.remove(mission);
-    each.unwatched = describeError(error);
-  }
-}
-
-function treeOf(context: PitContext, mission: MissionId): WatchedTree {
-  const cell = context.openMission(mission);
-  const outside = outsideWorktree(cell.tree);
-  return {
-    roots: [
-      { path: rootOf(cell.tree), prefix: "" },
-      ...(outside === undefined ? [] : [{ path: outside.path, prefix: WORKTREE }]),
-    ],
-    ignore: [...excludedPatterns(cell), ...OWN_FILES, ...heartbeatFiles(context.config.heartbeat_file)],
-  };
-}
-
-/** The heartbeat and the temporary files that replace it. */
-function heartbeatFiles(file: string): string[] {
-  return [`/${file}`, `/${join(dirname(file), `.${basename(file)}.*.tmp`)}`];
-}
-
-/** Reads what the watcher and the agent's hooks report: its conversation is part of its work. */
-function observe(
-  { config, log }: PitContext,
-  watcher: TreeWatcher,
-  mission: MissionId,
-  each: Tracked,
-  monotonicMs: number,
-): void {
-  const tree = watcher.read(mission);
-  const hooks = hooksFile(agentPaths(config, mission).directory);
-  const treeChanges = tree?.changes ?? 0;
-  const hookBytes = sizeOf(hooks);
-  const added = Math.abs(treeChanges - each.treeChanges) + (hookBytes === each.hookBytes ? 0 : 1);
-  const unwatched = tree === undefined ? each.unwatched : tree.unwatched;
-  if (unwatched !== null && unwatched !== each.unwatched)
-    log(
-      `${mission}: saved every ${each.limits.withinMs / 1000} s, because it cannot be watched: ${unwatched}`,
-    );
-  Object.assign(each, { treeChanges, hookBytes, unwatched });
-  const { state } = each;
-  each.state = {
-    ...state,
-    isWatched: unwatched === null,
-    ...(added > 0 && {
-      firstUnsavedMs: state.firstUnsavedMs ?? monotonicMs,
-      lastChangeMs: monotonicMs,
-      unsavedChanges: state.unsavedChanges + added,
-    }),
-  };
-}
-
-/** 0 for a file that does not exist or cannot be examined. */
-function sizeOf(file: string): number {
-  try {
-    return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
-  } catch {
-    return 0;
-  }
-}
-
-/** Returns why there is no point; undefined when everything is saved. */
-async function takePoint(
-  context: PitContext,
-  mission: MissionId,
-  { agent, problem: before }: Tracked,
-): Promise<string | undefined> {
-  try {
-    const result = await takeCheckpoint(context.openMission(mission), {
-      reason: "live",
-      agent,
-      git: "deferred",
-      onlyIfChanged: true,
-    });
-    if (result.finished !== undefined)
-      context.log(`${mission}: finished an interrupted restore of ${result.finished.target} first`);
-    return undefined;
-  } catch (error) {
-    const reason = describeError(error);
-    // Another command has the vault: the next attempt is soon enough.
-    const isBusy = error instanceof LazarusError && error.kind === "busy";
-    if (isBusy || reason === before) return reason;
-    context.log(`${mission}: no live point: ${reason}`);
-    context.recordEvent({ kind: "alert", mission, data: { action: "unsaved", reason } });
-    return reason;
-  }
-}
-
-function removeStatus({ machine, config }: PitContext, mission: MissionId): void {
-  try {
-    removeLiveStatus(machine, config, mission);
-  } catch {
-    // As in writeStatus.
-  }
-}
-
-/** Only when it differs, and at most once between two points while changes go on. */
-function writeStatus(context: PitContext, mission: MissionId, each: Tracked, monotonicMs: number): void {
-  const sinceMs = each.savingSinceMs ?? each.state.firstUnsavedMs;
-  const status: LiveStatus = {
-    unsaved_since_ms:
-      sinceMs === undefined ? null : Math.round(context.machine.clock.nowMs() - (monotonicMs - sinceMs)),
-    unwatched: each.unwatched,
-    problem: each.problem,
-  };
-  const key = JSON.stringify([sinceMs, each.unwatched, each.problem]);
-  if (each.written === key) return;
-  each.written = key;
-  try {
-    writeLiveStatus(context.machine, context.config, mission, { ...status, pid: process.pid });
-  } catch {
-    // A full disk, for example. The status is a hint.
-  }
 }

@@ -1,16 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { BURST_CHANGES, type LiveLimits, type LiveState, nextPointMs } from "./live-policy.ts";
+import { BURST_CHANGES, isAuditDue, type LiveLimits, type LiveState, nextPointMs } from "./live-policy.ts";
 
 const limits: LiveLimits = { withinMs: 30_000, quietMs: 2000, share: 0.05, auditMs: 3_600_000 };
 const idle: LiveState = {
   firstUnsavedMs: undefined,
   lastChangeMs: undefined,
   unsavedChanges: 0,
+  urgentMs: undefined,
   isWatched: true,
   lastEndMs: 0,
   lastTookMs: 100,
   hasFailed: false,
+  lastAuditMs: 0,
 };
 const changed = (firstUnsavedMs: number, lastChangeMs = firstUnsavedMs, unsavedChanges = 1): LiveState => ({
   ...idle,
@@ -25,6 +27,18 @@ describe("the next live point is due", () => {
     ["after the last of several changes", changed(10_000, 15_000), 17_000],
     ["within the limit while changes continue", changed(10_000, 39_999), 40_000],
     ["at the next audit when nothing changed", idle, 3_600_000],
+    ["at the next audit, although other points were taken", { ...idle, lastEndMs: 3_599_000 }, 3_600_900],
+    ["at once at the end of a turn", { ...changed(10_000), urgentMs: 10_500 }, 10_500],
+    [
+      "at once at the end of a turn where nothing can be watched",
+      { ...idle, isWatched: false, urgentMs: 5000 },
+      5000,
+    ],
+    [
+      "at the end of a turn, when the last one has paid for itself",
+      { ...idle, urgentMs: 10_500, lastTookMs: 1000 },
+      19_000,
+    ],
     ["at every interval where nothing can be watched", { ...idle, isWatched: false }, 30_000],
     ["not before the last one has paid for itself", { ...changed(10_000), lastTookMs: 1000 }, 19_000],
     ["at the end of a burst", changed(10_000, 20_000, BURST_CHANGES), 22_000],
@@ -39,10 +53,12 @@ describe("the next live point is due", () => {
       firstUnsavedMs: fc.option(fc.nat(), { nil: undefined }),
       lastChangeMs: fc.option(fc.nat(), { nil: undefined }),
       unsavedChanges: fc.nat(10_000),
+      urgentMs: fc.option(fc.nat(), { nil: undefined }),
       isWatched: fc.boolean(),
       lastEndMs: fc.nat(),
       lastTookMs: fc.nat(100_000),
       hasFailed: fc.boolean(),
+      lastAuditMs: fc.nat(),
     });
     fc.assert(
       fc.property(state, (each) => {
@@ -60,5 +76,10 @@ describe("the next live point is due", () => {
         expect(nextPointMs(state, limits)).toBeLessThanOrEqual(first + limits.withinMs);
       }),
     );
+  });
+
+  it("as an audit at every interval, also while changes go on", () => {
+    expect(isAuditDue({ ...changed(3_599_000), lastAuditMs: 1000 }, limits, 3_600_999)).toBe(false);
+    expect(isAuditDue({ ...changed(3_599_000), lastAuditMs: 1000 }, limits, 3_601_000)).toBe(true);
   });
 });

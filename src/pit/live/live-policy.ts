@@ -1,5 +1,5 @@
 // When the next live point of a mission is due: a pure function of what changed, what the last point cost, and the limits
-// that the user set (INV-10). All times are monotonic milliseconds.
+// that the user set (INV-10). All times are monotonic milliseconds: setting the clock changes nothing.
 
 export interface LiveLimits {
   /** A change is saved at most this long after it was made. */
@@ -8,7 +8,7 @@ export interface LiveLimits {
   readonly quietMs: number;
   /** The part of the time that points may take, 0 to 1. */
   readonly share: number;
-  /** A cell that seems unchanged is examined this often. */
+  /** The whole cell is walked this often, whatever the watch says. */
   readonly auditMs: number;
 }
 
@@ -18,12 +18,16 @@ export interface LiveState {
   readonly lastChangeMs: number | undefined;
   /** How many changes no checkpoint holds. */
   readonly unsavedChanges: number;
+  /** When the agent reported something that is to be saved at once, such as the end of a turn; undefined: it is saved. */
+  readonly urgentMs: number | undefined;
   /** False: nothing reports changes, so the cell is examined at intervals. */
   readonly isWatched: boolean;
   /** When the last point, or the last attempt at one, ended. */
   readonly lastEndMs: number;
   readonly lastTookMs: number;
   readonly hasFailed: boolean;
+  /** When the watch was last checked by walking the whole cell. */
+  readonly lastAuditMs: number;
 }
 
 /** So many changes without a pause are a burst, such as an installation of packages: one point at its end suffices. */
@@ -38,10 +42,22 @@ export function nextPointMs(state: LiveState, limits: LiveLimits): number {
 }
 
 function wantedMs(state: LiveState, limits: LiveLimits): number {
-  const { firstUnsavedMs, lastEndMs } = state;
-  if (!state.isWatched) return lastEndMs + limits.withinMs;
-  if (firstUnsavedMs === undefined) return lastEndMs + limits.auditMs;
+  return Math.min(
+    state.lastAuditMs + limits.auditMs,
+    state.urgentMs ?? Number.POSITIVE_INFINITY,
+    state.isWatched ? changeMs(state, limits) : state.lastEndMs + limits.withinMs,
+  );
+}
+
+function changeMs(state: LiveState, limits: LiveLimits): number {
+  const { firstUnsavedMs } = state;
+  if (firstUnsavedMs === undefined) return Number.POSITIVE_INFINITY;
   const isBurst = state.unsavedChanges >= BURST_CHANGES;
   const latestMs = firstUnsavedMs + (isBurst ? Math.max(limits.withinMs, BURST_MS) : limits.withinMs);
   return Math.min((state.lastChangeMs ?? firstUnsavedMs) + limits.quietMs, latestMs);
+}
+
+/** Whether the next point walks the whole cell and compares that with the watch. */
+export function isAuditDue({ lastAuditMs }: LiveState, { auditMs }: LiveLimits, nowMs: number): boolean {
+  return nowMs >= lastAuditMs + auditMs;
 }

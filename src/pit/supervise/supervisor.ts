@@ -15,7 +15,7 @@ import {
   type LivePoints,
   listProtectedDirectories,
 } from "../live/live-points.ts";
-import { RESERVE_BYTES, reserveFile } from "../paths.ts";
+import { RESERVE_BYTES, reserveFile, watchDirectory } from "../paths.ts";
 import { listAgentMissions, readRecord } from "../record/store.ts";
 import { openTreeWatcher } from "../watch/tree-watcher.ts";
 import { attendMission, killStalled } from "./attend.ts";
@@ -68,7 +68,7 @@ export function createSupervisor(context: PitContext): Supervisor {
     watchList: createWatchList(context.machine.processes),
     settings: createSettingsCache(context),
     queue: createTaskQueue<MissionId>((mission) => attendNow(supervisor, mission)),
-    live: createLivePoints(context, openTreeWatcher()),
+    live: createLivePoints(context, openTreeWatcher({ cookies: watchDirectory(context.config) })),
     directories: [],
     directoriesProblem: undefined,
     protectedKey: "",

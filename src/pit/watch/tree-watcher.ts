@@ -1,13 +1,16 @@
-// Tells the pit which trees changed. One worker thread and one inotify queue for all missions. Where a tree cannot be
-// watched, it says why, and the pit examines that tree at intervals; nothing here ever fails.
+// Tells the pit what changed in the trees of its missions. One worker thread and one inotify queue for all of them. Where a tree
+// cannot be watched, it says why, and the pit examines that tree at intervals; nothing here ever fails. A worker that ends is
+// started again a few times, and knows nothing of what happened before.
 import type { Worker } from "node:worker_threads";
 import { startWorker } from "../../platform/worker-module.ts";
+import { type TakenPaths, unknownPaths } from "./dirty-paths.ts";
 import type { TreeReport, WatchedTree } from "./watch-trees.ts";
 
+export type { TakenPaths } from "./dirty-paths.ts";
 export type { WatchedTree } from "./watch-trees.ts";
 
 export interface TreeChanges {
-  /** Changes since the tree was added; only differences mean something. */
+  /** Changes since the tree was added that are a reason to save; only differences mean something. */
   readonly changes: number;
   /** Why the tree is not watched; null: it is. */
   readonly unwatched: string | null;
@@ -21,83 +24,144 @@ export interface TreeWatcher extends AsyncDisposable {
   read(key: string): TreeChanges | undefined;
   /** Resolves when everything that changed before the call is counted. */
   sync(): Promise<void>;
+  /** What changed since the last call; unknown the first time. Later changes are for the next call. */
+  take(key: string): Promise<TakenPaths>;
+  /** What was taken has not been saved: it is part of the next set. */
+  putBack(key: string, taken: TakenPaths): void;
 }
 
 export type TreeWatcherRequest =
   | { readonly kind: "add"; readonly key: string; readonly tree: WatchedTree }
   | { readonly kind: "remove"; readonly key: string }
+  | { readonly kind: "put-back"; readonly key: string; readonly taken: TakenPaths }
+  | { readonly kind: "take"; readonly id: number; readonly key: string }
   | { readonly kind: "sync"; readonly id: number };
 
 export type TreeWatcherResponse =
   | { readonly kind: "changes"; readonly reports: readonly TreeReport[] }
+  | { readonly kind: "taken"; readonly id: number; readonly taken: TakenPaths }
   | { readonly kind: "synced"; readonly id: number };
 
-export function openTreeWatcher(): TreeWatcher {
-  const trees = new Map<string, string>();
-  const known = new Map<string, TreeChanges>();
-  const waiting = new Map<number, () => void>();
-  let failure: string | undefined = process.platform === "linux" ? undefined : "only Linux can watch cells";
-  let worker: Worker | undefined;
-  let syncs = 0;
-  const fail = (reason: string) => {
-    failure ??= reason;
-    for (const resolve of waiting.values()) resolve();
-    waiting.clear();
-  };
-  const receive = (response: TreeWatcherResponse) => {
-    if (response.kind === "synced") {
-      waiting.get(response.id)?.();
-      waiting.delete(response.id);
-      return;
-    }
-    for (const { key, changes, unwatched } of response.reports)
-      if (trees.has(key)) known.set(key, { changes, unwatched });
-  };
-  const send = (request: TreeWatcherRequest) => {
-    if (failure !== undefined) return;
-    // Started with the first tree: most commands of the library never need it.
-    worker ??= start(receive, fail);
-    worker.postMessage(request);
-  };
-  const remove = (key: string) => {
-    if (!trees.delete(key)) return;
-    known.delete(key);
-    send({ kind: "remove", key });
-  };
-  return {
-    add(key, tree) {
-      const text = JSON.stringify(tree);
-      if (trees.get(key) === text) return;
-      remove(key);
-      trees.set(key, text);
-      send({ kind: "add", key, tree });
-    },
-    remove,
-    read(key) {
-      if (failure !== undefined) return { changes: 0, unwatched: failure };
-      return known.get(key);
-    },
-    async sync() {
-      if (failure !== undefined) return;
-      syncs += 1;
-      const id = syncs;
-      await new Promise<void>((resolve) => {
-        waiting.set(id, resolve);
-        send({ kind: "sync", id });
-      });
-    },
-    async [Symbol.asyncDispose]() {
-      fail("the watcher is closed");
-      await worker?.terminate();
-    },
-  };
+export interface TreeWatcherOptions {
+  /** A directory of the watcher's own, outside all trees. */
+  readonly cookies: string;
+  start?(name: string, from: string, options: { workerData: { cookies: string } }): Worker;
 }
 
-function start(receive: (response: TreeWatcherResponse) => void, fail: (reason: string) => void): Worker {
-  const worker = startWorker("watch-worker", import.meta.url);
-  worker.on("message", receive);
-  worker.on("error", (error) => fail(error instanceof Error ? error.message : String(error)));
-  worker.on("exit", () => fail("the worker that watches cells has ended"));
-  worker.unref();
-  return worker;
+const MAX_RESTARTS = 3;
+
+export function openTreeWatcher({ cookies, start = startWorker }: TreeWatcherOptions): TreeWatcher {
+  return new WorkerWatcher(() => start("watch-worker", import.meta.url, { workerData: { cookies } }));
+}
+
+class WorkerWatcher implements TreeWatcher {
+  private readonly trees = new Map<string, WatchedTree>();
+  private readonly known = new Map<string, TreeChanges>();
+  private readonly waiting = new Map<number, (taken: TakenPaths) => void>();
+  private readonly start: () => Worker;
+  private failure = process.platform === "linux" ? undefined : "only Linux can watch cells";
+  private worker: Worker | undefined;
+  private restarts = 0;
+  private requests = 0;
+
+  constructor(start: () => Worker) {
+    this.start = start;
+  }
+
+  add(key: string, tree: WatchedTree): void {
+    if (JSON.stringify(this.trees.get(key)) === JSON.stringify(tree)) return;
+    this.remove(key);
+    this.trees.set(key, tree);
+    this.send({ kind: "add", key, tree });
+  }
+
+  remove(key: string): void {
+    if (!this.trees.delete(key)) return;
+    this.known.delete(key);
+    this.send({ kind: "remove", key });
+  }
+
+  read(key: string): TreeChanges | undefined {
+    if (this.failure !== undefined) return { changes: 0, unwatched: this.failure };
+    return this.known.get(key);
+  }
+
+  async sync(): Promise<void> {
+    await this.ask((id) => ({ kind: "sync", id }));
+  }
+
+  async take(key: string): Promise<TakenPaths> {
+    return await this.ask((id) => ({ kind: "take", id, key }));
+  }
+
+  putBack(key: string, taken: TakenPaths): void {
+    this.send({ kind: "put-back", key, taken });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.fail("the watcher is closed");
+    await this.worker?.terminate();
+  }
+
+  private async ask(request: (id: number) => TreeWatcherRequest): Promise<TakenPaths> {
+    if (this.failure !== undefined) return unknownPaths(this.failure);
+    this.requests += 1;
+    const id = this.requests;
+    return await new Promise((resolve) => {
+      this.waiting.set(id, resolve);
+      this.send(request(id));
+    });
+  }
+
+  private send(request: TreeWatcherRequest): void {
+    if (this.failure !== undefined) return;
+    // Started with the first tree: most commands of the library never need it.
+    this.worker ??= this.startWorker();
+    this.worker.postMessage(request);
+  }
+
+  private startWorker(): Worker {
+    const worker = this.start();
+    let reason = "the worker that watches cells has ended";
+    worker.on("message", (response: TreeWatcherResponse) => this.receive(response));
+    worker.on("error", (error) => {
+      reason = error instanceof Error ? error.message : String(error);
+    });
+    worker.on("exit", () => this.restart(reason));
+    worker.unref();
+    return worker;
+  }
+
+  private restart(reason: string): void {
+    this.worker = undefined;
+    if (this.failure !== undefined) return;
+    if (this.restarts >= MAX_RESTARTS) {
+      this.fail(reason);
+      return;
+    }
+    this.restarts += 1;
+    this.answerAll(reason);
+    this.known.clear();
+    for (const [key, tree] of this.trees) this.send({ kind: "add", key, tree });
+  }
+
+  private fail(reason: string): void {
+    this.failure ??= reason;
+    this.answerAll(reason);
+  }
+
+  private answerAll(reason: string): void {
+    for (const resolve of this.waiting.values()) resolve(unknownPaths(reason));
+    this.waiting.clear();
+  }
+
+  private receive(response: TreeWatcherResponse): void {
+    if (response.kind === "changes") {
+      for (const { key, changes, unwatched } of response.reports)
+        if (this.trees.has(key)) this.known.set(key, { changes, unwatched });
+      return;
+    }
+    this.waiting.get(response.id)?.(response.kind === "taken" ? response.taken : unknownPaths("not asked"));
+    this.waiting.delete(response.id);
+  }
 }

@@ -1,13 +1,25 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { IN_CREATE, IN_ISDIR, IN_MODIFY, IN_Q_OVERFLOW } from "../../platform/libc/inotify.ts";
-import { watchTrees } from "./watch-trees.ts";
+import {
+  IN_CREATE,
+  IN_IGNORED,
+  IN_ISDIR,
+  IN_MODIFY,
+  IN_MOVE_SELF,
+  IN_MOVED_FROM,
+  IN_MOVED_TO,
+  IN_Q_OVERFLOW,
+  IN_UNMOUNT,
+} from "../../platform/libc/inotify.ts";
+import { MAX_PATHS } from "./dirty-paths.ts";
+import type { Mount } from "./mounts.ts";
+import { type TreeWatches, type WatchedTree, watchTrees } from "./watch-trees.ts";
 
 function createTree(...directories: string[]): string {
   const root = mkdtempSync(join(tmpdir(), "lazarus-watch-"));
-  onTestFinished(() => rmSync(root, { recursive: true }));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   for (const path of directories) mkdirSync(join(root, path), { recursive: true });
   return root;
 }
@@ -15,81 +27,241 @@ function createTree(...directories: string[]): string {
 /** A kernel that allows `limit` watches. */
 function createKernel(limit = Number.POSITIVE_INFINITY) {
   const wds = new Map<string, number>();
+  const mounts: Mount[] = [{ path: "/", type: "ext4", key: "1" }];
   let last = 0;
-  return {
-    wds,
-    inotify: {
-      add(path: Buffer) {
-        const known = wds.get(path.toString());
-        if (known !== undefined) return known;
-        if (wds.size >= limit) throw Object.assign(new Error("no space"), { code: "ENOSPC" });
-        last += 1;
-        wds.set(path.toString(), last);
-        return last;
-      },
-      remove(wd: number) {
-        for (const [path, each] of wds) if (each === wd) wds.delete(path);
-      },
+  const inotify = {
+    add(path: string | Buffer) {
+      const known = wds.get(path.toString());
+      if (known !== undefined) return known;
+      if (wds.size >= limit) throw Object.assign(new Error("no space"), { code: "ENOSPC" });
+      last += 1;
+      wds.set(path.toString(), last);
+      return last;
     },
+    remove(wd: number) {
+      for (const [path, each] of wds) if (each === wd) wds.delete(path);
+    },
+    mounts: () => mounts,
   };
+  return { wds, mounts, inotify };
 }
 
-function eventOf(wd: number, mask: number, name = ""): Buffer {
-  const padded = name === "" ? 0 : Math.ceil((name.length + 1) / 16) * 16;
-  const event = Buffer.alloc(16 + padded);
-  event.writeInt32LE(wd, 0);
-  event.writeUInt32LE(mask, 4);
-  event.writeUInt32LE(padded, 12);
-  event.write(name, 16);
-  return event;
+const treeAt = (
+  path: string,
+  ignore: readonly string[] = [],
+  quiet: readonly string[] = [],
+): WatchedTree => ({
+  roots: [{ path, prefix: "" }],
+  ignore,
+  quiet,
+});
+const event = (wd: number, mask: number, name = "") => ({ wd, mask, cookie: 0, name: Buffer.from(name) });
+const EMPTY = { unknown: null, paths: [], trees: [] };
+
+/** The set, in comparable order. */
+function take(watches: TreeWatches, key: string) {
+  const { unknown, paths, trees } = watches.take(key);
+  return { unknown, paths: paths.toSorted(), trees: trees.toSorted() };
 }
 
-it("gives up a tree at the kernel's limit, with all of its watches, and keeps the others", () => {
+it("knows nothing at first, then what the events name", () => {
+  const root = createTree("a");
+  const { inotify, wds } = createKernel();
+  const watches = watchTrees(inotify);
+  watches.add("m1", treeAt(root));
+  expect(watches.take("m1").unknown).toContain("before the watch began");
+  expect(watches.take("m1")).toEqual(EMPTY);
+  watches.handle(event(wds.get(join(root, "a"))!, IN_MODIFY, "old"));
+  watches.handle(event(wds.get(join(root, "a"))!, IN_CREATE, "new"));
+  watches.handle(event(wds.get(root)!, IN_MODIFY, "file"));
+  const taken = take(watches, "m1");
+  expect(taken).toEqual({ unknown: null, paths: ["a", "a/new", "a/old", "file"], trees: [] });
+  expect(watches.take("m1")).toEqual(EMPTY);
+  watches.putBack("m1", taken);
+  watches.handle(event(wds.get(root)!, IN_MODIFY, "later"));
+  expect(take(watches, "m1").paths).toEqual(["a", "a/new", "a/old", "file", "later"]);
+});
+
+it("reports a new directory as a whole, and its later changes one by one", () => {
+  const root = createTree();
+  const { inotify, wds } = createKernel();
+  const watches = watchTrees(inotify);
+  watches.add("m1", treeAt(root));
+  watches.take("m1");
+  mkdirSync(join(root, "a/b"), { recursive: true });
+  watches.handle(event(wds.get(root)!, IN_CREATE | IN_ISDIR, "a"));
+  expect(take(watches, "m1")).toEqual({ unknown: null, paths: [".", "a"], trees: ["a"] });
+  // The event of a directory that was found when its parent was read.
+  watches.handle(event(wds.get(join(root, "a"))!, IN_CREATE | IN_ISDIR, "b"));
+  watches.handle(event(wds.get(join(root, "a/b"))!, IN_MODIFY, "file"));
+  expect(take(watches, "m1")).toEqual({ unknown: null, paths: ["a", "a/b", "a/b/file"], trees: [] });
+});
+
+it("reports a directory that was renamed under its new path, and unwatches one that was moved out", () => {
+  const root = createTree("old/sub");
+  const { inotify, wds } = createKernel();
+  const watches = watchTrees(inotify);
+  watches.add("m1", treeAt(root));
+  watches.take("m1");
+  renameSync(join(root, "old"), join(root, "new"));
+  watches.handle(event(wds.get(root)!, IN_MOVED_FROM | IN_ISDIR, "old"));
+  expect([...wds.keys()]).toEqual([root]);
+  watches.handle(event(wds.get(root)!, IN_MOVED_TO | IN_ISDIR, "new"));
+  watches.handle(event(wds.get(join(root, "new/sub"))!, IN_MODIFY, "file"));
+  expect(take(watches, "m1")).toEqual({
+    unknown: null,
+    paths: [".", "new", "new/sub/file", "old"],
+    trees: ["new"],
+  });
+});
+
+it("keeps the set bounded", () => {
+  const root = createTree();
+  const { inotify, wds } = createKernel();
+  const watches = watchTrees(inotify);
+  watches.add("m1", treeAt(root));
+  watches.take("m1");
+  for (let index = 0; index <= MAX_PATHS; index += 1)
+    watches.handle(event(wds.get(root)!, IN_MODIFY, `${index}`));
+  expect(watches.take("m1")).toMatchObject({ unknown: expect.stringContaining("10000"), paths: [] });
+  expect(watches.take("m1")).toEqual(EMPTY);
+});
+
+it("puts quiet paths into the set without counting them", () => {
+  const root = createTree("logs");
+  const { inotify, wds } = createKernel();
+  const watches = watchTrees(inotify);
+  watches.add("m1", treeAt(root, ["/logs/skip"], ["/logs/agent.log*"]));
+  watches.take("m1");
+  watches.report();
+  for (const name of ["agent.log", "skip"])
+    watches.handle(event(wds.get(join(root, "logs"))!, IN_MODIFY, name));
+  expect(watches.report()).toEqual([]);
+  expect(take(watches, "m1").paths).toEqual(["logs/agent.log"]);
+});
+
+it("gives up a tree at the kernel's limit, with all of its watches, until another tree is removed", () => {
   const small = createTree("a");
-  const large = createTree("1", "2", "3", "4");
+  const large = createTree("1", "2", "3");
   const { inotify, wds } = createKernel(4);
   const watches = watchTrees(inotify);
-  watches.add("small", { roots: [{ path: small, prefix: "" }], ignore: [] });
-  watches.add("large", { roots: [{ path: large, prefix: "" }], ignore: [] });
+  watches.add("small", treeAt(small));
+  watches.add("large", treeAt(large));
   expect(watches.report()).toEqual([
     { key: "small", changes: 0, unwatched: null },
-    { key: "large", changes: 0, unwatched: expect.stringContaining("fs.inotify.max_user_watches") },
+    { key: "large", changes: 0, unwatched: expect.stringContaining("sysctl fs.inotify.max_user_watches") },
   ]);
   expect([...wds.keys()].sort()).toEqual([small, join(small, "a")]);
+  expect(watches.take("large").unknown).toContain("max_user_watches");
+  watches.remove("small");
+  watches.refresh();
+  expect(watches.report()).toEqual([{ key: "large", changes: 0, unwatched: null }]);
+  expect(watches.take("large").unknown).not.toBe(null);
+  expect(watches.take("large")).toEqual(EMPTY);
 });
 
-it("counts an overflow as a change of every tree and finds directories whose creation was lost", () => {
+it("knows nothing after an overflow, and finds directories whose creation was lost without ending other watches", () => {
   const root = createTree("a");
   const { inotify, wds } = createKernel();
   const watches = watchTrees(inotify);
-  watches.add("m1", { roots: [{ path: root, prefix: "" }], ignore: [] });
+  watches.add("m1", treeAt(root));
+  watches.take("m1");
   watches.report();
+  const before = new Map(wds);
   mkdirSync(join(root, "lost/deep"), { recursive: true });
-  const overflow = eventOf(-1, IN_Q_OVERFLOW);
-  watches.handle(overflow, overflow.length);
+  watches.handle(event(-1, IN_Q_OVERFLOW));
   expect(watches.report()).toEqual([{ key: "m1", changes: 1, unwatched: null }]);
-  const modified = eventOf(wds.get(join(root, "lost/deep"))!, IN_MODIFY, "file");
-  watches.handle(modified, modified.length);
-  expect(watches.report()).toEqual([{ key: "m1", changes: 2, unwatched: null }]);
-  expect(watches.report()).toEqual([]);
+  expect(watches.take("m1").unknown).toContain("overflowed");
+  expect([...wds].slice(0, 2)).toEqual([...before]);
+  watches.handle(event(wds.get(join(root, "lost/deep"))!, IN_MODIFY, "file"));
+  expect(take(watches, "m1").paths).toEqual(["lost/deep/file"]);
 });
 
-it("counts a change of a directory that two trees share in both, and ends its watch with the last", () => {
+it("knows nothing of a tree after a burst in it, and everything of the others", () => {
+  const [one, two] = [createTree(), createTree()];
+  const { inotify, wds } = createKernel();
+  const watches = watchTrees(inotify);
+  for (const [key, root] of Object.entries({ one, two })) {
+    watches.add(key, treeAt(root));
+    watches.take(key);
+  }
+  mkdirSync(join(one, "new"));
+  watches.note(event(wds.get(one)!, IN_CREATE | IN_ISDIR, "new"));
+  expect(watches.take("two")).toEqual(EMPTY);
+  expect(watches.take("one").unknown).toContain("burst");
+  expect([...wds.keys()]).toContain(join(one, "new"));
+});
+
+it.each([
+  ["moved", IN_MOVE_SELF],
+  ["unmounted", IN_UNMOUNT],
+  ["lost", IN_IGNORED],
+])("knows nothing after the root was %s, and watches what is there when it comes back", (_, mask) => {
   const root = createTree("a");
   const { inotify, wds } = createKernel();
   const watches = watchTrees(inotify);
-  watches.add("m1", { roots: [{ path: root, prefix: "" }], ignore: [] });
-  watches.add("m2", { roots: [{ path: join(root, "a"), prefix: "worktree" }], ignore: ["/worktree/skip"] });
-  watches.report();
-  const event = (name: string) => {
-    const bytes = eventOf(wds.get(join(root, "a"))!, IN_CREATE | IN_ISDIR, name);
-    watches.handle(bytes, bytes.length);
-    return watches.report().map(({ key }) => key);
+  watches.add("m1", treeAt(root));
+  watches.take("m1");
+  watches.handle(event(wds.get(root)!, mask));
+  expect(watches.take("m1").unknown).not.toBe(null);
+  watches.handle(event(wds.get(root)!, IN_MODIFY, "file"));
+  expect(take(watches, "m1").paths).toEqual(["file"]);
+});
+
+it("says that a root is gone, and watches it when it is back", () => {
+  const root = createTree();
+  const { inotify, wds } = createKernel();
+  const missing = {
+    ...inotify,
+    add(path: string | Buffer) {
+      if (!isThere) throw Object.assign(new Error("gone"), { code: "ENOENT" });
+      return inotify.add(path);
+    },
   };
-  expect(event("new")).toEqual(["m1", "m2"]);
-  expect(event("skip")).toEqual(["m1"]);
+  let isThere = false;
+  const watches = watchTrees(missing);
+  watches.add("m1", treeAt(root));
+  expect(watches.report()[0]!.unwatched).toContain("gone");
+  isThere = true;
+  watches.refresh();
+  expect(watches.report()[0]!.unwatched).toBe(null);
+  expect(wds.size).toBe(1);
+});
+
+it("knows nothing after a mount in the tree, and does not watch a network file system", () => {
+  const root = createTree("a");
+  const { inotify, mounts } = createKernel();
+  const watches = watchTrees(inotify);
+  watches.add("m1", treeAt(root));
+  watches.take("m1");
+  watches.checkMounts();
+  expect(watches.take("m1")).toEqual(EMPTY);
+  mounts.push({ path: join(root, "a"), type: "tmpfs", key: "2" });
+  watches.checkMounts();
+  expect(watches.take("m1").unknown).toContain("mounted");
+  mounts.push({ path: root, type: "nfs4", key: "3" });
+  watches.checkMounts();
+  watches.refresh();
+  expect(watches.report()[0]!.unwatched).toBe(
+    `${root} is a nfs4 file system, whose changes inotify does not report`,
+  );
+});
+
+it("reports a change of a directory that two trees share in both, and ends its watch with the last", () => {
+  const root = createTree("a");
+  const { inotify, wds } = createKernel();
+  const watches = watchTrees(inotify);
+  watches.add("m1", treeAt(root));
+  watches.add("m2", { roots: [{ path: join(root, "a"), prefix: "worktree" }], ignore: ["/worktree/skip"] });
+  for (const key of ["m1", "m2"]) watches.take(key);
+  const handle = (name: string) => {
+    watches.handle(event(wds.get(join(root, "a"))!, IN_MODIFY, name));
+    return [watches.take("m1").paths, watches.take("m2").paths];
+  };
+  expect(handle("new")).toEqual([["a/new"], ["worktree/new"]]);
+  expect(handle("skip")).toEqual([["a/skip"], []]);
   watches.remove("m1");
-  expect(event("other")).toEqual(["m2"]);
+  expect(handle("other")).toEqual([[], ["worktree/other"]]);
   watches.remove("m2");
   expect(wds.size).toBe(0);
 });

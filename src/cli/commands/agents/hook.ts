@@ -1,7 +1,7 @@
 import { realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { HookEvent } from "../../../agents/adapter.ts";
 import { findAdapter } from "../../../agents/adapters.ts";
+import { isUrgent } from "../../../agents/hook-lines.ts";
 import { receiveHook } from "../../../agents/receive-hook.ts";
 import type { Config } from "../../../cell/config.ts";
 import { epochOf } from "../../../cell/fence.ts";
@@ -80,11 +80,6 @@ function findReporter(
   if (!installed) return undefined;
   const mission = findProtecting(context.config.config.missions_root, realpathSync(cwd))?.mission_id;
   return mission === undefined || !isMissionId(mission) ? undefined : { mission, epoch: 0 };
-}
-
-/** A reason for the pit to act now: to save a finished turn, or to save before the agent forgets. */
-function isUrgent({ kind }: HookEvent): boolean {
-  return kind === "turn-end" || kind === "compaction" || kind === "failure";
 }
 
 function beatIfDue({ machine }: CliContext, config: Config, mission: MissionId, epoch: number): void {

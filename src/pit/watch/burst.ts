@@ -1,0 +1,22 @@
+// How often the queue of events is read. In normal times often, event by event. During a burst, such as an installation of
+// packages, rarely and without looking at the events: following a burst in detail slows down the agent that causes it (measured
+// with `tar x`: a factor of 1.27 to 1.65, against 1.11 to 1.19 when the queue is left to overflow), and its end is saved by one walk
+// anyway. Pure.
+
+export interface Pace {
+  readonly isBurst: boolean;
+  readonly waitMs: number;
+}
+
+export const CALM: Pace = { isBurst: false, waitMs: 100 };
+export const BURST: Pace = { isBurst: true, waitMs: 1000 };
+
+/** Events in one reading that are a burst: `tar x` makes 5 events per file and 10,000 files a second. */
+const BURST_EVENTS = 4000;
+/** Events in one reading of a burst that are its end. */
+const CALM_EVENTS = 1000;
+
+/** How to go on after a reading of so many events. */
+export function nextPace({ isBurst }: Pace, events: number): Pace {
+  return events >= (isBurst ? CALM_EVENTS : BURST_EVENTS) ? BURST : CALM;
+}
