@@ -140,15 +140,19 @@ describe("a failure of the provider", () => {
     expect(book.asked()).toEqual(["1", "2", "2", "2", "2", "3", "done"]);
   });
 
-  it("429 without a reset time: waits a quarter of an hour", async () => {
-    const book = world.book("claude", "quota", { FAKE_FAIL: "429*1@2" });
+  it("429 without a reset time: waits a minute, then longer", async () => {
+    const book = world.book("claude", "quota", { FAKE_FAIL: "429*2@2" });
     await book.start();
-    const { end: ended, decision } = await book.ended();
-    expect(ended).toMatchObject({ class: "quota", quota_reset_ms: expect.any(Number) });
-    expect(decision!.at_ms! - decision!.decided_ms).toBeGreaterThan(14 * 60_000);
-    await book.revive();
+    for (const minutes of [1, 2]) {
+      const { end: ended, decision } = await book.ended();
+      expect(ended).toMatchObject({ class: "quota", quota_reset_ms: null });
+      const waitMs = decision!.at_ms! - decision!.decided_ms;
+      expect(Math.abs(waitMs - minutes * 60_000)).toBeLessThanOrEqual(minutes * 12_000);
+      expect(book.why()).toContain("its reset is not known: retry");
+      await book.revive();
+    }
     expect((await book.finish()).end?.kind).toBe("departure");
-    expect(book.asked()).toEqual(["1", "2", "2", "3", "done"]);
+    expect(book.asked()).toEqual(["1", "2", "2", "2", "3", "done"]);
   });
 
   it.each([
@@ -175,15 +179,26 @@ describe("a session", () => {
     const path = join(own, "claude");
     const before = sessionOf(book);
     await book.start({ replace: true, command: [path, "-p", "Write the book", "--resume", before!] });
-    const { end: ended } = await book.ended();
-    // The user's own --resume: no life was told to resume by us yet.
-    expect(ended).toMatchObject({ kind: "crash", exit_code: 1 });
-    await book.revive();
     expect((await book.ended()).end?.evidence).toMatchObject([{ kind: "unknown-session" }]);
     await book.revive();
     expect((await book.finish()).end?.kind).toBe("departure");
     expect(sessionOf(book)).not.toBe(before);
     expect(book.why()).toContain(`started over with a new conversation of claude: claude does not know`);
+  });
+
+  it("that the user names and the CLI does not know is not replaced without asking", async () => {
+    const book = world.book("claude", "mistyped");
+    const nobody = "0b0c1d2e-9999-4222-8333-444455556666";
+    await book.start({ command: ["claude", "-p", "go on", "--resume", nobody] });
+    const { end: ended, decision } = await book.ended();
+    expect(ended?.evidence).toMatchObject([
+      { kind: "unknown-session", says: expect.stringContaining(nobody) },
+    ]);
+    expect(decision).toMatchObject({
+      action: "ask",
+      reason: expect.stringContaining("before a conversation"),
+    });
+    expect(book.asked()).toEqual([]);
   });
 
   it("is not resumed while another process has it, which is named by its pid", async () => {
@@ -233,12 +248,32 @@ describe("a transcript", () => {
     expect(book.lastPrompt()).toContain("1 lines of the transcript are damaged");
   });
 
-  it("that was deleted is put back from its copy in the cell", async () => {
-    const { book } = await killAt("2:file", "claude", "deleted");
-    rmSync(transcriptOf(book));
+  it.each([
+    ["deleted", (path: string) => rmSync(path)],
+    ["emptied", (path: string) => truncateSync(path, 0)],
+    ["truncated", (path: string) => truncateSync(path, readFileSync(path).length >> 1)],
+    ["overwritten", (path: string) => writeFileSync(path, "not a conversation\n".repeat(9))],
+  ])("that was %s is put back from its copy in the cell", async (damage, change) => {
+    const { book } = await killAt("2:file", "claude", `transcript-${damage}`);
+    change(transcriptOf(book));
     await book.revive();
     await book.finish();
-    expect(book.why()).toContain("resumed the conversation");
+    expect(book.why()).toMatch(/resumed the conversation of claude at turn 2 .* put back from its copy/);
+    expect(book.asked()).toEqual(["1", "2", "2", "3", "done"]);
+    expect(book.effects()).toEqual(ONCE);
+  });
+
+  it("that lost its end when its agent died is put back from an earlier copy", async () => {
+    const book = world.book("claude", "power-cut", { FAKE_PAUSE: "3:response" });
+    await book.start();
+    const pid = await book.paused();
+    await takeCheckpoint(world.context.openMission(book.mission), { reason: "manual" });
+    end(pid);
+    truncateSync(transcriptOf(book), 0);
+    await book.ended();
+    await book.revive();
+    await book.finish();
+    expect(book.asked()).toEqual(["1", "2", "3", "3", "done"]);
     expect(book.effects()).toEqual(ONCE);
   });
 

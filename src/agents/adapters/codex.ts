@@ -110,7 +110,12 @@ const PATTERNS: FailurePatterns = {
     "^error: (?:exceeded retry limit, last|unexpected) status:? 5\\d\\d\\b",
     `^error: .*(?:stream disconnected|error sending request|${NETWORK})`,
   ],
-  auth: ["^error: (?:exceeded retry limit, last|unexpected) status:? 40[13]\\b", "^not logged in\\b"],
+  auth: [
+    "^error: (?:exceeded retry limit, last|unexpected) status:? 40[13]\\b",
+    "^error: missing environment variable: `\\w*key\\w*`",
+    "^not logged in\\b",
+  ],
+  permanent: ["^error: codex ran out of room in the model's context window"],
 };
 
 function configDirectory({ env, home }: Place): string {

@@ -144,13 +144,14 @@ function steps({ type, data: fields, timestamp }: JsonObject): readonly Step[] {
 
 const LAST_ERROR = "^failed to get response from the ai model;.* last error: ";
 const PATTERNS: FailurePatterns = {
-  quota: [`${LAST_ERROR}429\\b`],
+  quota: [`${LAST_ERROR}429\\b`, "^429 .*rate limit"],
   overload: [`${LAST_ERROR}5\\d\\d\\b`, `${LAST_ERROR}.*${NETWORK}`],
   auth: [
     `${LAST_ERROR}40[13]\\b`,
     "^authentication failed\\b",
     "^error: no authentication information found",
   ],
+  permanent: ["^400 .*(?:context|too long|maximum)"],
 };
 
 const EVENTS = [

@@ -67,6 +67,7 @@ const PATTERNS: FailurePatterns = {
   quota: ['^\\s*"?(?:status|code)"?: 429\\b'],
   overload: ['^\\s*"?(?:status|code)"?: 5\\d\\d\\b', ...NODE_NETWORK],
   auth: ['^\\s*"?(?:status|code)"?: 40[13]\\b', "^please set an auth method\\b", "^when using gemini api\\b"],
+  permanent: ['^\\s*"?(?:status|code)"?: 400\\b'],
 };
 
 function configDirectory({ env, home }: Place): string {

@@ -122,15 +122,19 @@ function toolSteps(part: JsonObject, atMs: number | null): Step[] {
 
 /** A line of output starts with "Error:"; what the plugin reports, with the status or the message. */
 const PATTERNS: FailurePatterns = {
-  quota: ["^(?:error: )?(?:429\\b|rate limit reached|too many requests|quota exceeded)"],
+  quota: [
+    "^(?:error: )?(?:429\\b|rate limit reached|too many requests|quota exceeded)",
+    "^error: .*rate limit",
+  ],
   overload: [
     "^(?:error: )?(?:5\\d\\d\\b|overloaded|service unavailable|internal server error|bad gateway|gateway timeout)",
     `^(?:error: .*)?${NETWORK}`,
   ],
   auth: [
-    "^(?:error: )?(?:40[13]\\b|unauthorized|invalid api key|incorrect api key)",
+    "^(?:error: )?(?:40[13]\\b|unauthorized|invalid (?:x-)?api[ -]key|incorrect api key)",
     "^error: .*api key is missing",
   ],
+  permanent: ["^(?:error: )?(?:400 )?prompt is too long", "^(?:error: )?400 .*(?:context|too long|maximum)"],
 };
 
 function plugin(command: readonly string[]): string {
@@ -155,7 +159,9 @@ export const Lazarus = async () => ({
     else if (type === "session.error" && (properties.sessionID ?? root) === root) {
       const { name, data } = properties.error ?? {};
       if (name === "MessageAbortedError") return;
-      report({ kind: "failure", message: [data?.statusCode, data?.message ?? name].filter(Boolean).join(" ") });
+      const after = data?.responseHeaders?.["retry-after"];
+      const parts = [data?.statusCode, data?.message ?? name, after && \`(retry-after: \${after})\`];
+      report({ kind: "failure", message: parts.filter(Boolean).join(" ") });
     }
   },
   "chat.message": async ({ sessionID }) => {

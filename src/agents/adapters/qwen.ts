@@ -94,6 +94,7 @@ const PATTERNS: FailurePatterns = {
   quota: ["^\\[api error: 429\\b"],
   overload: ["^\\[api error: 5\\d\\d\\b", `^\\[api error: .*${NETWORK}`, ...NODE_NETWORK],
   auth: ["^\\[api error: 40[13]\\b", "^no auth type is selected\\b", "^missing api key\\b"],
+  permanent: ["^\\[api error: 400\\b.*(?:context|too long|maximum)"],
 };
 
 function configDirectory({ home }: Place): string {

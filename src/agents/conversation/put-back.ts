@@ -9,11 +9,12 @@ import { isInside } from "../../cell/mission-id.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { makeDirectory, removeFile, replaceFile } from "../../platform/durable.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
-import type { Adapter, Place } from "../adapter.ts";
+import type { Adapter, Place, Position } from "../adapter.ts";
 import { readPlace } from "../place.ts";
 import { CONVERSATION_DIRECTORY, readSession } from "../session.ts";
 import type { ConversationCell, Problem } from "./cell.ts";
 import { claimSession } from "./discover.ts";
+import { readCopy } from "./position.ts";
 import {
   createSessionReader,
   isCredential,
@@ -57,11 +58,36 @@ export function listSessionFiles(cell: ConversationCell, name: SessionName | nul
   return open === undefined ? [] : filesNow(cell, open).map(({ path }) => path);
 }
 
-/** Whether a file of the copy is missing where the agent keeps it. */
-export function isMissing(cell: ConversationCell): boolean {
+/** Whether the agent's own files lack something that the copy has: one is missing, or has lost its end. */
+export function isIncomplete(cell: ConversationCell): boolean {
   const open = openSession(cell, currentSession(cell));
-  if (open === undefined || !hasCopy(cell, open.adapter, open.session)) return false;
-  return copiedFiles(cell, open).some(({ path }) => path !== undefined && !existsSync(path));
+  return open !== undefined && findLost(cell, open) !== undefined;
+}
+
+/** The same for a conversation of which this is left: only a copy with more turns takes the place of damaged files. */
+export function isBehind(cell: ConversationCell, live: Position | null): boolean {
+  const open = openSession(cell, currentSession(cell));
+  if (open === undefined) return false;
+  const lost = findLost(cell, open);
+  if (lost === "missing") return true;
+  if (lost === undefined && live?.damagedLines === 0) return false;
+  const copy = open.adapter.transcript.position(readCopy(cell, open.adapter, open.session));
+  return copy.turn > (live?.turn ?? 0);
+}
+
+function findLost(cell: ConversationCell, open: OpenSession): "missing" | "shorter" | undefined {
+  const { adapter, session } = open;
+  if (!hasCopy(cell, adapter, session)) return undefined;
+  const files = copiedFiles(cell, open).filter(({ path }) => path !== undefined);
+  const sizeOf = ({ path }: CopiedFile) => lstatSync(path!, { throwIfNoEntry: false })?.size;
+  if (files.some((file) => sizeOf(file) === undefined)) return "missing";
+  const state = readState(cell.machine, cell.cacheDirectory, { adapter: adapter.name, session });
+  const isShorter = (file: CopiedFile) => {
+    const known = state?.files[file.name];
+    // Without its secrets, the copy may be longer than what was copied.
+    return file.kind === "lines" && sizeOf(file)! < (known?.kind === "lines" ? known.offset : file.size);
+  };
+  return files.some(isShorter) ? "shorter" : undefined;
 }
 
 export function putBackConversation(cell: ConversationCell, { before, id, isSaved }: PutBack): Problem[] {

@@ -46,13 +46,23 @@ export async function stageLines(
   const from = isKnown ? known.offset : 0;
   if (isKnown && source.stat.size === from) return { state: known, appended: Buffer.alloc(0) };
   const { bytes, end } = await readLines(source, from);
-  if (end === from) return isKnown ? { state: known, appended: Buffer.alloc(0) } : undefined;
+  if (end === from && isKnown) return { state: known, appended: Buffer.alloc(0) };
+  if (!isKnown) refuseShorter(directory, found, bytes);
+  if (end === from) return undefined;
   if (isKnown) append(disk, directory, found, bytes);
   else compareAndStore(disk, directory, found, bytes);
   const { dev, ino } = source.stat;
   const edges = readEdges(source.fd, end);
   const state: LinesState = { kind: "lines", dev, ino, offset: end, edges, parts: markParts(directory) };
   return { state, appended: isKnown ? bytes : undefined };
+}
+
+/** A file that only grows and has lost its end was damaged: what was copied before is not given up for it. */
+function refuseShorter(directory: string, found: readonly Part[], bytes: Buffer): void {
+  const chain = chainParts(found);
+  if (chain.size <= bytes.length) return;
+  const copy = Buffer.concat(readAll(directory, chain.parts));
+  if (copy.subarray(0, bytes.length).equals(bytes)) throw new SourceError("it has lost its end");
 }
 
 function hasGrown({ fd, stat }: OpenedFile, known: LinesState): boolean {

@@ -104,6 +104,9 @@ async function stageFiles(
 ): Promise<ConversationPosition | undefined> {
   const { cell, adapter, session, state, report } = staging;
   const outside = files.filter((file) => !isReadInPlace(cell, file));
+  const copied = hasCopy(cell, adapter, session)
+    ? listStaged(openStagedTree(cell.cellRoot), adapter.name)
+    : [];
   const root = markOwner(staging, outside.length > 0);
   const staged: Staged[] = [];
   for (const file of outside) {
@@ -113,7 +116,7 @@ async function stageFiles(
         throw new SourceError("its name is not allowed in a checkpoint");
       if (one !== undefined) staged.push(one);
     } catch (error) {
-      const hasOlder = state?.files[file.name] !== undefined;
+      const hasOlder = copied.some(({ name }) => name === file.name);
       const reason = `${file.path}: ${reasonOf(error)}${hasOlder ? "; an older copy is kept" : ""}`;
       report(join(adapter.name, file.name), hasOlder ? "degraded" : "skipped", reason);
       if (hasOlder) staged.push({ name: file.name, state: undefined, appended: undefined });

@@ -8,7 +8,7 @@ import type { Evidence, FailureClass, MissionRecord, RecordedEnd } from "../reco
 import type { PitSettings } from "../settings.ts";
 import { lastWords } from "./log-tail.ts";
 import type { Pattern, Search, Words } from "./match-patterns.ts";
-import { parseReset, quotaResetMs } from "./quota.ts";
+import { parseReset, quotaResetMs, retryAfterMs } from "./quota.ts";
 
 /** What the hooks and the transcript of an agent CLI say about the end of its life. */
 export interface AgentReport {
@@ -110,12 +110,17 @@ export function classifyEnd(facts: EndFacts): RecordedEnd {
       [kind, String(exitCode), String(signal), cause],
       lastWords(facts.logTail, FINGERPRINT_LINES),
     ),
-    quota_reset_ms: failure === "quota" && words !== undefined ? quotaResetMs(words, nowMs) : null,
+    quota_reset_ms: failure === "quota" && words !== undefined ? resetMs(words, facts) : null,
     evidence,
     last_words: lastWords(facts.logTail, TAIL_LINES_KEPT),
     leftovers: (exit?.leftovers ?? 0) + facts.orphans,
     ...(facts.report === undefined ? {} : { open_calls: facts.report.openCalls, turn: facts.report.turn }),
   };
+}
+
+/** In the line that says it, or in one near it. */
+function resetMs(words: Words, { logTail, nowMs }: EndFacts): number | null {
+  return quotaResetMs(words, nowMs) ?? retryAfterMs(logTail, nowMs);
 }
 
 /** An agent CLI has finished when it says so; of any other command, exit code 0 says it. */

@@ -7,10 +7,11 @@ import { type Exit, type Life, readExitOf, readLifeOf } from "../../cell/life.ts
 import { parseMissionId } from "../../cell/mission-id.ts";
 import { openHistory } from "../../effects/history.ts";
 import type { PitContext, ReadContext } from "../context.ts";
-import { knownAgent } from "../conversation/known-agent.ts";
+import { type KnownAgent, knownAgent } from "../conversation/known-agent.ts";
 import { callsInFlight, readLifeReport, saidFinished } from "../conversation/life-report.ts";
 import { agentLog } from "../paths.ts";
 import { countOomKills, findOomLine } from "../processes/oom.ts";
+import type { LifeConversation } from "../record/conversation.ts";
 import { type MissionRecord, nextStep, type RecordedEnd } from "../record/record.ts";
 import type { PitSettings } from "../settings.ts";
 import { agentName } from "../start/revive.ts";
@@ -122,19 +123,29 @@ async function readReport(
   const { epoch, conversation } = record.life!;
   const { root } = cellPaths(context.config, parseMissionId(record.mission));
   const history = openHistory(context.machine, root);
-  const isUnknown =
-    conversation?.how === "resume" && (await saysUnknownSession(agent.adapter, exit?.exitCode, logTail));
+  const resumed = resumedSession(agent, conversation);
+  const isUnknown = resumed !== null && (await saysUnknownSession(agent.adapter, exit?.exitCode, logTail));
   return {
     isHeadless: agent.invocation.isHeadless,
     isFinished: saidFinished(report, conversation?.turn ?? 0, exit?.exitCode ?? null),
     hasTurns: (position?.turn ?? 0) > 0,
     exitZeroMeansFinished: agent.adapter.exitZeroMeansFinished,
     failure: hooks.failure,
-    unknownSession: isUnknown ? conversation.session : null,
+    unknownSession: isUnknown ? resumed : null,
     openCalls: await describeCalls(callsInFlight(report), epoch, settings.effectRules, history),
     session,
     turn: position?.turn ?? null,
   };
+}
+
+/** The session that this life was told to resume, by us or by the user; null for a new one. */
+function resumedSession(
+  { invocation }: KnownAgent,
+  conversation: LifeConversation | undefined,
+): string | null {
+  if (conversation?.how === "resume") return conversation.session;
+  const isChosen = invocation.session !== null && invocation.session !== "newest";
+  return conversation?.how === "start" && isChosen ? conversation.session : null;
 }
 
 async function saysUnknownSession(

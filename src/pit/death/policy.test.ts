@@ -164,6 +164,16 @@ const ROWS: [sentence: string, situation: Situation, expected: object][] = [
     { action: "revive", atMs: NOW + 20 * SECOND },
   ],
   [
+    "a quota without a reset time is retried after a minute",
+    situation({ retries: 1 }, { class: "quota" }),
+    { action: "revive", atMs: NOW + MINUTE },
+  ],
+  [
+    "and later every 15 minutes, for as long as it takes",
+    situation({ retries: 100, revivalsMs: recent(9) }, { class: "quota" }),
+    { action: "revive", atMs: NOW + 15 * MINUTE },
+  ],
+  [
     "an overload is retried after 10 s",
     situation({ retries: 1 }, { class: "overload" }),
     { action: "revive", atMs: NOW + 10 * SECOND },

@@ -24,7 +24,7 @@ export interface End {
   readonly atMs: number;
   /** Equal for similar deaths: kind, exit code, signal and log tail. */
   readonly fingerprint: string;
-  /** When the provider's quota resets. */
+  /** When the provider's quota resets; null when that is not known. */
   readonly quotaResetMs: number | null;
 }
 
@@ -82,7 +82,10 @@ export interface Situation {
   readonly hasConversation: boolean;
   /** It ended before its conversation got any further: it cannot even begin, whatever its files are. */
   readonly isIdle: boolean;
-  /** It exited by itself in front of the user who had just started it, before a conversation began: an option it rejects. */
+  /**
+   * Before a conversation began, it exited by itself in front of the user who had just started it: an option it rejects. Or
+   * it does not know the session that the user told it to resume.
+   */
   readonly isRejected: boolean;
   /** Why the agent cannot be started at all, for example because the cell is gone; null when it can. */
   readonly obstacle: string | null;
@@ -125,7 +128,9 @@ export function situationOf(
       end.turn === null &&
       end.exit_code !== null &&
       record.life?.how === "start" &&
-      (record.life.foreground != null || record.terminal != null),
+      (record.life.foreground != null ||
+        record.terminal != null ||
+        end.evidence.some(({ kind }) => kind === "unknown-session")),
   };
 }
 
@@ -186,6 +191,11 @@ export function decideRevival(situation: Situation): Decision {
 
 /** Overloads and used-up quotas pass by themselves: retried as long as it takes, whatever the limits on crashes say. */
 function retryLater({ end, mode, limits, retries, nowMs, chance }: Situation): Decision {
+  if (end.class === "quota" && end.quotaResetMs === null) {
+    const quotaWaitMs = backoff(UNKNOWN_RESET_MS, retries - 1, chance);
+    const reason = `quota exhausted, its reset is not known: retry ${retries} after ${seconds(quotaWaitMs)}`;
+    return { action: "revive", atMs: nowMs + quotaWaitMs, stepBackTo: null, reason };
+  }
   const waitMs = Math.min(backoff(limits.overloadBackoffMs, retries - 1, chance), MAX_OVERLOAD_WAIT_MS);
   if (end.class === "quota") {
     // The backoff limits how often an agent is started that names a reset in the past.
@@ -242,6 +252,9 @@ const JITTER = 0.2;
 
 /** Retries after an overload are never further apart. */
 const MAX_OVERLOAD_WAIT_MS = 300_000;
+
+/** Without a time: most limits are per minute; those of an account usually name their reset. */
+const UNKNOWN_RESET_MS = [60_000, 120_000, 300_000, 900_000];
 
 function backoff(stepsMs: readonly number[], attempt: number, chance: number): number {
   const step = stepsMs[Math.min(Math.max(attempt, 0), stepsMs.length - 1)] ?? 0;

@@ -1,22 +1,32 @@
 // When an exhausted quota resets, from the line that reports it. Pure.
 import type { Words } from "./match-patterns.ts";
 
-/** Retry interval when the line has no reset time. */
-const UNKNOWN_RESET_MS = 15 * 60_000;
 const MAX_RESET_MS = 8 * 24 * 3_600_000;
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Never in the past, and never more than eight days ahead. The pattern's group, if it has one, is the time. */
-export function quotaResetMs({ line, group }: Pick<Words, "line" | "group">, nowMs: number): number {
+/**
+ * Never in the past, and never more than eight days ahead; null when the line names no time. The pattern's group, if it has
+ * one, is the time.
+ */
+export function quotaResetMs({ line, group }: Pick<Words, "line" | "group">, nowMs: number): number | null {
   const resetMs =
     group === undefined
       ? parseReset(line, nowMs)
       : (parseReset(group, nowMs) ?? parseDuration(`in ${group}`, nowMs));
-  if (resetMs === undefined) return nowMs + UNKNOWN_RESET_MS;
+  if (resetMs === undefined) return null;
   return Math.min(Math.max(resetMs, nowMs), nowMs + MAX_RESET_MS);
+}
+
+/** "Retry after …" in another line of the same output, newest first; null when there is none. */
+export function retryAfterMs(lines: readonly string[], nowMs: number): number | null {
+  for (const line of lines.toReversed()) {
+    const foundMs = parseRetryAfter(line, nowMs);
+    if (foundMs !== undefined) return Math.min(Math.max(foundMs, nowMs), nowMs + MAX_RESET_MS);
+  }
+  return null;
 }
 
 /** The reset time that a line names; undefined when it names none. Times without a zone are UTC. */

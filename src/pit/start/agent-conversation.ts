@@ -8,7 +8,7 @@ import type { Place, Position } from "../../agents/adapter.ts";
 import { copyDatabaseWithout } from "../../agents/conversation/copy-database.ts";
 import {
   currentSession as currentSessionName,
-  isMissing,
+  isBehind,
   putBackConversation,
 } from "../../agents/conversation/put-back.ts";
 import { writePlace } from "../../agents/place.ts";
@@ -84,7 +84,7 @@ async function continueCopy(
   const session = stored?.adapter === adapter.name && stored.since_epoch === 0 ? stored.session : null;
   if (session === null || !adapter.isSessionId(session) || invocation.session !== null) return undefined;
   writePlace(machine, agentPaths(config, record.mission).directory, place);
-  putBackIfMissing(context, record);
+  putBackIfLost(context, record, null);
   const position = readPosition(adapter, place, session);
   const where = `This is a copy of the conversation and of its files, in the mission ${record.mission}; you work in ${place.cwd} now.`;
   const prompt = invocation.prompt === null ? where : `${where}\n\n${invocation.prompt}`;
@@ -112,6 +112,8 @@ export interface ResumePlan {
   readonly added: AgentEnvironment;
   readonly session: string | null;
   readonly position: Position | null;
+  /** The agent's files had lost it, or a part of it. */
+  readonly isPutBack: boolean;
   /** Why the conversation cannot be continued; null when it can. */
   readonly problem: string | null;
 }
@@ -125,9 +127,11 @@ export function planResume(
   const agent = knownAgent(context, record);
   if (agent === undefined) return undefined;
   const { place, added } = placeOf(context, record, agent, environment);
-  putBackIfMissing(context, record);
   const session = currentSession(context.config, record, agent.adapter);
-  const position = session === null ? null : readPosition(agent.adapter, place, session);
+  const read = () => (session === null ? null : readPosition(agent.adapter, place, session));
+  const found = read();
+  const isPutBack = putBackIfLost(context, record, found);
+  const position = isPutBack ? read() : found;
   const owner =
     session === null
       ? undefined
@@ -136,17 +140,21 @@ export function planResume(
     owner === undefined
       ? findProblem(record, agent, session, position)
       : `its session ${session} belongs to the mission ${owner}`;
-  return { agent, place, added, session, position, problem };
+  return { agent, place, added, session, position, isPutBack, problem };
 }
 
-/** The agent's own transcript was deleted, or the cell is on another machine now: the copy in the cell takes its place. */
-function putBackIfMissing(context: PitContext, { mission }: MissionRecord): void {
+/**
+ * The agent's own transcript was deleted or has lost turns, or the cell is on another machine now: the copy in the cell takes
+ * its place.
+ */
+function putBackIfLost(context: PitContext, { mission }: MissionRecord, live: Position | null): boolean {
   const cell = context.openMission(parseMissionId(mission));
-  if (!isMissing(cell)) return;
+  if (!isBehind(cell, live)) return false;
   const id = timeOrderedId(context.machine.clock.nowMs(), context.machine.ids);
   const problems = putBackConversation(cell, { before: currentSessionName(cell), id, isSaved: false });
   context.log(`${mission}: put the conversation back from its copy in the cell`);
   for (const { path, reason } of problems) context.log(`${mission}: ${path}: ${reason}`);
+  return true;
 }
 
 function findProblem(
@@ -190,7 +198,9 @@ export async function continueConversation(
     note:
       resumed === null
         ? `started over with a new conversation of ${adapter.name}: ${problem ?? "it cannot be resumed"}`
-        : `resumed the conversation of ${adapter.name} at turn ${position?.turn ?? 0} (session ${session})`,
+        : `resumed the conversation of ${adapter.name} at turn ${position?.turn ?? 0} (session ${session})${
+            plan.isPutBack ? ", which was damaged or gone and was put back from its copy" : ""
+          }`,
   };
 }
 

@@ -2,7 +2,7 @@
 // restored like every other file; agents/conversation/put-back.ts then writes it to where the agent keeps it.
 import {
   currentSession,
-  isMissing,
+  isIncomplete,
   listSessionFiles,
   putBackConversation,
   type SessionName,
@@ -21,7 +21,7 @@ export function planPutBack(
 ): { readonly before: SessionName | null; readonly files: readonly string[] } | undefined {
   if (!coversConversation(scope)) return undefined;
   const paths = [...changes.added, ...changes.changed, ...changes.removed];
-  if (!paths.some((path) => path.startsWith(`${CONVERSATION_DIRECTORY}/`)) && !isMissing(context))
+  if (!paths.some((path) => path.startsWith(`${CONVERSATION_DIRECTORY}/`)) && !isIncomplete(context))
     return undefined;
   const before = currentSession(context);
   return { before, files: listSessionFiles(context, before) };

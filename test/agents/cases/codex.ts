@@ -97,6 +97,8 @@ export const cases: AdapterCases = {
     ["PreModelRequest", common, []],
   ],
   prints: [
+    ["auth", "ERROR: Missing environment variable: `OPENAI_API_KEY`."],
+    ["permanent", "ERROR: Codex ran out of room in the model's context window. Start a new thread."],
     ["quota", "ERROR: exceeded retry limit, last status: 429 Too Many Requests"],
     ["overload", "ERROR: unexpected status 529 <unknown status code>: Overloaded"],
     ["auth", "ERROR: unexpected status 401 Unauthorized: "],

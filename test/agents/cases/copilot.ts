@@ -57,6 +57,8 @@ export const cases: AdapterCases = {
     ["errorOccurred", { ...common, recoverable: true }, []],
   ],
   prints: [
+    ["quota", "429 Rate limit reached for requests. Please try again in 600s."],
+    ["permanent", "400 This model's maximum context length is 128000 tokens."],
     ["quota", "Failed to get response from the AI model; retried 5 times. Last error: 429 slow down"],
     ["overload", "Failed to get response from the AI model; retried 5 times. Last error: 529 Overloaded"],
     ["auth", "Authentication failed with provider at http://host/v1 (HTTP 401)."],

@@ -85,6 +85,7 @@ export const cases: AdapterCases = {
   ],
   prints: [
     ["quota", "  status: 429"],
+    ["permanent", "  status: 400"],
     ["overload", "  status: 503,"],
     ["auth", "  status: 401"],
     ["unknown-session", `Error resuming session: Invalid session identifier "${SESSION}".`],

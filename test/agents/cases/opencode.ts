@@ -49,6 +49,9 @@ export const cases: AdapterCases = {
     ],
   ],
   prints: [
+    ["quota", "Error: This request would exceed your account's rate limit. Please try again later."],
+    ["auth", "Error: invalid x-api-key"],
+    ["permanent", "Error: prompt is too long: 214000 tokens > 200000 maximum"],
     ["quota", "Error: Rate limit reached for requests"],
     ["overload", "Error: Overloaded"],
     ["overload", "Error: Unable to connect. Is the computer able to access the url?"],

@@ -71,6 +71,7 @@ export const cases: AdapterCases = {
     ["Notification", { ...common, notification_type: "auth_success" }, []],
   ],
   prints: [
+    ["permanent", "[API Error: 400 This model's maximum context length is 128000 tokens.]"],
     ["quota", "[API Error: 429 Rate limit reached]"],
     ["overload", "[API Error: 529 Overloaded]"],
     ["auth", "[API Error: 401 Incorrect API key]"],

@@ -76,6 +76,23 @@ describe("the copy of a conversation", () => {
     expect(position?.last?.summary).toBe("write chapter 3");
   });
 
+  it.each([
+    ["emptied", () => fs.truncateSync(world.transcript(), 0)],
+    ["cut", () => fs.truncateSync(world.transcript(), stepLines(1, "/w").length + 30)],
+  ])("is kept when the file was %s, which is reported, also without the cache", async (_, damage) => {
+    world.append(stepLines(1, "/w") + stepLines(2, "/w"));
+    await world.checkpoint();
+    const before = copied();
+    damage();
+    for (const isForgotten of [false, true]) {
+      if (isForgotten) fs.rmSync(world.context.cacheDirectory, { recursive: true });
+      const { flaws, checkpoint } = await world.checkpoint();
+      expect(flaws).toMatchObject([{ kind: "degraded", reason: expect.stringContaining("lost its end") }]);
+      expect(copied()).toBe(before);
+      expect(checkpoint.metadata.conversation?.turn).toBe(2);
+    }
+  });
+
   it("survives the loss of the cache, and stores nothing again", async () => {
     for (let step = 1; step <= 3; step += 1) {
       world.work(step);

@@ -12,7 +12,15 @@ export interface Dialect {
   readonly read: (body: Json, path: string) => Conversation;
   readonly plain: (answer: Answer, body: Json) => Json;
   readonly stream: (answer: Answer, body: Json) => string[];
-  readonly error: (status: number) => Json;
+  /** The body of a refusal, as the provider words it. */
+  readonly error: (fault: Fault) => Json;
+}
+
+export interface Fault {
+  /** 400: the conversation is too long for the model. */
+  readonly status: 400 | 401 | 429 | 529;
+  /** Also sent as the header `retry-after`. */
+  readonly retryAfterSeconds?: number;
 }
 
 const id = (prefix: string) => `${prefix}${randomUUID().replaceAll("-", "").slice(0, 24)}`;
@@ -94,24 +102,39 @@ export const anthropic: Dialect = {
       { type: "message_stop" },
     ].map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
   },
-  error(status) {
-    const types: Record<number, string> = {
-      429: "rate_limit_error",
-      529: "overloaded_error",
-      401: "authentication_error",
-    };
-    return { type: "error", error: { type: types[status] ?? "api_error", message: `status ${status}` } };
+  error({ status }) {
+    const errors = {
+      400: ["invalid_request_error", "prompt is too long: 214000 tokens > 200000 maximum"],
+      401: ["authentication_error", "invalid x-api-key"],
+      429: [
+        "rate_limit_error",
+        "This request would exceed your account's rate limit. Please try again later.",
+      ],
+      529: ["overloaded_error", "Overloaded"],
+    } as const;
+    const [type, message] = errors[status];
+    return { type: "error", error: { type, message }, request_id: id("req_") };
   },
 };
 
-const openAiError = (status: number) => ({
-  error: {
-    type: "server_error",
-    code: status === 401 ? "invalid_api_key" : null,
-    param: null,
-    message: `status ${status}`,
-  },
-});
+function openAiError({ status, retryAfterSeconds }: Fault): Json {
+  const again = retryAfterSeconds === undefined ? "" : ` Please try again in ${retryAfterSeconds}s.`;
+  const errors = {
+    400: ["invalid_request_error", "context_length_exceeded", TOO_LONG],
+    401: ["invalid_request_error", "invalid_api_key", "Incorrect API key provided: dummy."],
+    429: [
+      "requests",
+      "rate_limit_exceeded",
+      `Rate limit reached for mock on requests per min (RPM).${again}`,
+    ],
+    529: ["server_error", "server_error", "The server is overloaded. Please try again later."],
+  } as const;
+  const [type, code, message] = errors[status];
+  return { error: { type, code, param: null, message } };
+}
+
+const TOO_LONG =
+  "This model's maximum context length is 128000 tokens. However, your messages resulted in 214000 tokens. Please reduce the length of the messages.";
 
 export const responses: Dialect = {
   name: "responses",
@@ -302,13 +325,23 @@ export const gemini: Dialect = {
   stream(answer, body) {
     return [`data: ${JSON.stringify(this.plain(answer, body))}\r\n\r\n`];
   },
-  error: (status) => ({
-    error: {
-      code: status,
-      status: status === 429 ? "RESOURCE_EXHAUSTED" : status === 401 ? "UNAUTHENTICATED" : "UNAVAILABLE",
-      message: `status ${status}`,
-    },
-  }),
+  error({ status, retryAfterSeconds }) {
+    const errors = {
+      400: [
+        "INVALID_ARGUMENT",
+        "The input token count (1214000) exceeds the maximum number of tokens allowed (1048576).",
+      ],
+      401: ["UNAUTHENTICATED", "API key not valid. Please pass a valid API key."],
+      429: ["RESOURCE_EXHAUSTED", "Resource has been exhausted (e.g. check quota)."],
+      529: ["UNAVAILABLE", "The model is overloaded. Please try again later."],
+    } as const;
+    const [name, message] = errors[status];
+    const details =
+      retryAfterSeconds === undefined
+        ? []
+        : [{ "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay: `${retryAfterSeconds}s` }];
+    return { error: { code: status, status: name, message, details } };
+  },
 };
 
 export const DIALECTS: readonly Dialect[] = [anthropic, responses, chat, gemini];

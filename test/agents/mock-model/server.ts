@@ -1,7 +1,7 @@
 // A mock model on loopback for real agent CLIs. All four APIs at once; a client is told apart by the path that it uses.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { DIALECTS, type Json } from "./dialects.ts";
+import { DIALECTS, type Fault, type Json } from "./dialects.ts";
 import { type JobOptions, nextTurn, type Turn } from "./job.ts";
 
 export interface ModelRequest {
@@ -12,6 +12,7 @@ export interface ModelRequest {
   /** The newest text that is not from the model. */
   readonly prompt: string;
   readonly status: number;
+  readonly atMs: number;
 }
 
 export interface MockModel extends AsyncDisposable {
@@ -19,13 +20,16 @@ export interface MockModel extends AsyncDisposable {
   readonly url: string;
   /** All requests so far, oldest first. */
   readonly requests: readonly ModelRequest[];
-  /** Until it is called again with null, every answer at this chapter is this status. */
-  fail(fault: { readonly status: number; readonly at: number } | null): void;
+  /** Until it is called again with null, every answer at this chapter or later is this refusal. */
+  fail(fault: (Fault & { readonly at: number }) | null): void;
+  /** The answer at this chapter is not sent until this is called again with null. */
+  think(at: number | null): void;
 }
 
 export async function startMockModel(options: JobOptions): Promise<MockModel> {
   const requests: ModelRequest[] = [];
-  let fault: { readonly status: number; readonly at: number } | null = null;
+  let fault: (Fault & { readonly at: number }) | null = null;
+  let thoughtful: { readonly at: number; readonly ended: PromiseWithResolvers<void> } | null = null;
 
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     const chunks: Buffer[] = [];
@@ -36,10 +40,21 @@ export async function startMockModel(options: JobOptions): Promise<MockModel> {
     const body: Json = JSON.parse(Buffer.concat(chunks).toString() || "{}");
     const conversation = dialect.read(body, path);
     const { next, isTold, answer: said } = nextTurn(conversation, options);
-    const status = fault !== null && next === fault.at ? fault.status : 200;
+    const refusal =
+      fault !== null && (next === "done" || (next !== "side" && next >= fault.at)) ? fault : null;
+    const status = refusal?.status ?? 200;
     const prompt = conversation.prompts.at(-1) ?? "";
-    requests.push({ api: dialect.name, next, isTold, messages: conversation.messages, prompt, status });
-    if (status !== 200) return sendJson(response, status, dialect.error(status));
+    requests.push({
+      api: dialect.name,
+      next,
+      isTold,
+      messages: conversation.messages,
+      prompt,
+      status,
+      atMs: Date.now(),
+    });
+    if (thoughtful?.at === next) await thoughtful.ended.promise;
+    if (refusal !== null) return sendJson(response, status, dialect.error(refusal), headersOf(refusal));
     const spoken = next === "side" && conversation.wantsJson ? { text: SIDE_JSON } : said;
     if (!conversation.isStream) return sendJson(response, 200, dialect.plain(spoken, body));
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
@@ -61,7 +76,12 @@ export async function startMockModel(options: JobOptions): Promise<MockModel> {
     fail(next) {
       fault = next;
     },
+    think(at) {
+      thoughtful?.ended.resolve();
+      thoughtful = at === null ? null : { at, ended: Promise.withResolvers<void>() };
+    },
     async [Symbol.asyncDispose]() {
+      thoughtful?.ended.resolve();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
@@ -74,8 +94,12 @@ const SIDE_JSON = JSON.stringify({
   ...{ complexity_reasoning: "simple", complexity_score: 1, next_speaker: "user" },
 });
 
-function sendJson(response: ServerResponse, status: number, value: unknown): void {
-  response.writeHead(status, { "content-type": "application/json" });
+function headersOf({ retryAfterSeconds }: Fault): Record<string, string> {
+  return retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
+}
+
+function sendJson(response: ServerResponse, status: number, value: unknown, headers = {}): void {
+  response.writeHead(status, { "content-type": "application/json", ...headers });
   response.end(JSON.stringify(value));
 }
 

@@ -27,7 +27,7 @@ interface Outcome {
 }
 
 async function tryOnce(name: string, bin: string, again: readonly string[]): Promise<Outcome> {
-  await using real = await createRealWorld(name, bin, 0.5);
+  await using real = await createRealWorld(name, { bin, hold: 0.5 });
   const first = start(real, name, bin, AGENTS[name]!.args("Write the book"));
   while (real.effects()[3] === undefined) await sleep(10);
   // The whole process group: what a crash of the machine or of a service does.

@@ -8,7 +8,7 @@ import { join } from "node:path";
 export const VERSIONS: Readonly<Record<string, { readonly package: string; readonly version: string }>> =
   JSON.parse(readFileSync(new URL("versions.json", import.meta.url), "utf8"));
 
-const CACHE = process.env.LAZARUS_TEST_AGENTS ?? join(homedir(), ".cache", "lazarus-test-agents");
+export const CACHE = process.env.LAZARUS_TEST_AGENTS ?? join(homedir(), ".cache", "lazarus-test-agents");
 
 /** The directory of the program, or why there is none. */
 export function installAgent(name: string): { readonly bin: string } | { readonly problem: string } {

@@ -1,5 +1,5 @@
 // One real CLI in a home of its own, started through the built `lazarus`, with the mock model on the other side.
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createPitWorld, end, type PitWorld } from "../../pit/pit-world.ts";
 import { countEffects } from "../fake/install.ts";
@@ -12,30 +12,62 @@ export interface RealWorld extends AsyncDisposable {
   readonly world: PitWorld;
   readonly model: MockModel;
   readonly work: string;
+  /** The agent's. */
+  readonly env: Record<string, string | undefined>;
   run(...words: readonly string[]): { exit: number | null; stdout: string; stderr: string };
-  /** Starts the agent, detached and with `--revive yes`. */
-  start(): void;
+  /** Starts the agent, detached and with `--revive yes`; with other arguments for it, if there are any. */
+  start(args?: readonly string[], program?: string): void;
+  why(): string;
   effects(): Record<string, number>;
   chapters(): string[];
   /** Kills the recorded process; what it left is the pit's to find. */
   kill(): void;
   untilState(...states: readonly string[]): Promise<string>;
+  /** Where the agents keep their conversations; what is there, by path. */
+  transcripts(): Record<string, string>;
 }
+
+/** Below the home directory. */
+export const TRANSCRIPTS = [
+  ...[".claude/projects", ".codex/sessions", ".gemini/tmp", ".qwen/projects", ".pi/agent/sessions"],
+  ".copilot/session-state",
+];
 
 export const MISSION = "book";
 
-export async function createRealWorld(name: string, bin: string, hold: number): Promise<RealWorld> {
+/** Some CLIs retry a refused request for minutes before they give up. */
+const STATE_WAIT_MS = 10 * 60_000;
+
+export interface RealOptions {
+  /** The directory of the program. */
+  readonly bin: string;
+  /** Seconds that a step takes. */
+  readonly hold?: number;
+  /** Without what it needs to ask its model. */
+  readonly noKey?: boolean;
+}
+
+export async function createRealWorld(
+  name: string,
+  { bin, hold = 0.3, noKey = false }: RealOptions,
+): Promise<RealWorld> {
   const agent = AGENTS[name]!;
   const model = await startMockModel({ steps: STEPS, hold });
   const world = createPitWorld();
   const work = join(world.directory, "work");
   mkdirSync(work);
-  for (const [path, text] of Object.entries(agent.files(model.url))) {
+  for (const [path, text] of Object.entries(agent.files(model.url, noKey ? undefined : "dummy"))) {
     const file = join(world.directory, "user", path);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text);
   }
-  const env = { ...agent.env(model.url), PATH: `${bin}:${dirname(process.execPath)}:${world.env.PATH}` };
+  const variables = Object.entries(agent.env(model.url)).filter(
+    ([key]) => !noKey || !key.endsWith("API_KEY"),
+  );
+  const env = {
+    ...Object.fromEntries(variables),
+    PATH: `${bin}:${dirname(process.execPath)}:${world.env.PATH}`,
+  };
   const run: RealWorld["run"] = (...words) => world.run(words, { env });
   if (agent.needsInstall && run("install", name).exit !== 0)
     throw new Error(`lazarus install ${name} failed`);
@@ -43,8 +75,9 @@ export async function createRealWorld(name: string, bin: string, hold: number): 
     world,
     model,
     work,
+    env: { ...world.env, ...env },
     run,
-    start() {
+    start(args = agent.args("Write the book"), program = name) {
       const { exit, stderr } = run(
         "run",
         MISSION,
@@ -54,11 +87,12 @@ export async function createRealWorld(name: string, bin: string, hold: number): 
         "--in",
         work,
         "--",
-        name,
-        ...agent.args("Write the book"),
+        program,
+        ...args,
       );
       if (exit !== 0) throw new Error(`lazarus run exited ${exit}: ${stderr}`);
     },
+    why: () => run("why", MISSION).stdout,
     effects: () => countEffects(join(work, "outbox.log")),
     chapters: () =>
       readdirSync(work).filter(
@@ -67,10 +101,17 @@ export async function createRealWorld(name: string, bin: string, hold: number): 
       ),
     kill: () => end(world.life(MISSION).agent.pid),
     async untilState(...states) {
-      await world.until(`${name} to be ${states.join(" or ")}: ${world.log(MISSION).slice(-2000)}`, () =>
-        states.includes(world.state(MISSION)),
-      );
+      const what = `${name} to be ${states.join(" or ")}`;
+      await world.until(what, () => states.includes(world.state(MISSION)), STATE_WAIT_MS);
       return world.state(MISSION);
+    },
+    transcripts() {
+      const roots = TRANSCRIPTS.map((path) => join(world.directory, "user", path)).filter(existsSync);
+      const files = roots.flatMap((root) =>
+        readdirSync(root, { recursive: true, encoding: "utf8" }).map((file) => join(root, file)),
+      );
+      const lines = files.filter((path) => path.endsWith(".jsonl"));
+      return Object.fromEntries(lines.map((path) => [path, readFileSync(path, "utf8")]));
     },
     async [Symbol.asyncDispose]() {
       await world.close();

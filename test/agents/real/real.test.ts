@@ -1,17 +1,16 @@
 // Real agent CLIs against the mock model, through the built `lazarus`: npm run test:agents. A CLI that cannot be installed is
 // named and counts as not run. AGENTS=claude,codex limits the CLIs; LAZARUS_ROUNDS and LAZARUS_SEED choose the kills.
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { createRandom } from "../../../src/testing/seeded-ids.ts";
 import { AGENTS } from "./agents.ts";
 import { installAgent } from "./install.ts";
-import { createRealWorld, MISSION, type RealWorld, STEPS } from "./real-world.ts";
+import { createRealWorld, MISSION, type RealWorld, STEPS, TRANSCRIPTS } from "./real-world.ts";
 
 const ROUNDS = Number(process.env.LAZARUS_ROUNDS ?? 3);
 const SEED = Number(process.env.LAZARUS_SEED ?? 20_261_118);
 const names = Object.keys(AGENTS).filter((name) => (process.env.AGENTS ?? name).split(",").includes(name));
-const ALL_ONCE = Object.fromEntries(Array.from({ length: STEPS }, (_, index) => [String(index + 1), 1]));
 const EVERY_CHAPTER = Array.from({ length: STEPS }, (_, index) => `chapter-${index + 1}.md`);
 
 /** The moments of a job that a test can wait for, without looking at a clock. */
@@ -26,22 +25,6 @@ function reached(
   return moment === "effect" ? effects()[step] !== undefined : chapters().includes(`chapter-${step}.md`);
 }
 
-/** Where the agents keep their conversations, below the home directory. */
-const TRANSCRIPTS = [
-  ...[".claude/projects", ".codex/sessions", ".gemini/tmp", ".qwen/projects", ".pi/agent/sessions"],
-  ".copilot/session-state",
-];
-
-/** What they contain, by path. */
-function readTranscripts({ world }: RealWorld): Record<string, string> {
-  const roots = TRANSCRIPTS.map((path) => join(world.directory, "user", path)).filter(existsSync);
-  const files = roots.flatMap((root) =>
-    readdirSync(root, { recursive: true, encoding: "utf8" }).map((name) => join(root, name)),
-  );
-  const lines = files.filter((path) => path.endsWith(".jsonl"));
-  return Object.fromEntries(lines.map((path) => [path, readFileSync(path, "utf8")]));
-}
-
 /** No life lost its conversation. A result that the agent had not written yet sends it back by one step, and it looks. */
 function expectContinued({ model }: RealWorld): void {
   const steps = model.requests
@@ -54,7 +37,11 @@ function expectContinued({ model }: RealWorld): void {
 describe.each(names)("%s", (name) => {
   const installed = installAgent(name);
   const runs = test.skipIf("problem" in installed);
-  const open = (hold = 0.3) => createRealWorld(name, "bin" in installed ? installed.bin : "", hold);
+  const open = (hold?: number) =>
+    createRealWorld(name, {
+      bin: "bin" in installed ? installed.bin : "",
+      ...(hold !== undefined && { hold }),
+    });
   if ("problem" in installed) process.stderr.write(`not run: ${name}: ${installed.problem}\n`);
 
   runs(`killed at ${ROUNDS} random moments`, async () => {
@@ -96,13 +83,13 @@ describe.each(names)("%s", (name) => {
     const point = real.world.checkpoints(MISSION).find(({ reason }) => reason === "manual")!;
     const before = real.model.requests.length;
     const chapters = real.chapters();
-    const transcripts = readTranscripts(real);
+    const transcripts = real.transcripts();
     expect(real.run("restore", MISSION, point.checkpoint_id).exit).toBe(0);
     expect(real.chapters().length).toBeLessThan(4);
-    if (Object.keys(transcripts).length > 0) expect(readTranscripts(real)).not.toEqual(transcripts);
+    if (Object.keys(transcripts).length > 0) expect(real.transcripts()).not.toEqual(transcripts);
     expect(real.run("undo", MISSION).exit).toBe(0);
     expect(real.chapters()).toEqual(chapters);
-    expect(readTranscripts(real)).toEqual(transcripts);
+    expect(real.transcripts()).toEqual(transcripts);
     expect(real.run("restore", MISSION, point.checkpoint_id).exit).toBe(0);
     expect(real.run("revive", MISSION).exit).toBe(0);
     await real.untilState("finished");
@@ -110,31 +97,6 @@ describe.each(names)("%s", (name) => {
     // A request of the life that was stopped may be read late: this process was waiting for a command.
     expect(asked.map(({ next }) => next).slice(-5)).toEqual([3, 4, 5, 6, "done"]);
     expect(real.chapters()).toEqual(EVERY_CHAPTER);
-  });
-
-  runs("overloaded for a while: it waits, nothing is rolled back, no crash is counted", async () => {
-    await using real = await open(0);
-    await real.world.openPit();
-    real.model.fail({ status: 529, at: 3 });
-    real.start();
-    await real.world.until("a failure", () => real.world.record(MISSION).end?.class === "overload");
-    expect(real.chapters().length).toBe(2);
-    real.model.fail(null);
-    await real.untilState("waiting");
-    // The pit would wait longer; the reason for it is gone.
-    expect(real.run("revive", MISSION).exit).toBe(0);
-    await real.untilState("finished");
-    expect(real.effects()).toEqual(ALL_ONCE);
-    expectContinued(real);
-  });
-
-  runs("refused with 401: a person is asked", async () => {
-    await using real = await open(0);
-    await real.world.openPit();
-    real.model.fail({ status: 401, at: 2 });
-    real.start();
-    await real.untilState("asking");
-    expect(real.world.record(MISSION).end.class).toBe("auth");
   });
 
   runs("its conversation is gone: it starts over, and says so", async () => {
