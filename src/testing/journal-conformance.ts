@@ -97,6 +97,20 @@ function declareLeases(test: Test): void {
     equal(await journal.releaseLease("r", 2), true);
     equal((await journal.readHead("r"))!.deaths, 0);
   });
+  test("a run that has not ended can be claimed, an ended one cannot", async (journal) => {
+    for (const [id, status, expected] of [
+      ["q", "queued", true],
+      ["w", "waiting", true],
+      ["n", "needs-human", true],
+      ["c", "cancelled", false],
+      ["d", "completed", false],
+    ] as const) {
+      await journal.insert(headRow(id, { status, owner: null, leaseUntilMs: 0 }), []);
+      const claim = { runId: id, seenEpoch: 1, owner: "you", leaseUntilMs: 300, nowMs: 3 };
+      equal(await journal.swapLease(claim), expected, status);
+      equal((await journal.readHead(id))!.status, expected ? "running" : status);
+    }
+  });
   test("a settled effect reopens its run and fences its owner", async (journal) => {
     await journal.insert(headRow("r"), []);
     const unknown = entryRow(1, "effect", 0, { state: "unknown", class: "once", name: "pay", callId: "c" });

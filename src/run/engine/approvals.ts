@@ -2,10 +2,10 @@
 // this store holds, for the same call, tool and input, and the call that runs is the recorded one. The history that came
 // with the answer is not used.
 import type { ModelMessage } from "ai";
-import { LazarusError } from "../../platform/errors.ts";
 import type { WaitRow } from "../journal/journal.ts";
-import { answerWait, type RunLog } from "../log/run-log.ts";
+import type { RunLog } from "../log/run-log.ts";
 import { inputDigest } from "../model/ledger.ts";
+import { answerApproval, invalidApproval } from "../operations/approve.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { Settings } from "./seam.ts";
 import type { Approval } from "./session.ts";
@@ -61,39 +61,17 @@ export async function acceptApprovals(log: RunLog, claimed: readonly ClaimedAppr
   for (const claim of claimed) {
     const wait = waits.get(claim.approvalId);
     if (claim.runId !== runId || wait === undefined || wait.kind !== "approval") {
-      throw invalid(claim.approvalId, "this store has no such request");
+      throw invalidApproval(claim.approvalId, "this store has no such request");
     }
     // The request itself is in the journal; what the client says about it must be true.
     if (wait.names[0] !== claim.tool || wait.digest !== inputDigest(claim.input)) {
-      throw invalid(claim.approvalId, "it is for another call");
+      throw invalidApproval(claim.approvalId, "it is for another call");
     }
   }
   for (const { approvalId, approved, reason } of claimed) {
     await answerApproval(log, runId, waits.get(approvalId)!, { approved, reason });
   }
   return runId;
-}
-
-/** Records one answer. An answer that comes too late is a denial, which the run finds out by itself. */
-export async function answerApproval(
-  log: RunLog,
-  runId: string,
-  wait: WaitRow,
-  { approved, reason }: { readonly approved: boolean; readonly reason?: string | undefined },
-): Promise<"answered" | "expired"> {
-  const answer = { approved, ...(reason === undefined ? {} : { reason }) };
-  if (wait.state === "answered") return "answered";
-  const verdict = await answerWait(log, runId, wait, answer);
-  if (verdict === "answered" || verdict === "expired") return verdict;
-  throw invalid(wait.id, verdict === "closed" ? "it has been answered, or its run has ended" : "it is gone");
-}
-
-function invalid(approvalId: string, problem: string): LazarusError {
-  return new LazarusError(
-    "RUN_APPROVAL_INVALID",
-    `approval ${JSON.stringify(approvalId)} is refused: ${problem}; nothing was run`,
-    { hint: "lazarus runs shows the runs that wait for an approval", details: { approvalId } },
-  );
 }
 
 /** The requests for approval in the last step of a call. */

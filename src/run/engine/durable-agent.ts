@@ -12,17 +12,16 @@ import {
   ToolLoopAgent,
   type ToolLoopAgentSettings,
   type ToolSet,
-  type UserModelMessage,
 } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
-import { randomText } from "../../platform/ids.ts";
 import { sha256Hex } from "../../platform/sha256.ts";
-import { type RunLog, requireHead, sendMessage } from "../log/run-log.ts";
-import { answerApproval } from "./approvals.ts";
-import { cancelRun } from "./cancel.ts";
+import { type RunLog, requireHead } from "../log/run-log.ts";
+import { type ApprovalAnswer, approveRun } from "../operations/approve.ts";
+import { cancelRun } from "../operations/cancel.ts";
+import { type SendOptions, sendToRun } from "../operations/send.ts";
 import { follow } from "./follow.ts";
 import type { LiveRun } from "./live-run.ts";
-import { generate, type Loop, MESSAGE, stream } from "./loop.ts";
+import { generate, type Loop, stream } from "./loop.ts";
 import { continueKnown, openRun, type RunKind, type RunParameters } from "./open-run.ts";
 import { type RecoveredRun, recoverRuns, startWorker } from "./recover.ts";
 import { liveCallbacks, type Settings, withSeams } from "./seam.ts";
@@ -164,46 +163,22 @@ export class DurableAgent<
   async approve(
     runId: string,
     approvalId: string,
-    answer: { readonly approved: boolean; readonly reason?: string } = { approved: true },
+    answer: ApprovalAnswer = { approved: true },
   ): Promise<"answered" | "expired"> {
-    await requireHead(this.#log, runId);
-    const wait = (await this.#log.journal.readWaits(runId)).find(
-      ({ id, kind }) => id === approvalId && kind === "approval",
-    );
-    if (wait !== undefined) return answerApproval(this.#log, runId, wait, answer);
-    throw new LazarusError(
-      "RUN_APPROVAL_INVALID",
-      `run ${runId} has no request ${JSON.stringify(approvalId)}`,
-      {
-        hint: `lazarus runs show ${runId}`,
-      },
-    );
+    return (await approveRun(this.#log, runId, approvalId, answer)).verdict;
   }
 
   /**
    * Sends a message to a run. Without a `name`, the model sees it before its next step; with one, it is for a tool that
    * waits with `waitFor`. A second message with the same id is ignored.
    */
-  async send(
-    runId: string,
-    message: unknown,
-    { name = MESSAGE, id = randomText(this.#log.machine.ids, 16) }: { name?: string; id?: string } = {},
-  ): Promise<"accepted" | "duplicate"> {
-    const value: unknown =
-      name === MESSAGE && typeof message === "string"
-        ? ({ role: "user", content: message } satisfies UserModelMessage)
-        : message;
-    const verdict = await sendMessage(this.#log, runId, { id, name, value });
-    if (verdict === "accepted" || verdict === "duplicate") return verdict;
-    await requireHead(this.#log, runId);
-    throw new LazarusError("RUN_ENDED", `run ${runId} has ended and takes no more messages`, {
-      hint: `lazarus runs show ${runId}`,
-    });
+  async send(runId: string, message: unknown, options: SendOptions = {}): Promise<"accepted" | "duplicate"> {
+    return (await sendToRun(this.#log, runId, message, options)).verdict;
   }
 
   /** Cancels a run and its child runs. False when it has already ended. */
-  cancel(runId: string): Promise<boolean> {
-    return cancelRun(this.#log, runId);
+  async cancel(runId: string): Promise<boolean> {
+    return (await cancelRun(this.#log, runId)).some((run) => run.runId === runId);
   }
 
   /** Continues every run of this agent that is interrupted, answered or due, and waits for them. */

@@ -8,16 +8,10 @@ import {
   type UIMessageChunk,
 } from "ai";
 import { type LoadedRun, loadRun, type RunLog, timeOf } from "../log/run-log.ts";
+import { openApprovals } from "../operations/approve.ts";
 import { type Loop, replayParameters, stream } from "./loop.ts";
 import type { Settings } from "./seam.ts";
-import {
-  openApprovals,
-  readSession,
-  replaySegment,
-  type Session,
-  type SessionOptions,
-  segmentsOf,
-} from "./session.ts";
+import { readSession, replaySegment, type Session, type SessionOptions, segmentsOf } from "./session.ts";
 
 type ToUI = (options: Settings) => AsyncIterable<UIMessageChunk>;
 

@@ -267,10 +267,11 @@ export class LiveRun {
     return places[Math.min(count, places.length - 1)] ?? this.approved.get(callId);
   }
 
-  /** The ids that the SDK asks for: the same at every replay, and they name the run. */
+  /** The ids that the SDK asks for: the same at every replay, also by a fork, and they name the run that took the step. */
   nextId(): string {
     this.#ids += 1;
-    return `${this.id}.${this.step}.${this.#ids}`;
+    const shared = this.get(this.step, "response") ?? this.get(0, "input");
+    return `${shared?.holder ?? this.id}.${this.step}.${this.#ids}`;
   }
 
   hasEnded({ step, call }: Place): boolean {

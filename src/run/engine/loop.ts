@@ -3,6 +3,7 @@
 import type { ModelMessage } from "ai";
 import { findHead, readInbox } from "../log/run-log.ts";
 import { RunStopped } from "../model/stop.ts";
+import { MESSAGE } from "../operations/send.ts";
 import { requestedApprovals } from "./approvals.ts";
 import type { LiveRun } from "./live-run.ts";
 import type { RunParameters } from "./open-run.ts";
@@ -246,9 +247,6 @@ export function watchRun(run: LiveRun): { mailbox: Mailbox; stop: () => void } {
   if (run.recorder !== undefined) void watch();
   return { mailbox, stop: () => ended.abort() };
 }
-
-/** The name of messages that the model sees; others are for `waitFor`. */
-export const MESSAGE = "message";
 
 /** A UI stream of this run has the same message id wherever and whenever it is read. */
 function withStableId(result: Settings, run: LiveRun): Settings {

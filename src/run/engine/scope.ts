@@ -128,10 +128,9 @@ export async function sleep(until: Date | number): Promise<void> {
   const dueMs = old?.dueMs ?? Math.ceil(until instanceof Date ? until.getTime() : run.now() + until);
   const entry = entryOf(key, undefined, { state: "started", name: "sleep", dueMs, startedMs: run.now() });
   if (old === undefined) run.keep(entry, "full");
-  if (dueMs > run.now()) {
-    if (dueMs - run.now() > inlineMs(run)) {
-      return scope.suspend(waitRow(scope, key.call, { kind: "sleep", names: [], dueMs }));
-    }
+  const wait = waitRow(scope, key.call, { kind: "sleep", names: [], dueMs });
+  if (dueMs > run.now() && !wasWoken(scope, wait)) {
+    if (dueMs - run.now() > inlineMs(run)) return scope.suspend(wait);
     await run.recorder!.flush();
     await run.log.machine.clock.sleep(dueMs - run.now(), run.stop.signal);
   }
@@ -165,11 +164,17 @@ export async function waitFor(
   if (old === undefined) run.keep(entry, "full");
   const wait = waitRow(scope, key.call, { kind: "signal", names: wanted, dueMs });
   const message = (await readInbox(run.log, run.id)).find(({ name }) => wanted.includes(name));
-  if (message === undefined && (dueMs === null || dueMs > run.now())) return scope.suspend(wait);
+  const isOver = (dueMs !== null && dueMs <= run.now()) || wasWoken(scope, wait);
+  if (message === undefined && !isOver) return scope.suspend(wait);
   run.recorder!.take(message === undefined ? [] : [message.id]);
   run.recorder!.wait({ ...wait, state: message === undefined ? "expired" : "answered" });
   await run.write({ ...entry, state: "done", endedMs: run.now(), value: { output: message } }, "full");
   return message;
+}
+
+/** Whether a human has ended the wait before its time. */
+function wasWoken({ run }: Scope, { id }: WaitRow): boolean {
+  return run.waits.get(id)?.state === "answered";
 }
 
 /** Sleeps that end before the lease would have to be renewed are not worth giving it up. */

@@ -194,13 +194,6 @@ function answeredApprovals(log: RunLog, { run, segments }: Session): Approval[] 
   return answers.every((answer) => answer !== undefined) ? answers : undefined;
 }
 
-/** The requests for approval that can still be answered. */
-export function openApprovals(waits: readonly WaitRow[], nowMs: number): WaitRow[] {
-  return waits.filter(
-    ({ kind, state, dueMs }) => kind === "approval" && state === "open" && (dueMs === null || dueMs > nowMs),
-  );
-}
-
 /** How a run ended or paused. */
 export interface RunOutcome {
   readonly runId: string;

@@ -1,7 +1,7 @@
 // What a write does to the head of its run. Pure; the same for all journals.
 import type { HeadRow, JournalStatus, JournalVerdict, JournalWrite } from "./journal.ts";
 
-/** Runs that a process is executing, or may claim. */
+/** Runs that a process is executing, or may continue. */
 export const CLAIMABLE: readonly JournalStatus[] = ["running", "queued", "waiting"];
 
 /** Runs that have not ended. */

@@ -267,7 +267,7 @@ export interface Journal extends AsyncDisposable {
   readEntries(runId: string, afterSeq?: number): Promise<StoredEntry[]>;
   /** Newest first. */
   list(query: JournalQuery): Promise<HeadRow[]>;
-  /** Raises the epoch and changes the owner of a `running`, `queued` or `waiting` run, which becomes `running`. */
+  /** Raises the epoch and changes the owner of a run that has not ended, which becomes `running`. */
   swapLease(claim: LeaseClaim): Promise<boolean>;
   /**
    * Claims `queued` runs of a queue, and `waiting` ones that are due, within the limits: higher priority first, then the

@@ -1,7 +1,7 @@
 // The journal in memory: the reference that the others are tested against. It follows every rule they follow, but its runs
 // end with the process.
 
-import { CLAIMABLE, isEnded, nextHead, verdictOf } from "./head.ts";
+import { isEnded, nextHead, verdictOf } from "./head.ts";
 import type {
   EntryRow,
   HeadRow,
@@ -134,7 +134,7 @@ function leases(runs: Map<string, Run>): Pick<Journal, "swapLease" | "renewLease
       if (run === undefined) return false;
       const { head } = run;
       if (head.epoch === seenEpoch + 1 && head.owner === owner) return true;
-      if (head.epoch !== seenEpoch || !CLAIMABLE.includes(head.status)) return false;
+      if (head.epoch !== seenEpoch || isEnded(head.status)) return false;
       setHead(run, {
         epoch: seenEpoch + 1,
         owner,

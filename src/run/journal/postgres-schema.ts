@@ -230,7 +230,7 @@ export const PG_JOURNAL_SQL = {
   swapLease: `
     UPDATE %.head SET epoch = epoch + 1, owner = $3, lease_until_ms = $4, status = 'running', wake_ms = NULL,
       deaths = deaths + (CASE WHEN status = 'running' THEN 1 ELSE 0 END), updated_ms = $5
-    WHERE key = ${KEY} AND epoch = $2 AND status IN ('running', 'queued', 'waiting')`,
+    WHERE key = ${KEY} AND epoch = $2 AND status IN ('running', 'queued', 'waiting', 'needs-human')`,
   /** One claim of a queue at a time, so that the limits hold. */
   lockQueue: "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))",
   candidates: `

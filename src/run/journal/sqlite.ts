@@ -11,7 +11,7 @@ import {
   type Sync,
   whenUnlocked,
 } from "../../platform/sqlite.ts";
-import { CLAIMABLE, isEnded, nextHead, verdictOf } from "./head.ts";
+import { isEnded, nextHead, verdictOf } from "./head.ts";
 import type {
   EntryRow,
   HeadRow,
@@ -187,7 +187,7 @@ function swapLease(sql: Statements, { runId, seenEpoch, owner, leaseUntilMs, now
   const head = findHead(sql, runId);
   if (head === undefined) return false;
   if (head.epoch === seenEpoch + 1 && head.owner === owner) return true;
-  if (head.epoch !== seenEpoch || !CLAIMABLE.includes(head.status)) return false;
+  if (head.epoch !== seenEpoch || isEnded(head.status)) return false;
   sql("swapLease").run({ key: head.key, owner, leaseUntilMs, nowMs });
   return true;
 }

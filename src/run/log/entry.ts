@@ -9,6 +9,8 @@ import type { Seal } from "./seal.ts";
 /** An entry with its value; see `EntryRow`. */
 export interface Entry extends Omit<EntryRow, "body"> {
   readonly value: unknown;
+  /** The run that holds it: an ancestor for the shared steps of a fork. Absent until it is read back. */
+  readonly holder?: string;
 }
 
 /** The value of an effect entry. */
@@ -51,7 +53,7 @@ export async function sealEntry(
   runId: string,
   entry: Entry,
 ): Promise<{ row: EntryRow; redactions: number }> {
-  const { value, ...rest } = entry;
+  const { value, holder: _, ...rest } = entry;
   // The model chooses these; PostgreSQL text cannot hold a NUL character.
   const clean = (text: string | null) => text?.replaceAll("\u0000", "\ufffd") ?? null;
   const row = { ...rest, name: clean(rest.name), callId: clean(rest.callId), body: null };
@@ -64,7 +66,7 @@ export async function sealEntry(
 export function openEntry(seal: Seal, row: StoredEntry): Entry {
   const { body, runId, seq: _, ...rest } = row;
   const value = body === null ? undefined : decodeValue(seal.open(place(runId, row), body) as Json);
-  return { ...rest, value };
+  return { ...rest, value, holder: runId };
 }
 
 /** The ledger's view of an effect entry. */

@@ -5,10 +5,12 @@ import { crashPoint } from "../../platform/crash-point.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import { randomText } from "../../platform/ids.ts";
 import { type Machine, systemMachine } from "../../platform/machine.ts";
+import { CLAIMABLE } from "../journal/head.ts";
 import {
   type HeadRow,
   JOURNAL_FORMAT,
   type Journal,
+  type JournalStatus,
   type JournalWrite,
   type WaitRow,
 } from "../journal/journal.ts";
@@ -176,9 +178,16 @@ export function isHeld(log: RunLog, head: HeadRow): boolean {
   return judgeLease(head, timeOf(log), isOwnerDead(processes, head.owner)) === "held";
 }
 
-/** Claims a run that nobody works on; undefined when it has ended, is held, or another process claims it first. */
-export async function claimRun(log: RunLog, head: HeadRow): Promise<Lease | undefined> {
-  if (!["running", "queued", "waiting"].includes(head.status) || isHeld(log, head)) return undefined;
+/**
+ * Claims a run that nobody works on; undefined when it has ended, waits for a human (unless `also` says so), is held, or
+ * another process claims it first.
+ */
+export async function claimRun(
+  log: RunLog,
+  head: HeadRow,
+  also: readonly JournalStatus[] = [],
+): Promise<Lease | undefined> {
+  if (![...CLAIMABLE, ...also].includes(head.status) || isHeld(log, head)) return undefined;
   const nowMs = timeOf(log);
   const owner = claimName(log.machine);
   const won = await log.journal.swapLease({

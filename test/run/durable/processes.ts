@@ -1,13 +1,13 @@
-// Machines of several processes on one host, each of which believes that the others are dead.
+// Machines of several processes on one host, each of which believes that the others are dead, or alive.
 import { type Machine, systemMachine } from "../../../src/platform/machine.ts";
 
-export function processesOf(pid: number): Machine {
-  const self = { pid, startTime: "1", bootId: "b" };
+export function processesOf(pid: number, others: "dead" | "alive" = "dead"): Machine {
+  const identity = (of: number) => ({ pid: of, startTime: "1", bootId: "b" });
   return {
     ...systemMachine,
     processes: {
-      self: () => self,
-      identify: (other) => (other === pid ? self : undefined),
+      self: () => identity(pid),
+      identify: (other) => (other === pid || others === "alive" ? identity(other) : undefined),
       bootId: () => "b",
       hostName: () => "host",
     },

@@ -1,0 +1,89 @@
+// Answers requests for approval, from any process. Only a request that the journal holds can be answered, once, before it
+// expires.
+import { LazarusError } from "../../platform/errors.ts";
+import type { WaitRow } from "../journal/journal.ts";
+import { answerWait, type RunLog, requireHead, timeOf } from "../log/run-log.ts";
+import { checkKey } from "./check-key.ts";
+
+/** A human's answer. */
+export interface ApprovalAnswer {
+  readonly approved: boolean;
+  readonly reason?: string | undefined;
+}
+
+/** What became of an answer. `expired`: it came too late and counts as a denial, which the run finds out by itself. */
+export type ApprovalVerdict = "answered" | "expired";
+
+/** Answers a request of a run. Without an id, its only open request. The run continues when its host sees the answer. */
+export async function approveRun(
+  log: RunLog,
+  runId: string,
+  requestId: string | undefined,
+  answer: ApprovalAnswer,
+): Promise<{ readonly request: WaitRow; readonly verdict: ApprovalVerdict }> {
+  checkKey(log, await requireHead(log, runId));
+  const requests = (await log.journal.readWaits(runId)).filter(({ kind }) => kind === "approval");
+  const request =
+    requestId === undefined ? onlyOpen(log, runId, requests) : requests.find(({ id }) => id === requestId);
+  if (request === undefined) {
+    throw new LazarusError(
+      "RUN_APPROVAL_INVALID",
+      `run ${runId} has no request ${JSON.stringify(requestId)}`,
+      {
+        hint: `lazarus runs show ${runId}`,
+      },
+    );
+  }
+  return { request, verdict: await answerApproval(log, runId, request, answer) };
+}
+
+/** The requests that can still be answered. */
+export function openApprovals(waits: readonly WaitRow[], nowMs: number): WaitRow[] {
+  return waits.filter(
+    ({ kind, state, dueMs }) => kind === "approval" && state === "open" && (dueMs === null || dueMs > nowMs),
+  );
+}
+
+function onlyOpen(log: RunLog, runId: string, requests: readonly WaitRow[]): WaitRow {
+  const open = openApprovals(requests, timeOf(log));
+  if (open.length === 1) return open[0]!;
+  const [first] = open;
+  throw new LazarusError(
+    "RUN_APPROVAL_INVALID",
+    first === undefined
+      ? `run ${runId} has no open request for approval`
+      : `run ${runId} has ${open.length} open requests: ${open.map(({ id, names }) => `${id} (${names[0]})`).join(", ")}`,
+    {
+      hint:
+        first === undefined
+          ? `lazarus runs show ${runId}`
+          : `lazarus runs approve ${runId} --request ${first.id}`,
+    },
+  );
+}
+
+/** Records one answer. The same answer again is accepted; another one is refused. */
+export async function answerApproval(
+  log: RunLog,
+  runId: string,
+  wait: WaitRow,
+  { approved, reason }: ApprovalAnswer,
+): Promise<ApprovalVerdict> {
+  const answer = { approved, ...(reason === undefined ? {} : { reason }) };
+  if (wait.state === "answered") return "answered";
+  const verdict = await answerWait(log, runId, wait, answer);
+  if (verdict === "answered" || verdict === "expired") return verdict;
+  throw invalidApproval(
+    wait.id,
+    verdict === "closed" ? "it has been answered, or its run has ended" : "it is gone",
+  );
+}
+
+/** The error for an answer that is not accepted. */
+export function invalidApproval(approvalId: string, problem: string): LazarusError {
+  return new LazarusError(
+    "RUN_APPROVAL_INVALID",
+    `approval ${JSON.stringify(approvalId)} is refused: ${problem}; nothing was run`,
+    { hint: "lazarus runs shows the runs that wait for an approval", details: { approvalId } },
+  );
+}

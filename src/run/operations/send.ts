@@ -1,0 +1,32 @@
+// Puts messages into the inbox of a run, from any process, also before anybody waits for them.
+import { LazarusError } from "../../platform/errors.ts";
+import { randomText } from "../../platform/ids.ts";
+import { type RunLog, requireHead, sendMessage } from "../log/run-log.ts";
+import { checkKey } from "./check-key.ts";
+
+/** The name of messages that the model sees; others are for `waitFor`. */
+export const MESSAGE = "message";
+
+export interface SendOptions {
+  /** Default: the model sees the message before its next step. With a name, it is for a tool that waits for it. */
+  readonly name?: string | undefined;
+  /** Chosen by the sender: a second message with the same id is ignored. Default: a new id. */
+  readonly id?: string | undefined;
+}
+
+/** Sends a message to a run. Throws RUN_UNKNOWN, or RUN_ENDED when it takes no more messages. */
+export async function sendToRun(
+  log: RunLog,
+  runId: string,
+  message: unknown,
+  { name = MESSAGE, id = randomText(log.machine.ids, 16) }: SendOptions = {},
+): Promise<{ readonly id: string; readonly verdict: "accepted" | "duplicate" }> {
+  checkKey(log, await requireHead(log, runId));
+  const value =
+    name === MESSAGE && typeof message === "string" ? { role: "user", content: message } : message;
+  const verdict = await sendMessage(log, runId, { id, name, value });
+  if (verdict === "accepted" || verdict === "duplicate") return { id, verdict };
+  throw new LazarusError("RUN_ENDED", `run ${runId} has ended and takes no more messages`, {
+    hint: `lazarus runs show ${runId}`,
+  });
+}

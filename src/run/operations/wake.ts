@@ -1,0 +1,28 @@
+// Wakes a run before its time: a sleep ends now, and a wait for a message ends as if its time were over. A request for approval
+// is not woken, only answered.
+import { LazarusError } from "../../platform/errors.ts";
+import type { WaitRow } from "../journal/journal.ts";
+import { answerWait, type RunLog, requireHead } from "../log/run-log.ts";
+import { checkKey } from "./check-key.ts";
+
+/** Ends the open sleeps and waits of a run. Throws RUN_ENDED when it does not wait, RUN_APPROVAL_INVALID for an approval. */
+export async function wakeRun(log: RunLog, runId: string): Promise<readonly WaitRow[]> {
+  const head = await requireHead(log, runId);
+  checkKey(log, head);
+  const open = (await log.journal.readWaits(runId)).filter(({ state }) => state === "open");
+  const waits = open.filter(({ kind }) => kind !== "approval");
+  if (head.status !== "waiting" || open.length === 0) {
+    throw new LazarusError("RUN_ENDED", `run ${runId} is ${head.status}: it waits for nothing`, {
+      hint: `lazarus runs show ${runId}`,
+    });
+  }
+  if (waits.length === 0) {
+    throw new LazarusError(
+      "RUN_APPROVAL_INVALID",
+      `run ${runId} waits for an approval of ${open.map(({ names }) => names[0]).join(", ")}; it cannot be woken`,
+      { hint: `lazarus runs approve ${runId} [--deny]` },
+    );
+  }
+  for (const wait of waits) await answerWait(log, runId, wait, { woken: true });
+  return waits;
+}
