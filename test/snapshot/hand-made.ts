@@ -11,7 +11,7 @@ import type { CheckpointMetadata, CheckpointRef, Entry } from "../../src/snapsho
 import { encodeHeader, encodeSparseMap, encodeWhiteout, padding } from "../../src/snapshot/tar/header.ts";
 import { type Codec, gzipCodec } from "../../src/snapshot/vault/codec.ts";
 import { createLayerWriter } from "../../src/snapshot/vault/layer-writer.ts";
-import { type LayerRef, putCheckpoint } from "../../src/snapshot/vault/manifest.ts";
+import { type LayerRef, putManifest } from "../../src/snapshot/vault/manifest.ts";
 import type { TocEntry } from "../../src/snapshot/vault/toc-row.ts";
 import type { Vault } from "../../src/snapshot/vault/vault.ts";
 import { createSeededIds, createSimulatedClock, type SimulatedClock } from "../../src/testing/index.ts";
@@ -130,9 +130,8 @@ export function publishCheckpoint(
   const { metadata, ...extra } = given;
   const createdAtMs = given.createdAtMs ?? machine.clock.nowMs();
   const id = given.id ?? timeOrderedId(createdAtMs, machine.ids);
-  const { digest, size } = putCheckpoint(
-    vault,
-    {
+  const stored = putManifest(vault, {
+    metadata: {
       ...defaultMetadata(vault, id, createdAtMs),
       reason: given.reason ?? "manual",
       message: given.message ?? null,
@@ -140,7 +139,7 @@ export function publishCheckpoint(
       ...metadata,
     },
     layers,
-  );
+  });
   const ref: CheckpointRef = {
     reason: "manual",
     message: null,
@@ -151,8 +150,7 @@ export function publishCheckpoint(
     ...extra,
     id,
     createdAtMs,
-    manifest: digest,
-    manifestSize: size,
+    ...stored,
   };
   vault.publish([...vault.list(), ref]);
   return ref;

@@ -63,12 +63,12 @@ describe.skipIf(!canList())("a vault after several deltas", () => {
     for (const { ref } of states) {
       const image = `oci:${context.vault.root}:${ref.id}`;
       const seen = JSON.parse(execFileSync("skopeo", ["inspect", image], { encoding: "utf8" }));
-      const { layers, config } = readCheckpoint(context.vault, ref);
+      const { layers, documents } = readCheckpoint(context.vault, ref);
       expect(seen.Digest).toBe(ref.manifest);
       expect(seen.Layers).toEqual(layers.map(({ digest }) => digest));
       const raw = execFileSync("skopeo", ["inspect", "--config", "--raw", image]);
       expect(JSON.parse(raw.toString("utf8")).lazarus.checkpoint_id).toBe(ref.id);
-      expect(config).toMatch(/^sha256:/);
+      expect(documents).toEqual([ref.manifest, expect.stringMatching(/^sha256:/)]);
     }
   });
 

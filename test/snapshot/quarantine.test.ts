@@ -134,8 +134,8 @@ describe("damage to the newest checkpoint", () => {
 it("an intact blob is never set aside", async () => {
   using lab = createLab();
   const { checkpoint, ref } = await lab.checkpoint();
-  for (const digest of [ref.manifest, checkpoint.config, ...checkpoint.layers.map((layer) => layer.digest)])
+  for (const digest of [...checkpoint.documents, ...checkpoint.layers.map((layer) => layer.digest)])
     expect(lab.context.vault.quarantine.add(digest)).toBe(false);
   expect(setAside(lab)).toEqual([]);
-  expect(readCheckpoint(lab.context.vault, ref)).toMatchObject({ config: checkpoint.config });
+  expect(readCheckpoint(lab.context.vault, ref)).toMatchObject({ documents: checkpoint.documents });
 });

@@ -17,8 +17,16 @@ import { createCapturePool, totalBytesOf } from "../pack/pool.ts";
 import { backupDatabase } from "../pack/sqlite-backup.ts";
 import { linkedDirectories } from "../scan/classify.ts";
 import type { StatCache } from "../scan/stat-cache.ts";
-import { compactLayers, planCompaction } from "../vault/compact.ts";
-import { type Checkpoint, type LayerRef, putCheckpoint, readCheckpoint } from "../vault/manifest.ts";
+import { CHAIN_LIMITS, compactLayers, LIVE_CHAIN_LIMITS, planCompaction } from "../vault/compact.ts";
+import {
+  type Checkpoint,
+  type LayerRef,
+  putManifest,
+  putRecord,
+  readCheckpoint,
+  type StoredAs,
+  storedAs,
+} from "../vault/manifest.ts";
 import { findUnsavedFiles, requireWorktree } from "../worktree.ts";
 import { type Baseline, openBaseline, saveCache } from "./baseline.ts";
 import { countEntries } from "./counts.ts";
@@ -183,16 +191,20 @@ function publish(
   made: Restorable,
 ): CaptureResult {
   const { identity, survey, stored, fresh, flaws } = made;
+  const isLive = options.reason === "live";
   if (head !== undefined && made.layers.length === 0 && isSamePosition(head.metadata, made)) {
-    const manifest = { digest: head.ref.manifest, size: head.ref.manifestSize };
-    const ref = options.onlyIfChanged ? head.ref : makeRef(options, identity, head.ref.id, manifest);
+    const stored =
+      head.ref.isRecord && !isLive && !options.onlyIfChanged
+        ? putManifest(context.vault, head)
+        : storedAs(head.ref);
+    const ref = options.onlyIfChanged ? head.ref : makeRef(options, identity, head.ref.id, stored);
     if (ref !== head.ref) context.vault.publish([...context.vault.list(), ref]);
     // The stat cache is current, unless files were hashed whose content had not changed.
-    if (survey.changed.length + survey.refreshed.size > 0)
-      saveCache(context, { ...made.cache, manifest: head.ref.manifest });
+    if (ref.manifest !== head.ref.manifest || survey.changed.length + survey.refreshed.size > 0)
+      saveCache(context, { ...made.cache, manifest: ref.manifest });
     return { ref, checkpoint: { ...head, ref }, outcome: "unchanged", flaws };
   }
-  const layers = compact(context, [...(head?.layers ?? []), ...made.layers]);
+  const layers = compact(context, [...(head?.layers ?? []), ...made.layers], isLive);
   const metadata: CheckpointMetadata = {
     format: 1,
     checkpoint_id: identity.id,
@@ -213,18 +225,26 @@ function publish(
     excluded: excludedPatterns(context),
     checked: true,
   };
-  const manifest = putCheckpoint(context.vault, metadata, layers);
+  const documents = { metadata, layers };
+  const manifest =
+    isLive && head !== undefined
+      ? putRecord(context.vault, documents, head)
+      : putManifest(context.vault, documents);
   crashPoint("snapshot.capture.manifest-put");
   const ref = makeRef(options, identity, metadata.parent, manifest);
   context.vault.publish([...context.vault.list(), ref]);
   // Without a stat cache the next checkpoint reads everything again.
-  if (made.isCacheExact) saveCache(context, { ...made.cache, manifest: manifest.digest });
+  if (made.isCacheExact) saveCache(context, { ...made.cache, manifest: ref.manifest });
   crashPoint("snapshot.capture.cache-written");
   return { ref, checkpoint: readCheckpoint(context.vault, ref), outcome: "captured", flaws };
 }
 
-function compact(context: MissionContext, chain: readonly LayerRef[]): readonly LayerRef[] {
-  const from = planCompaction(chain.map((layer) => layer.size));
+function compact(context: MissionContext, chain: readonly LayerRef[], isLive: boolean): readonly LayerRef[] {
+  const limits = isLive ? LIVE_CHAIN_LIMITS : CHAIN_LIMITS;
+  const from = planCompaction(
+    chain.map((layer) => layer.size),
+    limits,
+  );
   if (from === undefined) return chain;
   const layers = compactLayers(context, chain, from);
   passCompaction(context, chain.slice(from), layers.slice(from));
@@ -256,12 +276,11 @@ function makeRef(
   options: CaptureOptions,
   { id, createdAtMs }: Identity,
   parent: string | null,
-  manifest: { digest: string; size: number },
+  stored: StoredAs,
 ): CheckpointRef {
   return {
     id,
-    manifest: manifest.digest,
-    manifestSize: manifest.size,
+    ...stored,
     createdAtMs,
     reason: options.reason,
     message: options.message ?? null,

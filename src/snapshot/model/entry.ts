@@ -125,9 +125,11 @@ export interface CheckpointMetadata {
 /** One entry of a vault's index: the checkpoint exists if and only if this does (INV-2). */
 export interface CheckpointRef {
   readonly id: string;
-  /** Digest of the manifest. */
+  /** Digest of the manifest, or of a live point's record. */
   readonly manifest: string;
   readonly manifestSize: number;
+  /** `manifest` is the record of a live point, not an OCI manifest. */
+  readonly isRecord?: true;
   readonly createdAtMs: number;
   readonly reason: Reason;
   readonly message: string | null;

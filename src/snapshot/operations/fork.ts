@@ -199,15 +199,11 @@ async function captureFork(
   cell: string,
   lock: Lock,
 ): Promise<CaptureResult> {
-  const blobs = [
-    ...checkpoint.layers.map(({ digest }) => digest),
-    checkpoint.config,
-    checkpoint.ref.manifest,
-  ];
+  const blobs = [...checkpoint.layers.map(({ digest }) => digest), ...checkpoint.documents];
   // Of a blob that was set aside, only the parts that this checkpoint needs are known to be intact: all is stored again.
   if (blobs.every(context.vault.has)) {
     for (const digest of new Set(blobs)) shareBlob(context.vault, fork.vault, digest);
-    fork.machine.disk.fsyncDirectory(dirname(fork.vault.blobPath(checkpoint.config)));
+    fork.machine.disk.fsyncDirectory(dirname(fork.vault.blobPath(checkpoint.ref.manifest)));
     crashPoint("snapshot.fork.blobs-shared");
     fork.vault.publish([seedOf(checkpoint.ref, context.mission)]);
     crashPoint("snapshot.fork.seeded");

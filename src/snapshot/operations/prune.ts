@@ -1,6 +1,7 @@
 // Removes checkpoints that the retention policy does not keep, and all blobs that no kept checkpoint needs. Order: publish
 // the smaller index (from then on they do not exist, INV-2), then remove blobs, manifests before layers, then git refs. A
-// crash in between leaves garbage for the next prune; nothing that the index names is ever missing.
+// crash in between leaves garbage for the next prune; nothing that the index names is ever missing. Last, live points that
+// stay get manifests.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { crashPoint } from "../../platform/crash-point.ts";
@@ -14,7 +15,8 @@ import type { MissionContext } from "../mission-context.ts";
 import { WORKTREE } from "../model/cell-tree.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
 import type { Retention } from "../settings.ts";
-import { readCheckpoint } from "../vault/manifest.ts";
+import { staysForLong } from "../vault/live-retention.ts";
+import { putManifest, readCheckpoint } from "../vault/manifest.ts";
 import { retain, type SizedBlob } from "../vault/retention.ts";
 import type { Vault } from "../vault/vault.ts";
 import { lockVault } from "./lock.ts";
@@ -79,8 +81,37 @@ async function pruneLocked(context: MissionContext, options: PruneOptions): Prom
       [...new Set(decision.gitNames)],
       context.environment,
     );
+    crashPoint("snapshot.prune.refs-removed");
+    storeManifests(context);
   }
   return decision;
+}
+
+/**
+ * Other tools can read manifests, not records. Not for the newest point, because the stat cache belongs to its record. A later
+ * prune removes the records.
+ */
+function storeManifests({ vault, machine }: MissionContext): void {
+  const nowMs = machine.clock.nowMs();
+  const refs = vault.list();
+  const newest = refs.at(-1)?.manifest;
+  const stored = refs.map((ref) => {
+    if (!ref.isRecord || ref.manifest === newest || !staysForLong(ref, nowMs)) return ref;
+    return withManifest(vault, ref);
+  });
+  crashPoint("snapshot.prune.manifests-stored");
+  if (stored.some((ref, i) => ref !== refs[i])) vault.publish(stored);
+}
+
+/** The point as it is, if its record is damaged or the disk full: it is no worse than before. */
+function withManifest(vault: Vault, ref: CheckpointRef): CheckpointRef {
+  const { isRecord: _, ...rest } = ref;
+  try {
+    return { ...rest, ...putManifest(vault, readCheckpoint(vault, ref)) };
+  } catch (error) {
+    if (error instanceof LazarusError) return ref;
+    throw error;
+  }
 }
 
 /** After a checkpoint: prunes only when the policy removes something. */
@@ -178,8 +209,8 @@ function createReach(vault: Vault): (ref: CheckpointRef) => Reach | Error {
   const sizes = new Map(vault.blobs().map(({ digest, size }) => [digest, size]));
   const read = (ref: CheckpointRef): Reach | Error => {
     try {
-      const { layers, config, metadata } = readCheckpoint(vault, ref);
-      const digests = [ref.manifest, config, ...layers.map(({ digest }) => digest)];
+      const { layers, documents, metadata } = readCheckpoint(vault, ref);
+      const digests = [...documents, ...layers.map(({ digest }) => digest)];
       return { metadata, blobs: digests.map((digest) => ({ digest, size: sizes.get(digest) ?? 0 })) };
     } catch (error) {
       if (error instanceof LazarusError) return error;

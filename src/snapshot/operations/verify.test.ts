@@ -118,7 +118,7 @@ describe("verify", () => {
       [blobFile(context, layerOf(0, 0)), -15],
       [blobFile(context, layerOf(0, 0)), -120],
       [blobFile(context, refs[0]!.manifest), 40],
-      [blobFile(context, checkpoint.config), 40],
+      [blobFile(context, checkpoint.documents[1]!), 40],
     ] as const) {
       const before = readFileSync(file);
       flip(file, at);

@@ -55,7 +55,7 @@ export async function verifyVault(vault: Vault, options: VerifyOptions = {}): Pr
   }
 }
 
-const BLOB_OBJECT = /^(?:layer|manifest|config) (sha256:[0-9a-f]{64})$/;
+const BLOB_OBJECT = /^(?:layer|manifest|config|record|document) (sha256:[0-9a-f]{64})$/;
 
 function setAside(vault: Vault, findings: readonly Finding[]): string[] {
   const digests = new Set(findings.flatMap(({ object }) => BLOB_OBJECT.exec(object)?.[1] ?? []));

@@ -18,7 +18,7 @@ import type { Vault } from "./vault.ts";
 
 /** Damage to one object of a vault. */
 export interface Fault {
-  /** "layer sha256:…", "manifest sha256:…", "index.json" */
+  /** "layer sha256:…", "manifest sha256:…", "record sha256:…", "index.json" */
   readonly object: string;
   readonly problem: string;
   /** The first few files whose bytes are damaged, if known. */
@@ -47,6 +47,7 @@ export function createChecker(vault: Vault, options: CheckOptions): Checker {
   const layers = new Map<string, Promise<readonly Fault[]>>();
   const manifests = new Map<string, readonly Fault[] | Checkpoint>();
   const trees = createTreeChecker(vault);
+  const documents = new Set<string>();
   let bytes = 0;
   let blobs = 0;
   const count = (size: number) => {
@@ -58,15 +59,17 @@ export function createChecker(vault: Vault, options: CheckOptions): Checker {
     try {
       const checkpoint = readCheckpoint(vault, ref);
       const size = statSync(vault.blobPath(ref.manifest)).size;
-      blobs += 2;
+      for (const digest of checkpoint.documents) documents.add(digest);
       count(size);
       if (size === ref.manifestSize) return checkpoint;
-      return [fault(`manifest ${ref.manifest}`, `has ${size} bytes; the index says ${ref.manifestSize}`)];
+      return [fault(documentOf(ref), `has ${size} bytes; the index says ${ref.manifestSize}`)];
     } catch (error) {
       if (!(error instanceof LazarusError)) throw error;
       const blob = error.details.blob;
-      const object = blob === undefined || blob === ref.manifest ? "manifest" : "config";
-      return [fault(`${object} ${String(blob ?? ref.manifest)}`, error.message)];
+      const isOwn = blob === undefined || blob === ref.manifest;
+      // A record may build on records, a manifest and a config.
+      const other = ref.isRecord ? "document" : "config";
+      return [fault(isOwn ? documentOf(ref) : `${other} ${String(blob)}`, error.message)];
     }
   };
 
@@ -113,7 +116,7 @@ export function createChecker(vault: Vault, options: CheckOptions): Checker {
       return bytes;
     },
     get blobs() {
-      return blobs;
+      return blobs + documents.size;
     },
   };
 }
@@ -152,7 +155,7 @@ function createTreeChecker(vault: Vault): {
           ? []
           : [
               {
-                ...fault(`manifest ${ref.manifest}`, problem),
+                ...fault(documentOf(ref), problem),
                 paths: found.slice(0, MAX_PATHS).map(({ path }) => path),
               },
             ];
@@ -286,6 +289,10 @@ export function createFileHasher(entries: readonly TocEntry[]): {
     skip: (length) => advance(length, undefined),
     end: () => [...damaged, ...pending.slice(next).map(({ path }) => path)],
   };
+}
+
+function documentOf({ manifest, isRecord }: CheckpointRef): string {
+  return `${isRecord ? "record" : "manifest"} ${manifest}`;
 }
 
 function fault(object: string, problem: string): Fault {

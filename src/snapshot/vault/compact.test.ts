@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MAX_LAYERS, planCompaction } from "./compact.ts";
+import { CHAIN_LIMITS, LIVE_CHAIN_LIMITS, planCompaction } from "./compact.ts";
 
 interface Simulation {
   /** Bytes of all changes, and bytes that merging wrote in addition. */
@@ -51,7 +51,7 @@ describe("planCompaction", () => {
       const changes = Array.from({ length: 1000 }, (_, i) => size(i));
       const { changed, rewritten, mostLayers } = simulate(1e9, changes);
       expect(rewritten / changed).toBeLessThanOrEqual(2);
-      expect(mostLayers).toBeLessThan(MAX_LAYERS);
+      expect(mostLayers).toBeLessThan(CHAIN_LIMITS.maxLayers);
     },
   );
 
@@ -67,7 +67,7 @@ describe("planCompaction", () => {
         Array.from({ length: 300 }, (_, i) => 2 ** (i % 20)),
         Array.from({ length: 300 }, (_, i) => 1e6 / (i + 1)),
       ])
-        expect(simulate(base, changes).mostLayers).toBeLessThan(MAX_LAYERS);
+        expect(simulate(base, changes).mostLayers).toBeLessThan(CHAIN_LIMITS.maxLayers);
     }
   });
 });

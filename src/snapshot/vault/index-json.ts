@@ -6,6 +6,8 @@ import { LazarusError } from "../../platform/errors.ts";
 import { type CheckpointRef, REASONS, type Reason } from "../model/entry.ts";
 
 export const MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json";
+/** Of a live point that has no manifest (live-record.ts): other tools skip entries of a type that they do not know. */
+export const RECORD_TYPE = "application/vnd.lazarus.live-point.v1+json";
 const INDEX_TYPE = "application/vnd.oci.image.index.v1+json";
 const REF_NAME = "org.opencontainers.image.ref.name";
 const CREATED = "org.opencontainers.image.created";
@@ -20,9 +22,20 @@ interface Descriptor {
 }
 
 export function encodeIndex(refs: readonly CheckpointRef[]): string {
-  const manifests = refs.map(toDescriptor);
-  const annotations = { [CHECKSUM]: checksum(manifests) };
-  return `${JSON.stringify({ schemaVersion: 2, mediaType: INDEX_TYPE, manifests, annotations })}\n`;
+  const manifests = `[${refs.map(descriptorText).join(",")}]`;
+  const annotations = JSON.stringify({ [CHECKSUM]: sha256(manifests) });
+  return `{"schemaVersion":2,"mediaType":"${INDEX_TYPE}","manifests":${manifests},"annotations":${annotations}}\n`;
+}
+
+/** Refs never change, and a process that takes many live points writes the same ones again each time. */
+const encoded = new WeakMap<CheckpointRef, string>();
+
+function descriptorText(ref: CheckpointRef): string {
+  const known = encoded.get(ref);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(toDescriptor(ref));
+  encoded.set(ref, text);
+  return text;
 }
 
 export function damagedIndex(file: string, what: string): LazarusError {
@@ -49,7 +62,7 @@ export function decodeIndex(text: string, file: string): CheckpointRef[] {
   // The checksum does not cover these two fields, and other tools require them.
   if (index.schemaVersion !== 2 || index.mediaType !== INDEX_TYPE) throw damaged("it is not an OCI index");
   const expected = index.annotations?.[CHECKSUM];
-  if (expected !== checksum(index.manifests)) throw damaged("its checksum does not match");
+  if (expected !== sha256(JSON.stringify(index.manifests))) throw damaged("its checksum does not match");
   return index.manifests.map((descriptor) => fromDescriptor(descriptor, damaged));
 }
 
@@ -85,7 +98,8 @@ function toDescriptor(ref: CheckpointRef): Descriptor {
     [CREATED]: new Date(ref.createdAtMs).toISOString(),
   };
   for (const [key, value] of Object.entries(own)) if (value !== null) annotations[OWN + key] = value;
-  return { mediaType: MANIFEST_TYPE, digest: ref.manifest, size: ref.manifestSize, annotations };
+  const mediaType = ref.isRecord === true ? RECORD_TYPE : MANIFEST_TYPE;
+  return { mediaType, digest: ref.manifest, size: ref.manifestSize, annotations };
 }
 
 function fromDescriptor(descriptor: Descriptor, damaged: (what: string) => LazarusError): CheckpointRef {
@@ -110,6 +124,7 @@ function fromDescriptor(descriptor: Descriptor, damaged: (what: string) => Lazar
     beforeRestoreOf: annotations[`${OWN}before-restore-of`] ?? null,
     ...(paths === undefined ? {} : { restoredPaths: JSON.parse(paths) }),
     ...(annotations[`${OWN}restored-part`] === "files" ? { restoredPart: "files" as const } : {}),
+    ...(descriptor.mediaType === RECORD_TYPE ? { isRecord: true as const } : {}),
   };
 }
 
@@ -117,6 +132,6 @@ function isReason(text: string): text is Reason {
   return (REASONS as readonly string[]).includes(text);
 }
 
-function checksum(manifests: readonly Descriptor[]): string {
-  return createHash("sha256").update(JSON.stringify(manifests)).digest("hex");
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
 }

@@ -28,6 +28,12 @@ export function isLive(ref: CheckpointRef): boolean {
   return ref.reason === "live";
 }
 
+/** Whether a live point has outlived the hour in which all are kept, or was marked: most others are soon removed. */
+export function staysForLong(ref: CheckpointRef, nowMs: number): boolean {
+  const isMarked = ref.pinned || ref.message !== null || ref.provenAtMs !== null;
+  return isMarked || nowMs - ref.createdAtMs > HOUR_MS;
+}
+
 /** The live points to keep, and the rule that keeps each; `refs` are in the order of the index, oldest first. */
 export function keepLivePoints(refs: readonly CheckpointRef[], nowMs: number): Map<CheckpointRef, string> {
   const kept = new Map<CheckpointRef, string>();

@@ -1,5 +1,6 @@
-// Encodes and decodes the manifest and config blobs of a checkpoint. The config holds the metadata under `lazarus`;
-// everything else is plain OCI. Blobs are untrusted: one with the wrong shape is an error that names it.
+// Stores and reads the documents of a checkpoint: manifest and config, or the record of a live point (live-record.ts). The
+// config holds the metadata under `lazarus`; everything else is plain OCI. Blobs are untrusted: one with the wrong shape is
+// an error that names it.
 import { LazarusError } from "../../platform/errors.ts";
 import type { JsonObject } from "../../platform/json-file.ts";
 import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
@@ -7,29 +8,29 @@ import { codecOf, isLocalOnly } from "./codec.ts";
 import { MANIFEST_TYPE } from "./index-json.ts";
 import { type Layer, openLayer } from "./layer-reader.ts";
 import type { LayerSource } from "./layer-table.ts";
+import {
+  checkLayerRef,
+  decodeRecord,
+  encodeRecord,
+  isRecordDocument,
+  type LayerRef,
+  type LiveRecord,
+  planRecord,
+} from "./live-record.ts";
 import type { Vault } from "./vault.ts";
 
-/** A layer as a manifest knows it. */
-export interface LayerRef {
-  readonly digest: string;
-  readonly size: number;
-  readonly mediaType: string;
-  /** Digest of the uncompressed tar stream. */
-  readonly diffId: string;
-  /** Hex digest of the hidden table of contents. */
-  readonly tocSha256: string;
-  /** Inflated length of the table; undefined for layers of older versions. */
-  readonly tocBytes?: number | undefined;
-}
+export type { LayerRef };
 
-/** A checkpoint as read from its manifest. */
+/** A checkpoint as read from its manifest or record. */
 export interface Checkpoint {
   readonly ref: CheckpointRef;
   readonly metadata: CheckpointMetadata;
   /** Lowest first. */
   readonly layers: readonly LayerRef[];
-  /** Digest of the config blob. */
-  readonly config: string;
+  /** Digests of the blobs that describe it: manifest and config, or a record and everything that it builds on. */
+  readonly documents: readonly string[];
+  /** Whether the first of them is a record. */
+  readonly isRecord: boolean;
 }
 
 const CONFIG_TYPE = "application/vnd.oci.image.config.v1+json";
@@ -38,12 +39,18 @@ const TOC_BYTES_ANNOTATION = "vnd.lazarus.toc.bytes";
 const LOCAL_ANNOTATION = "vnd.lazarus.local-only";
 const FORMAT = 1;
 
+/** What an index entry says about the documents of its checkpoint. */
+export type StoredAs = Pick<CheckpointRef, "manifest" | "manifestSize" | "isRecord">;
+
+export function storedAs({ manifest, manifestSize, isRecord }: StoredAs): StoredAs {
+  return { manifest, manifestSize, ...(isRecord && { isRecord }) };
+}
+
 /** Stores config and manifest; the layers must already be in the vault. */
-export function putCheckpoint(
+export function putManifest(
   vault: Vault,
-  metadata: CheckpointMetadata,
-  layers: readonly LayerRef[],
-): { digest: string; size: number } {
+  { metadata, layers }: Pick<Checkpoint, "metadata" | "layers">,
+): StoredAs {
   const created = new Date(metadata.created_ms).toISOString();
   const config = vault.put(
     encode({
@@ -55,7 +62,7 @@ export function putCheckpoint(
       lazarus: metadata,
     }),
   );
-  return vault.put(
+  const { digest, size } = vault.put(
     encode({
       schemaVersion: 2,
       mediaType: MANIFEST_TYPE,
@@ -72,60 +79,116 @@ export function putCheckpoint(
       })),
     }),
   );
+  return { manifest: digest, manifestSize: size };
 }
 
-/** Reads manifest and config of a checkpoint. Does not open its layers. */
+/** After so many records, a complete one: a reader needs few blobs, and a damaged one hurts few points. */
+const MAX_CHAIN = 24;
+
+/** Stores the record of a live point, on top of the newest checkpoint; the layers must already be in the vault. */
+export function putRecord(
+  vault: Vault,
+  { metadata, layers }: Pick<Checkpoint, "metadata" | "layers">,
+  head: Checkpoint,
+): StoredAs {
+  const base = head.documents.length < MAX_CHAIN ? { ...head, digest: head.ref.manifest } : undefined;
+  const { digest, size } = vault.put(encodeRecord(planRecord(metadata, layers, base)));
+  return { manifest: digest, manifestSize: size, isRecord: true };
+}
+
+/** Reads the documents of a checkpoint. Does not open its layers. */
 export function readCheckpoint(vault: Vault, ref: CheckpointRef): Checkpoint {
-  const damaged = (what: string) =>
-    new LazarusError("CHECKPOINT_DAMAGED", `checkpoint ${ref.id} of ${vault.mission} is damaged: ${what}`, {
-      hint: `lazarus verify ${vault.mission}`,
-      details: { checkpoint: ref.id },
-    });
-  const parse = (digest: string): JsonObject => {
-    try {
-      return asObject(JSON.parse(vault.read(digest).toString("utf8")));
-    } catch (error) {
-      if (error instanceof LazarusError) throw error;
-      throw damaged(`blob ${digest} is not JSON`);
+  const newestFirst: LiveRecord[] = [];
+  const documents: string[] = [];
+  for (let digest: string | undefined = ref.manifest; ; ) {
+    documents.push(digest);
+    const document = readDocument(vault, ref, digest);
+    if (!isRecordDocument(document)) {
+      const { config, ...whole } = readManifest(vault, ref, document);
+      return build(vault, ref, whole, newestFirst, [...documents, config]);
     }
-  };
-  const manifest = parse(ref.manifest);
-  const configDigest = String(asObject(manifest.config).digest);
-  const config = parse(configDigest);
-  const metadata = asObject(config.lazarus) as unknown as CheckpointMetadata;
-  if (metadata.format === undefined || !Array.isArray(manifest.layers))
-    throw damaged("it has no Lazarus metadata");
-  if (metadata.format !== FORMAT) {
-    throw new LazarusError(
-      "CHECKPOINT_NEWER",
-      `checkpoint ${ref.id} has format ${metadata.format}; this version of Lazarus reads format ${FORMAT}`,
-      {
-        hint: "upgrade Lazarus on this machine: npm install -g lazarus@latest",
-      },
-    );
+    const decoded = decodeRecord(document);
+    if ("problem" in decoded)
+      throw decoded.isNewer ? newer(ref, decoded.problem) : damaged(vault, ref, decoded.problem);
+    const { record } = decoded;
+    newestFirst.push(record);
+    digest = record.base?.digest;
+    if (digest === undefined) return build(vault, ref, { metadata: {}, layers: [] }, newestFirst, documents);
+    if (documents.length > MAX_CHAIN) throw damaged(vault, ref, "it builds on too many records");
   }
+}
+
+type Described = Pick<Checkpoint, "layers"> & { readonly metadata: Partial<CheckpointMetadata> };
+
+/** Applies the records to what they build on. */
+function build(
+  vault: Vault,
+  ref: CheckpointRef,
+  lowest: Described,
+  newestFirst: readonly LiveRecord[],
+  documents: readonly string[],
+): Checkpoint {
+  let { metadata, layers } = lowest;
+  for (const record of newestFirst.toReversed()) {
+    const kept = record.base?.keptLayers ?? 0;
+    if (kept > layers.length)
+      throw damaged(vault, ref, "its record keeps layers that its base does not have");
+    metadata = { ...metadata, ...record.metadata };
+    layers = [...layers.slice(0, kept), ...record.layers];
+  }
+  if (metadata.format === undefined) throw damaged(vault, ref, "it has no Lazarus metadata");
+  if (metadata.format !== FORMAT) throw newer(ref, `it has format ${metadata.format}`);
   for (const list of ["flaws", "excluded", "flows", "runs"] as const)
-    if (!Array.isArray(metadata[list])) throw damaged(`its metadata has no list of ${list}`);
+    if (!Array.isArray(metadata[list])) throw damaged(vault, ref, `its metadata has no list of ${list}`);
+  const isRecord = newestFirst.length > 0;
+  return { ref, metadata: metadata as CheckpointMetadata, layers, documents, isRecord };
+}
+
+function readManifest(
+  vault: Vault,
+  ref: CheckpointRef,
+  manifest: JsonObject,
+): Described & { config: string } {
+  const configDigest = String(asObject(manifest.config).digest);
+  const config = readDocument(vault, ref, configDigest);
+  const metadata = asObject(config.lazarus) as unknown as Partial<CheckpointMetadata>;
+  if (!Array.isArray(manifest.layers)) throw damaged(vault, ref, "it has no Lazarus metadata");
   const diffIds = asObject(config.rootfs).diff_ids;
   const layers = manifest.layers.map((each: unknown, i): LayerRef => {
     const { digest, size, mediaType, annotations } = asObject(each);
     const { [TOC_ANNOTATION]: tocSha256, [TOC_BYTES_ANNOTATION]: recorded } = asObject(annotations);
     const tocBytes = recorded === undefined ? undefined : Number(recorded);
     const diffId: unknown = Array.isArray(diffIds) ? diffIds[i] : undefined;
-    if (
-      typeof digest !== "string" ||
-      typeof size !== "number" ||
-      typeof mediaType !== "string" ||
-      typeof diffId !== "string" ||
-      typeof tocSha256 !== "string" ||
-      !(tocBytes === undefined || Number.isSafeInteger(tocBytes)) ||
-      codecOf(mediaType) === undefined
-    ) {
-      throw damaged(`its layer ${i + 1} is not a layer of Lazarus`);
-    }
-    return { digest, size, mediaType, diffId, tocSha256, tocBytes };
+    const layer = checkLayerRef({ digest, size, mediaType, diffId, tocSha256, tocBytes });
+    if (layer === undefined) throw damaged(vault, ref, `its layer ${i + 1} is not a layer of Lazarus`);
+    return layer;
   });
-  return { ref, metadata, layers, config: configDigest };
+  return { metadata, layers, config: configDigest };
+}
+
+function readDocument(vault: Vault, ref: CheckpointRef, digest: string): JsonObject {
+  const bytes = vault.read(digest);
+  try {
+    return asObject(JSON.parse(bytes.toString("utf8")));
+  } catch {
+    throw damaged(vault, ref, `blob ${digest} is not JSON`);
+  }
+}
+
+function damaged(vault: Vault, ref: CheckpointRef, what: string): LazarusError {
+  return new LazarusError(
+    "CHECKPOINT_DAMAGED",
+    `checkpoint ${ref.id} of ${vault.mission} is damaged: ${what}`,
+    { hint: `lazarus verify ${vault.mission}`, details: { checkpoint: ref.id } },
+  );
+}
+
+function newer(ref: CheckpointRef, what: string): LazarusError {
+  return new LazarusError(
+    "CHECKPOINT_NEWER",
+    `checkpoint ${ref.id} was written by a newer version of Lazarus: ${what}`,
+    { hint: "upgrade Lazarus on this machine: npm install -g lazarus@latest" },
+  );
 }
 
 /** A matching digest does not prove that Lazarus wrote the blob. */

@@ -5,13 +5,11 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { CheckpointMetadata, CheckpointRef } from "../model/entry.ts";
 import { readLooseEntries } from "./index-json.ts";
-import { readCheckpoint } from "./manifest.ts";
+import { readCheckpoint, type StoredAs, storedAs } from "./manifest.ts";
 import type { Vault } from "./vault.ts";
 
-/** An intact manifest found among the blobs, with all its layers. */
-export interface FoundManifest {
-  readonly manifest: string;
-  readonly manifestSize: number;
+/** An intact manifest or record found among the blobs, with everything that it needs. */
+export interface FoundManifest extends StoredAs {
   readonly metadata: CheckpointMetadata;
 }
 
@@ -43,10 +41,12 @@ export function mergeSources(
     const own = entry.id === source.metadata.checkpoint_id;
     const createdAtMs = own ? source.metadata.created_ms : plausibleTime(entry);
     if (createdAtMs === undefined || refs.has(entry.id)) continue;
+    // The type of the entry may be what is damaged.
+    const { isRecord: _, ...rest } = entry;
     refs.set(entry.id, {
-      ...entry,
+      ...rest,
       ...(own ? verifiedFields(source) : {}),
-      manifestSize: source.manifestSize,
+      ...storedAs(source),
       createdAtMs,
       provenAtMs: Number.isNaN(entry.provenAtMs) ? null : entry.provenAtMs,
     });
@@ -59,11 +59,10 @@ export function mergeSources(
   return [...refs.values()].sort((a, b) => a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : 1));
 }
 
-function verifiedFields({ manifest, manifestSize, metadata }: FoundManifest) {
+function verifiedFields({ metadata, ...stored }: FoundManifest) {
   return {
     id: metadata.checkpoint_id,
-    manifest,
-    manifestSize,
+    ...storedAs(stored),
     createdAtMs: metadata.created_ms,
     reason: metadata.reason,
     message: metadata.message,
@@ -91,19 +90,20 @@ function findManifests(vault: Vault): FoundManifest[] {
   const found: FoundManifest[] = [];
   for (const { digest, size } of vault.blobs()) {
     if (size > MANIFEST_LIMIT_BYTES) continue;
-    const metadata = readComplete(vault, digest, size);
-    if (metadata !== undefined) found.push({ manifest: digest, manifestSize: size, metadata });
+    const complete = readComplete(vault, digest, size);
+    if (complete !== undefined) found.push(complete);
   }
   return found;
 }
 
-/** The metadata of a blob that is the manifest of a complete checkpoint; undefined for every other blob. */
-function readComplete(vault: Vault, manifest: string, manifestSize: number): CheckpointMetadata | undefined {
+/** A blob that is the manifest or record of a complete checkpoint; undefined for every other blob. */
+function readComplete(vault: Vault, manifest: string, manifestSize: number): FoundManifest | undefined {
   const ref = { id: "?", manifest, manifestSize } as CheckpointRef;
   try {
-    const { metadata, layers } = readCheckpoint(vault, ref);
+    const { metadata, layers, isRecord } = readCheckpoint(vault, ref);
     const complete = layers.every(({ digest, size }) => statSync(vault.findBlob(digest)).size === size);
-    return complete && typeof metadata.checkpoint_id === "string" ? metadata : undefined;
+    if (!complete || typeof metadata.checkpoint_id !== "string") return undefined;
+    return { manifest, manifestSize, ...(isRecord && { isRecord }), metadata };
   } catch {
     return undefined;
   }

@@ -13,7 +13,8 @@ import { acquireLock, type Lock } from "../../platform/lock.ts";
 import type { Machine } from "../../platform/machine.ts";
 import { keepReserve } from "../../platform/reserve.ts";
 import type { CheckpointRef } from "../model/entry.ts";
-import { damagedIndex, decodeIndex, encodeIndex } from "./index-json.ts";
+import { readIndexFile, rememberIndex } from "./index-file.ts";
+import { damagedIndex, encodeIndex } from "./index-json.ts";
 import { createQuarantine, type Quarantine } from "./quarantine.ts";
 
 /** The checkpoints of one mission. */
@@ -96,19 +97,20 @@ export function openVault(machine: Machine, vaultRoot: string, mission: string):
     quarantine,
     has,
     list() {
-      let text: string;
       try {
-        text = readFileSync(indexFile, "utf8");
+        return readIndexFile(indexFile);
       } catch (error) {
+        if (error instanceof LazarusError) throw error;
         if (systemErrorCode(error) !== "ENOENT") throw failed("reading", error);
         if (blobNames().length === 0) return [];
         throw damagedIndex(indexFile, "it is missing, although the vault has blobs");
       }
-      return decodeIndex(text, indexFile);
     },
     publish(refs) {
+      const text = encodeIndex(refs);
       crashPoint("snapshot.publish.before-index");
-      writing(() => replaceFile(machine.disk, indexFile, encodeIndex(refs)));
+      writing(() => replaceFile(machine.disk, indexFile, text));
+      rememberIndex(indexFile, text, refs);
       crashPoint("snapshot.publish.after-index");
     },
     put(bytes) {
@@ -170,7 +172,7 @@ function prepareLayout(disk: Disk, root: string, isEmpty: boolean): void {
 /** Grows in steps, and has one to spare for directories. */
 function reserveBytes(indexFile: string): number {
   const index = statSync(indexFile, { throwIfNoEntry: false })?.size ?? 0;
-  return Math.ceil((2 * index) / RESERVE_STEP_BYTES + 1) * RESERVE_STEP_BYTES;
+  return Math.ceil(index / RESERVE_STEP_BYTES + 1) * RESERVE_STEP_BYTES;
 }
 
 async function takeLock(machine: Machine, directory: string, purpose: string): Promise<Lock> {

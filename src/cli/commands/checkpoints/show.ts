@@ -37,7 +37,7 @@ export const command = defineCommand({
   },
 });
 
-function toDocument({ ref, metadata, layers, config }: Checkpoint): object {
+function toDocument({ ref, metadata, layers, documents }: Checkpoint): object {
   return {
     mission_id: metadata.mission,
     checkpoint_id: ref.id,
@@ -51,7 +51,8 @@ function toDocument({ ref, metadata, layers, config }: Checkpoint): object {
     /** The checkpoint with the same content, if the cell had not changed. */
     same_content_as: metadata.checkpoint_id === ref.id ? null : metadata.checkpoint_id,
     manifest: ref.manifest,
-    config,
+    /** A live point that is stored as a record has none. */
+    config: ref.isRecord ? null : documents[1],
     layers: layers.map(({ digest, size, mediaType, diffId }) => ({
       digest,
       size,
@@ -104,7 +105,7 @@ function describe({ ref, metadata, layers }: Checkpoint): string {
     ["runs", summarize(metadata.runs)],
     ["conversation", metadata.conversation === undefined ? null : describePosition(metadata.conversation)],
     ["excluded", metadata.excluded.length === 0 ? null : metadata.excluded.join("  ")],
-    ["manifest", ref.manifest],
+    [ref.isRecord ? "record" : "manifest", ref.manifest],
   ];
   const table = lines
     .filter((line): line is [string, string] => line[1] !== null)
