@@ -6,6 +6,7 @@ import {
   chmodSync,
   mkdirSync,
   readdirSync,
+  readlinkSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -173,6 +174,24 @@ it("knows nothing after its worker ended, and watches with a new one", async () 
   writeFileSync(at("seen"), "");
   expect((await watcher.take("m1")).paths.toSorted()).toEqual([".", "seen"]);
   expect(workers.length).toBe(2);
+});
+
+it("leaves no queue open", async () => {
+  const queues = () =>
+    readdirSync("/proc/self/fd").filter((fd) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${fd}`).includes("inotify");
+      } catch {
+        return false;
+      }
+    }).length;
+  const before = queues();
+  const watcher = openTreeWatcher({ cookies: join(lab.directory, "other-cookies") });
+  watcher.add("m1", { roots: [{ path: lab.root, prefix: "" }], ignore: [] });
+  await watcher.take("m1");
+  expect(queues()).toBe(before + 1);
+  await watcher[Symbol.asyncDispose]();
+  expect(queues()).toBe(before);
 });
 
 it("knows nothing after a mount, and watches what was mounted", async () => {

@@ -35,7 +35,8 @@ export type TreeWatcherRequest =
   | { readonly kind: "remove"; readonly key: string }
   | { readonly kind: "put-back"; readonly key: string; readonly taken: TakenPaths }
   | { readonly kind: "take"; readonly id: number; readonly key: string }
-  | { readonly kind: "sync"; readonly id: number };
+  | { readonly kind: "sync"; readonly id: number }
+  | { readonly kind: "close" };
 
 export type TreeWatcherResponse =
   | { readonly kind: "changes"; readonly reports: readonly TreeReport[] }
@@ -100,7 +101,11 @@ class WorkerWatcher implements TreeWatcher {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.fail("the watcher is closed");
-    await this.worker?.terminate();
+    const { worker } = this;
+    if (worker === undefined) return;
+    const ended = new Promise((resolve) => worker.once("exit", resolve));
+    worker.postMessage({ kind: "close" } satisfies TreeWatcherRequest);
+    await ended;
   }
 
   private async ask(request: (id: number) => TreeWatcherRequest): Promise<TakenPaths> {

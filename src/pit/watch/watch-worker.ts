@@ -1,6 +1,6 @@
 // The worker thread that watches the trees of a pit: reads the kernel's queue, at intervals, and answers the pit. What the events
 // mean is decided in watch-trees.ts.
-import { readFileSync, readSync } from "node:fs";
+import { closeSync, readFileSync, readSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock } from "../../platform/clock.ts";
 import { systemErrorCode } from "../../platform/errors.ts";
@@ -26,6 +26,8 @@ function start(cookies: string) {
   if (!support.ok) throw new Error(support.reason);
   const { posix } = support;
   const fd = openQueue(posix.openInotify);
+  // Node does not know this descriptor, so it would stay open, with all of its watches, when only the worker ends.
+  process.on("exit", () => closeSync(fd));
   const watches = watchTrees({
     add: (path, mask) => posix.addWatch(fd, path, mask),
     remove: (wd) => posix.removeWatch(fd, wd),
@@ -107,6 +109,8 @@ function take(key: string): TakenPaths {
 
 port.on("message", (request: TreeWatcherRequest) => {
   switch (request.kind) {
+    case "close":
+      return process.exit();
     case "add":
       watches.add(request.key, request.tree);
       break;
