@@ -70,13 +70,15 @@ export default defineConfig({
     chunkFileNames: "chunks/[name]-[hash].js",
     // Loading a chunk costs half a millisecond: what every command needs is one chunk (these and, by themselves,
     // all their static imports), the rest comes per command.
-    // The same for what an agent calls between its steps: the flow commands and the hook are one more chunk each.
+    // The same for what an agent calls between its steps: the flow commands, the hook and the checkpoint that a pit takes are one more
+    // chunk each.
     codeSplitting: {
       groups: [
         {
           name: "core",
           test: /src\/(cli\/dispatch|platform\/machine|platform\/sha256|platform\/shell-word)\.ts$/,
         },
+        { name: "checkpoint", test: /src\/cli\/commands\/checkpoints\/checkpoint\.ts$/ },
         { name: "hook", test: /src\/cli\/commands\/agents\/hook\.ts$/ },
         { name: "flow", test: /src\/cli\/commands\/flows\/(start|update|resume|complete|fail|block)\.ts$/ },
       ],

@@ -1,5 +1,6 @@
 // Prometheus metrics: rendering from plain data, counters that follow the event log (each scrape reads only new events),
 // and histograms of durations.
+import type { UnseenCounts } from "../pit/live/live-points.ts";
 import type { Event } from "../registry/registry.ts";
 import type { EventPage, PitPort } from "./port.ts";
 
@@ -71,6 +72,20 @@ export function unhandledFamily(seconds: number): Family {
     type: "gauge",
     samples: [{ value: seconds }],
   };
+}
+
+/** What audits found and the watch of a cell had not reported. */
+export function watchFamilies({ missed, invisible }: UnseenCounts): Family[] {
+  const counter = (name: string, help: string, value: number): Family => ({
+    name,
+    help,
+    type: "counter",
+    samples: [{ value }],
+  });
+  return [
+    counter("lazarus_watch_missed_total", "Changes that the watch of a cell missed; must be 0.", missed),
+    counter("lazarus_watch_invisible_total", "Changes that no watch can see, found by audits.", invisible),
+  ];
 }
 
 function gauges(name: string, help: string, label: string, counts: Readonly<Record<string, number>>): Family {

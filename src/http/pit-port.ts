@@ -1,10 +1,13 @@
 // Implements PitPort on top of src/pit: views, actions, events and heartbeats.
 
 import { findStoppedKeeper, isKeeperAlive } from "../cell/life.ts";
+import type { MissionId } from "../cell/mission-id.ts";
 import { scanCells } from "../cell/scan.ts";
-import { checkpointMission, pauseMission, reviveMission } from "../pit/actions.ts";
+import { pauseMission, reviveMission } from "../pit/actions.ts";
 import type { PitContext } from "../pit/context.ts";
+import { capture } from "../pit/death/handle-exit.ts";
 import { stateOf } from "../pit/describe.ts";
+import type { LiveCheckpoints } from "../pit/live/live-points.ts";
 import { listAgentMissions, readRecord } from "../pit/record/store.ts";
 import { restoreMission } from "../pit/restore.ts";
 import { restMission, type StopResult, stopMission } from "../pit/stop.ts";
@@ -14,14 +17,17 @@ import { epochSeconds } from "../platform/clock.ts";
 import { LazarusError } from "../platform/errors.ts";
 import { listCheckpoints } from "../registry/checkpoints.ts";
 import type { Registry } from "../registry/registry.ts";
+import { type CheckpointResult, reportCheckpoint } from "../snapshot/operations/checkpoint.ts";
 import { countChanges } from "../snapshot/restore/plan.ts";
-import type { PitPort } from "./port.ts";
+import { callerKey } from "./caller.ts";
+import type { ActionRequest, PitPort } from "./port.ts";
 import { recordHeartbeat } from "./record-heartbeat.ts";
 
 /** Missions to read before yielding to other work, such as heartbeats and watching agents. */
 const BATCH = 8;
 
-export function createPitPort(pitContext: PitContext): PitPort {
+/** `live`: what the pit knows about changes; absent without a running pit. */
+export function createPitPort(pitContext: PitContext, live?: LiveCheckpoints): PitPort {
   const { machine, config } = pitContext;
   const registry = (): Registry => {
     const open = pitContext.registry();
@@ -61,11 +67,7 @@ export function createPitPort(pitContext: PitContext): PitPort {
     checkpoints: async (mission) => listCheckpoints(registry(), { mission }),
     events: (page) => registry().events(page),
     async act(mission, action, request) {
-      const {
-        dry_run: dryRun = false,
-        message = null,
-        without_checkpoint: withoutCheckpoint = false,
-      } = request;
+      const { dry_run: dryRun = false, without_checkpoint: withoutCheckpoint = false } = request;
       if (dryRun && action !== "revive") {
         throw new LazarusError("BODY_INVALID", `dry_run is only supported by revive, not by ${action}`, {
           hint: "remove dry_run",
@@ -99,8 +101,9 @@ export function createPitPort(pitContext: PitContext): PitPort {
           };
         }
         case "checkpoint": {
-          const { ref, outcome, flaws } = await checkpointMission(pitContext, mission, message);
-          return { checkpoint: ref.id, outcome, flaws: flaws.length };
+          const result = await takeCheckpoint(pitContext, live, mission, request);
+          const { ref, outcome, flaws } = result;
+          return { checkpoint: ref.id, outcome, flaws: flaws.length, ...reportCheckpoint(result) };
         }
       }
     },
@@ -109,6 +112,29 @@ export function createPitPort(pitContext: PitContext): PitPort {
       return () => pitContext.events.off("event", listener);
     },
   };
+}
+
+/** From what changed, where the pit knows it. */
+async function takeCheckpoint(
+  pitContext: PitContext,
+  live: LiveCheckpoints | undefined,
+  mission: MissionId,
+  { reason = "manual", message = null, agent, only_watched: onlyWatched, caller }: ActionRequest,
+): Promise<CheckpointResult> {
+  if (caller !== undefined && caller !== callerKey(pitContext.effective, pitContext.environment))
+    throw new LazarusError("PIT_DIFFERS", "the pit has another version, configuration or home directory", {
+      hint: "restart the pit; agents keep running",
+    });
+  const options = { reason, message, agent: agent === undefined ? agentOf(pitContext, mission) : agent };
+  if (live?.isWatched(mission)) return await live.checkpoint(mission, options);
+  if (!onlyWatched) return await capture(pitContext, mission, options);
+  throw new LazarusError("CELL_NOT_WATCHED", `the pit does not watch the cell of ${mission}`, {
+    hint: `lazarus checkpoint ${mission} walks it`,
+  });
+}
+
+function agentOf({ config }: PitContext, mission: MissionId): string | null {
+  return readRecord(config, mission)?.agent ?? null;
 }
 
 function describeStop({ wasRunning, checkpoint, checkpointBefore, checkpointError, killed }: StopResult) {

@@ -4,6 +4,7 @@ import type { MissionId } from "../cell/mission-id.ts";
 import type { MissionView } from "../pit/view.ts";
 import type { IndexedCheckpoint } from "../registry/checkpoints.ts";
 import type { Event } from "../registry/registry.ts";
+import type { Reason } from "../snapshot/model/entry.ts";
 
 export const MISSION_ACTIONS = ["stop", "pause", "rest", "revive", "checkpoint", "restore"] as const;
 export type MissionAction = (typeof MISSION_ACTIONS)[number];
@@ -35,7 +36,15 @@ export interface ActionRequest {
   /** For `revive`: report the decision without acting. */
   readonly dry_run?: boolean | undefined;
   /** For `checkpoint`: a note stored with it. */
-  readonly message?: string | undefined;
+  readonly message?: string | null | undefined;
+  /** For `checkpoint`: why it is taken; default manual. */
+  readonly reason?: Reason | undefined;
+  /** For `checkpoint`: the name of the agent that is stored with it; default: that of the mission's agent. */
+  readonly agent?: string | null | undefined;
+  /** For `checkpoint`: refuse unless the pit knows what changed, so that it need not walk the cell. */
+  readonly only_watched?: boolean | undefined;
+  /** For `checkpoint`: refuse unless the pit has the same version, configuration and environment (caller.ts). */
+  readonly caller?: string | undefined;
   /** For `revive`: start even if the checkpoint of the last life fails. */
   readonly without_checkpoint?: boolean | undefined;
   /** For `restore`: id, prefix of an id, `latest`, or a time. */

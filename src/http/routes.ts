@@ -183,6 +183,8 @@ export const ROUTES: readonly Route[] = [
         "AGENT_NOT_STARTED",
         "AGENT_RECORD_DAMAGED",
         "LOCK_HELD",
+        "CELL_NOT_WATCHED",
+        "PIT_DIFFERS",
         "DISK_FULL",
         "BODY_INVALID",
         "BODY_TOO_LARGE",

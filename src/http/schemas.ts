@@ -5,6 +5,7 @@ import { z } from "zod";
 import { CELL_STATUSES } from "../cell/classify.ts";
 import { ERROR_CODES, type ErrorCode } from "../platform/errors.ts";
 import { EVENT_KINDS } from "../registry/registry.ts";
+import { COMMAND_REASONS } from "../snapshot/model/entry.ts";
 
 /** Every schema with a name: the OpenAPI document refers to them, also from inside other schemas. */
 export const NAMED = new Map<string, z.ZodType>();
@@ -140,7 +141,11 @@ export const actionRequest = named(
   "ActionRequest",
   z.object({
     dry_run: z.boolean().optional(),
-    message: plainText(500).optional(),
+    message: plainText(500).nullable().optional(),
+    reason: z.enum(COMMAND_REASONS).optional(),
+    agent: plainText(200).nullable().optional(),
+    only_watched: z.boolean().optional(),
+    caller: plainText(200).optional(),
     without_checkpoint: z.boolean().optional(),
     checkpoint: plainText(200).optional(),
     paths: z.array(plainText(4096)).max(1000).optional(),

@@ -2,13 +2,13 @@
 // use is only a warning, unless the config sets the port. The addresses are written to `<run_dir>/http.json` for other
 // programs.
 import type { Server } from "node:http";
-import { join } from "node:path";
 import { pitSocketFile } from "../pit/paths.ts";
 import { removeFile } from "../platform/durable.ts";
 import { asLazarusError } from "../platform/errors.ts";
 import { writeJsonFile } from "../platform/json-file.ts";
 import type { Machine } from "../platform/machine.ts";
 import { type App, type AppOptions, createApp } from "./app.ts";
+import { addressPath } from "./caller.ts";
 import { DEFAULT_LISTEN_LIMITS, type ListenLimits, listenSocket, listenTcp } from "./listen.ts";
 import type { PitPort } from "./port.ts";
 import type { HttpSettings } from "./settings.ts";
@@ -21,6 +21,8 @@ export interface HttpOptions
   readonly runDir: string;
   readonly settings: HttpSettings;
   readonly listenLimits?: Partial<ListenLimits>;
+  /** What commands must have in common with the pit, so that it may act for them (caller.ts). */
+  readonly caller?: string;
 }
 
 export interface Http extends AsyncDisposable {
@@ -66,6 +68,7 @@ export async function mountHttp(pit: PitPort, options: HttpOptions): Promise<Htt
       url: url ?? null,
       socket: socket ?? null,
       pid: process.pid,
+      caller: options.caller ?? null,
     });
   } catch (error) {
     await close();
@@ -81,10 +84,6 @@ export async function mountHttp(pit: PitPort, options: HttpOptions): Promise<Htt
       removeFile(machine.disk, addressPath(runDir));
     },
   };
-}
-
-export function addressPath(runDir: string): string {
-  return join(runDir, "http.json");
 }
 
 /** If the default port is in use, use any free port. */

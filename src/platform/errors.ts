@@ -137,6 +137,7 @@ export const ERROR_CODES = {
   FLOW_OUTCOME_UNKNOWN: "unknown-outcome",
   LOCK_HELD: "busy",
   CELL_NOT_WATCHED: "busy",
+  PIT_DIFFERS: "busy",
   PIT_RUNNING: "busy",
   AGENT_RUNNING: "busy",
   SESSION_IN_USE: "busy",

@@ -100,3 +100,17 @@ describe("hook loads", () => {
     expect(packagesOf(loaded())).toEqual([]);
   });
 });
+
+describe("checkpoint, where a pit takes it, loads", () => {
+  const loaded = () => closure(chunkOf("src/cli/commands/checkpoints/checkpoint.ts").fileName);
+
+  it("one chunk besides the core, and no package", () => {
+    expect(names(loaded())).toEqual(["chunks/checkpoint.js", "chunks/core.js"]);
+    expect(packagesOf(loaded())).toEqual([]);
+  });
+
+  it("nothing that captures", () => {
+    const beyond = sourcesOf(loaded()).filter((path) => !/^src\/(cell|cli|platform)\//.test(path));
+    expect(beyond.sort()).toEqual(["src/http/caller.ts", "src/snapshot/model/entry.ts"]);
+  });
+});

@@ -6,6 +6,7 @@ import { listWorktreeRecords } from "../../cell/worktree-record.ts";
 import { LazarusError } from "../../platform/errors.ts";
 import type { CheckpointOptions, CheckpointResult } from "../../snapshot/operations/checkpoint.ts";
 import type { PitContext } from "../context.ts";
+import { capture } from "../death/handle-exit.ts";
 import { describeError } from "../describe.ts";
 import { listAgentMissions } from "../record/store.ts";
 import { grantedValues, toSettings } from "../settings.ts";
@@ -34,18 +35,22 @@ export interface UnseenCounts {
   readonly invisible: number;
 }
 
-export interface LivePoints extends AsyncDisposable {
+/** Checkpoints of other kinds, from what the pit knows about changes. */
+export interface LiveCheckpoints {
+  /** Whether a checkpoint of the mission need not walk its cell. */
+  isWatched(mission: MissionId): boolean;
+  /** Takes a checkpoint of a watched mission from what changed. */
+  checkpoint(mission: MissionId, options: CheckpointOptions): Promise<CheckpointResult>;
+  readonly unseen: UnseenCounts;
+}
+
+export interface LivePoints extends LiveCheckpoints, AsyncDisposable {
   /** Protects exactly these missions. */
   protect(missions: readonly LiveMission[], monotonicMs: number): void;
   /** Reads what changed; returns the missions whose next point is due and is not being taken. */
   due(monotonicMs: number): MissionId[];
   /** Takes a point if anything changed. Never rejects. */
   take(mission: MissionId): Promise<void>;
-  /** Whether a checkpoint of the mission need not walk its cell. */
-  isWatched(mission: MissionId): boolean;
-  /** Takes another checkpoint of a watched mission from what changed. */
-  checkpoint(mission: MissionId, options: CheckpointOptions): Promise<CheckpointResult>;
-  readonly unseen: UnseenCounts;
 }
 
 export function createLivePoints(context: PitContext, watcher: TreeWatcher): LivePoints {
@@ -100,16 +105,17 @@ class WatchedLivePoints implements LivePoints {
   }
 
   isWatched(mission: MissionId): boolean {
-    const each = this.tracked.get(mission);
-    return each !== undefined && each.unwatched === null && each.base !== undefined;
+    const { unwatched, base } = this.tracked.get(mission) ?? { unwatched: "not protected" };
+    if (unwatched !== null || base === undefined) return false;
+    return this.context
+      .openMission(mission)
+      .vault.list()
+      .some(({ id }) => id === base);
   }
 
   async checkpoint(mission: MissionId, options: CheckpointOptions): Promise<CheckpointResult> {
     const each = this.tracked.get(mission);
-    if (each === undefined || !this.isWatched(mission))
-      throw new LazarusError("CELL_NOT_WATCHED", `the pit does not watch the cell of ${mission}`, {
-        hint: `lazarus checkpoint ${mission} walks it`,
-      });
+    if (each === undefined) return await capture(this.context, mission, options);
     return await afterCapture(each, async () => {
       const before = beginSaving(each);
       let isSaved = false;

@@ -7,6 +7,7 @@ import { type Lock, type LockOwner, readLockOwner, tryAcquireLock } from "../../
 import { keepReserve } from "../../platform/reserve.ts";
 import { createServiceNotify } from "../../service/notify.ts";
 import type { PitContext } from "../context.ts";
+import type { LiveCheckpoints } from "../live/live-points.ts";
 import { pitLockFile, RESERVE_BYTES, reserveFile } from "../paths.ts";
 import { sweepCgroups } from "../processes/cgroup.ts";
 import { listAgentMissions } from "../record/store.ts";
@@ -17,6 +18,8 @@ import { watchWakeFiles } from "./wake-file.ts";
 export interface Pit extends Disposable {
   /** Runs until the signal, then takes the shutdown checkpoints. Agents keep running. */
   run(signal: AbortSignal): Promise<void>;
+  /** Checkpoints from what it knows about changes. */
+  readonly live: LiveCheckpoints;
   /** How many agents it watches. */
   readonly watching: number;
 }
@@ -53,6 +56,7 @@ export async function openPit(context: PitContext): Promise<Pit> {
       notify.send("STOPPING=1");
       await shutDown(supervisor);
     },
+    live: supervisor.live,
     get watching() {
       return supervisor.watchList.size;
     },

@@ -70,6 +70,9 @@ export const REASONS = [
 /** Why a checkpoint was taken. */
 export type Reason = (typeof REASONS)[number];
 
+/** Those that a user can give; live points are the pit's own. */
+export const COMMAND_REASONS = REASONS.filter((reason) => reason !== "live");
+
 /** The git state of a worktree in a checkpoint. */
 export interface GitPosition {
   /** deferred: a live point has no commit of its own. */

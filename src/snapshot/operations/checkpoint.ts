@@ -1,6 +1,7 @@
 // Takes a checkpoint: lock the vault and finish an interrupted restore → capture the cell → prune → record.
 import { type CaptureOptions, type CaptureResult, capture } from "../capture/capture.ts";
 import { type MissionContext, requireCell } from "../mission-context.ts";
+import type { CheckpointMetadata, Flaw } from "../model/entry.ts";
 import type { Restored } from "../restore/roll-forward.ts";
 import { lockVault } from "./lock.ts";
 import { pruneIfDue } from "./prune.ts";
@@ -34,4 +35,41 @@ export async function takeCheckpoint(
   const pruned = (await pruneIfDue(context, locked.lock))?.removed.map(({ id }) => id) ?? [];
   recordCheckpoint(context, captured, { pruned, tookMs: Math.round(clock.monotonicMs() - startMs) });
   return { ...captured, pruned, finished: locked.finished };
+}
+
+/** A checkpoint as `lazarus checkpoint --json` and the pit's API report it. Plain data. */
+export interface CheckpointReport {
+  readonly saved: {
+    readonly mission_id: string;
+    readonly checkpoint_id: string;
+    readonly outcome: CheckpointResult["outcome"];
+    readonly parent: string | null;
+    readonly counts: CheckpointMetadata["counts"];
+    readonly git: CheckpointMetadata["git"];
+    readonly flaws: readonly Flaw[];
+  };
+  /** The interrupted restore that was finished first. */
+  readonly finished: { readonly target: string; readonly flaws: readonly Flaw[] } | null;
+}
+
+export function reportCheckpoint({
+  ref,
+  checkpoint,
+  outcome,
+  flaws,
+  finished,
+}: CheckpointResult): CheckpointReport {
+  const { mission, counts, git } = checkpoint.metadata;
+  return {
+    saved: {
+      mission_id: mission,
+      checkpoint_id: ref.id,
+      outcome,
+      parent: ref.parent,
+      counts,
+      git,
+      flaws,
+    },
+    finished: finished === undefined ? null : { target: finished.target, flaws: finished.flaws },
+  };
 }

@@ -3,14 +3,16 @@
 // the background, while the pit already watches agents.
 import { runAlerts } from "../../../alerts/loop.ts";
 import { alertSettings } from "../../../alerts/settings.ts";
+import { callerKey } from "../../../http/caller.ts";
 import { httpSettings } from "../../../http/settings.ts";
 import { giteaSettings } from "../../../integrations/gitea/settings.ts";
 import { createGiteaWebhook } from "../../../integrations/gitea/webhook.ts";
 import type { PitContext } from "../../../pit/context.ts";
 import { describeError } from "../../../pit/describe.ts";
+import type { LiveCheckpoints } from "../../../pit/live/live-points.ts";
 
 /** Starts immediately; dispose when the pit stops. */
-export function openPitServices(pitContext: PitContext): AsyncDisposable {
+export function openPitServices(pitContext: PitContext, live: LiveCheckpoints): AsyncDisposable {
   const { document, file } = pitContext.effective;
   const settings = {
     http: httpSettings(document, file),
@@ -19,7 +21,7 @@ export function openPitServices(pitContext: PitContext): AsyncDisposable {
   };
   const closing = new AbortController();
   const alerts = runAlerts(pitContext, settings.alerts, closing.signal);
-  const http = openApi(pitContext, settings);
+  const http = openApi(pitContext, live, settings);
   return {
     async [Symbol.asyncDispose]() {
       closing.abort();
@@ -30,6 +32,7 @@ export function openPitServices(pitContext: PitContext): AsyncDisposable {
 
 async function openApi(
   pitContext: PitContext,
+  live: LiveCheckpoints,
   settings: {
     readonly http: ReturnType<typeof httpSettings>;
     readonly gitea: ReturnType<typeof giteaSettings>;
@@ -38,9 +41,10 @@ async function openApi(
   const stack = new AsyncDisposableStack();
   const { machine, config, version } = pitContext;
   try {
-    const [{ mountHttp }, { createPitPort }] = await Promise.all([
+    const [{ mountHttp }, { createPitPort }, { watchFamilies }] = await Promise.all([
       import("../../../http/server.ts"),
       import("../../../http/pit-port.ts"),
+      import("../../../http/metrics.ts"),
     ]);
     if (settings.gitea !== undefined && !settings.gitea.approvers?.length)
       pitContext.log("pit.gitea.approvers is not set, so every mission proposal is ignored");
@@ -56,12 +60,14 @@ async function openApi(
             }),
           };
     const mount = (http: typeof settings.http) =>
-      mountHttp(createPitPort(pitContext), {
+      mountHttp(createPitPort(pitContext, live), {
         machine,
         version,
         runDir: config.run_dir,
         settings: http,
         webhooks,
+        caller: callerKey(pitContext.effective, pitContext.environment),
+        moreMetrics: () => watchFamilies(live.unseen),
       });
     const http = stack.use(
       await mount(settings.http).catch((error: unknown) => {

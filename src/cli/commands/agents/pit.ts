@@ -21,7 +21,7 @@ export const command = defineCommand({
     using pitContext = openCliPitContext(context);
     using pit = await openPit(pitContext);
     for (const line of [...context.config.warnings, ...findUnusedKeys(context.config)]) context.warn(line);
-    await using _ = openPitServices(pitContext);
+    await using _ = openPitServices(pitContext, pit.live);
     await pit.run(context.signal);
     return 0;
   },

@@ -1,9 +1,10 @@
-import { setFlagsFromString } from "node:v8";
+import type { MissionId } from "../../../cell/mission-id.ts";
 import { ERROR_KINDS } from "../../../platform/errors.ts";
-import { REASONS, type Reason } from "../../../snapshot/model/entry.ts";
-import { type CheckpointResult, takeCheckpoint } from "../../../snapshot/operations/checkpoint.ts";
+import { COMMAND_REASONS } from "../../../snapshot/model/entry.ts";
+import type { CheckpointReport } from "../../../snapshot/operations/checkpoint.ts";
+import { askPit, type CheckpointRequest } from "../../ask-pit.ts";
 import { defineCommand } from "../../command.ts";
-import { describeLost, findLost, openCliMission } from "../../open-mission.ts";
+import type { CliContext } from "../../context.ts";
 import { describeFlaws } from "../../render/flaws.ts";
 import { formatBytes, formatCount } from "../../render/format.ts";
 
@@ -18,7 +19,7 @@ export const command = defineCommand({
     reason: {
       type: "text",
       value: "WHY",
-      choices: REASONS.filter((reason) => reason !== "live"),
+      choices: COMMAND_REASONS,
       summary: "reason stored with the checkpoint (default manual)",
     },
     agent: { type: "text", value: "NAME", summary: "name of the agent in the cell" },
@@ -29,48 +30,40 @@ export const command = defineCommand({
   ],
   exits: ["degraded", "missing", "machine", "busy", "damaged"],
   async run(context, { args, options }) {
-    // A checkpoint keeps nearly all that it allocates, and V8 would add 100 MB to the young generation for it.
-    setFlagsFromString("--semi-space-growth-factor=1");
-    using missionContext = openCliMission(context, context.mission(args.mission));
-    const lost = findLost(context, missionContext);
-    if (lost.length > 0)
-      context.warn(`${describeLost(missionContext, lost)}; this checkpoint starts a new vault`);
-    const result = await takeCheckpoint(missionContext, {
-      reason: (options.reason ?? "manual") as Reason,
+    const mission = context.mission(args.mission);
+    const request = {
+      reason: options.reason ?? "manual",
       message: options.message ?? null,
       agent: options.agent ?? null,
-    });
-    missionContext.endProgress();
-    const { metadata } = result.checkpoint;
-    const degraded = result.flaws.length > 0;
-    context.emit(
-      "checkpoint/1",
-      {
-        mission_id: metadata.mission,
-        checkpoint_id: result.ref.id,
-        outcome: result.outcome,
-        parent: result.ref.parent,
-        counts: metadata.counts,
-        git: metadata.git,
-        flaws: result.flaws,
-      },
-      () => `${result.ref.id}\n`,
-    );
-    if (result.finished !== undefined) {
-      context.warn(`completed an interrupted restore of ${result.finished.target} first`);
-      for (const line of describeFlaws(result.finished.flaws)) context.warn(line);
+    };
+    const { saved, finished } = await takeCheckpoint(context, mission, request);
+    context.emit("checkpoint/1", saved, () => `${saved.checkpoint_id}\n`);
+    if (finished !== null) {
+      context.warn(`completed an interrupted restore of ${finished.target} first`);
+      for (const line of describeFlaws(finished.flaws)) context.warn(line);
     }
-    context.say(summary(result));
-    for (const line of describeFlaws(result.flaws)) context.say(line);
-    return degraded ? ERROR_KINDS.degraded.exit : 0;
+    context.say(summary(saved));
+    for (const line of describeFlaws(saved.flaws)) context.say(line);
+    return saved.flaws.length > 0 ? ERROR_KINDS.degraded.exit : 0;
   },
 });
 
-function summary({ outcome, ref, checkpoint }: CheckpointResult): string {
-  const { counts, git } = checkpoint.metadata;
+/** By the running pit, which knows what changed, or else by this command. */
+async function takeCheckpoint(
+  context: CliContext,
+  mission: MissionId,
+  request: CheckpointRequest,
+): Promise<CheckpointReport> {
+  const answer = await askPit(context, mission, request);
+  if (answer?.saved !== undefined) return answer as unknown as CheckpointReport;
+  const { takeOwnCheckpoint } = await import("./own-checkpoint.ts");
+  return await takeOwnCheckpoint(context, mission, request);
+}
+
+function summary({ outcome, parent, counts, git }: CheckpointReport["saved"]): string {
   const whole = `${counts.files} files, ${formatBytes(counts.bytes)}`;
   if (outcome === "unchanged")
-    return `nothing changed since ${ref.parent}; recorded as a new checkpoint with the same content (${whole})`;
+    return `nothing changed since ${parent}; recorded as a new checkpoint with the same content (${whole})`;
   const stored = `${formatCount(counts.changed, "path")} stored, ${counts.removed} removed, ${formatBytes(counts.stored_bytes)} added to the vault`;
   const commit = git.commit === null ? "" : `\ngit commit ${git.commit.slice(0, 12)} at ${git.ref}`;
   return `saved ${whole}: ${stored}${commit}`;
