@@ -176,6 +176,31 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
     summary: "show one run: transcript, steps, effects",
     load: () => import("./commands/runs/show.ts"),
   },
+  "runs approve": {
+    group: "runs",
+    summary: "answer a request for approval",
+    load: () => import("./commands/runs/approve.ts"),
+  },
+  "runs send": {
+    group: "runs",
+    summary: "send a message to a run",
+    load: () => import("./commands/runs/send.ts"),
+  },
+  "runs cancel": {
+    group: "runs",
+    summary: "end a run and its child runs",
+    load: () => import("./commands/runs/cancel.ts"),
+  },
+  "runs wake": {
+    group: "runs",
+    summary: "end the sleep or wait of a run now",
+    load: () => import("./commands/runs/wake.ts"),
+  },
+  "runs queue": {
+    group: "runs",
+    summary: "show queues, or set the limits of one",
+    load: () => import("./commands/runs/queue.ts"),
+  },
   "runs resolve": {
     group: "runs",
     summary: "record the outcome of an effect that is unknown",
@@ -190,6 +215,11 @@ export const CATALOGUE: Catalogue<keyof typeof GROUPS> = {
     group: "runs",
     summary: "create a run from a step of another",
     load: () => import("./commands/runs/fork.ts"),
+  },
+  "runs rerun": {
+    group: "runs",
+    summary: "run the input of a run again",
+    load: () => import("./commands/runs/rerun.ts"),
   },
   "runs prune": {
     group: "runs",

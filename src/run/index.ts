@@ -62,6 +62,16 @@ export { type Recovered, type RecoveryOptions, recoverInterrupted, resumeRun } f
 export type { RunState } from "./kernel/state.ts";
 export { RunStopped, ShutdownError, type StopKind } from "./model/stop.ts";
 export type * from "./model/types.ts";
+export { type ApprovalAnswer, approveRun } from "./operations/approve.ts";
+export { type CancelledRun, cancelRun } from "./operations/cancel.ts";
+export { type Fork, type ForkOptions, forkRun, rerunRun } from "./operations/fork.ts";
+export { listRuns, type RunSummary } from "./operations/list.ts";
+export { deleteRun, pruneRuns } from "./operations/prune.ts";
+export { listQueues, type QueueView, setQueue } from "./operations/queue.ts";
+export { retryRun } from "./operations/retry.ts";
+export { type SendOptions, sendToRun } from "./operations/send.ts";
+export { type RunView, showRun, type WaitView } from "./operations/show.ts";
+export { wakeRun } from "./operations/wake.ts";
 export type * from "./store/backend.ts";
 export type { RetentionPolicy } from "./store/retention.ts";
 export { createRunStore, type RunStoreOptions } from "./store/run-store.ts";

@@ -5,8 +5,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jsonSchema } from "ai";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { runLine } from "../../src/cli/dispatch.ts";
-import { systemMachine } from "../../src/platform/machine.ts";
 import {
   createExecutor,
   openCellRunStore,
@@ -14,6 +12,7 @@ import {
   recoverInterrupted,
   UnknownOutcomeError,
 } from "../../src/run/index.ts";
+import { runCli } from "./run-cli.ts";
 import { createScriptedModel } from "./scripted-model.ts";
 
 const DEADLY = join(import.meta.dirname, "deadly-program.ts");
@@ -23,24 +22,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true, force: true }));
 
-async function lazarus(words: string, env: Record<string, string> = {}) {
-  let out = "";
-  let err = "";
-  const terminal = {
-    out: (text: string) => {
-      out += text;
-    },
-    err: (text: string) => {
-      err += text;
-    },
-    ...{ isInteractive: false, outIsTerminal: false, errIsTerminal: false, columns: 120 },
-  };
-  const surroundings = { env: { LAZARUS_HOME: home, ...env }, cwd: home, isRoot: false };
-  const signal = () => new AbortController().signal;
-  const parts = { machine: systemMachine, surroundings, terminal, signal, callerPid: process.pid };
-  const exit = await runLine(words.split(" "), parts);
-  return { exit, out, err, json: () => JSON.parse(out) };
-}
+const lazarus = (words: string, env: Record<string, string> = {}) => runCli(home, words.split(" "), env);
 
 const agent = {
   id: "mailer",

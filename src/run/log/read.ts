@@ -139,7 +139,7 @@ function effectsOf(runId: string, entries: readonly Entry[]): Effect[] {
   return entries
     .filter(({ kind }) => kind === "effect")
     .sort((a, b) => a.step - b.step || a.call - b.call)
-    .map((entry) => effectOf(runId, entry));
+    .map((entry) => effectOf(entry.holder ?? runId, entry));
 }
 
 /** The text of a message, without calls, files and reasoning. */

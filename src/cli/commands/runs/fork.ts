@@ -1,33 +1,66 @@
 import { LazarusError } from "../../../platform/errors.ts";
-import { defineCommand } from "../../command.ts";
-import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
+import { type Fork, forkRun } from "../../../run/operations/fork.ts";
+import { defineCommand, type OptionSpec } from "../../command.ts";
+import type { CliContext } from "../../context.ts";
+import { findRun, STORE_OPTIONS, type StoreChoice, sameStore } from "./places.ts";
+
+/** Options of commands that create a run from another one. */
+export const FORK_OPTIONS = {
+  ...STORE_OPTIONS,
+  with: { type: "text", value: "AGENT", summary: "id of the agent that continues it (default: the same)" },
+  id: { type: "text", value: "ID", summary: "id of the new run (default: a new one)" },
+} as const satisfies Record<string, OptionSpec>;
 
 export const command = defineCommand({
   about:
     "Creates a run that shares the first steps of another one and continues on its own. The original is not touched, and " +
-    "no messages are copied. The fork continues when its host resumes it.",
+    "nothing is copied. Effects that the original made after that step are listed: the fork may make them again, under ids " +
+    "of its own. The fork continues when its host resumes it.",
   positionals: [{ name: "run", summary: "id of the run, or a prefix of it" }],
   options: {
-    ...STORE_OPTIONS,
+    ...FORK_OPTIONS,
     at: { type: "number", value: "STEP", summary: "last shared step; 0 shares only the input" },
   },
-  examples: [["lazarus runs fork 20261115-235301-x7k2p9 --at 3", "try again from step 3"]],
-  exits: ["missing", "damaged", "machine"],
+  examples: [
+    ["lazarus runs fork 20261115-235301-x7k2p9 --at 3", "try again from step 3"],
+    ["lazarus runs fork 20261115-235301-x7k2p9 --at 3 --with mailer-2", "with another agent"],
+  ],
+  exits: ["missing", "damaged", "conflict", "machine"],
   async run(context, { args, options }) {
     if (options.at === undefined) {
       throw new LazarusError("USAGE", "missing --at STEP", { hint: `lazarus runs fork ${args.run} --at 3` });
     }
     const { store, runId } = await findRun(context, options, args.run);
     await using opened = store;
-    const fork = await opened.fork(runId, options.at);
-    context.emit(
-      "run-fork/1",
-      { run_id: fork.runId, fork_of: runId, step: fork.step },
-      () => `${fork.runId}\n`,
-    );
-    context.say(
-      `forked ${runId} at step ${fork.step}; next: lazarus runs show ${fork.runId}${sameStore(options)}`,
-    );
-    return 0;
+    const { id, with: agentId } = options;
+    const head = await opened.log.journal.readHead(runId);
+    if (head?.format === 1) {
+      const fork = await opened.fork(runId, options.at);
+      const { forkOf, forkStep } = fork;
+      return reportFork(context, options, { head: { id: fork.runId, forkOf, forkStep }, happened: [] });
+    }
+    return reportFork(context, options, await forkRun(opened.log, runId, options.at, { runId: id, agentId }));
   },
 });
+
+interface NewRun extends Pick<Fork, "happened"> {
+  readonly head: Pick<Fork["head"], "id" | "forkOf" | "forkStep">;
+}
+
+/** Prints a new run, and what the original did after the shared steps. */
+export function reportFork(context: CliContext, choice: StoreChoice, { head, happened }: NewRun): number {
+  const { id, forkOf, forkStep } = head;
+  const effects = happened.map(({ id: effect, tool, state }) => ({ id: effect, tool, state }));
+  context.emit(
+    "run-fork/1",
+    { run_id: id, fork_of: forkOf, step: forkStep, happened: effects },
+    () => `${id}\n`,
+  );
+  for (const effect of effects) {
+    context.say(
+      `${forkOf} already made ${effect.id} (${effect.tool}, ${effect.state}); the new run may make it again`,
+    );
+  }
+  context.say(`forked ${forkOf} at step ${forkStep}; next: lazarus runs show ${id}${sameStore(choice)}`);
+  return 0;
+}

@@ -1,4 +1,5 @@
 import { ERROR_KINDS } from "../../../platform/errors.ts";
+import { OPEN } from "../../../run/journal/head.ts";
 import { defineCommand } from "../../command.ts";
 import { formatCount, formatTime } from "../../render/format.ts";
 import { renderTable } from "../../render/table.ts";
@@ -7,7 +8,8 @@ import { listPlacedRuns, type PlacedRun, STORE_OPTIONS, sameStore } from "./plac
 export const command = defineCommand({
   about:
     "Lists durable runs of all cells (state/runs.db), of one mission, or of the store given by --store. A run with status " +
-    "needs-human has an effect whose outcome is unknown.",
+    "needs-human has an effect whose outcome is unknown; a waiting one waits for an approval, a message or a time; a queued " +
+    "one for a slot.",
   positionals: [],
   options: {
     ...STORE_OPTIONS,
@@ -22,9 +24,7 @@ export const command = defineCommand({
   exits: ["unknown-outcome", "missing", "damaged", "machine"],
   async run(context, { options }) {
     const { runs: all, problems, cut } = await listPlacedRuns(context, options);
-    const runs = options.open
-      ? all.filter(({ status }) => status === "running" || status === "needs-human")
-      : all;
+    const runs = options.open ? all.filter(({ status }) => OPEN.includes(status)) : all;
     const waiting = runs.filter(({ status }) => status === "needs-human");
     context.emit("runs/1", { runs, needs_human: waiting.length, problems, cut }, () =>
       runs.length === 0

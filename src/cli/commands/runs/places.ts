@@ -24,7 +24,8 @@ export const STORE_OPTIONS = {
   mission: { type: "text", value: "ID", summary: "only the store of this mission" },
 } as const satisfies Record<string, OptionSpec>;
 
-interface StoreChoice {
+/** The options that choose a store. */
+export interface StoreChoice {
   readonly store: string | undefined;
   readonly mission: string | undefined;
 }
@@ -110,9 +111,10 @@ async function findByStart(
   if (choice.store !== undefined) {
     const place = choice.store;
     await using store = await openStore(context, place);
-    const head = await store.head(text);
-    const heads = head ? [head] : (await store.list()).filter(({ runId }) => runId.startsWith(text));
-    return heads.map(({ runId }) => ({ runId, mission: null, store: place }));
+    const { journal } = store.log;
+    const head = await journal.readHead(text);
+    const heads = head && head.status !== "stub" ? [head] : await journal.list({ idPrefix: text, limit: 10 });
+    return heads.map(({ id }) => ({ runId: id, mission: null, store: place }));
   }
   const found = missionsOf(context, choice.mission).map((place) => positionsIn(place, text));
   const runs = found.flatMap((each) => each.runs);
@@ -146,6 +148,18 @@ async function placedIn(store: RunStore, place: string, heads: readonly RunHead[
     runs.push({ mission: null, store: place, ...position });
   }
   return runs;
+}
+
+/** Opens the selected store, for a command that is about a whole store. */
+export async function openOnly(context: CliContext, choice: StoreChoice): Promise<RunStore> {
+  const places = listStores(context, choice);
+  const [place] = places;
+  if (place !== undefined && places.length === 1) return openStore(context, place);
+  throw new LazarusError(
+    "USAGE",
+    place === undefined ? "there is no run store" : `there are ${places.length} run stores`,
+    { hint: place === undefined ? "--store FILE|URL" : "add --mission ID or --store FILE|URL" },
+  );
 }
 
 /** Opens a store for a command about one run, with the key in LAZARUS_RUN_KEY. */

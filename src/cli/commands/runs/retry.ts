@@ -1,6 +1,6 @@
-import { LazarusError } from "../../../platform/errors.ts";
+import { retryRun } from "../../../run/operations/retry.ts";
 import { defineCommand } from "../../command.ts";
-import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
+import { findRun, STORE_OPTIONS } from "./places.ts";
 
 export const command = defineCommand({
   about:
@@ -13,20 +13,7 @@ export const command = defineCommand({
   async run(context, { args, options }) {
     const { store, runId } = await findRun(context, options, args.run);
     await using opened = store;
-    const { status, deaths } = (await opened.head(runId))!;
-    if (status !== "running") {
-      throw new LazarusError("RUN_ENDED", `run ${runId} is ${status}: there is nothing to retry`, {
-        hint: `lazarus runs show ${runId}${sameStore(options)}`,
-      });
-    }
-    const lease = await opened.claim(runId);
-    if (lease === undefined) {
-      throw new LazarusError("RUN_BUSY", `run ${runId} is being worked on`, {
-        hint: `lazarus runs show ${runId}${sameStore(options)}`,
-      });
-    }
-    // Releasing the lease resets the crash count.
-    await opened.release(lease);
+    const deaths = await retryRun(opened.log, runId);
     context.emit("run-retry/1", { run_id: runId, deaths }, () => `${runId}\n`);
     context.say(`run ${runId} can be resumed: start its host again`);
     return 0;

@@ -1,5 +1,8 @@
 import { DEFAULT_DEATHS } from "../../../run/kernel/recover.ts";
+import { readRecord } from "../../../run/log/read.ts";
 import type { Effect, RunRecord, TranscriptEntry } from "../../../run/model/types.ts";
+import { describeWait } from "../../../run/operations/list.ts";
+import { type RunView, showRun } from "../../../run/operations/show.ts";
 import { defineCommand } from "../../command.ts";
 import { formatTime } from "../../render/format.ts";
 import { escapeControls, type Painter } from "../../render/paint.ts";
@@ -7,8 +10,9 @@ import { findRun, STORE_OPTIONS, sameStore } from "./places.ts";
 
 export const command = defineCommand({
   about:
-    "Prints one run: its status, the transcript step by step, and every effect with its state. An encrypted store is read " +
-    "with the key in LAZARUS_RUN_KEY (base64).",
+    "Prints one run: its status, the transcript step by step, every effect with its state, what it waits for, messages that " +
+    "it has not taken, its child runs, and what it has used. An encrypted store is read with the key in LAZARUS_RUN_KEY " +
+    "(base64).",
   positionals: [{ name: "run", summary: "id of the run, or a prefix of it" }],
   options: { ...STORE_OPTIONS, full: { type: "flag", summary: "do not shorten long messages" } },
   examples: [
@@ -19,23 +23,73 @@ export const command = defineCommand({
   async run(context, { args, options }) {
     const { store, runId } = await findRun(context, options, args.run);
     await using opened = store;
-    const record = (await opened.load(runId))!;
-    context.emit("run/1", { ...record }, () => render(record, options.full, context.paint));
-    const unknown = record.effects.find(({ state }) => state === "unknown");
-    if (unknown) {
-      context.say(
-        `check whether ${unknown.id} happened, then: lazarus runs resolve ${unknown.id}${sameStore(options)} --done | --retry | --fail`,
-      );
-    }
-    const { deaths, status } = record.head;
-    if (status === "running" && deaths >= DEFAULT_DEATHS) {
-      context.say(
-        `its host no longer resumes it; after fixing the cause: lazarus runs retry ${runId}${sameStore(options)}`,
-      );
-    }
+    const isOld = (await opened.log.journal.readHead(runId))?.format === 1;
+    const record = (await (isOld ? opened.load(runId) : readRecord(opened.log, runId)))!;
+    const view = await showRun(opened.log, runId);
+    const { summary, waits, inbox, children, totalUsage } = view;
+    const { thread, caller, queue, priority, wakeMs, cancelMs } = summary;
+    const around = { thread, caller, queue, priority, wakeMs, cancelMs, waits, inbox, children, totalUsage };
+    context.emit("run/1", { ...record, ...around }, () =>
+      [render(record, options.full, context.paint), renderAround(view, options.full, context.paint)].join(""),
+    );
+    for (const line of nextSteps(record, view)) context.say(line.replaceAll("STORE", sameStore(options)));
     return 0;
   },
 });
+
+/** What to type next; STORE stands for the options of the store. */
+function nextSteps({ head, effects }: RunRecord, { waits }: RunView): string[] {
+  const { runId, deaths, status } = head;
+  const lines: string[] = [];
+  const unknown = effects.find(({ state }) => state === "unknown");
+  if (unknown) {
+    lines.push(
+      `check whether ${unknown.id} happened, then: lazarus runs resolve ${unknown.id}STORE --done | --retry | --fail`,
+    );
+  }
+  const open = waits.filter(({ state }) => state === "open");
+  for (const { id } of open.filter(({ kind }) => kind === "approval")) {
+    lines.push(`to answer: lazarus runs approve ${runId}STORE --request ${id} [--deny]`);
+  }
+  if (open.some(({ kind }) => kind !== "approval"))
+    lines.push(`to end the wait: lazarus runs wake ${runId}STORE`);
+  if (status === "running" && deaths >= DEFAULT_DEATHS) {
+    lines.push(`its host no longer resumes it; after fixing the cause: lazarus runs retry ${runId}STORE`);
+  }
+  return lines;
+}
+
+/** What surrounds a run; empty when there is nothing. */
+function renderAround(
+  { summary, waits, inbox, children, totalUsage }: RunView,
+  full: boolean,
+  paint: Painter,
+): string {
+  const lines: string[] = [];
+  const { thread, caller, queue, cancelMs } = summary;
+  const places = Object.entries({ thread, caller, queue }).filter(([, value]) => value !== null);
+  if (places.length > 0)
+    lines.push(places.map(([name, value]) => `${name} ${escapeControls(value!)}`).join(", "));
+  if (cancelMs !== null) lines.push(`asked to end at ${formatTime(cancelMs)}`);
+  if (waits.length > 0) lines.push("", paint.bold("waits"));
+  for (const { id, kind, names, state, dueMs, input } of waits) {
+    const until = dueMs === null ? "" : ` until ${formatTime(dueMs)}`;
+    const what = input === undefined ? "" : ` ${shorten(JSON.stringify(input), full)}`;
+    lines.push(`  ${id}  ${state}  ${escapeControls(describeWait({ kind, names }) + what)}${until}`);
+  }
+  if (inbox.length > 0) lines.push("", paint.bold("inbox"));
+  for (const { id, name, value } of inbox) {
+    lines.push(`  ${escapeControls(`${id}  ${name}  ${shorten(JSON.stringify(value) ?? "", full)}`)}`);
+  }
+  if (children.length > 0) lines.push("", paint.bold("child runs"));
+  for (const child of children) {
+    lines.push(`  ${child.runId}  ${escapeControls(child.agentId)}  ${child.status}  step ${child.step}`);
+  }
+  if (children.length > 0) {
+    lines.push(`  with them: ${totalUsage.inputTokens} tokens in, ${totalUsage.outputTokens} out`);
+  }
+  return lines.length === 0 ? "" : `${lines.join("\n")}\n`;
+}
 
 const SHORT = 400;
 

@@ -1,0 +1,20 @@
+import { rerunRun } from "../../../run/operations/fork.ts";
+import { defineCommand } from "../../command.ts";
+import { FORK_OPTIONS, reportFork } from "./fork.ts";
+import { findRun } from "./places.ts";
+
+export const command = defineCommand({
+  about:
+    "Runs the input of a run again, as a new run. Effects of the original are listed: the new run may make them again, under " +
+    "ids of its own.",
+  positionals: [{ name: "run", summary: "id of the run, or a prefix of it" }],
+  options: FORK_OPTIONS,
+  examples: [["lazarus runs rerun 20261115-235301-x7k2p9", "once more from the beginning"]],
+  exits: ["missing", "damaged", "conflict", "machine"],
+  async run(context, { args, options }) {
+    const { store, runId } = await findRun(context, options, args.run);
+    await using opened = store;
+    const { id, with: agentId } = options;
+    return reportFork(context, options, await rerunRun(opened.log, runId, { runId: id, agentId }));
+  },
+});
