@@ -7,6 +7,7 @@ import { checkKey } from "./check-key.ts";
 /** The name of messages that the model sees; others are for `waitFor`. */
 export const MESSAGE = "message";
 
+/** The name and id of a message. */
 export interface SendOptions {
   /** Default: the model sees the message before its next step. With a name, it is for a tool that waits for it. */
   readonly name?: string | undefined;
