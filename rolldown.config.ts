@@ -50,7 +50,6 @@ export default defineConfig({
     pit: "src/pit/index.ts",
     health: "src/http/health.ts",
     "capture-worker": "src/snapshot/pack/capture-worker.ts",
-    "probe-worker": "src/snapshot/scan/probe-worker.ts",
     "restore-worker": "src/snapshot/restore/restore-worker.ts",
     "pattern-worker": "src/pit/death/pattern-worker.ts",
     "watch-worker": "src/pit/watch/watch-worker.ts",

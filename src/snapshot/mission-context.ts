@@ -31,7 +31,7 @@ export interface MissionContext {
   readonly vault: Vault;
   /** What the mission did to the outside world; never restored. */
   readonly effects: EffectHistory;
-  /** Can be deleted at any time: stat cache, private git index. */
+  /** Can be deleted at any time: stat store, private git index. */
   readonly cacheDirectory: string;
   /** Version of Lazarus, for the metadata. */
   readonly version: string;

@@ -1,5 +1,5 @@
-// Edits its cell and takes a checkpoint, round after round, and prints the id of each. The checkpoint kill loops run it
-// with LAZARUS_CRASH_AT, or kill it from outside.
+// Edits its cell and takes a checkpoint, round after round, and prints the id of each: of the whole cell in the first round,
+// then in turns of what it has changed. The checkpoint kill loops run it with LAZARUS_CRASH_AT, or kill it from outside.
 import fs from "node:fs";
 import { join } from "node:path";
 import { createLab } from "../snapshot/lab.ts";
@@ -13,7 +13,13 @@ for (let i = Number(first); i < Number(first) + Number(rounds); i += 1) {
   fs.writeFileSync(join(lab.worktree, ".env"), `KEY=${i}`);
   if (i % 3 === 2) fs.rmSync(join(lab.worktree, `file${(i + 3) % 7}`), { force: true });
   if (i % 5 === 4) fs.writeFileSync(join(lab.cell, "large"), Buffer.alloc(5 << 20, i));
-  const { ref } = await lab.checkpoint({ message: `round ${i}` });
+  const names = ["", `/file${i % 7}`, `/file${(i + 3) % 7}`, "/.env"].map((name) => `worktree${name}`);
+  const dirty = { paths: new Set([".", "large", ...names]), trees: new Set<string>() };
+  const isFirst = i === Number(first);
+  const { ref } = await lab.checkpoint({
+    message: `round ${i}`,
+    ...(isFirst || i % 3 === 0 ? {} : { dirty }),
+  });
   fs.writeSync(1, `saved ${ref.id}\n`);
 }
 fs.writeSync(1, "finished\n");

@@ -95,7 +95,7 @@ describe.concurrent("killed with SIGKILL and run again", () => {
 
 it("every crash point of the snapshot module is in a kill loop", () => {
   const loops = {
-    "checkpoint.test.ts": ["capture", "layer", "publish", "compact"],
+    "checkpoint.test.ts": ["capture", "layer", "stat-store", "publish", "compact"],
     "restore.test.ts": ["restore", "undo", "fork", "drill"],
     "restore-outside.test.ts": ["protect"],
     "prune.test.ts": ["prune"],

@@ -65,7 +65,7 @@ export async function makePristine(): Promise<Pristine> {
   return { home, refs, trees, [Symbol.dispose]: () => rmSync(home, { recursive: true, force: true }) };
 }
 
-/** Runs `work` on a copy of the pristine home, including its stat cache. */
+/** Runs `work` on a copy of the pristine home, including its stat store. */
 export async function withCopy<T>(
   pristine: Pristine,
   work: (context: MissionContext) => Promise<T>,
@@ -92,7 +92,7 @@ export async function damageRound(pristine: Pristine, seed: number): Promise<Dam
   try {
     cpSync(pristine.home, home, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
     const context = fixtureContext(seededMachine(seed), home, MISSION, SETTINGS);
-    // Without the stat cache, the next checkpoint must read the vault itself.
+    // Without the stat store, the next checkpoint must read the vault itself.
     rmSync(context.cacheDirectory, { recursive: true, force: true });
     const worktree = join(context.cellRoot, "worktree");
     const damage = damageVault(random, context.vault.root);

@@ -38,7 +38,7 @@ async function checkpointOnDamagedTable(): Promise<{ good: readonly string[]; ma
   });
 }
 
-it("does not build a checkpoint on a layer with a damaged table, even when the stat cache is intact", async () => {
+it("does not build a checkpoint on a layer with a damaged table, even when the stat store is intact", async () => {
   const { good, made } = await checkpointOnDamagedTable();
   expect(good).toContain(made);
 });

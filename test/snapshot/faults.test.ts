@@ -222,7 +222,7 @@ describe("a process that runs out of descriptors", () => {
     prepare(lab);
     fs.mkdirSync(join(lab.worktree, "a/b/c"), { recursive: true });
     const endings = new Set<string>();
-    for (const left of [0, 1, 2, 3, 4, 6, 10]) {
+    for (const left of [0, 1, 2, 3, 4, 6, 10, 20]) {
       const { stdout, stderr } = spawnSync(
         "sh",
         [

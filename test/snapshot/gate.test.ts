@@ -5,7 +5,8 @@ import { expect, it } from "vitest";
 import { systemDisk } from "../../src/platform/disk.ts";
 import { passGate } from "../../src/snapshot/capture/gate.ts";
 import type { CapturedItem } from "../../src/snapshot/model/capture-item.ts";
-import { cacheFromListing } from "../../src/snapshot/scan/stat-cache-builder.ts";
+import { ChangedRows, rowsFromListing } from "../../src/snapshot/scan/changed-rows.ts";
+import { createUnknownRow } from "../../src/snapshot/scan/stat-row.ts";
 import { readCheckpoint } from "../../src/snapshot/vault/manifest.ts";
 import { type Draft, draftEntry, makeLayer, publishCheckpoint } from "./hand-made.ts";
 import { createLab, type Lab, removeTree } from "./lab.ts";
@@ -19,9 +20,9 @@ function captured(drafts: readonly Draft[]): Map<string, CapturedItem> {
 function publishThroughGate(lab: Lab, drafts: readonly Draft[], removed: readonly string[] = []) {
   const { context } = lab;
   const head = readCheckpoint(context.vault, context.vault.list().at(-1)!);
-  const below = cacheFromListing("", lab.listing());
+  const below = rowsFromListing(lab.listing());
   const layer = makeLayer(context, drafts, removed);
-  const passed = passGate(context, { layers: [layer], captured: captured(drafts), below, cache: below });
+  const passed = passGate(context, { layers: [layer], captured: captured(drafts), below, rows: below });
   return { passed, ref: publishCheckpoint(context, [...head.layers, ...passed.layers]) };
 }
 
@@ -40,7 +41,7 @@ it("a restorable layer passes as it is", async () => {
     [{ path: "worktree/d/new", content: "new" }],
     ["worktree/h"],
   );
-  expect(passed).toMatchObject({ flaws: [], isCacheExact: true });
+  expect(passed).toMatchObject({ flaws: [], areRowsExact: true });
   expect(passed.layers).toHaveLength(1);
   removeTree(await lab.restored(ref.id));
 });
@@ -55,7 +56,7 @@ it("paths that could not be restored are left out and named, with everything bel
     { path: "worktree/orphan/file", content: "y" },
     { path: "worktree/good", content: "z" },
   ]);
-  expect(passed.isCacheExact).toBe(false);
+  expect(passed.areRowsExact).toBe(false);
   expect(passed.flaws.map(({ path }) => path).sort()).toEqual([
     "worktree/d/e",
     "worktree/d/e/f",
@@ -74,23 +75,23 @@ it("paths that could not be restored are left out and named, with everything bel
 it("an entry that is not what was read is left out", async () => {
   using lab = await labWithFiles();
   const { context } = lab;
-  const below = cacheFromListing("", lab.listing());
+  const below = rowsFromListing(lab.listing());
   const layers = [makeLayer(context, [{ path: "worktree/h", content: "stored" }])];
   const packed = captured([{ path: "worktree/h", content: "read" }]);
-  const { flaws } = passGate(context, { layers, captured: packed, below, cache: below });
+  const { flaws } = passGate(context, { layers, captured: packed, below, rows: below });
   expect(flaws).toMatchObject([{ path: "worktree/h", reason: expect.stringContaining("differs") }]);
 });
 
-it("a stat cache that does not list what the layers do is not kept", async () => {
+it("rows that do not list what the layers do are not kept", async () => {
   using lab = await labWithFiles();
   const drafts = [{ path: "worktree/new", content: "x" }];
-  const below = cacheFromListing("", lab.listing());
+  const below = rowsFromListing(lab.listing());
   const layers = [makeLayer(lab.context, drafts)];
   const candidate = { layers, captured: captured(drafts), below };
-  expect(passGate(lab.context, { ...candidate, cache: below }).isCacheExact).toBe(false);
-  expect(
-    passGate(lab.context, { ...candidate, cache: { ...below, count: below.count + 1 } }).isCacheExact,
-  ).toBe(true);
+  expect(passGate(lab.context, { ...candidate, rows: below }).areRowsExact).toBe(false);
+  const rows = new ChangedRows(below);
+  rows.set("worktree/new", createUnknownRow(draftEntry(drafts[0]!)));
+  expect(passGate(lab.context, { ...candidate, rows }).areRowsExact).toBe(true);
 });
 
 it("a layer that the disk damages while it is written is not published", async () => {

@@ -5,6 +5,7 @@ import fs from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
+import { statStoreFile } from "../../src/snapshot/scan/stat-store.ts";
 import { createRandom, type Random } from "../../src/testing/index.ts";
 import { createHostileTree, type HostileTreeOptions } from "./hostile-tree.ts";
 import { createLab, type Lab, type LabOptions, listCell, listTree, OLD_MS, removeTree } from "./lab.ts";
@@ -17,7 +18,7 @@ export interface Profile {
   readonly editsPerRound: number;
   /** The worktree is a git repository with another one inside. */
   readonly git?: boolean;
-  /** Damages the stat cache between checkpoints. */
+  /** Damages the stat store between checkpoints. */
   readonly damageCache?: boolean;
 }
 
@@ -35,7 +36,7 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
     editsPerRound: 3,
     tree: { secrets: true, maxBytes: 5000 },
   },
-  "when the stat cache is lost, torn or stale": { size: 30, rounds: 6, editsPerRound: 8, damageCache: true },
+  "when the stat store is lost, torn or stale": { size: 30, rounds: 6, editsPerRound: 8, damageCache: true },
   "with large files and workers": { size: 40, rounds: 3, editsPerRound: 15, tree: { maxBytes: 7 << 20 } },
   "with git repositories": { size: 25, rounds: 4, editsPerRound: 10, git: true },
 };
@@ -104,7 +105,7 @@ function createRepositories(lab: Lab): void {
 }
 
 function damageCache(lab: Lab, random: Random, caches: Buffer[]): void {
-  const file = join(lab.context.cacheDirectory, "stat-cache");
+  const file = statStoreFile(lab.context.cacheDirectory);
   if (!fs.existsSync(file)) return;
   const bytes = fs.readFileSync(file);
   caches.push(bytes);
@@ -115,7 +116,7 @@ function damageCache(lab: Lab, random: Random, caches: Buffer[]): void {
     () => fs.writeFileSync(file, flipped),
     () => fs.writeFileSync(file, bytes.subarray(0, random.int(0, bytes.length))),
     () => fs.writeFileSync(file, random.pick(caches)),
-    () => fs.writeFileSync(file, "LZSTAT04 rubbish"),
+    () => fs.writeFileSync(file, "rubbish"),
     () => {},
   ])();
 }

@@ -274,7 +274,9 @@ describe("a restore in place", () => {
     const before = recordTree(world.directory);
     const { changes } = await previewRestore(world.context, {});
     expect(changes).toMatchObject({ changed: ["worktree/a"], removed: ["worktree/b"] });
-    expect(differences(before, recordTree(world.directory))).toEqual([]);
+    // SQLite makes and removes files next to the stat store while it reads it.
+    const changed = differences(before, recordTree(world.directory));
+    expect(changed.filter((line) => !line.startsWith("run/cache/m: directory"))).toEqual([]);
   });
 
   it("reports that an agent may be running, and restores a missing cell", async () => {

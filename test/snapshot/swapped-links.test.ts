@@ -11,6 +11,7 @@ import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { restoreTo } from "../../src/snapshot/operations/restore-into.ts";
 import { copyDatabase } from "../../src/snapshot/pack/copy-databases.ts";
+import { NO_ROWS } from "../../src/snapshot/scan/stat-rows.ts";
 import { createWalker } from "../../src/snapshot/scan/walk.ts";
 import { createLab, type Lab } from "./lab.ts";
 import { recordTree } from "./restore-world.ts";
@@ -92,7 +93,7 @@ describe("a directory that becomes a link to the outside during a checkpoint", (
     let swapped = false;
     const walker = createWalker({
       root: lab.cell,
-      cache: undefined,
+      rows: NO_ROWS,
       // Asked about every name of a directory before any of its subdirectories is read.
       isExcluded(path) {
         if (path !== "worktree/zz") return false;
@@ -104,8 +105,8 @@ describe("a directory that becomes a link to the outside during a checkpoint", (
     fs.writeFileSync(inCell("zz"), "");
     const walk = walker.walk();
     expect(swapped).toBe(true);
-    expect(walk.found.map(({ path }) => path)).not.toContain("worktree/z/SECRET");
-    expect(walk.flaws.map(({ path }) => path)).toContain("worktree/z");
+    expect([...walk.found.keys()]).not.toContain("worktree/z/SECRET");
+    expect([...walk.flaws.keys()]).toContain("worktree/z");
   });
 
   it("does not let SQLite copy a database from outside", async () => {

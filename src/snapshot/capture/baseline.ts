@@ -1,11 +1,10 @@
-// The newest checkpoint of a vault and its stat cache: what the next checkpoint is compared with. Losing the cache costs
-// time, nothing else.
+// The newest checkpoint of a vault and its rows: what the next checkpoint is compared with.
 import { statSync } from "node:fs";
-import { join } from "node:path";
 import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
 import type { MissionContext } from "../mission-context.ts";
-import { readStatCache, type StatCache, writeStatCache } from "../scan/stat-cache.ts";
-import { cacheFromListing } from "../scan/stat-cache-builder.ts";
+import { type ChangedRows, rowsFromListing } from "../scan/changed-rows.ts";
+import { NO_ROWS, type StatRows } from "../scan/stat-rows.ts";
+import { openStatStore, StatStoreError, saveRows, statStoreFile } from "../scan/stat-store.ts";
 import { EMPTY_TREE, findFaults } from "../vault/check-tree.ts";
 import { openContents } from "../vault/contents.ts";
 import { readPackedToc, readToc } from "../vault/layer-table.ts";
@@ -13,9 +12,10 @@ import { type Checkpoint, type LayerRef, layerSource, readCheckpoint } from "../
 import { quarantineDamage } from "../vault/quarantine.ts";
 import type { Vault } from "../vault/vault.ts";
 
-export interface Baseline {
+export interface Baseline extends Disposable {
   readonly head: Checkpoint | undefined;
-  readonly cache: StatCache | undefined;
+  /** The rows of `head`; none without one. */
+  readonly rows: StatRows;
   /** Set when the newest checkpoint is damaged: why everything is stored again. */
   readonly damage?: string;
 }
@@ -23,30 +23,55 @@ export interface Baseline {
 /** A damaged checkpoint is not built upon, and does not prevent the next one: then everything is stored again. */
 export function openBaseline(context: MissionContext): Baseline {
   const newest = context.vault.list().at(-1);
-  if (newest === undefined) return { head: undefined, cache: undefined };
+  if (newest === undefined) return { head: undefined, ...NOTHING };
   try {
     const head = readCheckpoint(context.vault, newest);
     for (const layer of head.layers) checkLayer(context.vault, layer);
     if (head.metadata.checked !== true) checkTree(context.vault, head);
-    return { head, cache: openCache(context, head) };
+    return { head, ...openRows(context, head) };
   } catch (error) {
     if (!(error instanceof LazarusError) || error.kind !== "damaged") throw error;
     quarantineDamage(context.vault, error);
     const damage = `the previous checkpoint ${newest.id} is damaged (${error.message}): everything was stored again`;
-    return { head: undefined, cache: undefined, damage };
+    return { head: undefined, ...NOTHING, damage };
   }
 }
 
+const NOTHING = { rows: NO_ROWS, [Symbol.dispose]: () => {} };
+
+function openRows(context: MissionContext, head: Checkpoint): Omit<Baseline, "head" | "damage"> {
+  const file = statStoreFile(context.cacheDirectory);
+  const store = openStatStore(context.machine, file, digestsOf(head.layers));
+  if (store === undefined) return { ...NOTHING, rows: readRows(context, head) };
+  return { rows: store, [Symbol.dispose]: () => store[Symbol.dispose]() };
+}
+
+/** The rows of a checkpoint without its stat store: everything will be hashed. */
+export function readRows(context: MissionContext, { layers, metadata }: Checkpoint): ChangedRows {
+  using contents = openContents(context.vault, layers);
+  const skipped = metadata.flaws.filter(({ kind }) => kind === "skipped").map(({ path }) => path);
+  return rowsFromListing(contents.listing, skipped);
+}
+
+/** The stat of each layer file that this process has checked: the pit builds on the same layers again and again. */
+const checkedLayers = new Map<string, string>();
+const MAX_CHECKED = 10_000;
+
 /** Checks a layer's size and its table of contents, which restores are planned from; `verify --deep` checks the rest. */
 function checkLayer(vault: Vault, layer: LayerRef): void {
-  const found = statSync(vault.blobPath(layer.digest), { throwIfNoEntry: false })?.size;
-  if (found !== layer.size)
+  const file = vault.blobPath(layer.digest);
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (stat?.size !== layer.size)
     throw new LazarusError(
       "LAYER_DAMAGED",
-      `layer ${layer.digest} has ${found ?? "no"} bytes of ${layer.size}`,
+      `layer ${layer.digest} has ${stat?.size ?? "no"} bytes of ${layer.size}`,
       { details: { layer: layer.digest } },
     );
+  const stamp = `${layer.tocSha256} ${stat.ino} ${stat.mtimeMs} ${stat.ctimeMs}`;
+  if (checkedLayers.get(file) === stamp) return;
   readPackedToc(layerSource(vault, layer));
+  if (checkedLayers.size >= MAX_CHECKED) checkedLayers.clear();
+  checkedLayers.set(file, stamp);
 }
 
 /** Checkpoints of early versions passed no gate. */
@@ -59,21 +84,18 @@ function checkTree(vault: Vault, { layers }: Checkpoint): void {
   throw new LazarusError("CHECKPOINT_DAMAGED", `${JSON.stringify(fault.path)} ${fault.problem}`);
 }
 
-const cacheFile = (context: MissionContext) => join(context.cacheDirectory, "stat-cache");
-
-function openCache(context: MissionContext, head: Checkpoint): StatCache {
-  const cache = readStatCache(cacheFile(context), head.ref.manifest);
-  if (cache !== undefined) return cache;
-  using contents = openContents(context.vault, head.layers);
-  return cacheFromListing(head.ref.manifest, contents.listing);
+/** Writes the rows of a checkpoint, which must list exactly what it holds. */
+export function saveBaseline(context: MissionContext, rows: ChangedRows, layers: readonly LayerRef[]): void {
+  try {
+    saveRows(context.machine, statStoreFile(context.cacheDirectory), rows, digestsOf(layers));
+  } catch (error) {
+    // The checkpoint is published. An older store names other layers and is ignored.
+    const isSqlite = error instanceof Error && "code" in error && error.code === "ERR_SQLITE_ERROR";
+    const isKnown = isSqlite || error instanceof StatStoreError || error instanceof LazarusError;
+    if (!isKnown && systemErrorCode(error) === undefined) throw error;
+  }
 }
 
-/** Writes the stat cache, which must list exactly what the checkpoint holds. */
-export function saveCache(context: MissionContext, cache: StatCache): void {
-  try {
-    writeStatCache(context.machine, cacheFile(context), cache);
-  } catch (error) {
-    // The checkpoint is published. An older cache names another manifest and is ignored.
-    if (systemErrorCode(error) === undefined) throw error;
-  }
+function digestsOf(layers: readonly LayerRef[]): string[] {
+  return layers.map(({ digest }) => digest);
 }

@@ -1,4 +1,4 @@
-// Captures a cell: copy the agent's conversation → walk → git commit → survey and pack → gate → publish → stat cache. Write
+// Captures a cell: copy the agent's conversation → scan → git commit → survey and pack → gate → publish → stat store. Write
 // order: layers, then config and manifest, then the index, each durable before the next, so that a checkpoint exists
 // completely or not at all (INV-1, INV-2). Nothing in the cell changes except the copy of the conversation, refs and objects
 // of its git repository, and copies of what repositories have outside of it (`state/git-outside`). The caller holds the
@@ -6,9 +6,11 @@
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type StageResult, stageConversation } from "../../agents/conversation/stage.ts";
+import { CONVERSATION_DIRECTORY } from "../../agents/session.ts";
 import { crashPoint } from "../../platform/crash-point.ts";
 import { timeOrderedId } from "../../platform/ids.ts";
 import type { Lock } from "../../platform/lock.ts";
+import { copyPathOf } from "../git/outside-copy.ts";
 import { type MissionContext, requireCell } from "../mission-context.ts";
 import type { DirtySet } from "../model/dirty-set.ts";
 import type { CheckpointMetadata, CheckpointRef, Flaw, GitPosition, Reason } from "../model/entry.ts";
@@ -16,7 +18,8 @@ import { readPositions } from "../model/positions.ts";
 import { createCapturePool, totalBytesOf } from "../pack/pool.ts";
 import { backupDatabase } from "../pack/sqlite-backup.ts";
 import { linkedDirectories } from "../scan/classify.ts";
-import type { StatCache } from "../scan/stat-cache.ts";
+import type { StatRows } from "../scan/stat-rows.ts";
+import { StatStoreError } from "../scan/stat-store.ts";
 import { CHAIN_LIMITS, compactLayers, LIVE_CHAIN_LIMITS, planCompaction } from "../vault/compact.ts";
 import {
   type Checkpoint,
@@ -28,7 +31,7 @@ import {
   storedAs,
 } from "../vault/manifest.ts";
 import { findUnsavedFiles, requireWorktree } from "../worktree.ts";
-import { type Baseline, openBaseline, saveCache } from "./baseline.ts";
+import { type Baseline, openBaseline, readRows, saveBaseline } from "./baseline.ts";
 import { countEntries } from "./counts.ts";
 import { type Passed, passCompaction, passGate } from "./gate.ts";
 import {
@@ -39,6 +42,7 @@ import {
   GIT_NOT_USED,
   gitDirectoryInCell,
   type OutsideCopies,
+  writtenByGit,
 } from "./git-step.ts";
 import { captureRounds, type Rounds } from "./rounds.ts";
 import { saveEffects } from "./save-effects.ts";
@@ -59,7 +63,10 @@ export interface CaptureOptions {
   readonly mayBeMissing?: boolean;
   /** Return the newest checkpoint instead of adding one that equals it. */
   readonly onlyIfChanged?: boolean;
-  /** What may have changed since the newest checkpoint. Without it the whole cell is walked, as it still is with it. */
+  /**
+   * What may have changed since the newest checkpoint; nothing else is looked at. Without it, or without the stat store of that
+   * checkpoint, the whole cell is walked.
+   */
   readonly dirty?: DirtySet | undefined;
 }
 
@@ -93,10 +100,10 @@ export async function capture(
     // Before the files are read: a transcript that is older than they are never claims work that they lack.
     const conversation = await stageConversation(context, (file, copy) => backupDatabase(file, copy));
     crashPoint("snapshot.capture.conversation-copied");
-    const baseline = openBaseline(context);
-    const collected = await collect(context, options, baseline, identity);
-    const { stored, cache } = collected;
-    const passed = passGate(context, { ...stored, below: baseline.cache, cache });
+    using opened = openBaseline(context);
+    const { baseline, collected } = await collectWithStore(context, options, opened, identity);
+    const { stored, rows } = collected;
+    const passed = passGate(context, { ...stored, below: baseline.rows, rows });
     const flaws = [
       ...conversation.problems,
       ...collected.flaws,
@@ -127,23 +134,43 @@ interface Collected extends Rounds {
   readonly git: GitPosition;
 }
 
+type Packed = Omit<Collected, "effects" | "conversation">;
+
+/** A stat store that SQLite cannot read is replaced by the listing of the checkpoint. */
+async function collectWithStore(
+  context: MissionContext,
+  options: CaptureOptions,
+  baseline: Baseline,
+  identity: Identity,
+): Promise<{ readonly baseline: Baseline; readonly collected: Packed }> {
+  try {
+    return { baseline, collected: await collect(context, options, baseline, identity) };
+  } catch (error) {
+    if (!(error instanceof StatStoreError) || baseline.head === undefined) throw error;
+    const rebuilt = { ...baseline, rows: readRows(context, baseline.head) };
+    return { baseline: rebuilt, collected: await collect(context, options, rebuilt, identity) };
+  }
+}
+
 async function collect(
   context: MissionContext,
   options: CaptureOptions,
-  { head, cache, damage }: Baseline,
+  { head, rows, damage }: Baseline,
   identity: Identity,
-): Promise<Omit<Collected, "effects" | "conversation">> {
+): Promise<Packed> {
   await using pool = createCapturePool();
   const usesGit = options.git !== false;
   const before = head?.metadata.flaws ?? [];
-  const { scan, copies } = await scanWithCopies(context, cache, { usesGit, before });
-  pool.prepare(totalBytesOf(scan.walk.found.filter(({ unchanged }) => !unchanged)));
+  const { dirty } = options;
+  const { scan, copies } = await scanWithCopies(context, rows, { usesGit, before, dirty });
+  pool.prepare(totalBytesOf([...scan.walk.found.values()].filter(({ unchanged }) => !unchanged)));
   const git = await gitPosition(context, options, { ...identity, headId: head?.ref.id ?? null }, scan);
-  const rounds = await captureRounds(context, scan, { checkpointId: identity.id, pool });
+  const written = usesGit && options.git !== "deferred" ? writtenByGit(context, rows) : [];
+  const rounds = await captureRounds(context, scan, { checkpointId: identity.id, pool, written });
   const flaws = [
     ...rounds.flaws,
-    ...linkedDirectories(rounds.survey.walk, rounds.survey.cache, context.config.required_subdirs),
-    ...findOutsideRepositories(context, scan.walk, rounds.cache, { before, copies }),
+    ...linkedDirectories(rounds.rows, context.config.required_subdirs),
+    ...findOutsideRepositories(context, scan.walk, rounds.rows, { before, copies }),
     ...degraded(".", damage),
     ...degraded("worktree", git.status === "degraded" ? (git.note ?? "git failed") : undefined),
   ];
@@ -160,19 +187,37 @@ async function gitPosition(
   return await commitCell(context, { ...identity, isDeferred: git === "deferred" }, scan);
 }
 
-/** Walks the cell, with copies of what its git repositories have elsewhere. */
+interface CopyOptions {
+  readonly usesGit: boolean;
+  /** The flaws of the last checkpoint. */
+  readonly before: readonly Flaw[];
+  readonly dirty: DirtySet | undefined;
+}
+
+/** Scans the cell, with copies of what its git repositories have elsewhere. */
 async function scanWithCopies(
   context: MissionContext,
-  cache: StatCache | undefined,
-  { usesGit, before }: { readonly usesGit: boolean; readonly before: readonly Flaw[] },
+  rows: StatRows,
+  { usesGit, before, dirty }: CopyOptions,
 ): Promise<{ scan: Scan; copies: OutsideCopies }> {
-  if (!usesGit) return { scan: scanCell(context, cache), copies: new Map() };
+  // Git writes into its own directory, which is therefore scanned after the commit.
+  const defer = usesGit ? gitDirectoryInCell(context) : undefined;
+  const scan = (copies: OutsideCopies) =>
+    scanCell(context, rows, { defer, dirty: dirty && withOwnWrites(dirty, copies) });
+  if (!usesGit) return { scan: scan(new Map()), copies: new Map() };
   const known = await copyKnownRepositories(context, before);
-  // Git writes into its own directory, which is therefore walked after the commit.
-  const walk = () => scanCell(context, cache, { defer: gitDirectoryInCell(context) });
-  const scan = walk();
-  const found = await copyFoundRepositories(context, scan.walk, known);
-  return { scan: found.size === 0 ? scan : walk(), copies: new Map([...known, ...found]) };
+  const first = scan(known);
+  const found = await copyFoundRepositories(context, first.walk, known);
+  const copies = new Map([...known, ...found]);
+  return { scan: found.size === 0 ? first : scan(copies), copies };
+}
+
+/** What this capture has written into the cell, which no watcher has reported yet. */
+function withOwnWrites({ paths, trees }: DirtySet, copies: OutsideCopies): DirtySet {
+  return {
+    paths,
+    trees: new Set([...trees, CONVERSATION_DIRECTORY, ...[...copies.keys()].map(copyPathOf)]),
+  };
 }
 
 function degraded(path: string, reason: string | undefined): Flaw[] {
@@ -190,7 +235,7 @@ function publish(
   { head }: Baseline,
   made: Restorable,
 ): CaptureResult {
-  const { identity, survey, stored, fresh, flaws } = made;
+  const { identity, stored, rows, flaws } = made;
   const isLive = options.reason === "live";
   if (head !== undefined && made.layers.length === 0 && isSamePosition(head.metadata, made)) {
     const stored =
@@ -199,9 +244,7 @@ function publish(
         : storedAs(head.ref);
     const ref = options.onlyIfChanged ? head.ref : makeRef(options, identity, head.ref.id, stored);
     if (ref !== head.ref) context.vault.publish([...context.vault.list(), ref]);
-    // The stat cache is current, unless files were hashed whose content had not changed.
-    if (ref.manifest !== head.ref.manifest || survey.changed.length + survey.refreshed.size > 0)
-      saveCache(context, { ...made.cache, manifest: ref.manifest });
+    if (rows.isNew) saveBaseline(context, rows, head.layers);
     return { ref, checkpoint: { ...head, ref }, outcome: "unchanged", flaws };
   }
   const layers = compact(context, [...(head?.layers ?? []), ...made.layers], isLive);
@@ -217,7 +260,7 @@ function publish(
     host: context.machine.processes.hostName(),
     lazarus_version: context.version,
     git: made.git,
-    counts: countEntries(survey, stored, fresh),
+    counts: countEntries(rows, stored),
     ...readPositions(context.tree),
     ...(made.conversation.position && { conversation: made.conversation.position }),
     effects: made.effects,
@@ -233,9 +276,9 @@ function publish(
   crashPoint("snapshot.capture.manifest-put");
   const ref = makeRef(options, identity, metadata.parent, manifest);
   context.vault.publish([...context.vault.list(), ref]);
-  // Without a stat cache the next checkpoint reads everything again.
-  if (made.isCacheExact) saveCache(context, { ...made.cache, manifest: ref.manifest });
-  crashPoint("snapshot.capture.cache-written");
+  // Without its rows the next checkpoint reads everything again.
+  if (made.areRowsExact) saveBaseline(context, rows, layers);
+  crashPoint("snapshot.capture.rows-saved");
   return { ref, checkpoint: readCheckpoint(context.vault, ref), outcome: "captured", flaws };
 }
 

@@ -8,8 +8,7 @@ import type { Flaw } from "../model/entry.ts";
 import { comparePaths } from "../model/path-bytes.ts";
 import { someParent, whiteoutsFor } from "../model/paths.ts";
 import { createSecretMatcher } from "../path-patterns.ts";
-import { type CacheTree, createCacheTree } from "../scan/cache-tree.ts";
-import type { StatCache } from "../scan/stat-cache.ts";
+import { countRows, NO_ROWS, type RowTree, type StatRows, treeOf } from "../scan/stat-rows.ts";
 import { encodeWhiteouts } from "../tar/header.ts";
 import { findFaults, mergeTables, scanTree, type TreeChanges, type TreeFault } from "../vault/check-tree.ts";
 import { codecFor } from "../vault/codec.ts";
@@ -22,32 +21,32 @@ import type { Toc } from "../vault/toc.ts";
 export interface Candidate {
   readonly layers: readonly LayerRef[];
   readonly captured: ReadonlyMap<string, CapturedItem>;
-  /** The checkpoint that they are added to. */
-  readonly below: StatCache | undefined;
-  /** The stat cache of the new checkpoint. */
-  readonly cache: StatCache;
+  /** The rows of the checkpoint that they are added to. */
+  readonly below: StatRows;
+  /** The rows of the new checkpoint. */
+  readonly rows: StatRows;
 }
 
 export interface Passed {
   readonly layers: readonly LayerRef[];
   /** What was left out. */
   readonly flaws: readonly Flaw[];
-  /** Whether the stat cache lists what the layers do. */
-  readonly isCacheExact: boolean;
+  /** Whether the rows list what the layers do. */
+  readonly areRowsExact: boolean;
 }
 
 /** Throws when the layers cannot be read back; then nothing may be published. */
 export function passGate(context: MissionContext, candidate: Candidate): Passed {
   const { layers, below } = candidate;
-  if (layers.length === 0) return { layers, flaws: [], isCacheExact: true };
-  if (below === undefined && isSoundTree(context, candidate))
-    return { layers, flaws: [], isCacheExact: candidate.cache.count === candidate.captured.size };
-  const tree = createCacheTree(below);
+  if (layers.length === 0) return { layers, flaws: [], areRowsExact: true };
+  const count = countRows(candidate.rows);
+  if (below === NO_ROWS && isSoundTree(context, candidate))
+    return { layers, flaws: [], areRowsExact: count === candidate.captured.size };
+  const tree = treeOf(below);
   const tables = layers.map((layer) => readBack(context, layer));
   const changes = mergeTables(tables);
   const faults = [...findFaults(tree, tables), ...findStrangers(changes, candidate.captured)];
-  if (faults.length === 0)
-    return { layers, flaws: [], isCacheExact: candidate.cache.count === expectedCount(changes, tree) };
+  if (faults.length === 0) return { layers, flaws: [], areRowsExact: count === expectedCount(changes, tree) };
   const removed = pathsToRemove(faults, changes, tree);
   const repairs = removePaths(context, [...removed.keys()]);
   const left = findFaults(tree, [...tables, ...repairs.map((layer) => readBack(context, layer))]);
@@ -55,7 +54,7 @@ export function passGate(context: MissionContext, candidate: Candidate): Passed 
   const flaws = [...removed].map(([path, problem]): Flaw => {
     return { path, kind: "skipped", reason: `left out, because it could not be restored: it ${problem}` };
   });
-  return { layers: [...layers, ...repairs], flaws, isCacheExact: false };
+  return { layers: [...layers, ...repairs], flaws, areRowsExact: false };
 }
 
 function isSoundTree(context: MissionContext, { layers, captured }: Candidate): boolean {
@@ -117,7 +116,7 @@ function findStrangers(changes: TreeChanges, captured: ReadonlyMap<string, Captu
   return faults;
 }
 
-function expectedCount(changes: TreeChanges, tree: CacheTree): number {
+function expectedCount(changes: TreeChanges, tree: RowTree): number {
   let count = tree.count;
   for (const [path, entry] of changes)
     count += Number(entry !== undefined) - Number(tree.typeOf(path) !== undefined);
@@ -128,7 +127,7 @@ function expectedCount(changes: TreeChanges, tree: CacheTree): number {
 function pathsToRemove(
   faults: readonly TreeFault[],
   changes: TreeChanges,
-  tree: CacheTree,
+  tree: RowTree,
 ): Map<string, string> {
   const faulty = new Map(faults.map(({ path, problem }) => [path, problem]));
   const removed = new Map(faulty);

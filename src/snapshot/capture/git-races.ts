@@ -8,10 +8,10 @@ import { joinPath, systemPath } from "../model/path-bytes.ts";
 import { someParent } from "../model/paths.ts";
 import type { Stored } from "../pack/layers.ts";
 import type { Matcher } from "../path-patterns.ts";
-import { type CacheTree, createCacheTree } from "../scan/cache-tree.ts";
 import type { Survey } from "../scan/found.ts";
 import { listExactNames } from "../scan/list-names.ts";
-import { baseName, type StatCache } from "../scan/stat-cache.ts";
+import { baseName } from "../scan/stat-row.ts";
+import { type RowTree, type StatRows, treeOf } from "../scan/stat-rows.ts";
 
 export interface GitRaceInput {
   readonly root: TreeRoot;
@@ -19,7 +19,7 @@ export interface GitRaceInput {
   /** What this round stored. */
   readonly stored: Stored;
   /** What the checkpoint would hold. */
-  readonly cache: StatCache;
+  readonly rows: StatRows;
   readonly isExcluded: Matcher;
 }
 
@@ -40,13 +40,13 @@ const REF = /\/refs\//;
 const TEMPORARY = /^(?:tmp_|\.tmp-|incoming-)/;
 
 export function findGitRaces(input: GitRaceInput): GitRaces {
-  const { root, survey, stored, cache } = input;
+  const { root, survey, stored, rows } = input;
   const naming = [...stored.captured.keys()].filter((path) => NAMES_OBJECTS.test(path));
   const lost = [...survey.removed, ...stored.missed.map(({ path }) => path)];
   const lostObjects = lost.filter((path) => OBJECT.test(path) && !TEMPORARY.test(baseName(path)));
   const lostRefs = lost.filter((path) => REF.test(path));
   if (naming.length + lostObjects.length + lostRefs.length === 0) return NO_RACES;
-  const tree = createCacheTree(cache);
+  const tree = treeOf(rows);
   const repositoriesOf = repositoryFinder(tree);
   using disk = new OpenTree(root);
   const look: Look = { ...input, tree, disk };
@@ -60,12 +60,12 @@ export function findGitRaces(input: GitRaceInput): GitRaces {
 }
 
 interface Look extends GitRaceInput {
-  readonly tree: CacheTree;
+  readonly tree: RowTree;
   readonly disk: OpenTree;
 }
 
 /** The git directories above paths; a worktree's or submodule's own directory is inside that of the main repository. */
-function repositoryFinder(tree: CacheTree): (paths: readonly string[]) => Set<string> {
+function repositoryFinder(tree: RowTree): (paths: readonly string[]) => Set<string> {
   const known = new Map<string, boolean>();
   const isRepository = (path: string) => {
     let answer = known.get(path);
@@ -101,17 +101,20 @@ function haveRefsMoved(look: Look, repository: string): boolean {
 }
 
 /** A file that the checkpoint should hold and does not: memory file systems may not list a name that is being replaced. */
-function isUnknown({ tree, disk, isExcluded }: Look, path: string): boolean {
-  return tree.rowOf(path) < 0 && !isExcluded(path, baseName(path)) && statOf(disk, path)?.isFile() === true;
+function isUnknown({ rows, disk, isExcluded }: Look, path: string): boolean {
+  return (
+    rows.stat(path) === undefined &&
+    !isExcluded(path, baseName(path)) &&
+    statOf(disk, path)?.isFile() === true
+  );
 }
 
 /** The file is not the one that the checkpoint holds. */
 function hasOtherFile(look: Look, path: string): boolean {
-  const { tree, disk, cache } = look;
-  const row = tree.rowOf(path);
-  if (row < 0) return isUnknown(look, path);
-  const stat = statOf(disk, path);
-  return stat !== undefined && (cache.inos[row] !== stat.ino || cache.ctimesMs[row] !== stat.ctimeMs);
+  const row = look.rows.stat(path);
+  if (row === undefined) return isUnknown(look, path);
+  const stat = statOf(look.disk, path);
+  return stat !== undefined && (row.ino !== stat.ino || row.ctimeMs !== stat.ctimeMs);
 }
 
 function hasLateObjects(look: Look, objects: string): boolean {
@@ -125,11 +128,11 @@ function hasLateObjects(look: Look, objects: string): boolean {
 }
 
 /** Names that appeared since the walk began. Older ones could not be captured, which the capture has reported. */
-function hasLateNames({ tree, disk, survey, isExcluded }: Look, directory: string): boolean {
+function hasLateNames({ rows, disk, survey, isExcluded }: Look, directory: string): boolean {
   const names = quietly(() => listExactNames(disk.directory(directory))) ?? [];
   return names.some((name) => {
     const path = joinPath(directory, name);
-    if (TEMPORARY.test(name) || tree.rowOf(path) >= 0 || isExcluded(path, name)) return false;
+    if (TEMPORARY.test(name) || rows.stat(path) !== undefined || isExcluded(path, name)) return false;
     return (statOf(disk, path)?.ctimeMs ?? 0) >= survey.namesSinceMs;
   });
 }

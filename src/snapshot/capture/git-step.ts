@@ -1,18 +1,16 @@
 // The git commit of a checkpoint: which of the cell's paths it holds, and when git is not used at all.
+import { lstatSync } from "node:fs";
 import { commitWorktree, ownGitDirectory, readGitPosition } from "../git/commit.ts";
 import { asFlaw, findOutside, isGitPointer } from "../git/outside.ts";
 import { pointersWithCopy } from "../git/outside-adopt.ts";
 import { copyOutside, copyPathOf, DESCRIPTION } from "../git/outside-copy.ts";
 import type { MissionContext } from "../mission-context.ts";
-import { diskPath, outsideWorktree, WORKTREE } from "../model/cell-tree.ts";
+import { diskPath, outsideWorktree, type TreeRoot, WORKTREE } from "../model/cell-tree.ts";
 import type { Flaw, GitPosition } from "../model/entry.ts";
-import { comparePaths } from "../model/path-bytes.ts";
+import { comparePaths, joinPath, systemPath } from "../model/path-bytes.ts";
 import { createSecretMatcher } from "../path-patterns.ts";
-import { createCacheTree } from "../scan/cache-tree.ts";
-import { goneFromRows, linkedDirectories } from "../scan/classify.ts";
 import type { Found, Walk } from "../scan/found.ts";
-import type { StatCache } from "../scan/stat-cache.ts";
-import { allFound } from "../scan/unchanged-rows.ts";
+import { NO_ROWS, type StatRows } from "../scan/stat-rows.ts";
 import type { Scan } from "./survey.ts";
 
 export const GIT_NOT_USED: GitPosition = {
@@ -48,26 +46,23 @@ export interface CommitOptions {
 export async function commitCell(
   context: MissionContext,
   identity: CommitOptions,
-  { walk, cache }: Scan,
+  scan: Scan,
 ): Promise<GitPosition> {
-  if (linkedDirectories(walk, cache, [WORKTREE]).length > 0)
+  const { walk, rows } = scan;
+  const worktree = diskPath(context.tree, WORKTREE);
+  if (lstatSync(worktree, { throwIfNoEntry: false })?.isSymbolicLink())
     return { ...GIT_NOT_USED, note: "git was not used: the worktree is a link" };
-  const fifo = walk.found.find(
-    ({ path, type }) => type === "fifo" && isVisible(path) && READ_BY_GIT.test(path),
-  );
+  const fifo = findFifo(scan);
   if (fifo !== undefined)
-    return { ...GIT_NOT_USED, status: "degraded", note: `git would block forever on the FIFO ${fifo.path}` };
+    return { ...GIT_NOT_USED, status: "degraded", note: `git would block forever on the FIFO ${fifo}` };
   if (outsideWorktree(context.tree) !== undefined)
-    return readGitPosition(diskPath(context.tree, WORKTREE), context.environment, IN_PLACE);
-  if (identity.isDeferred)
-    return readGitPosition(diskPath(context.tree, WORKTREE), context.environment, DEFERRED);
-  const isCommitted = ({ path, type }: Found) => type !== "directory" && type !== "fifo" && isVisible(path);
-  const present = walk.found.filter((found) => !found.unchanged && isCommitted(found));
-  const gone = cache === undefined ? [] : goneFromRows(cache, walk.gone).map(({ path }) => path);
+    return readGitPosition(worktree, context.environment, IN_PLACE);
+  if (identity.isDeferred) return readGitPosition(worktree, context.environment, DEFERRED);
+  const present = [...walk.found.values()].filter((found) => !found.unchanged && isCommitted(found));
   const isSecret = createSecretMatcher(context.settings.secrets);
   const isEveryNameKnown = present.every(({ inode }) => inode === undefined);
   return commitWorktree({
-    worktree: diskPath(context.tree, WORKTREE),
+    worktree,
     cacheDirectory: context.cacheDirectory,
     environment: context.environment,
     checkpointId: identity.id,
@@ -75,7 +70,7 @@ export async function commitCell(
     headId: identity.headId,
     // Lazy: this compares every path of the cell with every pattern.
     get secrets() {
-      return findSecrets(isSecret, allFound(walk, cache).filter(isCommitted).toArray());
+      return findSecrets(isSecret, committedPaths(context.tree, scan));
     },
     get secretChanges() {
       return isEveryNameKnown ? findSecrets(isSecret, present) : this.secrets;
@@ -83,13 +78,52 @@ export async function commitCell(
     isSecret: (path) => isSecret(`${WORKTREE}/${path}`),
     secretRules: JSON.stringify(context.settings.secrets),
     changes:
-      cache === undefined
+      rows === NO_ROWS
         ? undefined
         : {
             present: present.map(({ path }) => inWorktree(path)),
-            removed: gone.filter(isVisible).map(inWorktree),
+            removed: [...walk.gone.keys()].filter(isVisible).sort(comparePaths).map(inWorktree),
           },
   });
+}
+
+/** A FIFO that git would open. */
+function findFifo({ walk, rows }: Scan): string | undefined {
+  const isFatal = (path: string) => isVisible(path) && READ_BY_GIT.test(path);
+  for (const { path, type } of walk.found.values()) if (type === "fifo" && isFatal(path)) return path;
+  return rows.fifos().find((path) => !walk.gone.has(path) && isFatal(path));
+}
+
+type Committed = Pick<Found, "path" | "type" | "inode">;
+
+const isCommitted = ({ path, type }: Committed) => type !== "directory" && type !== "fifo" && isVisible(path);
+
+/** Every path that git may see. Takes time for the cell. */
+function committedPaths(tree: TreeRoot, { walk, rows }: Scan): Committed[] {
+  const committed: Committed[] = [...walk.found.values()].filter(isCommitted);
+  for (const directory of rows.directories())
+    for (const { name, type, nlink } of rows.children(directory)) {
+      const path = joinPath(directory, name);
+      if (walk.found.has(path) || walk.gone.has(path) || !isCommitted({ path, type })) continue;
+      const inode = type === "file" && nlink > 1 ? inodeAt(diskPath(tree, path)) : undefined;
+      committed.push({ path, type, ...(inode === undefined ? {} : { inode }) });
+    }
+  return committed;
+}
+
+function inodeAt(file: string): string | undefined {
+  const stat = lstatSync(systemPath(file), { bigint: true, throwIfNoEntry: false });
+  return stat === undefined ? undefined : `${stat.dev}:${stat.ino}`;
+}
+
+/** What a commit may have changed in the repository of the worktree, which no watcher has reported yet. */
+export function writtenByGit(context: MissionContext, rows: StatRows): string[] {
+  const directory = gitDirectoryInCell(context);
+  if (directory === undefined) return [];
+  const at = (name: string) => joinPath(directory, name);
+  const objects = rows.children(at("objects")).map(({ name }) => at(`objects/${name}`));
+  const refs = ["refs", "refs/lazarus", "refs/lazarus/checkpoints"].map(at);
+  return [directory, at("objects"), ...objects, ...refs, at("packed-refs"), at("logs")];
 }
 
 /** Why the copy of a repository outside the cell is incomplete, by the path that leads there; undefined when it is complete. */
@@ -113,7 +147,7 @@ export function copyFoundRepositories(
   { found }: Walk,
   known: OutsideCopies,
 ): Promise<OutsideCopies> {
-  const paths = found.filter(isGitPointer).map(({ path }) => path);
+  const paths = [...found.values()].filter(isGitPointer).map(({ path }) => path);
   return copyRepositories(context, new Set(paths.filter((path) => !known.has(path))));
 }
 
@@ -137,21 +171,20 @@ async function copyRepositories(
 export function findOutsideRepositories(
   context: MissionContext,
   { found }: Walk,
-  cache: StatCache,
+  rows: StatRows,
   { before, copies }: { readonly before: readonly Flaw[]; readonly copies: OutsideCopies },
 ): Flaw[] {
   const candidates = new Set([
     ...OWN_POINTERS,
     ...copies.keys(),
-    ...found.filter(isGitPointer).map(({ path }) => path),
+    ...[...found.values()].filter(isGitPointer).map(({ path }) => path),
     ...before.map(({ path }) => path),
   ]);
-  const tree = createCacheTree(cache);
   const isHeld = (path: string) => {
-    const type = tree.typeOf(path);
+    const type = rows.stat(path)?.type;
     return type !== undefined && isGitPointer({ path, type });
   };
-  const hasCopy = (path: string) => tree.typeOf(`${copyPathOf(path)}/${DESCRIPTION}`) === "file";
+  const hasCopy = (path: string) => rows.stat(`${copyPathOf(path)}/${DESCRIPTION}`)?.type === "file";
   const isCopied = (path: string) => copies.has(path) && copies.get(path) === undefined && hasCopy(path);
   return findOutside(context.tree, [...candidates].filter(isHeld).sort(comparePaths))
     .filter(({ path }) => !isCopied(path))
@@ -170,7 +203,7 @@ function inWorktree(path: string): string {
 }
 
 /** Secrets and every other name of the same files (INV-7), relative to the worktree. */
-function findSecrets(isSecret: (path: string) => boolean, candidates: readonly Found[]): string[] {
+function findSecrets(isSecret: (path: string) => boolean, candidates: readonly Committed[]): string[] {
   const secrets = candidates.filter(({ path }) => isSecret(path));
   const inodes = new Set(secrets.flatMap(({ inode }) => (inode === undefined ? [] : [inode])));
   const aliases = candidates.filter(

@@ -9,21 +9,20 @@ import { joinPath } from "../model/path-bytes.ts";
 import { NOTHING_STORED, type Stored, storeLayers } from "../pack/layers.ts";
 import type { CapturePool } from "../pack/pool.ts";
 import { createMatcher } from "../path-patterns.ts";
+import type { ChangedRows } from "../scan/changed-rows.ts";
 import type { Survey } from "../scan/found.ts";
-import { buildCache, type FreshItems, freshItems } from "../scan/next-cache.ts";
-import type { StatCache } from "../scan/stat-cache.ts";
+import { nextRows } from "../scan/next-rows.ts";
 import { findGitRaces, NO_RACES } from "./git-races.ts";
 import { findMoved } from "./settle.ts";
-import { excludedPatterns, type Scan, scanCell, surveyChanges } from "./survey.ts";
+import { excludedPatterns, type Scan, type SurveyOptions, scanCell, surveyChanges } from "./survey.ts";
 
 const MAX_ROUNDS = 3;
 
 /** What all rounds stored, and the cell as the last one saw it. */
 export interface Rounds {
   readonly survey: Survey;
-  readonly fresh: FreshItems;
-  /** The stat cache of the checkpoint; the name of its manifest is not known yet. */
-  readonly cache: StatCache;
+  /** The rows of the checkpoint. */
+  readonly rows: ChangedRows;
   readonly stored: Stored;
   readonly flaws: readonly Flaw[];
 }
@@ -31,13 +30,15 @@ export interface Rounds {
 export interface RoundOptions {
   readonly checkpointId: string;
   readonly pool: CapturePool;
+  /** What git wrote into the deferred directory since the first scan. */
+  readonly written: readonly string[];
 }
 
-/** `first` is the walk of the first round. */
+/** `first` is the scan of the first round. Later ones walk the whole cell. */
 export async function captureRounds(
   context: MissionContext,
   first: Scan,
-  { checkpointId, pool }: RoundOptions,
+  { checkpointId, pool, written }: RoundOptions,
 ): Promise<Rounds> {
   const isExcluded = createMatcher(excludedPatterns(context));
   const root = context.tree;
@@ -49,18 +50,19 @@ export async function captureRounds(
   for (let round = 1; ; round += 1) {
     // Names of hard-link groups are unique within a checkpoint.
     const groupPrefix = round === 1 ? checkpointId : `${checkpointId}-${round}`;
-    const { survey, fresh, cache, stored, hasChanges } = await captureRound(context, scan, groupPrefix, pool);
+    const options = { groupPrefix, pool, written };
+    const { survey, rows, stored, hasChanges } = await captureRound(context, scan, options);
     const all = addRound(earlier, stored, scan.isPartial);
     earlier = all;
-    const races = hasChanges ? findGitRaces({ root, survey, stored, cache, isExcluded }) : NO_RACES;
+    const races = hasChanges ? findGitRaces({ root, survey, stored, rows, isExcluded }) : NO_RACES;
     if (!scan.isPartial) {
       const captureMs = first.systemMs;
       const moved = [
-        ...(hasChanges ? findMoved({ root, survey, stored, cache, isExcluded, captureMs }) : []),
+        ...(hasChanges ? findMoved({ root, survey, stored, rows, isExcluded, captureMs }) : []),
         ...races.refs.map((path) => torn(path, REFS_MOVED)),
       ];
       if (moved.length > 0 && round < MAX_ROUNDS) {
-        scan = scanCell(context, cache);
+        scan = scanCell(context, rows);
         continue;
       }
       flaws = [...survey.flaws, ...moved];
@@ -68,11 +70,11 @@ export async function captureRounds(
     if (races.objects.length > 0 && partialRounds < MAX_ROUNDS) {
       partialRounds += 1;
       // Not the refs, which may be ahead of the objects again: an agent that never stops committing is captured, too.
-      scan = scanCell(context, cache, { within: races.objects.map((path) => joinPath(path, "objects")) });
+      scan = scanCell(context, rows, { within: races.objects.map((path) => joinPath(path, "objects")) });
       continue;
     }
     const late = races.objects.map((path) => torn(path, OBJECTS_MOVED));
-    return { survey, fresh, cache, stored: all, flaws: [...flaws, ...all.flaws, ...late] };
+    return { survey, rows, stored: all, flaws: [...flaws, ...all.flaws, ...late] };
   }
 }
 
@@ -90,20 +92,17 @@ interface Round extends Omit<Rounds, "flaws"> {
 async function captureRound(
   context: MissionContext,
   scan: Scan,
-  groupPrefix: string,
-  pool: CapturePool,
+  options: Omit<SurveyOptions, "scratch">,
 ): Promise<Round> {
-  const surveyed = await surveyChanges(context, scan, { scratch: context.vault.scratch, groupPrefix, pool });
+  const { pool } = options;
+  const surveyed = await surveyChanges(context, scan, { ...options, scratch: context.vault.scratch });
   crashPoint("snapshot.capture.surveyed");
   const hasChanges = surveyed.changed.length + surveyed.removed.length > 0;
   const stored = hasChanges ? await storeLayers(context, surveyed, pool) : NOTHING_STORED;
   // The memory of the workers is needed for what follows; another round rarely has so much to read.
   await pool[Symbol.asyncDispose]();
   const survey = { ...surveyed, sources: new Map([...surveyed.sources, ...stored.sources]) };
-  const fresh = freshItems(survey, stored.captured);
-  const isSame = scan.cache !== undefined && !hasChanges && survey.refreshed.size === 0;
-  const cache = isSame ? scan.cache! : buildCache(survey, fresh, "");
-  return { survey, fresh, cache, stored, hasChanges };
+  return { survey, rows: nextRows(survey, stored), stored, hasChanges };
 }
 
 /**

@@ -10,19 +10,18 @@ import { isSidecar } from "../model/sqlite-files.ts";
 import type { Stored } from "../pack/layers.ts";
 import { TICK_MS } from "../pack/torn.ts";
 import type { Matcher } from "../path-patterns.ts";
-import { directoriesOf } from "../scan/cache-tree.ts";
 import type { Survey } from "../scan/found.ts";
+import { isCapturable } from "../scan/inspect.ts";
 import { listTreeNames } from "../scan/list-names.ts";
-import { nameAt } from "../scan/name-table.ts";
-import { type StatCache, TYPE_CODES } from "../scan/stat-cache.ts";
-import { isCapturable } from "../scan/walk.ts";
+import type { StatRow } from "../scan/stat-row.ts";
+import type { StatRows } from "../scan/stat-rows.ts";
 
 export interface SettleInput {
   readonly root: TreeRoot;
   readonly survey: Survey;
   readonly stored: Stored;
   /** What the checkpoint would hold. */
-  readonly cache: StatCache;
+  readonly rows: StatRows;
   readonly isExcluded: Matcher;
   /** When the first walk of the capture began: what is younger need not be in the checkpoint. */
   readonly captureMs: number;
@@ -31,12 +30,12 @@ export interface SettleInput {
 /** What moved, as the flaws that the checkpoint has if it is published like this. */
 export function findMoved(input: SettleInput): Flaw[] {
   if (!hasSigns(input)) return [];
-  const { root, cache, survey } = input;
+  const { root, rows, survey } = input;
   using tree = new OpenTree(root);
   const seen: Seen = { tree, strangers: [], gone: new Map() };
-  for (const [row, path] of directoriesOf(cache)) {
+  for (const path of rows.directories()) {
     const stat = statOf(root, path);
-    if (stat?.isDirectory() && stat.ctimeMs >= survey.namesSinceMs) compareNames(input, row, path, seen);
+    if (stat?.isDirectory() && stat.ctimeMs >= survey.namesSinceMs) compareNames(input, path, seen);
   }
   return judge(input, seen);
 }
@@ -58,8 +57,7 @@ interface Seen {
 
 /** A directory that the walk read, or that lost a name, has changed since the walk began, or is gone itself. */
 function hasSigns({ root, survey, stored }: SettleInput): boolean {
-  const { found, runs } = survey.walk;
-  const directories = new Set(runs.map(({ directory }) => found[directory]!.path));
+  const directories = new Set(survey.walk.read.keys());
   for (const path of survey.removed) directories.add(parentPath(path));
   for (const { path } of stored.missed) directories.add(parentPath(path));
   for (const path of directories) {
@@ -71,15 +69,11 @@ function hasSigns({ root, survey, stored }: SettleInput): boolean {
 
 /** Compares the names in a directory with those in the checkpoint. */
 function compareNames(
-  { root, cache, isExcluded, captureMs, survey }: SettleInput,
-  directory: number,
+  { root, rows, isExcluded, captureMs, survey }: SettleInput,
   path: string,
   { tree, strangers, gone }: Seen,
 ): void {
-  const known = new Map<string, number>();
-  const first = cache.firstChild[directory]!;
-  for (let row = first; row < first + cache.childCount[directory]!; row += 1)
-    known.set(nameAt(cache, row), row);
+  const known = new Map<string, StatRow>(rows.children(path).map((row) => [row.name, row]));
   for (const name of namesIn(root, tree, path)) {
     const child = joinPath(path, name);
     const row = known.get(name);
@@ -87,15 +81,14 @@ function compareNames(
     // A sidecar is part of the copy of its database.
     if (isExcluded(child, name) || (isSidecar(name) && survey.sources.size > 0)) continue;
     const stat = statIn(tree, child);
-    if (stat === undefined || !isCapturable(stat) || (row !== undefined && cache.inos[row] === stat.ino))
-      continue;
+    if (stat === undefined || !isCapturable(stat) || row?.ino === stat.ino) continue;
     // Without a time of birth every path counts as old.
     if (stat.birthtimeMs < captureMs + TICK_MS)
       strangers.push({ path: child, inode: inodeKey(root, path, stat.ino), isDirectory: stat.isDirectory() });
   }
   for (const [name, row] of known)
-    if (cache.nlinks[row] === 1 || cache.types[row] === TYPE_CODES.directory)
-      gone.set(inodeKey(root, path, cache.inos[row]!), joinPath(path, name));
+    if (row.nlink === 1 || row.type === "directory")
+      gone.set(inodeKey(root, path, row.ino), joinPath(path, name));
 }
 
 /** The worktree may be on another file system, where an equal number is another file. */
@@ -103,36 +96,25 @@ function inodeKey(root: TreeRoot, directory: string, inode: number): number {
   return typeof root !== "string" && isInWorktree(directory) ? -inode : inode;
 }
 
-/** `inodeKey` of every row. */
-function* inodeKeys({ root, cache }: SettleInput): Generator<number> {
-  yield cache.inos[0]!;
-  for (const [row, path] of directoriesOf(cache)) {
-    const first = cache.firstChild[row]!;
-    for (let child = first; child < first + cache.childCount[row]!; child += 1)
-      yield inodeKey(root, path, cache.inos[child]!);
-  }
+/** How many rows have this `inodeKey`. */
+function countHeld({ root, rows }: SettleInput, key: number): number {
+  const inode = Math.abs(key);
+  return rows.namesOf(inode).filter((path) => inodeKey(root, parentPath(path), inode) === key).length;
 }
 
 function judge(input: SettleInput, { strangers, gone }: Seen): Flaw[] {
   if (strangers.length + gone.size === 0) return [];
   const { stored, survey } = input;
-  const rows = new Map<number, number>(
-    [...strangers.map(({ inode }) => inode), ...gone.keys()].map((i) => [i, 0]),
-  );
-  for (const inode of inodeKeys(input)) {
-    const count = rows.get(inode);
-    if (count !== undefined) rows.set(inode, count + 1);
-  }
   // The inode of a moved directory is known, but what was read below its old name may not be all of it.
   const isIncomplete = stored.missed.length + survey.removed.length > 0;
   const named = new Set([...survey.flaws, ...stored.flaws].map(({ path }) => path));
   const flaws: Flaw[] = [];
   for (const { path, inode, isDirectory } of strangers) {
-    const isHeld = rows.get(inode)! > 0 && !(isDirectory && isIncomplete);
+    const isHeld = countHeld(input, inode) > 0 && !(isDirectory && isIncomplete);
     if (!isHeld && !named.has(path)) flaws.push({ path, kind: "skipped", reason: MOVED });
   }
   for (const [inode, path] of gone)
-    if (rows.get(inode)! > 1) flaws.push({ path, kind: "degraded", reason: STORED_TWICE });
+    if (countHeld(input, inode) > 1) flaws.push({ path, kind: "degraded", reason: STORED_TWICE });
   return flaws;
 }
 

@@ -1,11 +1,13 @@
-// Finds how a cell differs from the last checkpoint: one walk, then a hash of the files whose stat changed. Databases in
-// use are copied through SQLite first. Writes nothing but those copies.
+// Finds how a cell differs from the last checkpoint: a walk, or a look at what may have changed, then a hash of the files whose
+// stat changed. Databases in use are copied through SQLite first. Writes nothing but those copies.
 import { hash } from "node:crypto";
 import { realpathSync } from "node:fs";
 import { systemClock } from "../../platform/clock.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { CapturedItem } from "../model/capture-item.ts";
 import { outsidePaths, type TreeRoot } from "../model/cell-tree.ts";
+import type { DirtySet } from "../model/dirty-set.ts";
+import { comparePaths } from "../model/path-bytes.ts";
 import { OWN_NAMES } from "../model/paths.ts";
 import {
   copyDatabase,
@@ -17,15 +19,16 @@ import {
 import { type CapturePool, hashItems } from "../pack/pool.ts";
 import { TICK_MS } from "../pack/torn.ts";
 import { createMatcher } from "../path-patterns.ts";
-import { goneFromRows, orderItems, sameEntry, sortSuspects, type Unit } from "../scan/classify.ts";
+import { orderItems, sameEntry, sortSuspects, type Unit } from "../scan/classify.ts";
 import type { Survey, Walk } from "../scan/found.ts";
-import { distrustMapped, findMappedFiles } from "../scan/mapped-files.ts";
-import { cachedEntry, type StatCache } from "../scan/stat-cache.ts";
+import { findMappedFiles } from "../scan/mapped-files.ts";
+import { entryOf } from "../scan/stat-row.ts";
+import { pathsBelow, type StatRows } from "../scan/stat-rows.ts";
 import { createWalker, type Walker } from "../scan/walk.ts";
 
-/** A walk of the cell that is complete except for deferred directories. */
+/** A scan of the cell that is complete except for a deferred directory. */
 export interface Scan {
-  readonly cache: StatCache | undefined;
+  readonly rows: StatRows;
   readonly walker: Walker;
   readonly walk: Walk;
   /** Digest of the exclude patterns. */
@@ -46,16 +49,18 @@ export function excludedPatterns({ settings }: MissionContext): string[] {
 }
 
 export interface ScanOptions {
-  /** A directory that `surveyChanges` walks. */
+  /** A directory that `surveyChanges` scans. */
   readonly defer?: string | undefined;
-  /** Look only for new names in these directories. */
+  /** Look only at what may have changed since the rows were written. */
+  readonly dirty?: DirtySet | undefined;
+  /** Look only for new names in these directories, and below them. */
   readonly within?: readonly string[];
 }
 
 export function scanCell(
   context: MissionContext,
-  cache: StatCache | undefined,
-  { defer, within }: ScanOptions = {},
+  rows: StatRows,
+  { defer, dirty, within }: ScanOptions = {},
 ): Scan {
   const startMs = context.machine.clock.nowMs();
   const systemMs = systemClock.nowMs();
@@ -63,17 +68,29 @@ export function scanCell(
   const rules = hash("sha256", JSON.stringify(patterns));
   // After the time was taken, before anything is read: a later mapping changes the stat of what it writes to.
   const mapped = findMappedFiles([realpathSync(context.cellRoot), ...outsidePaths(context.tree)]);
-  if (cache !== undefined) distrustMapped(cache, mapped);
-  const walker = createWalker({
-    root: context.tree,
-    cache,
-    isExcluded: createMatcher(patterns),
-    rules,
-    ...(defer === undefined ? {} : { defer: new Set([defer]) }),
-    ...(within === undefined ? {} : { within }),
-  });
+  const isExcluded = createMatcher(patterns);
+  const walker = createWalker({ root: context.tree, rows, isExcluded, rules, mapped, defer });
   const isPartial = within !== undefined;
-  return { cache, walker, walk: walker.walk(), rules, startMs, systemMs, isPartial, mapped };
+  // Under other patterns, any path may have to be added or left out.
+  const candidates = isPartial
+    ? directoriesWithin(rows, within)
+    : dirty !== undefined && rules === rows.rules
+      ? withDoubtfulRows(dirty, rows, mapped)
+      : undefined;
+  const walk = candidates === undefined ? walker.walk() : walker.look(candidates);
+  return { rows, walker, walk, rules, startMs, systemMs, isPartial, mapped };
+}
+
+/** What no watcher sees: rows whose stat proves nothing, and paths that could not be captured last time. */
+function withDoubtfulRows({ paths, trees }: DirtySet, rows: StatRows, mapped: ReadonlySet<number>): DirtySet {
+  const written = [...mapped].flatMap((inode) => rows.namesOf(inode));
+  return { paths: new Set([...paths, ...rows.racy(), ...rows.skipped, ...written]), trees };
+}
+
+function directoriesWithin(rows: StatRows, directories: readonly string[]): DirtySet {
+  const isDirectory = (path: string) => rows.stat(path)?.type === "directory";
+  const below = directories.flatMap((path) => [path, ...pathsBelow(rows, path)]);
+  return { paths: new Set(below.filter(isDirectory)), trees: new Set() };
 }
 
 export interface SurveyOptions {
@@ -82,6 +99,8 @@ export interface SurveyOptions {
   /** Prefix of the names of new hard-link groups. */
   readonly groupPrefix: string;
   readonly pool: CapturePool;
+  /** What git wrote into the deferred directory since the scan. */
+  readonly written?: readonly string[];
 }
 
 export async function surveyChanges(
@@ -89,31 +108,30 @@ export async function surveyChanges(
   scan: Scan,
   options: SurveyOptions,
 ): Promise<Survey> {
-  const { cache, walk, walker, rules, startMs, systemMs, mapped } = scan;
-  for (const path of walk.deferred) walker.resume(path);
-  const { copies, folded } = await copyDatabasesInUse(tree, walk, cache, options.scratch);
+  const { rows, walk, walker, rules, startMs, systemMs, mapped, isPartial } = scan;
+  walker.resume(options.written ?? []);
+  const { copies, folded } = await copyDatabasesInUse(tree, walk, options.scratch);
   const early = sourcesOf(copies);
   walker.reveal(early.keys());
   const { groupPrefix } = options;
-  const suspects = sortSuspects({ walk, cache, sources: early, folded, groupPrefix });
-  const compared = await compareContent(tree, suspects.doubtful, cache, options);
-  const foldedRows = walk.found
-    .filter(({ path, row }) => folded.size > 0 && row >= 0 && folded.has(path))
-    .map(({ row }) => row);
-  const gone = cache === undefined ? [] : goneFromRows(cache, [...walk.gone, ...foldedRows]);
+  const suspects = sortSuspects({ walk, rows, sources: early, folded, groupPrefix });
+  const compared = await compareContent(tree, suspects.doubtful, rows, options);
+  const known = [...folded].filter((path) => rows.stat(path) !== undefined);
+  const gone = new Map([...walk.gone, ...known.map((path) => [path, false] as const)]);
   const allCopies = [...copies, ...compared.copies];
   return {
-    cache,
+    rows,
     walk,
     rules,
     scanStartMs: startMs,
     namesSinceMs: systemMs - TICK_MS,
     mapped,
+    isPartial,
     changed: orderItems(suspects.certain, [...suspects.certainGroups, ...compared.changed]),
     refreshed: compared.refreshed,
-    removed: gone.map(({ path }) => path),
-    removedDirectories: new Set(gone.filter(({ wasDirectory }) => wasDirectory).map(({ path }) => path)),
-    flaws: [...walk.flaws, ...flawsOf(allCopies)],
+    removed: [...gone.keys()].sort(comparePaths),
+    removedDirectories: new Set([...gone].filter(([, wasDirectory]) => wasDirectory).map(([path]) => path)),
+    flaws: [...walk.flaws.values(), ...flawsOf(allCopies)],
     sources: sourcesOf(allCopies),
   };
 }
@@ -129,13 +147,13 @@ interface Comparison {
 async function compareContent(
   tree: TreeRoot,
   doubtful: readonly Unit[],
-  cache: StatCache | undefined,
+  rows: StatRows,
   { pool, scratch }: SurveyOptions,
 ): Promise<Comparison> {
   const changed: Unit[] = [];
   const refreshed = new Map<string, CapturedItem>();
   const copies: DatabaseCopy[] = [];
-  if (cache === undefined || doubtful.length === 0) return { changed, refreshed, copies };
+  if (doubtful.length === 0) return { changed, refreshed, copies };
   const leaders = doubtful.map((unit) => unit.items[0]!);
   const { captured, missed } = await hashItems(pool, tree, leaders);
   const inUse = new Set(missed.filter(({ why }) => why === "database").map(({ path }) => path));
@@ -147,7 +165,7 @@ async function compareContent(
       const copy = await copyDatabase(tree, path, scratch);
       copies.push(copy);
       changed.push({ members: unit.members, items: [{ ...leader!, source: copy.source }, ...links] });
-    } else if (seen !== undefined && isSame(unit, seen, cache)) {
+    } else if (seen !== undefined && isSame(unit, seen, rows)) {
       for (const item of unit.items)
         refreshed.set(item.path, { ...seen, entry: { ...seen.entry, path: item.path } });
       // A path that has just vanished is packed too: packing stats it again and handles what depends on it.
@@ -156,9 +174,10 @@ async function compareContent(
   return { changed, refreshed, copies };
 }
 
-function isSame(unit: Unit, seen: CapturedItem, cache: StatCache): boolean {
+function isSame(unit: Unit, seen: CapturedItem, rows: StatRows): boolean {
   if (seen.torn !== undefined) return false;
-  return unit.members.every(({ row, path }) =>
-    sameEntry(cachedEntry(cache, row, path).entry, { ...seen.entry, path }),
-  );
+  return unit.members.every(({ path }) => {
+    const row = rows.entry(path);
+    return row !== undefined && sameEntry(entryOf(row, path), { ...seen.entry, path });
+  });
 }

@@ -20,7 +20,7 @@ export interface CaptureItem {
 /** The `source` of a database that is read in the cell although it is in use. */
 export const LIVE_FILE = "";
 
-/** The part of stat that the stat cache compares next time, taken when the path was captured. */
+/** The part of stat that the stat store compares next time, taken when the path was captured. */
 export interface StatMark {
   readonly ctimeMs: number;
   readonly ino: number;

@@ -13,7 +13,7 @@ import {
   openSync,
   statSync,
 } from "node:fs";
-import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
+import { LazarusError, refuseExhaustion, systemErrorCode } from "../../platform/errors.ts";
 import { type Posix, posixSupport } from "../../platform/posix.ts";
 import {
   diskPath,
@@ -71,7 +71,7 @@ export class OpenTree implements Disposable {
     this.tree = tree;
     this.outside = outsideWorktree(tree);
     this.onOpen = onOpen;
-    const fd = openSync(systemPath(root), (O_PATH || constants.O_RDONLY) | constants.O_DIRECTORY);
+    const fd = openRoot(root);
     const anchor = anchorOf(fd);
     this.hasAnchors = isAnchor(fd, anchor);
     this.top = { fd, anchor: this.hasAnchors ? anchor : root };
@@ -187,6 +187,15 @@ export class OpenTree implements Disposable {
       this.onOpen?.(checked, place);
     }
     return { fd: -1, anchor: diskPath(this.tree, path) };
+  }
+}
+
+function openRoot(root: string): number {
+  try {
+    return openSync(systemPath(root), (O_PATH || constants.O_RDONLY) | constants.O_DIRECTORY);
+  } catch (error) {
+    refuseExhaustion(error, `opening ${root}`, root);
+    throw error;
   }
 }
 

@@ -2,14 +2,15 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openBaseline } from "../capture/baseline.ts";
-import { scanCell, surveyChanges } from "../capture/survey.ts";
+import { type Baseline, openBaseline, readRows } from "../capture/baseline.ts";
+import { type SurveyOptions, scanCell, surveyChanges } from "../capture/survey.ts";
 import { type MissionContext, requireCell } from "../mission-context.ts";
 import { outsideWorktree } from "../model/cell-tree.ts";
 import type { Entry, Flaw } from "../model/entry.ts";
 import { someParent } from "../model/paths.ts";
 import { type CapturePool, createCapturePool, hashItems } from "../pack/pool.ts";
 import type { Survey } from "../scan/found.ts";
+import { StatStoreError } from "../scan/stat-store.ts";
 import { openContents } from "../vault/contents.ts";
 import { requireWorktree } from "../worktree.ts";
 
@@ -27,9 +28,9 @@ export async function listCurrent(given: MissionContext): Promise<CurrentListing
   const context = withCell(given, join(scratch, "cell"));
   try {
     await using pool = createCapturePool();
-    const { head, cache } = openBaseline(context);
-    const scan = scanCell(context, cache);
-    const survey = await surveyChanges(context, scan, { scratch, groupPrefix: "now", pool });
+    using baseline = openBaseline(context);
+    const { head } = baseline;
+    const survey = await surveyCell(context, baseline, { scratch, groupPrefix: "now", pool });
     const listing = new Map<string, Entry>();
     if (head !== undefined) {
       using contents = openContents(context.vault, head.layers);
@@ -43,6 +44,19 @@ export async function listCurrent(given: MissionContext): Promise<CurrentListing
     return { listing, flaws: [...survey.flaws, ...flaws] };
   } finally {
     rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+async function surveyCell(
+  context: MissionContext,
+  { head, rows }: Baseline,
+  options: SurveyOptions,
+): Promise<Survey> {
+  try {
+    return await surveyChanges(context, scanCell(context, rows), options);
+  } catch (error) {
+    if (!(error instanceof StatStoreError) || head === undefined) throw error;
+    return await surveyChanges(context, scanCell(context, readRows(context, head)), options);
   }
 }
 

@@ -10,8 +10,6 @@ import { OpenTree } from "../model/open-tree.ts";
 import { systemPath } from "../model/path-bytes.ts";
 import { isSidecar } from "../model/sqlite-files.ts";
 import type { Walk } from "../scan/found.ts";
-import { nameAt } from "../scan/name-table.ts";
-import type { StatCache } from "../scan/stat-cache.ts";
 import { backupDatabase, findDatabasesInUse } from "./sqlite-backup.ts";
 
 /** Where the bytes of a database are read: the copy, or LIVE_FILE where SQLite could not make one. */
@@ -32,14 +30,13 @@ export interface DatabaseCopies {
 export async function copyDatabasesInUse(
   cell: TreeRoot,
   walk: Pick<Walk, "found">,
-  cache: StatCache | undefined,
   scratch: string,
 ): Promise<DatabaseCopies> {
   const folded = new Set<string>();
   const copies: DatabaseCopy[] = [];
-  // Known paths are filtered by their cached name, since building 100,000 paths takes longer.
   const sidecarPaths = walk.found
-    .filter(({ type, row, path }) => type === "file" && isSidecar(row < 0 ? path : nameAt(cache!, row)))
+    .values()
+    .filter(({ type, path }) => type === "file" && isSidecar(path))
     .map(({ path }) => path);
   for (const [database, sidecars] of findDatabasesInUse(cell, sidecarPaths)) {
     const copy = await copyDatabase(cell, database, scratch);

@@ -8,7 +8,7 @@ import { comparePaths, parentPath } from "../model/path-bytes.ts";
 import { someParent, whiteoutsFor } from "../model/paths.ts";
 import { createSecretMatcher } from "../path-patterns.ts";
 import type { Survey } from "../scan/found.ts";
-import { allFound } from "../scan/unchanged-rows.ts";
+import { pathsBelow } from "../scan/stat-rows.ts";
 import { encodeHeader, encodeWhiteouts } from "../tar/header.ts";
 import { codecFor } from "../vault/codec.ts";
 import { createLayerWriter } from "../vault/layer-writer.ts";
@@ -265,19 +265,15 @@ function findLost(
   layer: { isStored(path: string): boolean; isOwn(path: string): boolean },
 ): Lost {
   if (missed.length + lostAbove.size === 0) return { paths: [], directories: lostAbove };
-  const known = new Map(
-    allFound(survey.walk, survey.cache)
-      .filter(({ row }) => row >= 0)
-      .map(({ path, type }) => [path, type] as const),
-  );
-  const wasThere = new Set([...known.keys(), ...survey.removed]);
+  const { rows } = survey;
+  const removed = new Set(survey.removed);
   const lost = new Set(
-    missed.map(({ path }) => path).filter((path) => wasThere.has(path) && !layer.isStored(path)),
+    missed.map(({ path }) => path).filter((path) => rows.stat(path) !== undefined && !layer.isStored(path)),
   );
-  const lostHere = [...lost].filter((path) => known.get(path) === "directory");
+  const lostHere = [...lost].filter((path) => !removed.has(path) && rows.stat(path)!.type === "directory");
   const directories = new Set([...lostAbove, ...lostHere]);
-  for (const path of directories.size === 0 ? [] : known.keys())
-    if (!layer.isStored(path) && layer.isOwn(path) && isBelow(path, directories)) lost.add(path);
+  for (const path of [...directories].flatMap((directory) => pathsBelow(rows, directory)))
+    if (!removed.has(path) && !layer.isStored(path) && layer.isOwn(path)) lost.add(path);
   return { paths: [...lost].sort(comparePaths), directories };
 }
 

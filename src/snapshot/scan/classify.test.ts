@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Entry } from "../model/entry.ts";
-import { goneFromRows, orderItems, sameEntry, sortSuspects } from "./classify.ts";
+import { rowsFromListing } from "./changed-rows.ts";
+import { orderItems, sameEntry, sortSuspects } from "./classify.ts";
 import type { Found } from "./found.ts";
-import { cacheFromListing } from "./stat-cache-builder.ts";
+import { NO_ROWS, type StatRows } from "./stat-rows.ts";
 
 const entry = (path: string, given: Partial<Entry> = {}): Entry => ({
   path,
@@ -45,16 +46,16 @@ describe("sortSuspects", () => {
   const found = (path: string, given: Partial<Found> = {}): Found => ({
     path,
     type: "file",
-    row: -1,
+    row: undefined,
     unchanged: false,
     size: 3,
     nlink: 1,
     ...given,
   });
-  const sort = (paths: Found[], cache?: ReturnType<typeof cacheFromListing>) =>
+  const sort = (paths: Found[], rows: StatRows = NO_ROWS) =>
     sortSuspects({
-      walk: { found: paths },
-      cache,
+      walk: { found: new Map(paths.map((each) => [each.path, each])) },
+      rows,
       sources: new Map(),
       folded: new Set(),
       groupPrefix: "id",
@@ -77,25 +78,16 @@ describe("sortSuspects", () => {
     const listing = new Map(
       [entry(".", { type: "directory" }), entry("same"), entry("grown")].map((each) => [each.path, each]),
     );
-    const cache = cacheFromListing("m", listing);
+    const rows = rowsFromListing(listing);
     const { certain, doubtful } = sort(
-      [found("same", { row: 1 }), found("grown", { row: 2, size: 4 }), found("new")],
-      cache,
+      [
+        found("same", { row: rows.stat("same") }),
+        found("grown", { row: rows.stat("grown"), size: 4 }),
+        found("new"),
+      ],
+      rows,
     );
     expect(doubtful.flatMap(({ items }) => items.map(({ path }) => path))).toEqual(["same"]);
     expect(certain.map(({ path }) => path)).toEqual(["grown", "new"]);
   });
-});
-
-it("goneFromRows returns every path below a removed row, and whether it was a directory", () => {
-  const listing = new Map(
-    [entry(".", { type: "directory" }), entry("d", { type: "directory" }), entry("d/f"), entry("e")].map(
-      (each) => [each.path, each],
-    ),
-  );
-  const cache = cacheFromListing("m", listing);
-  expect(goneFromRows(cache, [3, 1])).toEqual([
-    { path: "d", wasDirectory: true },
-    { path: "d/f", wasDirectory: false },
-  ]);
 });

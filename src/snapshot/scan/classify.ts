@@ -1,10 +1,9 @@
-// Decides what a checkpoint must store, by comparing the walk with the stat cache of the last checkpoint. Pure.
+// Decides what a checkpoint must store, by comparing the walk with the rows of the last checkpoint. Pure.
 import type { CaptureItem } from "../model/capture-item.ts";
 import type { Entry, Flaw } from "../model/entry.ts";
-import { comparePaths, joinPath } from "../model/path-bytes.ts";
+import { comparePaths } from "../model/path-bytes.ts";
 import type { Found, Walk } from "./found.ts";
-import { nameAt } from "./name-table.ts";
-import { cachedEntry, findRow, type StatCache, TYPE_CODES } from "./stat-cache.ts";
+import type { StatRows } from "./stat-rows.ts";
 
 /** A file, or all names of one file: stored or skipped together. */
 export interface Unit {
@@ -23,7 +22,7 @@ export interface Suspects {
 
 export interface SortOptions {
   readonly walk: Pick<Walk, "found">;
-  readonly cache: StatCache | undefined;
+  readonly rows: StatRows;
   /** Paths whose bytes are read from elsewhere (databases in use). */
   readonly sources: ReadonlyMap<string, string>;
   /** Paths that the checkpoint leaves out (sidecars of those databases). */
@@ -33,12 +32,12 @@ export interface SortOptions {
 }
 
 export function sortSuspects(options: SortOptions): Suspects {
-  const { walk, cache, sources, folded } = options;
+  const { walk, rows, sources, folded } = options;
   const certain: CaptureItem[] = [];
   const certainGroups: Unit[] = [];
   const doubtful: Unit[] = [];
   const shared = new Map<string, Found[]>();
-  for (const found of walk.found) {
+  for (const found of walk.found.values()) {
     if (folded.size > 0 && folded.has(found.path)) continue;
     if (found.type === "file" && found.nlink > 1) {
       const others = shared.get(found.inode!);
@@ -46,16 +45,14 @@ export function sortSuspects(options: SortOptions): Suspects {
       else others.push(found);
       continue;
     }
-    // The path is built only if needed: that takes 30 ms for 130,000 paths.
     if (found.unchanged && (sources.size === 0 || !sources.has(found.path))) continue;
     const item = toItem(found, sources);
-    if (isDoubtful(cache, found, item.source)) doubtful.push({ members: [found], items: [item] });
+    if (isDoubtful(found, item.source)) doubtful.push({ members: [found], items: [item] });
     else certain.push(item);
   }
-  const sizes = cache === undefined ? new Map<string, number>() : groupSizes(cache);
   let number = 0;
   for (const members of shared.values()) {
-    const group = knownGroup(cache, members, sizes);
+    const group = knownGroup(rows, members);
     // A database's log is next to one of its names, but its transactions belong to all of them.
     const source = members.map(({ path }) => sources.get(path)).find((copy) => copy !== undefined);
     const isUnchanged =
@@ -71,8 +68,8 @@ export function sortSuspects(options: SortOptions): Suspects {
       ...(members.length > 1 ? { group: name } : {}),
       ...(i > 0 ? { linkTo: members[0]!.path } : {}),
     }));
-    const sameNames = members.length > 1 ? group !== undefined : members[0]!.row >= 0;
-    (sameNames && isDoubtful(cache, members[0]!, source) ? doubtful : certainGroups).push({
+    const sameNames = members.length > 1 ? group !== undefined : members[0]!.row !== undefined;
+    (sameNames && isDoubtful(members[0]!, source) ? doubtful : certainGroups).push({
       members,
       items,
     });
@@ -97,41 +94,12 @@ export function orderItems(singles: readonly CaptureItem[], groups: readonly Uni
   return ordered;
 }
 
-export interface Gone {
-  readonly path: string;
-  readonly wasDirectory: boolean;
-}
-
-/** The paths of removed rows, in path order. */
-export function goneFromRows(cache: StatCache, rows: readonly number[]): Gone[] {
-  if (rows.length === 0) return [];
-  const removed = new Set(rows);
-  const gone: Gone[] = [];
-  const visit = (row: number, path: string) => {
-    if (removed.has(row)) gone.push({ path, wasDirectory: cache.types[row] === TYPE_CODES.directory });
-    const first = cache.firstChild[row]!;
-    for (let child = first; child < first + cache.childCount[row]!; child += 1)
-      visit(child, joinPath(path, nameAt(cache, child)));
-  };
-  visit(0, ".");
-  return gone.sort((a, b) => comparePaths(a.path, b.path));
-}
-
 /** Directories of the cell's layout that are symbolic links: links are not followed, so their targets are not saved (INV-6). */
-export function linkedDirectories(
-  { found, unchangedRows }: Walk,
-  cache: StatCache | undefined,
-  names: readonly string[],
-): Flaw[] {
+export function linkedDirectories(rows: StatRows, names: readonly string[]): Flaw[] {
   const reason =
     "a symbolic link instead of a directory: its target is not saved unless it is inside the cell";
-  const isUnchangedLink = (name: string) => {
-    const row = cache === undefined ? -1 : findRow(cache, name);
-    return row >= 0 && unchangedRows[row] === 1 && cache!.types[row] === TYPE_CODES.symlink;
-  };
-  const links = new Set(found.filter(({ type }) => type === "symlink").map(({ path }) => path));
   return names
-    .filter((name) => links.has(name) || isUnchangedLink(name))
+    .filter((name) => rows.stat(name)?.type === "symlink")
     .map((path) => ({ path, kind: "degraded", reason }));
 }
 
@@ -168,28 +136,16 @@ export function toItem(found: Found, sources: ReadonlyMap<string, string>): Capt
 }
 
 /** Possibly the same content: it was there with this type and, if a file, this size. */
-function isDoubtful(cache: StatCache | undefined, found: Found, source: string | undefined): boolean {
-  if (cache === undefined || found.row < 0) return false;
+function isDoubtful({ type, row, size }: Found, source: string | undefined): boolean {
+  if (row === undefined) return false;
   // The backup of a database has its own size.
-  return found.type !== "file" || cache.sizes[found.row] === found.size || source !== undefined;
+  return type !== "file" || row.size === size || source !== undefined;
 }
 
-function groupSizes(cache: StatCache): Map<string, number> {
-  const sizes = new Map<string, number>();
-  for (const { group } of Object.values(cache.extras))
-    if (group !== undefined) sizes.set(group, (sizes.get(group) ?? 0) + 1);
-  return sizes;
-}
-
-/** The group's cached name, if exactly these paths formed one group. */
-function knownGroup(
-  cache: StatCache | undefined,
-  members: readonly Found[],
-  sizes: ReadonlyMap<string, number>,
-): string | undefined {
-  const [first] = members;
-  if (cache === undefined || first === undefined || first.row < 0) return undefined;
-  const group = cachedEntry(cache, first.row, first.path).entry.group;
-  if (group === undefined || sizes.get(group) !== members.length) return undefined;
-  return members.every(({ row }) => row >= 0 && cache.extras[row]?.group === group) ? group : undefined;
+/** The group's name in the last checkpoint, if exactly these paths formed it. */
+function knownGroup(rows: StatRows, members: readonly Found[]): string | undefined {
+  const groupOf = ({ path, row }: Found) => (row === undefined ? undefined : rows.entry(path)?.extra?.group);
+  const group = groupOf(members[0]!);
+  if (group === undefined || rows.groupSize(group) !== members.length) return undefined;
+  return members.every((found) => groupOf(found) === group) ? group : undefined;
 }

@@ -1,50 +1,45 @@
-// What a scan of a cell found: the walk, entry by entry, and the survey that compares it with the last checkpoint.
-// Types only.
+// What a scan of a cell found, and the survey that compares it with the last checkpoint. Types only.
 import type { CapturedItem, CaptureItem } from "../model/capture-item.ts";
 import type { EntryType, Flaw } from "../model/entry.ts";
-import type { StatCache } from "./stat-cache.ts";
+import type { StatRow } from "./stat-row.ts";
+import type { StatRows } from "./stat-rows.ts";
 
-/** A path that exists. `row` is its row in the stat cache if it was there with the same type, else -1. */
+/** A path that exists. */
 export interface Found {
   readonly path: string;
   readonly type: EntryType;
-  readonly row: number;
-  /** Stat is the same as in the cache, and the cached row is not racy. */
+  /** Its row, if it was in the last checkpoint with the same type. */
+  readonly row: StatRow | undefined;
+  /** Stat is the same as in the row, and the row is not racy. */
   readonly unchanged: boolean;
   readonly size: number;
   readonly nlink: number;
   /** Exact device and inode, set for files with several names: equal means the same file. */
   readonly inode?: string;
+  /** Set for a directory that is not the one in its row, or has another mode: nothing is known about what is below it. */
+  readonly isOther?: true;
 }
 
-/** The children of a directory that was read with readdir: a contiguous range of `found`. */
-export interface Run {
-  readonly directory: number;
-  readonly first: number;
-  readonly count: number;
-  /** Every name in it was added: none was excluded, skipped or unreadable. */
-  readonly complete: boolean;
-}
-
-/** Every path that exists is either in `found` or marked in `unchangedRows`, never both. */
+/** How a cell differs from the rows. A path with a row that is neither `found` nor `gone` is unchanged. */
 export interface Walk {
-  /** Paths that were checked one by one, the cell's root first, children after their directory. */
-  readonly found: Found[];
-  /** 1 for each unchanged cache row with a single name, in a directory that is itself unchanged. */
-  readonly unchangedRows: Uint8Array;
-  /** For each found path, its row in a directory that was not read again; -1 for the others. */
-  readonly slots: number[];
-  readonly runs: Run[];
-  /** Cache rows that no longer exist or changed type. */
-  readonly gone: number[];
-  readonly flaws: Flaw[];
+  /**
+   * New and changed paths, by path, and unchanged ones for which that is not enough: files with several names, sidecars of
+   * databases, FIFOs.
+   */
+  readonly found: ReadonlyMap<string, Found>;
+  /** Rows that no longer exist or changed type; whether it was a directory. */
+  readonly gone: ReadonlyMap<string, boolean>;
+  /** Directories whose names were read, and whether all of them have, or will have, a row. */
+  readonly read: ReadonlyMap<string, boolean>;
+  /** What cannot be captured, by path. */
+  readonly flaws: ReadonlyMap<string, Flaw>;
   /** Directories left for a later `resume`. */
-  readonly deferred: string[];
+  readonly deferred: ReadonlySet<string>;
 }
 
 /** How a cell differs from the last checkpoint. */
 export interface Survey {
-  readonly cache: StatCache | undefined;
+  readonly rows: StatRows;
   readonly walk: Walk;
   /** Digest of the exclude patterns. */
   readonly rules: string;
@@ -54,6 +49,8 @@ export interface Survey {
   readonly namesSinceMs: number;
   /** Inodes of files that processes have mapped for writing: they may change without a change in their stat. */
   readonly mapped: ReadonlySet<number>;
+  /** Only new names in some directories were looked for. */
+  readonly isPartial: boolean;
   /** To be stored, in layer order. */
   readonly changed: readonly CaptureItem[];
   /** Stat differed but the content is the same: the entry with its new stat. */

@@ -2,7 +2,6 @@
 // page is first written, not again until the page has reached the disk. So the stat of a mapped file does not tell whether it
 // is unchanged: it is hashed in every checkpoint, and in the first one after the mapping has ended (INV-3, INV-6).
 import { closeSync, constants, fstatSync, fsyncSync, openSync, readdirSync, readSync } from "node:fs";
-import { type StatCache, TYPE_CODES } from "./stat-cache.ts";
 
 /** Shared, writable and of a file: address, permissions, offset, device, inode, path. */
 const SHARED_WRITABLE = /^\S+ [r-]w[x-]s \S+ \S+ ([1-9]\d*) +(.*)$/gm;
@@ -58,13 +57,6 @@ function syncFile(path: string): number {
   } finally {
     closeSync(fd);
   }
-}
-
-/** Their rows count as changed until they are hashed. */
-export function distrustMapped(cache: StatCache, inodes: ReadonlySet<number>): void {
-  if (inodes.size === 0) return;
-  for (const [row, inode] of cache.inos.entries())
-    if (inodes.has(inode) && cache.types[row] === TYPE_CODES.file) cache.racy[row] = 1;
 }
 
 /** Processes end at any time, and those of other users cannot be read. */

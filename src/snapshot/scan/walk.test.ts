@@ -2,119 +2,134 @@ import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemMachine } from "../../platform/machine.ts";
+import { NOTHING_STORED } from "../pack/layers.ts";
 import { runTask } from "../pack/task.ts";
 import { createMatcher } from "../path-patterns.ts";
+import type { ChangedRows } from "./changed-rows.ts";
 import type { Survey, Walk } from "./found.ts";
-import { nameAt } from "./name-table.ts";
-import { buildCache, freshItems } from "./next-cache.ts";
-import { decodeStatCache, encodeStatCache, type StatCache } from "./stat-cache.ts";
-import { allFound } from "./unchanged-rows.ts";
+import { nextRows } from "./next-rows.ts";
+import { NO_ROWS, pathsBelow, type StatRows } from "./stat-rows.ts";
+import { openStatStore, type StatStore, saveRows } from "./stat-store.ts";
 import { createWalker } from "./walk.ts";
 
 let root: string;
+const opened: StatStore[] = [];
 beforeEach(() => {
   root = fs.mkdtempSync(join(tmpdir(), "lazarus-walk-"));
 });
-afterEach(() => fs.rmSync(root, { recursive: true }));
+afterEach(() => {
+  for (const store of opened.splice(0)) store[Symbol.dispose]();
+  fs.rmSync(root, { recursive: true });
+  fs.rmSync(`${root}.store`, { recursive: true, force: true });
+});
 
 const at = (name: string) => join(root, name);
-/** Whether rows are probed first, so that unchanged paths are only marked. */
-let isProbed = false;
-const walk = (cache?: StatCache, exclude: string[] = [], defer: string[] = []) =>
-  createWalker({
-    root,
-    cache: isProbed && cache !== undefined ? shared(cache) : cache,
-    isExcluded: createMatcher(exclude),
-    rules: JSON.stringify(exclude),
-    defer: new Set(defer),
-  });
-const paths = (seen: Walk, cache?: StatCache) =>
-  allFound(seen, cache)
-    .map(({ path }) => path)
-    .toArray()
-    .sort();
+/** Whether rows are written to a store and read back. */
+let isStored = false;
+const walk = (rows: StatRows = NO_ROWS, exclude: string[] = [], defer?: string) =>
+  createWalker({ root, rows, isExcluded: createMatcher(exclude), rules: JSON.stringify(exclude), defer });
+const look = (rows: StatRows, ...paths: string[]) =>
+  walk(rows).look({ paths: new Set(paths), trees: new Set() });
 const changed = ({ found }: Walk) =>
-  found
+  [...found.values()]
     .filter(({ unchanged }) => !unchanged)
     .map(({ path }) => path)
     .sort();
+const gone = (seen: Walk) => [...seen.gone.keys()].sort();
 
-/** The cache as if it was read from its file. */
-function shared(cache: StatCache): StatCache {
-  const bytes = encodeStatCache(cache);
-  const memory = new SharedArrayBuffer(bytes.length);
-  new Uint8Array(memory).set(bytes);
-  return decodeStatCache(memory)!;
-}
-
-/** The cache of a checkpoint that captured everything the walk found, with these exceptions. */
-function remember(
-  seen: Walk,
-  { removed = [] as string[], missed = [] as string[], exclude = [] as string[] } = {},
-): StatCache {
-  const items = seen.found
-    .map(({ path, type, size }) => ({ path, type, size }))
-    .filter(({ path }) => !missed.includes(path));
-  const { captured } = runTask({ kind: "hash", codec: "gzip", root, items });
-  const found: Survey = {
-    cache: undefined,
+function survey(rows: StatRows, seen: Walk, given: Partial<Survey> = {}): Survey {
+  return {
+    rows,
     walk: seen,
-    rules: JSON.stringify(exclude),
+    rules: "[]",
     scanStartMs: Number.POSITIVE_INFINITY,
     namesSinceMs: Number.POSITIVE_INFINITY,
     mapped: new Set(),
+    isPartial: false,
     changed: [],
     refreshed: new Map(),
-    removed,
+    removed: [],
     removedDirectories: new Set(),
     flaws: [],
     sources: new Map(),
+    ...given,
   };
-  return buildCache(found, freshItems(found, new Map(captured.map((item) => [item.entry.path, item]))), "m");
 }
 
-describe.each([false, true])("a walk with a cache (probed: %s)", (probed) => {
+function stored(rows: ChangedRows): StatRows {
+  if (!isStored) return rows;
+  const file = join(`${root}.store`, "stat-store.db");
+  saveRows(systemMachine, file, rows, ["m"]);
+  const store = openStatStore(systemMachine, file, ["m"])!;
+  opened.push(store);
+  return store;
+}
+
+/** The rows of a checkpoint that captured everything the walk found, with these exceptions. */
+function remember(seen: Walk, { missed = [] as string[], exclude = [] as string[] } = {}): StatRows {
+  const items = [...seen.found.values()]
+    .map(({ path, type, size }) => ({ path, type, size }))
+    .filter(({ path }) => !missed.includes(path));
+  const { captured } = runTask({ kind: "hash", codec: "gzip", root, items });
+  const taken = new Map(captured.map((item) => [item.entry.path, item]));
+  const made = survey(NO_ROWS, seen, { rules: JSON.stringify(exclude) });
+  return stored(nextRows(made, { ...NOTHING_STORED, captured: taken }));
+}
+
+describe.each([false, true])("a walk over rows (stored: %s)", (given) => {
   beforeEach(() => {
-    isProbed = probed;
+    isStored = given;
   });
 
   it("finds changed paths, and removed ones with everything below", () => {
     fs.mkdirSync(at("d/e"), { recursive: true });
     for (const name of ["a", "d/b", "d/e/c"]) fs.writeFileSync(at(name), name);
-    const cache = remember(walk().walk());
-    expect(changed(walk(cache).walk())).toEqual([]);
+    const rows = remember(walk().walk());
+    expect(changed(walk(rows).walk())).toEqual([]);
     fs.writeFileSync(at("d/b"), "B");
     fs.rmSync(at("d/e"), { recursive: true });
     fs.writeFileSync(at("new"), "n");
-    const second = walk(cache).walk();
+    const second = walk(rows).walk();
     expect(changed(second)).toEqual([".", "d", "d/b", "new"]);
-    expect(second.gone.map((row) => nameAt(cache, row)).sort()).toEqual(["c", "e"]);
+    expect([...second.gone]).toEqual([
+      ["d/e", true],
+      ["d/e/c", false],
+    ]);
   });
 
   it("reads a directory again if some of its names have no row", () => {
     fs.mkdirSync(at("d"));
     fs.writeFileSync(at("d/kept"), "x");
     fs.writeFileSync(at("d/missed"), "x");
-    const cache = remember(walk().walk(), { missed: ["d/missed"] });
-    const second = walk(cache).walk();
+    const rows = remember(walk().walk(), { missed: ["d/missed"] });
+    const second = walk(rows).walk();
     expect(changed(second)).toEqual(["d/missed"]);
-    expect(second.found.find(({ path }) => path === "d")!.unchanged).toBe(true);
+    expect([...second.read.keys()]).toEqual(["d"]);
   });
 
   it("reads a directory again if a pattern excluded something in it", () => {
     fs.mkdirSync(at("d"));
     fs.writeFileSync(at("d/hidden"), "x");
-    const cache = remember(walk(undefined, ["hidden"]).walk(), { exclude: ["hidden"] });
-    expect(paths(walk(cache, ["hidden"]).walk(), cache)).toEqual([".", "d"]);
-    expect(paths(walk(cache).walk(), cache)).toEqual([".", "d", "d/hidden"]);
+    const rows = remember(walk(NO_ROWS, ["hidden"]).walk(), { exclude: ["hidden"] });
+    expect(changed(walk(rows, ["hidden"]).walk())).toEqual([]);
+    expect(changed(walk(rows).walk())).toEqual(["d/hidden"]);
+  });
+
+  it("forgets rows that a new pattern excludes", () => {
+    fs.mkdirSync(at("d"));
+    fs.writeFileSync(at("d/hidden"), "x");
+    const rows = remember(walk().walk());
+    expect(gone(walk(rows, ["hidden"]).walk())).toEqual(["d/hidden"]);
   });
 
   it("forgets everything below a directory that could not be captured", () => {
     fs.mkdirSync(at("d"));
     fs.writeFileSync(at("d/f"), "x");
-    const cache = remember(walk().walk(), { missed: ["d"] });
-    expect([cache.count, nameAt(cache, 0)]).toEqual([1, "."]);
-    expect(changed(walk(cache).walk())).toEqual(["d", "d/f"]);
+    const rows = remember(walk().walk(), { missed: ["d"] });
+    expect(pathsBelow(rows, ".")).toEqual([]);
+    expect(rows.totals).toMatchObject({ files: 0, directories: 1 });
+    expect(changed(walk(rows).walk())).toEqual(["d", "d/f"]);
   });
 
   it("forgets unchanged paths that were removed from the checkpoint", () => {
@@ -122,24 +137,7 @@ describe.each([false, true])("a walk with a cache (probed: %s)", (probed) => {
     const first = remember(walk().walk());
     const seen = walk(first).walk();
     expect(changed(seen)).toEqual([]);
-    const second = buildCache(
-      {
-        cache: first,
-        walk: seen,
-        rules: "[]",
-        scanStartMs: 0,
-        namesSinceMs: Number.POSITIVE_INFINITY,
-        mapped: new Set(),
-        changed: [],
-        refreshed: new Map(),
-        removed: ["a.db-wal"],
-        removedDirectories: new Set(),
-        flaws: [],
-        sources: new Map(),
-      },
-      [],
-      "m2",
-    );
+    const second = nextRows(survey(first, seen, { removed: ["a.db-wal"] }), NOTHING_STORED);
     expect(changed(walk(second).walk())).toEqual(["a.db-wal"]);
   });
 
@@ -147,39 +145,124 @@ describe.each([false, true])("a walk with a cache (probed: %s)", (probed) => {
     fs.writeFileSync(at("a"), "x");
     fs.linkSync(at("a"), at("b"));
     fs.writeFileSync(at("c"), "x");
-    const inodes = new Map(
-      walk()
-        .walk()
-        .found.map(({ path, inode }) => [path, inode]),
-    );
-    expect(inodes.get("a")).toBe(inodes.get("b"));
-    expect(inodes.get("a")).toMatch(/^\d+:\d+$/);
-    expect(inodes.get("c")).toBe(undefined);
+    const { found } = walk().walk();
+    expect(found.get("a")!.inode).toBe(found.get("b")!.inode);
+    expect(found.get("a")!.inode).toMatch(/^\d+:\d+$/);
+    expect(found.get("c")!.inode).toBe(undefined);
+  });
+
+  it("does not trust the stat of a mapped file", () => {
+    fs.writeFileSync(at("a"), "x");
+    const rows = remember(walk().walk());
+    const mapped = new Set([fs.statSync(at("a")).ino]);
+    const walker = createWalker({ root, rows, isExcluded: () => false, rules: "[]", mapped });
+    expect(changed(walker.walk())).toEqual(["a"]);
   });
 });
 
-describe.each([false, true])("a deferred directory (probed: %s)", (probed) => {
+describe.each([false, true])("a look at dirty paths (stored: %s)", (given) => {
   beforeEach(() => {
-    isProbed = probed;
+    isStored = given;
+    fs.mkdirSync(at("d/e"), { recursive: true });
+    for (const name of ["a", "d/b", "d/e/c"]) fs.writeFileSync(at(name), name);
   });
 
+  it("sees nothing else", () => {
+    const rows = remember(walk().walk());
+    for (const name of ["a", "d/b"]) fs.writeFileSync(at(name), "other");
+    expect(changed(look(rows, "d/b"))).toEqual(["d/b"]);
+    expect(changed(look(rows))).toEqual([]);
+  });
+
+  it("looks at the directory of a name that appeared or went away", () => {
+    const rows = remember(walk().walk());
+    fs.rmSync(at("d/e/c"));
+    fs.mkdirSync(at("n/m"), { recursive: true });
+    fs.writeFileSync(at("n/m/f"), "x");
+    const seen = look(rows, "d/e/c", "n/m/f");
+    expect(changed(seen)).toEqual([".", "d/e", "n", "n/m", "n/m/f"]);
+    expect(gone(seen)).toEqual(["d/e/c"]);
+  });
+
+  it("forgets a removed directory with everything below it, whatever was named first", () => {
+    const rows = remember(walk().walk());
+    fs.rmSync(at("d"), { recursive: true });
+    for (const dirty of [["d"], ["d/e/c", "d"], ["d/e/c"]])
+      expect(gone(look(rows, ...dirty)), dirty.join()).toEqual(
+        dirty.includes("d") ? ["d", "d/b", "d/e", "d/e/c"] : expect.arrayContaining(["d/e/c", "d/e", "d"]),
+      );
+  });
+
+  it("walks a directory that replaced another one", () => {
+    const rows = remember(walk().walk());
+    fs.renameSync(at("d"), at("old"));
+    fs.mkdirSync(at("d"));
+    fs.writeFileSync(at("d/b"), "other");
+    const seen = look(rows, "d", "old");
+    expect(changed(seen)).toEqual([".", "d", "d/b", "old", "old/b", "old/e", "old/e/c"]);
+    expect(gone(seen)).toEqual(["d/e", "d/e/c"]);
+  });
+
+  it("does not look through a link that replaced a directory", () => {
+    const rows = remember(walk().walk());
+    fs.renameSync(at("d"), at("old"));
+    fs.symlinkSync("old", at("d"));
+    const seen = look(rows, "d/b");
+    expect(gone(seen)).toEqual(expect.arrayContaining(["d/b", "d"]));
+    expect(seen.found.get("d")).toMatchObject({ type: "symlink" });
+  });
+
+  it("looks at every name of a file, and at a database together with its sidecars", () => {
+    fs.linkSync(at("a"), at("d/link"));
+    fs.writeFileSync(at("x.db"), Buffer.alloc(512));
+    fs.writeFileSync(at("x.db-wal"), "w");
+    const rows = remember(walk().walk());
+    fs.appendFileSync(at("a"), "more");
+    expect(changed(look(rows, "a"))).toEqual(["a", "d/link"]);
+    expect([...look(rows, "x.db").found.keys()]).toEqual(["x.db-wal"]);
+    fs.rmSync(at("a"));
+    expect(changed(look(rows, "a"))).toEqual([".", "d/link"]);
+  });
+
+  it("walks all of a dirty tree", () => {
+    const rows = remember(walk().walk());
+    fs.appendFileSync(at("d/e/c"), "more");
+    fs.appendFileSync(at("a"), "more");
+    const seen = walk(rows).look({ paths: new Set(["d/e/c"]), trees: new Set(["d"]) });
+    expect(changed(seen)).toEqual(["d/e/c"]);
+  });
+});
+
+describe("a deferred directory", () => {
   it("is walked by resume, in its state at that time", () => {
     fs.mkdirSync(at(".git"));
     fs.writeFileSync(at(".git/old"), "x");
-    const walker = walk(undefined, [], [".git"]);
-    expect(paths(walker.walk())).toEqual([".", ".git"]);
+    const walker = walk(NO_ROWS, [], ".git");
+    expect(changed(walker.walk())).toEqual([".", ".git"]);
     fs.writeFileSync(at(".git/new"), "x");
-    expect(paths(walker.resume(".git"))).toEqual([".", ".git", ".git/new", ".git/old"]);
+    expect(changed(walker.resume([]))).toEqual([".", ".git", ".git/new", ".git/old"]);
   });
 
   it("may be gone when it is resumed", () => {
     fs.mkdirSync(at(".git/objects"), { recursive: true });
-    const cache = remember(walk().walk());
-    const walker = walk(cache, [], [".git"]);
+    const rows = remember(walk().walk());
+    const walker = walk(rows, [], ".git");
     walker.walk();
     fs.rmSync(at(".git"), { recursive: true });
-    const { gone, found } = walker.resume(".git");
-    expect(gone.map((row) => nameAt(cache, row)).sort()).toEqual([".git", "objects"]);
-    expect(found.find(({ path }) => path === ".git")).toMatchObject({ unchanged: false, row: -1 });
+    const seen = walker.resume([]);
+    expect(gone(seen)).toEqual([".git", ".git/objects"]);
+    expect(seen.found.get(".git")).toMatchObject({ unchanged: false, row: undefined });
+  });
+
+  it("is looked at by resume, together with what git wrote", () => {
+    fs.mkdirSync(at(".git"));
+    for (const name of [".git/index", "a"]) fs.writeFileSync(at(name), "x");
+    const rows = remember(walk().walk());
+    const walker = walk(rows, [], ".git");
+    fs.appendFileSync(at("a"), "more");
+    fs.appendFileSync(at(".git/index"), "more");
+    expect(changed(walker.look({ paths: new Set(["a", ".git/index"]), trees: new Set() }))).toEqual(["a"]);
+    fs.writeFileSync(at(".git/ref"), "x");
+    expect(changed(walker.resume([".git"]))).toEqual([".git", ".git/index", ".git/ref", "a"]);
   });
 });

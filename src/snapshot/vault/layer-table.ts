@@ -2,7 +2,7 @@
 // file, and the table against the digest in the manifest, before anything is decoded.
 import { createHash } from "node:crypto";
 import { closeSync, fstatSync, openSync, readSync } from "node:fs";
-import { LazarusError, systemErrorCode } from "../../platform/errors.ts";
+import { LazarusError, refuseExhaustion, systemErrorCode } from "../../platform/errors.ts";
 import type { Codec } from "./codec.ts";
 import { decodeToc, TOC_LIMIT_BYTES, type Toc, TocError, type TocVisitor, visitToc } from "./toc.ts";
 
@@ -90,6 +90,8 @@ export function openLayerFile(path: string, digest: string): number {
   try {
     return openSync(path, "r");
   } catch (error) {
+    // A process without descriptors must not take a sound layer for a damaged one.
+    refuseExhaustion(error, `reading layer ${digest}`, path);
     const problem = systemErrorCode(error) === "ENOENT" ? "is missing from" : "cannot be read from";
     throw new LazarusError("LAYER_DAMAGED", `layer ${digest} ${problem} the vault`, {
       hint: VERIFY_HINT,

@@ -1,0 +1,106 @@
+// Looks at the paths of a dirty set: which of them have to be inspected, and what else depends on them. Costs time for what may
+// have changed, not for the cell. Inspects, reads and descends through the functions that it is given.
+import { parentPath } from "../model/path-bytes.ts";
+import { someParent } from "../model/paths.ts";
+import { SIDECAR_SUFFIXES, sidecarSuffix } from "../model/sqlite-files.ts";
+import type { Matcher } from "../path-patterns.ts";
+import type { Found } from "./found.ts";
+import type { Inspector } from "./inspect.ts";
+import { baseName, type StatRow } from "./stat-row.ts";
+import type { StatRows } from "./stat-rows.ts";
+
+/** A dirty set that grows. */
+export interface Candidates {
+  readonly paths: Set<string>;
+  readonly trees: Set<string>;
+}
+
+/** A directory to read or descend into. */
+export type Directory = Pick<Found, "path" | "row" | "unchanged">;
+
+export interface Ground {
+  readonly rows: StatRows;
+  readonly result: Inspector;
+  readonly isExcluded: Matcher;
+  /** Walks everything below the directory. */
+  descend(directory: Directory): void;
+  /** Reads the directory's names, inspects those without a row, and walks new directories. */
+  readNew(directory: Directory): void;
+}
+
+/** Page sizes of SQLite are multiples of this, and so is the size of every database. */
+const SQLITE_BLOCK = 512;
+
+export function lookAt(candidates: Candidates, ground: Ground): void {
+  /** Every path at or below these was inspected. */
+  const walked = new Set<string>();
+  const looked = new Set<string>();
+  const pending: string[] = [];
+  const request = (path: string) => {
+    const top = topmostUnknown(ground.rows, path);
+    if (looked.has(top)) return;
+    looked.add(top);
+    pending.push(top);
+  };
+  // Trees first: what is below them need not be inspected on its own.
+  for (const isTree of [true, false]) {
+    for (const path of isTree ? candidates.trees : candidates.paths) request(path);
+    for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
+      if (walked.has(".") || walked.has(path) || someParent(path, (parent) => walked.has(parent))) continue;
+      lookAtOne(path, isTree && candidates.trees.has(path), ground, { request, walked });
+    }
+  }
+}
+
+/** The path itself or, where its parents have no rows, the highest of them that has none: it is new as a whole. */
+function topmostUnknown(rows: StatRows, path: string): string {
+  let top = path;
+  for (let up = parentPath(top); up !== "." && rows.stat(up)?.type !== "directory"; up = parentPath(up))
+    top = up;
+  return top;
+}
+
+interface Progress {
+  readonly request: (path: string) => void;
+  readonly walked: Set<string>;
+}
+
+function lookAtOne(path: string, isTree: boolean, ground: Ground, { request, walked }: Progress): void {
+  const { rows, result, isExcluded } = ground;
+  if (path !== "." && isExcluded(path, baseName(path))) return;
+  const row = rows.stat(path);
+  const wasGone = result.gone.has(path);
+  const seen = result.inspect(path, row);
+  if (seen !== undefined) result.add(seen);
+  // A name that appeared or went away has changed its directory, too.
+  if (path !== "." && seen?.row === undefined) request(parentPath(path));
+  for (const name of otherNames(rows, row, seen)) request(name);
+  for (const name of databaseFiles(path, seen)) request(name);
+  if (seen?.type !== "directory") return;
+  if (isTree || wasGone || seen.row === undefined || seen.isOther) {
+    walked.add(path);
+    ground.descend(seen);
+  } else if (!seen.unchanged || seen.row!.isPartial) ground.readNew(seen);
+}
+
+/** The other names of a file: their stat changes with it, and they are stored together. */
+function otherNames(rows: StatRows, row: StatRow | undefined, seen: Found | undefined): string[] {
+  const isShared = (row?.type === "file" && row.nlink > 1) || (seen?.type === "file" && seen.nlink > 1);
+  if (!isShared) return [];
+  const inodes = new Set([
+    row?.ino,
+    seen?.inode === undefined ? undefined : Number(seen.inode.split(":")[1]),
+  ]);
+  return [...inodes].flatMap((inode) => (inode === undefined ? [] : rows.namesOf(inode)));
+}
+
+/** A database and its sidecars are captured together. */
+function databaseFiles(path: string, seen: Found | undefined): string[] {
+  const suffix = sidecarSuffix(path);
+  if (suffix !== undefined) return familyOf(path.slice(0, -suffix.length));
+  return seen?.type === "file" && seen.size % SQLITE_BLOCK === 0 ? familyOf(path) : [];
+}
+
+function familyOf(database: string): string[] {
+  return [database, ...SIDECAR_SUFFIXES.map((suffix) => database + suffix)];
+}

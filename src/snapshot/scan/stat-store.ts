@@ -1,0 +1,293 @@
+// The stat store: the rows of the newest checkpoint in a SQLite table, outside the vault, because they describe this machine
+// and grow with the cell. A checkpoint changes only the rows that differ, in one transaction that also changes the list of
+// layers they describe, after the index was published. A store that lists other layers is stale, one that SQLite cannot read
+// is damaged; both are replaced. Losing it costs time, nothing else.
+import { existsSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { crashPoint } from "../../platform/crash-point.ts";
+import type { Machine } from "../../platform/machine.ts";
+import {
+  type DatabaseSpec,
+  type DatabaseSync,
+  inTransaction,
+  openDatabase,
+  type StatementSync,
+} from "../../platform/sqlite.ts";
+import { joinPath, parentPath } from "../model/path-bytes.ts";
+import type { ChangedRows } from "./changed-rows.ts";
+import {
+  decodeEntryRow,
+  decodeStatRow,
+  decodeText,
+  ENTRY_COLUMNS,
+  encodeRow,
+  encodeText,
+  STAT_COLUMNS,
+  type Value,
+} from "./stat-codec.ts";
+import { baseName, type EntryRow, type StatRow } from "./stat-row.ts";
+import type { StatRows, Totals } from "./stat-rows.ts";
+
+/** SQLite could not read the rows. */
+export class StatStoreError extends Error {
+  override name = "StatStoreError";
+}
+
+const SPEC: DatabaseSpec = {
+  what: "the stat store",
+  applicationId: 0x4c5a5354, // "LZST"
+  migrations: [
+    `CREATE TABLE meta (
+       one INTEGER PRIMARY KEY CHECK (one = 1),
+       layers TEXT NOT NULL,
+       rules TEXT NOT NULL,
+       files INTEGER NOT NULL, directories INTEGER NOT NULL, others INTEGER NOT NULL, bytes INTEGER NOT NULL
+     ) STRICT;
+     CREATE TABLE directories (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE) STRICT;
+     CREATE TABLE entries (
+       parent INTEGER NOT NULL, name TEXT NOT NULL,
+       type INTEGER NOT NULL, mode INTEGER NOT NULL, size INTEGER NOT NULL,
+       mtime_sec INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ms REAL,
+       ino REAL NOT NULL, nlink INTEGER NOT NULL, racy INTEGER NOT NULL, partial INTEGER NOT NULL,
+       uid INTEGER NOT NULL, gid INTEGER NOT NULL, sha256 BLOB, "group" TEXT, extra TEXT,
+       PRIMARY KEY (parent, name)
+     ) WITHOUT ROWID, STRICT;
+     CREATE INDEX entries_ino ON entries (ino);
+     CREATE INDEX entries_racy ON entries (racy) WHERE racy = 1;
+     CREATE INDEX entries_fifo ON entries (type) WHERE type = 3;
+     CREATE INDEX entries_group ON entries ("group") WHERE "group" IS NOT NULL;
+     CREATE TABLE skipped (path TEXT PRIMARY KEY) WITHOUT ROWID, STRICT;`,
+  ],
+  newer: "INTERNAL",
+  foreign: "INTERNAL",
+  damaged: "INTERNAL",
+};
+
+const PUT_ENTRY = `INSERT OR REPLACE INTO entries (parent, ${ENTRY_COLUMNS})
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`;
+const SELECT_CHILDREN = `SELECT ${STAT_COLUMNS} FROM entries WHERE parent = ?`;
+const SELECT_STAT = `SELECT ${STAT_COLUMNS} FROM entries WHERE parent = ? AND name = ?`;
+const SELECT_ENTRY = `SELECT ${ENTRY_COLUMNS} FROM entries WHERE parent = ? AND name = ?`;
+const FILES = ["-wal", "-shm", ""] as const;
+/** The row of the cell itself is in no directory. */
+const NOWHERE = 0;
+/** What earlier versions kept in its place. */
+const FORMER_FILES = ["stat-cache", "stat-cache.old", "stat-cache.new"] as const;
+
+export function statStoreFile(cacheDirectory: string): string {
+  return join(cacheDirectory, "stat-store.db");
+}
+
+/** Undefined when the store is lost, damaged, or describes other layers. */
+export function openStatStore(
+  machine: Machine,
+  file: string,
+  layers: readonly string[],
+): StatStore | undefined {
+  if (!existsSync(file)) return undefined;
+  let store: StatStore | undefined;
+  try {
+    store = new StatStore(open(machine, file));
+    if (store.layers === JSON.stringify(layers)) return store;
+  } catch {
+    // Replaced by the next checkpoint.
+  }
+  store?.[Symbol.dispose]();
+  return undefined;
+}
+
+/** Writes what a checkpoint holds, once the index names it. Throws what SQLite or the file system reports. */
+export function saveRows(machine: Machine, file: string, rows: ChangedRows, layers: readonly string[]): void {
+  if (rows.base instanceof StatStore) {
+    rows.base.save(rows, layers);
+    return;
+  }
+  // The log first: without its database, SQLite would take it for the log of the next one.
+  for (const suffix of FILES) rmSync(file + suffix, { force: true });
+  for (const name of FORMER_FILES) rmSync(join(dirname(file), name), { force: true });
+  crashPoint("snapshot.stat-store.removed");
+  using store = new StatStore(open(machine, file));
+  store.save(rows, layers);
+}
+
+function open(machine: Machine, file: string): DatabaseSync {
+  const database = openDatabase(machine, file, SPEC);
+  // A power cut may take the last transactions, never half of one: then the store is stale.
+  database.exec("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -32768;");
+  return database;
+}
+
+export class StatStore implements StatRows, Disposable {
+  /** JSON list of the digests of the layers that the rows describe; empty in a new store. */
+  readonly layers: string;
+  readonly rules: string;
+  readonly totals: Totals;
+  private readonly database: DatabaseSync;
+  private readonly statements = new Map<string, StatementSync>();
+  private readonly directoryIds = new Map<string, number>();
+
+  constructor(database: DatabaseSync) {
+    this.database = database;
+    // One state for every question, also for a reader without the vault's lock.
+    database.exec("BEGIN");
+    const [meta] = this.all("SELECT layers, rules, files, directories, others, bytes FROM meta");
+    const [layers = "", rules = "", files = 0, directories = 0, others = 0, bytes = 0] = meta ?? [];
+    this.layers = String(layers);
+    this.rules = String(rules);
+    this.totals = {
+      files: Number(files),
+      directories: Number(directories),
+      others: Number(others),
+      bytes: Number(bytes),
+    };
+  }
+
+  get skipped(): ReadonlySet<string> {
+    return new Set(this.all("SELECT path FROM skipped").map(([path]) => decodeText(String(path))));
+  }
+
+  stat(path: string): StatRow | undefined {
+    const row = this.at(path, SELECT_STAT);
+    return row === undefined ? undefined : decodeStatRow(row);
+  }
+
+  entry(path: string): EntryRow | undefined {
+    const row = this.at(path, SELECT_ENTRY);
+    return row === undefined ? undefined : reading(() => decodeEntryRow(row));
+  }
+
+  children(path: string): readonly StatRow[] {
+    const id = this.idOf(path);
+    if (id === undefined) return [];
+    return this.all(SELECT_CHILDREN, id).map(decodeStatRow);
+  }
+
+  namesOf(inode: number): string[] {
+    return this.paths("WHERE ino = ?", inode);
+  }
+
+  groupSize(group: string): number {
+    return Number(this.all('SELECT count(*) FROM entries WHERE "group" = ?', group)[0]![0]);
+  }
+
+  racy(): string[] {
+    return this.paths("WHERE racy = 1");
+  }
+
+  fifos(): string[] {
+    return this.paths("WHERE type = 3");
+  }
+
+  directories(): string[] {
+    return this.all("SELECT path FROM directories").map(([path]) => decodeText(String(path)));
+  }
+
+  /** Brings the table to what `rows` are: all of it is durable, or none. */
+  save(rows: ChangedRows, layers: readonly string[]): void {
+    this.database.exec("COMMIT");
+    inTransaction(this.database, () => {
+      this.saveSkipped(rows.skipped);
+      const isNew = this.layers === "";
+      const lostDirectories = [...rows.changes]
+        .filter(([path, row]) => !isNew && row?.type !== "directory" && this.idOf(path) !== undefined)
+        .map(([path]) => path);
+      for (const [path, row] of rows.changes) if (row === undefined) this.deleteEntry(path);
+      for (const path of lostDirectories) this.deleteDirectory(path);
+      for (const [path, row] of rows.changes) if (row !== undefined) this.putEntry(path, row);
+      const { files, directories, others, bytes } = rows.totals;
+      this.run(
+        "INSERT OR REPLACE INTO meta VALUES (1, ?, ?, ?, ?, ?, ?)",
+        ...[JSON.stringify(layers), rows.rules, files, directories, others, bytes],
+      );
+      crashPoint("snapshot.stat-store.rows-written");
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.statements.clear();
+    this.database.close();
+  }
+
+  private saveSkipped(paths: ReadonlySet<string>): void {
+    const known = this.skipped;
+    for (const path of known)
+      if (!paths.has(path)) this.run("DELETE FROM skipped WHERE path = ?", encodeText(path));
+    for (const path of paths)
+      if (!known.has(path)) this.run("INSERT INTO skipped VALUES (?)", encodeText(path));
+  }
+
+  private deleteEntry(path: string): void {
+    const parent = this.parentOf(path);
+    if (parent !== undefined)
+      this.run("DELETE FROM entries WHERE parent = ? AND name = ?", parent, encodeText(baseName(path)));
+  }
+
+  private deleteDirectory(path: string): void {
+    this.run("DELETE FROM directories WHERE path = ?", encodeText(path));
+    this.directoryIds.delete(path);
+  }
+
+  private putEntry(path: string, row: EntryRow): void {
+    const parent = path === "." ? NOWHERE : this.makeDirectory(parentPath(path));
+    if (row.type === "directory") this.makeDirectory(path);
+    this.run(PUT_ENTRY, parent, ...encodeRow(row));
+  }
+
+  private makeDirectory(path: string): number {
+    const known = this.idOf(path);
+    if (known !== undefined) return known;
+    this.run("INSERT INTO directories (path) VALUES (?)", encodeText(path));
+    return this.idOf(path)!;
+  }
+
+  private at(path: string, sql: string): Value[] | undefined {
+    const parent = this.parentOf(path);
+    return parent === undefined ? undefined : this.all(sql, parent, encodeText(baseName(path)))[0];
+  }
+
+  private parentOf(path: string): number | undefined {
+    return path === "." ? NOWHERE : this.idOf(parentPath(path));
+  }
+
+  private idOf(path: string): number | undefined {
+    const known = this.directoryIds.get(path);
+    if (known !== undefined) return known;
+    const [row] = this.all("SELECT id FROM directories WHERE path = ?", encodeText(path));
+    if (row === undefined) return undefined;
+    this.directoryIds.set(path, Number(row[0]));
+    return Number(row[0]);
+  }
+
+  private paths(where: string, ...values: Value[]): string[] {
+    const sql = `SELECT path, name FROM entries LEFT JOIN directories ON id = parent ${where}`;
+    return this.all(sql, ...values).map(([directory, name]) =>
+      directory === null ? "." : joinPath(decodeText(String(directory)), decodeText(String(name))),
+    );
+  }
+
+  private all(sql: string, ...values: Value[]): Value[][] {
+    return reading(() => this.prepare(sql).all(...values) as unknown as Value[][]);
+  }
+
+  private run(sql: string, ...values: Value[]): void {
+    this.prepare(sql).run(...values);
+  }
+
+  private prepare(sql: string): StatementSync {
+    let statement = this.statements.get(sql);
+    if (statement === undefined) {
+      statement = this.database.prepare(sql);
+      statement.setReturnArrays(true);
+      this.statements.set(sql, statement);
+    }
+    return statement;
+  }
+}
+
+function reading<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new StatStoreError("the stat store cannot be read", { cause: error });
+  }
+}

@@ -1,0 +1,50 @@
+// What changed in a cell between two moments, as a perfect watcher would report it: found by comparing the stat of every path.
+import fs from "node:fs";
+import { diskPath } from "../../src/snapshot/model/cell-tree.ts";
+import type { DirtySet } from "../../src/snapshot/model/dirty-set.ts";
+import { decodePath, encodePath, joinPath } from "../../src/snapshot/model/path-bytes.ts";
+import type { Random } from "../../src/testing/index.ts";
+import type { Lab } from "./lab.ts";
+
+/** The stat of every path of a cell. */
+export type Moment = ReadonlyMap<string, string>;
+
+export function momentOf({ context }: Lab): Moment {
+  const moment = new Map<string, string>();
+  const visit = (path: string) => {
+    const file = encodePath(diskPath(context.tree, path));
+    const stat = fs.lstatSync(file, { bigint: true, throwIfNoEntry: false });
+    if (stat === undefined) return;
+    const { dev, ino, mode, nlink, size, mtimeNs, ctimeNs } = stat;
+    moment.set(path, [dev, ino, mode, nlink, size, mtimeNs, ctimeNs].join(" "));
+    if (!stat.isDirectory()) return;
+    try {
+      for (const name of fs.readdirSync(file, { encoding: "buffer" }))
+        visit(joinPath(path, decodePath(name)));
+    } catch {
+      // Closed to this user.
+    }
+  };
+  visit(".");
+  return moment;
+}
+
+export function dirtySince(then: Moment, now: Moment): DirtySet {
+  const paths = new Set<string>();
+  for (const [path, stat] of now) if (then.get(path) !== stat) paths.add(path);
+  for (const path of then.keys()) if (!now.has(path)) paths.add(path);
+  return { paths, trees: new Set() };
+}
+
+/** The same, with paths that did not change or never existed: a dirty set may always name more. */
+export function withNoise({ paths, trees }: DirtySet, moment: Moment, random: Random): DirtySet {
+  const known = [...moment.keys()];
+  const noise = () => {
+    const path = random.pick(known);
+    return random.chance(0.3) ? joinPath(path, "never there") : path;
+  };
+  return {
+    paths: new Set([...paths, ...Array.from({ length: random.int(0, 5) }, noise)]),
+    trees: new Set([...trees, ...(random.chance(0.3) ? [noise()] : [])]),
+  };
+}
