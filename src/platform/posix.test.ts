@@ -135,6 +135,18 @@ describe.skipIf(!support.ok)(`posix calls${support.ok ? "" : ` (${support.reason
       expect(attributes(link)).not.toHaveProperty("user.a");
     });
 
+    it("are known to be absent from an open file", (context) => {
+      needXattrs(context);
+      const path = file("f");
+      const fd = fs.openSync(path, "r");
+      const before = posix.hasXattrs(fd);
+      posix.setXattr(path, "user.a", Buffer.from("1"));
+      expect(posix.hasXattrs(fd)).toBe(true);
+      fs.closeSync(fd);
+      // A security module may label every file.
+      expect(before).toBe(posix.listXattrs(file("other")).length > 0);
+    });
+
     it("are empty for a new file, and an error for a missing one", () => {
       expect(posix.listXattrs(file("f")).filter(({ name }) => name.startsWith("user."))).toEqual([]);
       expect(codeOf(() => posix.listXattrs(join(directory, "absent")))).toBe("ENOENT");

@@ -17,11 +17,10 @@ export interface Posix {
   setTimes(path: FilePath, atimeNs: bigint, mtimeNs: bigint): void;
   /** Fills `words` with struct statx of an open file. False where statx is missing (macOS) or forbidden. */
   statx(fd: number, words: Uint32Array): boolean;
-  /**
-   * All extended attributes that this user may read; does not follow links. With `fd`, the open file is checked first:
-   * most files have none, and that takes a quarter of the time of a lookup by path.
-   */
-  listXattrs(path: FilePath, fd?: number): Xattr[];
+  /** All extended attributes that this user may read; does not follow links. */
+  listXattrs(path: FilePath): Xattr[];
+  /** False if an open file has none, as most files do: takes a quarter of the time of a lookup by path. */
+  hasXattrs(fd: number): boolean;
   setXattr(path: FilePath, name: string, value: Uint8Array): void;
   removeXattr(path: FilePath, name: string): void;
   makeFifo(path: FilePath, mode: number): void;
@@ -166,7 +165,7 @@ function putTimespec(timespecs: Buffer, offset: number, ns: bigint): void {
 
 const XATTR_NOFOLLOW_DARWIN = 1;
 
-function bindXattrs(libc: Libc): Pick<Posix, "listXattrs" | "setXattr" | "removeXattr"> {
+function bindXattrs(libc: Libc): Pick<Posix, "listXattrs" | "hasXattrs" | "setXattr" | "removeXattr"> {
   const { darwin, func, lastCode, fail } = libc;
   // macOS adds a position and takes "do not follow" as an option; Linux has l-variants.
   const [list, flist, get, set, remove] = darwin
@@ -207,8 +206,8 @@ function bindXattrs(libc: Libc): Pick<Posix, "listXattrs" | "setXattr" | "remove
   };
 
   return {
-    listXattrs(path, fd) {
-      if (fd !== undefined && Number(flistxattr(fd, names, names.length, ...darwinZero)) === 0) return [];
+    hasXattrs: (fd) => Number(flistxattr(fd, names, names.length, ...darwinZero)) !== 0,
+    listXattrs(path) {
       let size = Number(
         typeof path === "string"
           ? listStringXattr(path, names, names.length, ...noFollow)

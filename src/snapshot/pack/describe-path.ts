@@ -25,10 +25,13 @@ export type Described = {
   -readonly [key in keyof Omit<CapturedItem, "entry">]: CapturedItem[key];
 } & { readonly entry: { -readonly [key in keyof CapturedItem["entry"]]: CapturedItem["entry"][key] } };
 
-/** The path of an item in the cell, for the calls that follow. */
+/** The path of an item in the cell, for the call that follows. */
 export function livePath(tree: OpenTree, item: CaptureItem): string | Buffer {
   return systemPath(tree.at(item.path));
 }
+
+/** Computed where it is needed: it opens the directories above the item, and most files are only opened themselves. */
+export type LivePath = () => string | Buffer;
 
 /** Opens the file itself, or the copy of a database. */
 export function openItem(tree: OpenTree, { path, source }: CaptureItem): number {
@@ -43,7 +46,7 @@ const seen = createStat();
 export function describeOther(item: CaptureItem, file: string | Buffer): Described {
   const stat = statPath(file, seen);
   if (!hasFileType(stat, MODES[item.type])) throw changedType();
-  const described = describe(item, file, stat);
+  const described = describe(item, () => file, stat);
   if (item.type === "symlink")
     described.entry.target = decodePath(readlinkSync(file, { encoding: "buffer" }));
   return described;
@@ -52,20 +55,20 @@ export function describeOther(item: CaptureItem, file: string | Buffer): Describ
 /** Describes a file without its content. The backup of a database gets the metadata of the live file. */
 export function describeFile(
   item: CaptureItem,
-  live: string | Buffer,
+  live: LivePath,
   stat: FileStat,
   fd: number,
 ): Described {
   if (!hasFileType(stat, S_IFREG)) throw changedType();
   const described =
-    item.source === undefined ? describe(item, live, stat, fd) : describe(item, live, statPath(live, seen));
+    item.source === undefined ? describe(item, live, stat, fd) : describe(item, live, statPath(live(), seen));
   described.entry.size = stat.size;
   const extents = findExtents(fd, stat);
   if (extents !== undefined) described.entry.extents = extents;
   return described;
 }
 
-function describe(item: CaptureItem, file: string | Buffer, stat: FileStat, fd?: number): Described {
+function describe(item: CaptureItem, live: LivePath, stat: FileStat, fd?: number): Described {
   const described: Described = {
     entry: {
       path: item.path,
@@ -81,18 +84,19 @@ function describe(item: CaptureItem, file: string | Buffer, stat: FileStat, fd?:
     mark: { ctimeMs: ctimeMs(stat), ino: stat.ino, nlink: stat.nlink },
   };
   if (item.group !== undefined) described.entry.group = item.group;
-  readXattrs(described, file, fd);
+  readXattrs(described, live, fd);
   return described;
 }
 
-function readXattrs(described: Described, file: string | Buffer, fd: number | undefined): void {
+function readXattrs(described: Described, live: LivePath, fd: number | undefined): void {
   const support = posixSupport();
   if (!support.ok) {
     described.degraded = `extended attributes cannot be read: ${support.reason}`;
     return;
   }
   try {
-    const xattrs = support.posix.listXattrs(file, fd);
+    if (fd !== undefined && !support.posix.hasXattrs(fd)) return;
+    const xattrs = support.posix.listXattrs(live());
     if (xattrs.length > 0)
       described.entry.xattrs = xattrs.map(({ name, value }) => [name, value.toString("base64")] as const);
   } catch (error) {

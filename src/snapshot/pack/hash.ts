@@ -26,8 +26,8 @@ const HASH_CHUNK = 1 << 20;
 let hashBuffer: Buffer | undefined;
 
 function hashItem(tree: OpenTree, item: CaptureItem): CapturedItem {
-  const live = livePath(tree, item);
-  if (item.type !== "file") return describeOther(item, live);
+  const live = () => livePath(tree, item);
+  if (item.type !== "file") return describeOther(item, live());
   const fd = openItem(tree, item);
   try {
     const before = statOpen(fd, createStat());

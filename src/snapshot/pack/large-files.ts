@@ -154,7 +154,7 @@ function openUnit(
 }
 
 function openLarge(tree: OpenTree, leader: CaptureItem, links: readonly CaptureItem[]): LargeFile {
-  const live = livePath(tree, leader);
+  const live = () => livePath(tree, leader);
   const fd = openItem(tree, leader);
   try {
     const stat = statWhenQuiet(fd);

@@ -46,9 +46,10 @@ export function changedDatabase(): Error {
  * A plain copy of a database during a transaction is inconsistent: SQLite has to make it. Must be called after the stat
  * that the file is compared with when it has been read: a transaction that starts later changes that.
  */
-export function refuseLiveDatabase(file: string | Buffer, content: Uint8Array, inode: number): void {
+export function refuseLiveDatabase(live: () => string | Buffer, content: Uint8Array, inode: number): void {
   if (!isDatabaseContent(content)) return;
   if (isBeingWritten(inode)) throw new Missed("database", "a database in use");
+  const file = live();
   for (const suffix of TRANSACTION_SUFFIXES) {
     const sidecar = typeof file === "string" ? file + suffix : Buffer.concat([file, Buffer.from(suffix)]);
     if (existsSync(sidecar)) throw new Missed("database", "a database in use");

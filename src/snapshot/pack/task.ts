@@ -101,7 +101,7 @@ const before = createStat();
 const after = createStat();
 
 function packFileOnce(tree: OpenTree, item: CaptureItem, tar: TarBuffer): CapturedItem {
-  const live = livePath(tree, item);
+  const live = () => livePath(tree, item);
   const fd = openItem(tree, item);
   try {
     const found = describeFile(item, live, statOpen(fd, before), fd);
