@@ -60,6 +60,17 @@ describe.skipIf(!support.ok)(`posix calls${support.ok ? "" : ` (${support.reason
       }
     });
 
+    it("sets the times of an open file", () => {
+      const path = file("f");
+      const fd = fs.openSync(path, "r+");
+      fs.writeSync(fd, "more");
+      posix.setOpenTimes(fd, -1n, 1_700_000_000_123_456_789n);
+      fs.closeSync(fd);
+      const { atimeNs, mtimeNs } = fs.statSync(path, { bigint: true });
+      expect([atimeNs, mtimeNs]).toEqual([-1n, 1_700_000_000_123_456_789n]);
+      expect(codeOf(() => posix.setOpenTimes(fd, 0n, 0n))).toBe("EBADF");
+    });
+
     it("sets the times of a link, not of its target", () => {
       const target = file("target");
       posix.setTimes(target, 1n, 2n);

@@ -15,6 +15,8 @@ export interface Posix {
   tryLock(fd: number, mode?: "exclusive" | "shared"): boolean;
   /** Sets access and modification time to the nanosecond; does not follow links. */
   setTimes(path: FilePath, atimeNs: bigint, mtimeNs: bigint): void;
+  /** The same for an open file. */
+  setOpenTimes(fd: number, atimeNs: bigint, mtimeNs: bigint): void;
   /** Fills `words` with struct statx of an open file. False where statx is missing (macOS) or forbidden. */
   statx(fd: number, words: Uint32Array): boolean;
   /** All extended attributes that this user may read; does not follow links. */
@@ -100,6 +102,7 @@ type FileCalls = Omit<
 function bindFiles({ darwin, func, lazy, lastCode, fail }: Libc): FileCalls {
   const flock = func("int flock(int fd, int operation)");
   const utimensat = func("int utimensat(int dirfd, const void *path, const void *times, int flags)");
+  const futimens = func("int futimens(int fd, const void *times)");
   const statx = lazy("int statx(int fd, const char *path, int flags, uint mask, void *into)");
   const openat2 = lazy("long syscall(long number, int fd, const char *path, const void *how, size_t size)");
   const how = Buffer.alloc(24).fill(0x0c, 16, 17); // RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS
@@ -117,6 +120,11 @@ function bindFiles({ darwin, func, lazy, lastCode, fail }: Libc): FileCalls {
     tryLock(fd, mode = "exclusive") {
       const done = flock(fd, LOCK[mode] | LOCK.nonBlocking) === 0;
       return done || (/^(EAGAIN|EWOULDBLOCK)$/.test(lastCode()) ? false : fail("flock"));
+    },
+    setOpenTimes(fd, atimeNs, mtimeNs) {
+      putTimespec(timespecs, 0, atimeNs);
+      putTimespec(timespecs, 16, mtimeNs);
+      if (futimens(fd, timespecs) !== 0) fail("futimens");
     },
     setTimes(path, atimeNs, mtimeNs) {
       putTimespec(timespecs, 0, atimeNs);

@@ -64,10 +64,10 @@ export function makeFile(
     if (entry.xattrs !== undefined) setXattrs(target, entry, capabilities, flaws);
     // After the owner, since changing that drops the setuid bit.
     if (entry.mode !== PRIVATE) attempt(flaws, entry, "mode", () => fchmodSync(fd, entry.mode));
+    setTime(target, entry, capabilities, fd);
   } finally {
     closeSync(fd);
   }
-  setTime(target, entry, capabilities);
 }
 
 function writeContent(fd: number, entry: Entry, reader: FileReader): void {
@@ -160,10 +160,12 @@ function setXattrs(target: string | Buffer, entry: Entry, capabilities: Capabili
 
 const NS_PER_SECOND = 1_000_000_000n;
 
-export function setTime(target: string | Buffer, entry: Entry, capabilities: Capabilities): void {
-  if (capabilities.posix !== undefined) {
+/** With `fd`, the file is open there: half the time of a lookup by path. */
+export function setTime(target: string | Buffer, entry: Entry, { posix }: Capabilities, fd?: number): void {
+  if (posix !== undefined) {
     const ns = BigInt(entry.mtimeSec) * NS_PER_SECOND + BigInt(entry.mtimeNs);
-    capabilities.posix.setTimes(target, ns, ns);
+    if (fd === undefined) posix.setTimes(target, ns, ns);
+    else posix.setOpenTimes(fd, ns, ns);
     return;
   }
   const seconds = entry.mtimeSec + entry.mtimeNs / 1e9;

@@ -13,6 +13,7 @@ describe.each(CODECS.map((codec) => [codec.name, codec] as const))("%s", (name, 
       Buffer.from("text"),
       Buffer.alloc(300_000, "ab"),
       randomBytes(100_000),
+      Buffer.alloc(900_000, "more than a small layer "),
     ]) {
       const stored = codec.compress(raw);
       if (raw.length > 0) expect(codec.decompress(stored, raw.length).equals(raw)).toBe(true);

@@ -2,7 +2,7 @@
 // independently, followed by the table of contents in a form that standard readers skip, and by a footer of fixed size
 // with the offset of the table. Pure.
 import zlib from "node:zlib";
-import { libdeflateGzip } from "../../platform/libdeflate.ts";
+import { libdeflateGunzip, libdeflateGzip } from "../../platform/libdeflate.ts";
 
 export interface Codec {
   readonly name: "gzip" | "zstd";
@@ -109,7 +109,11 @@ export const gzipCodec: Codec = {
       fast ?? move(zlib.gzipSync(raw, { level: isStored ? 0 : levelFor(raw), ...singleBuffer(raw) }), into)
     );
   },
-  decompress: (member, rawLength) => zlib.gunzipSync(member, outputBounds(rawLength)),
+  decompress(member, rawLength) {
+    // Not worth loading a library for less. Where it refuses a member, zlib says why.
+    const fast = rawLength <= SMALL_BYTES ? undefined : libdeflateGunzip()?.(member, rawLength);
+    return fast ?? zlib.gunzipSync(member, outputBounds(rawLength));
+  },
   hide(payload) {
     const parts: Buffer[] = [];
     for (let at = 0; at < payload.length; at += GZIP_EXTRA_LIMIT) {
