@@ -49,7 +49,7 @@ export interface MissedItem {
 
 /** What was packed, by path, and what was not. */
 export interface Packed {
-  readonly captured: ReadonlyMap<string, CapturedItem>;
+  readonly captured: Map<string, CapturedItem>;
   readonly missed: readonly MissedItem[];
 }
 

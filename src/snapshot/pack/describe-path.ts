@@ -53,12 +53,7 @@ export function describeOther(item: CaptureItem, file: string | Buffer): Describ
 }
 
 /** Describes a file without its content. The backup of a database gets the metadata of the live file. */
-export function describeFile(
-  item: CaptureItem,
-  live: LivePath,
-  stat: FileStat,
-  fd: number,
-): Described {
+export function describeFile(item: CaptureItem, live: LivePath, stat: FileStat, fd: number): Described {
   if (!hasFileType(stat, S_IFREG)) throw changedType();
   const described =
     item.source === undefined ? describe(item, live, stat, fd) : describe(item, live, statPath(live(), seen));

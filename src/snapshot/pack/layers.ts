@@ -183,14 +183,14 @@ function splitUnits(items: readonly CaptureItem[]): CaptureItem[][] {
   return units;
 }
 
-/** Where a path was packed twice, the later one wins, as it does in the layer. */
+/**
+ * Where a path was packed twice, the later one wins, as it does in the layer. The first round takes in the others: copying a
+ * map of 130,000 paths takes longer than everything else that is done when they are packed.
+ */
 function mergePacked(...rounds: readonly Packed[]): Packed {
-  const [first, ...others] = rounds.filter(({ captured }) => captured.size > 0);
-  const missed = rounds.flatMap((round) => round.missed);
-  if (others.length === 0) return { captured: first?.captured ?? new Map(), missed };
-  const captured = new Map(first!.captured);
-  for (const round of others) for (const [path, item] of round.captured) captured.set(path, item);
-  return { captured, missed };
+  const [first, ...others] = rounds.map(({ captured }) => captured).filter(({ size }) => size > 0);
+  for (const later of others) for (const [path, item] of later) first!.set(path, item);
+  return { captured: first ?? new Map(), missed: rounds.flatMap((round) => round.missed) };
 }
 
 /** Copies databases that were found in use while they were read. */
