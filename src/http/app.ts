@@ -18,7 +18,8 @@ import {
 import { describeApi } from "./openapi.ts";
 import type { PitPort, WebhookHandler } from "./port.ts";
 import { refuseBeyondGrant, refuseForeignHost, refuseForeignOrigin } from "./request-checks.ts";
-import { missionInRequest, ROUTES, type Route } from "./routes.ts";
+import type { Route } from "./route.ts";
+import { missionInRequest, ROUTES } from "./routes.ts";
 import type { TokenCheck } from "./tokens.ts";
 
 export interface AppOptions {

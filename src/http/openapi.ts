@@ -1,7 +1,7 @@
 // Generates the OpenAPI document from the route table and its zod schemas.
 import { z } from "zod";
 import { ERROR_CODES, type ErrorCode, LazarusError } from "../platform/errors.ts";
-import type { Route } from "./routes.ts";
+import type { Route } from "./route.ts";
 import { errorBody, NAMED } from "./schemas.ts";
 
 type Json = Record<string, unknown>;

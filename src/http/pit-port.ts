@@ -22,6 +22,7 @@ import { countChanges } from "../snapshot/restore/plan.ts";
 import { callerKey } from "./caller.ts";
 import type { ActionRequest, PitPort } from "./port.ts";
 import { recordHeartbeat } from "./record-heartbeat.ts";
+import { withRuns } from "./with-runs.ts";
 
 /** Missions to read before yielding to other work, such as heartbeats and watching agents. */
 const BATCH = 8;
@@ -107,6 +108,7 @@ export function createPitPort(pitContext: PitContext, live?: LiveCheckpoints): P
         }
       }
     },
+    withRuns: (mission, work) => withRuns(pitContext, mission, work),
     subscribe(listener) {
       pitContext.events.on("event", listener);
       return () => pitContext.events.off("event", listener);

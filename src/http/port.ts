@@ -4,6 +4,7 @@ import type { MissionId } from "../cell/mission-id.ts";
 import type { MissionView } from "../pit/view.ts";
 import type { IndexedCheckpoint } from "../registry/checkpoints.ts";
 import type { Event } from "../registry/registry.ts";
+import type { RunLog } from "../run/log/run-log.ts";
 import type { Reason } from "../snapshot/model/entry.ts";
 
 export const MISSION_ACTIONS = ["stop", "pause", "rest", "revive", "checkpoint", "restore"] as const;
@@ -73,6 +74,8 @@ export interface PitPort {
     action: MissionAction,
     request: ActionRequest,
   ): Promise<Readonly<Record<string, unknown>>>;
+  /** Does something with the runs of a mission's cell. Throws RUN_UNKNOWN when it has none. */
+  withRuns<T>(mission: MissionId, work: (log: RunLog) => Promise<T>): Promise<T>;
   /** Calls `listener` when events may have been added. Returns the function to unsubscribe. */
   subscribe(listener: () => void): () => void;
 }

@@ -1,55 +1,15 @@
 // The route table: path, scope, body limit, response schema and handler of each route. The app and the OpenAPI
 // document are both generated from it, so they cannot disagree.
-import type { ZodObject, ZodType } from "zod";
-import { type MissionId, parseMissionId } from "../cell/mission-id.ts";
-import type { Clock } from "../platform/clock.ts";
-import { type ErrorCode, LazarusError } from "../platform/errors.ts";
+import { parseMissionId } from "../cell/mission-id.ts";
+import { LazarusError } from "../platform/errors.ts";
 import { check, parseBody } from "./body.ts";
-import { type StreamLimits, streamEvents } from "./event-stream.ts";
-import { MISSION_ACTIONS, type PitPort, type WebhookHandler } from "./port.ts";
-import type { Scope } from "./request-checks.ts";
+import { streamEvents } from "./event-stream.ts";
+import { MISSION_ACTIONS } from "./port.ts";
+import { BODY_BYTES, type Call, JSON_TYPE, json, missionOf, type Route } from "./route.ts";
+import { RUN_ROUTES } from "./run-routes.ts";
 import * as shapes from "./schemas.ts";
 
-/** What a handler receives. */
-export interface Call {
-  readonly pit: PitPort;
-  readonly clock: Clock;
-  readonly headers: Headers;
-  /** Aborts when the client disconnects or the server closes. */
-  readonly signal: AbortSignal;
-  readonly body: Uint8Array;
-  param(name: string): string;
-  readonly query: Readonly<Record<string, string>>;
-  /** Closes the connection without a response. */
-  hangUp(): void;
-  readonly webhooks: Readonly<Record<string, WebhookHandler>>;
-  readonly streamLimits: Partial<StreamLimits>;
-  healthNow(): Promise<Readonly<Record<string, unknown>>>;
-  metricsNow(): Promise<string>;
-  openApi(): object;
-}
-
-export interface Route {
-  readonly method: "get" | "post";
-  /** Parameters in braces, as OpenAPI writes them. */
-  readonly path: string;
-  readonly summary: string;
-  /** What a token must allow. `none`: no token; `signature`: the webhook handler verifies the sender itself. */
-  readonly scope: Scope | "none" | "signature";
-  /** Needs no token on the unix socket, like every `read`. Agents have that socket, so nothing that grants or acts (INV-11). */
-  readonly forAgents?: boolean;
-  readonly query?: ZodObject;
-  readonly body?: ZodType;
-  /** If absent, the body is not read. */
-  readonly bodyLimitBytes?: number;
-  readonly answer: { readonly type: string; readonly schema?: ZodType; readonly status?: number };
-  readonly errors: readonly ErrorCode[];
-  handle(call: Call): Promise<Response> | Response;
-}
-
 const HEARTBEAT_BODY_BYTES = 64 * 1024;
-const BODY_BYTES = 1024 * 1024;
-const JSON_TYPE = "application/json";
 const DEFAULT_EVENTS = 100;
 
 /**
@@ -64,10 +24,6 @@ export function missionInRequest(
   if (route.path.includes("{mission}")) return param("mission");
   return route.query !== undefined && "mission" in route.query.shape ? query().mission : undefined;
 }
-
-const json = (value: unknown, status = 200) =>
-  new Response(JSON.stringify(value), { status, headers: { "content-type": JSON_TYPE } });
-const missionOf = (call: Call): MissionId => parseMissionId(call.param("mission"));
 
 export const ROUTES: readonly Route[] = [
   {
@@ -196,6 +152,7 @@ export const ROUTES: readonly Route[] = [
       },
     }),
   ),
+  ...RUN_ROUTES,
   {
     method: "get",
     path: "/v1/events",

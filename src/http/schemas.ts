@@ -10,7 +10,7 @@ import { COMMAND_REASONS } from "../snapshot/model/entry.ts";
 /** Every schema with a name: the OpenAPI document refers to them, also from inside other schemas. */
 export const NAMED = new Map<string, z.ZodType>();
 
-function named<T extends z.ZodType>(id: string, schema: T): T {
+export function named<T extends z.ZodType>(id: string, schema: T): T {
   const withName = schema.meta({ id }) as T;
   NAMED.set(id, withName);
   return withName;

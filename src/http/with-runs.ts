@@ -1,0 +1,25 @@
+// Opens the runs of a cell for one request. An encrypted store is read with the key in LAZARUS_RUN_KEY of the pit.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { cellPaths } from "../cell/layout.ts";
+import type { MissionId } from "../cell/mission-id.ts";
+import type { PitContext } from "../pit/context.ts";
+import { LazarusError } from "../platform/errors.ts";
+import type { RunLog } from "../run/log/run-log.ts";
+import { CELL_RUNS, openCellRunStore } from "../run/stores/open.ts";
+
+export async function withRuns<T>(
+  { machine, config, environment }: Pick<PitContext, "machine" | "config" | "environment">,
+  mission: MissionId,
+  work: (log: RunLog) => Promise<T>,
+): Promise<T> {
+  const { root } = cellPaths(config, mission);
+  if (!existsSync(join(root, CELL_RUNS))) {
+    throw new LazarusError("RUN_UNKNOWN", `mission ${mission} has no runs`, { hint: "lazarus runs" });
+  }
+  const key = environment.LAZARUS_RUN_KEY;
+  const encryptionKey =
+    key === undefined || key === "" ? {} : { encryptionKey: new Uint8Array(Buffer.from(key, "base64")) };
+  await using store = openCellRunStore(root, { machine, ...encryptionKey });
+  return await work(store.log);
+}
