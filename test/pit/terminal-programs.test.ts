@@ -80,44 +80,33 @@ it("tmux: a session whose server is killed ends nothing, and the next one shows 
 }) => {
   if (!isInstalled("tmux")) skip("tmux is not installed");
   const env = { ...world.env, TERM: "xterm-256color", TMUX_TMPDIR: world.directory };
-  const tmux = (...words: string[]) =>
-    execFileSync("tmux", ["-L", "lazarus", "-f", "/dev/null", ...words], {
-      env,
-      cwd: world.cwd,
-      encoding: "utf8",
-    });
-  const screen = () => tmux("capture-pane", "-p", "-t", "s");
+  // The second session has a server of its own: one that was told to exit may still accept connections.
+  const server =
+    (name: string) =>
+    (...words: string[]) =>
+      execFileSync("tmux", ["-L", name, "-f", "/dev/null", ...words], {
+        env,
+        cwd: world.cwd,
+        encoding: "utf8",
+      });
+  const [first, second] = [server("first"), server("second")];
+  const size = ["-x", "90", "-y", "25"];
+  const screen = (tmux: typeof first) => tmux("capture-pane", "-p", "-t", "s");
   const script =
     'printf "\\033[2J\\033[5;10Hframed\\033[7;1H"; while read -r line; do echo "got $line"; done';
   try {
-    tmux(
-      "new-session",
-      "-d",
-      "-s",
-      "s",
-      "-x",
-      "90",
-      "-y",
-      "25",
-      "lazarus",
-      "run",
-      "m1",
-      "--",
-      "sh",
-      "-c",
-      script,
-    );
-    await world.until("the screen", () => /^ {9}framed$/m.test(screen()));
-    tmux("send-keys", "-t", "s", "one", "Enter");
-    await world.until("its answer", () => screen().includes("got one"));
-    tmux("kill-server");
+    first("new-session", "-d", "-s", "s", ...size, "lazarus", "run", "m1", "--", "sh", "-c", script);
+    await world.until("the screen", () => /^ {9}framed$/m.test(screen(first)));
+    first("send-keys", "-t", "s", "one", "Enter");
+    await world.until("its answer", () => screen(first).includes("got one"));
+    first("kill-server");
     expect(world.state("m1")).toBe("running");
-    tmux("new-session", "-d", "-s", "s", "-x", "90", "-y", "25", "lazarus", "attach", "m1");
-    await world.until("the same screen", () => /^ {9}framed\n[\s\S]*got one$/m.test(screen()));
-    tmux("send-keys", "-t", "s", "two", "Enter");
-    await world.until("its answer", () => screen().includes("got two"));
+    second("new-session", "-d", "-s", "s", ...size, "lazarus", "attach", "m1");
+    await world.until("the same screen", () => /^ {9}framed\n[\s\S]*got one$/m.test(screen(second)));
+    second("send-keys", "-t", "s", "two", "Enter");
+    await world.until("its answer", () => screen(second).includes("got two"));
   } finally {
-    spawnSync("tmux", ["-L", "lazarus", "kill-server"], { env });
+    for (const name of ["first", "second"]) spawnSync("tmux", ["-L", name, "kill-server"], { env });
   }
 });
 
