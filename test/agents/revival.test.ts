@@ -13,7 +13,7 @@ import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { end } from "../pit/pit-world.ts";
-import { PROFILES } from "./fake/install.ts";
+import { PROFILES } from "./fake/profiles.ts";
 import { type Book, createRevivalWorld, type RevivalWorld, recordedPid } from "./revival-world.ts";
 
 const AGENTS = Object.keys(PROFILES);

@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
+import { ARM, bundleProgram } from "../bundle.ts";
 import { COMPILE_CACHE } from "../cli/hermetic.ts";
 import { type Lab, listTree, removeTree } from "../snapshot/lab.ts";
 import { CRASH_DOCUMENT } from "./checkpoint-settings.ts";
@@ -26,26 +27,18 @@ export interface Victim {
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
-export function runVictim(victim: Victim): Promise<Ending> {
+export async function runVictim(victim: Victim): Promise<Ending> {
+  const program = await bundleProgram(here("checkpoint-victim.ts"));
+  const args = [victim.home, String(victim.rounds), String(victim.first ?? 0)];
   return new Promise((resolve, reject) => {
-    const args = [
-      here("checkpoint-victim.ts"),
-      victim.home,
-      String(victim.rounds),
-      String(victim.first ?? 0),
-    ];
-    const child = spawn(
-      process.execPath,
-      ["--import", here("../../src/testing/arm-crash-point.ts"), ...args],
-      {
-        env: {
-          PATH: process.env.PATH,
-          ...COMPILE_CACHE,
-          ...(victim.crashAt === undefined ? {} : { LAZARUS_CRASH_AT: victim.crashAt }),
-        },
-        stdio: ["ignore", "pipe", "inherit"],
+    const child = spawn(process.execPath, ["--import", ARM, program, ...args], {
+      env: {
+        PATH: process.env.PATH,
+        ...COMPILE_CACHE,
+        ...(victim.crashAt === undefined ? {} : { LAZARUS_CRASH_AT: victim.crashAt }),
       },
-    );
+      stdio: ["ignore", "pipe", "inherit"],
+    });
     let stdout = "";
     child.stdout.on("data", (data) => {
       if (stdout === "" && victim.killAfterMs !== undefined)

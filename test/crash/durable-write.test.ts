@@ -1,6 +1,5 @@
 // INV-1 on a real process: SIGKILL at every durable.* crash point, at its first and at a later pass. Acknowledged
 // writes survive, every file is complete, and the next process works normally.
-import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +16,7 @@ import {
 import { pidInUse } from "../../src/platform/process-identity.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import { contentOfRound, ROUNDS } from "./durable-rounds.ts";
+import { runUntil } from "./kill.ts";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const points = listCrashPoints(here("../../src/platform"))
@@ -24,27 +24,8 @@ const points = listCrashPoints(here("../../src/platform"))
   .filter((name) => name.startsWith("durable."));
 const PASSES = [1, 3];
 
-interface Ending {
-  readonly signal: string | null;
-  readonly code: number | null;
-  readonly stdout: string;
-}
-
-function runWriter(directory: string, crashAt: string): Promise<Ending> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(
-      process.execPath,
-      ["--import", here("../../src/testing/arm-crash-point.ts"), here("durable-writer.ts"), directory],
-      { env: { ...process.env, LAZARUS_CRASH_AT: crashAt }, stdio: ["ignore", "pipe", "inherit"] },
-    );
-    let stdout = "";
-    child.stdout.on("data", (data) => {
-      stdout += data;
-    });
-    child.on("error", reject);
-    child.on("close", (code, signal) => resolve({ code, signal, stdout }));
-  });
-}
+const runWriter = (directory: string, crashAt: string) =>
+  runUntil(crashAt, here("durable-writer.ts"), directory);
 
 /** The highest round acknowledged for each kind of write; 0 if there is none. */
 function acknowledged(stdout: string): (what: string) => number {

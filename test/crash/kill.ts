@@ -4,8 +4,7 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-
-const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+import { ARM, bundleProgram } from "../bundle.ts";
 
 export interface Ending {
   readonly signal: string | null;
@@ -14,13 +13,14 @@ export interface Ending {
   readonly stderr: string;
 }
 
-export function runVictim(args: readonly string[], crashAt: string): Promise<Ending> {
+/** Runs a program of this project's tests until it is killed at `crashAt`, or ends. */
+export async function runUntil(crashAt: string, source: string, ...args: readonly string[]): Promise<Ending> {
+  const program = await bundleProgram(source);
+  const child = spawn(process.execPath, ["--import", ARM, program, ...args], {
+    env: { ...process.env, LAZARUS_CRASH_AT: crashAt },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   return new Promise((resolve, reject) => {
-    const child = spawn(
-      process.execPath,
-      ["--import", here("../../src/testing/arm-crash-point.ts"), here("victim.ts"), ...args],
-      { env: { ...process.env, LAZARUS_CRASH_AT: crashAt }, stdio: ["ignore", "pipe", "pipe"] },
-    );
     let stdout = "";
     let stderr = "";
     child.stdout.on("data", (data) => {
@@ -33,6 +33,13 @@ export function runVictim(args: readonly string[], crashAt: string): Promise<End
     child.on("close", (code, signal) => resolve({ code, signal, stdout, stderr }));
   });
 }
+
+const VICTIM = fileURLToPath(new URL("victim.ts", import.meta.url));
+const RESTORE_VICTIM = fileURLToPath(new URL("restore-victim.ts", import.meta.url));
+
+export const runVictim = (args: readonly string[], crashAt: string) => runUntil(crashAt, VICTIM, ...args);
+export const runRestore = (args: readonly string[], crashAt: string) =>
+  runUntil(crashAt, RESTORE_VICTIM, ...args);
 
 /** Runs `work` on a temporary copy of a home. */
 export async function withCopy<T>(home: string, work: (copy: string) => Promise<T>): Promise<T> {

@@ -1,6 +1,5 @@
 // INV-3 for a worktree outside the cell, on the same and on another file system: SIGKILL at every crash point of a restore.
 // The next command finds the old or the new state of both places, and no trace of the restore in or next to either.
-import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -20,6 +19,7 @@ import {
   recordTree,
   type World,
 } from "../snapshot/restore-world.ts";
+import { runRestore } from "./kill.ts";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 /** Points of the restore of a missing cell, of a restore into a directory, and rare ones: other tests reach them. */
@@ -87,17 +87,7 @@ async function createScene({ root, mode }: Place): Promise<Scene> {
   return { world, first, before, after, see, [Symbol.dispose]: () => world[Symbol.dispose]() };
 }
 
-function kill(point: string, ...args: string[]): Promise<string | null> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(
-      process.execPath,
-      ["--import", here("../../src/testing/arm-crash-point.ts"), here("restore-victim.ts"), ...args],
-      { env: { ...process.env, LAZARUS_CRASH_AT: point }, stdio: ["ignore", "ignore", "inherit"] },
-    );
-    child.on("error", reject);
-    child.on("close", (_, signal) => resolve(signal));
-  });
-}
+const kill = async (point: string, ...args: string[]) => (await runRestore(args, point)).signal;
 
 function expectNoTraces(world: World): void {
   const worktree = world.path("worktree");

@@ -1,13 +1,12 @@
 // Crash points that an ordinary restore does not reach: while a file in no checkpoint is moved aside, and while a file is
 // copied to another file system inside the cell.
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import fs from "node:fs";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { createWorld, differences, openMission, recordTree, type World } from "../snapshot/restore-world.ts";
+import { runRestore } from "./kill.ts";
 
-const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 let world: World;
 let mounted: string | undefined;
 beforeEach(() => {
@@ -20,24 +19,8 @@ afterEach(() => {
 });
 
 /** Restores in a child process that is killed at `point`. */
-function killAt(point: string, id: string): Promise<string | null> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(
-      process.execPath,
-      [
-        "--import",
-        here("../../src/testing/arm-crash-point.ts"),
-        here("restore-victim.ts"),
-        world.directory,
-        "restore",
-        id,
-      ],
-      { env: { ...process.env, LAZARUS_CRASH_AT: point }, stdio: ["ignore", "ignore", "inherit"] },
-    );
-    child.on("error", reject);
-    child.on("close", (_, signal) => resolve(signal));
-  });
-}
+const killAt = async (point: string, id: string) =>
+  (await runRestore([world.directory, "restore", id], point)).signal;
 
 it("killed while it moves new writes of an agent aside: they are kept, and the restore is completed", async () => {
   world.write("worktree/a", "then");

@@ -1,6 +1,6 @@
 // INV-3 with real processes: SIGKILL at every crash point of restore, undo, fork and drill. The next command finds the old
 // or the new cell and a vault that verifies; nothing has to be repaired by hand.
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +17,7 @@ import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { verifyVault } from "../../src/snapshot/operations/verify.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
 import { createWorld, differences, openMission, recordTree } from "../snapshot/restore-world.ts";
+import { runRestore } from "./kill.ts";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const points = listCrashPoints(here("../../src/snapshot")).map(({ name }) => name);
@@ -103,22 +104,6 @@ function copyOfTemplate(): string {
   return home;
 }
 
-function runVictim(crashAt: string, ...args: string[]): Promise<{ signal: string | null; stdout: string }> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(
-      process.execPath,
-      ["--import", here("../../src/testing/arm-crash-point.ts"), here("restore-victim.ts"), ...args],
-      { env: { ...process.env, LAZARUS_CRASH_AT: crashAt }, stdio: ["ignore", "pipe", "inherit"] },
-    );
-    let stdout = "";
-    child.stdout.on("data", (data) => {
-      stdout += data;
-    });
-    child.on("error", reject);
-    child.on("close", (_, signal) => resolve({ signal, stdout }));
-  });
-}
-
 /** Kills an operation at `point` in a copy of the template, then calls `check` on that copy. */
 async function kill(
   point: string,
@@ -129,8 +114,8 @@ async function kill(
   const home = copyOfTemplate();
   try {
     await prepare?.(home);
-    const { signal, stdout } = await runVictim(point, home, ...args);
-    expect(signal, `${point} is never reached: make this test reach it`).toBe("SIGKILL");
+    const { signal, stdout, stderr } = await runRestore([home, ...args], point);
+    expect(signal, `${point} is never reached: make this test reach it: ${stderr}`).toBe("SIGKILL");
     expect(stdout).toBe("");
     await check(home);
     for (const mission of fs.readdirSync(join(home, "vault"))) {

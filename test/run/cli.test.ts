@@ -12,10 +12,11 @@ import {
   recoverInterrupted,
   UnknownOutcomeError,
 } from "../../src/run/index.ts";
+import { bundleProgram } from "../bundle.ts";
 import { runCli } from "./run-cli.ts";
 import { createScriptedModel } from "./scripted-model.ts";
 
-const DEADLY = join(import.meta.dirname, "deadly-program.ts");
+const DEADLY = await bundleProgram(join(import.meta.dirname, "deadly-program.ts"));
 let home: string;
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), "lazarus-runs-cli-"));

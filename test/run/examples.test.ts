@@ -7,10 +7,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openCellRunStore } from "../../src/run/index.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
-import { bundleProgram } from "../bundle.ts";
+import { ARM, bundleProgram } from "../bundle.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
-const ARM = join(ROOT, "src", "testing", "arm-crash-point.ts");
 const MAX_STARTS = 4;
 
 let directory: string;

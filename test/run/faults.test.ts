@@ -19,11 +19,12 @@ import { choosePrunable } from "../../src/run/store/retention.ts";
 import { createRunStore } from "../../src/run/store/run-store.ts";
 import { createMemoryBackend } from "../../src/run/stores/memory.ts";
 import { MESSAGES_PER_RUN } from "../../src/run/stores/sqlite-schema.ts";
+import { bundleProgram } from "../bundle.ts";
 import { tool } from "./bench.ts";
 import { type PostgresServer, startPostgres } from "./postgres-server.ts";
 import { createScriptedModel, type Line } from "./scripted-model.ts";
 
-const PROGRAM = join(import.meta.dirname, "recover-program.ts");
+const PROGRAM = await bundleProgram(join(import.meta.dirname, "recover-program.ts"));
 
 /** An empty store, and access to its rows. */
 interface Place {

@@ -7,10 +7,9 @@ import { join } from "node:path";
 import { openPostgresRunStore, openSqliteRunStore } from "../../src/run/index.ts";
 import { resolveEntry } from "../../src/run/log/resolve.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
-import { bundleProgram } from "../bundle.ts";
+import { ARM, bundleProgram } from "../bundle.ts";
 
 const HERE = import.meta.dirname;
-const ARM = join(HERE, "..", "..", "src", "testing", "arm-crash-point.ts");
 const MAX_STARTS = 5;
 /** Leaves a started effect behind, whose outcome is unknown to the next start. */
 const INTERRUPTION = "run.effect.happened";
@@ -162,12 +161,8 @@ async function counts(world: World): Promise<number[]> {
   return Object.values(await world.counts());
 }
 
-const programs = new Map<string, Promise<string>>();
-
 async function startAgent(name: string, args: string[], crashAt: string | undefined): Promise<Ended> {
-  const bundled = programs.get(name) ?? bundleProgram(join(HERE, name));
-  programs.set(name, bundled);
-  const program = await bundled;
+  const program = await bundleProgram(join(HERE, name));
   const child: ChildProcess = spawn(
     process.execPath,
     ["--disable-warning=ExperimentalWarning", ...(crashAt ? ["--import", ARM] : []), program, ...args],

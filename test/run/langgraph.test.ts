@@ -16,10 +16,8 @@ import {
 } from "../../src/integrations/langgraph/index.ts";
 import { systemClock } from "../../src/platform/clock.ts";
 import { listCrashPoints } from "../../src/testing/crash-points.ts";
-import { bundleProgram } from "../bundle.ts";
+import { ARM, bundleProgram } from "../bundle.ts";
 import { type PostgresServer, startPostgres } from "./postgres-server.ts";
-
-const ARM = join(import.meta.dirname, "..", "..", "src", "testing", "arm-crash-point.ts");
 
 let program: string;
 let server: PostgresServer;

@@ -1,14 +1,16 @@
 // Helper processes of tests: started, awaited until they print "ready", and killed when the test ends.
 import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { bundleProgram } from "../bundle.ts";
 
 export interface Child extends AsyncDisposable {
   readonly pid: number;
 }
 
 /** Runs a TypeScript file next to this one. */
-export function startChild(file: string, ...args: readonly string[]): Promise<Child> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, file), ...args], {
+export async function startChild(file: string, ...args: readonly string[]): Promise<Child> {
+  const program = await bundleProgram(join(import.meta.dirname, file));
+  const child = spawn(process.execPath, [program, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   let errors = "";

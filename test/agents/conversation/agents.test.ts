@@ -12,7 +12,7 @@ import { readConversation } from "../../../src/snapshot/operations/read-conversa
 import { restoreCell } from "../../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../../src/snapshot/operations/undo.ts";
 import { HEADLESS } from "../fake/headless.ts";
-import { PROFILES } from "../fake/install.ts";
+import { PROFILES } from "../fake/profiles.ts";
 import { type Book, createRevivalWorld, type RevivalWorld } from "../revival-world.ts";
 
 const AGENTS = Object.keys(PROFILES);

@@ -1,6 +1,5 @@
 // SIGKILL at every crash point of a conversation's copy and return: the next command goes on without a repair, every
 // checkpoint has a prefix of the conversation, and files and conversation are from the same moment.
-import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -10,27 +9,15 @@ import { listStaged, openStagedTree } from "../../../src/agents/conversation/sta
 import { restoreCell } from "../../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../../src/snapshot/operations/undo.ts";
 import { listCrashPoints } from "../../../src/testing/crash-points.ts";
+import { runUntil } from "../../crash/kill.ts";
 import { type ConversationWorld, createConversation, databaseAgent, SESSION, stepLines } from "./world.ts";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const points = listCrashPoints(here("../../../src/agents/conversation")).map(({ name }) => name);
 
 async function killAt(point: string, world: ConversationWorld, ...args: string[]): Promise<void> {
-  const child = spawn(
-    process.execPath,
-    [
-      "--import",
-      here("../../../src/testing/arm-crash-point.ts"),
-      here("victim.ts"),
-      world.directory,
-      ...args,
-    ],
-    { env: { ...process.env, LAZARUS_CRASH_AT: point }, stdio: ["ignore", "pipe", "inherit"] },
-  );
-  const signal = await new Promise((resolve, reject) => {
-    child.on("error", reject).on("close", (_, name) => resolve(name));
-  });
-  expect(signal, `${point} is never reached: make this test reach it`).toBe("SIGKILL");
+  const { signal, stderr } = await runUntil(point, here("victim.ts"), world.directory, ...args);
+  expect(signal, `${point} is never reached: make this test reach it: ${stderr}`).toBe("SIGKILL");
 }
 
 /** What happened before the checkpoint that is killed, and the crash points on its way. */

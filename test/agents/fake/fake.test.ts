@@ -17,8 +17,9 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { findAdapter } from "../../../src/agents/adapters.ts";
 import { readPosition } from "../../../src/pit/conversation/life-report.ts";
 import { HEADLESS } from "./headless.ts";
-import { countEffects, installFakes, PROFILES, readRequests } from "./install.ts";
+import { countEffects, installFakes, readRequests } from "./install.ts";
 import type { Moment } from "./profile.ts";
+import { PROFILES } from "./profiles.ts";
 
 const ID = "0b0c1d2e-1111-4222-8333-444455556666";
 const PATIENCE = { timeout: 5 * 60_000, interval: 20 };

@@ -1,11 +1,11 @@
 // Puts fake agents on a PATH for a test, and reads the traces that they leave.
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { findAdapter } from "../../../src/agents/adapters.ts";
 import { shellWord } from "../../../src/platform/shell-word.ts";
-import type { Profile } from "./profile.ts";
+import { bundleProgram } from "../../bundle.ts";
 
-const MAIN = new URL("main.ts", import.meta.url).pathname;
+const MAIN = await bundleProgram(join(import.meta.dirname, "main.ts"));
 
 /** A directory with executables of these names; put it first in PATH. `process.execPath` runs them. */
 export function installFakes(directory: string, ...names: readonly string[]): string {
@@ -34,16 +34,6 @@ export function installHooks(name: string, home: string, program: readonly strin
     if (after !== before) writeFileSync(path, after, { mode: mode ?? 0o600 });
   }
 }
-
-/** What is different about each fake agent, by its name. */
-export const PROFILES: Readonly<Record<string, Profile>> = Object.fromEntries(
-  await Promise.all(
-    readdirSync(new URL("profiles", import.meta.url)).map(async (file) => {
-      const { profile } = (await import(`./profiles/${file}`)) as { profile: Profile };
-      return [profile.name, profile] as const;
-    }),
-  ),
-);
 
 export interface FakeRequest {
   readonly epoch: string | null;

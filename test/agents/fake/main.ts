@@ -23,10 +23,11 @@ import {
 import { dirname, join } from "node:path";
 import type { JsonObject } from "../../../src/platform/json-file.ts";
 import { LINES } from "./lines.ts";
-import type { Call, Hooks, Message, Moment, Place, Profile, Refusal } from "./profile.ts";
+import type { Call, Hooks, Message, Moment, Place, Refusal } from "./profile.ts";
+import { PROFILES } from "./profiles.ts";
 
 const [name = "", ...args] = process.argv.slice(2);
-const profile = ((await import(`./profiles/${name}.ts`)) as { profile: Profile }).profile;
+const profile = PROFILES[name]!;
 const { env } = process;
 const place: Place = { cwd: realpathSync(process.cwd()), home: env.HOME ?? "/", env };
 const store = profile.store ?? LINES;
