@@ -3,12 +3,13 @@
 import fs from "node:fs";
 import { join } from "node:path";
 import { expect } from "vitest";
+import type { TakenPaths } from "../../src/pit/watch/tree-watcher.ts";
 import { createRandom, type Random } from "../../src/testing/index.ts";
-import { createWatchedTree, findUnreported, type WatchedTreeLab } from "./watched-tree.ts";
+import { createWatchedTree, findUnreported } from "./watched-tree.ts";
 
 const NAMES = ["a", "b", "c", "d", "e", "f g", "ü", Buffer.of(0x78, 0xff).toString("latin1")];
 
-interface Place {
+export interface Place {
   readonly random: Random;
   readonly root: string;
   readonly outside: string;
@@ -99,36 +100,10 @@ const MUTATIONS: readonly Mutation[] = [
   },
 ];
 
-export async function watchRound(seed: number): Promise<void> {
-  const random = createRandom(seed);
-  let count = 0;
-  const next = () => {
-    count += 1;
-    return `${count}`;
-  };
-  await using lab = await createWatchedTree([], (root) => {
-    for (const path of ["a/b/c", "d", "e/f"]) fs.mkdirSync(join(root, path), { recursive: true });
-    for (const path of ["a/one", "a/b/two", "d/three"]) fs.writeFileSync(join(root, path), path);
-  });
-  const place = { random, next, linked: new Set<number>(), ...lab };
-  let before = lab.list();
-  for (let part = 0; part < 3; part += 1) {
-    const sets = await mutate(lab, place, random.int(1, 60));
-    const after = lab.list();
-    // A write through a name that is gone again is reported for that name only: the audit finds it.
-    const isLinked = (path: string) =>
-      place.linked.has(fs.lstatSync(onDisk(lab.root, path), { throwIfNoEntry: false })?.ino ?? 0);
-    const unreported = findUnreported(before, after, sets).filter((path) => !isLinked(path));
-    expect(unreported, `seed ${seed}, part ${part}`).toEqual([]);
-    before = after;
-  }
-}
-
-/** Returns all sets that were taken, the last one after the last change. */
-async function mutate({ take }: WatchedTreeLab, place: Place, changes: number) {
-  const taking: ReturnType<typeof take>[] = [];
+/** Random changes; `between` is called now and then. */
+export async function mutateTree(place: Place, changes: number, between: () => void): Promise<void> {
   for (let change = 0; change < changes; change += 1) {
-    if (place.random.chance(0.1)) taking.push(take());
+    if (place.random.chance(0.1)) between();
     // The watcher's thread reads events meanwhile.
     if (place.random.chance(0.1))
       await new Promise((resolve) => setTimeout(resolve, place.random.int(0, 120)));
@@ -138,7 +113,47 @@ async function mutate({ take }: WatchedTreeLab, place: Place, changes: number) {
       // Not possible in this tree.
     }
   }
-  return await Promise.all([...taking, take()]);
+}
+
+export function plantTree(root: string): void {
+  for (const path of ["a/b/c", "d", "e/f"]) fs.mkdirSync(join(root, path), { recursive: true });
+  for (const path of ["a/one", "a/b/two", "d/three"]) fs.writeFileSync(join(root, path), path);
+}
+
+export function createPlace(random: Random, where: Pick<Place, "root" | "outside">): Place {
+  let count = 0;
+  return {
+    ...where,
+    random,
+    linked: new Set(),
+    next() {
+      count += 1;
+      return `${count}`;
+    },
+  };
+}
+
+/** Whether a path, as list_tree.py writes it, is a file that had two names at some time. */
+export function wasLinked({ linked, root }: Place, path: string): boolean {
+  return linked.has(fs.lstatSync(onDisk(root, path), { throwIfNoEntry: false })?.ino ?? 0);
+}
+
+export async function watchRound(seed: number): Promise<void> {
+  const random = createRandom(seed);
+  await using lab = await createWatchedTree([], plantTree);
+  const place = createPlace(random, lab);
+  let before = lab.list();
+  for (let part = 0; part < 3; part += 1) {
+    const sets: Promise<TakenPaths>[] = [];
+    await mutateTree(place, random.int(1, 60), () => void sets.push(lab.take()));
+    sets.push(lab.take());
+    const taken = await Promise.all(sets);
+    const after = lab.list();
+    // A write through a name that is gone again is reported for that name only: the audit finds it.
+    const unreported = findUnreported(before, after, taken).filter((path) => !wasLinked(place, path));
+    expect(unreported, `seed ${seed}, part ${part}`).toEqual([]);
+    before = after;
+  }
 }
 
 /** Undoes the escapes of list_tree.py. */

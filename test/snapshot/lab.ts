@@ -59,7 +59,7 @@ export interface Lab extends Disposable {
 }
 
 export const OLD_MS = 10_000;
-const PYTHON = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
+export const PYTHON = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
 const LISTER = join(import.meta.dirname, "list_tree.py");
 
 export function createLab(options: LabOptions = {}): Lab {

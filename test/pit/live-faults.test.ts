@@ -1,0 +1,161 @@
+// What could make a live point incomplete: after each fault, the point that is taken from what the watch reported is restored and
+// compared with the cell by an independent lister.
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import fs from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { PYTHON } from "../snapshot/lab.ts";
+import { reportSkipped } from "../snapshot/tools.ts";
+import { createLiveLab, type LiveLab } from "./live-lab.ts";
+
+let lab: LiveLab;
+
+beforeEach(async () => {
+  lab = await createLiveLab((worktree) => {
+    for (const path of ["a/b", "c", "d"]) fs.mkdirSync(join(worktree, path), { recursive: true });
+    for (const path of ["a/one", "a/b/two", "c/three"]) fs.writeFileSync(join(worktree, path), path);
+  });
+});
+afterEach(() => lab[Symbol.asyncDispose]());
+
+const at = (path: string) => join(lab.worktree, path);
+
+/** Takes a point, from a set unless `walks`; it must equal the cell. */
+async function expectSaved({ walks = false } = {}): Promise<void> {
+  await lab.point();
+  expect(lab.lastSet.unknown === null).toBe(!walks);
+  expect(await lab.differences()).toEqual([]);
+}
+
+it("50,000 files that are created at once", async () => {
+  const script = `for (let i = 0; i < 50000; i += 1) {
+    if (i % 100 === 0) fs.mkdirSync("many/" + i, { recursive: true });
+    fs.writeFileSync("many/" + (i - (i % 100)) + "/" + i, "" + i);
+  }`;
+  execFileSync(process.execPath, ["-e", script], { cwd: lab.worktree });
+  await lab.point();
+  fs.writeFileSync(at("many/49900/49999"), "changed");
+  await expectSaved();
+});
+
+it("directories that are moved in, out and over each other", async () => {
+  const away = join(lab.outside, "away");
+  fs.mkdirSync(join(away, "deep"), { recursive: true });
+  fs.writeFileSync(join(away, "deep/file"), "from outside");
+  fs.renameSync(away, at("in"));
+  await expectSaved();
+  fs.renameSync(at("a"), join(lab.outside, "gone"));
+  fs.writeFileSync(join(lab.outside, "gone/b/two"), "changed outside");
+  await expectSaved();
+  fs.renameSync(at("in"), at("d"));
+  fs.renameSync(join(lab.outside, "gone"), at("in"));
+  fs.appendFileSync(at("d/deep/file"), "appended");
+  await expectSaved();
+  fs.renameSync(at("c"), at("swap"));
+  fs.renameSync(at("d"), at("c"));
+  fs.renameSync(at("swap"), at("d"));
+  await expectSaved();
+});
+
+it("a directory that is deleted and recreated, as another kind of file in between", async () => {
+  fs.rmSync(at("a"), { recursive: true });
+  fs.writeFileSync(at("a"), "now a file");
+  fs.rmSync(at("a"));
+  fs.mkdirSync(at("a/b"), { recursive: true });
+  fs.writeFileSync(at("a/b/new"), "new");
+  await expectSaved();
+  fs.rmSync(at("a"), { recursive: true });
+  fs.symlinkSync("c", at("a"));
+  await expectSaved();
+});
+
+it("a bind mount that comes and goes", async () => {
+  const other = join(lab.outside, "other");
+  fs.mkdirSync(other);
+  fs.writeFileSync(join(other, "mounted"), "1");
+  const { status, stderr, error } = spawnSync("mount", ["--bind", other, at("d")], { encoding: "utf8" });
+  if (status !== 0) {
+    reportSkipped("bind mounts in a cell", `mount is not allowed here: ${stderr || error}`);
+    return;
+  }
+  let isMounted = true;
+  const unmount = () => {
+    if (isMounted) execFileSync("umount", [at("d")]);
+    isMounted = false;
+  };
+  onTestFinished(unmount);
+  await expectSaved({ walks: true });
+  fs.writeFileSync(join(other, "mounted"), "22");
+  await expectSaved();
+  unmount();
+  await expectSaved({ walks: true });
+});
+
+it("a file that is changed through another name in the cell", async () => {
+  fs.linkSync(at("a/one"), at("c/link"));
+  await expectSaved();
+  fs.appendFileSync(at("c/link"), "through the link");
+  await expectSaved();
+  fs.rmSync(at("c/link"));
+  await expectSaved();
+});
+
+it("a file that is changed through a name outside the cell: by the next audit, and counted", async () => {
+  const outside = join(lab.outside, "outside");
+  fs.linkSync(at("a/one"), outside);
+  await lab.point();
+  fs.appendFileSync(outside, "through a name outside");
+  await lab.point({ isAudit: true });
+  expect(await lab.differences()).toEqual([]);
+  expect(lab.live.unseen).toEqual({ missed: 0, invisible: 1 });
+});
+
+it("a file that is changed through memory, while it is mapped and afterwards", async () => {
+  const script = `
+import mmap, sys
+with open("a/one", "r+b") as file: memory = mmap.mmap(file.fileno(), 0)
+for line in sys.stdin:
+    if line.strip() == "end": memory.close()
+    else: memory[0:1] = line[0:1].encode()
+    print("done", flush=True)
+`;
+  const child = spawn(PYTHON, ["-c", script], { cwd: lab.worktree, stdio: ["pipe", "pipe", "inherit"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const say = async (text: string) => {
+    child.stdin.write(`${text}\n`);
+    await once(child.stdout, "data");
+  };
+  for (const letter of "xyz") {
+    await say(letter);
+    await lab.point();
+    expect(fs.readFileSync(at("a/one"), "utf8")[0]).toBe(letter);
+    expect(await lab.differences()).toEqual([]);
+  }
+  await say("q");
+  await say("end");
+  await expectSaved();
+});
+
+it("a clock that jumps by a day", async () => {
+  const day = 86_400_000;
+  for (const aheadMs of [day, -day, 0]) {
+    lab.setClock(aheadMs);
+    fs.appendFileSync(at("a/b/two"), "more");
+    fs.writeFileSync(at(`at-${aheadMs}`), "new");
+    await expectSaved();
+    // Of the same size, within the same moment.
+    fs.writeFileSync(at(`at-${aheadMs}`), "NEW");
+    await expectSaved();
+  }
+});
+
+it("a capture that fails: the next one has its changes, too", async () => {
+  const { vault } = lab.context.openMission("m1" as never);
+  fs.writeFileSync(vault.journalFile, "damaged");
+  fs.writeFileSync(at("a/new"), "1");
+  await lab.point();
+  fs.rmSync(vault.journalFile, { force: true });
+  fs.writeFileSync(at("c/new"), "1");
+  await expectSaved();
+});
