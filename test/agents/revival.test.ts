@@ -13,6 +13,8 @@ import { takeCheckpoint } from "../../src/snapshot/operations/checkpoint.ts";
 import { restoreCell } from "../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../src/snapshot/operations/undo.ts";
 import { end } from "../pit/pit-world.ts";
+import { HEADLESS } from "./fake/headless.ts";
+import { type FakeRequest, readRequests } from "./fake/install.ts";
 import { PROFILES } from "./fake/profiles.ts";
 import { type Book, createRevivalWorld, type RevivalWorld, recordedPid } from "./revival-world.ts";
 
@@ -224,6 +226,25 @@ describe("a session", () => {
     await reviveMission(world.context, book.mission);
     await book.finish();
     expect(book.effects()).toEqual(ONCE);
+  });
+
+  it.each([
+    ["qwen", "qwen --yolo -p inner"],
+    ["gemini", "gemini --yolo -p inner"],
+    ["opencode", "opencode run inner"],
+    ["claude", "gemini --yolo -p inner"],
+  ])("of an agent that %s starts in a tool does not become the mission's", async (agent, FAKE_NESTED) => {
+    const env = { ...HEADLESS.gemini!.key, FAKE_NESTED };
+    const inner = FAKE_NESTED.split(" ")[0]!;
+    world.book(inner, `nested-${agent}-${inner}`);
+    const { book, record } = await killAt("2:effect", agent, `nesting-${agent}`, env);
+    expect(readRequests(join(book.traces, "nested")).map(({ next }) => next)).toEqual(["1", "done"]);
+    expect(record.end?.open_calls).toMatchObject([{ command: expect.stringContaining("echo 2 >>") }]);
+    const [{ session }] = readRequests(book.traces) as [FakeRequest];
+    expect(sessionOf(book)).toBe(session);
+    await book.revive();
+    expect((await book.finish()).end?.kind).toBe("departure");
+    expectNothingTwice(book, agent);
   });
 
   it("belongs to one mission", async () => {

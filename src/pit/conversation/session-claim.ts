@@ -1,9 +1,10 @@
 // One session, one agent (INV-4): two processes that resume the same conversation interleave their turns in one file. A
 // session is claimed before its agent starts, unless another mission or a process that Lazarus did not start has it.
-import { readdirSync, readFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import type { Adapter } from "../../agents/adapter.ts";
 import { findClaimant, claimSession as recordClaim } from "../../agents/conversation/discover.ts";
+import { isAgentProcess, readArguments } from "../../agents/nested.ts";
 import { readSession, type Session, writeSession } from "../../agents/session.ts";
 import type { Config } from "../../cell/config.ts";
 import { cellPaths } from "../../cell/layout.ts";
@@ -92,26 +93,16 @@ export function currentSession(
 const COMMAND_SHOWN = 80;
 
 /** A process of this agent whose arguments name the session. Undefined where there is no /proc. */
-export function findProcess({ programs, packages }: Adapter, session: string): SessionUser | undefined {
+export function findProcess(adapter: Adapter, session: string): SessionUser | undefined {
   if (process.platform !== "linux") return undefined;
-  const isAgent = (word: string) =>
-    programs.includes(basename(word)) || packages.some((name) => word.includes(`/node_modules/${name}/`));
   for (const name of readdirSync("/proc")) {
     const pid = Number(name);
     if (!(pid > 0) || pid === process.pid) continue;
     const words = readArguments(pid);
-    // The program, or the script of an interpreter; a command of ours names the agent later.
-    if (!words.slice(0, 2).some(isAgent)) continue;
+    // A command of ours names the agent later.
+    if (!isAgentProcess(words, adapter)) continue;
     if (!words.some((word) => word === session || word.endsWith(`=${session}`))) continue;
     return { pid, who: `process ${pid} (${words.join(" ").slice(0, COMMAND_SHOWN)})` };
   }
   return undefined;
-}
-
-function readArguments(pid: number): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
-  } catch {
-    return [];
-  }
 }

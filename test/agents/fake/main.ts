@@ -7,6 +7,7 @@
 //   FAKE_PAUSE       STEP:STAGE, e.g. 3:effect: waits there, once, until `go` appears in FAKE_DIRECTORY. Stages:
 //                    response (before the call is recorded), call, effect, file, result
 //   FAKE_OUTBOX      the file of the effects (outbox.log in the working directory)
+//   FAKE_NESTED      a command line that the call of step 2 also runs: another agent, with traces of its own
 //   FAKE_FAIL        STATUS*LIVES@STEP, e.g. 529*2@3: that many lives end with this API error at that step
 // No time passes by itself: what a test waits for is a file.
 import { spawn, spawnSync } from "node:child_process";
@@ -29,6 +30,8 @@ import { PROFILES } from "./profiles.ts";
 const [name = "", ...args] = process.argv.slice(2);
 const profile = PROFILES[name]!;
 const { env } = process;
+// As the real ones do, or are: found in the process table by the name of their program.
+process.title = name;
 const place: Place = { cwd: realpathSync(process.cwd()), home: env.HOME ?? "/", env };
 const store = profile.store ?? LINES;
 const control = env.FAKE_DIRECTORY ?? join(place.home, ".fake");
@@ -157,6 +160,7 @@ class Session {
     this.emit({ kind: "before-tool", call });
     await pause(step, "call");
     spawnSync("/bin/sh", ["-c", call.command.replace(/; write .*/, "")]);
+    if (step === 2 && env.FAKE_NESTED) runNested(env.FAKE_NESTED);
     await pause(step, "effect");
     writeFileSync(`chapter-${step}.md`, `chapter ${step}, by life ${env.LAZARUS_EPOCH ?? "0"}\n`);
     await pause(step, "file");
@@ -219,6 +223,14 @@ class Session {
     this.emit({ kind: "failure", status, text: refusal.text });
     refuse(refusal);
   }
+}
+
+function runNested(line: string): void {
+  const own = { FAKE_DIRECTORY: join(control, "nested"), FAKE_OUTBOX: join(control, "nested.log") };
+  const { status } = spawnSync("/bin/sh", ["-c", `${line}; exit $?`], {
+    env: { ...env, ...own, FAKE_STEPS: "1", FAKE_PAUSE: "", FAKE_NESTED: "", FAKE_INNER: undefined },
+  });
+  if (status !== 0) throw new Error(`the nested agent exited with ${status}`);
 }
 
 function chapterOf({ command }: Call): number {

@@ -1,7 +1,8 @@
 import { realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { findAdapter } from "../../../agents/adapters.ts";
+import { BUILT_IN, findAdapter } from "../../../agents/adapters.ts";
 import { isUrgent } from "../../../agents/hook-lines.ts";
+import { isNested } from "../../../agents/nested.ts";
 import { receiveHook } from "../../../agents/receive-hook.ts";
 import type { Config } from "../../../cell/config.ts";
 import { epochOf } from "../../../cell/fence.ts";
@@ -50,7 +51,8 @@ export const command = defineCommand({
 function report(context: CliContext, agent: string, argument: string | undefined, installed: boolean): void {
   if (installed && context.surroundings.env.LAZARUS_HOOKS === "run") return;
   const reporter = findReporter(context, installed);
-  if (reporter === undefined) return;
+  if (reporter === undefined || isNested(process.ppid, [{ programs: [agent], packages: [] }, ...BUILT_IN]))
+    return;
   const { mission, epoch } = reporter;
   const isJson = argument?.trimStart().startsWith("{") === true;
   const { config } = context.config;
