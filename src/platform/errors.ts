@@ -106,6 +106,7 @@ export const ERROR_CODES = {
   EFFECT_SETTLED: "conflict",
   PEER_MISSING: "unsupported",
   HOOKS_UNSUPPORTED: "unsupported",
+  CONVERSATION_UNSUPPORTED: "unsupported",
   PERSONA_INVALID: "config",
   SKILL_INVALID: "config",
   VAULT_DAMAGED: "damaged",

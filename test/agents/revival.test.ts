@@ -257,12 +257,16 @@ describe("a session", () => {
 
 describe("a transcript", () => {
   it("whose last line is cut off, with a damaged line and lines of a newer version, is resumed", async () => {
-    const { book } = await killAt("2:file", "claude", "damaged");
+    const book = world.book("claude", "damaged", { FAKE_PAUSE: "2:file" });
+    await book.start();
+    end(await book.paused());
+    // Before the crash checkpoint, so that the copy is the same.
     const path = transcriptOf(book);
     const lines = readFileSync(path, "utf8").trimEnd().split("\n");
     lines.splice(2, 0, "\0\0 not json", '{"type":"quantum-state","version":"9.0.0"}');
     writeFileSync(path, lines.join("\n"));
     truncateSync(path, Buffer.byteLength(lines.join("\n")) - 20);
+    await book.ended();
     await book.revive();
     expect((await book.finish()).end?.kind).toBe("departure");
     expect(book.effects()).toEqual(ONCE);
@@ -273,6 +277,7 @@ describe("a transcript", () => {
     ["deleted", (path: string) => rmSync(path)],
     ["emptied", (path: string) => truncateSync(path, 0)],
     ["truncated", (path: string) => truncateSync(path, readFileSync(path).length >> 1)],
+    ["damaged", (path: string) => writeFileSync(path, readFileSync(path, "utf8").replace("{", "\0"))],
     ["overwritten", (path: string) => writeFileSync(path, "not a conversation\n".repeat(9))],
   ])("that was %s is put back from its copy in the cell", async (damage, change) => {
     const { book } = await killAt("2:file", "claude", `transcript-${damage}`);

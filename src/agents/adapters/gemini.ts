@@ -196,7 +196,10 @@ export const gemini: Adapter = {
   findSessions,
   transcript: jsonLinesReader(stepsOf),
   patterns: PATTERNS,
-  unknownSession: { exitCodes: [42], patterns: ["^error resuming session: invalid session identifier\\b"] },
+  unknownSession: {
+    exitCodes: [42],
+    patterns: ["^error resuming session: (?:invalid session identifier|no previous sessions found)\\b"],
+  },
   exitZeroMeansFinished: false,
   placeholder: null,
   hooks: {

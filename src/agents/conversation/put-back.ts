@@ -58,13 +58,22 @@ export function listSessionFiles(cell: ConversationCell, name: SessionName | nul
   return open === undefined ? [] : filesNow(cell, open).map(({ path }) => path);
 }
 
+/** The agent whose conversation is in a database that other sessions share, so that it can only be read. */
+export function sharedConversation(cell: ConversationCell): string | undefined {
+  const open = openSession(cell, currentSession(cell));
+  if (open === undefined) return undefined;
+  const { adapter, place, session } = open;
+  const files = adapter.sessionFiles(place, session, createSessionReader(adapter, place));
+  return files.some(({ kind }) => kind === "shared") ? adapter.name : undefined;
+}
+
 /** Whether the agent's own files lack something that the copy has: one is missing, or has lost its end. */
 export function isIncomplete(cell: ConversationCell): boolean {
   const open = openSession(cell, currentSession(cell));
   return open !== undefined && findLost(cell, open) !== undefined;
 }
 
-/** The same for a conversation of which this is left: only a copy with more turns takes the place of damaged files. */
+/** The same for a conversation of which this is left: only a better copy takes the place of damaged files. */
 export function isBehind(cell: ConversationCell, live: Position | null): boolean {
   const open = openSession(cell, currentSession(cell));
   if (open === undefined) return false;
@@ -72,7 +81,8 @@ export function isBehind(cell: ConversationCell, live: Position | null): boolean
   if (lost === "missing") return true;
   if (lost === undefined && live?.damagedLines === 0) return false;
   const copy = open.adapter.transcript.position(readCopy(cell, open.adapter, open.session));
-  return copy.turn > (live?.turn ?? 0);
+  const isIntact = copy.damagedLines < (live?.damagedLines ?? 0) && copy.turn === live?.turn;
+  return copy.turn > (live?.turn ?? 0) || isIntact;
 }
 
 function findLost(cell: ConversationCell, open: OpenSession): "missing" | "shorter" | undefined {

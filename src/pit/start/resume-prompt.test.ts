@@ -16,6 +16,7 @@ const CONVERSATION: ConversationFacts = {
   isWaiting: false,
   placeholder: "aborted",
   damagedLines: 0,
+  lostCalls: [],
   changedSince: [],
 };
 
@@ -115,5 +116,17 @@ describe("the note", () => {
     const text = resumePrompt(facts(), lost, HANDOFF);
     expect(text).toContain("could not be continued: there is no transcript.");
     expect(text).toMatch(/Your task:$/);
+  });
+
+  it("lists what a conversation did that is not continued", () => {
+    const lostCalls = Array.from({ length: 23 }, (_, index) => `Bash: echo ${index}\nrm -rf /`);
+    const text = resumePrompt(
+      facts(),
+      { ...CONVERSATION, how: "restart", problem: "it cannot be resumed", lostCalls },
+      HANDOFF,
+    );
+    expect(text).toContain("These calls were made in it and ended; do not repeat them (and 3 older ones):");
+    expect(text).toContain("\n    Bash: echo 22 rm -rf /\n");
+    expect(text).not.toContain("echo 2 rm");
   });
 });

@@ -19,6 +19,8 @@ export interface ConversationFacts {
   readonly placeholder: string | null;
   /** Lines of the transcript that cannot be read. */
   readonly damagedLines: number;
+  /** Calls of a conversation that is not continued, oldest first, without those that were cut off. */
+  readonly lostCalls: readonly string[];
   /** Paths that changed after the last life had ended. */
   readonly changedSince: readonly string[];
 }
@@ -45,12 +47,19 @@ export function resumePrompt(facts: ResumeFacts, conversation: ConversationFacts
   ].join("\n");
 }
 
-function conversationLines({ how, problem, damagedLines }: ConversationFacts): string[] {
+function conversationLines({ how, problem, damagedLines, lostCalls }: ConversationFacts): string[] {
   const lines: string[] = [];
   if (how === "restart")
     lines.push(
       `Its conversation could not be continued: ${problem}. Earlier lives may have done part of the work; look at the files before you do anything again.`,
     );
+  if (lostCalls.length > 0) {
+    const older = lostCalls.length - LISTED;
+    lines.push(
+      `These calls were made in it and ended; do not repeat them${older > 0 ? ` (and ${older} older ones)` : ""}:`,
+      ...list(lostCalls.slice(-LISTED)),
+    );
+  }
   if (damagedLines > 0) lines.push(`${damagedLines} lines of the transcript are damaged and missing here.`);
   return lines;
 }

@@ -1,6 +1,8 @@
 // Revives an agent: fence, step back to an older checkpoint if so decided, write the resume note, start. The caller holds
 // the mission's lock and has read the desired state under it, so a stop that came first always wins (INV-8).
+
 import { basename, join } from "node:path";
+import { readTranscriptNow } from "../../agents/conversation/read-now.ts";
 import { resumeNoteFile } from "../../agents/receive-hook.ts";
 import { agentPaths } from "../../cell/agent-paths.ts";
 import { cellPaths } from "../../cell/layout.ts";
@@ -156,10 +158,31 @@ async function planConversation(
     isWaiting: !invocation.isHeadless && plan.position?.isFinished === true,
     placeholder: adapter.placeholder,
     damagedLines: plan.position?.damagedLines ?? 0,
+    lostCalls: plan.problem === null ? [] : await listLostCalls(context, mission, plan),
     changedSince: await listChanges(context, mission, facts),
   };
   const handoff = join(cellPaths(context.config, mission).artifacts, "handoff.md");
   return { plan, note: resumePrompt(facts, conversation, handoff) };
+}
+
+/** What a conversation did that is not continued, for a model that does not see it. */
+async function listLostCalls(
+  context: PitContext,
+  mission: MissionId,
+  { position }: ResumePlan,
+): Promise<string[]> {
+  try {
+    const transcript = await readTranscriptNow(context.openMission(mission));
+    if (transcript === undefined) return [];
+    const open = new Set(position?.open.map(({ id, summary }) => id ?? summary));
+    return transcript.adapter.transcript
+      .entries(transcript.texts)
+      .flatMap(({ call }) => (call === null || open.has(call.id ?? call.summary) ? [] : [call]))
+      .map(({ tool, summary, command }) => `${tool}: ${command ?? summary}`);
+  } catch (error) {
+    context.log(`${mission}: cannot tell what the last conversation did: ${describeError(error)}`);
+    return [];
+  }
 }
 
 /** Undefined: nothing is to be delivered, and what an earlier life left is removed. */

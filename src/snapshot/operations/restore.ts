@@ -18,7 +18,7 @@ import { WORKTREE } from "../model/cell-tree.ts";
 import type { CheckpointRef, Flaw } from "../model/entry.ts";
 import { OWN_NAMES } from "../model/paths.ts";
 import { createMatcher } from "../path-patterns.ts";
-import { planPutBack, putBackWithoutSafety } from "../restore/conversation.ts";
+import { keepShared, planPutBack, putBackWithoutSafety } from "../restore/conversation.ts";
 import { withCellUntouchedHint, withGoodCheckpointHint } from "../restore/damage-hint.ts";
 import { doneSinceCheckpoint, effectsPosition, markRestore } from "../restore/effects.ts";
 import { fillDirectory, prepareDirectory } from "../restore/fill-directory.ts";
@@ -129,7 +129,7 @@ export async function restoreTarget(
   const context = { ...given, ...adoptEmptyWorktree(given) };
   recoverEffects(context);
   const { target, paths, part } = choose();
-  const scope = createScope(paths, context.tree, part);
+  const { scope, kept } = keepShared(context, createScope(paths, context.tree, part), part);
   const open = createTableReader(context.vault);
   const opened = await openTarget(context, target, open);
   requireWorktree(context, { mayBeMissing: true, ...(scope.has(WORKTREE) && { target }) });
@@ -142,8 +142,8 @@ export async function restoreTarget(
   recordRestore(context, { ...restored, kind, by, target: target.id, safety });
   const doneSince = doneSinceCheckpoint(context, opened.checkpoint, scope);
   const notSaved = skippedPaths(opened.checkpoint.metadata, scope);
-  const conversation = opened.checkpoint.metadata.conversation ?? null;
-  const found = { ...restored, notSaved, doneSince, conversation };
+  const conversation = kept.length === 0 ? (opened.checkpoint.metadata.conversation ?? null) : null;
+  const found = { ...restored, flaws: [...restored.flaws, ...kept], notSaved, doneSince, conversation };
   return { ...found, target, safety: safety?.ref ?? null, alive, finished: locked.finished };
 }
 
@@ -249,7 +249,8 @@ export async function previewRestore(given: MissionContext, options: RestoreOpti
   const context = { ...given, ...withEmptyWorktree(given) };
   const { vault, mission, cellRoot, tree } = context;
   const target = findTarget(context, options.checkpoint);
-  const scope = createScope(pathsOf(options.part, options.paths ?? []), tree, options.part);
+  const wanted = createScope(pathsOf(options.part, options.paths ?? []), tree, options.part);
+  const { scope, kept } = keepShared(context, wanted, options.part);
   const opened = await openTarget(context, target, createTableReader(vault));
   const source = await withGoodCheckpointHint(vault, target, () => openSource(vault, opened));
   requireWorktree(context, { mayBeMissing: true, ...(scope.has(WORKTREE) && { target }) });
@@ -261,11 +262,11 @@ export async function previewRestore(given: MissionContext, options: RestoreOpti
     target,
     safety: null,
     changes: plan.changes,
-    flaws: findSplitLinks(plan, source.listing, scope),
+    flaws: [...findSplitLinks(plan, source.listing, scope), ...kept],
     safetyFlaws: now.flaws,
     notSaved: skippedPaths(source.checkpoint.metadata, scope),
     moves: [],
-    conversation: source.checkpoint.metadata.conversation ?? null,
+    conversation: kept.length === 0 ? (source.checkpoint.metadata.conversation ?? null) : null,
     doneSince: doneSinceCheckpoint(context, source.checkpoint, scope),
     alive: isMissing ? undefined : findFreshHeartbeat(context),
     finished: undefined,

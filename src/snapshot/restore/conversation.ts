@@ -6,12 +6,14 @@ import {
   listSessionFiles,
   putBackConversation,
   type SessionName,
+  sharedConversation,
 } from "../../agents/conversation/put-back.ts";
 import { CONVERSATION_DIRECTORY } from "../../agents/session.ts";
+import { LazarusError } from "../../platform/errors.ts";
 import type { MissionContext } from "../mission-context.ts";
 import type { Flaw } from "../model/entry.ts";
 import type { RestorePlan } from "./plan.ts";
-import { coversConversation, type Scope } from "./scope.ts";
+import { coversConversation, type Part, type Scope, withoutConversation } from "./scope.ts";
 
 /** Whether the conversation moves, and what is known about it before it does. */
 export function planPutBack(
@@ -25,6 +27,28 @@ export function planPutBack(
     return undefined;
   const before = currentSession(context);
   return { before, files: listSessionFiles(context, before) };
+}
+
+/**
+ * A conversation in a database that other sessions share stays as it is: what is left to restore, and a flaw that says so. A
+ * restore of nothing else is refused.
+ */
+export function keepShared(
+  context: MissionContext,
+  scope: Scope,
+  part: Part | undefined,
+): { readonly scope: Scope; readonly kept: readonly Flaw[] } {
+  const adapter = coversConversation(scope) ? sharedConversation(context) : undefined;
+  if (adapter === undefined) return { scope, kept: [] };
+  const reason = `the conversation of ${adapter} is in a database that other sessions share, so it stays as it is`;
+  if (part === "conversation")
+    throw new LazarusError("CONVERSATION_UNSUPPORTED", `cannot restore ${context.mission}: ${reason}`, {
+      hint: `to restore its files: lazarus restore ${context.mission} --files-only`,
+    });
+  return {
+    scope: withoutConversation(scope),
+    kept: [{ path: CONVERSATION_DIRECTORY, kind: "degraded", reason }],
+  };
 }
 
 /** No safety checkpoint has the agent's files: one that differs is moved aside. */

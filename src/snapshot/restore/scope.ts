@@ -21,6 +21,11 @@ export type Part = "files" | "conversation";
 /** Everything but the conversation, which stays as it is. */
 export const FILES_ONLY: Scope = { only: undefined, has: (path) => !isConversation(path) };
 
+export function withoutConversation(scope: Scope): Scope {
+  if (scope.only === undefined) return FILES_ONLY;
+  return { only: scope.only, has: (path) => scope.has(path) && !isConversation(path) };
+}
+
 function isConversation(path: string): boolean {
   return path === CONVERSATION_DIRECTORY || path.startsWith(`${CONVERSATION_DIRECTORY}/`);
 }

@@ -9,7 +9,7 @@ import { reviveMission } from "../../../src/pit/actions.ts";
 import { takeCheckpoint } from "../../../src/snapshot/operations/checkpoint.ts";
 import { forkMission } from "../../../src/snapshot/operations/fork.ts";
 import { readConversation } from "../../../src/snapshot/operations/read-conversation.ts";
-import { restoreCell } from "../../../src/snapshot/operations/restore.ts";
+import { previewRestore, restoreCell } from "../../../src/snapshot/operations/restore.ts";
 import { undoRestore } from "../../../src/snapshot/operations/undo.ts";
 import { HEADLESS } from "../fake/headless.ts";
 import { PROFILES } from "../fake/profiles.ts";
@@ -70,7 +70,18 @@ describe.concurrent.each(AGENTS)("%s", (agent) => {
     const { book, second } = await writeBook(agent, `${agent}-restored`);
     const context = world.context.openMission(book.mission);
     const whole = (await readConversation(context)).position;
-    await restoreCell(context, { checkpoint: second });
+    await expect(restoreCell(context, { checkpoint: second, part: "conversation" })).rejects.toMatchObject({
+      code: "CONVERSATION_UNSUPPORTED",
+    });
+    for (const result of [
+      await previewRestore(context, { checkpoint: second }),
+      await restoreCell(context, { checkpoint: second }),
+    ])
+      expect(result).toMatchObject({
+        moves: [],
+        conversation: null,
+        flaws: [{ path: "conversation", reason: expect.stringContaining("so it stays as it is") }],
+      });
     expect(chapters(book)).toBe(2);
     expect((await readConversation(context)).position).toEqual(whole);
     const before = book.asked().length;

@@ -103,5 +103,6 @@ function isCutOff(chapter: number, { calls, results, prompts }: Conversation): b
   const told = (text: string) =>
     new RegExp(`chapter-${chapter}\\b`).test(text) &&
     /unknown|not known|interrupted|cut off|killed/i.test(text);
-  return bad || prompts.slice(1).some(told);
+  // The first prompt is the task, unless a life that starts over is told what the one before it did.
+  return bad || prompts.some((text, index) => (index > 0 || text.includes("[Lazarus]")) && told(text));
 }

@@ -3,12 +3,16 @@
 export interface RealAgent {
   readonly args: (prompt: string) => readonly string[];
   readonly env: (url: string) => Readonly<Record<string, string>>;
+  /** The variables of one without a key, where that is not `env` without its keys. */
+  readonly keyless?: Readonly<Record<string, string>>;
   /** Files in its home; without a key if `key` is undefined. */
-  readonly files: (url: string, key: string | undefined) => Readonly<Record<string, string>>;
+  readonly files: (url: string, key: string | undefined, work: string) => Readonly<Record<string, string>>;
   /** Resumes a session; default one that does not exist. */
   readonly resume: (prompt: string, session?: string) => readonly string[];
   /** What it does with `retry-after` of a refusal: waits as long itself, says it (`reset`), or keeps it to itself. */
   readonly waits: "itself" | "reset" | "silent";
+  /** It cannot be resumed without a terminal, so it starts over and is told what was done. */
+  readonly restarts?: boolean;
   /** It makes the conversation shorter instead of giving up. */
   readonly compacts?: boolean;
   /** Its hooks work only when they are installed. */
@@ -104,6 +108,49 @@ export const AGENTS: Readonly<Record<string, RealAgent>> = {
       COPILOT_PROVIDER_BASE_URL: `${url}/v1`,
       COPILOT_PROVIDER_API_KEY: "dummy",
     }),
+    // A provider of one's own needs no key; GitHub's needs a login.
+    keyless: {},
     files: NO_FILES,
   },
+  cline: {
+    args: (prompt) => [prompt],
+    resume: (prompt, id = "1795000000000_nobody") => ["--id", id, prompt],
+    waits: "itself",
+    restarts: true,
+    env: NO_FILES,
+    files: (url, apiKey) => ({
+      ".cline/data/settings/providers.json": JSON.stringify({
+        version: 1,
+        lastUsedProvider: "openai-compatible",
+        modes: {},
+        providers: {
+          "openai-compatible": {
+            settings: { provider: "openai-compatible", apiKey, model: "mock", baseUrl: `${url}/v1` },
+            updatedAt: "2026-11-18T00:00:00.000Z",
+            tokenSource: "manual",
+          },
+        },
+      }),
+    }),
+    needsInstall: true,
+  },
+  openclaw: {
+    args: (prompt) => ["agent", "--local", "--session-id", "main", "-m", prompt],
+    resume: (prompt, id = "nobody") => ["agent", "--local", "--session-id", id, "-m", prompt],
+    waits: "itself",
+    env: NO_FILES,
+    files: (url, apiKey, work) => ({
+      ".openclaw/openclaw.json": JSON.stringify({
+        models: { mode: "merge", providers: { mock: openClawProvider(url, apiKey) } },
+        agents: { defaults: { model: { primary: "mock/mock" }, workspace: work } },
+      }),
+    }),
+  },
 };
+
+function openClawProvider(url: string, apiKey: string | undefined) {
+  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+  const limits = { contextWindow: 128_000, maxTokens: 8000 };
+  const model = { id: "mock", name: "mock", reasoning: false, input: ["text"], cost, ...limits };
+  return { baseUrl: `${url}/v1`, apiKey, api: "openai-completions", models: [model] };
+}

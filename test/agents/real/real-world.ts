@@ -56,18 +56,13 @@ export async function createRealWorld(
   const world = createPitWorld();
   const work = join(world.directory, "work");
   mkdirSync(work);
-  for (const [path, text] of Object.entries(agent.files(model.url, noKey ? undefined : "dummy"))) {
+  for (const [path, text] of Object.entries(agent.files(model.url, noKey ? undefined : "dummy", work))) {
     const file = join(world.directory, "user", path);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text);
   }
-  const variables = Object.entries(agent.env(model.url)).filter(
-    ([key]) => !noKey || !key.endsWith("API_KEY"),
-  );
-  const env = {
-    ...Object.fromEntries(variables),
-    PATH: `${bin}:${dirname(process.execPath)}:${world.env.PATH}`,
-  };
+  const given = noKey ? (agent.keyless ?? withoutKeys(agent.env(model.url))) : agent.env(model.url);
+  const env = { ...given, PATH: `${bin}:${dirname(process.execPath)}:${world.env.PATH}` };
   const run: RealWorld["run"] = (...words) => world.run(words, { env });
   if (agent.needsInstall && run("install", name).exit !== 0)
     throw new Error(`lazarus install ${name} failed`);
@@ -118,4 +113,8 @@ export async function createRealWorld(
       await model[Symbol.asyncDispose]();
     },
   };
+}
+
+function withoutKeys(env: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.endsWith("API_KEY")));
 }

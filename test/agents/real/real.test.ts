@@ -63,7 +63,9 @@ describe.each(names)("%s", (name) => {
       else {
         expect(state).toBe("finished");
         expect(real.chapters()).toEqual(EVERY_CHAPTER);
-        expectContinued(real);
+        if (AGENTS[name]!.restarts)
+          expect(real.why()).toContain(`started over with a new conversation of ${name}`);
+        else expectContinued(real);
         tally.revived += 1;
         tally.twice += Object.values(real.effects()).filter((count) => count > 1).length;
       }
