@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { BUILT_IN } from "./adapters.ts";
 import { isNestedChain } from "./nested.ts";
 
-const KEEPER = ["sh", "/home/ann/.lazarus/run/keeper-0123456789ab.sh", "/run/agents/m"];
+const KEEPER = ["sh", "/var/lazarus/run/keeper-0123456789ab.sh", "/run/agents/m"];
 const HOOK = ["/bin/sh", "-c", "lazarus hook claude"];
 const CLAUDE = ["claude", "-p", "write"];
 const TOOL = ["/bin/bash", "-c", "claude -p 'and this'"];

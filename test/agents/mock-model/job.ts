@@ -6,6 +6,8 @@ export interface JobOptions {
   readonly steps: number;
   /** Seconds that a step takes between its effect and its file. */
   readonly hold: number;
+  /** How long the model takes to answer; default 0. */
+  readonly thinkMs?: number;
 }
 
 export interface Offered {

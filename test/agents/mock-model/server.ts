@@ -1,6 +1,7 @@
 // A mock model on loopback for real agent CLIs. All four APIs at once; a client is told apart by the path that it uses.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { DIALECTS, type Fault, type Json } from "./dialects.ts";
 import { type JobOptions, nextTurn, type Turn } from "./job.ts";
 
@@ -53,6 +54,7 @@ export async function startMockModel(options: JobOptions): Promise<MockModel> {
       status,
       atMs: Date.now(),
     });
+    if (options.thinkMs !== undefined && next !== "side") await sleep(options.thinkMs);
     if (thoughtful?.at === next) await thoughtful.ended.promise;
     if (refusal !== null) return sendJson(response, status, dialect.error(refusal), headersOf(refusal));
     const spoken = next === "side" && conversation.wantsJson ? { text: SIDE_JSON } : said;

@@ -1,6 +1,7 @@
 // One real CLI in a home of its own, started through the built `lazarus`, with the mock model on the other side.
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { processTree } from "../../../src/pit/processes/process-table.ts";
 import { createPitWorld, end, type PitWorld } from "../../pit/pit-world.ts";
 import { countEffects } from "../fake/install.ts";
 import { type MockModel, startMockModel } from "../mock-model/server.ts";
@@ -22,6 +23,8 @@ export interface RealWorld extends AsyncDisposable {
   chapters(): string[];
   /** Kills the recorded process; what it left is the pit's to find. */
   kill(): void;
+  /** Kills all processes of the life but its keeper. */
+  killAll(): void;
   untilState(...states: readonly string[]): Promise<string>;
   /** Where the agents keep their conversations; what is there, by path. */
   transcripts(): Record<string, string>;
@@ -43,16 +46,20 @@ export interface RealOptions {
   readonly bin: string;
   /** Seconds that a step takes. */
   readonly hold?: number;
+  /** How long the model takes to answer. */
+  readonly thinkMs?: number;
+  /** As a command that Lazarus knows nothing about: without hooks. */
+  readonly noAdapter?: boolean;
   /** Without what it needs to ask its model. */
   readonly noKey?: boolean;
 }
 
 export async function createRealWorld(
   name: string,
-  { bin, hold = 0.3, noKey = false }: RealOptions,
+  { bin, hold = 0.3, thinkMs = 0, noAdapter = false, noKey = false }: RealOptions,
 ): Promise<RealWorld> {
   const agent = AGENTS[name]!;
-  const model = await startMockModel({ steps: STEPS, hold });
+  const model = await startMockModel({ steps: STEPS, hold, thinkMs });
   const world = createPitWorld();
   const work = join(world.directory, "work");
   mkdirSync(work);
@@ -81,6 +88,7 @@ export async function createRealWorld(
         "yes",
         "--in",
         work,
+        ...(noAdapter ? ["--no-adapter"] : []),
         "--",
         program,
         ...args,
@@ -95,6 +103,9 @@ export async function createRealWorld(
           /^chapter-\d\.md$/.test(file) && readFileSync(join(work, file), "utf8") === `chapter ${file[8]}\n`,
       ),
     kill: () => end(world.life(MISSION).agent.pid),
+    killAll() {
+      for (const pid of processTree(world.life(MISSION).agent.pid)) end(pid);
+    },
     async untilState(...states) {
       const what = `${name} to be ${states.join(" or ")}`;
       await world.until(what, () => states.includes(world.state(MISSION)), STATE_WAIT_MS);

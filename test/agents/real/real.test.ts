@@ -7,6 +7,7 @@ import { createRandom } from "../../../src/testing/seeded-ids.ts";
 import { AGENTS } from "./agents.ts";
 import { installAgent } from "./install.ts";
 import { createRealWorld, MISSION, type RealWorld, STEPS, TRANSCRIPTS } from "./real-world.ts";
+import { KILLS, keepResult, RESTORE } from "./results.ts";
 
 const ROUNDS = Number(process.env.LAZARUS_ROUNDS ?? 3);
 const SEED = Number(process.env.LAZARUS_SEED ?? 20_261_118);
@@ -14,14 +15,14 @@ const names = Object.keys(AGENTS).filter((name) => (process.env.AGENTS ?? name).
 const EVERY_CHAPTER = Array.from({ length: STEPS }, (_, index) => `chapter-${index + 1}.md`);
 
 /** The moments of a job that a test can wait for, without looking at a clock. */
-const MOMENTS = ["asked", "effect", "file"] as const;
+const MOMENTS = ["thinking", "effect", "file"] as const;
 
 function reached(
   { model, effects, chapters }: RealWorld,
   moment: (typeof MOMENTS)[number],
   step: number,
 ): boolean {
-  if (moment === "asked") return model.requests.some(({ next }) => next === step);
+  if (moment === "thinking") return model.requests.some(({ next }) => next === step);
   return moment === "effect" ? effects()[step] !== undefined : chapters().includes(`chapter-${step}.md`);
 }
 
@@ -50,14 +51,18 @@ describe.each(names)("%s", (name) => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const step = random.int(1, STEPS);
       const moment = random.pick(MOMENTS);
+      const victims = random.pick(["its recorded process", "everything"] as const);
       await using real = await open();
       await real.world.openPit();
+      if (moment === "thinking") real.model.think(step);
       real.start();
       await real.world.until(`${moment} ${step}`, () => reached(real, moment, step));
-      real.kill();
+      if (victims === "everything") real.killAll();
+      else real.kill();
+      real.model.think(null);
       const state = await real.untilState("finished", "asking", "tombstone");
       process.stderr.write(
-        `${name} round ${round}: killed at ${moment} ${step}: ${state} ${JSON.stringify(real.effects())}\n`,
+        `${name} round ${round}: killed ${victims} at ${moment} ${step}: ${state} ${JSON.stringify(real.effects())}\n`,
       );
       if (state === "asking") tally.asked += 1;
       else {
@@ -70,17 +75,18 @@ describe.each(names)("%s", (name) => {
         tally.twice += Object.values(real.effects()).filter((count) => count > 1).length;
       }
     }
-    process.stderr.write(`${name}: ${JSON.stringify(tally)}\n`);
     expect(tally).toMatchObject({ twice: 0 });
+    const asked = tally.asked === 0 ? "" : `, ${tally.asked} asked`;
+    keepResult(name, KILLS, `${tally.revived} of ${ROUNDS}${asked}`);
   });
 
   runs("restored to step 2: conversation and files are both there, and undo brings both back", async () => {
     await using real = await open();
     await real.world.openPit();
     real.start();
-    await real.world.until("step 2", () => reached(real, "asked", 3));
+    await real.world.until("step 2", () => reached(real, "thinking", 3));
     expect(real.run("checkpoint", MISSION).exit).toBeOneOf([0, 3]);
-    await real.world.until("step 4", () => reached(real, "asked", 5));
+    await real.world.until("step 4", () => reached(real, "thinking", 5));
     real.run("stop", MISSION);
     const point = real.world.checkpoints(MISSION).find(({ reason }) => reason === "manual")!;
     const before = real.model.requests.length;
@@ -99,6 +105,7 @@ describe.each(names)("%s", (name) => {
     // A request of the life that was stopped may be read late: this process was waiting for a command.
     expect(asked.map(({ next }) => next).slice(-5)).toEqual([3, 4, 5, 6, "done"]);
     expect(real.chapters()).toEqual(EVERY_CHAPTER);
+    keepResult(name, RESTORE, "both at step 2, and back");
   });
 
   runs("its conversation is gone: it starts over, and says so", async () => {

@@ -4,6 +4,10 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CACHE, VERSIONS } from "./install.ts";
 
+/** Rows of the tables. */
+export const KILLS = "killed at random moments";
+export const RESTORE = "restored to step 2 and revived, undone";
+
 export type Results = Readonly<Record<string, string>>;
 
 function resultsFile(agent: string): string {

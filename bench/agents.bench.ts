@@ -1,0 +1,65 @@
+// What hooks cost an agent CLI: the same job with and without them, in turn, against a mock model.
+import { AGENTS } from "../test/agents/real/agents.ts";
+import { installAgent, VERSIONS } from "../test/agents/real/install.ts";
+import { createRealWorld, MISSION, STEPS } from "../test/agents/real/real-world.ts";
+import type { Bench, Score } from "./harness.ts";
+
+const ROUNDS = Number(process.env.LAZARUS_ROUNDS ?? 5);
+const HOLD_SECONDS = 1;
+const THINK_MS = 2000;
+const LIMIT_MS = 60;
+const notes: string[] = [];
+
+/** From the start of the agent's process to its end, as its keeper recorded them. */
+async function timeJob(name: string, bin: string, noAdapter: boolean): Promise<number> {
+  await using real = await createRealWorld(name, { bin, hold: HOLD_SECONDS, thinkMs: THINK_MS, noAdapter });
+  await real.world.openPit();
+  real.start();
+  await real.untilState("finished");
+  const { life, end } = real.world.record(MISSION);
+  if (real.chapters().length !== STEPS) throw new Error(`${name} has not finished its job`);
+  return end.at_ms - life.started_ms;
+}
+
+const median = (values: readonly number[]) => values.toSorted((a, b) => a - b)[values.length >> 1]!;
+
+async function measure(name: string, bin: string): Promise<Score> {
+  const pairs: { readonly ours: number; readonly peer: number }[] = [];
+  for (let round = 0; round < ROUNDS; round += 1)
+    pairs.push({ ours: await timeJob(name, bin, false), peer: await timeJob(name, bin, true) });
+  const perCall = median(pairs.map(({ ours, peer }) => (ours - peer) / STEPS));
+  notes.push(
+    `${name} ${VERSIONS[name]!.version}: ${perCall.toFixed(0)} ms per tool call (goal ${LIMIT_MS}), start and end of the session included`,
+  );
+  return {
+    name: `${name}, ${STEPS} tool calls`,
+    ours: "with hooks",
+    oursMs: median(pairs.map(({ ours }) => ours)),
+    peer: "without (run --no-adapter)",
+    peerMs: median(pairs.map(({ peer }) => peer)),
+    ratio: median(pairs.map(({ ours, peer }) => ours / peer)),
+    goal: 1.03,
+    rounds: ROUNDS,
+  };
+}
+
+export const bench: Bench = {
+  about: `Wall time of an agent with the hooks that Lazarus passes, and without them. Each of ${STEPS} steps is a response of the
+model (${THINK_MS / 1000} s, which is fast for a real one) and a tool call (${HOLD_SECONDS} s). The CLIs are those of \`npm run test:agents\`;
+AGENTS=claude,codex chooses them.`,
+  prepare() {
+    const wanted = (process.env.AGENTS ?? "claude,codex").split(",").filter((name) => name in AGENTS);
+    return wanted.map((name) => ({
+      name,
+      async measure() {
+        const installed = installAgent(name);
+        if ("problem" in installed) {
+          notes.push(`not measured: ${installed.problem}`);
+          return [];
+        }
+        return [await measure(name, installed.bin)];
+      },
+    }));
+  },
+  notes: () => notes,
+};
