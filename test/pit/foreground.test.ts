@@ -126,6 +126,36 @@ describe("from the command line", () => {
     expect(world.log("m1")).toBe("");
   });
 
+  it("what it prints to stderr is shown, and says why it failed", async () => {
+    configure({ quota_patterns: ["^budget spent, back in (.*)"] });
+    const script = "echo result; echo 'budget spent, back in 2 hours' >&2; exit 3";
+    const { texts, closed } = open("run", "m1", "--revive", "ask", ...sh(script));
+    expect(await closed).toBe(3);
+    expect(texts.out).toBe("result\n");
+    expect(texts.err).toContain("budget spent, back in 2 hours\n");
+    expect(world.log("m1")).toBe("budget spent, back in 2 hours\n");
+    expect(world.record("m1").end).toMatchObject({ class: "quota", exit_code: 3, leftovers: 0 });
+  });
+
+  it("the order of stdout and stderr stays where both go to the same place", () => {
+    configure({ quota_patterns: ["^budget spent"] });
+    const script = "for n in 1 2 3 4 5 6 7 8 9; do echo out $n; echo err $n >&2; done";
+    const { stdout } = world.shell(`lazarus run m1 -- sh -c '${script}' 2>&1`);
+    const printed = stdout.split("\n").filter((line) => /^(?:out|err) \d$/.test(line));
+    expect(printed).toEqual(Array.from({ length: 9 }, (_, n) => [`out ${n + 1}`, `err ${n + 1}`]).flat());
+  });
+
+  it("Ctrl-C reaches the agent, and what it prints last is not lost", async () => {
+    configure({ quota_patterns: ["^budget spent"] });
+    const script = "trap 'echo bye >&2; exit 7' INT; echo begun >&2; while :; do sleep 0.05; done";
+    const { texts, closed, signal } = open("run", "m1", ...sh(script));
+    await world.until("its output", () => texts.err.includes("begun\n"));
+    signal("SIGINT");
+    expect(await closed).toBe(7);
+    expect(texts.err).toContain("bye\n");
+    expect(world.state("m1")).toBe("stopped");
+  });
+
   it("Ctrl-C during the backoff is a stop", async () => {
     configure({ backoff_seconds: [600] });
     const { texts, closed, signal } = open("run", "m1", "--revive", "yes", ...sh("exit 3"));

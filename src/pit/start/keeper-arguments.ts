@@ -16,8 +16,10 @@ export interface KeeperArguments {
   readonly mission: string;
   readonly cell: string;
   readonly workingDirectory: string;
-  /** Empty in the foreground, where output is not redirected. */
+  /** Empty in the foreground, where output is not redirected, unless `copyErrors`. */
   readonly log: string;
+  /** In the foreground: stderr also goes to the log. */
+  readonly copyErrors?: boolean;
   readonly logLimitBytes: number;
   readonly logCount: number;
   readonly heartbeatFile: string;
@@ -50,6 +52,7 @@ export function keeperArguments(options: KeeperArguments, command: readonly stri
     ...(terminal === undefined
       ? ["", "", "", ""]
       : [terminal.node, terminal.host, terminal.columns, terminal.rows]),
+    options.copyErrors === true ? "tee" : "",
   ];
   return [...values.map(String), ...command];
 }

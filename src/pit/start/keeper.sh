@@ -3,7 +3,8 @@
 # restart of the pit, and it costs megabytes less than a Node process. Lazarus stores this script in run_dir under its own
 # digest: an upgrade never changes the script under a running shell. Supported shells: dash, bash, busybox.
 #
-# Open descriptors: 3 the life lock, as long as the keeper lives; 4 the log; 5 the caller's stderr. The agent gets none of
+# Open descriptors: 3 the life lock, as long as the keeper lives; 4 the log; 5 the caller's stderr, which is copied to the log
+# for agents whose failures Lazarus knows. The agent gets none of
 # them. launcher.ts made this process a child subreaper, so what the agent leaves behind becomes its child; where
 # there is a control group for this life, the agent is in it and the keeper is not. The keeper kills all of that before it
 # exits.
@@ -25,7 +26,9 @@ _heart=$1 _every=$2 _grace=$3 _token=$4 _group=$5
 shift 5
 # Empty without a terminal: Node, the program that hosts the terminal, its size.
 _node=$1 _host=$2 _columns=$3 _rows=$4
-shift 4
+# In the foreground: what the agent writes to stderr also goes to the log.
+_tee=$5
+shift 5
 _keeper=$$
 exec 5>&2 2>/dev/null
 # Started by the agent of another mission: leave its control group.
@@ -193,7 +196,7 @@ reap() {
       read -r _stat </proc/$_kid/stat
       set -- ${_stat##*) }
       case ${1:-X} in Z | X) continue ;; esac
-      foreign "$_kid" "${20}" && continue
+      [ "$_kid" = "$_copy" ] || foreign "$_kid" "${20}" && continue
       _alive=1
       if [ "$_n" -ge "$_grace" ]; then kill -KILL "$_kid"; fi
       case $_seen in *" $_kid "*) continue ;; esac
@@ -208,6 +211,25 @@ reap() {
     if [ "$_n" -lt 5 ]; then sleep 0.02; else sleep 0.1; fi
   done
 }
+# What the agent writes to stderr is copied to the log, which says why it failed. Where stdout is the same file or pipe, it is
+# copied too, so that their order stays. A terminal is left alone: programs print differently to a pipe.
+copy_errors() {
+  if [ -t 5 ] || ! command -v tee >/dev/null || ! mkfifo "$_fifo"; then return 0; fi
+  if [ "$(readlink /proc/$_keeper/fd/1)" = "$(readlink /proc/$_keeper/fd/5)" ]; then _both=1; fi
+  # Ends with the last process that writes to it, not with Ctrl-C.
+  ( trap '' TERM INT HUP QUIT USR1 USR2; exec 3>&-; exec tee -a "$_out" <"$_fifo" >&5 5>&- ) &
+  _copy=$!
+}
+# Whoever still holds its input was spared by reap.
+finish_copy() {
+  _n=0
+  while kill -0 "$_copy"; do
+    [ "$_n" -lt 100 ] || kill -KILL "$_copy"
+    _n=$((_n + 1))
+    sleep 0.02
+  done
+  rm -f "$_fifo"
+}
 
 # Allocate exit.json now: it must be written even if the agent fills the disk.
 _exit=$_dir/.exit.json.$_keeper.0.tmp
@@ -216,6 +238,7 @@ printf '%-250s\n' '{}' >"$_exit"
 trap '' TERM HUP USR1 USR2
 _tty=
 _fifo=$_dir/.terminal.$_keeper.0.tmp
+_copy='' _both=''
 [ -z "$_host" ] || { _setsid=$(command -v setsid) && mkfifo "$_fifo"; } || exit 125
 side &
 _side=$!
@@ -224,6 +247,7 @@ _side=$!
 trap : TERM INT HUP QUIT USR1 USR2
 # The host writes the name of the terminal when it is ready, or nothing and an error to the log.
 [ -z "$_host" ] || { read -r _tty <"$_fifo"; rm -f "$_fifo"; }
+[ -z "$_tee" ] || copy_errors
 # The agent's own process records its identity before it execs the command, so every agent is recorded.
 life() {
   exec 3>&-
@@ -246,10 +270,13 @@ if [ -n "$_host" ]; then
   # shellcheck disable=SC2016
   ( life true; [ -n "$_tty" ] || exit 125
     exec "$_setsid" /bin/sh -c 'exec 0<>"$1" 1>&0 2>&0; shift; exec "$@"' sh "$_tty" "$@" ) >&4 2>&4 4>&- 5>&-
-elif [ -n "$_log" ]; then
+elif [ -n "$_copy" ]; then
+  # shellcheck disable=SC2094
+  ( life false; exec 2>"$_fifo"; [ -z "$_both" ] || exec >&2; exec "$@" 4>&- 5>&- )
+elif [ -n "$_log" ] && [ -z "$_tee" ]; then
   ( life true; exec "$@" ) >&4 2>&4 4>&- 5>&-
 else
-  ( life false; exec "$@" 2>&5 5>&- )
+  ( life false; exec "$@" 2>&5 4>&- 5>&- )
 fi
 _status=$?
 now
@@ -257,6 +284,7 @@ _ended=$_ms
 kill -ALRM "$_side"
 wait "$_side"
 reap
+[ -z "$_copy" ] || finish_copy
 exec 2>/dev/null
 _line=$(printf '{"epoch": %s, "status": %s, "ended_ms": %s, "leftovers": %s}' "$_epoch" "$_status" "$_ended" "$_left")
 # Overwrite in place: needs no new block.

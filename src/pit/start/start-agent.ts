@@ -209,6 +209,8 @@ function spawnKeeper(
   const mission = parseMissionId(record.mission);
   const cell = cellPaths(config, mission);
   makeDirectory(machine.disk, join(cell.root, "logs"));
+  // The output of other commands is not read for a reason, unless the user has patterns for it.
+  const copyErrors = foreground && (record.adapter !== null || settings.patterns.length > 0);
   const keeperArgs = keeperArguments(
     {
       // As the kernel names it, so that the keeper can compare.
@@ -218,7 +220,8 @@ function spawnKeeper(
       mission,
       cell: cell.root,
       workingDirectory: record.cwd ?? cell.worktree,
-      log: foreground ? "" : agentLog(cell.root),
+      log: foreground && !copyErrors ? "" : agentLog(cell.root),
+      copyErrors,
       logLimitBytes: settings.logLimitBytes,
       logCount: settings.logCount,
       heartbeatFile: cell.heartbeatFile,
