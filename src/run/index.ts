@@ -8,12 +8,14 @@ export {
   type DurableStore,
   durable,
   type RunReference,
+  type ScheduledRuns,
   type StreamReference,
 } from "./engine/durable-agent.ts";
 export { type CallOptions, durableCall } from "./engine/durable-call.ts";
 export type { RunningEffect } from "./engine/ledger.ts";
 export type { RunParameters } from "./engine/open-run.ts";
 export type { RecoveredRun } from "./engine/recover.ts";
+export type { RunSchedule, TickReport } from "./engine/schedule.ts";
 export {
   currentEffect,
   type Message,
@@ -25,6 +27,7 @@ export {
 } from "./engine/scope.ts";
 export type { Approval, RunOutcome } from "./engine/session.ts";
 export type { EffectRule } from "./engine/tools.ts";
+export type { QueueSettings, RateLimit } from "./journal/queue.ts";
 export {
   type Agent,
   type DurableTool,

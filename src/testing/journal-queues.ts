@@ -53,6 +53,8 @@ function declareClaims(test: Test): void {
         ({ id }) => id,
       );
     deepEqual(await ids("z"), []);
+    const old = { ...claim, agentId: "x", definition: "old", owners: ["w1/old"] };
+    deepEqual(await journal.claimQueued(old), []);
     deepEqual(await ids("y"), ["r2"]);
     deepEqual(await ids("x", { total: 1 }), []);
     deepEqual(await ids("x", { total: 2 }), ["r1"]);

@@ -15,15 +15,19 @@ import {
 } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/sha256.ts";
+import type { HeadRow } from "../journal/journal.ts";
 import { type RunLog, requireHead } from "../log/run-log.ts";
+import type { Lease } from "../model/types.ts";
 import { type ApprovalAnswer, approveRun } from "../operations/approve.ts";
 import { cancelRun } from "../operations/cancel.ts";
 import { type SendOptions, sendToRun } from "../operations/send.ts";
 import { follow } from "./follow.ts";
 import type { LiveRun } from "./live-run.ts";
 import { generate, type Loop, stream } from "./loop.ts";
-import { continueKnown, openRun, type RunKind, type RunParameters } from "./open-run.ts";
-import { type RecoveredRun, recoverRuns, startWorker } from "./recover.ts";
+import { continueKnown, enqueue, openRun, type RunKind, type RunParameters } from "./open-run.ts";
+import { rateHooks } from "./queue.ts";
+import { type RecoveredRun, recoverQueues, recoverRuns, startWorker } from "./recover.ts";
+import { type RunSchedule, runTicks, type TickReport } from "./schedule.ts";
 import { liveCallbacks, type Settings, withSeams } from "./seam.ts";
 import type { RunOutcome, Session } from "./session.ts";
 import type { EffectRule } from "./tools.ts";
@@ -106,7 +110,12 @@ export class DurableAgent<
     this.#settings = settings;
     this.#options = options;
     this.#log = store.log;
-    this.#kind = { agentId: id ?? "agent", definition: definitionOf(settings), onChange, graceMs };
+    this.#kind = {
+      agentId: id ?? "agent",
+      definition: definitionOf(settings),
+      ...{ onChange, graceMs, model: modelIdOf(settings) ?? null },
+      work: ({ head, lease }) => void this.#continue(head.id, lease).catch(() => {}),
+    };
     this.#loop = {
       generate: (run, call) => this.#inner(run).generate(call as never) as Promise<Settings>,
       stream: (run, call) => this.#inner(run).stream(call as never) as Promise<Settings>,
@@ -122,23 +131,23 @@ export class DurableAgent<
       ...settings,
       ...liveCallbacks(settings, run),
       prepareCall: async (call: Settings) =>
-        withSeams((await settings.prepareCall?.(call)) ?? call, run, { effects }),
+        withSeams((await settings.prepareCall?.(call)) ?? call, run, { effects, modelHooks: rateHooks(run) }),
     } as never);
   }
 
   override async generate(
     parameters: CallOf<AgentCallParameters<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT>>,
   ): Promise<GenerateTextResult<TOOLS, RUNTIME_CONTEXT, OUTPUT> & RunReference> {
-    const { runId, thread, caller, queue, detach, ...call } = parameters as Settings;
-    const session = await openRun(this.#log, this.#kind, "generate", { runId, thread, caller, queue }, call);
+    const { run, detach, call } = splitCall(parameters);
+    const session = await openRun(this.#log, this.#kind, "generate", run, call);
     return (await generate(this.#loop, session, call, { ...this.#options, detach })) as never;
   }
 
   override async stream(
     parameters: CallOf<AgentStreamParameters<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT>>,
   ): Promise<StreamTextResult<TOOLS, RUNTIME_CONTEXT, OUTPUT> & StreamReference> {
-    const { runId, thread, caller, queue, detach, ...call } = parameters as Settings;
-    const session = await openRun(this.#log, this.#kind, "stream", { runId, thread, caller, queue }, call);
+    const { run, detach, call } = splitCall(parameters);
+    const session = await openRun(this.#log, this.#kind, "stream", run, call);
     return (await stream(this.#loop, session, call, { ...this.#options, detach })) as never;
   }
 
@@ -181,13 +190,37 @@ export class DurableAgent<
     return (await cancelRun(this.#log, runId)).some((run) => run.runId === runId);
   }
 
-  /** Continues every run of this agent that is interrupted, answered or due, and waits for them. */
-  recover(): Promise<RecoveredRun[]> {
-    return recoverRuns(this.#log, this.#kind, (head) => this.#continue(head.id));
+  /** Adds a run to a queue and returns its id. Any process that recovers runs of this agent executes it. */
+  enqueue(
+    parameters: SteeredCall<AgentCallParameters<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT>> &
+      RunParameters & { readonly queue: string },
+  ): Promise<string> {
+    const { run, call } = splitCall(parameters);
+    return enqueue(this.#log, this.#kind, { ...run, queue: parameters.queue }, call);
   }
 
-  async #continue(runId: string): Promise<RunOutcome["status"]> {
-    const session: Session = await continueKnown(this.#log, this.#kind, runId);
+  /**
+   * Runs the agent at every tick of a schedule, until it is disposed of. Each tick runs once, however many hosts have the
+   * schedule; its run has the name of the schedule and the tick as its id.
+   */
+  schedule(
+    schedule: RunSchedule,
+    call: AgentCallParameters<CALL_OPTIONS, TOOLS, RUNTIME_CONTEXT>,
+  ): ScheduledRuns {
+    const tick = () => runTicks(this.#log, schedule, (run) => this.enqueue({ ...call, ...run } as never));
+    const stop = startWorker(this.#log, tick);
+    return { tick, [Symbol.dispose]: stop };
+  }
+
+  /** Continues every run of this agent that is interrupted, answered, due or next in its queue, and waits for them. */
+  async recover(): Promise<RecoveredRun[]> {
+    const recovered = await recoverRuns(this.#log, this.#kind, (head) => this.#continue(head.id));
+    const resume = (head: HeadRow, lease: Lease) => this.#continue(head.id, lease);
+    return [...recovered, ...(await recoverQueues(this.#log, this.#kind, resume))];
+  }
+
+  async #continue(runId: string, lease?: Lease): Promise<RunOutcome["status"]> {
+    const session: Session = await continueKnown(this.#log, this.#kind, runId, undefined, lease);
     const mode = session.segments.findLast(({ input }) => input !== undefined)?.input?.mode;
     if (mode === "stream") {
       const { outcome } = await stream(this.#loop, session, {}, this.#options);
@@ -196,6 +229,22 @@ export class DurableAgent<
     await generate(this.#loop, session, {}, this.#options);
     return (await requireHead(this.#log, runId)).status;
   }
+}
+
+/** A schedule that is running. */
+export interface ScheduledRuns extends Disposable {
+  /** Handles what is due now, instead of waiting for the next look. */
+  tick(): Promise<TickReport>;
+}
+
+/** The run and the SDK's part of the parameters of a call. */
+function splitCall(parameters: Settings): {
+  run: RunParameters;
+  detach: boolean | undefined;
+  call: Settings;
+} {
+  const { runId, thread, caller, queue, priority, detach, ...call } = parameters;
+  return { run: { runId, thread, caller, queue, priority }, detach, call };
 }
 
 /** Makes an agent durable. */
@@ -226,6 +275,9 @@ export function definitionOf({ id, model, instructions, tools }: Settings): stri
     name,
     String(tool.description),
   ]);
-  const modelId = typeof model === "string" ? model : model?.modelId;
-  return sha256Hex(JSON.stringify([id, modelId, instructions, described]) ?? "").slice(0, 16);
+  return sha256Hex(JSON.stringify([id, modelIdOf({ model }), instructions, described]) ?? "").slice(0, 16);
+}
+
+function modelIdOf({ model }: Settings): string | undefined {
+  return typeof model === "string" ? model : model?.modelId;
 }

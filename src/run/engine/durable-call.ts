@@ -8,6 +8,7 @@ import {
   type Tool,
   type ToolSet,
 } from "ai";
+import { LazarusError } from "../../platform/errors.ts";
 import { type DurableStore, definitionOf, type RunReference, type StreamReference } from "./durable-agent.ts";
 import { generate, type Loop, stream } from "./loop.ts";
 import { openRun, type RunKind, type RunParameters } from "./open-run.ts";
@@ -18,7 +19,7 @@ type GenerateSettings<TOOLS extends ToolSet> = Parameters<typeof generateText<TO
 type StreamSettings<TOOLS extends ToolSet> = Parameters<typeof streamText<TOOLS>>[0];
 
 /** The run of a durable call. */
-export interface CallOptions<TOOLS extends ToolSet> extends RunParameters {
+export interface CallOptions<TOOLS extends ToolSet> extends Omit<RunParameters, "queue" | "priority"> {
   /** Names what runs, for lists. Default "call". */
   readonly agentId?: string;
   readonly effects?: {
@@ -40,6 +41,15 @@ export function durableCall<TOOLS extends ToolSet>(
   stream(): Promise<StreamTextResult<TOOLS, never, never> & StreamReference>;
 } {
   const { effects = {}, agentId = "call", graceMs = 5000, approvalMs, detach, ...parameters } = options;
+  if ("queue" in parameters && parameters.queue !== undefined) {
+    throw new LazarusError(
+      "RUN_UNSUPPORTED",
+      "a durable call cannot wait in a queue: only its caller has its settings",
+      {
+        hint: "durable(new ToolLoopAgent({ id, … }), { store }) and agent.generate({ queue, … })",
+      },
+    );
+  }
   const seams = { effects: effects as Readonly<Record<string, EffectRule>> };
   const kind: RunKind = { agentId, definition: definitionOf(settings), onChange: "continue", graceMs };
   const loop: Loop = {

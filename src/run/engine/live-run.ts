@@ -48,6 +48,7 @@ export interface LiveRunOptions {
 export class LiveRun {
   readonly id: string;
   readonly log: RunLog;
+  readonly queue: string | null;
   readonly recorder: Recorder | undefined;
   readonly graceMs: number;
   readonly serial: boolean;
@@ -101,6 +102,7 @@ export class LiveRun {
     onWriteFailed,
   }: LiveRunOptions) {
     this.id = head.id;
+    this.queue = head.queue;
     this.log = log;
     this.recorder = recorder;
     this.graceMs = graceMs;

@@ -3,15 +3,17 @@
 import type { ModelMessage } from "ai";
 import { LazarusError } from "../../platform/errors.ts";
 import { encodeValue } from "../log/codec.ts";
-import { findHead, type LoadedRun, loadRun, type RunLog } from "../log/run-log.ts";
+import { enqueueRun, findHead, type LoadedRun, loadRun, type RunLog } from "../log/run-log.ts";
 import { createRunId, isRunId } from "../model/run-id.ts";
-import type { StoredError } from "../model/types.ts";
+import type { Lease, StoredError } from "../model/types.ts";
 import { acceptApprovals, claimedApprovals } from "./approvals.ts";
 import { changed } from "./live-run.ts";
+import { type ClaimedRun, waitForSlot } from "./queue.ts";
 import { currentScope, RunSuspended } from "./scope.ts";
 import type { Settings } from "./seam.ts";
 import {
   beginSession,
+  inputEntry,
   readSession,
   resumeSession,
   type Session,
@@ -28,7 +30,10 @@ export interface RunParameters {
   readonly thread?: string | undefined;
   /** For whom it runs; queues are fair between callers. */
   readonly caller?: string | undefined;
+  /** The run waits until this queue has a slot for it: `setQueue` and `lazarus runs queue` set the limits. */
   readonly queue?: string | undefined;
+  /** In a queue, higher first. Default 0. */
+  readonly priority?: number | undefined;
   /** An abort of the caller's signal ends the call, not the run. Default false: the run stops and can be resumed. */
   readonly detach?: boolean | undefined;
 }
@@ -40,6 +45,10 @@ export interface RunKind extends SessionOptions {
   readonly definition: string;
   /** What to do when the agent has changed since a run began. */
   readonly onChange: "continue" | "pin" | "refuse";
+  /** Id of the model, for limits of a queue. */
+  readonly model?: string | null;
+  /** Continues a run of this agent that was before the caller's own in its queue. */
+  readonly work?: (claimed: ClaimedRun) => void;
 }
 
 /** Parameters of a call that are stored; everything else is gone when another process continues. */
@@ -61,9 +70,7 @@ export async function openRun(
   const scope = currentScope();
   const runId = parameters.runId ?? (scope && `${scope.effect.id}.${scope.children++}`) ?? newRunId(log);
   if (parameters.runId !== undefined && !isRunId(runId) && (await findHead(log, runId)) === undefined) {
-    throw new LazarusError("RUN_ID_INVALID", `${JSON.stringify(runId)} is not a run id`, {
-      hint: "use 1 to 128 letters, digits, '_' or '-', or leave it out",
-    });
+    throw invalidId(runId);
   }
   const known = await loadRun(log, runId);
   if (known !== undefined) {
@@ -75,16 +82,50 @@ export async function openRun(
       hint: "pass a prompt or messages to begin one",
     });
   }
-  const { thread = null, caller = null, queue = null } = parameters;
-  const { agentId, definition } = kind;
-  const parentRunId = scope?.run.id ?? null;
-  const identity = { id: runId, agentId, definition, thread, caller, queue, parentRunId };
-  return beginSession(
-    log,
-    { ...identity, info: infoOf(runId, agentId, log), messages: history?.length ?? 1 },
-    input,
-    kind,
-  );
+  const run = newRun(log, kind, runId, parameters, {
+    parentRunId: scope?.run.id ?? null,
+    messages: history?.length ?? 1,
+  });
+  if (run.queue === null) return beginSession(log, run, input, kind);
+  await enqueueRun(log, run, [inputEntry(input)]);
+  return continueKnown(log, kind, runId);
+}
+
+/** Adds a run to its queue without waiting for it. Throws RUN_ID_TAKEN. */
+export async function enqueue(
+  log: RunLog,
+  kind: RunKind,
+  parameters: RunParameters & { readonly queue: string },
+  call: Settings,
+): Promise<string> {
+  const input = storedInput("generate", call);
+  const { messages, prompt } = call;
+  const history = messages ?? (Array.isArray(prompt) ? prompt : undefined);
+  if (claimedApprovals(history).length > 0)
+    throw new LazarusError("USAGE", "an answer to a request is not queued");
+  const runId = parameters.runId ?? newRunId(log);
+  if (!isRunId(runId)) throw invalidId(runId);
+  const given = { parentRunId: null, messages: history?.length ?? 1 };
+  await enqueueRun(log, newRun(log, kind, runId, parameters, given), [inputEntry(input)]);
+  return runId;
+}
+
+function newRun(
+  log: RunLog,
+  { agentId, definition, model = null }: RunKind,
+  id: string,
+  { thread, caller, queue, priority = 0 }: RunParameters,
+  given: { readonly parentRunId: string | null; readonly messages: number },
+) {
+  const groups = { thread: thread ?? null, caller: caller ?? null, queue: queue ?? null };
+  const identity = { id, agentId, definition, model, ...groups, priority };
+  return { ...identity, ...given, info: infoOf(id, agentId, log) };
+}
+
+function invalidId(runId: string): LazarusError {
+  return new LazarusError("RUN_ID_INVALID", `${JSON.stringify(runId)} is not a run id`, {
+    hint: "use 1 to 128 letters, digits, '_' or '-', or leave it out",
+  });
 }
 
 function infoOf(runId: string, agentId: string, log: RunLog) {
@@ -124,6 +165,7 @@ export async function continueKnown(
   kind: RunKind,
   runId: string,
   known?: LoadedRun,
+  claimed?: Lease,
 ): Promise<Session> {
   const loaded = known ?? (await loadRun(log, runId));
   if (loaded === undefined) throw changed(runId, "it was deleted meanwhile");
@@ -156,7 +198,13 @@ export async function continueKnown(
   if (head.definition !== null && head.definition !== kind.definition && kind.onChange !== "continue") {
     throw changed(runId, "its definition has changed since the run began");
   }
-  const session = await resumeSession(log, head, kind);
+  if (head.queue !== null && head.status !== "running") {
+    const slot = await waitForSlot(log, head, kind, kind.work ?? (() => {}));
+    if (slot !== undefined) return continueKnown(log, kind, runId, undefined, slot.lease);
+    // Another process executes it, or did: follow it.
+    return readSession(log, (await loadRun(log, runId)) ?? loaded, kind);
+  }
+  const session = await resumeSession(log, head, kind, claimed);
   if (head.definition !== kind.definition) session.run.warn(`the agent has changed since run ${runId} began`);
   return session;
 }

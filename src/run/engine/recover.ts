@@ -3,7 +3,9 @@
 import type { HeadRow } from "../journal/journal.ts";
 import { findHead, isHeld, type RunLog, timeOf } from "../log/run-log.ts";
 import { thrownText } from "../model/thrown.ts";
+import type { Lease } from "../model/types.ts";
 import type { RunKind } from "./open-run.ts";
+import { type ClaimedRun, claimFromQueue, queuesOf } from "./queue.ts";
 import { activeRuns, type RunOutcome } from "./session.ts";
 
 /** What became of one run. */
@@ -24,7 +26,10 @@ export async function recoverRuns(
 ): Promise<RecoveredRun[]> {
   const { agentId } = kind;
   const interrupted = await log.journal.list({ agentId, statuses: ["running"] });
-  const due = await log.journal.list({ agentId, statuses: ["waiting"], dueMs: timeOf(log) });
+  // Those of a queue need a slot: `recoverQueues`.
+  const due = (await log.journal.list({ agentId, statuses: ["waiting"], dueMs: timeOf(log) })).filter(
+    ({ queue }) => queue === null,
+  );
   const recovered: RecoveredRun[] = [];
   for (const head of [...interrupted, ...due].reverse()) {
     if (activeRuns(log).has(head.id) || isHeld(log, head) || (await hasOpenParent(log, head))) continue;
@@ -35,6 +40,25 @@ export async function recoverRuns(
         : { runId: head.id, status: "skipped", reason },
     );
   }
+  return recovered;
+}
+
+/** Executes runs of queues, as many at a time as their limits allow, until none is ready. */
+export async function recoverQueues(
+  log: RunLog,
+  kind: RunKind,
+  resume: (head: HeadRow, lease: Lease) => Promise<RunOutcome["status"]>,
+): Promise<RecoveredRun[]> {
+  const recovered: RecoveredRun[] = [];
+  const work = async ({ head, lease }: ClaimedRun): Promise<void> => {
+    recovered.push(await recoverOne(log, head, () => resume(head, lease)));
+    await drain(head.queue!);
+  };
+  // A run that has ended makes room for the next one.
+  const drain = async (queue: string): Promise<void> => {
+    await Promise.all((await claimFromQueue(log, queue, kind)).map(work));
+  };
+  await Promise.all((await queuesOf(log, kind.agentId)).map(drain));
   return recovered;
 }
 
@@ -70,20 +94,29 @@ async function hasOpenParent(log: RunLog, { parentRunId }: HeadRow): Promise<boo
 
 const POLL_MS = 1000;
 
-/** Recovers at start-up and whenever something is due, until the process ends. Never keeps the process alive. */
-export function startWorker(log: RunLog, recover: () => Promise<unknown>): void {
+/** Works at start-up and every second, until it is stopped or the process ends. Never keeps the process alive. */
+export function startWorker(log: RunLog, work: () => Promise<unknown>): () => void {
   let busy = false;
   const look = async () => {
     if (busy) return;
     busy = true;
     try {
-      await recover();
+      await work();
     } catch {
       // The store is unreachable or closed; the next attempt may reach it.
     } finally {
       busy = false;
     }
   };
+  if (isChecking()) return () => {};
   void Promise.resolve().then(look);
-  setInterval(() => void look(), Math.min(POLL_MS, log.leaseMs)).unref();
+  const timer = setInterval(() => void look(), Math.min(POLL_MS, log.leaseMs)).unref();
+  return () => clearInterval(timer);
+}
+
+/** Set while `lazarus runs check` loads the module of an agent, which must not act. */
+export const CHECKING = Symbol.for("lazarus.runs.checking");
+
+function isChecking(): boolean {
+  return (globalThis as { [CHECKING]?: boolean })[CHECKING] === true;
 }

@@ -80,6 +80,11 @@ export function activeRuns({ journal }: RunLog): Map<string, LiveRun> {
   return runs;
 }
 
+/** The entry that begins a run. */
+export function inputEntry(input: StoredInput): Entry {
+  return entryOf({ step: 0, kind: "input", call: 0 }, { input });
+}
+
 /** Begins a run. Throws RUN_ID_TAKEN. */
 export async function beginSession(
   log: RunLog,
@@ -87,16 +92,24 @@ export async function beginSession(
   input: StoredInput,
   options: SessionOptions,
 ): Promise<Session> {
-  const entry = entryOf({ step: 0, kind: "input", call: 0 }, { input });
+  const entry = inputEntry(input);
   const lease = await beginRun(log, run, [entry]);
   const loaded = { ...(await loadRun(log, run.id))!, entries: [entry] };
   return openLoaded(log, loaded, lease, [], options);
 }
 
-/** Claims a run and continues it. Throws RUN_BUSY when another process or call is executing it. */
-export async function resumeSession(log: RunLog, head: HeadRow, options: SessionOptions): Promise<Session> {
+/**
+ * Claims a run, unless its queue has already given it to this process (`claimed`), and continues it. Throws RUN_BUSY when
+ * another process or call is executing it.
+ */
+export async function resumeSession(
+  log: RunLog,
+  head: HeadRow,
+  options: SessionOptions,
+  claimed?: Lease,
+): Promise<Session> {
   if (activeRuns(log).has(head.id)) throw busy(head.id, "this process is executing it");
-  const lease = await claimRun(log, head);
+  const lease = claimed ?? (await claimRun(log, head));
   if (lease === undefined) throw busy(head.id, `${head.owner ?? "another process"} is executing it`);
   const loaded = await loadRun(log, head.id);
   if (loaded === undefined) throw busy(head.id, "it was deleted meanwhile");

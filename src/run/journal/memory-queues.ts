@@ -18,12 +18,17 @@ export function createMemoryQueues({ heads, change }: Heads): Queues {
   const ticks = new Map<string, number>();
   const settings = new Map<string, QueueSettings>();
   return {
-    async claimQueued({ queue, agentId, worker, owners, limits, leaseUntilMs, nowMs }) {
+    async claimQueued({ queue, agentId, definition, worker, owners, limits, leaseUntilMs, nowMs }) {
       const all = heads().filter((head) => head.queue === queue);
       const isReady = ({ status, wakeMs }: HeadRow) =>
         status === "queued" || (status === "waiting" && wakeMs !== null && wakeMs <= nowMs);
       const candidates = all
-        .filter((head) => isReady(head) && (agentId === undefined || head.agentId === agentId))
+        .filter(
+          (head) =>
+            isReady(head) &&
+            (agentId ?? head.agentId) === head.agentId &&
+            (definition ?? head.definition) === head.definition,
+        )
         .map((head, position) => ({ ...head, model: head.model ?? null, position }));
       const running = all
         .filter(({ status }) => status === "running")

@@ -18,13 +18,13 @@ export type Run = (
 ) => Promise<{ rows: never[]; rowCount: number | null }>;
 
 export async function claimQueued(run: Run, claim: QueueClaim): Promise<HeadRow[]> {
-  const { queue, agentId, worker, owners, limits, leaseUntilMs, nowMs } = claim;
+  const { queue, agentId, definition, worker, owners, limits, leaseUntilMs, nowMs } = claim;
   await run("lockQueue", `lazarus queue ${queue}`);
   // The reply to this very claim may have been lost.
   const claimed = (await run("readOwned", queue, owners)).rows.map((row) => toHead(row)!);
   if (claimed.length > 0) return claimed;
   const candidates: readonly Candidate[] = (
-    await run("candidates", queue, nowMs, owners.length, agentId ?? null)
+    await run("candidates", queue, nowMs, owners.length, agentId ?? null, definition ?? null)
   ).rows;
   if (candidates.length === 0) return [];
   const running: readonly { caller: string | null; model: string | null; owner: string | null }[] = (

@@ -239,6 +239,7 @@ export const PG_JOURNAL_SQL = {
              row_number() OVER (PARTITION BY run.caller, run.model ORDER BY run.priority DESC, run.key) AS n
       FROM %.head JOIN %.run USING (key)
       WHERE head.status IN ('queued', 'waiting') AND run.queue = $1 AND ($4::text IS NULL OR run.agent_id = $4)
+        AND ($5::text IS NULL OR run.definition = $5)
         AND (head.status = 'queued' OR head.wake_ms <= $2)) AS ready
     WHERE n <= $3`,
   runningInQueue: `

@@ -19,6 +19,8 @@ export interface QueueClaim {
   readonly queue: string;
   /** Only runs of this agent; those of others count for the limits. */
   readonly agentId?: string | undefined;
+  /** Only runs that this version of the agent began. Default: all. */
+  readonly definition?: string | undefined;
   /** The owner of each claimed run starts with this. */
   readonly worker: string;
   /** One owner for each run that may be claimed; unique for each claim. */

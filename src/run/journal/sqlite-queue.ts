@@ -13,12 +13,13 @@ import { findHead, type Statements, toHead } from "./sqlite-rows.ts";
 
 export function claimQueued(
   sql: Statements,
-  { queue, agentId, worker, owners, limits, leaseUntilMs, nowMs }: QueueClaim,
+  { queue, agentId, definition, worker, owners, limits, leaseUntilMs, nowMs }: QueueClaim,
 ): Awaited<ReturnType<Journal["claimQueued"]>> {
   const count = owners.length;
   const candidates = sql("candidates").all({
     queue,
     agentId: agentId ?? null,
+    definition: definition ?? null,
     nowMs,
     count,
   }) as unknown as Candidate[];

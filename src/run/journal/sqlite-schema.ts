@@ -185,7 +185,8 @@ export const JOURNAL_SQL = {
              row_number() OVER (PARTITION BY run.caller, run.model ORDER BY run.priority DESC, run.key) AS n
       FROM head JOIN run USING (key)
       WHERE head.status IN ('queued', 'waiting') AND run.queue = :queue
-        AND (:agentId IS NULL OR run.agent_id = :agentId) AND (head.status = 'queued' OR head.wake_ms <= :nowMs))
+        AND (:agentId IS NULL OR run.agent_id = :agentId) AND (:definition IS NULL OR run.definition = :definition)
+        AND (head.status = 'queued' OR head.wake_ms <= :nowMs))
     WHERE n <= :count`,
   runningInQueue: `
     SELECT run.caller, run.model, head.owner FROM head JOIN run USING (key)

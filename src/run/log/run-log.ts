@@ -54,6 +54,8 @@ export type NewRun = Pick<HeadRow, "id" | "agentId"> &
     readonly info: unknown;
     /** Number of messages of its input. */
     readonly messages?: number;
+    /** For limits of a queue. */
+    readonly model?: string | null;
   };
 
 /** A run as it was read: its head and all entries. */
@@ -85,35 +87,37 @@ export async function beginRun(
   run: NewRun,
   entries: readonly Entry[],
 ): Promise<Lease & { redactions: number }> {
-  const { journal, seal, machine } = log;
-  const nowMs = timeOf(log);
+  const owner = claimName(log.machine);
+  const leaseUntilMs = timeOf(log) + log.leaseMs;
+  const { epoch, redactions } = await insertRun(log, run, entries, { owner, leaseUntilMs });
+  crashPoint("engine.begin.recorded");
+  return { runId: run.id, epoch, owner, redactions };
+}
+
+async function insertRun(
+  { journal, seal, machine }: RunLog,
+  run: NewRun,
+  entries: readonly Entry[],
+  state: Pick<HeadRow, "owner" | "leaseUntilMs"> & Partial<Pick<HeadRow, "status" | "epoch">>,
+): Promise<HeadRow> {
+  const nowMs = Math.floor(machine.clock.nowMs());
   const sealed = await Promise.all(entries.map((entry) => sealEntry(seal, run.id, entry)));
   const info = await seal.seal(HEAD_PLACES.info(run.id), encodeValue(run.info, "info"));
-  const redactions = sealed.reduce((sum, each) => sum + each.redactions, info.redactions);
-  const owner = claimName(machine);
   const head: HeadRow = {
     ...NEW_HEAD,
     ...run,
     format: JOURNAL_FORMAT,
-    owner,
-    leaseUntilMs: nowMs + log.leaseMs,
-    redactions,
+    redactions: sealed.reduce((sum, each) => sum + each.redactions, info.redactions),
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
     info: info.text,
+    ...state,
   };
-  if (
-    !(await journal.insert(
-      head,
-      sealed.map(({ row }) => row),
-    ))
-  ) {
-    throw new LazarusError("RUN_ID_TAKEN", `run ${run.id} already exists in ${journal.place}`, {
-      hint: "leave the run id out, or choose another one",
-    });
-  }
-  crashPoint("engine.begin.recorded");
-  return { runId: run.id, epoch: head.epoch, owner, redactions };
+  const rows = sealed.map(({ row }) => row);
+  if (await journal.insert(head, rows)) return head;
+  throw new LazarusError("RUN_ID_TAKEN", `run ${run.id} already exists in ${journal.place}`, {
+    hint: "leave the run id out, or choose another one",
+  });
 }
 
 /** The head of a run, or undefined. Throws RUN_NEWER. */
@@ -201,8 +205,13 @@ export async function claimRun(
   return won ? { runId: head.id, epoch: head.epoch + 1, owner } : undefined;
 }
 
+/** Adds a run that waits in its queue for a slot. Throws RUN_ID_TAKEN. */
+export async function enqueueRun(log: RunLog, run: NewRun, entries: readonly Entry[]): Promise<void> {
+  await insertRun(log, run, entries, { status: "queued", owner: null, epoch: 0, leaseUntilMs: 0 });
+}
+
 /** This process and this claim: a claim whose reply was lost is recognized by its name. */
-function claimName(machine: Machine): string {
+export function claimName(machine: Machine): string {
   return `${ownerName(machine.processes)}#${randomText(machine.ids, 8)}`;
 }
 
